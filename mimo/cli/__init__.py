@@ -1,0 +1,1 @@
+"""The terminal: the command set as `mind …`."""

@@ -1,0 +1,27 @@
+"""What a list or a search may be narrowed to, and how a list is sorted."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from mimo.domain.memory import Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Conditions that a memory must meet, all of them; the empty filter admits every memory."""
+
+    types: frozenset[Kind] | None = None
+    tags: frozenset[str] = frozenset()
+    """Every one of these tags is on the memory."""
+    topic: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    """Created in `[since, until)`."""
+
+
+class Sort(StrEnum):
+    """The order of a list."""
+
+    RECENT = "recent"
+    IMPORTANCE = "importance"

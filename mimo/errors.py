@@ -1,0 +1,111 @@
+"""Every error that mind reports, each with its code, exit status and hint.
+
+MindError
+├── Invalid            VALIDATION_ERROR         2   an argument or a setting is wrong
+├── NotFound           NOT_FOUND                1   no memory (or other thing) of that name
+├── AmbiguousId        AMBIGUOUS_ID             1   an abbreviated id fits several memories
+├── NoProject          PROJECT_NOT_REGISTERED   3   the command needs a project
+├── IndexNotReady      INDEX_NOT_READY          1   another process is still building the index
+├── SearchFailed       SEARCH_FAILED            1   neither the index nor the files can be read
+├── StorageFailed      STORAGE_ERROR            1   a file can't be read or written
+├── Conflict           STORAGE_ERROR            1   a file changed under our hands
+├── Denied             PERMISSION_DENIED        5   a policy forbids it
+├── Untrusted          UNTRUSTED                5   memory that nobody here has approved
+└── Internal           INTERNAL_ERROR           1   a fault of ours; details only in the log
+
+The wire form is the same everywhere:
+`{"type": "error", "error": {"code", "message", "details"}}`.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+
+class MindError(Exception):
+    """An error that a person or an agent can act on."""
+
+    code: ClassVar[str]
+    exit_status: ClassVar[int] = 1
+
+    def __init__(
+        self, message: str, *, hint: str = "", details: Mapping[str, Any] | None = None
+    ) -> None:
+        """Keep `message` (no full stop needed), what to do next, and data for programs."""
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.details: dict[str, Any] = dict(details or {})
+
+    def wire(self) -> dict[str, Any]:
+        """Returns the form in which every surface reports the error."""
+        details = self.details | ({"hint": self.hint} if self.hint else {})
+        error = {"code": self.code, "message": self.message, "details": details}
+        return {"type": "error", "error": error}
+
+
+class Invalid(MindError):
+    """An argument, a setting or a file's content is not what it must be."""
+
+    code = "VALIDATION_ERROR"
+    exit_status = 2
+
+
+class NotFound(MindError):
+    """There is nothing of that name."""
+
+    code = "NOT_FOUND"
+
+
+class AmbiguousId(MindError):
+    """An abbreviated id fits more than one memory; `details["candidates"]` lists them."""
+
+    code = "AMBIGUOUS_ID"
+
+
+class NoProject(MindError):
+    """The command needs a project and none was found."""
+
+    code = "PROJECT_NOT_REGISTERED"
+    exit_status = 3
+
+
+class IndexNotReady(MindError):
+    """A first build by another process takes longer than we wait."""
+
+    code = "INDEX_NOT_READY"
+
+
+class SearchFailed(MindError):
+    """Neither the index nor the files could be searched."""
+
+    code = "SEARCH_FAILED"
+
+
+class StorageFailed(MindError):
+    """A file could not be read or written; nothing was lost."""
+
+    code = "STORAGE_ERROR"
+
+
+class Conflict(StorageFailed):
+    """A file is not what it was when it was read."""
+
+
+class Denied(MindError):
+    """A policy forbids the operation."""
+
+    code = "PERMISSION_DENIED"
+    exit_status = 5
+
+
+class Untrusted(MindError):
+    """The operation needs memory that somebody here has approved."""
+
+    code = "UNTRUSTED"
+    exit_status = 5
+
+
+class Internal(MindError):
+    """A fault of mind itself. The message is fixed, since an exception's text may hold a memory."""
+
+    code = "INTERNAL_ERROR"

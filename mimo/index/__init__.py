@@ -1,0 +1,1 @@
+"""The index: rebuildable at any time from the files."""

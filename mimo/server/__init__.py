@@ -1,0 +1,1 @@
+"""The MCP server: the command set as tools."""

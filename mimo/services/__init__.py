@@ -1,0 +1,1 @@
+"""What people and agents want done, in terms of an opened Mind."""

@@ -1,0 +1,1 @@
+"""Files on disk: the only truth, and the only code that writes them."""

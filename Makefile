@@ -1,0 +1,82 @@
+# The menu. Every check has one definition, which CI and pre-commit call too.
+# Needs Python 3.11+, git and make; everything else comes from the package index.
+
+PYTHON ?= python3
+# Inside an active virtual environment that one is used; otherwise one is made here.
+VENV := $(if $(VIRTUAL_ENV),$(VIRTUAL_ENV),.venv)
+BIN := $(VENV)/bin
+RUN := $(BIN)/python -X utf8
+# Unset for everything, so that a developer's own settings never decide a test.
+unexport MIND_HOME MIND_PROJECT SANDBOX_DIR
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test setup check format lint types layers sizes spelling fix docs \
+        coverage-of-requirements bench bench-retrieval model clean
+
+help:           ## Show this menu
+	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
+
+demo: $(VENV)/.runtime ## Install, then show the main job on this repository's own Markdown
+	@$(BIN)/mind demo
+
+test: setup     ## Install what the tests need, then run every gate
+	@$(MAKE) --no-print-directory check
+	$(RUN) -m coverage erase
+	$(RUN) -m coverage run -m pytest
+	$(RUN) -m coverage combine --quiet
+	$(RUN) -m coverage report
+
+setup: $(VENV)/.tests ## Make the development environment
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.tests: pyproject.toml scripts/groups.py | $(VENV)/.runtime
+	$(BIN)/python scripts/groups.py test > $(VENV)/test-requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $(VENV)/test-requirements.txt
+	@touch $@
+
+check: format lint types layers sizes spelling ## Run the static checks
+
+format:         ## Check the formatting
+	$(BIN)/ruff format --check --quiet .
+
+lint:           ## Check the style and the usual mistakes
+	$(BIN)/ruff check --quiet .
+
+types:          ## Check the types
+	$(BIN)/mypy
+
+layers:         ## Check that imports point one way
+	$(BIN)/lint-imports --config .importlinter --no-cache
+
+sizes:          ## Check that files and functions stay small
+	$(RUN) scripts/sizes.py
+
+spelling:       ## Check the spelling
+	$(BIN)/codespell mimo tests scripts docs README.md CONTRIBUTING.md CHANGELOG.md ARCHITECTURE.md
+
+fix:            ## Format, and mend what can be mended
+	$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .
+
+docs: setup     ## Write man pages, completions and the reference anew
+	$(RUN) scripts/generate.py
+
+coverage-of-requirements: setup ## List the numbered requirements that no test carries (REQUIREMENTS=FILE)
+	$(RUN) scripts/requirements_coverage.py $(REQUIREMENTS)
+
+bench: setup    ## Measure start-up, search, save, refresh and rebuild as ratios (MARKDOWN=FOLDER for real notes)
+	$(RUN) tests/bench/speed.py $(if $(MARKDOWN),--markdown $(MARKDOWN)) --write docs/benchmarks.md
+
+bench-retrieval: setup ## Measure the ranking on labelled data (BENCH=FOLDER that holds eval/ and data/)
+	$(RUN) tests/bench/retrieval.py --bench $(BENCH)
+
+model:          ## Make the packaged embedding model again, byte for byte
+	$(RUN) scripts/build_model.py
+
+clean:          ## Remove what the tools left behind
+	rm -rf .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist

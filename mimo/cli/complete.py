@@ -1,0 +1,47 @@
+"""What the shell completes from the memories: quickly, read only, and never with an error."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from mimo.cli.clean import clean
+
+MOST = 50
+"""How many candidates are offered at most."""
+
+_QUERIES = {
+    "id": "SELECT id, coalesce(title, type) FROM memories WHERE NOT shadowed"
+    " AND substr(id, 1, ?) = ? ORDER BY created DESC, id LIMIT ?",
+    "tag": "SELECT tag, '' FROM tags WHERE substr(tag, 1, ?) = ?"
+    " GROUP BY tag ORDER BY count(*) DESC, tag LIMIT ?",
+}
+
+
+def candidates(what: str, start: str, project: str | None) -> list[tuple[str, str]]:
+    """Returns words that begin with `start`, each with a short explanation.
+
+    `what` is `id`, `tag` or `type`. Where the index can't be read there are none.
+    """
+    if what == "type":
+        from mimo.domain.memory import KIND_ALIASES, Kind
+
+        names: Iterable[str] = [*Kind, *KIND_ALIASES]
+        return [(str(name), "") for name in names if name.startswith(start)]
+    try:
+        return _from_index(_QUERIES[what], start, project)
+    except Exception:  # noqa: BLE001 - a completion that fails would garble the command line
+        return []
+
+
+def _from_index(query: str, start: str, project: str | None) -> list[tuple[str, str]]:
+    import sqlite3
+    from contextlib import closing
+
+    from mimo.index.database import generations
+    from mimo.mind import Mind
+
+    folder = Mind.open(Path.cwd(), project=Path(project) if project else None).index_folder
+    number = generations(folder)[-1]
+    path = folder / (f"index-{number}.db" if number else "index.db")
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=0.2)) as connection:
+        rows = connection.execute(query, (len(start), start, MOST)).fetchall()
+    return [(word, " ".join(clean(told).split())[:60]) for word, told in rows]

@@ -1,0 +1,97 @@
+"""Where a command's answer and its errors are written."""
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from mimo.cli.clean import clean, escaped
+from mimo.commands.schema import to_json
+from mimo.errors import Internal, MindError, StorageFailed
+
+
+def show(result: object, options: Mapping[str, Any]) -> None:
+    """Print an answer: as JSON where that was asked for, for people otherwise."""
+    if options.get("json"):
+        write(as_json(to_json(result), indent=2) + "\n")
+        return
+    from mimo.cli.render import screen_for, show_on
+
+    screen = screen_for(sys.stdout, os.environ, colour=not options.get("no_color"))
+    show_on(screen, result)
+    screen.finish(pager=not options.get("no_pager"))
+
+
+def as_json(data: Any, indent: int | None = None) -> str:
+    """Returns JSON text that says exactly the data, and is harmless on a terminal."""
+    import json
+
+    wide = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
+    return escaped(json.dumps(data, ensure_ascii=not wide, indent=indent))
+
+
+def write(text: str) -> None:
+    """Write to standard output.
+
+    Raises `StorageFailed` where it can't take the text, `BrokenPipeError` where nobody reads on.
+    """
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        give_up_stdout()
+        raise StorageFailed(f"the answer could not be written: {error.strerror}") from error
+
+
+def flush() -> None:
+    """Flush standard output, so that what fails then is still reported."""
+    write("")
+
+
+def give_up_stdout() -> None:
+    """Point standard output at nothing, so that the interpreter's own flush at exit is silent."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def report(error: MindError, as_wire: bool) -> int:
+    """Print an error on standard error and return its exit status."""
+    if isinstance(error, Internal) and os.environ.get("MIND_DEBUG"):
+        import traceback
+
+        complain(clean("".join(traceback.format_exception(error.__cause__ or error))))
+    if as_wire:
+        complain(as_json(error.wire()))
+    else:
+        for line in lines_of(error):
+            complain(clean(line))
+    return error.exit_status
+
+
+def lines_of(error: MindError) -> list[str]:
+    """Returns an error as people read it: `error: message [CODE]`, then a hint."""
+    lines = [f"error: {error.message} [{error.code}]"]
+    return [*lines, f"hint: {error.hint}"] if error.hint else lines
+
+
+def complain(line: str) -> None:
+    """Print a line on standard error, or nowhere where that is closed."""
+    try:
+        sys.stderr.write(line.rstrip("\n") + "\n")
+        sys.stderr.flush()
+    except (OSError, AttributeError, ValueError):
+        return
+
+
+WORTH_SHOWING = 200
+"""Work of fewer steps is done before anybody could read how far it is."""
+
+
+def progress(what: str, done: int, total: int) -> None:
+    """Show on the terminal how far long work is, in one line that goes when it is done."""
+    if total < WORTH_SHOWING or (done % (total // 100) and done != total):
+        return
+    line = f"{what} {done:,} of {total:,}" if done < total else ""
+    sys.stderr.write(f"\r\x1b[K{line}")
+    sys.stderr.flush()

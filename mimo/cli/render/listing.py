@@ -1,0 +1,26 @@
+"""How lists of memories look."""
+
+from mimo.cli.render import Screen, accent, dim, render
+from mimo.cli.render.words import count, day, labels, tagged
+from mimo.commands.listing import MemoryRow, MemoryRows
+
+
+@render.register
+def _(result: MemoryRows, screen: Screen) -> None:
+    if not result.total:
+        screen.line("no memories")
+        screen.note("`mind add TEXT` makes one; filters, where you gave any, may exclude the rest")
+        return
+    for row in result.memories:
+        _row(row, screen)
+    shown = len(result.memories)
+    rest = "" if shown == result.total else f", {shown} from number {result.offset + 1} on"
+    screen.blank()
+    screen.line(dim(f"{count(result.total, 'memory', 'memories')}{rest}"))
+
+
+def _row(row: MemoryRow, screen: Screen) -> None:
+    marks = labels(outcome=row.outcome, trust=row.trust, private=row.private)
+    tags = f"  {tagged(row.tags)}" if row.tags else ""
+    screen.line(dim(f"{day(row.created_at)}  {row.type:<11} "), row.title, dim(tags), *marks)
+    screen.line(accent(row.id), indent=24)

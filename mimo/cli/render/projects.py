@@ -1,0 +1,30 @@
+"""How making and trusting a project looks."""
+
+from mimo.cli.render import Screen, accent, dim, good, render, strong
+from mimo.commands.projects import Initialised, TrustState
+
+
+@render.register
+def _(result: Initialised, screen: Screen) -> None:
+    done = "has a memory now" if result.created else "had a memory already"
+    screen.line(good("✓ "), strong(result.name), f" {done}  ", dim(result.path))
+    for path in result.added:
+        screen.line(dim(f"wrote {path}"), indent=2)
+    if result.include:
+        screen.blank()
+        screen.line("found ", ", ".join(result.found), "; to search them as memories, put")
+        screen.line(accent(result.include), indent=4)
+        screen.line("into .mind/config.toml", indent=2)
+    for notice in result.notices:
+        screen.note(notice)
+    screen.blank()
+    if not result.trusted:
+        screen.line("It came from somebody else: look at it with ", accent("mind list"))
+        screen.line("and approve it with ", accent("mind trust"))
+    screen.line("next: ", accent('mind add "what should be remembered"'))
+
+
+@render.register
+def _(result: TrustState, screen: Screen) -> None:
+    screen.line(good("✓ "), strong(result.trust))
+    screen.line(dim(f"{result.approved:,} of {result.total:,} files are approved"), indent=2)

@@ -1,0 +1,47 @@
+"""How search results look."""
+
+from mimo.cli.render import Screen, accent, dim, render, strong
+from mimo.cli.render.words import count, day, labels, tagged
+from mimo.commands.search import SearchResult, SearchResults
+
+_LINES = 6
+"""Lines of a result that are shown; `mind show` has the rest."""
+
+
+@render.register
+def _(result: SearchResults, screen: Screen) -> None:
+    if result.notice:
+        screen.note(result.notice)
+    if not result.results:
+        screen.line(f"nothing found for “{result.query}”")
+        screen.note("try other words, or a lower --threshold; `mind list` shows what there is")
+        return
+    terms = [word for word in result.query.split() if len(word) > 2]
+    several = len({row.project for row in result.results}) > 1
+    for row in result.results:
+        _row(row, screen, terms, project=several)
+    screen.line(dim(f"{count(result.total, 'result')}; `mind show ID` shows one whole"))
+
+
+def _row(row: SearchResult, screen: Screen, terms: list[str], *, project: bool) -> None:
+    marks = labels(outcome=row.outcome, superseded_by=row.superseded_by, trust=row.trust)
+    screen.line(dim(f"{row.relevance:.2f}"), "  ", strong(row.title), *marks)
+    place = f"{row.project}: " if project else ""
+    about = "  ".join(part for part in (row.type, day(row.date), tagged(row.tags)) if part)
+    screen.line(accent(row.id), "  ", dim(about), indent=6)
+    screen.line(dim(f"{place}{row.source_file}:{row.source_line}"), indent=6)
+    body = _without_title(row)
+    if body:
+        lines = body.splitlines()
+        cut = ["…"] if len(lines) > _LINES else []
+        screen.text("\n".join([*lines[:_LINES], *cut]), terms=terms, indent=6)
+    if row.reasoning:
+        screen.text(f"because {row.reasoning.splitlines()[0]}", terms=terms, indent=6)
+    screen.blank()
+
+
+def _without_title(row: SearchResult) -> str:
+    """Returns the text without a first line that only says the title again."""
+    first, _, rest = row.content.strip().partition("\n")
+    same = first.lstrip("# ").strip() == row.title.strip()
+    return rest.strip("\n") if same else row.content.strip("\n")

@@ -1,0 +1,50 @@
+"""`mind mcp`: the MCP server, which is no command of the registry, since it serves them all."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mimo.cli.params import KEPT, SETTINGS, common_options
+from mimo.commands.tools import NAMINGS, TOOLSETS
+
+SUMMARY = "Serve the memory to an agent over MCP, on standard input and output"
+
+HELP = f"""{SUMMARY}
+
+Without --toolsets it lists every documented tool; `core` is a small set to start with, `all` adds
+the everyday commands. Tools that are not listed can be called all the same.
+"""
+
+
+def _serve(toolsets: tuple[str, ...], tool_names: str | None, **_: Any) -> None:
+    from mimo.server.app import main
+
+    named = click.get_current_context().meta.get(KEPT, {}).get("project")
+    chosen = tuple(word for given in toolsets for word in given.split(",") if word)
+    main(project=Path(named) if named else None, toolsets=chosen, naming=tool_names)
+
+
+def mcp_command() -> click.Command:
+    """Returns the click command."""
+    return click.Command(
+        "mcp",
+        callback=_serve,
+        help=HELP,
+        short_help=SUMMARY,
+        context_settings=SETTINGS,
+        params=[
+            click.Option(
+                ["--toolsets"],
+                multiple=True,
+                metavar="NAMES",
+                help=f"Groups of tools to list, by commas: {', '.join(TOOLSETS)}, core, all",
+            ),
+            click.Option(
+                ["--tool-names"],
+                type=click.Choice(NAMINGS),
+                help="How names such as save/decision are spelled (default underscore)",
+            ),
+            *(option for option in common_options() if option.name == "project"),
+        ],
+    )

@@ -1,0 +1,68 @@
+"""What was typed, or piped in -> arguments as `invoke` takes them."""
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from mimo.commands.spec import Param
+from mimo.commands.types import Shape
+from mimo.errors import Invalid
+
+
+def gathered(params: list[Param], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the arguments by their published names, as far as any were given."""
+    found = {}
+    for param in params:
+        value = _gathered(param, given.get(param.attribute))
+        if value is not None:
+            found[param.name] = value
+    return found
+
+
+def _gathered(param: Param, value: Any) -> Any:
+    if param.arg.words and param.positional and not param.shape.items:
+        value = " ".join(value) if value else None
+    if param.shape.items:
+        items = param.shape.items
+        return [converted(items, item) for item in value] if value else None
+    if param.arg.stdin and (value == "-" or (value is None and param.required and _is_piped())):
+        return _standard_input() or None
+    return None if value is None else converted(param.shape, value)
+
+
+def converted(shape: Shape, text: Any) -> Any:
+    """Returns typed text as the value that it spells, or as it is where it spells none."""
+    if not isinstance(text, str) or shape.kind in ("string", "boolean"):
+        return text
+    if shape.kind == "json":
+        return parsed(text)
+    try:
+        return int(text) if shape.kind == "integer" else float(text)
+    except ValueError:
+        return text
+
+
+def parsed(text: str) -> Any:
+    """Returns JSON where the text is JSON, and the text itself otherwise."""
+    import json
+
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _is_piped() -> bool:
+    return sys.stdin is not None and not sys.stdin.isatty()
+
+
+def _standard_input() -> str:
+    """Returns the text on standard input without its last line end."""
+    if sys.stdin is None:
+        return ""
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig").removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        raise Invalid(
+            "standard input is not text in UTF-8", hint="convert it first, for example with iconv"
+        ) from None

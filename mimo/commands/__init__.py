@@ -1,0 +1,58 @@
+"""The one command set, declared once for every surface.
+
+The tables below name all commands without loading any. A command stands in exactly one section,
+which is also its place in `mind --help`.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mimo.commands.registry import Registry
+
+SECTIONS: dict[str, dict[str, str]] = {
+    "Remember": {
+        "add": "notes",
+        "edit": "notes",
+        "rm": "notes",
+    },
+    "Find": {
+        "search": "search",
+        "show": "notes",
+        "list": "listing",
+    },
+    "The memory tool": {
+        "memory store": "memory",
+        "memory search": "memory",
+        "memory list": "memory",
+        "memory delete": "memory",
+        "memory stats": "fading",
+        "memory decay-check": "fading",
+    },
+    "The project": {
+        "init": "projects",
+        "status": "status",
+        "doctor": "upkeep",
+        "index": "upkeep",
+        "config": "settings",
+        "trust": "projects",
+        "untrust": "projects",
+        "demo": "demo",
+    },
+}
+"""Sections of the command line: path -> module of this package."""
+
+UNLISTED: tuple[str, ...] = ("legacy",)
+"""Modules with names that only MCP calls know."""
+
+GROUPS: dict[str, str] = {"memory": "Store, search, list, delete and measure memories"}
+"""What is said of words that only lead to other commands."""
+
+LONE: frozenset[str] = frozenset()
+"""Sub-commands that are meant only where nothing or an option follows: `mind search recent`."""
+
+
+def all_commands() -> "Registry":
+    """Returns the table of all commands."""
+    from mimo.commands.registry import Registry
+
+    return Registry(SECTIONS, unlisted=UNLISTED, groups=GROUPS, lone=LONE)

@@ -1,0 +1,66 @@
+"""Parameters that several commands share, and the labels that every row carries."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from mimo.commands.spec import Arg
+from mimo.commands.types import Out
+from mimo.domain import when
+from mimo.domain.memory import Category, Kind, Record, kind_of
+from mimo.domain.query import Filter
+from mimo.mind import Mind
+
+Id = Annotated[str, Arg("Id of the memory, or an unambiguous start or end of it", complete="id")]
+Importance = Annotated[float, Arg("How much it matters", ge=0, le=1)]
+Limit = Annotated[int, Arg("Most to answer with", short="n", ge=1, le=1000)]
+Offset = Annotated[int, Arg("How many to pass over", ge=0)]
+Private = Annotated[bool, Arg("Keep it out of git, on this machine only")]
+Tags = Annotated[tuple[str, ...], Arg("Tags to put on it", complete="tag", short="t")]
+TagFilter = Annotated[
+    tuple[str, ...], Arg("Only memories with all of these tags", complete="tag", short="t")
+]
+Types = Annotated[
+    tuple[str, ...],
+    Arg("Only these types, such as decision, issue, learning or edge", complete="type"),
+]
+CategoryFilter = Annotated[Category | None, Arg("Only this category")]
+TimeFilter = Annotated[
+    str | None, Arg("Only from a time, such as `yesterday` or `3 days ago`", alias="when")
+]
+FromDate = Annotated[str | None, Arg("Only from this ISO 8601 date on", alias="from")]
+ToDate = Annotated[str | None, Arg("Only until this ISO 8601 date, which counts", alias="to")]
+
+
+class TrustLabel(StrEnum):
+    """Whether somebody here has approved the text of a memory."""
+
+    TRUSTED = "trusted"
+    UNTRUSTED = "untrusted"
+
+
+Trust = Annotated[TrustLabel, Out("Whether somebody here approved it; if not, it is data only")]
+File = Annotated[str, Out("Its file, relative to the project")]
+
+
+def trust_of(mind: Mind, record: Record) -> TrustLabel:
+    """Returns the label of the text that the record was read from."""
+    approved = mind.trust.trusted(record.place.digest)
+    return TrustLabel.TRUSTED if approved else TrustLabel.UNTRUSTED
+
+
+def narrowed(
+    mind: Mind,
+    *,
+    types: tuple[str, ...] = (),
+    category: Category | None = None,
+    tags: tuple[str, ...] = (),
+    time_filter: str | None = None,
+    from_date: str | None = None,
+    to_date: str | None = None,
+) -> Filter:
+    """Returns the filter that a command's arguments name; raises `Invalid` for a faulty one."""
+    kinds: frozenset[Kind] | None = frozenset(kind_of(word) for word in types) or None
+    if category is not None:
+        kinds = frozenset(category.kinds)
+    span = when.window(time_filter, from_date, to_date, now=mind.now())
+    return Filter(types=kinds, tags=frozenset(tags), since=span.since, until=span.until)

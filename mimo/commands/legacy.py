@@ -1,0 +1,196 @@
+"""Names of earlier versions that old callers still use; MCP answers to them without listing them.
+
+They stay through all 2.x versions.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+from mimo.commands.common import Importance, Limit, Tags, narrowed
+from mimo.commands.memory import MemorySearch, Stored, Threshold
+from mimo.commands.memory import search as memory_search
+from mimo.commands.memory import store as memory_store
+from mimo.commands.spec import Arg, Effect, command
+from mimo.commands.types import Omitted, Out
+from mimo.domain.memory import Category, Kind, Outcome
+from mimo.errors import Invalid, StorageFailed
+from mimo.mind import Mind
+from mimo.services import recall, routing
+from mimo.services.routing import Store
+
+
+class KnowledgeOperation(StrEnum):
+    """What `knowledge` is asked to do."""
+
+    QUERY = "query"
+    TEACH = "teach"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """A memory that a question brought up."""
+
+    id: str
+    content: str
+    type: Kind
+    score: float
+    outcome: Omitted[Outcome] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouterDecision:
+    """Which part of the memory a question is about."""
+
+    primary_store: Store
+    secondary_stores: tuple[Store, ...]
+    confidence: float
+    reasoning: str
+    requires_synthesis: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreResults:
+    """What each part of the memory has to say."""
+
+    episodic: tuple[Recalled, ...]
+    semantic: tuple[Recalled, ...]
+    procedural: tuple[Recalled, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a question brought up."""
+
+    query_id: str
+    router_decision: RouterDecision
+    results: StoreResults
+    synthesis: Annotated[str | None, Out("Always null: no language model is asked")]
+    context_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knowledge:
+    """What `knowledge` knows, or what it has learnt."""
+
+    results: Omitted[tuple[Recalled, ...]] = None
+    count: Omitted[int] = None
+    status: Omitted[str] = None
+    id: Omitted[str] = None
+    triples_created: Omitted[int] = None
+
+
+@command(
+    "store_fact",
+    effect=Effect.WRITE,
+    toolset="legacy",
+    errors=(Invalid, StorageFailed),
+    instead="memory with operation `store`",
+)
+def store_fact(
+    mind: Mind,
+    content: Annotated[str, Arg("What to remember")],
+    category: Annotated[Category, Arg("What kind of memory it is")],
+    *,
+    importance: Importance = 0.5,
+    tags: Tags = (),
+) -> Stored:
+    """Store a fact, an observation, an action or a plan"""
+    return memory_store(mind, content, category=category, importance=importance, tags=tags)
+
+
+@command(
+    "search_vibes",
+    effect=Effect.READ,
+    toolset="legacy",
+    errors=(Invalid,),
+    instead="memory with operation `search`",
+)
+def search_vibes(
+    mind: Mind,
+    query: Annotated[str, Arg("Words or a question")],
+    *,
+    limit: Limit = 10,
+    threshold: Threshold = recall.THRESHOLD,
+) -> MemorySearch:
+    """Find the memories that best match a query"""
+    return memory_search(mind, query, limit=limit, threshold=threshold)
+
+
+@command(
+    "ask_mimo",
+    effect=Effect.READ,
+    toolset="legacy",
+    errors=(Invalid,),
+    instead="mind_search",
+)
+def ask_mimo(mind: Mind, query: Annotated[str, Arg("A question")]) -> Answer:
+    """Answer a question from the part of the memory that it is about"""
+    route = routing.route(query)
+    name = mind.randomness(8).hex()
+    return Answer(
+        query_id=name,
+        router_decision=RouterDecision(
+            primary_store=route.primary,
+            secondary_stores=route.secondary,
+            confidence=route.confidence,
+            reasoning=route.reasoning,
+            requires_synthesis=route.requires_synthesis,
+        ),
+        results=StoreResults(
+            **{part.value: _recalled(mind, query, part, limit=route.limit(part)) for part in Store}
+        ),
+        synthesis=None,
+        context_id=f"ctx_{name}",
+    )
+
+
+@command(
+    "knowledge",
+    effect=Effect.WRITE,
+    toolset="legacy",
+    errors=(Invalid, StorageFailed),
+    instead="memory with operation `search` or `store`",
+)
+def knowledge(
+    mind: Mind,
+    *,
+    operation: Annotated[KnowledgeOperation, Arg("What to do")] = KnowledgeOperation.QUERY,
+    query: Annotated[str | None, Arg("A question, for `query`")] = None,
+    entity: Annotated[str | None, Arg("A name to ask about, for `query`")] = None,
+    predicate: Annotated[str | None, Arg("A relation: of `entity` to ask for, or to teach")] = None,
+    text: Annotated[str | None, Arg("A statement, for `teach`")] = None,
+    subject: Annotated[str | None, Arg("Who or what a taught relation is about")] = None,
+    object: Annotated[str | None, Arg("What the subject is related to")] = None,
+    limit: Limit = 10,
+) -> Knowledge:
+    """Ask what is known, or teach a statement"""
+    if operation is KnowledgeOperation.TEACH:
+        parts = (subject, predicate, object)
+        statement = text or (" ".join(part for part in parts if part) if all(parts) else None)
+        if not statement:
+            raise Invalid("`teach` needs a text, or a subject, a predicate and an object")
+        stored = memory_store(mind, statement)
+        return Knowledge(status="learned", id=stored.id, triples_created=int(not text))
+    wanted = query or " ".join(part for part in (entity, predicate) if part)
+    if not wanted:
+        raise Invalid("`query` needs a query or an entity")
+    rows = _recalled(mind, wanted, Store.SEMANTIC, limit=limit)
+    return Knowledge(results=rows, count=len(rows))
+
+
+def _recalled(mind: Mind, query: str, part: Store, *, limit: int) -> tuple[Recalled, ...]:
+    kinds = routing.KINDS[part]
+    if not limit or not kinds:
+        return ()
+    found = recall.search(mind, query, narrowed=narrowed(mind, types=kinds), limit=limit)
+    return tuple(
+        Recalled(
+            id=hit.record.memory.id,
+            content=hit.record.memory.text,
+            type=hit.record.memory.type,
+            score=round(hit.score, 4),
+            outcome=hit.record.memory.outcome,
+        )
+        for hit in found.hits
+    )

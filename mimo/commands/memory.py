@@ -1,0 +1,248 @@
+"""The unified `memory` tool: six operations on the project's memories."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from mimo.commands.common import (
+    CategoryFilter,
+    File,
+    FromDate,
+    Id,
+    Importance,
+    Limit,
+    Offset,
+    Private,
+    Tags,
+    TimeFilter,
+    ToDate,
+    Trust,
+    narrowed,
+    trust_of,
+)
+from mimo.commands.spec import Arg, Effect, Tool, command
+from mimo.commands.types import Omitted, Out
+from mimo.domain import decay
+from mimo.domain.memory import Category, Kind, Outcome, Record
+from mimo.domain.query import Sort
+from mimo.errors import AmbiguousId, Invalid, NotFound, StorageFailed
+from mimo.index.index import Hit
+from mimo.mind import Mind
+from mimo.services import capture, recall
+
+MEMORY = Tool(name="memory", description="Unified memory operations")
+
+Threshold = Annotated[float, Arg("Lowest score to answer with", ge=0, le=1)]
+
+
+class MemorySort(StrEnum):
+    """The orders of a list of memories."""
+
+    RECENT = "recent"
+    IMPORTANCE = "importance"
+    DECAY_SCORE = "decay_score"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """What came of storing a memory."""
+
+    stored: bool = True
+    id: str
+    embedding_generated: Annotated[bool, Out("Whether it can be found by meaning")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundMemory:
+    """A memory that a search found."""
+
+    id: str
+    content: str
+    category: Category
+    score: Annotated[float, Out("How well it matches, 0 to 1")]
+    created_at: datetime
+    importance: float
+    tags: tuple[str, ...]
+    trust: Trust
+    file: File
+    line: Annotated[int, Out("The line of the best passage")]
+    outcome: Omitted[Outcome] = None
+    superseded_by: Omitted[str] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemorySearch:
+    """The memories that match a query, best first."""
+
+    results: tuple[FoundMemory, ...]
+    total_searched: Annotated[int, Out("How many memories passed the filters")]
+    notice: Omitted[str] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedMemory:
+    """A memory in a list."""
+
+    id: str
+    content: str
+    category: Category
+    importance: float
+    decay_score: Annotated[float, Out("Strength that is left, 0 to 1")]
+    created_at: datetime
+    tags: tuple[str, ...]
+    protected: Annotated[bool, Out("Whether it never fades")]
+    trust: Trust
+    file: File
+    outcome: Omitted[Outcome] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryList:
+    """One page of the memories."""
+
+    memories: tuple[ListedMemory, ...]
+    total: Annotated[int, Out("How many memories pass the filters, on all pages")]
+    offset: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """What came of deleting a memory."""
+
+    deleted: bool = True
+    id: str
+    file: File
+
+
+@command(
+    MEMORY,
+    operation="store",
+    effect=Effect.WRITE,
+    toolset="memory",
+    errors=(Invalid, StorageFailed),
+    examples=('mind memory store "The API allows 100 requests a minute" --tag api',),
+)
+def store(
+    mind: Mind,
+    content: Annotated[str, Arg("What to remember", stdin=True)],
+    *,
+    category: Annotated[Category, Arg("What kind of memory it is")] = Category.FACT,
+    importance: Importance = 0.5,
+    tags: Tags = (),
+    private: Private = False,
+) -> Stored:
+    """Store a fact, an observation, an action or a plan"""
+    record = capture.store(
+        mind, Kind(category), content, importance=importance, tags=tags, private=private
+    )
+    return Stored(id=record.memory.id, embedding_generated=capture.is_embedded(mind, record))
+
+
+@command(
+    MEMORY,
+    operation="search",
+    effect=Effect.READ,
+    toolset="memory",
+    errors=(Invalid,),
+    examples=('mind memory search "rate limits" --when "last week"',),
+)
+def search(
+    mind: Mind,
+    query: Annotated[str, Arg("Words or a question", words=True)],
+    *,
+    limit: Limit = 10,
+    threshold: Threshold = recall.THRESHOLD,
+    category: CategoryFilter = None,
+    time_filter: TimeFilter = None,
+    from_date: FromDate = None,
+    to_date: ToDate = None,
+) -> MemorySearch:
+    """Find the memories that best match a query"""
+    conditions = narrowed(
+        mind, category=category, time_filter=time_filter, from_date=from_date, to_date=to_date
+    )
+    found = recall.search(mind, query, narrowed=conditions, limit=limit, threshold=threshold)
+    return MemorySearch(
+        results=tuple(_found(mind, hit) for hit in found.hits),
+        total_searched=found.considered,
+        notice=found.notice,
+    )
+
+
+@command(
+    MEMORY,
+    operation="list",
+    effect=Effect.READ,
+    toolset="memory",
+    errors=(Invalid,),
+    examples=("mind memory list --sort importance --limit 5",),
+)
+def list_memories(
+    mind: Mind,
+    *,
+    limit: Limit = 20,
+    offset: Offset = 0,
+    category: CategoryFilter = None,
+    sort: Annotated[MemorySort, Arg("Order of the list")] = MemorySort.RECENT,
+) -> MemoryList:
+    """Browse the memories page by page"""
+    conditions = narrowed(mind, category=category)
+    if sort is MemorySort.DECAY_SCORE:
+        page = recall.strongest_first(mind, narrowed=conditions, limit=limit, offset=offset)
+    else:
+        page = recall.listing(
+            mind, narrowed=conditions, sort=Sort(sort), limit=limit, offset=offset
+        )
+    rows = tuple(_listed(mind, record) for record in page.records)
+    return MemoryList(memories=rows, total=page.total, offset=offset, limit=limit)
+
+
+@command(
+    MEMORY,
+    operation="delete",
+    effect=Effect.DESTROY,
+    toolset="memory",
+    errors=(NotFound, AmbiguousId, StorageFailed),
+    examples=("mind memory delete k3v7mq",),
+)
+def delete(mind: Mind, id: Id) -> Deleted:
+    """Remove a memory; git keeps what was committed"""
+    record = capture.remove(mind, id)
+    return Deleted(id=record.memory.id, file=record.place.path)
+
+
+def _found(mind: Mind, hit: Hit) -> FoundMemory:
+    memory = hit.record.memory
+    return FoundMemory(
+        id=memory.id,
+        content=memory.text,
+        category=memory.type.category,
+        score=round(hit.score, 4),
+        created_at=memory.created,
+        importance=memory.importance,
+        tags=memory.tags,
+        trust=trust_of(mind, hit.record),
+        file=hit.record.place.path,
+        line=hit.line,
+        outcome=memory.outcome,
+        superseded_by=hit.superseded_by,
+    )
+
+
+def _listed(mind: Mind, record: Record) -> ListedMemory:
+    memory = record.memory
+    return ListedMemory(
+        id=memory.id,
+        content=memory.text,
+        category=memory.type.category,
+        importance=memory.importance,
+        decay_score=round(recall.strength(mind, record), 4),
+        created_at=memory.created,
+        tags=memory.tags,
+        protected=decay.is_protected(memory),
+        trust=trust_of(mind, record),
+        file=record.place.path,
+        outcome=memory.outcome,
+    )

@@ -1,0 +1,225 @@
+"""The everyday commands on single memories: add, show, edit, rm."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+from mimo.commands.common import File, Id, Importance, Private, Tags, Trust, trust_of
+from mimo.commands.spec import Arg, Effect, command
+from mimo.commands.types import Json, Omitted, Out
+from mimo.domain.memory import Kind, Outcome, Record, kind_of
+from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
+from mimo.mind import Mind
+from mimo.services import capture, recall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkRow:
+    """A link to another memory."""
+
+    to: str
+    type: str
+    title: Annotated[str | None, Out("Title of the other memory; null where there is none")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryDetails:
+    """A memory, whole."""
+
+    id: str
+    type: Kind
+    title: str
+    content: str
+    topic: Omitted[str]
+    tags: tuple[str, ...]
+    importance: float
+    confidence: Omitted[float]
+    outcome: Omitted[Outcome]
+    status: Omitted[str]
+    category: Omitted[str]
+    source: Omitted[str]
+    by: Omitted[str]
+    created_at: datetime
+    sections: Annotated[dict[str, str], Out("Prose under the fixed headings, such as Reasoning")]
+    links: tuple[LinkRow, ...]
+    superseded_by: Omitted[str]
+    extra: Annotated[dict[str, Json], Out("Header keys that mind itself does not use")]
+    private: bool
+    trust: Trust
+    file: File
+    line: Annotated[int, Out("The line on which the content begins, from 1")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What came of writing a memory."""
+
+    id: str
+    type: Kind
+    title: str
+    file: File
+    private: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removed:
+    """What came of removing a memory."""
+
+    id: str
+    title: str
+    file: File
+
+
+@command(
+    "mind_add",
+    cli="add",
+    effect=Effect.WRITE,
+    toolset="extra",
+    errors=(Invalid, StorageFailed),
+    examples=(
+        "mind add The staging database is reset every night",
+        'mind add --type decision --topic auth "Use JWT with refresh tokens"',
+        "git log -1 --format=%B | mind add --type observation --tag release",
+    ),
+)
+def add(
+    mind: Mind,
+    content: Annotated[str, Arg("What to remember, as Markdown", words=True, stdin=True)],
+    *,
+    type: Annotated[str, Arg("Type of memory", complete="type")] = "fact",
+    title: Annotated[str | None, Arg("Title; the first line unless given")] = None,
+    topic: Annotated[str | None, Arg("What it is about, such as auth_strategy")] = None,
+    tags: Tags = (),
+    importance: Importance = 0.5,
+    private: Private = False,
+) -> Written:
+    """Remember something
+
+    The memory is a Markdown file under `.mind/`, found by search from the next command on.
+    """
+    record = capture.store(
+        mind,
+        kind_of(type),
+        content,
+        private=private,
+        importance=importance,
+        tags=tags,
+        topic=topic,
+        title=title,
+    )
+    return _written(record)
+
+
+@command(
+    "mind_show",
+    cli="show",
+    effect=Effect.READ,
+    toolset="extra",
+    errors=(NotFound, AmbiguousId),
+    examples=("mind show k3v7mq", "mind show decision_auth --json"),
+)
+def show(mind: Mind, id: Id) -> MemoryDetails:
+    """Show one memory, whole"""
+    record = recall.one(mind, id)
+    memory = record.memory
+    return MemoryDetails(
+        id=memory.id,
+        type=memory.type,
+        title=memory.heading,
+        content=memory.content,
+        topic=memory.topic,
+        tags=memory.tags,
+        importance=memory.importance,
+        confidence=memory.confidence,
+        outcome=memory.outcome,
+        status=memory.status,
+        category=memory.category,
+        source=memory.source,
+        by=memory.by,
+        created_at=memory.created,
+        sections={name.value: text for name, text in memory.sections.items()},
+        links=tuple(_link(mind, link.to, link.type) for link in memory.links),
+        superseded_by=recall.successor(mind, memory.id),
+        extra=dict(memory.extra),
+        private=record.place.private,
+        trust=trust_of(mind, record),
+        file=record.place.path,
+        line=record.place.line,
+    )
+
+
+@command(
+    "mind_edit",
+    cli="edit",
+    effect=Effect.WRITE,
+    toolset="extra",
+    errors=(NotFound, AmbiguousId, Invalid, Conflict, StorageFailed),
+    examples=(
+        "mind edit k3v7mq",
+        "mind edit k3v7mq --importance 0.9 --tag api --tag limits",
+    ),
+)
+def edit(
+    mind: Mind,
+    id: Id,
+    *,
+    content: Annotated[str | None, Arg("New content", stdin=True)] = None,
+    title: Annotated[str | None, Arg("New title")] = None,
+    topic: Annotated[str | None, Arg("New topic")] = None,
+    tags: Annotated[
+        tuple[str, ...] | None, Arg("Tags in place of the present ones", complete="tag", short="t")
+    ] = None,
+    importance: Annotated[float | None, Arg("How much it matters", ge=0, le=1)] = None,
+    file_text: Annotated[str | None, Arg("The whole file as it should read")] = None,
+) -> Written:
+    """Change a memory, in $EDITOR where nothing else is said
+
+    What is not named stays byte for byte as it is in the file, comments and unknown keys included.
+    """
+    record = recall.one(mind, id)
+    named = {
+        "content": content,
+        "title": title,
+        "topic": topic,
+        "tags": tags,
+        "importance": importance,
+    }
+    changes = {name: value for name, value in named.items() if value is not None}
+    if bool(changes) == (file_text is not None):
+        raise Invalid(
+            "nothing to change" if not changes else "file_text goes with no other change",
+            hint="name what to change, such as --importance 0.9",
+        )
+    if file_text is not None:
+        return _written(capture.rewrite(mind, record, file_text))
+    return _written(capture.edit(mind, record, **changes))
+
+
+@command(
+    "mind_rm",
+    cli="rm",
+    effect=Effect.DESTROY,
+    toolset="extra",
+    errors=(NotFound, AmbiguousId, StorageFailed),
+    examples=("mind rm k3v7mq",),
+)
+def rm(mind: Mind, id: Id) -> Removed:
+    """Remove a memory; git keeps what was committed"""
+    record = capture.remove(mind, id)
+    return Removed(id=record.memory.id, title=record.memory.heading, file=record.place.path)
+
+
+def _written(record: Record) -> Written:
+    memory = record.memory
+    return Written(
+        id=memory.id,
+        type=memory.type,
+        title=memory.heading,
+        file=record.place.path,
+        private=record.place.private,
+    )
+
+
+def _link(mind: Mind, to: str, kind: str) -> LinkRow:
+    record = mind.index.get(to)
+    return LinkRow(to=to, type=kind, title=record.memory.heading if record else None)

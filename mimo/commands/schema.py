@@ -1,0 +1,270 @@
+"""JSON Schema for what commands take and answer, and the one encoder of results."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime
+from enum import Enum, StrEnum
+from functools import cache
+from math import isfinite
+from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import get_args as args_of
+from typing import get_origin as origin_of
+
+from mimo.commands.spec import Param, Spec, Surface
+from mimo.commands.types import SCALARS, Json, Out, Shape, item_type, notes_of, split_null
+
+Schema: TypeAlias = dict[str, Any]
+
+OPERATION = "operation"
+"""The argument that chooses among the operations of a tool."""
+
+
+def input_schema(specs: Sequence[Spec]) -> Schema:
+    """Returns the schema of a tool's arguments: one command's, or a tool's with operations.
+
+    With operations it is one flat object, in which each description says which operations take the
+    argument, which of them need it and what they assume without it.
+    """
+    if specs[0].operation is None:
+        (spec,) = specs
+        taken = {param.name: _argument(param) for param in published(spec)}
+        return _object(taken, [param.name for param in published(spec) if param.required])
+    names = [spec.operation or "" for spec in specs]
+    chosen = {"type": "string", "enum": names, "description": "What to do"}
+    return _object({OPERATION: chosen} | _union(specs), [OPERATION])
+
+
+def published(spec: Spec) -> list[Param]:
+    """Returns the parameters that MCP clients are told of."""
+    return [param for param in spec.params if Surface.MCP in param.arg.surfaces]
+
+
+def _object(properties: Schema, required: list[str]) -> Schema:
+    schema: Schema = {"type": "object", "properties": properties}
+    return schema | ({"required": required} if required else {}) | {"additionalProperties": False}
+
+
+def _argument(param: Param) -> Schema:
+    return _parameter(param) | {"description": param.arg.help} | _default(param)
+
+
+def _parameter(param: Param) -> Schema:
+    schema = _shape(param.shape)
+    limits = {"minimum": param.arg.ge, "maximum": param.arg.le}
+    return schema | {name: limit for name, limit in limits.items() if limit is not None}
+
+
+def _shape(shape: Shape) -> Schema:
+    if shape.kind == "json":
+        return {}
+    if shape.items:
+        return {"type": "array", "items": _shape(shape.items)}
+    choices = {"enum": list(shape.choices)} if shape.choices else {}
+    return {"type": shape.kind} | choices
+
+
+def _union(specs: Sequence[Spec]) -> Schema:
+    takers: dict[str, list[tuple[str, Param]]] = {}
+    for spec in specs:
+        for param in published(spec):
+            takers.setdefault(param.name, []).append((spec.operation or "", param))
+    return {name: _shared(name, uses) for name, uses in takers.items()}
+
+
+def _shared(name: str, uses: list[tuple[str, Param]]) -> Schema:
+    """Returns the schema of an argument that several operations may take."""
+    schemas = [_parameter(param) | _default(param) for _, param in uses]
+    if len({str(schema.get("type")) for schema in schemas}) > 1:
+        raise TypeError(f"operations take `{name}` with different types")
+    common = {
+        key: value
+        for key, value in schemas[0].items()
+        if all(schema.get(key) == value for schema in schemas)
+    }
+    if all("enum" in schema for schema in schemas):
+        common["enum"] = list(dict.fromkeys(word for one in schemas for word in one["enum"]))
+    return common | {"description": "; ".join(_told(uses, "default" in common))}
+
+
+def _told(uses: list[tuple[str, Param]], agreed: bool) -> list[str]:
+    """Returns one phrase for each way in which operations take an argument."""
+    groups: dict[str, list[str]] = {}
+    for operation, param in uses:
+        assumed = (
+            "" if agreed else "".join(f" (default {word})" for word in _default(param).values())
+        )
+        told = param.arg.help + (" (required)" if param.required else assumed)
+        groups.setdefault(told, []).append(operation)
+    return [f"{', '.join(operations)}: {told}" for told, operations in groups.items()]
+
+
+def _default(param: Param) -> Schema:
+    return {} if param.default in (None, ()) else {"default": to_json(param.default)}
+
+
+def output_schema(specs: Sequence[Spec]) -> Schema:
+    """Returns the schema of a tool's answer, which is always an object.
+
+    With operations it has the fields of them all, of which only those that every one gives are
+    required.
+    """
+    schemas = [_value(spec.result) for spec in specs]
+    if any(schema.get("type") != "object" or "properties" not in schema for schema in schemas):
+        raise TypeError(f"`{specs[0].name}` must answer with a dataclass")
+    merged = schemas[0]
+    for other in schemas[1:]:
+        merged = _merge(merged, other)
+    return merged
+
+
+def _value(annotation: Any) -> Schema:
+    inner, nullable = split_null(annotation)
+    schema = _type(inner)
+    if not nullable or "type" not in schema:
+        return schema
+    choices = {"enum": [*schema["enum"], None]} if "enum" in schema else {}
+    return schema | {"type": [schema["type"], "null"]} | choices
+
+
+def _type(inner: Any) -> Schema:
+    if inner is Json:
+        return {}
+    if inner in SCALARS:
+        return {"type": SCALARS[inner]}
+    if inner is datetime:
+        return {"type": "string", "format": "date-time"}
+    if origin_of(inner) is Literal:
+        return {"type": "string", "enum": list(args_of(inner))}
+    if isinstance(inner, type) and issubclass(inner, StrEnum):
+        return {"type": "string", "enum": [member.value for member in inner]}
+    if isinstance(inner, type) and is_dataclass(inner):
+        return _record(inner)
+    return _container(inner)
+
+
+def _container(inner: Any) -> Schema:
+    if origin_of(inner) is dict and args_of(inner)[0] is str:
+        return {"type": "object", "additionalProperties": _value(args_of(inner)[1])}
+    if item := item_type(inner):
+        return {"type": "array", "items": _value(item[0])}
+    raise TypeError(f"a command can't answer with {inner!r}")
+
+
+def _record(cls: type) -> Schema:
+    properties: Schema = {}
+    for field in fields_of(cls):
+        said = {"description": field.help} if field.help else {}
+        inner = split_null(field.type)[0] if field.omit else field.type
+        properties[field.name] = _value(inner) | said
+    required = [field.name for field in fields_of(cls) if not field.omit]
+    return _object(properties, required)
+
+
+def _merge(one: Schema, other: Schema) -> Schema:
+    """Returns a schema that holds whatever either of two holds."""
+    if one == other:
+        return one
+    types = [_types(one), _types(other)]
+    kinds = [
+        (set(kind) - {"null"}, "properties" in schema)
+        for kind, schema in zip(types, (one, other), strict=True)
+    ]
+    if kinds[0] != kinds[1]:
+        raise TypeError(f"operations answer with one field of two types: {one} and {other}")
+    merged = {key: value for key, value in one.items() if other.get(key) == value}
+    union = list(dict.fromkeys([*types[0], *types[1]]))
+    merged["type"] = union if len(union) > 1 else union[0]
+    if "items" in one:
+        merged["items"] = _merge(one["items"], other["items"])
+    if "properties" in one:
+        merged = _merge_properties(one, other) | {"type": merged["type"]}
+    return merged
+
+
+def _merge_properties(one: Schema, other: Schema) -> Schema:
+    both = one["properties"].keys() & other["properties"].keys()
+    shared = {name: _merge(one["properties"][name], other["properties"][name]) for name in both}
+    kept = [name for name in one.get("required", ()) if name in other.get("required", ())]
+    return _object(one["properties"] | other["properties"] | shared, kept)
+
+
+def _types(schema: Schema) -> list[str]:
+    found = schema.get("type", [])
+    return [found] if isinstance(found, str) else list(found)
+
+
+class Published(NamedTuple):
+    """A field of a result, as it is published."""
+
+    attribute: str
+    name: str
+    type: Any
+    help: str
+    omit: bool
+
+
+@cache
+def fields_of(cls: type) -> tuple[Published, ...]:
+    """Returns the published fields of a result's dataclass, in order."""
+    return tuple(_published(field.name, field.type) for field in fields(cls))
+
+
+def _published(attribute: str, annotation: Any) -> Published:
+    notes = notes_of(annotation)
+    outs = [note for note in notes if isinstance(note, Out)]
+    told = [note for note in notes if isinstance(note, str)] + [
+        out.help for out in outs if out.help
+    ]
+    wire = next((out.wire for out in outs if out.wire), attribute)
+    omit = any(out.omit for out in outs)
+    return Published(attribute, wire, annotation, told[0] if told else "", omit)
+
+
+def to_json(value: Any) -> Any:
+    """Returns a result as plain JSON data: dataclasses as objects, times as ISO 8601 UTC with `Z`.
+
+    Raises `ValueError` for a number that JSON can't hold and for a time without a zone, `TypeError`
+    for anything that a command may not answer with.
+    """
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, str):
+        return _encodable(value)
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return _finite(value)
+    if isinstance(value, datetime):
+        return _timestamp(value)
+    if isinstance(value, Mapping):
+        return {str(key): to_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(item) for item in value]
+    return _members(value)
+
+
+def _members(value: Any) -> Schema:
+    members = {}
+    cls: Any = type(value)
+    for field in fields_of(cls):
+        member = getattr(value, field.attribute)
+        if member is not None or not field.omit:
+            members[field.name] = to_json(member)
+    return members
+
+
+def _encodable(text: str) -> str:
+    """Returns the text without halves of characters, such as come from undecodable file names."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _finite(number: float) -> float:
+    if not isfinite(number):
+        raise ValueError("JSON has no infinite numbers")
+    return number
+
+
+def _timestamp(time: datetime) -> str:
+    if time.tzinfo is None:
+        raise ValueError("a result's time must have a zone")
+    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")

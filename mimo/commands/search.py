@@ -1,0 +1,138 @@
+"""`mind search`: find memories by meaning and by words."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from mimo.commands.common import (
+    FromDate,
+    Limit,
+    TagFilter,
+    TimeFilter,
+    ToDate,
+    Trust,
+    Types,
+    narrowed,
+    trust_of,
+)
+from mimo.commands.spec import Arg, Effect, command
+from mimo.commands.types import Omitted, Out
+from mimo.domain.memory import Kind, Outcome, Section
+from mimo.errors import Invalid, SearchFailed
+from mimo.mind import Mind
+from mimo.services import recall
+from mimo.services.recall import ProjectHit
+
+MOST_CONTENT = 2_000
+"""Characters of a memory that an answer carries whole; of a longer one it has the best passage."""
+
+
+class Scope(StrEnum):
+    """Where to search."""
+
+    PROJECT = "project"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResult:
+    """A memory that matches."""
+
+    id: str
+    type: Kind
+    title: str
+    content: Annotated[str, Out("The text, or the best passage of a long one (`excerpt`)")]
+    reasoning: str | None
+    project: Annotated[str, Out("Name of the project")]
+    source_file: Annotated[str, Out("Its file, relative to the project")]
+    source_line: Annotated[int, Out("The line of the best passage, from 1")]
+    confidence: Annotated[float, Out("How sure the memory itself is, 0 to 1")]
+    relevance: Annotated[float, Out("How well it matches, 0 to 1")]
+    date: datetime
+    tags: tuple[str, ...]
+    trust: Trust
+    excerpt: Omitted[bool] = None
+    outcome: Omitted[Outcome] = None
+    superseded_by: Omitted[str] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResults:
+    """The memories that match a query, best first."""
+
+    query: str
+    total: Annotated[int, Out("How many results there are")]
+    results: tuple[SearchResult, ...]
+    notice: Omitted[str] = None
+
+
+@command(
+    "mind_search",
+    cli="search",
+    effect=Effect.READ,
+    toolset="search",
+    needs_project=False,
+    errors=(Invalid, SearchFailed),
+    examples=(
+        "mind search why did we choose JWT",
+        'mind search "rate limit" --type decision --when "last month"',
+        "mind search --scope all safari cookies",
+    ),
+    description="Semantic search across memories. Use when CLAUDE.md context isn't enough.",
+)
+def search(
+    mind: Mind,
+    query: Annotated[str, Arg("Search query", words=True)],
+    *,
+    scope: Annotated[Scope, Arg("This project, or all registered ones")] = Scope.PROJECT,
+    types: Types = (),
+    limit: Limit = 10,
+    tags: TagFilter = (),
+    time_filter: TimeFilter = None,
+    from_date: FromDate = None,
+    to_date: ToDate = None,
+    threshold: Annotated[float, Arg("Lowest relevance to answer with", ge=0, le=1)] = (
+        recall.THRESHOLD
+    ),
+) -> SearchResults:
+    """Find memories by meaning and by words
+
+    Filters are applied before the limit. A superseded memory stands below its successor, and a
+    decision that failed says so.
+    """
+    conditions = narrowed(
+        mind,
+        types=types,
+        tags=tags,
+        time_filter=time_filter,
+        from_date=from_date,
+        to_date=to_date,
+    )
+    find = recall.search_projects if scope is Scope.ALL else recall.search_here
+    found = find(mind, query, narrowed=conditions, limit=limit, threshold=threshold)
+    rows = tuple(_row(hit) for hit in found.hits)
+    return SearchResults(query=query, total=len(rows), results=rows, notice=found.notice)
+
+
+def _row(found: ProjectHit) -> SearchResult:
+    hit, memory = found.hit, found.hit.record.memory
+    long = len(memory.content) > MOST_CONTENT
+    return SearchResult(
+        id=memory.id,
+        type=memory.type,
+        title=memory.heading,
+        content=hit.passage if long else memory.content,
+        reasoning=memory.sections.get(Section.REASONING),
+        project=found.mind.project.name,
+        source_file=hit.record.place.path,
+        source_line=hit.line,
+        confidence=1.0 if memory.confidence is None else memory.confidence,
+        relevance=round(hit.score, 4),
+        date=memory.created,
+        tags=memory.tags,
+        trust=trust_of(found.mind, hit.record),
+        excerpt=long or None,
+        outcome=memory.outcome,
+        superseded_by=hit.superseded_by,
+    )

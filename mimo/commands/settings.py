@@ -1,0 +1,85 @@
+"""`mind config`: see and change settings."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from mimo.commands.spec import Arg, Effect, Surface, command
+from mimo.commands.types import Json, Out
+from mimo.config import SETTINGS, Setting, setting
+from mimo.errors import Invalid, StorageFailed
+from mimo.mind import Mind
+from mimo.services import settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingRow:
+    """A setting as it is in force."""
+
+    key: str
+    value: Annotated[Json, Out("The value in force")]
+    origin: Annotated[str, Out("Whose file it is from, or `default`")]
+    help: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings in force."""
+
+    settings: tuple[SettingRow, ...]
+    warnings: tuple[str, ...]
+
+
+@command(
+    "mind_config",
+    cli="config",
+    effect=Effect.WRITE,
+    idempotent=True,
+    toolset="extra",
+    needs_project=False,
+    surfaces=Surface.CLI,
+    errors=(Invalid, StorageFailed),
+    examples=(
+        "mind config",
+        "mind config decay.rate 0.05",
+        "mind config include 'docs/decisions/*.md'",
+        "mind config decay.rate --unset",
+    ),
+)
+def config(
+    mind: Mind,
+    key: Annotated[str | None, Arg("Name of the setting", complete="setting")] = None,
+    value: Annotated[str | None, Arg("New value; commas part the items of a list")] = None,
+    *,
+    user: Annotated[bool, Arg("Change it for all projects of this user")] = False,
+    unset: Annotated[bool, Arg("Go back to the default")] = False,
+) -> Settings:
+    """Show or change settings
+
+    A setting is written to the project's `.mind/config.toml`, or with `--user` to the user's own
+    file, where comments and everything else stay as they are.
+    """
+    if key is None:
+        return _rows(mind, SETTINGS)
+    known = setting(key)
+    if value is None and not unset:
+        return _rows(mind, (known,))
+    changed = settings.change(mind, known, value, user=user)
+    return _rows(changed, (known,))
+
+
+def _rows(mind: Mind, wanted: tuple[Setting, ...]) -> Settings:
+    values = mind.config
+    rows = tuple(
+        SettingRow(
+            key=known.key,
+            value=_plain(values[known.key]),
+            origin=values.origins[known.key],
+            help=known.help,
+        )
+        for known in wanted
+    )
+    return Settings(settings=rows, warnings=values.warnings)
+
+
+def _plain(value: object) -> Json:
+    return list(value) if isinstance(value, tuple) else value  # type: ignore[return-value]

@@ -1,0 +1,233 @@
+"""The declaration of a command: one plain function from which every surface is made.
+
+@command("mind_search", cli="search", effect=Effect.READ, toolset="search")
+def search(mind: Mind, query: Annotated[str, Arg("Words to look for")]) -> SearchResult:
+    '''Find the memories that best match a query'''
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from enum import Flag, StrEnum, auto
+from functools import cache
+from types import FunctionType
+from typing import Any, TypeVar
+
+from mimo.commands.types import Shape, notes_of, shape_of
+from mimo.errors import MindError
+
+F = TypeVar("F", bound=Callable[..., object])
+
+ATTRIBUTE = "__command__"
+"""Where a declared function keeps its specification."""
+
+
+class Effect(StrEnum):
+    """What a command does to the store."""
+
+    READ = "read"
+    WRITE = "write"
+    DESTROY = "destroy"
+
+
+class Surface(Flag):
+    """Where a command, or one of its parameters, can be used."""
+
+    CLI = auto()
+    MCP = auto()
+    BOTH = CLI | MCP
+
+
+@dataclass(frozen=True, slots=True)
+class Arg:
+    """What a parameter's type does not say. `help` is one phrase without a full stop."""
+
+    help: str
+    _: KW_ONLY
+    short: str | None = None
+    """One letter: `n` gives `-n`."""
+    alias: str | tuple[str, ...] = ()
+    """Other names that are accepted everywhere, with underscores; only the first is published."""
+    ge: float | None = None
+    le: float | None = None
+    wire: str | None = None
+    """The published name, where it is not the parameter's: `from` for `from_`."""
+    stdin: bool = False
+    """Whether the command line reads it from standard input, for `-` or when it is left out."""
+    words: bool = False
+    """Whether the command line joins all remaining words into it."""
+    complete: str | None = None
+    """What the shell completes: `id`, `tag`, `type` or `path`."""
+    surfaces: Surface = Surface.BOTH
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Param:
+    """One parameter of a command."""
+
+    name: str
+    """The published name."""
+    attribute: str
+    """The Python name."""
+    shape: Shape
+    arg: Arg
+    required: bool
+    positional: bool
+    """Whether it stands by its place on the command line."""
+    default: Any
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Returns the other names under which it is accepted."""
+        alias = self.arg.alias
+        return (alias,) if isinstance(alias, str) else alias
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A tool with several operations, each of which is a command of its own."""
+
+    name: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Spec:
+    """A declared command."""
+
+    name: str
+    """The canonical name: `memory`, `save/decision`, `mind_search`."""
+    tool: Tool | None
+    operation: str | None
+    path: str
+    """The words after `mind` on the command line: `memory decay-check`."""
+    function: Callable[..., object]
+    effect: Effect
+    idempotent: bool
+    toolset: str
+    scope: str
+    errors: tuple[type[MindError], ...]
+    needs_project: bool
+    surfaces: Surface
+    examples: tuple[str, ...]
+    description: str
+    """What MCP clients are told; the function's docstring unless given."""
+    instead: str | None
+    """For a deprecated name, what to use instead."""
+
+    @property
+    def key(self) -> str:
+        """Returns the name that tells it from every other command, such as `memory.store`."""
+        return f"{self.name}.{self.operation}" if self.operation else self.name
+
+    @property
+    def summary(self) -> str:
+        """Returns the first line of the function's docstring."""
+        return self.help.partition("\n")[0]
+
+    @property
+    def help(self) -> str:
+        """Returns the function's docstring."""
+        from inspect import cleandoc
+
+        return cleandoc(self.function.__doc__ or "")
+
+    @property
+    def params(self) -> tuple[Param, ...]:
+        """Returns the parameters in the order of the declaration.
+
+        Raises `TypeError` where one has a type that commands may not use, or no help.
+        """
+        return params_of(self.function)
+
+    @property
+    def result(self) -> Any:
+        """Returns the type of the result."""
+        return self.function.__annotations__["return"]
+
+
+def command(
+    name: str | Tool,
+    *,
+    operation: str | None = None,
+    cli: str | None = None,
+    effect: Effect,
+    toolset: str,
+    idempotent: bool | None = None,
+    scope: str | None = None,
+    errors: Iterable[type[MindError]] = (),
+    needs_project: bool = True,
+    surfaces: Surface | None = None,
+    examples: Iterable[str] = (),
+    description: str | None = None,
+    instead: str | None = None,
+) -> Callable[[F], F]:
+    """Returns a decorator that declares a function as a command and leaves it as it is.
+
+    `name` is the canonical name, or the `Tool` of which this is an `operation`. `cli` is the path
+    on the command line where it does not follow from the name. `scope` is what a policy permits,
+    `memory:read` or `memory:write` unless said. `idempotent` is true of reads unless said.
+    `instead` makes a deprecated name, which only MCP calls know.
+    """
+
+    def declare(function: F) -> F:
+        tool = name if isinstance(name, Tool) else None
+        canonical = name.name if isinstance(name, Tool) else name
+        words = f"{canonical}/{operation}" if operation else canonical
+        spec = Spec(
+            name=canonical,
+            tool=tool,
+            operation=operation,
+            path=cli or words.replace("/", " ").replace("_", "-"),
+            function=function,
+            effect=effect,
+            idempotent=effect is Effect.READ if idempotent is None else idempotent,
+            toolset=toolset,
+            scope=scope or f"memory:{'read' if effect is Effect.READ else 'write'}",
+            errors=tuple(errors),
+            needs_project=needs_project,
+            surfaces=surfaces or (Surface.MCP if instead else Surface.BOTH),
+            examples=tuple(examples),
+            description=description or function.__doc__ or "",
+            instead=instead,
+        )
+        setattr(function, ATTRIBUTE, spec)
+        return function
+
+    return declare
+
+
+def spec_of(function: object) -> Spec | None:
+    """Returns the specification of a declared function, or None for anything else."""
+    return getattr(function, ATTRIBUTE, None) if isinstance(function, FunctionType) else None
+
+
+def specs_in(namespace: Mapping[str, object], module: str) -> tuple[Spec, ...]:
+    """Returns the commands that `module` itself declares, in the order of their declaration."""
+    values = [value for value in namespace.values() if getattr(value, "__module__", "") == module]
+    return tuple(spec for value in values if (spec := spec_of(value)) is not None)
+
+
+@cache
+def params_of(function: Callable[..., object]) -> tuple[Param, ...]:
+    """Returns the parameters of a command function, the first of which (its `Mind`) is not one."""
+    from inspect import signature
+
+    declared = list(signature(function).parameters.values())[1:]
+    return tuple(_param(function, parameter) for parameter in declared)
+
+
+def _param(function: Callable[..., object], parameter: Any) -> Param:
+    annotation = parameter.annotation
+    arg = next((note for note in notes_of(annotation) if isinstance(note, Arg)), None)
+    if arg is None or not arg.help:
+        raise TypeError(f"parameter `{parameter.name}` of {function.__name__} has no help")
+    required = parameter.default is parameter.empty
+    return Param(
+        name=arg.wire or parameter.name,
+        attribute=parameter.name,
+        shape=shape_of(annotation),
+        arg=arg,
+        required=required,
+        positional=required or parameter.kind is not parameter.KEYWORD_ONLY,
+        default=None if required else parameter.default,
+    )

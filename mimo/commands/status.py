@@ -1,0 +1,145 @@
+"""`mind status`: how the memory is, at a glance."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+from mimo.commands.common import File
+from mimo.commands.spec import Effect, command
+from mimo.commands.types import Out
+from mimo.domain.memory import Kind
+from mimo.mind import Mind
+from mimo.services import approval, overview, recall, stack, upkeep
+from mimo.services.overview import Health, Overview
+from mimo.store import projects
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonStatus:
+    """Whether the optional watcher runs; everything works without it."""
+
+    running: bool
+    pid: int | None
+    uptime_seconds: int | None
+    projects_watching: int
+    last_index: Annotated[datetime | None, Out("When the index of this project last changed")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectStats:
+    """What a project's memory holds."""
+
+    decisions: int
+    issues_open: int
+    issues_resolved: int
+    learnings: int
+    edges: int
+    sessions_inferred: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """A file that could not be read as a memory; it was left as it is."""
+
+    file: File
+    line: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectStatus:
+    """The current project's memory."""
+
+    path: str
+    name: str
+    stack: tuple[str, ...]
+    memory_health: Health
+    last_activity: datetime | None
+    stats: ProjectStats
+    memories: int
+    trust: Annotated[str, Out("How far the files here are trusted")]
+    unreadable: tuple[Unreadable, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlobalStats:
+    """All registered projects together."""
+
+    projects_registered: int
+    global_edges: int
+    total_memories: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """How the memory is."""
+
+    daemon: DaemonStatus
+    current_project: ProjectStatus | None
+    global_stats: GlobalStats
+    warnings: tuple[str, ...]
+
+
+@command(
+    "mind_status",
+    cli="status",
+    effect=Effect.READ,
+    toolset="edges",
+    needs_project=False,
+    examples=("mind status",),
+    description="Check Mind daemon status and project stats.",
+)
+def status(mind: Mind) -> Status:
+    """Show how the memory is"""
+    current = _project(mind) if mind.has_project else None
+    last_index = mind.index.changed_at() if mind.has_project else None
+    return Status(
+        daemon=DaemonStatus(
+            running=False, pid=None, uptime_seconds=None, projects_watching=0, last_index=last_index
+        ),
+        current_project=current,
+        global_stats=_everywhere(mind),
+        warnings=mind.config.warnings,
+    )
+
+
+def _project(mind: Mind) -> ProjectStatus:
+    counted = overview.overview(mind)
+    return ProjectStatus(
+        path=str(mind.project.root),
+        name=mind.project.name,
+        stack=stack.detect(mind.project.root),
+        memory_health=counted.health(mind.now()),
+        last_activity=counted.newest,
+        stats=_stats(counted),
+        memories=counted.total,
+        trust=approval.describe(mind),
+        unreadable=tuple(
+            Unreadable(file=problem.path, line=problem.line, reason=problem.reason)
+            for problem in upkeep.problems(mind)
+        ),
+    )
+
+
+def _stats(counted: Overview) -> ProjectStats:
+    number = counted.by_type
+    return ProjectStats(
+        decisions=number.get(Kind.DECISION, 0),
+        issues_open=number.get(Kind.ISSUE, 0) - counted.issues_resolved,
+        issues_resolved=counted.issues_resolved,
+        learnings=number.get(Kind.INSIGHT, 0),
+        edges=number.get(Kind.EDGE, 0),
+        sessions_inferred=counted.sessions,
+    )
+
+
+def _everywhere(mind: Mind) -> GlobalStats:
+    known = projects.registered(mind.home).projects
+    minds = [other for project in known if (other := mind.at(project))]
+    if mind.has_project and mind.project.root not in {project.path for project in known}:
+        minds.append(mind)
+    return GlobalStats(
+        projects_registered=len(known),
+        global_edges=sum(1 for _ in (mind.home / "edges").glob("*.md")),
+        total_memories=sum(recall.total(other) for other in minds),
+    )

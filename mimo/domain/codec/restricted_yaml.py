@@ -1,0 +1,287 @@
+"""The YAML that a header may be written in: plain data, as YAML 1.2 reads it.
+
+No anchors, aliases, tags, merge keys or duplicate keys; 200 keys and six levels at most. A plain
+value is null, true, false or a number only where it is written as JSON writes it: `no`, `0123`,
+`12:30`, `1.10` and dates stay text, so that nothing is lost that the writer meant.
+
+The reader walks libyaml's events, so a hostile header is given up as soon as it breaks a rule,
+and knows where in the text every value stands, which is what edits in place need.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from typing import Any
+
+from mimo.domain.codec.document import Unreadable
+
+MAX_KEYS = 200
+MAX_DEPTH = 6
+
+_WORDS = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,99}")
+_FLOAT = re.compile(r"-?[0-9]{1,20}(?:\.[0-9]{1,20})?(?:e[-+]?[0-9]{1,3})?")
+# Rule files of editors say `globs: **/*.ts` without quotes. That can be no alias, so it is text:
+# the reader sees another character of the same length in the star's place, and gives the star back.
+_STAR = re.compile(
+    r"^((?:[ \t]*-[ \t]+)*[ \t]*(?:[\w.-]+[ \t]*:[ \t]+)?)\*(?!\w+[ \t]*(?:#.*)?\r?$)", re.MULTILINE
+)
+_STAND_IN = "\ue000"
+_HINTS = {
+    "mapping values are not allowed": "a value that holds `: ` needs quotes",
+    "cannot start any token": "a value that begins with `@`, `` ` `` or a tab needs quotes",
+    "expected alphabetic or numeric": "a value that begins with `&` or `!` needs quotes",
+    "could not find expected ':'": "each line must be `key: value`",
+    "did not find expected key": "a quote or bracket is missing, or the indentation is off",
+    "did not find expected node content": "a quote or bracket is missing",
+}
+
+
+class Shape(StrEnum):
+    """How a value is written."""
+
+    SCALAR = "scalar"
+    FLOW = "flow"
+    LIST = "list"
+    """A list with one item a line, each after a dash."""
+    BLOCK = "block"
+    """A mapping, or a list in it, over several lines."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """A value and where it stands: positions are characters of the header's text."""
+
+    data: Any
+    start: int
+    end: int
+    """After its last character, comments and blank lines not counted."""
+    column: int
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A key of the header, and its value."""
+
+    key: str
+    start: int
+    end: int
+    """After the key, before the colon."""
+    column: int
+    value: Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """All the entries of a header, in order; `flow` where it is written `{…}`."""
+
+    entries: Sequence[Entry] = ()
+    flow: bool = False
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Returns the header as a dict."""
+        return {entry.key: entry.value.data for entry in self.entries}
+
+
+class NotAMapping(Exception):
+    """The text is fine YAML, but a list or one value: prose between two rules, not a header."""
+
+
+def load(text: str) -> dict[str, Any]:
+    """Returns the data of a header.
+
+    python-frontmatter reads it through a handler of ours. It is handed the header alone: what it
+    does to a body (strip it, turn its line ends, drop the text between two rules) can't happen.
+    Raises `NotAMapping`, and `Unreadable` with the 1-based line in `text`.
+    """
+    import frontmatter
+
+    data, _ = frontmatter.parse(f"---\n{text}", handler=_handler())
+    return data
+
+
+def read(text: str) -> Header:
+    """Returns the entries of a header with their places. Raises as `load` does."""
+    loader = _loader_class()(text)
+    try:
+        return _Reader(loader).header()
+    except (NotAMapping, Unreadable):
+        raise
+    except Exception as error:
+        raise _unreadable(error, text) from None
+    finally:
+        loader.dispose()
+
+
+def resolve(text: str) -> Any:
+    """Returns what a value without quotes means: null, a boolean, a number, or the text itself."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _FLOAT.fullmatch(text) and repr(number := float(text)) == text:
+        return number
+    return text
+
+
+@cache
+def _loader_class() -> Any:
+    import yaml
+
+    parent = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+
+    class RestrictedLoader(parent):  # type: ignore[misc, valid-type]  # chosen at run time
+        """PyYAML's safe loader, which builds from events instead of composing nodes."""
+
+        def __init__(self, stream: str) -> None:
+            self.starred = _STAND_IN not in stream
+            text = _STAR.sub(rf"\g<1>{_STAND_IN}", stream) if self.starred else stream
+            super().__init__(text)
+
+        def get_single_data(self) -> dict[str, Any]:
+            return _Reader(self).header().data
+
+    return RestrictedLoader
+
+
+@cache
+def _handler() -> Any:
+    import yaml
+    from frontmatter.default_handlers import YAMLHandler
+
+    class Handler(YAMLHandler):
+        """Hands python-frontmatter a header that has been found already."""
+
+        def split(self, text: str) -> tuple[str, str]:
+            return text.removeprefix("---\n"), ""
+
+        def load(self, fm: str, **_: object) -> Any:
+            try:
+                return yaml.load(fm, Loader=_loader_class())  # noqa: S506 - a safe loader's child
+            except (NotAMapping, Unreadable):
+                raise
+            except Exception as error:  # noqa: BLE001 - PyYAML raises much more than YAMLError
+                raise _unreadable(error, fm) from None
+
+    return Handler()
+
+
+def _unreadable(error: Exception, text: str) -> Unreadable:
+    """Returns what a person can act on for any exception of the parser."""
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None)
+    if mark is None:
+        position = getattr(error, "position", None)
+        line = text.count("\n", 0, position) + 1 if isinstance(position, int) else 1
+        return Unreadable(f"header: {problem or type(error).__name__}", line)
+    hint = next((hint for words, hint in _HINTS.items() if words in str(problem)), None)
+    return Unreadable(f"header: {problem}" + (f" ({hint})" if hint else ""), mark.line + 1)
+
+
+class _Reader:
+    """Builds a header from a parser's events, and stops at the first that isn't allowed."""
+
+    def __init__(self, loader: Any) -> None:
+        import yaml
+
+        self._yaml: Any = yaml
+        self._loader = loader
+        self._keys = 0
+
+    def header(self) -> Header:
+        next_event = self._loader.get_event
+        next_event()
+        if isinstance(next_event(), self._yaml.StreamEndEvent):
+            return Header()
+        event = next_event()
+        if not isinstance(event, self._yaml.MappingStartEvent):
+            raise NotAMapping
+        _refuse_marks(event)
+        entries, _ = self._entries(depth=1)
+        next_event()
+        if not isinstance(event_after := next_event(), self._yaml.StreamEndEvent):
+            raise Unreadable("header: a second document begins", event_after.start_mark.line + 1)
+        return Header(entries=entries, flow=bool(event.flow_style))
+
+    def _entries(self, depth: int) -> tuple[list[Entry], Any]:
+        """Returns the entries of a mapping that has begun, and the event that ended it."""
+        entries: dict[str, Entry] = {}
+        while not isinstance(event := self._loader.get_event(), self._yaml.MappingEndEvent):
+            key = self._key(event)
+            if key in entries:
+                raise Unreadable(f"header: `{key}` stands twice", event.start_mark.line + 1)
+            entries[key] = Entry(
+                key=key,
+                start=event.start_mark.index,
+                end=event.end_mark.index,
+                column=event.start_mark.column,
+                value=self._value(self._loader.get_event(), depth + 1),
+            )
+        return list(entries.values()), event
+
+    def _key(self, event: Any) -> str:
+        line = event.start_mark.line + 1
+        _refuse_marks(event)
+        if not isinstance(event, self._yaml.ScalarEvent):
+            raise Unreadable("header: a key must be a word, not a list or a mapping", line)
+        if event.value == "<<" and event.implicit[0]:
+            raise Unreadable("header: merge keys (`<<`) are not allowed", line)
+        self._keys += 1
+        if self._keys > MAX_KEYS:
+            raise Unreadable(f"header: more than {MAX_KEYS} keys", line)
+        return self._text(event)
+
+    def _value(self, event: Any, depth: int) -> Value:
+        _refuse_marks(event)
+        start, column = event.start_mark.index, event.start_mark.column
+        if isinstance(event, self._yaml.ScalarEvent):
+            text = self._text(event)
+            data = resolve(text) if event.implicit[0] else text
+            return Value(
+                data=data, start=start, end=event.end_mark.index, column=column, shape=Shape.SCALAR
+            )
+        if depth > MAX_DEPTH:
+            raise Unreadable(f"header: nested deeper than {MAX_DEPTH}", event.start_mark.line + 1)
+        is_list = isinstance(event, self._yaml.SequenceStartEvent)
+        shape = Shape.FLOW if event.flow_style else Shape.LIST if is_list else Shape.BLOCK
+        data, end = self._items(depth) if is_list else self._mapping(depth)
+        if shape is Shape.FLOW or end is None:
+            end = self._closed.end_mark.index
+        return Value(data=data, start=start, end=end, column=column, shape=shape)
+
+    def _text(self, event: Any) -> str:
+        text: str = event.value
+        return text.replace(_STAND_IN, "*") if self._loader.starred else text
+
+    def _items(self, depth: int) -> tuple[list[Any], int | None]:
+        items = []
+        while not isinstance(event := self._loader.get_event(), self._yaml.SequenceEndEvent):
+            items.append(self._value(event, depth + 1))
+        self._closed = event
+        return [item.data for item in items], items[-1].end if items else None
+
+    def _mapping(self, depth: int) -> tuple[dict[str, Any], int | None]:
+        entries, self._closed = self._entries(depth)
+        data = {entry.key: entry.value.data for entry in entries}
+        return data, entries[-1].value.end if entries else None
+
+
+def _refuse_marks(event: Any) -> None:
+    """Raises `Unreadable` where an event is an alias, or has an anchor or a tag."""
+    import yaml
+
+    line = event.start_mark.line + 1
+    if isinstance(event, yaml.AliasEvent):
+        raise Unreadable("header: aliases (`*name`) are not allowed; quote a value like that", line)
+    if event.anchor is not None:
+        raise Unreadable("header: anchors (`&name`) are not allowed; quote a value like that", line)
+    if event.tag is not None:
+        raise Unreadable("header: tags (`!name`) are not allowed; quote a value like that", line)

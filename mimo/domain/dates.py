@@ -1,0 +1,214 @@
+"""Dates that a question names in English, and how near a day lies to them.
+
+They guide the order of an answer; nothing is left out because of them.
+"""
+
+import re
+from calendar import monthrange
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, timedelta
+from math import exp
+
+MONTHS = (
+    "january february march april may june july august september october november december".split()
+)
+WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+
+_NUMBERS = dict(
+    zip("one two three four five six seven eight nine ten eleven twelve".split(), range(1, 13))
+) | {"a": 1, "an": 1, "few": 3, "couple": 2, "several": 3}
+_VAGUE = frozenset({"few", "couple", "several"})
+_UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
+_TOLERANCE = {"day": 1, "week": 3, "month": 10, "year": 60}
+
+_SAME_MONTH = 0.4
+_WITHIN_A_WEEK = 0.3
+
+_month = "(?P<month>" + "|".join(f"{name}|{name[:3]}\\b\\.?" for name in MONTHS) + "|sept\\.?)"
+_number = "(?P<number>\\d{1,3}|" + "|".join(_NUMBERS) + ")"
+_weekday = "|".join(WEEKDAYS)
+_day = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_year = r"(?P<year>(?:19|20)\d\d)"
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{text})\b", re.IGNORECASE)
+
+
+_iso = _pattern(r"(?P<year>(?:19|20)\d\d)[-/](?P<m>\d{1,2})[-/](?P<day>\d{1,2})")
+_day_month = _pattern(rf"{_day}\s+(?:of\s+)?{_month}(?:,?\s+{_year})?")
+_month_day = _pattern(rf"{_month}\s+(?:the\s+)?{_day}(?:,?\s+{_year})?")
+_month_year = _pattern(rf"{_month},?\s+(?:of\s+)?{_year}")
+_in_month = _pattern(rf"(?:in|during|of|since|by|until|early|late|mid|last|this)[\s-]+{_month}")
+_in_year = _pattern(rf"(?:in|during|of|since|by|spring|summer|autumn|fall|winter)\s+{_year}")
+_ago = _pattern(rf"{_number}(?:\s+of)?\s+(?P<unit>day|week|month|year)s?\s+ago")
+_lately = _pattern(rf"(?:last|past)\s+{_number}(?:\s+of)?\s+(?P<unit>day|week|month|year)s?")
+_named = _pattern(
+    rf"(?P<which>last|past|this)\s+(?P<what>week|weekend|month|year|{_weekday})|(?P<alone>yesterday)"
+)
+_lower_case_verb = frozenset({"may", "march", "mar"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """The days from `start` to `end`, both included."""
+
+    start: date
+    end: date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Yearly:
+    """A month, or a day of it, of any year."""
+
+    month: int
+    day: int | None = None
+
+
+Window = Span | Yearly
+
+
+def windows(question: str, asked: date | None) -> tuple[Window, ...]:
+    """Returns the dates that `question` names, in no order.
+
+    Words such as "two weeks ago" are read from `asked`, the day of the question, and mean nothing
+    where that is None.
+    """
+    found: list[Window] = []
+    rest = question
+    for pattern, read in _ABSOLUTE:
+        for match in pattern.finditer(rest):
+            if (window := read(match)) is not None:
+                found.append(window)
+                rest = rest.replace(match[0], " ; ")
+    if asked is not None:
+        found += _relative(rest, asked)
+    return tuple(found)
+
+
+def closeness(day: date, window: Window) -> float:
+    """Returns how near `day` lies to `window`: 1 inside, falling towards 0 outside.
+
+    The distance from a span counts against the span's own length: exp(-gap / (length + 2)), in
+    days.
+    """
+    if isinstance(window, Yearly):
+        return _yearly_closeness(day, window)
+    gap = max((window.start - day).days, (day - window.end).days, 0)
+    return exp(-gap / ((window.end - window.start).days + 2))
+
+
+def searchable(day: date) -> str:
+    """Returns the words by which people name `day`: month, year, day and weekday."""
+    return f"{MONTHS[day.month - 1]} {day.year} {day.day} {WEEKDAYS[day.weekday()]}"
+
+
+def _yearly_closeness(day: date, window: Yearly) -> float:
+    if window.day is None:
+        return float(day.month == window.month)
+    if (day.month, day.day) == (window.month, window.day):
+        return 1.0
+    if day.month == window.month:
+        return _SAME_MONTH
+    named = _date(day.year, window.month, window.day)
+    near = named is not None and abs((named - day).days) <= 7
+    return _WITHIN_A_WEEK if near else 0.0
+
+
+def _month_number(name: str) -> int:
+    return next(n for n, full in enumerate(MONTHS, 1) if full.startswith(name.lower()[:3]))
+
+
+def _date(year: int, month: int, day: int) -> date | None:
+    valid = 1 <= month <= 12 and 1 <= day <= monthrange(year, month)[1]
+    return date(year, month, day) if valid else None
+
+
+def _month_span(year: int, month: int) -> Span:
+    return Span(start=date(year, month, 1), end=date(year, month, monthrange(year, month)[1]))
+
+
+def _single(day: date | None) -> Span | None:
+    return Span(start=day, end=day) if day else None
+
+
+def _read_iso(match: re.Match[str]) -> Window | None:
+    return _single(_date(int(match["year"]), int(match["m"]), int(match["day"])))
+
+
+def _read_day(match: re.Match[str]) -> Window | None:
+    month, day = _month_number(match["month"]), int(match["day"])
+    if match["year"]:
+        return _single(_date(int(match["year"]), month, day))
+    return Yearly(month=month, day=day) if _date(2000, month, day) else None
+
+
+def _read_month_year(match: re.Match[str]) -> Window | None:
+    return _month_span(int(match["year"]), _month_number(match["month"]))
+
+
+def _read_month(match: re.Match[str]) -> Window | None:
+    name = match["month"]
+    return None if name in _lower_case_verb else Yearly(month=_month_number(name))
+
+
+def _read_year(match: re.Match[str]) -> Window | None:
+    year = int(match["year"])
+    return Span(start=date(year, 1, 1), end=date(year, 12, 31))
+
+
+_ABSOLUTE = (
+    (_iso, _read_iso),
+    (_day_month, _read_day),
+    (_month_day, _read_day),
+    (_month_year, _read_month_year),
+    (_in_month, _read_month),
+    (_in_year, _read_year),
+)
+
+
+def _relative(question: str, asked: date) -> Iterator[Span]:
+    for match in _ago.finditer(question):
+        number, unit = match["number"].lower(), match["unit"].lower()
+        tolerance = timedelta(_TOLERANCE[unit] * (2 if number in _VAGUE else 1))
+        day = asked - timedelta(_amount(number) * _UNIT_DAYS[unit])
+        yield Span(start=day - tolerance, end=day + tolerance)
+    for match in _lately.finditer(question):
+        days = _amount(match["number"].lower()) * _UNIT_DAYS[match["unit"].lower()]
+        yield Span(start=asked - timedelta(days), end=asked)
+    for match in _named.finditer(question):
+        which, what = (match["which"] or "last").lower(), (match["what"] or "yesterday").lower()
+        yield _named_span(which, what, asked)
+
+
+def _amount(number: str) -> int:
+    return int(number) if number.isdecimal() else _NUMBERS[number]
+
+
+def _named_span(which: str, what: str, asked: date) -> Span:
+    if what == "yesterday":
+        return Span(start=asked - timedelta(1), end=asked - timedelta(1))
+    if which == "past" and what in _UNIT_DAYS:
+        return Span(start=asked - timedelta(_UNIT_DAYS[what]), end=asked)
+    back = 0 if which == "this" else 1
+    if what == "year":
+        year = asked.year - back
+        return Span(start=date(year, 1, 1), end=date(year, 12, 31))
+    if what == "month":
+        month = asked.year * 12 + asked.month - 1 - back
+        return _month_span(month // 12, month % 12 + 1)
+    monday = asked - timedelta(asked.weekday() + 7 * back)
+    if what == "week":
+        return Span(start=monday, end=monday + timedelta(6))
+    if what == "weekend":
+        return Span(start=monday + timedelta(5), end=monday + timedelta(6))
+    return _weekday_span(WEEKDAYS.index(what), asked, latest=back)
+
+
+def _weekday_span(weekday: int, asked: date, *, latest: int) -> Span:
+    """Returns the last such weekday before `asked`, or that of its own week (`latest` 0)."""
+    day = asked - timedelta(asked.weekday() - weekday)
+    if latest and day >= asked:
+        day -= timedelta(7)
+    return Span(start=day, end=day)

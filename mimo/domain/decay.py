@@ -1,0 +1,48 @@
+"""How a memory fades: a score to report, never a reason to delete.
+
+score = importance * e^(-rate * days) * (1 + 0.1 * ln(1 + accesses)), clamped to 0..1
+(the forgetting curve of the system that the `memory` tool comes from).
+"""
+
+import math
+from datetime import datetime
+
+from mimo.domain.memory import Memory
+
+RATE = 0.1
+"""Share lost a day, as the exponent's factor."""
+FLOOR = 0.05
+"""A memory below this score counts as forgotten."""
+AT_RISK = 0.1
+"""A memory below this score is reported as at risk."""
+
+
+def days_between(earlier: datetime, now: datetime) -> float:
+    """Returns the days from `earlier` to `now`; a time in the future counts as now."""
+    return max(0.0, (now - earlier).total_seconds() / 86_400)
+
+
+def score(importance: float, days: float, *, accesses: int = 0, rate: float = RATE) -> float:
+    """Returns the strength that is left, 0..1, after `days` without an access."""
+    strength = importance * math.exp(-rate * days) * (1 + 0.1 * math.log1p(accesses))
+    return min(1.0, max(0.0, strength))
+
+
+def strength(memory: Memory, *, now: datetime, rate: float = RATE) -> float:
+    """Returns the memory's decay score at `now`, 0..1."""
+    return score(memory.importance, days_between(memory.created, now), rate=rate)
+
+
+def days_until_forgotten(now_score: float, *, floor: float = FLOOR, rate: float = RATE) -> float:
+    """Returns the days from now until the score sinks to `floor`; 0 where it already has.
+
+    Infinite where nothing fades (`rate` 0).
+    """
+    if now_score <= floor:
+        return 0.0
+    return math.log(now_score / floor) / rate if rate else math.inf
+
+
+def is_protected(memory: Memory) -> bool:
+    """Returns whether the memory is never at risk: its file says so, or else its type."""
+    return memory.type.protected if memory.protected is None else memory.protected

@@ -1,0 +1,138 @@
+"""Ids of memories: how new ones are made, and which one a file without an id goes by."""
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import PurePosixPath
+
+from mimo.domain.memory import ID_PATTERN, Kind
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
+_SLUG_LENGTH = 40
+_DERIVED_LENGTH = 100
+_FOLDERS = frozenset(kind.folder for kind in Kind)
+
+
+def suffix(randomness: bytes) -> str:
+    """Returns the six base32 letters that end a new id, made from 4 or more random bytes."""
+    number = int.from_bytes(randomness[:4], "big")
+    return "".join(_LETTERS[number >> (5 * place) & 31] for place in range(6))
+
+
+def slug(text: str) -> str:
+    """Returns the words of `text` as an id shows them: ASCII, joined by `_`, 40 letters at most.
+
+    Accents are dropped; a text without any ASCII word characters has an empty slug.
+    """
+    plain = unicodedata.normalize("NFKD", text[:400]).encode("ascii", "ignore").decode().lower()
+    found = ""
+    for word in re.findall(r"[a-z0-9]+", plain):
+        longer = f"{found}_{word}" if found else word[:_SLUG_LENGTH]
+        if len(longer) > _SLUG_LENGTH:
+            break
+        found = longer
+    return found
+
+
+def new_id(kind: Kind, topic_or_text: str, day: date, letters: str) -> str:
+    """Returns `<type>_<slug>_<yyyymmdd>_<letters>`, without the slug where nothing is left of it.
+
+    `letters` come from `suffix`.
+    """
+    parts = [kind.value, slug(topic_or_text), f"{day:%Y%m%d}", letters]
+    return "_".join(part for part in parts if part)
+
+
+def is_id(word: str) -> bool:
+    """Returns whether `word` can be the id of a memory."""
+    return ID_PATTERN.fullmatch(word) is not None
+
+
+def of_path(path: str) -> str:
+    """Returns the id of a file whose header gives none.
+
+    It is the stem for a file directly in `.mind/` or in a folder named for a type, else the path
+    joined by dots (`docs/decisions/0001-use-git.md` is `docs.decisions.0001-use-git`). What an id
+    can't hold is left out, and a hash of the path keeps the rest unique.
+    """
+    parts, name = _within_store(path)
+    stem = PurePosixPath(name).stem or name
+    if not parts or (len(parts) == 1 and parts[0] in _FOLDERS):
+        return stem if is_id(stem) and not stem.startswith(".") else unique(path)
+    if not name.endswith(".md"):
+        stem = name
+    joined = ".".join([*parts, stem])
+    # With a dot in a name, `a.b/c` and `a/b.c` would be one id.
+    plain = is_id(joined) and not any("." in part for part in [*parts, stem])
+    return joined if plain else unique(path)
+
+
+def unique(path: str) -> str:
+    """Returns an id that only the file at `path` has: what an id can hold of it, and a hash."""
+    parts, name = _within_store(path)
+    text = ".".join([*parts, PurePosixPath(name).stem or name])
+    text = unicodedata.normalize("NFKD", text)
+    readable = re.sub(r"[^A-Za-z0-9_.]+", "-", re.sub(r"[\u0300-\u036f]", "", text))
+    readable = re.sub(r"-*\.[-.]*", ".", readable).strip("-.")[:_DERIVED_LENGTH].strip("-.")
+    # One name has two spellings in Unicode, and file systems differ in which one they give back.
+    digest = hashlib.sha256(unicodedata.normalize("NFC", path).encode("utf-8", "replace"))
+    return f"{readable or 'note'}-{digest.hexdigest()[:8]}"
+
+
+def folder_kind(path: str) -> Kind | None:
+    """Returns the type that a file's folder under `.mind/` says, if it says one."""
+    if not path.startswith(".mind/"):
+        return None
+    folders = path.split("/")[1:-1]
+    if folders[:1] == ["private"]:
+        del folders[0]
+    return next((kind for kind in Kind if folders[:1] == [kind.folder]), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duplicate:
+    """A file whose id belongs to another one."""
+
+    path: str
+    id: str
+    keeper: str
+    """The path of the file that keeps the id."""
+
+
+def duplicates(claims: Iterable[tuple[str, str]]) -> tuple[Duplicate, ...]:
+    """Returns, of all `(path, id)`, those whose id another file keeps.
+
+    The file whose stem is the id keeps it, then one under `.mind/`, then the first by path.
+    Claims of one path (the parts of one file) never conflict with each other.
+    """
+    by_id: dict[str, set[str]] = {}
+    for path, claimed in claims:
+        by_id.setdefault(claimed, set()).add(path)
+    return tuple(
+        Duplicate(path=path, id=claimed, keeper=ordered[0])
+        for claimed, ordered in sorted(_ordered(by_id).items())
+        for path in ordered[1:]
+    )
+
+
+def _ordered(by_id: Mapping[str, set[str]]) -> dict[str, list[str]]:
+    return {
+        claimed: sorted(
+            paths, key=lambda p: (PurePosixPath(p).stem != claimed, not p.startswith(".mind/"), p)
+        )
+        for claimed, paths in by_id.items()
+        if len(paths) > 1
+    }
+
+
+def _within_store(path: str) -> tuple[list[str], str]:
+    """Returns the folders of `path`, without those that say nothing, and the file's name."""
+    *folders, name = path.split("/")
+    if folders[:1] == [".mind"]:
+        del folders[0]
+        if folders[:1] == ["private"] and (len(folders) == 1 or folders[1] in _FOLDERS):
+            del folders[0]
+    return folders, name

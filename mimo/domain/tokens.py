@@ -1,0 +1,140 @@
+"""Text -> the words that the index stores and the ranking compares.
+
+The index keeps these tokens joined by spaces, so that candidates, coverage and phrases see the
+same words. Stemming is Porter's (M. F. Porter, "An algorithm for suffix stripping", 1980).
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+MARKS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670"
+    "\u0900-\u0963\u0966-\u0dff\u0e00-\u0eff"
+)
+"""Combining marks and vowel signs, which `\\w` would cut words at (Hindi, Thai and others)."""
+
+UNSPACED = (
+    "\u0e00-\u0e7f\u1100-\u11ff\u3005-\u3007\u3040-\u312f\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf"
+    "\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+"""Thai, kana, Hangul and Han: scripts whose runs are cut into pairs of characters."""
+
+STOP_WORDS = frozenset(
+    "a an and are as at be but by for if in into is it no not of on or such that the their then"
+    " there these they this to was will with".split()
+)
+"""The 33 stop words of Lucene and of SQLite's FTS3."""
+
+QUESTION_WORDS = STOP_WORDS | frozenset(
+    "what which who whom whose when where why how do does did doing done have has had having am"
+    " were been being i me my mine myself we us our ours you your yours he him his she her hers"
+    " its them theirs can could would should shall may might must about from so than too very"
+    " just also any some all each other more most much many here please tell remind wondering let"
+    " know give get got s t re ve ll d m".split()
+)
+"""Words that shape a question and say nothing of its subject."""
+
+_CONTRACTIONS = frozenset(
+    "i'm i've i'd i'll you're you've you'd you'll he's he'd he'll she's she'd she'll it's it'd"
+    " it'll we're we've we'd we'll they're they've they'd they'll that's there's here's what's"
+    " who's where's when's how's why's let's don't doesn't didn't isn't aren't wasn't weren't"
+    " haven't hasn't hadn't can't couldn't won't wouldn't shouldn't mustn't".split()
+)
+
+_CACHED_WORDS = 50_000
+
+_ascii_words = re.compile(r"[A-Za-z0-9]+").findall
+_words = re.compile(rf"[{UNSPACED}]+|(?:[^\W_{UNSPACED}]|(?![{UNSPACED}])[{MARKS}])+").findall
+_identifier_parts = re.compile(
+    r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+"
+).findall
+_contractions = re.compile(r"[A-Za-z]+['\u2019][A-Za-z]+")
+_unspaced = re.compile(rf"[{UNSPACED}]").match
+_dropped_marks = re.compile(
+    "[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670]"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryTerms:
+    """A query's distinct tokens, in the order of the query."""
+
+    full: tuple[str, ...]
+    """All but the stop words; all of them where nothing else is left."""
+    content: tuple[str, ...]
+    """`full` without the words that only shape a question; `full` where nothing is left."""
+
+
+def tokenize(text: str) -> list[str]:
+    """Returns the tokens of `text` in order, repeated ones included.
+
+    A token holds no space, and of ASCII only lower-case letters and digits.
+    """
+    stems = _stems()
+    return " ".join([stems[word] for word in _split(text)]).split()
+
+
+def query_terms(text: str) -> QueryTerms:
+    """Returns the terms that a query looks for."""
+    stems = _stems()
+    parts = _all_parts(_contractions.sub(_without_contraction, text)) or _all_parts(text)
+    full = [part for part in parts if part not in STOP_WORDS] or parts
+    content = [part for part in full if part not in QUESTION_WORDS] or full
+    return QueryTerms(full=_distinct(stems, full), content=_distinct(stems, content))
+
+
+def _split(text: str) -> list[str]:
+    if text.isascii():
+        return _ascii_words(text)
+    return _words(unicodedata.normalize("NFKC", text))
+
+
+def _all_parts(text: str) -> list[str]:
+    return [part for word in _split(text) for part in _parts(word)]
+
+
+def _without_contraction(found: re.Match[str]) -> str:
+    known = found[0].lower().replace("\u2019", "'") in _CONTRACTIONS
+    return " " if known else found[0]
+
+
+def _parts(word: str) -> list[str]:
+    """Returns the pieces of one word, lower case and without accents, before stemming."""
+    if word.isascii():
+        plain = word.islower() and word.isalpha()
+        return [word] if plain else [part.lower() for part in _identifier_parts(word)]
+    if _unspaced(word):
+        return [word[i : i + 2] for i in range(len(word) - 1)] or [word]
+    return [_dropped_marks.sub("", unicodedata.normalize("NFKD", word)).lower()]
+
+
+def _distinct(stems: "_Stems", parts: list[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(" ".join([stems.of_part(part) for part in parts]).split()))
+
+
+class _Stems(dict[str, str]):
+    """A word as it stands in a text -> its tokens, joined by spaces; filled as words are met."""
+
+    def __init__(self, stem: Callable[[str], str]) -> None:
+        super().__init__()
+        self._stem = stem
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= _CACHED_WORDS:
+            self.clear()
+        tokens = " ".join([self.of_part(part) for part in _parts(word)])
+        self[word] = tokens
+        return tokens
+
+    def of_part(self, part: str) -> str:
+        return self._stem(part) if part.isascii() and part.isalpha() else part
+
+
+@cache
+def _stems() -> _Stems:
+    from Stemmer import Stemmer
+
+    return _Stems(Stemmer("porter").stemWord)

@@ -1,0 +1,149 @@
+"""Answers that need no search: by id, in lists, counts, problems, what was seen of each file."""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from mimo.domain.memory import Problem, Record
+from mimo.domain.query import Filter, Sort
+from mimo.domain.stamp import Stamp
+from mimo.index import rows
+
+_ORDERS = {
+    Sort.RECENT: "m.created DESC, m.id",
+    Sort.IMPORTANCE: "m.importance DESC, m.created DESC, m.id",
+}
+
+_COMPARED_IDS = 2_000
+"""How many ids a misspelt one is compared with; difflib takes some 20 µs each."""
+
+
+def condition(filter_: Filter) -> tuple[str, list[Any]]:
+    """Returns a filter as SQL over `memories m`, with the values to bind."""
+    parts, values = ["m.shadowed = 0"], list[Any]()
+    if filter_.types is not None:
+        parts.append(f"m.type IN ({rows.marks(tuple(filter_.types))})")
+        values += sorted(kind.value for kind in filter_.types)
+    for tag in sorted(filter_.tags):
+        parts.append("EXISTS (SELECT 1 FROM tags WHERE memory = m.key AND tag = ?)")
+        values.append(tag.casefold())
+    if filter_.topic is not None:
+        parts.append("m.topic_key = ?")
+        values.append(filter_.topic.casefold())
+    if filter_.since is not None:
+        parts.append("m.created >= ?")
+        values.append(rows.to_number(filter_.since))
+    if filter_.until is not None:
+        parts.append("m.created < ?")
+        values.append(rows.to_number(filter_.until))
+    return " AND ".join(parts), values
+
+
+def stamps(sql: sqlite3.Connection) -> dict[str, tuple[Stamp, int]]:
+    """Returns each file's stamp and the time (ns) at which it was looked at."""
+    found = sql.execute("SELECT path, size, mtime_ns, ctime_ns, inode, looked_at_ns FROM files")
+    return {
+        rows.from_sql(path): (
+            Stamp(size=size, mtime_ns=mtime, ctime_ns=ctime, inode=int(inode)),
+            looked_at,
+        )
+        for path, size, mtime, ctime, inode, looked_at in found
+    }
+
+
+def get(sql: sqlite3.Connection, id_: str) -> Record | None:
+    """Returns the memory of that id."""
+    found = rows.select(sql, "WHERE m.id = ? AND m.shadowed = 0", (id_,))
+    return found[0] if found else None
+
+
+def matching(sql: sqlite3.Connection, abbreviation: str) -> tuple[str, ...]:
+    """Returns the ids that begin or end so, sorted; a whole id stands for itself alone."""
+    if sql.execute(
+        "SELECT 1 FROM memories WHERE id = ? AND shadowed = 0", (abbreviation,)
+    ).fetchone():
+        return (abbreviation,)
+    length = len(abbreviation)
+    if not length:
+        return ()
+    found = sql.execute(
+        "SELECT id FROM memories WHERE shadowed = 0 AND (substr(id, 1, ?) = ? OR substr(id, ?) = ?)"
+        " ORDER BY id",
+        (length, abbreviation, -length, abbreviation),
+    )
+    return tuple(id_ for (id_,) in found)
+
+
+def nearest_ids(sql: sqlite3.Connection, wrong: str, n: int) -> tuple[str, ...]:
+    """Returns up to `n` ids that look most like `wrong`."""
+    from difflib import get_close_matches
+
+    # Ids that share a word with it come first, where there are more than can be compared.
+    words = [word for word in wrong.replace("-", "_").split("_") if len(word) > 2][:8]
+    shared = " + ".join("(instr(id, ?) > 0)" for _ in words) or "NULL"
+    found = sql.execute(
+        f"SELECT id FROM memories WHERE shadowed = 0 ORDER BY {shared} DESC, id LIMIT ?",
+        (*words, _COMPARED_IDS),
+    )
+    return tuple(get_close_matches(wrong, [id_ for (id_,) in found], n=n, cutoff=0.5))
+
+
+def records(
+    sql: sqlite3.Connection, filter_: Filter, sort: Sort, limit: int, offset: int
+) -> tuple[Record, ...]:
+    """Returns one page of the memories that pass the filter; a negative limit means all."""
+    where, values = condition(filter_)
+    rest = f"WHERE {where} ORDER BY {_ORDERS[sort]} LIMIT ? OFFSET ?"
+    return tuple(rows.select(sql, rest, (*values, limit, offset)))
+
+
+def count(sql: sqlite3.Connection, filter_: Filter) -> int:
+    """Returns how many memories pass the filter."""
+    if filter_ == Filter():
+        found = sql.execute("SELECT memories - shadowed FROM totals")
+    else:
+        where, values = condition(filter_)
+        found = sql.execute(f"SELECT count(*) FROM memories m WHERE {where}", values)
+    return int(found.fetchone()[0])
+
+
+def problems(sql: sqlite3.Connection) -> tuple[Problem, ...]:
+    """Returns what keeps files, or memories in them, from being found; sorted by path."""
+    unread = sql.execute("SELECT path, reason_line, reason FROM files WHERE reason IS NOT NULL")
+    shadowed = sql.execute(
+        "SELECT s.path, s.line, s.id, o.path FROM memories s"
+        " JOIN memories o ON o.id = s.id AND o.shadowed = 0 WHERE s.shadowed = 1"
+    )
+    found = [Problem(path=rows.from_sql(p), line=line, reason=reason) for p, line, reason in unread]
+    found += [_taken(*values) for values in shadowed]
+    return tuple(sorted(found, key=lambda problem: (problem.path, problem.line or 0)))
+
+
+def dangling(sql: sqlite3.Connection) -> tuple[tuple[str, str], ...]:
+    """Returns (id, target) of each link to what is neither an id nor a title here; sorted."""
+    found = sql.execute(
+        "SELECT m.id, l.target FROM links l JOIN memories m ON m.key = l.source"
+        " WHERE m.shadowed = 0 AND l.target NOT IN (SELECT id FROM memories)"
+        " AND l.target NOT IN (SELECT title FROM memories WHERE title IS NOT NULL)"
+    )
+    return tuple(sorted(set(found)))
+
+
+def newer_versions(sql: sqlite3.Connection, ids: Sequence[str]) -> dict[str, list[str]]:
+    """Returns, for those ids that something supersedes, what does; newest first."""
+    found = sql.execute(
+        "SELECT l.target, m.id FROM links l JOIN memories m ON m.key = l.source"
+        f" WHERE l.type = 'supersedes' AND l.target IN ({rows.marks(ids)})"
+        " AND m.shadowed = 0 AND m.id <> l.target ORDER BY m.created DESC, m.id",
+        ids,
+    )
+    newer: dict[str, list[str]] = {}
+    for old, new in found:
+        newer.setdefault(old, []).append(new)
+    return newer
+
+
+def _taken(path: str | bytes, line: int, id_: str, owner: str | bytes) -> Problem:
+    by = rows.from_sql(owner)
+    where = "another part of it" if owner == path else f"`{by}`"
+    return Problem(path=rows.from_sql(path), line=line, reason=f"its id `{id_}` belongs to {where}")

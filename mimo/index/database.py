@@ -1,0 +1,321 @@
+"""The index's database file: opened, made, replaced where it is damaged, shared by threads.
+
+A folder holds generations, `index.db`, `index-1.db`, …: the highest one of our format that opens
+is the index. A damaged file is never repaired or renamed over, since others may have it open: a
+higher generation takes its place, and files that nobody uses any more are removed later.
+
+Each operation takes a connection of its own from a pool, so threads never share one at a time and
+a reader never waits for a writer (WAL). The index in memory has one connection, behind a lock.
+"""
+
+import os
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
+
+from mimo.errors import IndexNotReady, StorageFailed
+from mimo.index import schema
+
+WRITE_WAIT_SECONDS = 10.0
+"""How long a write waits for another process's."""
+
+_JOURNAL_BYTES = 8_000_000
+_name = re.compile(r"index(?:-([1-9][0-9]{0,8}))?\.db")
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR)
+
+
+class IndexDamaged(StorageFailed):
+    """The database turned out to be damaged; an empty one has taken its place, to be filled."""
+
+
+class Unusable(Exception):
+    """A file is no index that we can use."""
+
+    def __init__(self, *, newer: bool = False) -> None:
+        """Remember whether a later version of mind made it."""
+        super().__init__()
+        self.newer = newer
+
+
+class Database:
+    """One generation, open."""
+
+    def __init__(self, path: Path | None, generation: int = 0) -> None:
+        """Keep where it is; None is a database in memory. Nothing is opened yet."""
+        self.path = path
+        self.generation = generation
+        self._idle: list[sqlite3.Connection] = []
+        self._turn: AbstractContextManager[object] = nullcontext()
+        if path is None:
+            from threading import RLock
+
+            self._turn = RLock()
+            connection = self._connect()
+            schema.create(connection)
+            self._idle.append(connection)
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Gives a connection on which all reads see the same state."""
+        with self._connection() as connection:
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.rollback()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Gives a connection in a transaction that is kept if the block succeeds.
+
+        Raises `IndexNotReady` or `StorageFailed` where another process is writing for too long.
+        """
+        with self._connection() as connection:
+            self._begin(connection)
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            finally:
+                connection.rollback()
+
+    def check(self) -> None:
+        """Raises `Unusable` where the file is damaged or of another format."""
+        if self.path is not None and _is_cut_short(self.path):
+            raise Unusable
+        try:
+            with self._connection() as connection:
+                found = connection.execute("SELECT value FROM meta WHERE name = 'format'")
+                number = (found.fetchone() or (None,))[0]
+        except IndexDamaged:
+            raise Unusable from None
+        if number != schema.FORMAT:
+            raise Unusable(newer=isinstance(number, int) and number > schema.FORMAT)
+
+    def is_idle(self) -> bool:
+        """Returns whether nobody else has the file open."""
+        try:
+            connection = sqlite3.connect(str(self.path), timeout=0)
+            try:
+                return bool(connection.execute("PRAGMA journal_mode = DELETE").fetchone())
+            finally:
+                connection.close()
+        except sqlite3.OperationalError:
+            return False
+        except sqlite3.DatabaseError:
+            return True
+
+    def size(self) -> int:
+        """Returns the bytes that it takes, its journal included."""
+        files = [self.path, _beside(self.path, "-wal")] if self.path else []
+        return sum(path.stat().st_size for path in files if path.exists())
+
+    def close(self) -> None:
+        """Closes every connection that nobody is using."""
+        while self._idle:
+            self._idle.pop().close()
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        with self._turn, _translated(self.path):
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                connection = self._connect()
+            try:
+                yield connection
+            finally:
+                self._idle.append(connection)
+
+    def _connect(self) -> sqlite3.Connection:
+        # `mode=rw`: a file that somebody has removed must not come back empty.
+        name = f"file:{_quoted(self.path)}?mode=rw" if self.path else ":memory:"
+        connection = sqlite3.connect(
+            name,
+            uri=self.path is not None,
+            timeout=WRITE_WAIT_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
+        except sqlite3.DatabaseError:
+            connection.close()
+            raise
+        return connection
+
+    def _begin(self, connection: sqlite3.Connection) -> None:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if _code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise
+            if connection.execute("SELECT 1 FROM files LIMIT 1").fetchone():
+                raise StorageFailed(
+                    f"another process has been writing the index `{self.path}` for more than "
+                    f"{WRITE_WAIT_SECONDS:g} s",
+                    hint="your files are safe; the next command takes them into the index",
+                ) from None
+            raise IndexNotReady(
+                "another process is still building the index",
+                hint="try again in a few seconds",
+            ) from None
+
+
+def open_newest(folder: Path) -> Database:
+    """Returns the index of a folder; an empty one where there is none that can be used.
+
+    Raises `StorageFailed` where the folder can't be written.
+    """
+    _make_writable(folder)
+    numbers = generations(folder)
+    unusable: dict[int, Unusable] = {}
+    for number in reversed(numbers):
+        database = Database(_path(folder, number), number)
+        try:
+            database.check()
+        except Unusable as reason:
+            database.close()
+            unusable[number] = reason
+            continue
+        break
+    else:
+        database = make_next(folder)
+    _tidy(folder, database.generation, unusable)
+    return database
+
+
+def make_next(folder: Path) -> Database:
+    """Returns an empty database of the next generation.
+
+    It appears in the folder complete, and if another process was quicker, theirs is taken.
+    """
+    number = max(generations(folder), default=-1) + 1
+    path = _path(folder, number)
+    draft = folder / f"draft-{os.getpid()}-{number}.db"
+    with _translated(path):
+        draft.unlink(missing_ok=True)
+        connection = sqlite3.connect(draft, isolation_level=None)
+        try:
+            schema.create(connection)
+            connection.execute("PRAGMA journal_mode = WAL")
+        finally:
+            connection.close()
+        with suppress(FileExistsError):
+            _publish(draft, path)
+        draft.unlink(missing_ok=True)
+    return Database(path, number)
+
+
+def generations(folder: Path) -> list[int]:
+    """Returns the numbers of the generations in a folder, lowest first."""
+    try:
+        found = [_name.fullmatch(name) for name in os.listdir(folder)]  # noqa: PTH208
+    except OSError:
+        return []
+    return sorted(int(match[1] or 0) for match in found if match)
+
+
+def identity(database: Database) -> object:
+    """Returns a value that changes when the file is removed or a newer generation appears."""
+    if database.path is None:
+        return None
+    try:
+        inode = database.path.stat().st_ino
+    except OSError:
+        inode = 0
+    return inode, max(generations(database.path.parent), default=-1)
+
+
+def _path(folder: Path, number: int) -> Path:
+    return folder / (f"index-{number}.db" if number else "index.db")
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def _quoted(path: Path) -> str:
+    """Returns a path as it stands in an SQLite address."""
+    posix = path.absolute().as_posix().replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    return posix if posix.startswith("/") else f"/{posix}"
+
+
+def _publish(draft: Path, path: Path) -> None:
+    try:
+        path.hardlink_to(draft)
+    except FileExistsError:
+        raise
+    except OSError:
+        # Some file systems have no hard links.
+        if path.exists():
+            raise FileExistsError from None
+        draft.rename(path)
+
+
+def _make_writable(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        writable = os.access(folder, os.W_OK)
+    except OSError:
+        writable = False
+    if not writable:
+        raise StorageFailed(
+            f"the index folder `{folder}` can't be written",
+            hint="give yourself write permission, or remove what stands in its place",
+        )
+
+
+def _is_cut_short(path: Path) -> bool:
+    """Returns whether a file is shorter than its header says, with no journal to explain it."""
+    try:
+        if (journal := _beside(path, "-wal")).exists() and journal.stat().st_size:
+            return False
+        with path.open("rb") as file:
+            header = file.read(100)
+            size = os.fstat(file.fileno()).st_size
+    except OSError:
+        return True
+    page = int.from_bytes(header[16:18], "big")
+    page = 65_536 if page == 1 else page
+    return len(header) < 100 or size < page * int.from_bytes(header[28:32], "big")
+
+
+def _tidy(folder: Path, ours: int, unusable: dict[int, Unusable]) -> None:
+    """Removes generations that are of no use to anybody; best effort."""
+    for number in generations(folder):
+        reason = unusable.get(number)
+        if number == ours or (reason and reason.newer) or (number > ours and not reason):
+            continue
+        path = _path(folder, number)
+        if Database(path, number).is_idle():
+            for suffix in ("", "-wal", "-shm"):
+                with suppress(OSError):
+                    _beside(path, suffix).unlink()
+
+
+def _code(error: sqlite3.Error) -> int:
+    """Returns the primary result code of an SQLite error; 0 where it has none."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+@contextmanager
+def _translated(path: Path | None) -> Iterator[None]:
+    """Turns SQLite's errors into ours."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        code = _code(error)
+        if code in _DAMAGED or "no such table" in str(error):
+            raise IndexDamaged(
+                f"the index `{path}` is damaged ({error})",
+                hint="it is made anew from your files; try again",
+            ) from error
+        if code in (0, sqlite3.SQLITE_ERROR):
+            raise  # A fault in our SQL.
+        raise StorageFailed(
+            f"the index `{path}` can't be used ({error})",
+            hint="check the disk's free space and the folder's permissions",
+        ) from error

@@ -1,0 +1,285 @@
+"""The index of one project: what the files say, ready to be searched.
+
+It holds nothing that the files don't: whoever opens it compares `stamps` with the files and hands
+what differs to `apply`. It may be used by several threads and processes at once; readers never
+wait for a writer.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mimo.domain.memory import Problem, Record
+from mimo.domain.query import Filter, Sort
+from mimo.domain.stamp import Stamp
+from mimo.index import catalog, database, meaning, rows, schema, words
+from mimo.index.database import Database, IndexDamaged
+from mimo.index.documents import Document, document
+from mimo.index.embedding import Embedder
+from mimo.index.search import Found, Hit, Request, Search
+from mimo.index.vectors import Vectors
+from mimo.index.writing import Change, Writer
+
+if TYPE_CHECKING:
+    import sqlite3
+
+__all__ = ["Change", "Found", "Hit", "Index", "IndexDamaged", "IndexStats"]
+
+_BATCH = 2_000
+"""Changes that are cut up, embedded and written at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexStats:
+    """How much the index holds."""
+
+    memories: int
+    units: int
+    vectors: int
+    files: int
+    bytes: int
+    format: int
+    generation: int
+
+
+class Index:
+    """A disposable copy of the memories that answers without opening a file."""
+
+    def __init__(self, data: Database, folder: Path | None, embedder: Embedder | None) -> None:
+        """Take the parts; `open` and `in_memory` make them."""
+        self._database = data
+        self._embedder = embedder
+        self._vectors = Vectors.open(folder, embedder.model) if embedder else None
+        self._identity = database.identity(data)
+        self._search = Search(self._vectors, embedder)
+        self._embeds = embedder is not None
+        self._cleared = False
+
+    @classmethod
+    def open(cls, folder: Path, embedder: Embedder | None) -> "Index":
+        """Returns the index kept in `folder`; an empty one where none is usable.
+
+        Without an embedder it finds by words only. Raises `StorageFailed` where the folder can't
+        be written.
+        """
+        return cls(database.open_newest(folder), folder, embedder)
+
+    @classmethod
+    def in_memory(cls, embedder: Embedder | None) -> "Index":
+        """Returns an empty index that is kept nowhere."""
+        return cls(Database(None), None, embedder)
+
+    def close(self) -> None:
+        """Closes its files."""
+        self._database.close()
+        if self._vectors:
+            self._vectors.close()
+
+    def stamps(self) -> dict[str, tuple[Stamp, int]]:
+        """Returns each file's stamp, and when it was looked at (ns); keys are paths.
+
+        What follows is answered by the newest generation, empty where the last one was damaged.
+        """
+        if self._cleared:
+            return {}
+        if database.identity(self._database) != self._identity and self._database.path:
+            self._use(database.open_newest(self._database.path.parent))
+        try:
+            self._embed_what_is_missing()
+            with self._reading() as sql:
+                return catalog.stamps(sql)
+        except IndexDamaged:
+            return {}
+
+    def clear(self) -> None:
+        """Forgets everything, in the same transaction as the next `apply`."""
+        self._cleared = True
+
+    def apply(self, changes: Iterable[Change], *, now_ns: int) -> None:
+        """Takes in what a look at the files found at `now_ns`, in one transaction.
+
+        `changes` is consumed as it is written. Raises `IndexNotReady` where another process is
+        making the first index, `StorageFailed` where it can't be written; nothing has changed then.
+        """
+        batches = self._prepared(changes)
+        first = next(batches, ([], []))
+        with self._whole(), self._database.writing() as sql:
+            if self._cleared:
+                schema.clear(sql)
+            was_empty = words.totals(sql).memories == 0
+            writer = Writer(sql, now_ns)
+            for batch, documents in chain([first], batches):
+                writer.write(batch, documents)
+            writer.finish()
+            if was_empty or not self._embeds:
+                self._note_model(sql)
+        if self._cleared and self._vectors:
+            self._remove_unused_vectors(self._vectors)
+        self._cleared = False
+
+    def search(
+        self, text: str, *, filter: Filter, limit: int, threshold: float, now: datetime
+    ) -> Found:
+        """Returns the memories that best match `text`, best first, none below `threshold`."""
+        request = Request(text=text, filter=filter, limit=limit, threshold=threshold, now=now)
+        with self._reading() as sql:
+            return self._search(sql, request)
+
+    def get(self, id: str) -> Record | None:
+        """Returns the memory of that id."""
+        with self._reading() as sql:
+            return catalog.get(sql, id)
+
+    def matching(self, abbreviation: str) -> tuple[str, ...]:
+        """Returns the ids that begin or end so, sorted; a whole id stands for itself alone."""
+        with self._reading() as sql:
+            return catalog.matching(sql, abbreviation)
+
+    def nearest_ids(self, wrong: str, n: int = 3) -> tuple[str, ...]:
+        """Returns up to `n` ids that look most like `wrong`, the nearest first."""
+        with self._reading() as sql:
+            return catalog.nearest_ids(sql, wrong, n)
+
+    def records(
+        self, filter: Filter, *, sort: Sort = Sort.RECENT, limit: int = -1, offset: int = 0
+    ) -> tuple[Record, ...]:
+        """Returns one page of the memories that pass the filter; a negative limit means all."""
+        with self._reading() as sql:
+            return catalog.records(sql, filter, sort, limit, offset)
+
+    def count(self, filter: Filter) -> int:
+        """Returns how many memories pass the filter."""
+        with self._reading() as sql:
+            return catalog.count(sql, filter)
+
+    def superseded_by(self, ids: Sequence[str]) -> dict[str, str]:
+        """Returns, for those ids that something supersedes, the newest that does."""
+        with self._reading() as sql:
+            return {old: new[0] for old, new in catalog.newer_versions(sql, ids).items()}
+
+    def dangling(self) -> tuple[tuple[str, str], ...]:
+        """Returns (id, target) of each link that leads to nothing here."""
+        with self._reading() as sql:
+            return catalog.dangling(sql)
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Returns what keeps files, or memories in them, from being found."""
+        with self._reading() as sql:
+            return catalog.problems(sql)
+
+    def changed_at(self) -> datetime | None:
+        """Returns when the index last changed, UTC; None before the first time."""
+        with self._reading() as sql:
+            (changed_ns,) = sql.execute("SELECT changed_ns FROM totals").fetchone()
+        if changed_ns is None:
+            return None
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=changed_ns // 1000)
+
+    def stats(self) -> IndexStats:
+        """Returns how much it holds."""
+        with self._reading() as sql:
+            sums = words.totals(sql)
+            (files,) = sql.execute("SELECT count(*) FROM files").fetchone()
+            names = {name for (name,) in sql.execute("SELECT vector FROM units")}
+        return IndexStats(
+            memories=sums.memories - sums.shadowed,
+            units=sums.units,
+            vectors=len(self._vectors.known(names)) if self._vectors else 0,
+            files=files,
+            bytes=self._database.size(),
+            format=schema.FORMAT,
+            generation=self._database.generation,
+        )
+
+    @contextmanager
+    def _reading(self) -> Iterator["sqlite3.Connection"]:
+        if self._cleared:
+            self.apply((), now_ns=0)
+        with self._whole(), self._database.reading() as sql:
+            yield sql
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Puts an empty database in the place of one that turns out to be damaged."""
+        try:
+            yield
+        except IndexDamaged:
+            if self._database.path:
+                self._use(database.make_next(self._database.path.parent))
+            raise
+
+    def _use(self, data: Database) -> None:
+        self._database.close()
+        self._database = data
+        self._identity = database.identity(data)
+
+    def _embed(self, documents: Sequence[Document]) -> None:
+        """Makes the vectors of documents; words find them where that fails, till it works again."""
+        if not (self._embedder and self._vectors):
+            return
+        try:
+            meaning.embed(documents, self._embedder, self._vectors)
+            self._embeds = True
+        except meaning.FAILURES:
+            self._embeds = False
+
+    def _embed_what_is_missing(self) -> None:
+        """Makes all vectors where they are lost, of another model, or could not be made before."""
+        if not (self._embedder and self._vectors):
+            return
+        with self._reading() as sql:
+            if meaning.is_complete(sql, self._embedder, self._vectors):
+                return
+        with suppress(*meaning.FAILURES):
+            self._embedder.encode("a")
+            self._embeds, last = True, 0
+            while self._embeds:
+                with self._reading() as sql:
+                    records = rows.after(sql, last, _BATCH)
+                if not records:
+                    break
+                self._embed([document(one) for one in records.values()])
+                last = max(records)
+            with self._whole(), self._database.writing() as sql:
+                self._note_model(sql)
+
+    def _note_model(self, sql: "sqlite3.Connection") -> None:
+        """Remembers whose vectors all units have; None where some have none."""
+        model = self._embedder.model if self._embedder and self._embeds else None
+        sql.execute("UPDATE meta SET value = ? WHERE name = 'model'", (model,))
+
+    def _remove_unused_vectors(self, vectors: Vectors) -> None:
+        with self._reading() as sql, suppress(*meaning.FAILURES):
+            used = sql.execute("SELECT vector FROM units UNION SELECT vector FROM memories")
+            vectors.prune({name for (name,) in used})
+
+    def _prepared(self, changes: Iterable[Change]) -> Iterator[tuple[list[Change], list[Document]]]:
+        """Yields batches of changes with their documents, whose vectors are made and kept."""
+        waiting = iter(changes)
+        while batch := list(islice(waiting, _BATCH)):
+            latest = {change.path: change for change in batch}
+            found = [_readable(change) for change in latest.values()]
+            documents = [one for _, made in found for one in made]
+            self._embed(documents)
+            yield [change for change, _ in found], documents
+
+
+def _readable(change: Change) -> tuple[Change, list[Document]]:
+    """Returns a change with its documents; with a problem for one that SQLite can't hold."""
+    documents = []
+    problem = change.problem
+    for record in change.records:
+        try:
+            documents.append(document(record))
+        except UnicodeEncodeError:
+            reason = "it holds characters that are not valid Unicode"
+            problem = Problem(path=change.path, line=record.place.line, reason=reason)
+    if problem is not change.problem:
+        change = Change(
+            path=change.path, stamp=change.stamp, records=change.records, problem=problem
+        )
+    return change, documents

@@ -1,0 +1,117 @@
+"""The vectors that documents and queries need: made where they are missing, compared."""
+
+import math
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+
+from mimo.domain.query import Filter
+from mimo.errors import MindError
+from mimo.index import catalog, rows
+from mimo.index.cosine import cosines
+from mimo.index.documents import Document, name_of
+from mimo.index.embedding import Embedder
+from mimo.index.vectors import Vectors
+
+NEAR = 50
+"""So many units are taken that are nearest to a query, where words find too little."""
+
+_COMPARED_EACH = 2_000
+"""Of so many units or fewer, those that pass the filter are compared one by one."""
+
+_DEPTHS = (NEAR, 20 * NEAR, 400 * NEAR)
+"""How many of all vectors are looked through, in turn, for units that pass the filter."""
+
+FAILURES = (MindError, OSError, ValueError, RuntimeError, LookupError, ImportError, TypeError)
+"""What an embedder or its model's files may fail with: words still find."""
+
+
+def embed(documents: Sequence[Document], embedder: Embedder, vectors: Vectors) -> None:
+    """Makes and keeps the vectors of `documents` that are not known yet."""
+    names = {unit.vector for document in documents for unit in document.units}
+    names.update(document.vector for document in documents)
+    missing = names - vectors.known(names)
+    if not missing:
+        return
+    texts = dict(_texts(documents, missing))
+    encoded = dict(zip(texts, embedder.encode_many(list(texts.values())), strict=True))
+    made = {name: encoded[name] for name in missing if name in encoded}
+    for document in documents:
+        if document.vector in missing and document.vector not in made:
+            made[document.vector] = mean([encoded[name_of(t)] for t in document.passage_texts])
+    vectors.put(made)
+
+
+def is_complete(sql: sqlite3.Connection, embedder: Embedder, vectors: Vectors) -> bool:
+    """Returns whether the vectors of all that the index holds are there, of this embedder's model.
+
+    A few are looked up, for they are lost together or not at all.
+    """
+    few = [name for (name,) in sql.execute("SELECT vector FROM units ORDER BY key LIMIT 3")]
+    (model,) = sql.execute("SELECT value FROM meta WHERE name = 'model'").fetchone()
+    return not few or (model == embedder.model and bool(vectors.known(few)))
+
+
+def memories_near(
+    sql: sqlite3.Connection, vectors: Vectors, query: bytes, filter_: Filter
+) -> list[int]:
+    """Returns the keys of the memories whose units are nearest to a query's vector, nearest first.
+
+    Only memories that pass the filter are looked at.
+    """
+    if catalog.count(sql, filter_) <= _COMPARED_EACH:
+        units = _units(sql, filter_)
+        if len(units) <= 2 * _COMPARED_EACH:
+            known = vectors.get({name for name, *_ in units})
+            found = dict(zip(known, cosines(query, list(known.values())), strict=True))
+            return _nearest(units, found)
+    units, found = [], {}
+    for depth in _DEPTHS:
+        found = dict(vectors.nearest(query, depth))
+        units = _units(sql, filter_, list(found))
+        if len(units) >= NEAR or len(found) < depth:
+            break
+    return _nearest(units, found)
+
+
+def mean(vectors: Sequence[bytes]) -> bytes:
+    """Returns the mean of int8 vectors at length 127; empty where none of them says anything."""
+    known = [memoryview(vector).cast("b") for vector in vectors if vector]
+    if len(known) < 2:
+        return known[0].tobytes() if known else b""
+    sums = [sum(column) for column in zip(*known, strict=True)]
+    length = math.hypot(*sums)
+    if not length:
+        return b""
+    return bytes(round(127 * value / length) & 0xFF for value in sums)
+
+
+def _texts(documents: Sequence[Document], missing: set[bytes]) -> Iterable[tuple[bytes, str]]:
+    for document in documents:
+        for unit, text in zip(document.units, document.unit_texts, strict=True):
+            if unit.vector in missing:
+                yield unit.vector, text
+        if document.vector in missing:
+            yield from ((name_of(text), text) for text in document.passage_texts)
+
+
+_Unit = tuple[bytes, int, int, str]
+"""The name of its vector, and of its memory the key, the time and the id."""
+
+
+def _units(
+    sql: sqlite3.Connection, filter_: Filter, names: Sequence[bytes] | None = None
+) -> list[_Unit]:
+    where, values = catalog.condition(filter_)
+    if names is not None:
+        where += f" AND u.vector IN ({rows.marks(names)})"
+    return sql.execute(
+        "SELECT u.vector, m.key, m.created, m.id FROM units u JOIN memories m ON m.key = u.memory"
+        f" WHERE {where}",
+        (*values, *(names or ())),
+    ).fetchall()
+
+
+def _nearest(units: Iterable[_Unit], cosines: Mapping[bytes, float]) -> list[int]:
+    close = [unit for unit in units if cosines.get(unit[0], 0.0) > 0]
+    close.sort(key=lambda unit: (-cosines[unit[0]], -unit[2], unit[3]))
+    return list(dict.fromkeys(key for _, key, *_ in close[:NEAR]))

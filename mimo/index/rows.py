@@ -1,0 +1,150 @@
+"""Records as rows of the table `memories`, and back; paths as SQLite can hold them."""
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from mimo.domain.memory import Kind, Link, Memory, Outcome, Place, Record, Section
+
+COLUMNS = (
+    "id, path, line, digest, private, owned, type, title, topic, created, importance, confidence,"
+    " outcome, parent, position, rest"
+)
+"""What `record` needs, in its order, of the table `memories`."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_LINK_DEFAULTS = {"type": "relates_to", "given": None, "confidence": None, "by": None}
+
+
+def row(record: Record) -> tuple[Any, ...]:
+    """Returns the values of `COLUMNS`."""
+    memory, place = record.memory, record.place
+    return (
+        memory.id,
+        to_sql(place.path),
+        place.line,
+        place.digest,
+        place.private,
+        place.owned,
+        memory.type.value,
+        memory.title,
+        memory.topic,
+        to_number(memory.created),
+        memory.importance,
+        memory.confidence,
+        memory.outcome.value if memory.outcome else None,
+        record.parent,
+        record.position,
+        json.dumps(_rest(memory), ensure_ascii=False, separators=(",", ":"), default=str),
+    )
+
+
+def record(values: Sequence[Any]) -> Record:
+    """Returns the record whose `COLUMNS` these values are; further ones are not looked at."""
+    rest = json.loads(values[15])
+    memory = Memory(
+        id=values[0],
+        type=Kind(values[6]),
+        title=values[7],
+        topic=values[8],
+        created=to_time(values[9]),
+        importance=values[10],
+        confidence=values[11],
+        outcome=Outcome(values[12]) if values[12] else None,
+        content=rest["content"],
+        tags=tuple(rest.get("tags", ())),
+        category=rest.get("category"),
+        source=rest.get("source"),
+        status=rest.get("status"),
+        by=rest.get("by"),
+        protected=rest.get("protected"),
+        links=tuple(Link(**link) for link in rest.get("links", ())),
+        sections={Section(name): text for name, text in rest.get("sections", {}).items()},
+        extra=rest.get("extra", {}),
+    )
+    place = Place(
+        path=from_sql(values[1]),
+        line=values[2],
+        digest=values[3],
+        private=bool(values[4]),
+        owned=bool(values[5]),
+    )
+    return Record(memory=memory, place=place, parent=values[13], position=values[14])
+
+
+def to_number(time: datetime) -> int:
+    """Returns microseconds since 1970; a time without a zone is taken as UTC."""
+    return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
+
+
+def to_time(number: int) -> datetime:
+    """Returns the time that so many microseconds since 1970 stand for, in UTC."""
+    return _EPOCH + timedelta(microseconds=number)
+
+
+def to_sql(path: str) -> str | bytes:
+    """Returns a path as SQLite can hold it: bytes where the file's name is no valid Unicode."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return path.encode("utf-8", "surrogateescape")
+    return path
+
+
+def from_sql(path: str | bytes) -> str:
+    """Returns the path that `to_sql` was given."""
+    return path if isinstance(path, str) else path.decode("utf-8", "surrogateescape")
+
+
+def marks(values: Sequence[object]) -> str:
+    """Returns as many question marks, for `IN (…)`."""
+    return ",".join("?" * len(values))
+
+
+def select(connection: sqlite3.Connection, rest: str, values: Sequence[Any] = ()) -> list[Record]:
+    """Returns the records of `SELECT … FROM memories m` continued by `rest`."""
+    rows = connection.execute(f"SELECT {COLUMNS} FROM memories m {rest}", values)
+    return [record(found) for found in rows]
+
+
+def by_key(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, Record]:
+    """Returns the records of those rows of `memories`."""
+    found = connection.execute(
+        f"SELECT {COLUMNS}, key FROM memories WHERE key IN ({marks(keys)})", keys
+    )
+    return {values[-1]: record(values) for values in found}
+
+
+def after(connection: sqlite3.Connection, key: int, limit: int) -> dict[int, Record]:
+    """Returns the next records by key, at most `limit` of them."""
+    found = connection.execute(
+        f"SELECT {COLUMNS}, key FROM memories WHERE key > ? ORDER BY key LIMIT ?", (key, limit)
+    )
+    return {values[-1]: record(values) for values in found}
+
+
+def _rest(memory: Memory) -> dict[str, Any]:
+    """Returns the fields that have no column, those that say something."""
+    fields: Mapping[str, Any] = {
+        "content": memory.content,
+        "tags": memory.tags,
+        "category": memory.category,
+        "source": memory.source,
+        "status": memory.status,
+        "by": memory.by,
+        "protected": memory.protected,
+        "links": [_link(link) for link in memory.links],
+        "sections": {section.value: text for section, text in memory.sections.items()},
+        "extra": memory.extra,
+    }
+    said = {name: value for name, value in fields.items() if value not in (None, (), [], {})}
+    return {"content": "", **said}
+
+
+def _link(link: Link) -> dict[str, Any]:
+    names = ("to", *_LINK_DEFAULTS)
+    fields = {name: getattr(link, name) for name in names}
+    return {n: v for n, v in fields.items() if n == "to" or v != _LINK_DEFAULTS[n]}

@@ -1,0 +1,122 @@
+"""The tables of the index.
+
+`files` remembers each look at a file, `memories` holds all that answers need without opening one,
+`units` the stretches of text that are searched, `words` (FTS5) finds them, `vocabulary` counts how
+many hold a word, `totals` keeps what would need a scan of everything.
+"""
+
+import sqlite3
+
+FORMAT = 1
+"""Goes up with every change of the tables, of the tokens or of what is stored in them."""
+
+# `words` has no content of its own, since `units` and `memories` hold the same tokens. The `ascii`
+# tokenizer takes our tokens as they are: unicode61 would cut Hindi and Thai words at vowel signs.
+_TABLES = f"""
+CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+INSERT INTO meta VALUES ('format', {FORMAT}), ('model', NULL);
+
+CREATE TABLE totals (
+    revision INTEGER NOT NULL,
+    changed_ns INTEGER,
+    memories INTEGER NOT NULL,
+    units INTEGER NOT NULL,
+    unit_tokens INTEGER NOT NULL,
+    passages INTEGER NOT NULL,
+    passage_tokens INTEGER NOT NULL,
+    shadowed INTEGER NOT NULL
+);
+INSERT INTO totals VALUES (0, NULL, 0, 0, 0, 0, 0, 0);
+
+CREATE TABLE files (
+    path TEXT PRIMARY KEY,
+    size INTEGER NOT NULL,
+    mtime_ns INTEGER NOT NULL,
+    ctime_ns INTEGER NOT NULL,
+    inode TEXT NOT NULL,
+    looked_at_ns INTEGER NOT NULL,
+    reason TEXT,
+    reason_line INTEGER
+) WITHOUT ROWID;
+
+CREATE TABLE memories (
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    path TEXT NOT NULL,
+    line INTEGER NOT NULL,
+    digest TEXT NOT NULL,
+    private INTEGER NOT NULL,
+    owned INTEGER NOT NULL,
+    type TEXT NOT NULL,
+    title TEXT,
+    topic TEXT,
+    created INTEGER NOT NULL,
+    importance REAL NOT NULL,
+    confidence REAL,
+    outcome TEXT,
+    parent TEXT,
+    position INTEGER NOT NULL,
+    rest TEXT NOT NULL,
+    shadowed INTEGER NOT NULL DEFAULT 0,
+    topic_key TEXT,
+    title_tokens TEXT NOT NULL,
+    topic_tokens TEXT NOT NULL,
+    passages TEXT,
+    vector BLOB NOT NULL
+);
+CREATE INDEX memories_id ON memories (id, shadowed);
+CREATE INDEX memories_path ON memories (path);
+CREATE INDEX memories_created ON memories (shadowed, created, id);
+CREATE INDEX memories_type ON memories (type, shadowed, created);
+CREATE INDEX memories_topic ON memories (topic_key) WHERE topic_key IS NOT NULL;
+CREATE INDEX memories_parent ON memories (parent, position) WHERE parent IS NOT NULL;
+
+CREATE TABLE parents (
+    path TEXT NOT NULL, id TEXT NOT NULL, tokens TEXT NOT NULL, PRIMARY KEY (path, id)
+) WITHOUT ROWID;
+
+CREATE TABLE tags (
+    memory INTEGER NOT NULL, tag TEXT NOT NULL, PRIMARY KEY (memory, tag)
+) WITHOUT ROWID;
+CREATE INDEX tags_tag ON tags (tag, memory);
+
+CREATE TABLE links (
+    source INTEGER NOT NULL, target TEXT NOT NULL, type TEXT NOT NULL,
+    PRIMARY KEY (source, target, type)
+) WITHOUT ROWID;
+CREATE INDEX links_target ON links (target, type, source);
+
+CREATE TABLE units (
+    key INTEGER PRIMARY KEY,
+    memory INTEGER NOT NULL,
+    line INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    length INTEGER NOT NULL,
+    tokens TEXT NOT NULL,
+    speakers TEXT NOT NULL,
+    vector BLOB NOT NULL
+);
+CREATE INDEX units_memory ON units (memory);
+CREATE INDEX units_vector ON units (vector);
+
+CREATE VIRTUAL TABLE words USING fts5 (heading, tokens, content = '', tokenize = 'ascii');
+CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, row);
+"""
+
+_CLEAR = """
+DELETE FROM files; DELETE FROM memories; DELETE FROM parents; DELETE FROM tags;
+DELETE FROM links; DELETE FROM units; INSERT INTO words (words) VALUES ('delete-all');
+UPDATE totals SET memories = 0, units = 0, unit_tokens = 0, passages = 0, passage_tokens = 0,
+    shadowed = 0, revision = revision + 1
+"""
+
+
+def create(connection: sqlite3.Connection) -> None:
+    """Makes the tables in an empty database."""
+    connection.executescript(f"BEGIN; {_TABLES} COMMIT;")
+
+
+def clear(connection: sqlite3.Connection) -> None:
+    """Empties every table, within the transaction that is open."""
+    for statement in _CLEAR.split(";"):
+        connection.execute(statement)

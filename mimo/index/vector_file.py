@@ -1,0 +1,141 @@
+"""The SQLite file that holds vectors: opened, made, and replaced where it is damaged.
+
+A damaged file is not renamed or repaired, since others may have it open: an empty one of the next
+number takes its place (`vectors.db`, `vectors-1.db`, …), for vectors can be made again.
+"""
+
+import os
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from mimo.errors import StorageFailed
+
+_WAIT_SECONDS = 10.0
+_NAME = re.compile(r"vectors(?:-([1-9][0-9]{0,8}))?\.db")
+
+_TABLES = """
+    meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+    vectors (name BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID
+"""
+
+
+def open_newest(
+    folder: Path | None, model: str, *, above: int = -1
+) -> tuple[sqlite3.Connection, int]:
+    """Returns a connection to the newest whole file of `folder`, or to a new one, and its number.
+
+    None is a database in memory. A file that holds another model's vectors is emptied. Files up
+    to the number `above` are known to be damaged.
+    """
+    if folder is None:
+        return _connect(":memory:", model), 0
+    folder.mkdir(parents=True, exist_ok=True)
+    number = max([0, above + 1, *_numbers(folder)])
+    try:
+        connection = _connect(_path(folder, number), model)
+    except sqlite3.DatabaseError as error:
+        if not (is_damaged(error) or is_gone(error)):
+            raise
+        number += 1
+        connection = _connect(_path(folder, number), model)
+    _remove_older(folder, number)
+    return connection, number
+
+
+def _connect(path: Path | str, model: str) -> sqlite3.Connection:
+    """Returns a connection to a file that belongs to `model`; makes the file where there is none.
+
+    Raises `sqlite3.DatabaseError` where it is damaged.
+    """
+    connection = sqlite3.connect(
+        path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    try:
+        # Two processes that make the file at once can't both switch; one of them is enough.
+        with suppress(sqlite3.OperationalError):
+            connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        if _model_of(connection) != model:
+            with transaction(connection):
+                _give_to(connection, model)
+    except sqlite3.DatabaseError:
+        connection.close()
+        raise
+    return connection
+
+
+def _model_of(connection: sqlite3.Connection) -> str | None:
+    """Returns the model whose vectors a file holds; None for an empty file."""
+    if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'vectors'").fetchone() is None:
+        return None
+    row = connection.execute("SELECT value FROM meta WHERE name = 'model'").fetchone()
+    return str(row[0]) if row else None
+
+
+def _give_to(connection: sqlite3.Connection, model: str) -> None:
+    for table in _TABLES.split(";"):
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {table}")
+    if _model_of(connection) != model:
+        connection.execute("DELETE FROM vectors")
+        connection.execute("INSERT OR REPLACE INTO meta VALUES ('model', ?)", (model,))
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Keeps what the block writes if it succeeds."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.rollback()
+
+
+def is_damaged(error: sqlite3.DatabaseError) -> bool:
+    """Returns whether the file is damaged or foreign."""
+    code = getattr(error, "sqlite_errorcode", 0)
+    return (
+        code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+        or code == sqlite3.SQLITE_IOERR_SHORT_READ
+        or str(error).startswith(("no such table", "no such column"))
+    )
+
+
+def is_gone(error: sqlite3.DatabaseError) -> bool:
+    """Returns whether the file was removed or replaced while we had it open."""
+    return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_DBMOVED
+
+
+@contextmanager
+def translated(folder: Path | None) -> Iterator[None]:
+    """Turns the errors of SQLite and of the file system into ours."""
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        raise StorageFailed(
+            f"the vectors in `{folder}` can't be used ({error})",
+            hint="check the disk's free space and the folder's permissions",
+        ) from error
+
+
+def _numbers(folder: Path) -> list[int]:
+    found = (_NAME.fullmatch(name) for name in os.listdir(folder))  # noqa: PTH208
+    return [int(match[1] or 0) for match in found if match]
+
+
+def _path(folder: Path, number: int) -> Path:
+    return folder / (f"vectors-{number}.db" if number else "vectors.db")
+
+
+def _remove_older(folder: Path, number: int) -> None:
+    """Removes files that a newer one has replaced; best effort."""
+    for older in _numbers(folder):
+        if older < number:
+            path = _path(folder, older)
+            for suffix in ("", "-wal", "-shm"):
+                with suppress(OSError):
+                    path.with_name(path.name + suffix).unlink()

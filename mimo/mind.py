@@ -1,0 +1,197 @@
+"""Mind: an opened memory, made once and passed down to everything that needs one."""
+
+import copy
+import os
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from mimo.config import Config, load
+from mimo.errors import NoProject
+from mimo.store import projects
+from mimo.store.projects import Project, Registered
+
+if TYPE_CHECKING:
+    from mimo.index.embedding import Embedder
+    from mimo.index.index import Index
+    from mimo.store.memories import MemoryStore
+    from mimo.store.trust import Trust
+
+Clock = Callable[[], datetime]
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, how much of it is done, and how much there is in all."""
+
+
+def system_clock() -> datetime:
+    """Returns the time of day in UTC."""
+    return datetime.now(UTC)  # noqa: TID251 - the one place where the clock is read
+
+
+def home_of(environ: Mapping[str, str]) -> Path:
+    """Returns the user's own folder: `$MIND_HOME`, or else `~/.mind`."""
+    given = environ.get("MIND_HOME")
+    return Path(given).expanduser().absolute() if given else Path.home() / ".mind"
+
+
+class Mind:
+    """An opened memory: where it is, its settings, its clock, its files and its index."""
+
+    def __init__(
+        self,
+        *,
+        home: Path,
+        project: Project | None,
+        clock: Clock = system_clock,
+        randomness: Callable[[int], bytes] = os.urandom,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        """Nothing is opened or read before it is needed."""
+        self.home = home
+        self._project = project
+        self.clock = clock
+        self.randomness = randomness
+        self.environ: Mapping[str, str] = os.environ if environ is None else environ
+        self.author: str | None = None
+        self.progress: Progress | None = None
+        """Told of long work; set by a surface that can show it."""
+        self._parts: dict[str, Any] = {}
+
+    def _view(self, *, parts: dict[str, Any], project: Project | None = None) -> "Mind":
+        """Returns a copy that has the given parts, and perhaps another project."""
+        view = copy.copy(self)
+        view._parts = parts  # noqa: SLF001 - of our own class
+        view._project = project or self._project  # noqa: SLF001 - of our own class
+        return view
+
+    @classmethod
+    def open(
+        cls,
+        start: Path,
+        *,
+        project: Path | None = None,
+        environ: Mapping[str, str] | None = None,
+        clock: Clock = system_clock,
+    ) -> "Mind":
+        """Returns the memory of the project that `start` lies in, or of the one that is named.
+
+        A named project (`project`, or else `MIND_PROJECT`) that holds no `.mind/` raises
+        `NoProject`; that `start` lies in none is no error before something needs a project.
+        """
+        environ = os.environ if environ is None else environ
+        home = home_of(environ)
+        named = project or (Path(environ["MIND_PROJECT"]) if environ.get("MIND_PROJECT") else None)
+        found = projects.explicit(named, home) if named else projects.find(start, home)
+        return cls(home=home, project=found, clock=clock, environ=environ)
+
+    def acting_as(self, author: str | None) -> "Mind":
+        """Returns the same memory, with what it writes signed by `author`."""
+        if author == self.author:
+            return self
+        view = self._view(parts=self._parts)
+        view.author = author
+        return view
+
+    def at(self, known: Registered) -> "Mind | None":
+        """Returns the memory of a registered project, or None where it is gone.
+
+        It has this one's home, clock and embedder.
+        """
+        if self._project and known.path == self._project.root:
+            return self
+        project = projects.find(known.path, self.home)
+        if project is None or project.root != known.path:
+            return None
+        return self._view(parts={"embedder": self.embedder}, project=project)
+
+    def reopened(self) -> "Mind":
+        """Returns the same memory with its settings, files and index read anew."""
+        return self._view(parts={})
+
+    def now(self) -> datetime:
+        """Returns the time of day, UTC."""
+        return self.clock()
+
+    @property
+    def has_project(self) -> bool:
+        """Returns whether there is a project to work on."""
+        return self._project is not None
+
+    @property
+    def project(self) -> Project:
+        """Returns the project; raises `NoProject` where there is none."""
+        if self._project is None:
+            raise NoProject(
+                "there is no project here",
+                hint="run `mind init` in the project first, or name one with --project DIR "
+                "or MIND_PROJECT",
+            )
+        return self._project
+
+    @property
+    def folder(self) -> Path:
+        """Returns the project's `.mind/`."""
+        return self.project.root / ".mind"
+
+    def _once(self, name: str, make: Callable[[], Any]) -> Any:
+        """Returns a part that is made when first needed and shared by every view."""
+        if name not in self._parts:
+            self._parts[name] = make()
+        return self._parts[name]
+
+    @property
+    def config(self) -> Config:
+        """The settings in force."""
+        of_project = self.folder / "config.toml" if self.has_project else None
+        user = self.home / "config.toml"
+        made = self._once("config", lambda: load(user=user, project=of_project))
+        return cast("Config", made)
+
+    @property
+    def store(self) -> "MemoryStore":
+        """The project's files."""
+        from mimo.store.memories import MemoryStore
+
+        made = self._once(
+            "store", lambda: MemoryStore(self.project.root, include=self.config["include"])
+        )
+        return cast("MemoryStore", made)
+
+    @property
+    def trust(self) -> "Trust":
+        """What somebody here has approved of the project's files."""
+        from mimo.store.trust import Trust
+
+        return cast("Trust", self._once("trust", lambda: Trust(self.home, self.project.root)))
+
+    @property
+    def embedder(self) -> "Embedder":
+        """What turns text into vectors."""
+        from mimo.index.embedding import open_embedder
+
+        model = self.config["embedding.model"] or None
+        return cast("Embedder", self._once("embedder", lambda: open_embedder(model)))
+
+    @property
+    def index_folder(self) -> Path:
+        """Where the index is kept: `.mind/.index`, or the user's cache where that is read-only."""
+        inside = self.folder / ".index"
+        if os.access(inside if inside.exists() else self.folder, os.W_OK):
+            return inside
+        import hashlib
+
+        name = hashlib.sha256(str(self.project.root).encode()).hexdigest()[:16]
+        return self.home / "cache" / name
+
+    @property
+    def index(self) -> "Index":
+        """The index over the project's files; made where it is missing or damaged."""
+        from mimo.index.index import Index
+
+        made = self._once("index", lambda: Index.open(self.index_folder, self.embedder))
+        return cast("Index", made)
+
+    def use_index(self, index: "Index") -> None:
+        """Puts another index in the place of the one that could not be used."""
+        self._parts["index"] = index

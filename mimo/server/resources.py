@@ -1,0 +1,63 @@
+"""Memories as MCP resources: `mind://memory/{id}` is the Markdown of a memory."""
+
+from urllib.parse import quote, unquote
+
+from mcp_types import Resource, ResourceTemplate, TextResourceContents
+
+from mimo.domain.memory import Record
+from mimo.domain.query import Filter
+from mimo.errors import NotFound, StorageFailed
+from mimo.mind import Mind
+from mimo.services import recall
+
+PREFIX = "mind://memory/"
+MARKDOWN = "text/markdown"
+NEWEST = 50
+"""How many memories are listed as resources."""
+
+TEMPLATE = ResourceTemplate(
+    uri_template=f"{PREFIX}{{id}}",
+    name="memory",
+    title="A memory",
+    description="The Markdown file of one memory, by its id",
+    mime_type=MARKDOWN,
+)
+
+
+def newest(mind: Mind) -> list[Resource]:
+    """Returns the newest memories, newest first; none outside a project."""
+    if not mind.has_project:
+        return []
+    page = recall.listing(mind, narrowed=Filter(), limit=NEWEST)
+    return [_resource(record) for record in page.records]
+
+
+def _resource(record: Record) -> Resource:
+    memory = record.memory
+    return Resource(
+        uri=PREFIX + quote(memory.id, safe=""),
+        name=memory.id,
+        title=memory.heading,
+        mime_type=MARKDOWN,
+    )
+
+
+def read(mind: Mind, uri: str) -> TextResourceContents:
+    """Returns the Markdown of the memory that a URI names.
+
+    Raises `NotFound` where it names none, and what looking up an id raises.
+    """
+    if not uri.startswith(PREFIX):
+        raise NotFound(f"there is no resource `{uri}`", hint=f"resources are {PREFIX}ID")
+    record = recall.one(mind, unquote(uri.removeprefix(PREFIX)))
+    text = record.memory.text if record.parent else _file(mind, record)
+    return TextResourceContents(uri=uri, mime_type=MARKDOWN, text=text)
+
+
+def _file(mind: Mind, record: Record) -> str:
+    """Returns the whole file of a memory, as it stands."""
+    try:
+        data = (mind.project.root / record.place.path).read_bytes()
+    except OSError as error:
+        raise StorageFailed(f"`{record.place.path}` can't be read: {error.strerror}") from error
+    return data.decode("utf-8-sig", "replace")

@@ -1,0 +1,27 @@
+"""Approving what a project's files say."""
+
+from mimo.mind import Mind
+from mimo.services import overview
+
+
+def digests(mind: Mind) -> tuple[str, ...]:
+    """Returns the digest of each file that holds memories, as it is now."""
+    places = [record.place for record in overview.everything(mind)]
+    return tuple({place.path: place.digest for place in places}.values())
+
+
+def describe(mind: Mind) -> str:
+    """Returns in words how far the project's files are trusted."""
+    state = mind.trust.state
+    if state.problem:
+        return f"nothing is trusted: {state.problem}"
+    if state.follow:
+        return "everything here is trusted, later changes too"
+    return f"{state.approved:,} texts are approved" if state.approved else "nothing is approved yet"
+
+
+def approve_all(mind: Mind, *, follow: bool) -> None:
+    """Approves every file as it is now; with `follow`, later changes too."""
+    mind.trust.approve(digests(mind))
+    if follow:
+        mind.trust.follow(follow)

@@ -1,0 +1,119 @@
+"""Making, changing and removing memories: first the file, then trust, then the index."""
+
+from dataclasses import replace
+from typing import Any
+
+from mimo.domain import ids
+from mimo.domain.memory import Kind, Memory, Record, check_content, check_unit
+from mimo.errors import Conflict, Invalid
+from mimo.mind import Mind
+from mimo.services import recall, upkeep
+
+_TRIES = 5
+
+
+def store(
+    mind: Mind,
+    kind: Kind,
+    content: str,
+    *,
+    private: bool = False,
+    importance: float = 0.5,
+    tags: tuple[str, ...] = (),
+    topic: str | None = None,
+    title: str | None = None,
+) -> Record:
+    """Writes a new memory and returns it; it is found from then on.
+
+    Raises `Invalid` where the content or a field can't be stored.
+    """
+    memory = Memory(
+        id="",
+        type=kind,
+        content=check_content(content).strip("\r\n"),
+        created=mind.now().replace(microsecond=0),
+        importance=check_unit("importance", importance),
+        tags=clean_tags(tags),
+        topic=topic or None,
+        title=title or None,
+        by=mind.author,
+    )
+    record = _create(mind, memory, private=private)
+    _settle(mind, record)
+    return record
+
+
+def _create(mind: Mind, memory: Memory, *, private: bool) -> Record:
+    """Writes the file under a fresh id; two processes may draw the same one."""
+    words = memory.topic or memory.title or memory.content
+    for _ in range(_TRIES):
+        name = ids.new_id(memory.type, words, memory.created, ids.suffix(mind.randomness(4)))
+        try:
+            return mind.store.create(replace(memory, id=name), private=private)
+        except Conflict:
+            continue
+    raise Conflict("no free id was found", hint="try again")
+
+
+def edit(mind: Mind, record: Record, **changes: Any) -> Record:
+    """Changes the named fields in the memory's file and returns the memory as it is now.
+
+    Everything else in the file stays byte for byte. Raises `Conflict` where the file changed
+    since it was read.
+    """
+    if "content" in changes:
+        check_content(changes["content"])
+    if "importance" in changes:
+        check_unit("importance", changes["importance"])
+    if "tags" in changes:
+        changes["tags"] = clean_tags(changes["tags"])
+    changed = mind.store.update(record, replace(record.memory, **changes))
+    _settle(mind, changed)
+    return changed
+
+
+def rewrite(mind: Mind, record: Record, text: str) -> Record:
+    """Puts `text` in the place of the memory's whole file and returns the memory as it is now.
+
+    Raises `Invalid` where the text would not be readable as that memory; the file is then as it
+    was.
+    """
+    changed = mind.store.rewrite(record, text.encode())
+    _settle(mind, changed)
+    return changed
+
+
+def file_text(mind: Mind, record: Record) -> str:
+    """Returns the whole text of the memory's file, header included."""
+    return mind.store.raw(record).decode()
+
+
+def is_embedded(mind: Mind, record: Record) -> bool:
+    """Returns whether the memory can be found by meaning: something of its text is known."""
+    return bool(mind.embedder.encode(record.memory.text))
+
+
+def remove(mind: Mind, wanted: str) -> Record:
+    """Removes the memory's file and returns what it held; git keeps the past."""
+    record = recall.one(mind, wanted)
+    mind.store.delete(record)
+    upkeep.note_change(mind, record.place.path)
+    return record
+
+
+def clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the tags without blanks around them, `#` before them, and doubles.
+
+    Raises `Invalid` where one of them can't be a tag.
+    """
+    cleaned = [tag.strip().lstrip("#") for tag in tags]
+    for tag in cleaned:
+        if not tag or any(not c.isprintable() or c in ",[]{}" for c in tag):
+            raise Invalid(f"`{tag}` is not a tag", hint="a tag is a word or two, without commas")
+    return tuple(dict.fromkeys(cleaned))
+
+
+def _settle(mind: Mind, record: Record) -> None:
+    """Approves what mind itself wrote, and makes it findable."""
+    mind.trust.approve([record.place.digest])
+    upkeep.note_change(mind, record.place.path)

@@ -1,0 +1,127 @@
+"""What can be wrong with a store, and what to do about it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mimo.errors import MindError
+from mimo.mind import Mind
+from mimo.services import approval, overview, upkeep
+from mimo.store import projects
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that was looked at: `verdict` is `ok`, `warning` or `fault`."""
+
+    name: str
+    verdict: str
+    message: str
+    hint: str = ""
+    file: str | None = None
+    line: int | None = None
+
+
+def examine(mind: Mind) -> Iterator[Finding]:
+    """Yields what was looked at, in the order of its weight."""
+    yield from _settings(mind)
+    yield from _registry(mind)
+    if not mind.has_project:
+        yield Finding(
+            name="project",
+            verdict="warning",
+            message="there is no project here",
+            hint="run `mind init` in the project",
+        )
+        return
+    yield Finding(name="project", verdict="ok", message=str(mind.project.root))
+    yield from _index(mind)
+    yield from _files(mind)
+    yield from _links(mind)
+    yield from _trust(mind)
+
+
+def _settings(mind: Mind) -> Iterator[Finding]:
+    for warning in mind.config.warnings:
+        yield Finding(name="settings", verdict="warning", message=warning, hint="see `mind config`")
+    if not mind.config.warnings:
+        yield Finding(name="settings", verdict="ok", message="every setting is understood")
+
+
+def _registry(mind: Mind) -> Iterator[Finding]:
+    registry = projects.registered(mind.home)
+    if registry.problem:
+        yield Finding(
+            name="projects",
+            verdict="warning",
+            message=registry.problem,
+            hint="the next `mind init` keeps it aside and begins a new one",
+        )
+    for project in (known for known in registry.projects if mind.at(known) is None):
+        yield Finding(
+            name="projects",
+            verdict="warning",
+            message=f"registered project `{project.name}` is gone: {project.path}",
+            hint="searches over all projects pass it over",
+        )
+
+
+def _index(mind: Mind) -> Iterator[Finding]:
+    try:
+        refreshed = upkeep.refresh(mind)
+        stats = mind.index.stats()
+    except MindError as error:
+        yield Finding(name="index", verdict="fault", message=error.message, hint=error.hint)
+        return
+    if refreshed.notice:
+        yield Finding(
+            name="index",
+            verdict="warning",
+            message=refreshed.notice,
+            hint=f"make {mind.index_folder} writable, or remove it",
+        )
+        return
+    message = f"{stats.memories:,} memories, {stats.units:,} passages, {stats.bytes:,} bytes"
+    yield Finding(name="index", verdict="ok", message=message)
+
+
+def _files(mind: Mind) -> Iterator[Finding]:
+    problems = upkeep.problems(mind)
+    for problem in problems:
+        yield Finding(
+            name="files",
+            verdict="fault",
+            message=problem.reason,
+            hint="the file was left as it is; mend it and it is found again",
+            file=problem.path,
+            line=problem.line,
+        )
+    if not problems:
+        yield Finding(name="files", verdict="ok", message="every file can be read")
+
+
+def _links(mind: Mind) -> Iterator[Finding]:
+    dangling = mind.index.dangling()
+    for source, target in dangling:
+        yield Finding(
+            name="links",
+            verdict="warning",
+            message=f"{source} links to `{target}`, which is not there",
+            hint="git may still have it: git log --all -- .mind",
+        )
+    if not dangling:
+        yield Finding(name="links", verdict="ok", message="every link leads somewhere")
+
+
+def _trust(mind: Mind) -> Iterator[Finding]:
+    doubtful = sum(
+        not mind.trust.trusted(record.place.digest) for record in overview.everything(mind)
+    )
+    if doubtful:
+        yield Finding(
+            name="trust",
+            verdict="warning",
+            message=f"{doubtful:,} memories are not approved on this machine",
+            hint="look at them with `mind list`, then approve them with `mind trust`",
+        )
+    else:
+        yield Finding(name="trust", verdict="ok", message=approval.describe(mind))

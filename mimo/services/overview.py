@@ -1,0 +1,93 @@
+"""Counting what there is: for `status` and for the `memory` tool's stats."""
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from itertools import pairwise
+
+from mimo.domain import decay
+from mimo.domain.memory import Kind, Memory, Record
+from mimo.domain.query import Filter
+from mimo.mind import Mind
+from mimo.services import recall
+
+SESSION_GAP = timedelta(minutes=30)
+"""Activity further apart than this belongs to different sessions."""
+STALE_AFTER = timedelta(days=14)
+"""A project with nothing newer than this has stale memory."""
+
+_RESOLVED = frozenset({"resolved", "closed", "done", "fixed"})
+
+
+class Health(StrEnum):
+    """How alive a project's memory is."""
+
+    GOOD = "good"
+    STALE = "stale"
+    EMPTY = "empty"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """What a project's memory holds."""
+
+    by_type: dict[Kind, int]
+    issues_resolved: int
+    sessions: int
+    oldest: datetime | None
+    newest: datetime | None
+    average_importance: float
+    average_decay: float
+    at_risk: int
+
+    @property
+    def total(self) -> int:
+        """Returns the number of memories."""
+        return sum(self.by_type.values())
+
+    def health(self, now: datetime) -> Health:
+        """Returns the state of the memory at `now`."""
+        if self.newest is None:
+            return Health.EMPTY
+        return Health.STALE if now - self.newest > STALE_AFTER else Health.GOOD
+
+
+def everything(mind: Mind) -> tuple[Record, ...]:
+    """Returns every memory of the project, newest first."""
+    return recall.listing(mind, narrowed=Filter(), limit=-1).records
+
+
+def overview(mind: Mind) -> Overview:
+    """Returns exact counts and averages over every memory of the project."""
+    memories = [record.memory for record in everything(mind)]
+    times = sorted(memory.created for memory in memories)
+    rate, now = mind.config["decay.rate"], mind.now()
+    strengths = [decay.strength(memory, now=now, rate=rate) for memory in memories]
+    return Overview(
+        by_type=dict(Counter(memory.type for memory in memories)),
+        issues_resolved=sum(_is_resolved(memory) for memory in memories),
+        sessions=_sessions(times),
+        oldest=times[0] if times else None,
+        newest=times[-1] if times else None,
+        average_importance=_mean([memory.importance for memory in memories]),
+        average_decay=_mean(strengths),
+        at_risk=sum(
+            strength < decay.AT_RISK and not decay.is_protected(memory)
+            for memory, strength in zip(memories, strengths, strict=True)
+        ),
+    )
+
+
+def _is_resolved(memory: Memory) -> bool:
+    return memory.type is Kind.ISSUE and (memory.status or "").lower() in _RESOLVED
+
+
+def _sessions(times: list[datetime]) -> int:
+    """Returns how many groups the sorted times fall into, split at each gap."""
+    gaps = sum(later - earlier > SESSION_GAP for earlier, later in pairwise(times))
+    return gaps + 1 if times else 0
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values) if values else 0.0

@@ -1,0 +1,146 @@
+"""Finding memories: by meaning and words, by id, and in lists."""
+
+from dataclasses import dataclass
+
+from mimo.domain import decay
+from mimo.domain.memory import Record
+from mimo.domain.query import Filter, Sort
+from mimo.errors import AmbiguousId, NotFound
+from mimo.index.index import Found, Hit
+from mimo.mind import Mind
+from mimo.services import upkeep
+from mimo.store import projects
+
+THRESHOLD = 0.3
+"""The score that separates related from unrelated."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A part of a list, and how many memories the whole of it has."""
+
+    records: tuple[Record, ...]
+    total: int
+
+
+def search(
+    mind: Mind, text: str, *, narrowed: Filter, limit: int, threshold: float = THRESHOLD
+) -> Found:
+    """Returns the memories that best match `text`, best first; the filter comes before the limit.
+
+    The index is brought up to date first; `notice` says where the search was less than whole.
+    """
+    refreshed = upkeep.refresh(mind)
+    found = mind.index.search(
+        text, filter=narrowed, limit=limit, threshold=threshold, now=mind.now()
+    )
+    if refreshed.notice is None:
+        return found
+    return Found(hits=found.hits, considered=found.considered, notice=refreshed.notice)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectHit:
+    """A hit, and the memory of the project that it is from."""
+
+    mind: Mind
+    hit: Hit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectHits:
+    """What a search over one or more projects found, best first."""
+
+    hits: tuple[ProjectHit, ...]
+    notice: str | None = None
+
+
+def search_here(
+    mind: Mind, text: str, *, narrowed: Filter, limit: int, threshold: float = THRESHOLD
+) -> ProjectHits:
+    """Returns the memories of this project that best match `text`."""
+    found = search(mind, text, narrowed=narrowed, limit=limit, threshold=threshold)
+    hits = tuple(ProjectHit(mind=mind, hit=hit) for hit in found.hits)
+    return ProjectHits(hits=hits, notice=found.notice)
+
+
+def search_projects(
+    mind: Mind, text: str, *, narrowed: Filter, limit: int, threshold: float = THRESHOLD
+) -> ProjectHits:
+    """Returns the best matches of all registered projects, ranked together by their score.
+
+    A project that is gone or can't be searched is passed over and named in the notice.
+    """
+    hits: list[ProjectHit] = []
+    notices: list[str] = []
+    for known in projects.registered(mind.home).projects:
+        other = mind.at(known)
+        if other is None:
+            notices.append(f"{known.name}: {known.path} is gone")
+            continue
+        found = search_here(other, text, narrowed=narrowed, limit=limit, threshold=threshold)
+        hits.extend(found.hits)
+        notices.extend([f"{known.name}: {found.notice}"] if found.notice else [])
+    hits.sort(key=lambda found: -found.hit.score)
+    return ProjectHits(hits=tuple(hits[:limit]), notice="; ".join(notices) or None)
+
+
+def listing(
+    mind: Mind, *, narrowed: Filter, sort: Sort = Sort.RECENT, limit: int, offset: int = 0
+) -> Page:
+    """Returns one page of the memories that pass the filter, and their whole number."""
+    upkeep.refresh(mind)
+    total = mind.index.count(narrowed)
+    records = mind.index.records(narrowed, sort=sort, limit=limit, offset=offset)
+    return Page(records=records, total=total)
+
+
+def strongest_first(mind: Mind, *, narrowed: Filter, limit: int, offset: int = 0) -> Page:
+    """Returns one page of the memories sorted by their decay score, strongest first."""
+    everything = listing(mind, narrowed=narrowed, limit=-1)
+    rate, now = mind.config["decay.rate"], mind.now()
+    ranked = sorted(everything.records, key=lambda r: -decay.strength(r.memory, now=now, rate=rate))
+    return Page(records=tuple(ranked[offset : offset + limit]), total=everything.total)
+
+
+def total(mind: Mind) -> int:
+    """Returns the number of memories of a project."""
+    upkeep.refresh(mind)
+    return mind.index.count(Filter())
+
+
+def successor(mind: Mind, id: str) -> str | None:
+    """Returns the id of the newest memory that supersedes this one, or None."""
+    return mind.index.superseded_by((id,)).get(id)
+
+
+def strength(mind: Mind, record: Record) -> float:
+    """Returns what is left of the memory's strength, 0..1."""
+    return decay.strength(record.memory, now=mind.now(), rate=mind.config["decay.rate"])
+
+
+def one(mind: Mind, wanted: str) -> Record:
+    """Returns the memory with that id, or the only one whose id begins or ends with it.
+
+    Raises `NotFound` with the nearest ids, or `AmbiguousId` with the candidates.
+    """
+    upkeep.refresh(mind)
+    found = mind.index.matching(wanted) if wanted else ()
+    if len(found) > 1:
+        raise AmbiguousId(
+            f"`{wanted}` fits {len(found)} memories",
+            hint=f"say more of it: {', '.join(found[:5])}{', …' if len(found) > 5 else ''}",
+            details={"candidates": list(found[:20])},
+        )
+    record = mind.index.get(found[0]) if found else None
+    if record is None:
+        raise _not_found(mind, wanted)
+    return record
+
+
+def _not_found(mind: Mind, wanted: str) -> NotFound:
+    near = mind.index.nearest_ids(wanted) if wanted else ()
+    hint = f"did you mean {' or '.join(near)}?" if near else "`mind list` shows what there is"
+    return NotFound(
+        f"Memory not found: `{wanted}`", hint=hint, details={"id": wanted, "nearest": list(near)}
+    )

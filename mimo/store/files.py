@@ -1,0 +1,250 @@
+"""Files as they are written here: whole or not at all, durable, and never through a link.
+
+The only code that changes files. New content goes to a temporary file beside the target, is
+flushed to the disk and takes the target's name in one step; the folder is flushed too.
+"""
+
+import errno
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from mimo.errors import Conflict, Invalid, StorageFailed
+
+TEMPORARY_PREFIX = ".mind-"
+TEMPORARY_SUFFIX = ".tmp"
+_STALE_SECONDS = 3600
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
+_HINTS = {
+    errno.ENOSPC: ("no space left on the disk", "free some space; nothing was changed"),
+    errno.EDQUOT: ("your disk quota is used up", "free some space; nothing was changed"),
+    errno.EROFS: ("the file system is read-only", "nothing was changed"),
+    errno.EACCES: ("permission denied", "check who owns it (`ls -l`); nothing was changed"),
+    errno.EPERM: ("operation not permitted", "check who owns it (`ls -l`); nothing was changed"),
+    errno.ELOOP: ("it is a symbolic link", "links are never followed; use a regular file"),
+    errno.ENOTDIR: ("one of its folders is a file", "move that file away"),
+    errno.ENAMETOOLONG: ("the name is too long", "choose a shorter one"),
+    errno.EFBIG: ("the file is too large", "nothing was changed"),
+}
+
+
+def digest(data: bytes) -> str:
+    """Returns the SHA-256 of a file's bytes, in hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def safe_path(root: Path, relative: str) -> Path:
+    """Returns the path of `relative` (with `/`) below `root`.
+
+    Raises `Invalid` where it would leave `root`, and `StorageFailed` where a part of it is a
+    symbolic link.
+    """
+    parts = relative.split("/")
+    # A backslash or a colon is harmless here, but names another place on other systems.
+    odd = any(part in ("", ".", "..") or set(part) & set("\0\\") for part in parts)
+    if odd or Path(relative).is_absolute():
+        raise Invalid(f"`{relative!r}` is no path within the project", hint="use a relative path")
+    path = root
+    for part in parts:
+        path = path / part
+        if path.is_symlink():
+            raise StorageFailed(
+                f"`{path}` is a symbolic link", hint="links are never followed; use a regular file"
+            )
+    return path
+
+
+def look(path: Path, *, limit: int | None = None) -> tuple[bytes, os.stat_result]:
+    """Returns the bytes of a regular file, at most `limit` + 1 of them, and its stamp.
+
+    Raises `OSError` where it is missing, a symbolic link, or anything but a regular file.
+    """
+    flags = os.O_RDONLY | _flag("O_NOFOLLOW") | _flag("O_NONBLOCK") | _flag("O_CLOEXEC")
+    with os.fdopen(os.open(path, flags), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        return file.read() if limit is None else file.read(limit + 1), status
+
+
+def read(path: Path) -> bytes:
+    """Returns the bytes of a regular file. Raises `OSError` as `look` does."""
+    return look(path)[0]
+
+
+def write_new(path: Path, data: bytes, *, mode: int = 0o666) -> None:
+    """Creates a file with `mode` less the umask; makes the folders that it needs.
+
+    Raises `Conflict` where something has that name, and `StorageFailed`.
+    """
+    with _reported("write", path):
+        _make_folder(path.parent)
+        with _temporary(path, data, mode) as temporary:
+            _give_name(temporary, path)
+        _flush_folder(path.parent)
+
+
+def replace(path: Path, data: bytes, *, expect: str | None = None, mode: int = 0o666) -> None:
+    """Puts new content in the place of a file's, keeping its permissions.
+
+    With `expect`, the file must still have that digest (hold the lock). Without, it may be new,
+    and then gets `mode` less the umask. Raises `Conflict` and `StorageFailed`; the old file is
+    whole then.
+    """
+    with _reported("write", path):
+        _check(path, expect)
+        _make_folder(path.parent)
+        with _temporary(path, data, mode) as temporary:
+            with suppress(FileNotFoundError):
+                temporary.chmod(stat.S_IMODE(path.lstat().st_mode))
+            temporary.replace(path)
+        _flush_folder(path.parent)
+
+
+def remove(path: Path, *, expect: str | None = None) -> None:
+    """Removes a file; with `expect`, only while it has that digest (hold the lock).
+
+    Raises `Conflict` and `StorageFailed`.
+    """
+    with _reported("remove", path):
+        _check(path, expect)
+        path.unlink()
+        _flush_folder(path.parent)
+
+
+def append(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """Adds whole lines to the end of a file, which may be new. Raises `StorageFailed`.
+
+    Hold a lock: another writer's lines could come between a torn line and these.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | _flag("O_NOFOLLOW") | _flag("O_CLOEXEC")
+    with _reported("write", path):
+        _make_folder(path.parent)
+        with os.fdopen(os.open(path, flags, mode), "r+b", buffering=0) as file:
+            if file.seek(0, os.SEEK_END):
+                file.seek(-1, os.SEEK_END)
+                data = data if file.read(1) == b"\n" else b"\n" + data
+            file.write(data)
+            os.fsync(file.fileno())
+
+
+def append_line(path: Path, line: str, *, mode: int = 0o600) -> None:
+    """Adds a line to the end of a file, which may be new. Raises `StorageFailed`."""
+    append(path, f"{line}\n".encode(), mode=mode)
+
+
+def _check(path: Path, expect: str | None) -> None:
+    """Raises `Conflict` where the file isn't the one expected, or is a link."""
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    if expect is None:
+        return
+    try:
+        found = digest(read(path))
+    except FileNotFoundError:
+        raise Conflict(f"`{path}` is gone", hint="somebody removed it; look again") from None
+    if found != expect:
+        raise Conflict(
+            f"`{path}` has changed since it was read", hint="read it again and repeat the command"
+        )
+
+
+@contextmanager
+def _temporary(path: Path, data: bytes, mode: int) -> Iterator[Path]:
+    """Gives a temporary file beside `path` that holds `data`, and leaves none behind."""
+    _clean(path.parent)
+    name = f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
+    temporary = path.parent / name
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _flag("O_NOFOLLOW") | _flag("O_CLOEXEC")
+    try:
+        with os.fdopen(os.open(temporary, flags, mode), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _give_name(temporary: Path, path: Path) -> None:
+    """Gives a temporary file its name unless something has it."""
+    try:
+        os.link(temporary, path, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+    else:
+        return
+    # Some file systems have no hard links: the name is taken first, and then its content put there.
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+    try:
+        temporary.replace(path)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def _clean(folder: Path) -> None:
+    """Removes what killed processes left in `folder`; a fresh one may still be at work."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(TEMPORARY_PREFIX) and entry.name.endswith(TEMPORARY_SUFFIX):
+                age = time.time() - entry.stat(follow_symlinks=False).st_mtime
+                if age > _STALE_SECONDS:
+                    Path(entry.path).unlink(missing_ok=True)
+
+
+def _make_folder(folder: Path) -> None:
+    """Makes a folder and those above it, durably."""
+    missing = []
+    while not folder.is_dir():
+        if folder.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(folder))
+        missing.append(folder)
+        folder = folder.parent
+    for new in reversed(missing):
+        with suppress(FileExistsError):
+            new.mkdir()
+        _flush_folder(new.parent)
+
+
+def _flush_folder(folder: Path) -> None:
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY | _flag("O_DIRECTORY") | _flag("O_CLOEXEC"))
+    try:
+        # Some network file systems can't flush a folder; the file itself is safe.
+        with suppress(OSError):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _flag(name: str) -> int:
+    """Returns a flag of `os.open`, or 0 where the system has none of that name."""
+    return int(getattr(os, name, 0))
+
+
+@contextmanager
+def _reported(verb: str, path: Path) -> Iterator[None]:
+    """Turns the system's errors into ours."""
+    try:
+        yield
+    except FileExistsError:
+        raise Conflict(f"`{path}` exists already", hint="nothing was overwritten") from None
+    except OSError as error:
+        raise failure(verb, path, error) from error
+
+
+def failure(verb: str, path: Path, error: OSError) -> StorageFailed:
+    """Returns what to tell about an error of the system; `verb` is what was tried."""
+    reason, hint = _HINTS.get(error.errno or 0, (error.strerror or str(error), ""))
+    return StorageFailed(
+        f"can't {verb} `{path}`: {reason}",
+        hint=hint,
+        details={"path": str(path), "errno": errno.errorcode.get(error.errno or 0)},
+    )

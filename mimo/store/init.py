@@ -1,0 +1,166 @@
+"""`mind init`: a new `.mind/`, and what a project has already."""
+
+import os
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from mimo.errors import Invalid, StorageFailed
+from mimo.store import files
+from mimo.store.projects import Project, register
+from mimo.store.trust import Trust
+from mimo.store.walk import STORE, is_markdown
+
+CONFIG = """\
+# Settings of this project's memory. Everyone who clones the repository shares them.
+format = 1
+
+# Markdown elsewhere in the project that is memory too, such as decision records:
+# include = ["docs/decisions/*.md"]
+"""
+
+LOG = """\
+# Memory
+
+<!-- Your own notes. mind reads this file and never rewrites it. -->
+
+## Project State
+
+## Gotchas
+
+## Session Log
+"""
+
+_IGNORED = (".index/", ".local/", "private/")
+_MERGED = ("*.md merge=mind", "MEMORY.md merge=union")
+_DECISIONS = (
+    "docs/decisions",
+    "docs/adr",
+    "docs/adrs",
+    "docs/architecture/decisions",
+    "doc/adr",
+    "doc/decisions",
+    "architecture/decisions",
+    "adr",
+    "adrs",
+)
+_NOTES = ("CLAUDE.md", "AGENTS.md")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitReport:
+    """What `mind init` did and found."""
+
+    project: Project
+    created: bool
+    """Whether the `.mind/` is new, which makes it trusted; one that was there isn't."""
+    added: tuple[str, ...]
+    """Files made, or completed by lines that were missing, relative to the project."""
+    found: tuple[str, ...]
+    """Folders and files with knowledge that the project has already."""
+    include: tuple[str, ...]
+    """Globs that would make those memories."""
+    notices: tuple[str, ...]
+
+    @property
+    def include_line(self) -> str | None:
+        """Returns the line for `.mind/config.toml`, or None where nothing was found."""
+        globs = ", ".join(f'"{glob}"' for glob in self.include)
+        return f"include = [{globs}]" if globs else None
+
+
+def init(root: Path, home: Path, *, now: datetime) -> InitReport:
+    """Makes `root` a project, or completes one that it is, and registers it.
+
+    Nothing that a person wrote is overwritten. A new `.mind/` is trusted and followed; one that
+    came with a clone stays untrusted. Raises `Invalid` in the parent of `home` ($MIND_HOME), and
+    `StorageFailed`.
+    """
+    root = root.resolve()
+    _check(root, home)
+    project = Project(root=root, name=root.name)
+    created = not os.path.lexists(project.store)
+    added = tuple(path for path in _write(root) if path)
+    notices = [notice] if (notice := register(home, project, now=now)) else []
+    if created:
+        Trust(home, root).follow(True)
+    found = _existing(root)
+    return InitReport(
+        project=project,
+        created=created,
+        added=added,
+        found=found,
+        include=tuple(f"{path}/*.md" if (root / path).is_dir() else path for path in found),
+        notices=tuple(notices),
+    )
+
+
+def _check(root: Path, home: Path) -> None:
+    if not root.is_dir():
+        raise Invalid(f"`{root}` is no folder", hint="make it first, or name another one")
+    if root / STORE == home.resolve() or root / STORE == home.absolute():
+        raise Invalid(
+            f"`{root}` can't be a project: its `.mind/` is mind's own folder",
+            hint="run `mind init` in the project's folder",
+        )
+    store = root / STORE
+    if store.is_symlink():
+        raise StorageFailed(f"`{store}` is a symbolic link", hint="links are never followed")
+    if store.exists() and not store.is_dir():
+        raise StorageFailed(f"`{store}` is a file", hint="move it away first")
+
+
+def _write(root: Path) -> tuple[str | None, ...]:
+    """Returns the files made or completed, None for those that were whole."""
+    return (
+        _made(root, "config.toml", CONFIG),
+        _made(root, "MEMORY.md", LOG),
+        _completed(root, ".gitignore", _IGNORED),
+        _completed(root, ".gitattributes", _MERGED),
+    )
+
+
+def _made(root: Path, name: str, text: str) -> str | None:
+    path = root / STORE / name
+    if os.path.lexists(path):
+        return None
+    files.write_new(path, text.encode())
+    return f"{STORE}/{name}"
+
+
+def _completed(root: Path, name: str, lines: tuple[str, ...]) -> str | None:
+    """Adds the lines that a file lacks: without them private memories would be committed."""
+    path = files.safe_path(root, f"{STORE}/{name}")
+    if not path.exists():
+        return _made(root, name, "".join(f"{line}\n" for line in lines))
+    try:
+        data = files.read(path)
+    except OSError as error:
+        raise files.failure("read", path, error) from error
+    present = {line.strip() for line in data.splitlines()}
+    missing = [line.encode() for line in lines if line.encode() not in present]
+    if not missing:
+        return None
+    start = data if not data or data.endswith(b"\n") else data + b"\n"
+    files.replace(
+        path, start + b"".join(line + b"\n" for line in missing), expect=files.digest(data)
+    )
+    return f"{STORE}/{name}"
+
+
+def _existing(root: Path) -> tuple[str, ...]:
+    """Returns the decision records, agents' notes and documents of a project."""
+    folders = [path for path in _DECISIONS if _has_markdown(root / path)]
+    notes = [name for name in _NOTES if (root / name).is_file()]
+    docs = ["docs"] if _has_markdown(root / "docs") else []
+    return (*folders, *notes, *docs)
+
+
+def _has_markdown(folder: Path) -> bool:
+    if folder.is_symlink() or not folder.is_dir():
+        return False
+    try:
+        with os.scandir(folder) as entries:
+            return any(is_markdown(e.name) and e.is_file(follow_symlinks=False) for e in entries)
+    except OSError:
+        return False

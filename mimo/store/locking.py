@@ -1,0 +1,66 @@
+"""One writer at a time: a lock that the system takes back when its holder dies."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mimo.errors import StorageFailed
+from mimo.store.files import failure
+
+WAIT_SECONDS = 10.0
+_LONGEST_PAUSE = 0.05
+
+
+@contextmanager
+def lock(path: Path, *, wait: float = WAIT_SECONDS) -> Iterator[None]:
+    """Holds the lock file at `path`, made where it is missing, while the block runs.
+
+    It is not re-entrant, and keeps threads apart as well as processes. Raises `StorageFailed`
+    naming the holder when the lock isn't free within `wait` seconds.
+    """
+    descriptor = _open(path)
+    try:
+        _wait(descriptor, path, wait)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _open(path: Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(path, flags, 0o600)
+    except OSError as error:
+        raise failure("lock", path, error) from error
+
+
+def _wait(descriptor: int, path: Path, wait: float) -> None:
+    deadline = time.monotonic() + wait
+    pause = 0.001
+    while not _try(descriptor):
+        if time.monotonic() >= deadline:
+            holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+            who = f"process {holder}" if holder.isdigit() else "another process"
+            raise StorageFailed(
+                f"`{path}` is held by {who}",
+                hint="wait until it is done, or end it",
+                details={"path": str(path), "pid": int(holder) if holder.isdigit() else None},
+            )
+        time.sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def _try(descriptor: int) -> bool:
+    """Returns whether the lock is ours now. The one place that knows the system's call."""
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

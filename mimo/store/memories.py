@@ -1,0 +1,159 @@
+"""The memories of one project, as files."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from mimo.domain import codec, ids
+from mimo.domain.memory import Memory, Place, Problem, Record
+from mimo.domain.stamp import Stamp
+from mimo.errors import Conflict, Invalid, MindError
+from mimo.store import files
+from mimo.store.locking import WAIT_SECONDS, lock
+from mimo.store.walk import PRIVATE, STORE, Walk, stamp_of, walk
+
+
+class MemoryStore:
+    """Reads and changes a project's memories; the files are the only truth."""
+
+    def __init__(
+        self, root: Path, include: Sequence[str] = (), *, wait: float = WAIT_SECONDS
+    ) -> None:
+        """Take the project's folder, the globs of its config, and how long to wait for the lock."""
+        self.root = root
+        self.include = tuple(include)
+        self._wait = wait
+
+    def walk(self) -> Walk:
+        """Returns the stamps of all memory files, and what can't be looked at."""
+        return walk(self.root, self.include)
+
+    def stamps(self) -> dict[str, Stamp]:
+        """Returns the stamp of every memory file by its path relative to the root, with `/`."""
+        return self.walk().stamps
+
+    def read(self, path: str) -> tuple[Record, ...] | Problem:
+        """Returns the memories in a file, or why there are none."""
+        try:
+            target = files.safe_path(self.root, path)
+            data, modified = _content(target)
+        except MindError as error:
+            return Problem(path=path, line=None, reason=error.message)
+        except OSError as error:
+            return Problem(path=path, line=None, reason=(error.strerror or str(error)).lower())
+        parsed = codec.parse(data, path=path, modified=modified)
+        if isinstance(parsed, Problem):
+            return parsed
+        return (_record(parsed, path, data),)
+
+    def create(self, memory: Memory, *, private: bool = False) -> Record:
+        """Writes a new memory to its type's folder and returns it as it will be read.
+
+        Raises `Invalid` for what a file can't hold, `Conflict` where the id has a file, and
+        `StorageFailed`.
+        """
+        if not ids.is_id(memory.id) or memory.id.startswith("."):
+            raise Invalid(
+                f"`{memory.id}` can't be an id", hint="use letters, digits, `_`, `-`, `.`"
+            )
+        data = codec.render(memory)
+        path = f"{PRIVATE if private else f'{STORE}/'}{memory.type.folder}/{memory.id}.md"
+        target = files.safe_path(self.root, path)
+        with self._locked():
+            files.write_new(target, data)
+        place = Place(
+            path=path, line=codec.content_line(data), digest=files.digest(data), private=private
+        )
+        return Record(memory=codec.normal(memory), place=place)
+
+    def update(self, record: Record, memory: Memory) -> Record:
+        """Changes what differs in a memory's file and returns it as it will be read.
+
+        All else in the file stays byte for byte. Raises `Conflict` where the file isn't the one
+        that was read, `Invalid` where it can't be changed without harm, and `StorageFailed`.
+        """
+        path, expect = record.place.path, record.place.digest
+        target = files.safe_path(self.root, path)
+        with self._locked():
+            data = self.raw(record)
+            changed = codec.splice(data, record.memory, memory, path=path)
+            if changed != data:
+                files.replace(target, changed, expect=expect)
+        parsed = codec.parse(changed, path=path, modified=record.memory.created)
+        if isinstance(parsed, Problem):
+            raise Invalid(f"`{path}` can't be read: {parsed.reason}")
+        return _record(parsed, path, changed)
+
+    def raw(self, record: Record) -> bytes:
+        """Returns the bytes of a memory's file.
+
+        Raises `Conflict` where the file isn't the one that was read, and `StorageFailed`.
+        """
+        target = files.safe_path(self.root, record.place.path)
+        try:
+            data, _ = _content(target)
+        except OSError as error:
+            raise files.failure("read", target, error) from error
+        if files.digest(data) != record.place.digest:
+            raise Conflict(
+                f"`{record.place.path}` has changed since it was read",
+                hint="read it again and repeat the command",
+            )
+        return data
+
+    def rewrite(self, record: Record, data: bytes) -> Record:
+        """Puts `data` in the place of a memory's whole file and returns it as it will be read.
+
+        Raises `Invalid` where `data` is no memory of that id, `Conflict`, and `StorageFailed`;
+        the file is then as it was.
+        """
+        path = record.place.path
+        parsed = codec.parse(data, path=path, modified=record.memory.created)
+        if isinstance(parsed, Problem):
+            line = f"line {parsed.line}: " if parsed.line else ""
+            raise Invalid(f"{line}{parsed.reason}", hint="the file was left as it was")
+        if parsed.memory.id != record.memory.id:
+            raise Invalid(
+                f"the id is `{record.memory.id}`, not `{parsed.memory.id}`",
+                hint="an id can't be changed, since others may link to it",
+            )
+        with self._locked():
+            files.replace(files.safe_path(self.root, path), data, expect=record.place.digest)
+        return _record(parsed, path, data)
+
+    def stamp(self, path: str) -> Stamp | None:
+        """Returns the stamp of one file, or None where it is gone."""
+        try:
+            return stamp_of((self.root / path).lstat())
+        except OSError:
+            return None
+
+    def delete(self, record: Record) -> None:
+        """Removes a memory's file; raises `Conflict` where it has changed, and `StorageFailed`."""
+        target = files.safe_path(self.root, record.place.path)
+        with self._locked():
+            files.remove(target, expect=record.place.digest)
+
+    def _locked(self) -> AbstractContextManager[None]:
+        return lock(files.safe_path(self.root, f"{STORE}/.local/lock"), wait=self._wait)
+
+
+def _content(path: Path) -> tuple[bytes, datetime]:
+    """Returns a file's bytes and when they changed. Raises `Invalid` where they are too many."""
+    data, status = files.look(path, limit=codec.MAX_FILE_BYTES)
+    if len(data) > codec.MAX_FILE_BYTES:
+        most = f"a memory has {codec.MAX_FILE_BYTES:,} at most"
+        raise Invalid(f"too large: {status.st_size:,} bytes, and {most}")
+    return data, datetime.fromtimestamp(status.st_mtime, UTC)
+
+
+def _record(parsed: codec.Parsed, path: str, data: bytes) -> Record:
+    place = Place(
+        path=path,
+        line=parsed.line,
+        digest=files.digest(data),
+        private=path.startswith(PRIVATE),
+        owned=parsed.owned,
+    )
+    return Record(memory=parsed.memory, place=place)

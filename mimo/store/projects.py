@@ -1,0 +1,142 @@
+"""Projects: how one is found, and the registry of those on this machine."""
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from mimo.errors import NoProject
+from mimo.store import files
+from mimo.store.locking import lock
+from mimo.store.walk import STORE
+
+REGISTRY = "projects.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A folder that holds a `.mind/`."""
+
+    root: Path
+    """Absolute, without symbolic links."""
+    name: str
+
+    @property
+    def store(self) -> Path:
+        """Returns its `.mind/`."""
+        return self.root / STORE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registered:
+    """A project as the registry knows it."""
+
+    path: Path
+    name: str
+    added: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registry:
+    """The projects on this machine, and what is wrong with their list."""
+
+    projects: tuple[Registered, ...] = ()
+    problem: str | None = None
+
+
+def find(start: Path, home: Path) -> Project | None:
+    """Returns the project of the nearest folder, from `start` upward, that holds a `.mind/`.
+
+    `home` ($MIND_HOME) is a folder of mind's own and makes no project of its parent.
+    """
+    start = start.resolve()
+    own = home.resolve()
+    for folder in (start, *start.parents):
+        if _is_store(folder / STORE) and folder / STORE != own:
+            return Project(root=folder, name=folder.name)
+    return None
+
+
+def explicit(root: Path, home: Path) -> Project:
+    """Returns the project that somebody named by its folder.
+
+    Raises `NoProject` where it has no `.mind/` of its own.
+    """
+    resolved = root.resolve()
+    project = find(resolved, home)
+    if project is not None and project.root == resolved:
+        return project
+    if (resolved / STORE).is_symlink():
+        raise NoProject(f"`{resolved / STORE}` is a symbolic link", hint="links are never followed")
+    inside = f"; the project around it is `{project.root}`" if project else ""
+    raise NoProject(
+        f"`{root}` is no project: it has no `.mind/`{inside}",
+        hint=f"run `mind init` in `{root}`, or name another folder",
+    )
+
+
+def registered(home: Path) -> Registry:
+    """Returns the registered projects, oldest first; a damaged list is told, not raised."""
+    path = home / REGISTRY
+    try:
+        data = json.loads(files.read(path).decode("utf-8"))
+        return Registry(projects=tuple(_registered(item) for item in data))
+    except FileNotFoundError:
+        return Registry()
+    except OSError as error:
+        return Registry(problem=files.failure("read", path, error).message)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return Registry(problem=f"`{path}` is damaged")
+
+
+def register(home: Path, project: Project, *, now: datetime) -> str | None:
+    """Adds a project to the registry, once; returns what had to be said about it, if anything.
+
+    A damaged list is kept under another name beside the new one. Raises `StorageFailed`.
+    """
+    path = home / REGISTRY
+    with lock(home / "lock"):
+        registry = registered(home)
+        if registry.problem is None and any(p.path == project.root for p in registry.projects):
+            return None
+        notice = None
+        if registry.problem is not None:
+            aside = _set_aside(path)
+            notice = f"{registry.problem}; it is kept as `{aside}`, and a new one begins"
+        added = Registered(path=project.root, name=project.name, added=now.astimezone(UTC))
+        items = [_data(item) for item in (*registry.projects, added)]
+        text = json.dumps(items, indent=2, ensure_ascii=False)
+        files.replace(path, f"{text}\n".encode("utf-8", "surrogateescape"))
+        return notice
+
+
+def _set_aside(path: Path) -> Path:
+    data = files.read(path)
+    aside = path.with_name(f"{path.name}.damaged-{files.digest(data)[:8]}")
+    files.replace(aside, data)
+    return aside
+
+
+def _registered(item: Any) -> Registered:
+    added = item.get("added")
+    return Registered(
+        path=Path(_text(item["path"])),
+        name=_text(item["name"]),
+        added=datetime.fromisoformat(added) if added else None,
+    )
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
+
+
+def _data(project: Registered) -> dict[str, str | None]:
+    added = project.added.isoformat().replace("+00:00", "Z") if project.added else None
+    return {"path": str(project.path), "name": project.name, "added": added}
+
+
+def _is_store(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()

@@ -1,0 +1,217 @@
+"""Which texts somebody on this machine has approved.
+
+Kept outside every repository, in `$MIND_HOME/trust/<hash of the git common directory>/`, so that
+all worktrees of a repository share it and nothing that comes with a clone can claim it:
+`approved` has one SHA-256 of a file's bytes a line, `state.json` the flag to follow later commits
+and the directory in clear. What can't be read is never trusted.
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from mimo.errors import StorageFailed
+from mimo.store import files
+from mimo.store.locking import lock
+
+_APPROVED = re.compile(rb"(?:[0-9a-f]{64}\n)*")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustState:
+    """What is trusted in a repository."""
+
+    path: Path
+    """Where that is: see `place`."""
+    follow: bool = False
+    """Whether all memory is trusted, that of later commits too (but never a procedure)."""
+    approved: int = 0
+    """How many texts were approved one by one."""
+    problem: str | None = None
+    """Why nothing is trusted although something was approved."""
+
+
+class Trust:
+    """The approvals for one repository; what another process approves counts at once."""
+
+    def __init__(self, home: Path, root: Path) -> None:
+        """Take $MIND_HOME and a project's root; nothing is read yet."""
+        self.path = place(root)
+        key = hashlib.sha256(os.fsencode(self.path)).hexdigest()
+        self._folder = home / "trust" / key
+        self._seen: tuple[object, ...] | None = None
+        self._digests: frozenset[str] = frozenset()
+        self._state = TrustState(path=self.path)
+
+    @property
+    def state(self) -> TrustState:
+        """Returns what is trusted now."""
+        self._refresh()
+        return self._state
+
+    def trusted(self, digest: str) -> bool:
+        """Returns whether the text with this digest may be put before an agent."""
+        self._refresh()
+        return self._state.follow or digest in self._digests
+
+    def approved(self, digest: str) -> bool:
+        """Returns whether exactly this text was approved, whatever is followed."""
+        self._refresh()
+        return digest in self._digests
+
+    def approve(self, digests: Iterable[str]) -> int:
+        """Approves texts by their digests and returns how many were new. Raises `StorageFailed`."""
+        wanted = dict.fromkeys(digests)
+        if wrong := [digest for digest in wanted if not _DIGEST.fullmatch(digest)]:
+            raise ValueError(wrong[0])
+        with self._locked():
+            self._repair()
+            new = [digest for digest in wanted if digest not in self._digests]
+            if new:
+                files.append(self._folder / "approved", "".join(f"{d}\n" for d in new).encode())
+            self._write_state(follow=self._state.follow)
+        return len(new)
+
+    def follow(self, follow: bool) -> None:
+        """Sets whether memory of later commits is trusted too. Raises `StorageFailed`."""
+        with self._locked():
+            self._repair()
+            self._write_state(follow=follow)
+
+    def forget(self) -> None:
+        """Takes back every approval. Raises `StorageFailed`."""
+        if not self._folder.exists():
+            return
+        with self._locked():
+            for name in ("state.json", "approved"):
+                if (self._folder / name).exists():
+                    files.remove(self._folder / name)
+
+    def _locked(self) -> AbstractContextManager[None]:
+        return lock(self._folder / "lock")
+
+    def _refresh(self) -> None:
+        seen = tuple(_stamp(self._folder / name) for name in ("state.json", "approved"))
+        if seen == self._seen:
+            return
+        try:
+            follow = self._read_state()
+            self._digests = frozenset(self._read_approved())
+            self._state = TrustState(path=self.path, follow=follow, approved=len(self._digests))
+        except StorageFailed as error:
+            self._digests = frozenset()
+            self._state = TrustState(path=self.path, problem=error.message)
+        self._seen = seen
+
+    def _read_state(self) -> bool:
+        data = self._read("state.json")
+        if data is None:
+            return False
+        try:
+            state = json.loads(data)
+            follow, path = state["follow"], state["path"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise _damaged(self._folder / "state.json") from None
+        if not isinstance(follow, bool) or path != _shown(self.path):
+            raise _damaged(self._folder / "state.json")
+        return follow
+
+    def _read_approved(self) -> list[str]:
+        data = self._read("approved") or b""
+        if not _APPROVED.fullmatch(data):
+            raise _damaged(self._folder / "approved")
+        return data.decode("ascii").split()
+
+    def _read(self, name: str) -> bytes | None:
+        try:
+            return files.read(self._folder / name)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise files.failure("read", self._folder / name, error) from error
+
+    def _repair(self) -> None:
+        """Puts a damaged list aside, so that what is approved now begins a new one."""
+        self._refresh()
+        if self._state.problem is None:
+            return
+        for name in ("state.json", "approved"):
+            if (data := self._read(name)) is not None:
+                files.replace(self._folder / f"{name}.damaged", data, mode=0o600)
+                files.remove(self._folder / name)
+        self._refresh()
+
+    def _write_state(self, *, follow: bool) -> None:
+        path = self._folder / "state.json"
+        if follow == self._state.follow and path.exists():
+            return
+        text = json.dumps({"path": _shown(self.path), "follow": follow})
+        files.replace(path, f"{text}\n".encode(), mode=0o600)
+
+
+def place(root: Path) -> Path:
+    """Returns what trust in a project is kept by.
+
+    It is the git common directory, which the worktrees of a repository share, followed by the
+    project's folder within the worktree where it isn't its top; outside git it is the project's
+    root. All resolved, and found without running git.
+
+    A `.git` file is believed only where the directory that it names points back to it, as git's
+    own worktrees do: an unpacked archive can't borrow the trust of another repository.
+    """
+    root = root.resolve()
+    for folder in (root, *root.parents):
+        marker = folder / ".git"
+        if marker.is_dir():
+            return marker.resolve() / root.relative_to(folder)
+        if marker.is_file():
+            common = _of_worktree(marker)
+            return common / root.relative_to(folder) if common else root
+    return root
+
+
+def _of_worktree(marker: Path) -> Path | None:
+    named = _pointer(marker, "gitdir:")
+    if named is None:
+        return None
+    back = _pointer(named / "gitdir")
+    common = _pointer(named / "commondir")
+    if back is None or common is None or back != marker.resolve() or not common.is_dir():
+        return None
+    return common
+
+
+def _pointer(file: Path, prefix: str = "") -> Path | None:
+    """Returns the path that one of git's files names, relative to the file's folder."""
+    try:
+        with file.open(encoding="utf-8") as lines:
+            line = lines.readline(4096).strip()
+    except (OSError, ValueError):
+        return None
+    if not line.startswith(prefix) or not line.removeprefix(prefix).strip():
+        return None
+    return (file.parent / line.removeprefix(prefix).strip()).resolve()
+
+
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+
+def _shown(path: Path) -> str:
+    return str(path).encode("utf-8", "replace").decode()
+
+
+def _damaged(path: Path) -> StorageFailed:
+    return StorageFailed(
+        f"`{path}` is damaged, so nothing is trusted", hint="run `mind trust` to approve again"
+    )

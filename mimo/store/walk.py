@@ -1,0 +1,170 @@
+"""Which files are memories: a look at names and stamps, without opening any."""
+
+import fnmatch
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from mimo.domain.memory import Problem
+from mimo.domain.stamp import Stamp
+
+STORE = ".mind"
+PRIVATE = ".mind/private/"
+SUFFIXES = (".md", ".markdown", ".mdown", ".mkd", ".mdc", ".mdx")
+"""Endings of the names of Markdown files, in lower case."""
+
+_APART = frozenset(("values", "procedures"))
+_LOG = "MEMORY.md"
+_NEVER = frozenset(("node_modules", "__pycache__"))
+_MAGIC = re.compile(r"[*?[]")
+
+
+@dataclass(slots=True, kw_only=True)
+class Walk:
+    """What a look at a project found."""
+
+    stamps: dict[str, Stamp] = field(default_factory=dict)
+    """By path relative to the project's root, with `/`."""
+    problems: list[Problem] = field(default_factory=list)
+    """Links, special files and folders that can't be listed."""
+    others: list[str] = field(default_factory=list)
+    """Files under `.mind/` that are no Markdown."""
+
+
+def walk(root: Path, include: Sequence[str] = ()) -> Walk:
+    """Returns the stamps of all memory files of the project at `root`.
+
+    They are the Markdown files under `.mind/` and those that the globs of `include` name, which
+    are relative to `root`. Links are never followed.
+    """
+    found = Walk()
+    base = os.fspath(root)
+    _folder(found, base, STORE, _APART)
+    for pattern in include:
+        segments = pattern.removeprefix("./").split("/")
+        if fault := _fault(pattern, segments):
+            found.problems.append(Problem(path=".mind/config.toml", line=None, reason=fault))
+        else:
+            _glob(found, base, "", tuple(segments))
+    return found
+
+
+def stamp_of(status: os.stat_result) -> Stamp:
+    """Returns what is kept of a file's status."""
+    return Stamp(
+        size=status.st_size,
+        mtime_ns=status.st_mtime_ns,
+        ctime_ns=status.st_ctime_ns,
+        inode=status.st_ino,
+    )
+
+
+def is_markdown(name: str) -> bool:
+    """Returns whether a file's name ends as those of Markdown files do."""
+    return name.lower().endswith(SUFFIXES)
+
+
+def _folder(found: Walk, base: str, folder: str, apart: frozenset[str] = frozenset()) -> None:
+    """Looks at a folder of `.mind/` and those in it, but for `apart` and names with a dot."""
+    for entry in _listed(found, base, folder):
+        name = entry.name
+        path = f"{folder}/{name}"
+        if name[0] == ".":
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            if name not in apart:
+                _folder(found, base, path, _APART if f"{path}/" == PRIVATE else frozenset())
+        elif is_markdown(name) or entry.is_symlink():
+            if path != f"{STORE}/{_LOG}":
+                _file(found, entry, path)
+        elif folder != STORE:
+            found.others.append(path)
+
+
+def _file(found: Walk, entry: "os.DirEntry[str]", path: str) -> None:
+    try:
+        path.encode()
+        status = entry.stat(follow_symlinks=False)
+    except UnicodeEncodeError:
+        shown = os.fsencode(path).decode("utf-8", "replace")
+        found.problems.append(Problem(path=shown, line=None, reason="its name is not UTF-8"))
+        return
+    except OSError as error:
+        if not isinstance(error, FileNotFoundError):
+            found.problems.append(Problem(path=path, line=None, reason=_reason(error)))
+        return
+    if stat.S_ISREG(status.st_mode):
+        found.stamps[path] = stamp_of(status)
+        return
+    is_link = stat.S_ISLNK(status.st_mode)
+    reason = "a symbolic link, which is never followed" if is_link else "not a regular file"
+    found.problems.append(Problem(path=path, line=None, reason=reason))
+
+
+def _glob(found: Walk, base: str, folder: str, segments: tuple[str, ...]) -> None:
+    """Looks at what the `segments` of a glob name below `folder`."""
+    segment, rest = segments[0], segments[1:]
+    if segment == "**":
+        _glob(found, base, folder, rest or ("*",))
+    for entry in _candidates(found, base, folder, segment):
+        path = f"{folder}/{entry.name}" if folder else entry.name
+        is_folder = entry.is_dir(follow_symlinks=False)
+        if segment == "**":
+            if is_folder:
+                _glob(found, base, path, segments)
+        elif rest:
+            if is_folder:
+                _glob(found, base, path, rest)
+        elif not is_folder and (is_markdown(entry.name) or not segment.endswith("*")):
+            _file(found, entry, path)
+
+
+def _candidates(found: Walk, base: str, folder: str, segment: str) -> Iterator["os.DirEntry[str]"]:
+    """Yields what one segment of a glob matches; a name with a dot only where it is spelt out."""
+    matches = _matcher(segment)
+    for entry in _listed(found, base, folder, missing_ok=True):
+        hidden = entry.name[0] == "." and segment[0] != "."
+        if not hidden and entry.name not in _NEVER and matches.fullmatch(entry.name):
+            yield entry
+
+
+def _listed(
+    found: Walk, base: str, folder: str, *, missing_ok: bool = False
+) -> "list[os.DirEntry[str]]":
+    try:
+        with os.scandir(f"{base}/{folder}") as entries:
+            return list(entries)
+    except FileNotFoundError:
+        if missing_ok:
+            return []
+        reason = "there is no such folder"
+    except OSError as error:
+        reason = f"can't be listed: {_reason(error)}"
+    found.problems.append(Problem(path=folder or ".", line=None, reason=reason))
+    return []
+
+
+@cache
+def _matcher(segment: str) -> re.Pattern[str]:
+    if segment == "**":
+        return re.compile(r".*", re.DOTALL)
+    return re.compile(fnmatch.translate(segment) if _MAGIC.search(segment) else re.escape(segment))
+
+
+def _fault(pattern: str, segments: Sequence[str]) -> str | None:
+    """Returns why a glob can't be used, if it can't."""
+    if not pattern or "\0" in pattern or "" in segments:
+        return f"include: `{pattern}` is no relative path"
+    if ".." in segments or "\\" in pattern or ":" in segments[0]:
+        return f"include: `{pattern}` may leave the project"
+    if segments[0] in (STORE, ".git") or "." in segments:
+        return f"include: `{pattern}` names a folder that is never included"
+    return None
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()

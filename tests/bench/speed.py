@@ -1,0 +1,251 @@
+"""Measure start-up, search, saving, refresh and rebuild, as ratios within one run.
+
+Every time is processor time, the least of several runs, over that of `python -c pass` in the same
+environment: what the machine was doing meanwhile, and which machine it is, then matters little.
+Warm answers over MCP are wall time in milliseconds, the median, with the ratio beside it.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+MIND = [sys.executable, "-m", "mimo"]
+_TOPICS = (
+    "the login token expires after {n} minutes and must be refreshed by the gateway",
+    "uploads above {n} megabytes fail because the proxy cuts the body",
+    "the nightly job {n} rebuilds the search index and takes the lock for a while",
+    "we chose postgres over mongo for order {n} because reports need joins",
+    "retry {n} times with back-off when the payment provider answers with a timeout",
+    "the cache key of page {n} lacks the locale, so German visitors saw English prices",
+    "feature flag {n} guards the new checkout; remove it after the release",
+    "test {n} is flaky on slow machines since it waits for a fixed time",
+)
+_WORDS = (
+    "service queue worker deploy rollback schema migration index header cookie session user order "
+    "invoice refund webhook timeout cluster replica shard backup restore metric alert budget"
+).split()
+_QUERIES = (
+    "why do uploads fail",
+    "token refresh",
+    "which database did we choose",
+    "flaky test on slow machines",
+    "prices in the wrong language",
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table."""
+
+    operation: str
+    figure: str
+    target: str
+
+
+def note(number: int) -> str:
+    """Returns a short note, the same for the same number."""
+    draw = random.Random(number)
+    sentence = draw.choice(_TOPICS).format(n=number)
+    more = " ".join(draw.choices(_WORDS, k=40))
+    return f"---\nid: fact_note_{number}\ntype: fact\ntags: [bench]\n---\n{sentence}.\n{more}.\n"
+
+
+@contextmanager
+def store(size: int) -> Iterator[tuple[Path, dict[str, str]]]:
+    """Yields a project with that many notes, and the environment to run mind in."""
+    with TemporaryDirectory(prefix="mind-bench-") as folder:
+        root = Path(folder) / "project"
+        root.mkdir()
+        environ = os.environ | {"MIND_HOME": str(Path(folder) / "home")}
+        environ.pop("MIND_PROJECT", None)
+        run([*MIND, "init"], root, environ)
+        facts = root / ".mind" / "facts"
+        facts.mkdir(exist_ok=True)
+        for number in range(size):
+            (facts / f"fact_note_{number}.md").write_text(note(number), encoding="utf-8")
+        yield root, environ
+
+
+def run(command: list[str], cwd: Path, environ: dict[str, str]) -> tuple[float, int]:
+    """Returns the processor seconds of a command, and its resident memory in kB."""
+    process = subprocess.Popen(
+        command, cwd=cwd, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)} failed with {process.returncode}")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss
+
+
+def least(
+    command: list[str], cwd: Path, environ: dict[str, str], runs: int = 7
+) -> tuple[float, int]:
+    """Returns the least processor seconds of several runs, and the memory of the last one."""
+    found = [run(command, cwd, environ) for _ in range(runs)]
+    return min(seconds for seconds, _ in found), found[-1][1]
+
+
+class Server:
+    """The MCP server over a pipe, asked line by line."""
+
+    def __init__(self, root: Path, environ: dict[str, str]) -> None:
+        self._process = subprocess.Popen(
+            [*MIND, "mcp"],
+            cwd=root,
+            env=environ,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            encoding="utf-8",
+        )
+        self._next = 0
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {}}
+        self.ask("initialize", hello | {"clientInfo": {"name": "bench", "version": "1"}})
+        self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def _send(self, message: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(message) + "\n")
+        self._process.stdin.flush()
+
+    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        self._next += 1
+        self._send({"jsonrpc": "2.0", "id": self._next, "method": method, "params": params})
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            answer: dict[str, Any] = json.loads(line)
+            if answer.get("id") == self._next:
+                return answer
+        raise SystemExit("the server closed")
+
+    def search(self, query: str) -> float:
+        start = time.perf_counter()
+        answer = self.ask("tools/call", {"name": "mind_search", "arguments": {"query": query}})
+        if answer.get("result", {}).get("isError"):
+            raise SystemExit(f"search failed: {answer}")
+        return 1000 * (time.perf_counter() - start)
+
+    def resident(self) -> int:
+        """Returns the resident memory in kB, or 0 where the system does not tell."""
+        status = Path(f"/proc/{self._process.pid}/status")
+        if not status.exists():
+            return 0
+        lines = status.read_text(encoding="utf-8").splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(timeout=30)
+
+
+def cold(size: int, base: float, targets: dict[str, str]) -> Iterator[Row]:
+    """Yields the rows for commands that start anew, over a store of that size."""
+    with store(size) as (root, environ):
+        rebuilt, _ = run([*MIND, "index"], root, environ)
+        yield Row(f"first index of {size:,}", f"{rebuilt:.2f} s", targets.get("index", ""))
+        again, _ = least([*MIND, "index"], root, environ, 3)
+        yield Row(f"index of {size:,}, unchanged", f"{again:.2f} s", targets.get("again", ""))
+        seconds, memory = least([*MIND, "search", _QUERIES[0]], root, environ)
+        figure = f"{seconds / base:.1f} × ({memory / 1024:.0f} MB)"
+        yield Row(f"`mind search`, cold, {size:,}", figure, targets.get("search", ""))
+        seconds, _ = least([*MIND, "add", "--type", "decision", "Use JWT"], root, environ)
+        yield Row(f"`mind add`, cold, {size:,}", f"{seconds / base:.1f} ×", targets.get("add", ""))
+
+
+def warm(size: int, base: float, targets: dict[str, str]) -> Iterator[Row]:
+    """Yields the rows for the MCP server over a store of that size."""
+    with store(size) as (root, environ):
+        run([*MIND, "index"], root, environ)
+        server = Server(root, environ)
+        idle = server.resident()
+        server.search(_QUERIES[0])
+        times = sorted(server.search(_QUERIES[i % len(_QUERIES)]) for i in range(100))
+        middle, high = statistics.median(times), times[94]
+        ratio = middle / (1000 * base)
+        figure = f"p50 {middle:.1f} ms, p95 {high:.1f} ms ({ratio:.2f} ×)"
+        yield Row(f"MCP search, warm, {size:,}", figure, targets.get("search", ""))
+        memory = f"{idle / 1024:.0f} MB idle, {server.resident() / 1024:.0f} MB after 100 searches"
+        yield Row(f"`mind mcp`, resident, {size:,}", memory, targets.get("memory", ""))
+        server.close()
+
+
+def real(markdown: Path, base: float) -> Iterator[Row]:
+    """Yields the rows for a folder of other people's Markdown."""
+    with store(0) as (root, environ):
+        shutil.copytree(markdown, root / ".mind" / "notes")
+        files = sum(1 for path in (root / ".mind" / "notes").rglob("*.md"))
+        rebuilt, _ = run([*MIND, "index"], root, environ)
+        yield Row(f"first index of {files:,} real files", f"{rebuilt:.2f} s", "")
+        seconds, memory = least([*MIND, "search", "how to rebase"], root, environ)
+        figure = f"{seconds / base:.1f} × ({memory / 1024:.0f} MB)"
+        yield Row(f"`mind search`, cold, {files:,} real files", figure, "")
+
+
+def start_up(base: float) -> Iterator[Row]:
+    """Yields the rows for what must be quick whatever the store holds."""
+    with store(10) as (root, environ):
+        for words in (["--version"], ["--help"]):
+            seconds, _ = least([*MIND, *words], root, environ)
+            target = "≤ 5 ×" if words == ["--version"] else ""
+            yield Row(f"`mind {words[0]}`", f"{seconds / base:.1f} ×", target)
+        completing = environ | {
+            "_MIND_COMPLETE": "bash_complete",
+            "COMP_WORDS": "mind show fact",
+            "COMP_CWORD": "2",
+        }
+        seconds, _ = least(MIND, root, completing)
+        yield Row("completion of an id", f"{seconds / base:.1f} ×", "≤ 5 ×")
+
+
+def rows(base: float, markdown: Path | None, *, large: bool) -> Iterator[Row]:
+    yield from start_up(base)
+    yield from cold(1_000, base, {"search": "≤ 8 ×", "add": "≤ 10 ×"})
+    yield from cold(10_000, base, {"index": "≤ 5 s", "again": "≤ 0.2 s", "search": "≤ 15 ×"})
+    mcp = {"search": "≤ 5 ms", "memory": "≤ 90 MB idle, ≤ 150 MB after searches"}
+    yield from warm(10_000, base, mcp)
+    if large:
+        yield from cold(100_000, base, {})
+        yield from warm(100_000, base, {"search": "≤ 20 ms"})
+    if markdown:
+        yield from real(markdown, base)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--markdown", type=Path, help="a folder of real notes to measure on, too")
+    parser.add_argument("--small", action="store_true", help="leave out the 100,000 notes")
+    parser.add_argument("--write", type=Path, help="put the table into this file")
+    args = parser.parse_args()
+    nothing = [sys.executable, "-c", "pass"]
+    base, _ = least(nothing, Path.cwd(), dict(os.environ), 15)
+    lines = [
+        f"`python -c pass` takes {1000 * base:.1f} ms here; × is a multiple of it.",
+        "",
+        "| operation | measured | target |",
+        "|---|---|---|",
+    ]
+    print("\n".join(lines), flush=True)
+    for row in rows(base, args.markdown, large=not args.small):
+        lines.append(f"| {row.operation} | {row.figure} | {row.target} |")
+        print(lines[-1], flush=True)
+    if args.write:
+        head = f"# Benchmarks\n\nMade by `make bench`. {(__doc__ or '').strip()}\n\n"
+        args.write.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""What every test may use: an opened memory in a folder of its own, with a clock that stands."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from mimo.mind import Mind
+from mimo.store import projects
+from mimo.store.init import init
+
+settings.register_profile(
+    "default",
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+settings.load_profile("default")
+
+NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
+"""A Friday."""
+
+
+class Clock:
+    """A clock that moves only when it is told to."""
+
+    def __init__(self, now: datetime = NOW) -> None:
+        self.now = now
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def forward(self, **delta: float) -> None:
+        self.now += timedelta(**delta)
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that a test does may reach the developer's own memory or settings."""
+    monkeypatch.setenv("MIND_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("MIND_PROJECT", "SANDBOX_DIR", "CLAUDE_PROJECT_DIR", "NO_COLOR", "MIND_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def project(tmp_path: Path, home: Path) -> Path:
+    """An initialised project's root."""
+    root = tmp_path / "shop"
+    root.mkdir()
+    init(root, home, now=NOW)
+    return root
+
+
+def _counting() -> Callable[[int], bytes]:
+    drawn = 0
+
+    def randomness(size: int) -> bytes:
+        nonlocal drawn
+        drawn += 1
+        return (drawn * 7919).to_bytes(8, "big")[-size:]
+
+    return randomness
+
+
+@pytest.fixture
+def mind(project: Path, home: Path, clock: Clock) -> Mind:
+    """An opened memory with nothing in it."""
+    return Mind(
+        home=home,
+        project=projects.explicit(project, home),
+        clock=clock,
+        randomness=_counting(),
+        environ={},
+    )

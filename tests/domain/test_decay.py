@@ -1,0 +1,58 @@
+"""How a memory fades."""
+
+import math
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from mimo.domain import decay
+from mimo.domain.memory import Kind, Memory
+
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+def memory(kind: Kind = Kind.FACT, *, days: float = 0, importance: float = 0.5, **more) -> Memory:
+    return Memory(
+        id="m",
+        type=kind,
+        content="x",
+        created=NOW - timedelta(days=days),
+        importance=importance,
+        **more,
+    )
+
+
+def test_a_new_memory_is_as_strong_as_it_is_important():
+    assert decay.strength(memory(importance=0.7), now=NOW) == pytest.approx(0.7)
+
+
+def test_strength_falls_by_the_documented_exponential():
+    assert decay.strength(memory(days=10), now=NOW) == pytest.approx(0.5 * math.exp(-1))
+
+
+def test_accesses_strengthen_and_the_score_never_leaves_the_unit_interval():
+    assert decay.score(0.5, 0, accesses=10) > decay.score(0.5, 0)
+    assert decay.score(1.0, 0, accesses=10**9) == 1.0
+
+
+def test_a_date_in_the_future_counts_as_now():
+    assert decay.strength(memory(days=-5), now=NOW) == pytest.approx(0.5)
+
+
+@pytest.mark.req("000-54")
+def test_days_until_forgotten_count_from_now():
+    left = decay.days_until_forgotten(0.08)
+
+    assert decay.score(0.08, left) == pytest.approx(decay.FLOOR)
+
+
+def test_what_is_below_the_floor_has_no_days_left_and_without_a_rate_nothing_fades():
+    assert decay.days_until_forgotten(0.01) == 0.0
+    assert decay.days_until_forgotten(0.5, rate=0.0) == math.inf
+
+
+@pytest.mark.parametrize("kind", [Kind.DECISION, Kind.CHECKPOINT, Kind.EDGE])
+def test_decisions_checkpoints_and_edges_are_protected_unless_their_file_says_no(kind):
+    assert decay.is_protected(memory(kind))
+    assert not decay.is_protected(memory(kind, protected=False))
+    assert not decay.is_protected(memory(Kind.FACT))

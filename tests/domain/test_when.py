@@ -1,0 +1,105 @@
+"""What people say about the past."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from mimo.domain import when
+from mimo.errors import Invalid
+
+NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)  # a Friday
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+@pytest.mark.req("000-97", "000-100", "000-101", "000-102", "000-103", "000-104", "000-105")
+@pytest.mark.parametrize(
+    ("expression", "since", "until"),
+    [
+        ("yesterday", at("2026-11-19T15:30"), NOW),
+        ("today", at("2026-11-20"), NOW),
+        ("last week", at("2026-11-13T15:30"), NOW),
+        ("last month", at("2026-10-21T15:30"), NOW),
+        ("this week", at("2026-11-16"), NOW),
+        ("this month", at("2026-11-01"), NOW),
+        ("this year", at("2026-01-01"), NOW),
+        ("2 days ago", at("2026-11-18T15:30"), NOW),
+        ("an hour ago", at("2026-11-20T14:30"), NOW),
+        ("last 3 days", at("2026-11-17T15:30"), NOW),
+        ("past 24 hours", at("2026-11-19T15:30"), NOW),
+        ("since 2 weeks ago", at("2026-11-06T15:30"), NOW),
+        ("tuesday", at("2026-11-17"), at("2026-11-18")),
+        ("friday", at("2026-11-20"), NOW),
+        ("2026-11-01", at("2026-11-01"), at("2026-11-02")),
+        ("between 2026-11-01 and 2026-11-03", at("2026-11-01"), at("2026-11-04")),
+    ],
+)
+def test_an_expression_names_a_half_open_interval(expression, since, until):
+    found = when.interval(expression, now=NOW)
+
+    assert (found.since, found.until) == (since, until)
+
+
+@pytest.mark.req("000-106")
+def test_between_two_weekdays_is_the_most_recent_span_with_both_days_whole():
+    found = when.interval("between monday and wednesday", now=NOW)
+
+    assert (found.since, found.until) == (at("2026-11-16"), at("2026-11-19"))
+
+
+def test_between_weekdays_that_cross_a_week_starts_in_the_week_before():
+    found = when.interval("from saturday to monday", now=NOW)
+
+    assert (found.since, found.until) == (at("2026-11-14"), at("2026-11-17"))
+
+
+@pytest.mark.req("000-109")
+@pytest.mark.parametrize("spelling", ["  Last   WEEK ", "LAST WEEK", "last week"])
+def test_case_and_blanks_do_not_matter(spelling):
+    assert when.interval(spelling, now=NOW) == when.interval("last week", now=NOW)
+
+
+@pytest.mark.req("000-108")
+@pytest.mark.parametrize("nonsense", ["", "fix march bug", "next week", "32 october", "-3 days"])
+def test_what_is_not_understood_is_quoted_with_examples(nonsense):
+    with pytest.raises(Invalid) as caught:
+        when.interval(nonsense, now=NOW)
+
+    assert f"`{nonsense}`" in caught.value.message
+    assert "last week" in caught.value.hint
+
+
+def test_a_count_beyond_the_calendar_is_an_error_and_not_a_crash():
+    with pytest.raises(Invalid):
+        when.interval("999999 years ago", now=NOW)
+
+
+@pytest.mark.req("000-98", "000-99")
+def test_explicit_dates_narrow_an_expression_and_the_last_day_counts_whole():
+    found = when.window("last month", "2026-11-01", "2026-11-10", now=NOW)
+
+    assert (found.since, found.until) == (at("2026-11-01"), at("2026-11-11"))
+
+
+def test_each_date_may_stand_alone():
+    assert when.window(None, "2026-11-01", None, now=NOW).until is None
+    assert when.window(None, None, "2026-11-01", now=NOW).since is None
+
+
+def test_a_time_with_a_zone_is_turned_into_utc():
+    assert when.instant("2026-11-20T10:00:00+09:00") == at("2026-11-20T01:00")
+    assert when.instant("2026-11-20t01:00:00z") == at("2026-11-20T01:00")
+
+
+def test_a_date_that_is_none_is_refused():
+    with pytest.raises(Invalid, match="2026-13-45"):
+        when.instant("2026-13-45")
+
+
+def test_every_interval_that_ends_now_has_its_start_before_its_end():
+    for expression in ("yesterday", "this week", "3 hours ago"):
+        found = when.interval(expression, now=NOW)
+        assert found.since is not None
+        assert NOW - found.since > timedelta(0)

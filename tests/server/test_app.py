@@ -1,0 +1,331 @@
+"""The server made from sample commands, asked by the SDK's own client in both eras."""
+
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import anyio
+import anyio.to_thread
+import pytest
+from mcp import MCPError
+from mcp.client import Client
+
+from mimo.commands.registry import Registry
+from mimo.commands.spec import Arg, Effect, Tool, command, spec_of
+from mimo.commands.types import Out
+from mimo.errors import NoProject, NotFound
+from mimo.server.app import INSTRUCTIONS, App, Memory
+
+INVALID_PARAMS = -32602
+
+
+class FakeMind:
+    """As much of a Mind as the server hands on."""
+
+    has_project = True
+    project = None
+    author: str | None = None
+
+    def acting_as(self, author: str | None) -> "FakeMind":
+        other = type(self)()
+        other.author = author
+        return other
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What a sample command says."""
+
+    text: Annotated[str, Out("What was said")]
+    by: str | None = None
+
+
+started = threading.Event()
+released = threading.Event()
+
+
+@command("save/decision", effect=Effect.WRITE, toolset="save")
+def decide(mind: Any, decision: Annotated[str, Arg("What was decided")]) -> Said:
+    """Record a decision
+
+    Use when one was made.
+    """
+    return Said(text=decision, by=mind.author)
+
+
+@command("listMemory", effect=Effect.READ, toolset="values")
+def keys(mind: Any, *, prefix: Annotated[str | None, Arg("Start of the keys")] = None) -> Said:
+    """List the keys"""
+    return Said(text=str(prefix))
+
+
+@command("mind_rm", cli="rm", effect=Effect.DESTROY, toolset="extra", errors=(NotFound,))
+def rm(mind: Any, id: Annotated[str, Arg("Id")]) -> Said:
+    """Remove a memory"""
+    if id == "broken":
+        raise RuntimeError("the secret text of a memory")
+    raise NotFound(f"no memory `{id}`", hint="look again", details={"id": id})
+
+
+@command("old_decide", effect=Effect.WRITE, toolset="legacy", instead="save/decision")
+def old(mind: Any, text: Annotated[str, Arg("Text")]) -> Said:
+    """Record a decision as before"""
+    return Said(text=text)
+
+
+@command("mind_wait", effect=Effect.READ, toolset="edges")
+def wait(mind: Any) -> Said:
+    """Wait for the test"""
+    started.set()
+    released.wait(10)
+    return Said(text="done")
+
+
+BOX = Tool(name="box", description="Boxes: open and close them")
+
+
+@command(BOX, operation="open", effect=Effect.READ, toolset="memory")
+def open_box(mind: Any, *, width: Annotated[int, Arg("Width", ge=1)] = 1) -> Said:
+    """Open a box"""
+    return Said(text=f"open {width}")
+
+
+@command(BOX, operation="shut", effect=Effect.WRITE, toolset="memory", idempotent=True)
+def shut_box(mind: Any, lock: Annotated[str, Arg("Lock")]) -> Said:
+    """Shut a box"""
+    return Said(text=f"shut with {lock}")
+
+
+SAMPLES = (decide, keys, rm, old, wait, open_box, shut_box)
+
+
+def app(open: Callable[[], Any] = FakeMind, **settings: Any) -> App:
+    specs = [spec for function in SAMPLES if (spec := spec_of(function))]
+    commands = Registry({}, unlisted=["samples"], load=lambda _: specs)
+    chosen = {"toolsets": (), "naming": "underscore"} | settings
+    return App(Memory(open), commands, **chosen)
+
+
+@pytest.fixture(params=["auto", "legacy"])
+def era(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+def asked(served: App, era: Any, ask: Callable[[Client], Awaitable[Any]]) -> Any:
+    """Returns what a client gets that talks to the application in memory."""
+
+    async def talk() -> Any:
+        async with Client(served.server(), mode=era) as client:
+            return await ask(client)
+
+    return anyio.run(talk)
+
+
+def called(name: str, arguments: dict[str, Any], era: Any = "auto", **settings: Any) -> Any:
+    return asked(app(**settings), era, lambda client: client.call_tool(name, arguments))
+
+
+def names(**settings: Any) -> list[str]:
+    listed = asked(app(**settings), "auto", lambda client: client.list_tools())
+    return [tool.name for tool in listed.tools]
+
+
+@pytest.mark.req("004-02")
+def test_tools_are_listed_in_the_order_and_spelling_that_was_chosen() -> None:
+    assert names() == ["save_decision", "listMemory", "mind_wait", "box"]
+    assert names(naming="slash")[0] == "save/decision"
+    assert names(naming="dot")[0] == "save.decision"
+    assert names(toolsets=["extra", "legacy"]) == ["mind_rm", "old_decide"]
+    assert names(toolsets=["core"]) == ["save_decision"]
+    assert names(toolsets=["all"]) == ["save_decision", "listMemory", "mind_rm", "mind_wait", "box"]
+
+
+def test_a_tool_is_described_with_schemas_annotations_and_its_canonical_name(era: Any) -> None:
+    listed = asked(app(), era, lambda client: client.list_tools())
+    tools = {tool.name: tool for tool in listed.tools}
+    decide, box = tools["save_decision"], tools["box"]
+
+    assert decide.description == "Record a decision\n\nUse when one was made."
+    assert decide.meta == {"mind/command": "save/decision"}
+    assert decide.input_schema == {
+        "type": "object",
+        "properties": {"decision": {"type": "string", "description": "What was decided"}},
+        "required": ["decision"],
+        "additionalProperties": False,
+    }
+    assert decide.output_schema is not None
+    assert decide.output_schema["properties"]["by"] == {"type": ["string", "null"]}
+    hints = decide.annotations
+    assert hints is not None
+    assert (hints.read_only_hint, hints.destructive_hint) == (False, False)
+    assert (hints.idempotent_hint, hints.open_world_hint) == (False, False)
+    assert box.description == "Boxes: open and close them"
+    assert box.annotations is not None
+    assert (box.annotations.read_only_hint, box.annotations.idempotent_hint) == (False, True)
+    assert tools["listMemory"].annotations is not None
+    assert tools["listMemory"].annotations.read_only_hint is True
+
+
+def test_what_destroys_and_what_is_deprecated_says_so() -> None:
+    listed = asked(app(toolsets=["extra", "legacy"]), "auto", lambda client: client.list_tools())
+    rm, old = listed.tools
+
+    assert rm.annotations.destructive_hint is True
+    assert old.description == "Deprecated: use save/decision. Record a decision as before"
+
+
+@pytest.mark.parametrize(
+    "name", ["save/decision", "save.decision", "save_decision", "save-decision"]
+)
+@pytest.mark.req("004-02")
+def test_a_call_accepts_every_spelling_of_a_name(era: Any, name: str) -> None:
+    result = called(name, {"decision": "tea"}, era)
+
+    assert result.structured_content == {"text": "tea", "by": "mcp"}
+
+
+def test_the_answer_is_the_same_as_structured_content_and_as_text(era: Any) -> None:
+    result = called("listMemory", {"prefix": "é"}, era)
+
+    assert not result.is_error
+    assert result.structured_content == {"text": "é", "by": None}
+    assert [block.text for block in result.content] == ['{"text":"é","by":null}']
+
+
+def test_an_optional_argument_that_is_null_counts_as_absent() -> None:
+    assert called("listMemory", {"prefix": None}).structured_content["text"] == "None"
+
+
+def test_what_is_not_listed_can_be_called_all_the_same(era: Any) -> None:
+    assert not called("listMemory", {}, era, toolsets=["save"]).is_error
+
+
+def test_an_error_is_text_with_its_wire_form_beside_and_no_structured_content(era: Any) -> None:
+    result = called("mind_rm", {"id": "x"}, era)
+
+    assert result.is_error
+    assert result.structured_content is None
+    assert [block.text for block in result.content] == [
+        "error: no memory `x` [NOT_FOUND]\nhint: look again"
+    ]
+    assert result.meta["mind/error"] == {
+        "type": "error",
+        "error": {
+            "code": "NOT_FOUND",
+            "message": "no memory `x`",
+            "details": {"id": "x", "hint": "look again"},
+        },
+    }
+
+
+def test_an_unforeseen_error_never_shows_its_own_text(
+    era: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    result = called("mind_rm", {"id": "broken"}, era)
+
+    assert result.is_error
+    assert "INTERNAL_ERROR" in result.content[0].text
+    assert "secret" not in str(result)
+    assert "RuntimeError: the secret text" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({}, "`operation` is missing"),
+        ({"operation": "burn"}, "`operation` must be one of open, shut; not `burn`"),
+        ({"operation": "shut"}, "`lock` is missing"),
+        ({"operation": "shut", "lock": "a", "width": 1}, "`width` is not an argument of `shut`"),
+        ({"operation": "open", "width": 0}, "`width` must be at least 1, not `0`"),
+        ({"operation": "open", "wide": 0}, "`wide` is not an argument of `open`"),
+    ],
+)
+@pytest.mark.req("000-30")
+def test_wrong_arguments_are_named(era: Any, arguments: dict[str, Any], told: str) -> None:
+    result = called("box", arguments, era)
+
+    assert result.is_error
+    assert result.content[0].text.startswith(f"error: {told} [VALIDATION_ERROR]\nhint: ")
+
+
+def test_an_unknown_tool_is_an_error_of_the_protocol_with_the_nearest_names(era: Any) -> None:
+    async def refused(client: Client) -> MCPError:
+        with pytest.raises(MCPError) as caught:
+            await client.call_tool("save_decison", {})
+        return caught.value
+
+    error = asked(app(), era, refused)
+
+    assert error.code == INVALID_PARAMS
+    assert error.message == "Unknown tool: save_decison; did you mean save_decision?"
+
+
+@pytest.mark.req("000-60")
+def test_a_deprecated_name_is_logged_once_and_works(caplog: pytest.LogCaptureFixture) -> None:
+    served = app()
+
+    async def twice(client: Client) -> None:
+        for _ in range(2):
+            assert not (await client.call_tool("old_decide", {"text": "tea"})).is_error
+
+    asked(served, "auto", twice)
+
+    lines = [record.message for record in caplog.records if record.name == "mind"]
+    assert lines == ["`old_decide` is deprecated and goes in 3.0: use save/decision"]
+
+
+def test_outside_a_project_tools_are_listed_and_calls_say_how_to_name_one(era: Any) -> None:
+    class Nowhere(FakeMind):
+        has_project = False
+
+        @property
+        def project(self) -> None:  # type: ignore[override]
+            raise NoProject("there is no project here", hint="name one with --project DIR")
+
+    assert names(open=Nowhere) == names()
+    result = called("listMemory", {}, era, open=Nowhere)
+    assert result.content[0].text == (
+        "error: there is no project here [PROJECT_NOT_REGISTERED]\n"
+        "hint: name one with --project DIR"
+    )
+
+
+def test_a_project_made_while_the_server_runs_is_found_and_then_kept() -> None:
+    opened = 0
+
+    class Late(FakeMind):
+        def __init__(self) -> None:
+            nonlocal opened
+            opened += 1
+            self.has_project = opened > 2
+
+    memory = Memory(Late)  # type: ignore[arg-type]
+    found = [memory.mind().has_project for _ in range(4)]
+
+    assert found == [False, False, True, True]
+    assert opened == 3
+
+
+def test_other_requests_are_answered_while_a_command_works(era: Any) -> None:
+    started.clear()
+    released.clear()
+
+    async def both(client: Client) -> Any:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(client.call_tool, "mind_wait", {})
+            await anyio.to_thread.run_sync(started.wait, 10)
+            answer = await client.call_tool("listMemory", {})
+            released.set()
+        return answer
+
+    assert not asked(app(), era, both).is_error
+
+
+def test_the_instructions_are_short_and_the_same_for_everybody(era: Any) -> None:
+    assert len(INSTRUCTIONS.encode()) < 2_048
+
+    async def told(client: Client) -> Any:
+        return client.instructions
+
+    assert asked(app(), era, told) == INSTRUCTIONS

@@ -1,0 +1,85 @@
+"""Settings and where they are taken from."""
+
+from pathlib import Path
+
+import pytest
+
+from mimo.config import SETTINGS, load, setting
+from mimo.errors import Invalid
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_without_files_every_setting_has_its_default(tmp_path):
+    config = load(user=tmp_path / "none.toml", project=None)
+
+    assert config["decay.rate"] == 0.1
+    assert set(config.origins.values()) == {"default"}
+
+
+def test_the_projects_file_wins_over_the_users(tmp_path):
+    user = write(tmp_path / "user.toml", "[decay]\nrate = 0.2\nfloor = 0.01\n")
+    project = write(tmp_path / "project.toml", "format = 1\n[decay]\nrate = 0.3\n")
+
+    config = load(user=user, project=project)
+
+    assert (config["decay.rate"], config["decay.floor"]) == (0.3, 0.01)
+    assert config.origins["decay.rate"] == "project"
+
+
+def test_a_project_may_not_choose_the_model(tmp_path):
+    """The project's file comes with a clone; a path in it could reach anywhere."""
+    project = write(tmp_path / "project.toml", '[embedding]\nmodel = "/etc"\n')
+
+    config = load(user=tmp_path / "none.toml", project=project)
+
+    assert config["embedding.model"] == ""
+    assert "user's config only" in config.warnings[0]
+
+
+@pytest.mark.parametrize(
+    "text", ["decay = 3", "[decay]\nrate = 7", "[decay]\nrate = 'x'", "nonsense = 1", "include = 4"]
+)
+def test_a_faulty_setting_is_told_and_passed_over(tmp_path, text):
+    config = load(user=tmp_path / "none.toml", project=write(tmp_path / "p.toml", text))
+
+    assert config["decay.rate"] == 0.1
+    assert len(config.warnings) == 1
+
+
+@pytest.mark.parametrize("data", [b"include = [", b"\xff\xfe"])
+def test_a_file_that_cannot_be_parsed_is_told_and_passed_over(tmp_path, data):
+    path = tmp_path / "p.toml"
+    path.write_bytes(data)
+
+    assert str(path) in load(user=tmp_path / "none.toml", project=path).warnings[0]
+
+
+def test_a_newer_format_is_told(tmp_path):
+    project = write(tmp_path / "p.toml", "format = 2\n")
+
+    assert "newer" in load(user=tmp_path / "none.toml", project=project).warnings[0]
+
+
+def test_text_from_a_command_line_is_turned_into_the_settings_type():
+    assert setting("decay.rate").parse("0.05") == 0.05
+    assert setting("include").parse("docs/*.md, adr/*.md") == ("docs/*.md", "adr/*.md")
+    with pytest.raises(Invalid, match="must be a float"):
+        setting("decay.rate").parse("fast")
+    with pytest.raises(Invalid, match="one of"):
+        setting("mcp.tool_names").parse("camel")
+
+
+def test_an_unknown_setting_is_refused_with_the_known_ones():
+    with pytest.raises(Invalid) as caught:
+        setting("colour")
+
+    assert "decay.rate" in caught.value.hint
+
+
+def test_every_setting_has_a_default_of_its_own_type():
+    for known in SETTINGS:
+        assert known.check(known.default) == known.default

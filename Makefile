@@ -75,8 +75,11 @@ bench: setup    ## Measure start-up, search, save, refresh and rebuild as ratios
 bench-retrieval: setup ## Measure the ranking on labelled data (BENCH=FOLDER that holds eval/ and data/)
 	$(RUN) tests/bench/retrieval.py --bench $(BENCH)
 
-model:          ## Make the packaged embedding model again, byte for byte
-	$(RUN) scripts/build_model.py
+model:          ## Make the packaged embedding model again, byte for byte (needs 5 GB for its tools)
+	$(PYTHON) -m venv .venv-model
+	$(PYTHON) scripts/groups.py model > .venv-model/requirements.txt
+	.venv-model/bin/python -m pip install --quiet -r .venv-model/requirements.txt
+	.venv-model/bin/python scripts/build_model.py
 
 clean:          ## Remove what the tools left behind
 	rm -rf .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist

@@ -192,6 +192,12 @@ class Mind:
         made = self._once("index", lambda: Index.open(self.index_folder, self.embedder))
         return cast("Index", made)
 
-    def use_index(self, index: "Index") -> None:
-        """Puts another index in the place of the one that could not be used."""
+    def use_index(self, index: "Index", *, notice: str) -> None:
+        """Puts another index in the place of one that can't be used; `notice` says why."""
         self._parts["index"] = index
+        self._parts["notice"] = notice
+
+    @property
+    def notice(self) -> str | None:
+        """What people must know about the answers of this index, or None."""
+        return cast("str | None", self._parts.get("notice"))

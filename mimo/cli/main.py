@@ -27,7 +27,7 @@ INTERRUPTED = 130
 """The exit status after Ctrl-C: 128 + SIGINT, as shells count."""
 
 COMPLETING = "_MIND_COMPLETE"
-"""The variable in which the shell asks for completions."""
+"""Set by the scripts in completions/: the arguments are then what is typed so far."""
 
 EDITED = "mind_edit"
 """The command that opens an editor where nothing but an id is said."""
@@ -246,11 +246,11 @@ def main(
 
 def _run_words(root: Words, args: list[str]) -> int:
     """Returns the exit status of what click makes of the words: a command, help or completions."""
-    asked = os.environ.get(COMPLETING)
-    if asked:
-        from click.shell_completion import shell_complete
+    if os.environ.get(COMPLETING):
+        from mimo.cli.complete import tell
 
-        return shell_complete(root, {}, "mind", COMPLETING, asked)
+        tell(root, args)
+        return 0
     try:
         with root.make_context("mind", args) as ctx:
             root.invoke(ctx)

@@ -36,10 +36,12 @@ def converted(shape: Shape, text: Any) -> Any:
         return text
     if shape.kind == "json":
         return parsed(text)
-    try:
-        return int(text) if shape.kind == "integer" else float(text)
-    except ValueError:
-        return text
+    for number in (int, float) if shape.kind == "number" else (int,):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text
 
 
 def parsed(text: str) -> Any:

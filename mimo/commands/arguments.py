@@ -37,8 +37,7 @@ def choose(specs: Sequence[Spec], arguments: Mapping[str, Any]) -> tuple[Spec, d
     word = rest.pop(OPERATION, None)
     for spec in specs:
         if spec.operation == word:
-            _refuse_foreign(spec, specs, rest)
-            return spec, rest
+            return spec, _own(spec, specs, rest)
     known = ", ".join(spec.operation or "" for spec in specs)
     told = "is missing" if word is None else f"must be one of {known}; not {shown(word)}"
     raise Invalid(
@@ -46,16 +45,20 @@ def choose(specs: Sequence[Spec], arguments: Mapping[str, Any]) -> tuple[Spec, d
     )
 
 
-def _refuse_foreign(spec: Spec, specs: Sequence[Spec], arguments: Mapping[str, Any]) -> None:
-    own = _names(spec)
+def _own(spec: Spec, specs: Sequence[Spec], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the arguments without those of other operations, which may only be null."""
+    own: dict[str, Any] = {}
     for name, value in arguments.items():
         takers = [other.operation or "" for other in specs if name in _names(other)]
-        if value is not None and name not in own and takers:
+        if spec.operation in takers or not takers:
+            own[name] = value
+        elif value is not None:
             raise Invalid(
                 f"`{name}` is not an argument of `{spec.operation}`",
                 hint=f"it belongs to {', '.join(takers)}",
                 details={"field": name},
             )
+    return own
 
 
 def _names(spec: Spec) -> list[str]:

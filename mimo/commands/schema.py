@@ -45,7 +45,12 @@ def _object(properties: Schema, required: list[str]) -> Schema:
 
 
 def _argument(param: Param) -> Schema:
-    return _parameter(param) | {"description": param.arg.help} | _default(param)
+    return parameter_schema(param) | {"description": param.arg.help}
+
+
+def parameter_schema(param: Param) -> Schema:
+    """Returns the schema of one parameter, its default included and its help not."""
+    return _parameter(param) | _default(param)
 
 
 def _parameter(param: Param) -> Schema:
@@ -73,7 +78,7 @@ def _union(specs: Sequence[Spec]) -> Schema:
 
 def _shared(name: str, uses: list[tuple[str, Param]]) -> Schema:
     """Returns the schema of an argument that several operations may take."""
-    schemas = [_parameter(param) | _default(param) for _, param in uses]
+    schemas = [parameter_schema(param) for _, param in uses]
     if len({str(schema.get("type")) for schema in schemas}) > 1:
         raise TypeError(f"operations take `{name}` with different types")
     common = {

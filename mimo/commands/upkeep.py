@@ -80,7 +80,7 @@ def index(
         memories=stats.memories,
         passages=stats.units,
         unreadable=len(upkeep.problems(mind)),
-        notice=done.notice,
+        notice=mind.notice,
     )
 
 

@@ -60,7 +60,7 @@ def of_path(path: str) -> str:
     """
     parts, name = _within_store(path)
     stem = PurePosixPath(name).stem or name
-    if not parts or (len(parts) == 1 and parts[0] in _FOLDERS):
+    if not parts:
         return stem if is_id(stem) and not stem.startswith(".") else unique(path)
     if not name.endswith(".md"):
         stem = name
@@ -129,10 +129,12 @@ def _ordered(by_id: Mapping[str, set[str]]) -> dict[str, list[str]]:
 
 
 def _within_store(path: str) -> tuple[list[str], str]:
-    """Returns the folders of `path`, without those that say nothing, and the file's name."""
+    """Returns the folders of `path` that its id shows, and the file's name."""
     *folders, name = path.split("/")
     if folders[:1] == [".mind"]:
         del folders[0]
         if folders[:1] == ["private"] and (len(folders) == 1 or folders[1] in _FOLDERS):
+            del folders[0]
+        if len(folders) == 1 and folders[0] in _FOLDERS:
             del folders[0]
     return folders, name

@@ -106,6 +106,10 @@ class Section(StrEnum):
     NEXT_STEPS = "Next steps"
 
 
+SUPERSEDES = "supersedes"
+"""The type of the link from a newer memory to the one that it replaces."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
     """A typed link from the memory that holds it to another one."""

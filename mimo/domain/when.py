@@ -34,16 +34,24 @@ class Interval:
     until: datetime | None = None
 
 
+def _end(now: datetime) -> datetime:
+    """Returns the end of a span that reaches to now, which itself belongs to it.
+
+    Memories are dated to the second, so the span ends a second later.
+    """
+    return now + timedelta(seconds=1)
+
+
 def _midnight(now: datetime) -> datetime:
     return now.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def _today(_: re.Match[str], now: datetime) -> Interval:
-    return Interval(since=_midnight(now), until=now)
+    return Interval(since=_midnight(now), until=_end(now))
 
 
 def _yesterday(_: re.Match[str], now: datetime) -> Interval:
-    return Interval(since=now - timedelta(days=1), until=now)
+    return Interval(since=now - timedelta(days=1), until=_end(now))
 
 
 def _this(match: re.Match[str], now: datetime) -> Interval:
@@ -55,13 +63,13 @@ def _this(match: re.Match[str], now: datetime) -> Interval:
             start = start.replace(day=1)
         case _:
             start = start.replace(month=1, day=1)
-    return Interval(since=start, until=now)
+    return Interval(since=start, until=_end(now))
 
 
 def _back(match: re.Match[str], now: datetime) -> Interval:
     count = int(match["count"]) if match["count"] else 1
     try:
-        return Interval(since=now - count * _UNITS[match["unit"]], until=now)
+        return Interval(since=now - count * _UNITS[match["unit"]], until=_end(now))
     except OverflowError:
         raise Invalid(f"`{match[0]}` is before the calendar begins") from None
 
@@ -73,7 +81,7 @@ def _weekday(name: str, now: datetime) -> datetime:
 
 def _one_weekday(match: re.Match[str], now: datetime) -> Interval:
     start = _weekday(match["day"], now)
-    return Interval(since=start, until=min(now, start + timedelta(days=1)))
+    return Interval(since=start, until=min(_end(now), start + timedelta(days=1)))
 
 
 def _between_weekdays(match: re.Match[str], now: datetime) -> Interval:

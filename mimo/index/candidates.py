@@ -2,8 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from mimo.domain.query import Filter
 from mimo.domain.ranking import Candidate
@@ -15,8 +14,7 @@ _REACH = 2
 """How far parts of the same parent are fetched: the neighbours of a neighbour count for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Memory:
+class _Memory(NamedTuple):
     """A row of `memories`, as far as the ranking looks at it."""
 
     key: int
@@ -34,8 +32,7 @@ class _Memory:
     """Whether it passes the filter."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredUnit:
+class StoredUnit(NamedTuple):
     """A row of `units`."""
 
     tokens: str

@@ -122,7 +122,7 @@ def problems(sql: sqlite3.Connection) -> tuple[Problem, ...]:
 def dangling(sql: sqlite3.Connection) -> tuple[tuple[str, str], ...]:
     """Returns (id, target) of each link to what is neither an id nor a title here; sorted."""
     found = sql.execute(
-        "SELECT m.id, l.target FROM links l JOIN memories m ON m.key = l.source"
+        "SELECT m.id, l.target FROM links l CROSS JOIN memories m ON m.key = l.source"
         " WHERE m.shadowed = 0 AND l.target NOT IN (SELECT id FROM memories)"
         " AND l.target NOT IN (SELECT title FROM memories WHERE title IS NOT NULL)"
     )
@@ -132,7 +132,7 @@ def dangling(sql: sqlite3.Connection) -> tuple[tuple[str, str], ...]:
 def newer_versions(sql: sqlite3.Connection, ids: Sequence[str]) -> dict[str, list[str]]:
     """Returns, for those ids that something supersedes, what does; newest first."""
     found = sql.execute(
-        "SELECT l.target, m.id FROM links l JOIN memories m ON m.key = l.source"
+        "SELECT l.target, m.id FROM links l CROSS JOIN memories m ON m.key = l.source"
         f" WHERE l.type = 'supersedes' AND l.target IN ({rows.marks(ids)})"
         " AND m.shadowed = 0 AND m.id <> l.target ORDER BY m.created DESC, m.id",
         ids,

@@ -1,8 +1,17 @@
 """Cosines of int8 vectors of length 127: plain Python for some, numpy for many."""
 
+import math
 import sys
 from collections.abc import Callable, Sequence
 from operator import mul
+
+
+def _sum_of_products(p: Sequence[int], q: Sequence[int]) -> int:
+    return sum(map(mul, p, q))
+
+
+# From Python 3.12 on, in half the time.
+_dot: Callable[[Sequence[int], Sequence[int]], int] = getattr(math, "sumprod", _sum_of_products)
 
 _SQUARE = 127 * 127
 
@@ -38,10 +47,12 @@ def numpy_pays(count: int) -> bool:
 
 
 def products_with(query: bytes) -> Callable[[bytes], int]:
-    """Returns the function from a vector to its dot product with `query`."""
+    """Returns the function from a vector to its dot product with `query`; 0 where one is empty."""
+    if not query:
+        return lambda vector: 0
     # A list, because its numbers exist already, while a view makes them again for each vector.
     numbers = list(memoryview(query).cast("b"))
-    return lambda vector: sum(map(mul, numbers, memoryview(vector).cast("b")))
+    return lambda vector: _dot(numbers, memoryview(vector).cast("b")) if vector else 0
 
 
 def clipped(product: int) -> float:

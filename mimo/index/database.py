@@ -1,8 +1,4 @@
-"""The index's database file: opened, made, replaced where it is damaged, shared by threads.
-
-A folder holds generations, `index.db`, `index-1.db`, …: the highest one of our format that opens
-is the index. A damaged file is never repaired or renamed over, since others may have it open: a
-higher generation takes its place, and files that nobody uses any more are removed later.
+"""A database file of the index, shared by threads.
 
 Each operation takes a connection of its own from a pool, so threads never share one at a time and
 a reader never waits for a writer (WAL). The index in memory has one connection, behind a lock.
@@ -12,7 +8,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from mimo.errors import IndexNotReady, StorageFailed
@@ -108,7 +104,7 @@ class Database:
 
     def size(self) -> int:
         """Returns the bytes that it takes, its journal included."""
-        files = [self.path, _beside(self.path, "-wal")] if self.path else []
+        files = [self.path, beside(self.path, "-wal")] if self.path else []
         return sum(path.stat().st_size for path in files if path.exists())
 
     def close(self) -> None:
@@ -118,7 +114,7 @@ class Database:
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        with self._turn, _translated(self.path):
+        with self._turn, translated(self.path):
             try:
                 connection = self._idle.pop()
             except IndexError:
@@ -164,51 +160,6 @@ class Database:
             ) from None
 
 
-def open_newest(folder: Path) -> Database:
-    """Returns the index of a folder; an empty one where there is none that can be used.
-
-    Raises `StorageFailed` where the folder can't be written.
-    """
-    _make_writable(folder)
-    numbers = generations(folder)
-    unusable: dict[int, Unusable] = {}
-    for number in reversed(numbers):
-        database = Database(_path(folder, number), number)
-        try:
-            database.check()
-        except Unusable as reason:
-            database.close()
-            unusable[number] = reason
-            continue
-        break
-    else:
-        database = make_next(folder)
-    _tidy(folder, database.generation, unusable)
-    return database
-
-
-def make_next(folder: Path) -> Database:
-    """Returns an empty database of the next generation.
-
-    It appears in the folder complete, and if another process was quicker, theirs is taken.
-    """
-    number = max(generations(folder), default=-1) + 1
-    path = _path(folder, number)
-    draft = folder / f"draft-{os.getpid()}-{number}.db"
-    with _translated(path):
-        draft.unlink(missing_ok=True)
-        connection = sqlite3.connect(draft, isolation_level=None)
-        try:
-            schema.create(connection)
-            connection.execute("PRAGMA journal_mode = WAL")
-        finally:
-            connection.close()
-        with suppress(FileExistsError):
-            _publish(draft, path)
-        draft.unlink(missing_ok=True)
-    return Database(path, number)
-
-
 def generations(folder: Path) -> list[int]:
     """Returns the numbers of the generations in a folder, lowest first."""
     try:
@@ -218,22 +169,13 @@ def generations(folder: Path) -> list[int]:
     return sorted(int(match[1] or 0) for match in found if match)
 
 
-def identity(database: Database) -> object:
-    """Returns a value that changes when the file is removed or a newer generation appears."""
-    if database.path is None:
-        return None
-    try:
-        inode = database.path.stat().st_ino
-    except OSError:
-        inode = 0
-    return inode, max(generations(database.path.parent), default=-1)
-
-
-def _path(folder: Path, number: int) -> Path:
+def path_of(folder: Path, number: int) -> Path:
+    """Returns the file of a generation."""
     return folder / (f"index-{number}.db" if number else "index.db")
 
 
-def _beside(path: Path, suffix: str) -> Path:
+def beside(path: Path, suffix: str) -> Path:
+    """Returns the file that SQLite keeps beside a database, such as its journal `-wal`."""
     return path.with_name(path.name + suffix)
 
 
@@ -243,35 +185,10 @@ def _quoted(path: Path) -> str:
     return posix if posix.startswith("/") else f"/{posix}"
 
 
-def _publish(draft: Path, path: Path) -> None:
-    try:
-        path.hardlink_to(draft)
-    except FileExistsError:
-        raise
-    except OSError:
-        # Some file systems have no hard links.
-        if path.exists():
-            raise FileExistsError from None
-        draft.rename(path)
-
-
-def _make_writable(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        writable = os.access(folder, os.W_OK)
-    except OSError:
-        writable = False
-    if not writable:
-        raise StorageFailed(
-            f"the index folder `{folder}` can't be written",
-            hint="give yourself write permission, or remove what stands in its place",
-        )
-
-
 def _is_cut_short(path: Path) -> bool:
     """Returns whether a file is shorter than its header says, with no journal to explain it."""
     try:
-        if (journal := _beside(path, "-wal")).exists() and journal.stat().st_size:
+        if (journal := beside(path, "-wal")).exists() and journal.stat().st_size:
             return False
         with path.open("rb") as file:
             header = file.read(100)
@@ -283,26 +200,13 @@ def _is_cut_short(path: Path) -> bool:
     return len(header) < 100 or size < page * int.from_bytes(header[28:32], "big")
 
 
-def _tidy(folder: Path, ours: int, unusable: dict[int, Unusable]) -> None:
-    """Removes generations that are of no use to anybody; best effort."""
-    for number in generations(folder):
-        reason = unusable.get(number)
-        if number == ours or (reason and reason.newer) or (number > ours and not reason):
-            continue
-        path = _path(folder, number)
-        if Database(path, number).is_idle():
-            for suffix in ("", "-wal", "-shm"):
-                with suppress(OSError):
-                    _beside(path, suffix).unlink()
-
-
 def _code(error: sqlite3.Error) -> int:
     """Returns the primary result code of an SQLite error; 0 where it has none."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 @contextmanager
-def _translated(path: Path | None) -> Iterator[None]:
+def translated(path: Path | None) -> Iterator[None]:
     """Turns SQLite's errors into ours."""
     try:
         yield

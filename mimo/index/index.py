@@ -9,28 +9,26 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mimo.domain.memory import Problem, Record
 from mimo.domain.query import Filter, Sort
 from mimo.domain.stamp import Stamp
-from mimo.index import catalog, database, meaning, rows, schema, words
+from mimo.index import catalog, meaning, opening, rows, schema, words
+from mimo.index.change import Change
 from mimo.index.database import Database, IndexDamaged
-from mimo.index.documents import Document, document
 from mimo.index.embedding import Embedder
 from mimo.index.search import Found, Hit, Request, Search
 from mimo.index.vectors import Vectors
-from mimo.index.writing import Change, Writer
 
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ["Change", "Found", "Hit", "Index", "IndexDamaged", "IndexStats"]
+    from mimo.index.documents import Document
 
-_BATCH = 2_000
-"""Changes that are cut up, embedded and written at a time."""
+__all__ = ["Change", "Found", "Hit", "Index", "IndexDamaged", "IndexStats"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +52,7 @@ class Index:
         self._database = data
         self._embedder = embedder
         self._vectors = Vectors.open(folder, embedder.model) if embedder else None
-        self._identity = database.identity(data)
+        self._identity = opening.identity(data)
         self._search = Search(self._vectors, embedder)
         self._embeds = embedder is not None
         self._cleared = False
@@ -66,7 +64,7 @@ class Index:
         Without an embedder it finds by words only. Raises `StorageFailed` where the folder can't
         be written.
         """
-        return cls(database.open_newest(folder), folder, embedder)
+        return cls(opening.open_newest(folder), folder, embedder)
 
     @classmethod
     def in_memory(cls, embedder: Embedder | None) -> "Index":
@@ -86,8 +84,8 @@ class Index:
         """
         if self._cleared:
             return {}
-        if database.identity(self._database) != self._identity and self._database.path:
-            self._use(database.open_newest(self._database.path.parent))
+        if opening.identity(self._database) != self._identity and self._database.path:
+            self._use(opening.open_newest(self._database.path.parent))
         try:
             self._embed_what_is_missing()
             with self._reading() as sql:
@@ -105,7 +103,10 @@ class Index:
         `changes` is consumed as it is written. Raises `IndexNotReady` where another process is
         making the first index, `StorageFailed` where it can't be written; nothing has changed then.
         """
-        batches = self._prepared(changes)
+        from mimo.index.intake import prepared
+        from mimo.index.writing import Writer
+
+        batches = prepared(changes, self._embed)
         first = next(batches, ([], []))
         with self._whole(), self._database.writing() as sql:
             if self._cleared:
@@ -117,9 +118,9 @@ class Index:
             writer.finish()
             if was_empty or not self._embeds:
                 self._note_model(sql)
-        if self._cleared and self._vectors:
+        rebuilt, self._cleared = self._cleared, False
+        if rebuilt and self._vectors:
             self._remove_unused_vectors(self._vectors)
-        self._cleared = False
 
     def search(
         self, text: str, *, filter: Filter, limit: int, threshold: float, now: datetime
@@ -160,6 +161,11 @@ class Index:
         """Returns, for those ids that something supersedes, the newest that does."""
         with self._reading() as sql:
             return {old: new[0] for old, new in catalog.newer_versions(sql, ids).items()}
+
+    def successors(self, id: str) -> tuple[str, ...]:
+        """Returns the ids of the memories that supersede this one, newest first."""
+        with self._reading() as sql:
+            return tuple(catalog.newer_versions(sql, (id,)).get(id, ()))
 
     def dangling(self) -> tuple[tuple[str, str], ...]:
         """Returns (id, target) of each link that leads to nothing here."""
@@ -209,20 +215,22 @@ class Index:
             yield
         except IndexDamaged:
             if self._database.path:
-                self._use(database.make_next(self._database.path.parent))
+                self._use(opening.make_next(self._database.path.parent))
             raise
 
     def _use(self, data: Database) -> None:
         self._database.close()
         self._database = data
-        self._identity = database.identity(data)
+        self._identity = opening.identity(data)
 
-    def _embed(self, documents: Sequence[Document]) -> None:
+    def _embed(self, documents: "Sequence[Document]") -> None:
         """Makes the vectors of documents; words find them where that fails, till it works again."""
         if not (self._embedder and self._vectors):
             return
+        from mimo.index.intake import embed
+
         try:
-            meaning.embed(documents, self._embedder, self._vectors)
+            embed(documents, self._embedder, self._vectors)
             self._embeds = True
         except meaning.FAILURES:
             self._embeds = False
@@ -234,12 +242,15 @@ class Index:
         with self._reading() as sql:
             if meaning.is_complete(sql, self._embedder, self._vectors):
                 return
+        from mimo.index.documents import document
+        from mimo.index.intake import BATCH
+
         with suppress(*meaning.FAILURES):
             self._embedder.encode("a")
             self._embeds, last = True, 0
             while self._embeds:
                 with self._reading() as sql:
-                    records = rows.after(sql, last, _BATCH)
+                    records = rows.after(sql, last, BATCH)
                 if not records:
                     break
                 self._embed([document(one) for one in records.values()])
@@ -256,30 +267,3 @@ class Index:
         with self._reading() as sql, suppress(*meaning.FAILURES):
             used = sql.execute("SELECT vector FROM units UNION SELECT vector FROM memories")
             vectors.prune({name for (name,) in used})
-
-    def _prepared(self, changes: Iterable[Change]) -> Iterator[tuple[list[Change], list[Document]]]:
-        """Yields batches of changes with their documents, whose vectors are made and kept."""
-        waiting = iter(changes)
-        while batch := list(islice(waiting, _BATCH)):
-            latest = {change.path: change for change in batch}
-            found = [_readable(change) for change in latest.values()]
-            documents = [one for _, made in found for one in made]
-            self._embed(documents)
-            yield [change for change, _ in found], documents
-
-
-def _readable(change: Change) -> tuple[Change, list[Document]]:
-    """Returns a change with its documents; with a problem for one that SQLite can't hold."""
-    documents = []
-    problem = change.problem
-    for record in change.records:
-        try:
-            documents.append(document(record))
-        except UnicodeEncodeError:
-            reason = "it holds characters that are not valid Unicode"
-            problem = Problem(path=change.path, line=record.place.line, reason=reason)
-    if problem is not change.problem:
-        change = Change(
-            path=change.path, stamp=change.stamp, records=change.records, problem=problem
-        )
-    return change, documents

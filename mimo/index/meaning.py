@@ -1,6 +1,5 @@
-"""The vectors that documents and queries need: made where they are missing, compared."""
+"""Memories whose vectors are near to a query's, and what may go wrong with vectors."""
 
-import math
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -8,7 +7,6 @@ from mimo.domain.query import Filter
 from mimo.errors import MindError
 from mimo.index import catalog, rows
 from mimo.index.cosine import cosines
-from mimo.index.documents import Document, name_of
 from mimo.index.embedding import Embedder
 from mimo.index.vectors import Vectors
 
@@ -23,22 +21,6 @@ _DEPTHS = (NEAR, 20 * NEAR, 400 * NEAR)
 
 FAILURES = (MindError, OSError, ValueError, RuntimeError, LookupError, ImportError, TypeError)
 """What an embedder or its model's files may fail with: words still find."""
-
-
-def embed(documents: Sequence[Document], embedder: Embedder, vectors: Vectors) -> None:
-    """Makes and keeps the vectors of `documents` that are not known yet."""
-    names = {unit.vector for document in documents for unit in document.units}
-    names.update(document.vector for document in documents)
-    missing = names - vectors.known(names)
-    if not missing:
-        return
-    texts = dict(_texts(documents, missing))
-    encoded = dict(zip(texts, embedder.encode_many(list(texts.values())), strict=True))
-    made = {name: encoded[name] for name in missing if name in encoded}
-    for document in documents:
-        if document.vector in missing and document.vector not in made:
-            made[document.vector] = mean([encoded[name_of(t)] for t in document.passage_texts])
-    vectors.put(made)
 
 
 def is_complete(sql: sqlite3.Connection, embedder: Embedder, vectors: Vectors) -> bool:
@@ -71,27 +53,6 @@ def memories_near(
         if len(units) >= NEAR or len(found) < depth:
             break
     return _nearest(units, found)
-
-
-def mean(vectors: Sequence[bytes]) -> bytes:
-    """Returns the mean of int8 vectors at length 127; empty where none of them says anything."""
-    known = [memoryview(vector).cast("b") for vector in vectors if vector]
-    if len(known) < 2:
-        return known[0].tobytes() if known else b""
-    sums = [sum(column) for column in zip(*known, strict=True)]
-    length = math.hypot(*sums)
-    if not length:
-        return b""
-    return bytes(round(127 * value / length) & 0xFF for value in sums)
-
-
-def _texts(documents: Sequence[Document], missing: set[bytes]) -> Iterable[tuple[bytes, str]]:
-    for document in documents:
-        for unit, text in zip(document.units, document.unit_texts, strict=True):
-            if unit.vector in missing:
-                yield unit.vector, text
-        if document.vector in missing:
-            yield from ((name_of(text), text) for text in document.passage_texts)
 
 
 _Unit = tuple[bytes, int, int, str]

@@ -19,9 +19,6 @@ class Matrix:
         self._names = names
         self._rows = _matrix(vectors)
 
-    def __len__(self) -> int:
-        return len(self._names)
-
     def nearest(self, query: bytes, k: int) -> list[tuple[bytes, int]]:
         """Returns the `k` names of the largest dot products with `query`, largest first.
 

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from mimo.domain.memory import Record
 from mimo.domain.query import Filter
@@ -63,8 +64,7 @@ class Found:
     """Says so where the search was less than whole."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(NamedTuple):
     """What is looked for."""
 
     text: str

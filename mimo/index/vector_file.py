@@ -7,9 +7,12 @@ number takes its place (`vectors.db`, `vectors-1.db`, …), for vectors can be m
 import os
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from sqlite3 import Connection
+from threading import RLock
+from typing import TypeVar
 
 from mimo.errors import StorageFailed
 
@@ -22,14 +25,77 @@ _TABLES = """
 """
 
 
-def open_newest(
-    folder: Path | None, model: str, *, above: int = -1
-) -> tuple[sqlite3.Connection, int]:
-    """Returns a connection to the newest whole file of `folder`, or to a new one, and its number.
+_T = TypeVar("_T")
 
-    None is a database in memory. A file that holds another model's vectors is emptied. Files up
-    to the number `above` are known to be damaged.
-    """
+
+class VectorFile:
+    """The newest file of a folder, open; None is a database in memory."""
+
+    def __init__(self, folder: Path | None, model: str) -> None:
+        """Open or make it. A file that holds another model's vectors is emptied.
+
+        Raises `StorageFailed` where the folder can't be written.
+        """
+        self._folder = folder
+        self._model = model
+        self._turn = RLock()
+        self._openings = 0
+        with _translated(folder):
+            self._open()
+
+    def run(self, operation: Callable[[Connection], _T]) -> _T:
+        """Returns what `operation` does, on an empty file where ours is damaged or removed."""
+        with self._turn, _translated(self._folder):
+            # SQLite would go on in a file that has no name any more, and no other process sees.
+            if self._inode() != self._opened_inode:
+                self.close()
+                self._open()
+            try:
+                return operation(self._connection)
+            except sqlite3.DatabaseError as error:
+                if not _is_damaged(error):
+                    raise
+                self.close()
+                self._open(above=self._number)
+                return operation(self._connection)
+
+    def change(self, operation: Callable[[Connection], object]) -> None:
+        """Runs `operation` in a transaction."""
+
+        def in_transaction(connection: Connection) -> None:
+            with _transaction(connection):
+                operation(connection)
+
+        self.run(in_transaction)
+
+    def version(self) -> object:
+        """Returns a value that changes whenever the file does."""
+        changed_here = self.run(lambda connection: connection.total_changes)
+        changed_elsewhere = self.run(lambda c: c.execute("PRAGMA data_version").fetchone()[0])
+        return self._openings, changed_here, changed_elsewhere
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._connection.close()
+
+    def _open(self, above: int = -1) -> None:
+        """Opens the newest file; those up to the number `above` are known to be damaged."""
+        self._openings += 1
+        self._connection, self._number = _open_newest(self._folder, self._model, above)
+        self._opened_inode = self._inode()
+
+    def _inode(self) -> int:
+        """Returns what tells the file from another one of its name; 0 where there is none."""
+        if self._folder is None:
+            return 0
+        try:
+            return _path(self._folder, self._number).stat().st_ino
+        except FileNotFoundError:
+            return 0
+
+
+def _open_newest(folder: Path | None, model: str, above: int) -> tuple[Connection, int]:
+    """Returns a connection to the newest whole file, or to a new one, and its number."""
     if folder is None:
         return _connect(":memory:", model), 0
     folder.mkdir(parents=True, exist_ok=True)
@@ -37,7 +103,7 @@ def open_newest(
     try:
         connection = _connect(_path(folder, number), model)
     except sqlite3.DatabaseError as error:
-        if not (is_damaged(error) or is_gone(error)):
+        if not _is_damaged(error):
             raise
         number += 1
         connection = _connect(_path(folder, number), model)
@@ -45,7 +111,7 @@ def open_newest(
     return connection, number
 
 
-def _connect(path: Path | str, model: str) -> sqlite3.Connection:
+def _connect(path: Path | str, model: str) -> Connection:
     """Returns a connection to a file that belongs to `model`; makes the file where there is none.
 
     Raises `sqlite3.DatabaseError` where it is damaged.
@@ -59,7 +125,7 @@ def _connect(path: Path | str, model: str) -> sqlite3.Connection:
             connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         if _model_of(connection) != model:
-            with transaction(connection):
+            with _transaction(connection):
                 _give_to(connection, model)
     except sqlite3.DatabaseError:
         connection.close()
@@ -67,7 +133,7 @@ def _connect(path: Path | str, model: str) -> sqlite3.Connection:
     return connection
 
 
-def _model_of(connection: sqlite3.Connection) -> str | None:
+def _model_of(connection: Connection) -> str | None:
     """Returns the model whose vectors a file holds; None for an empty file."""
     if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'vectors'").fetchone() is None:
         return None
@@ -75,7 +141,7 @@ def _model_of(connection: sqlite3.Connection) -> str | None:
     return str(row[0]) if row else None
 
 
-def _give_to(connection: sqlite3.Connection, model: str) -> None:
+def _give_to(connection: Connection, model: str) -> None:
     for table in _TABLES.split(";"):
         connection.execute(f"CREATE TABLE IF NOT EXISTS {table}")
     if _model_of(connection) != model:
@@ -84,8 +150,7 @@ def _give_to(connection: sqlite3.Connection, model: str) -> None:
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Keeps what the block writes if it succeeds."""
+def _transaction(connection: Connection) -> Iterator[None]:
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -95,7 +160,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
             connection.rollback()
 
 
-def is_damaged(error: sqlite3.DatabaseError) -> bool:
+def _is_damaged(error: sqlite3.DatabaseError) -> bool:
     """Returns whether the file is damaged or foreign."""
     code = getattr(error, "sqlite_errorcode", 0)
     return (
@@ -105,13 +170,8 @@ def is_damaged(error: sqlite3.DatabaseError) -> bool:
     )
 
 
-def is_gone(error: sqlite3.DatabaseError) -> bool:
-    """Returns whether the file was removed or replaced while we had it open."""
-    return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_DBMOVED
-
-
 @contextmanager
-def translated(folder: Path | None) -> Iterator[None]:
+def _translated(folder: Path | None) -> Iterator[None]:
     """Turns the errors of SQLite and of the file system into ours."""
     try:
         yield

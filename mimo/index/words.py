@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from mimo.domain.query import Filter
 from mimo.domain.ranking import Statistics
@@ -20,8 +20,7 @@ _PRUNED_LEAST = 1_000
 _PRUNED_TERMS = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
+class Totals(NamedTuple):
     """Sums over the whole index."""
 
     revision: int
@@ -40,8 +39,7 @@ def totals(sql: sqlite3.Connection) -> Totals:
         "SELECT revision, memories, units, unit_tokens, passages, passage_tokens, shadowed"
         " FROM totals"
     ).fetchone()
-    names = ("revision", "memories", "units", "unit_tokens", "passages", "passage_tokens")
-    return Totals(**dict(zip((*names, "shadowed"), found, strict=True)))
+    return Totals(*found)
 
 
 def statistics(sums: Totals, frequencies: Mapping[str, int]) -> Statistics:

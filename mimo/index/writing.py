@@ -3,24 +3,11 @@
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
-from mimo.domain.memory import Problem, Record
 from mimo.domain.stamp import Stamp
 from mimo.index import rows
+from mimo.index.change import Change
 from mimo.index.documents import Document
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """What a look at one file found."""
-
-    path: str
-    stamp: Stamp | None
-    """None where the file is gone."""
-    records: tuple[Record, ...] = ()
-    problem: Problem | None = None
-
 
 _MEMORY = f"INSERT INTO memories (key, {rows.COLUMNS}, topic_key, title_tokens, topic_tokens, \
 passages, vector) VALUES ({rows.marks(range(22))})"

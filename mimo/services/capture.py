@@ -4,7 +4,15 @@ from dataclasses import replace
 from typing import Any
 
 from mimo.domain import ids
-from mimo.domain.memory import Kind, Memory, Record, check_content, check_unit
+from mimo.domain.memory import (
+    SUPERSEDES,
+    Kind,
+    Link,
+    Memory,
+    Record,
+    check_content,
+    check_unit,
+)
 from mimo.errors import Conflict, Invalid
 from mimo.mind import Mind
 from mimo.services import recall, upkeep
@@ -94,11 +102,29 @@ def is_embedded(mind: Mind, record: Record) -> bool:
 
 
 def remove(mind: Mind, wanted: str) -> Record:
-    """Removes the memory's file and returns what it held; git keeps the past."""
+    """Removes the memory's file and returns what it held; git keeps the past.
+
+    What had superseded it then supersedes what it had superseded, so that no chain breaks.
+    """
     record = recall.one(mind, wanted)
+    newer = [
+        found for id in mind.index.successors(record.memory.id) if (found := mind.index.get(id))
+    ]
     mind.store.delete(record)
     upkeep.note_change(mind, record.place.path)
+    for successor in newer:
+        edit(mind, successor, links=_relinked(successor.memory, record.memory))
     return record
+
+
+def _relinked(newer: Memory, gone: Memory) -> tuple[Link, ...]:
+    """Returns the links of `newer`, past `gone` to what that had superseded."""
+    older = [link for link in gone.links if link.type == SUPERSEDES and link.to != newer.id]
+    links: list[Link] = []
+    for link in newer.links:
+        past = link.type == SUPERSEDES and link.to == gone.id
+        links.extend(older if past else [link])
+    return tuple(dict.fromkeys(links))
 
 
 def clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:

@@ -67,16 +67,15 @@ def _registry(mind: Mind) -> Iterator[Finding]:
 
 def _index(mind: Mind) -> Iterator[Finding]:
     try:
-        refreshed = upkeep.refresh(mind)
-        stats = mind.index.stats()
+        stats = upkeep.ask(mind, lambda index: index.stats())
     except MindError as error:
         yield Finding(name="index", verdict="fault", message=error.message, hint=error.hint)
         return
-    if refreshed.notice:
+    if mind.notice:
         yield Finding(
             name="index",
             verdict="warning",
-            message=refreshed.notice,
+            message=mind.notice,
             hint=f"make {mind.index_folder} writable, or remove it",
         )
         return

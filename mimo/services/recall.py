@@ -1,11 +1,11 @@
 """Finding memories: by meaning and words, by id, and in lists."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mimo.domain import decay
 from mimo.domain.memory import Record
 from mimo.domain.query import Filter, Sort
-from mimo.errors import AmbiguousId, NotFound
+from mimo.errors import AmbiguousId, NotFound, SearchFailed, StorageFailed
 from mimo.index.index import Found, Hit
 from mimo.mind import Mind
 from mimo.services import upkeep
@@ -28,15 +28,21 @@ def search(
 ) -> Found:
     """Returns the memories that best match `text`, best first; the filter comes before the limit.
 
-    The index is brought up to date first; `notice` says where the search was less than whole.
+    `notice` says where the search was less than whole. Raises `SearchFailed` where not even the
+    files can be read.
     """
-    refreshed = upkeep.refresh(mind)
-    found = mind.index.search(
-        text, filter=narrowed, limit=limit, threshold=threshold, now=mind.now()
-    )
-    if refreshed.notice is None:
-        return found
-    return Found(hits=found.hits, considered=found.considered, notice=refreshed.notice)
+    try:
+        found = upkeep.ask(
+            mind,
+            lambda index: index.search(
+                text, filter=narrowed, limit=limit, threshold=threshold, now=mind.now()
+            ),
+        )
+    except StorageFailed as error:
+        raise SearchFailed(
+            f"nothing could be searched: {error.message}", hint=error.hint
+        ) from error
+    return replace(found, notice="; ".join(filter(None, (mind.notice, found.notice))) or None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,10 +95,13 @@ def listing(
     mind: Mind, *, narrowed: Filter, sort: Sort = Sort.RECENT, limit: int, offset: int = 0
 ) -> Page:
     """Returns one page of the memories that pass the filter, and their whole number."""
-    upkeep.refresh(mind)
-    total = mind.index.count(narrowed)
-    records = mind.index.records(narrowed, sort=sort, limit=limit, offset=offset)
-    return Page(records=records, total=total)
+    return upkeep.ask(
+        mind,
+        lambda index: Page(
+            records=index.records(narrowed, sort=sort, limit=limit, offset=offset),
+            total=index.count(narrowed),
+        ),
+    )
 
 
 def strongest_first(mind: Mind, *, narrowed: Filter, limit: int, offset: int = 0) -> Page:
@@ -105,8 +114,7 @@ def strongest_first(mind: Mind, *, narrowed: Filter, limit: int, offset: int = 0
 
 def total(mind: Mind) -> int:
     """Returns the number of memories of a project."""
-    upkeep.refresh(mind)
-    return mind.index.count(Filter())
+    return upkeep.ask(mind, lambda index: index.count(Filter()))
 
 
 def successor(mind: Mind, id: str) -> str | None:
@@ -124,8 +132,7 @@ def one(mind: Mind, wanted: str) -> Record:
 
     Raises `NotFound` with the nearest ids, or `AmbiguousId` with the candidates.
     """
-    upkeep.refresh(mind)
-    found = mind.index.matching(wanted) if wanted else ()
+    found = upkeep.ask(mind, lambda index: index.matching(wanted)) if wanted else ()
     if len(found) > 1:
         raise AmbiguousId(
             f"`{wanted}` fits {len(found)} memories",

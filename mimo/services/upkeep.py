@@ -1,18 +1,22 @@
 """Keeping the index in step with the files."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from mimo.domain.memory import Problem
 from mimo.domain.stamp import Stamp
 from mimo.errors import MindError, StorageFailed
-from mimo.index.index import Change, Index
+from mimo.index.index import Change, Index, IndexDamaged
 from mimo.mind import Mind
 
-CLOCK_GRAIN_NS = 2_000_000_000
-"""A file that changed this shortly before it was last looked at is read again: within the grain
-of a file system's clock (2 s on the coarsest), a second change leaves no trace in the stamp."""
+Answer = TypeVar("Answer")
+
+_FINE_GRAIN_NS, _COARSE_GRAIN_NS, _SECOND_NS = 20_000_000, 2_000_000_000, 1_000_000_000
+"""Within the grain of a file system's clock a second change leaves no trace in the stamp, so a
+file that changed this shortly before it was looked at is read again. Kernels count in steps of up
+to 10 ms; the coarsest file systems, which show by their whole seconds, in steps of 2 s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,28 +26,33 @@ class Refreshed:
     added: int = 0
     changed: int = 0
     removed: int = 0
-    notice: str | None = None
-    """Says so where the index could not be kept on disk."""
-
-    @property
-    def touched(self) -> int:
-        """Returns how many files were read or forgotten."""
-        return self.added + self.changed + self.removed
 
 
 def refresh(mind: Mind) -> Refreshed:
     """Brings the index up to date with the files and returns what changed.
 
-    Where the index can't be opened or written, it is made in memory instead, and the notice says
-    so: search always answers.
+    An index that turns out to be damaged is made anew. Where it can't be kept on disk at all, it
+    is made in memory and `mind.notice` says so: search always answers.
     """
     try:
-        return _bring_up_to_date(mind)
+        try:
+            return _bring_up_to_date(mind)
+        except IndexDamaged:
+            return _bring_up_to_date(mind)
     except StorageFailed as error:
-        mind.use_index(Index.in_memory(mind.embedder))
-        found = _bring_up_to_date(mind)
-        notice = f"the index could not be used ({error.message}); the files were searched directly"
-        return Refreshed(added=found.added, notice=notice)
+        notice = f"the index could not be used ({error.message}); the files were read instead"
+        mind.use_index(Index.in_memory(mind.embedder), notice=notice)
+        return _bring_up_to_date(mind)
+
+
+def ask(mind: Mind, question: Callable[[Index], Answer]) -> Answer:
+    """Returns what an up-to-date index answers; one that is found damaged meanwhile is mended."""
+    refresh(mind)
+    try:
+        return question(mind.index)
+    except IndexDamaged:
+        refresh(mind)
+        return question(mind.index)
 
 
 def rebuild(mind: Mind) -> Refreshed:
@@ -84,7 +93,9 @@ def _is_stale(stamp: Stamp, known: tuple[Stamp, int] | None) -> bool:
     if known is None:
         return True
     seen, looked_at_ns = known
-    return stamp != seen or max(stamp.mtime_ns, stamp.ctime_ns) >= looked_at_ns - CLOCK_GRAIN_NS
+    touched_ns = max(stamp.mtime_ns, stamp.ctime_ns)
+    grain_ns = _FINE_GRAIN_NS if touched_ns % _SECOND_NS else _COARSE_GRAIN_NS
+    return stamp != seen or touched_ns >= looked_at_ns - grain_ns
 
 
 def _changes(

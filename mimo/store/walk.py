@@ -119,6 +119,8 @@ def _glob(found: Walk, base: str, folder: str, segments: tuple[str, ...]) -> Non
         elif rest:
             if is_folder:
                 _glob(found, base, path, rest)
+            elif entry.is_symlink():
+                _file(found, entry, path)
         elif not is_folder and (is_markdown(entry.name) or not segment.endswith("*")):
             _file(found, entry, path)
 

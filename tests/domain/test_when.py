@@ -8,6 +8,7 @@ from mimo.domain import when
 from mimo.errors import Invalid
 
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)  # a Friday
+END = NOW + timedelta(seconds=1)  # what is made at this very second counts
 
 
 def at(text: str) -> datetime:
@@ -18,20 +19,20 @@ def at(text: str) -> datetime:
 @pytest.mark.parametrize(
     ("expression", "since", "until"),
     [
-        ("yesterday", at("2026-11-19T15:30"), NOW),
-        ("today", at("2026-11-20"), NOW),
-        ("last week", at("2026-11-13T15:30"), NOW),
-        ("last month", at("2026-10-21T15:30"), NOW),
-        ("this week", at("2026-11-16"), NOW),
-        ("this month", at("2026-11-01"), NOW),
-        ("this year", at("2026-01-01"), NOW),
-        ("2 days ago", at("2026-11-18T15:30"), NOW),
-        ("an hour ago", at("2026-11-20T14:30"), NOW),
-        ("last 3 days", at("2026-11-17T15:30"), NOW),
-        ("past 24 hours", at("2026-11-19T15:30"), NOW),
-        ("since 2 weeks ago", at("2026-11-06T15:30"), NOW),
+        ("yesterday", at("2026-11-19T15:30"), END),
+        ("today", at("2026-11-20"), END),
+        ("last week", at("2026-11-13T15:30"), END),
+        ("last month", at("2026-10-21T15:30"), END),
+        ("this week", at("2026-11-16"), END),
+        ("this month", at("2026-11-01"), END),
+        ("this year", at("2026-01-01"), END),
+        ("2 days ago", at("2026-11-18T15:30"), END),
+        ("an hour ago", at("2026-11-20T14:30"), END),
+        ("last 3 days", at("2026-11-17T15:30"), END),
+        ("past 24 hours", at("2026-11-19T15:30"), END),
+        ("since 2 weeks ago", at("2026-11-06T15:30"), END),
         ("tuesday", at("2026-11-17"), at("2026-11-18")),
-        ("friday", at("2026-11-20"), NOW),
+        ("friday", at("2026-11-20"), END),
         ("2026-11-01", at("2026-11-01"), at("2026-11-02")),
         ("between 2026-11-01 and 2026-11-03", at("2026-11-01"), at("2026-11-04")),
     ],

@@ -95,7 +95,7 @@ def render(memory: Memory) -> bytes:
     if memory.title == prose.title(memory.content):
         own.pop("title", None)
     header = own | {key: value for key, value in memory.extra.items() if key not in own}
-    lines = "".join(f"{emit.entry(key, value)}\n" for key, value in header.items())
+    lines = emit.lines(header)
     return encoded(f"---\n{lines}---\n{body.render(memory.content, memory.sections)}", lines)
 
 

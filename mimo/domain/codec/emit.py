@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from mimo.domain.codec.restricted_yaml import MAX_DEPTH, resolve
+from mimo.domain.codec.restricted_yaml import MAX_DEPTH, MAX_KEYS, resolve
 from mimo.errors import Invalid
 
 GONE: Any = object()
 """Stands for the value of a key that is to be removed."""
+
+# A parser of YAML looks no further than 1,024 characters for a key's colon.
+_LONGEST_KEY = 200
 
 # Words and common marks that mean nothing in YAML; all else is quoted.
 _PLAIN = re.compile(r"[^\W\d_](?:[\w .,/()+@%;!?='-]|:(?=[\w/]))*(?<! )")
@@ -21,12 +24,18 @@ _OLD_WORDS = frozenset(("y", "n", "yes", "no", "on", "off"))
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
+def lines(header: Mapping[str, Any]) -> str:
+    """Returns a whole header, each key as `entry` shows it. Raises `Invalid`."""
+    _check_size(header)
+    return "".join(f"{entry(key, value)}\n" for key, value in header.items())
+
+
 def entry(key: str, value: Any) -> str:
     """Returns the line or lines of one key, without the last line end.
 
     `links` stand one on a line. Raises `Invalid` for what is no JSON-like data.
     """
-    return f"{scalar(key)}:{block(value) if key == 'links' else ' ' + flow(value, 2)}"
+    return f"{scalar(_key(key))}:{block(value) if key == 'links' else ' ' + flow(value, 2)}"
 
 
 def block(items: Any) -> str:
@@ -43,6 +52,7 @@ def flow(value: Any, depth: int = 2, *, nested: bool = False) -> str:
             raise Invalid(f"header values can't be nested deeper than {MAX_DEPTH}")
         if not isinstance(value, Mapping):
             return f"[{', '.join(flow(item, depth + 1, nested=True) for item in value)}]"
+        _check_size(value)
         pairs = (
             f"{scalar(_key(key), nested=True)}: {flow(item, depth + 1, nested=True)}"
             for key, item in value.items()
@@ -72,7 +82,14 @@ def moment(when: datetime) -> str:
 def _key(key: object) -> str:
     if not isinstance(key, str):
         raise Invalid(f"a header key must be text, not `{key!r}`")
+    if len(key) > _LONGEST_KEY:
+        raise Invalid(f"the header key `{key[:40]}…` is too long", hint="put it into the content")
     return key
+
+
+def _check_size(mapping: Mapping[str, Any]) -> None:
+    if len(mapping) > MAX_KEYS:
+        raise Invalid(f"a header can't hold {len(mapping)} keys, only {MAX_KEYS}")
 
 
 def _atom(value: object) -> str:

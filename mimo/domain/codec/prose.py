@@ -61,13 +61,13 @@ def references(text: str) -> tuple[str, ...]:
 def _heading(lines: Sequence[str], number: int, line: str) -> tuple[int, str]:
     """Returns the level and text of the heading that a line is, or level 0."""
     if found := _ATX.fullmatch(line):
-        text = (found[2] or "").strip()
+        text = " ".join((found[2] or "").split())
         bare = text.rstrip("#")
         return len(found[1]), bare.rstrip() if not bare or bare[-1] in " \t" else text
     below = lines[number + 1] if number + 1 < len(lines) else ""
     starts = number == 0 or not lines[number - 1].strip()
     if line.strip() and starts and _SETEXT.fullmatch(below) and not line.startswith(("    ", "\t")):
-        return (1 if "=" in below else 2), line.strip()
+        return (1 if "=" in below else 2), " ".join(line.split())
     return 0, ""
 
 

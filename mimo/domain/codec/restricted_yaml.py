@@ -1,8 +1,9 @@
 """The YAML that a header may be written in: plain data, as YAML 1.2 reads it.
 
-No anchors, aliases, tags, merge keys or duplicate keys; 200 keys and six levels at most. A plain
-value is null, true, false or a number only where it is written as JSON writes it: `no`, `0123`,
-`12:30`, `1.10` and dates stay text, so that nothing is lost that the writer meant.
+No anchors, aliases, tags, merge keys or duplicate keys; six levels, and 200 keys in each mapping,
+at most. A plain value is null, true, false or a number only where it is written as JSON writes
+it: `no`, `0123`, `12:30`, `1.10` and dates stay text, so that nothing is lost that the writer
+meant.
 
 The reader walks libyaml's events, so a hostile header is given up as soon as it breaks a rule,
 and knows where in the text every value stands, which is what edits in place need.
@@ -40,6 +41,8 @@ _HINTS = {
     "could not find expected ':'": "each line must be `key: value`",
     "did not find expected key": "a quote or bracket is missing, or the indentation is off",
     "did not find expected node content": "a quote or bracket is missing",
+    "did not find expected ','": "a bracket is missing",
+    "unexpected end of stream": "a quote is missing",
 }
 
 
@@ -98,13 +101,13 @@ class NotAMapping(Exception):
 def load(text: str) -> dict[str, Any]:
     """Returns the data of a header.
 
-    python-frontmatter reads it through a handler of ours. It is handed the header alone: what it
-    does to a body (strip it, turn its line ends, drop the text between two rules) can't happen.
+    python-frontmatter reads it through a handler of ours. It is handed the header alone, within
+    its fences: what it does to a text (strip it, drop what stands between two rules) can't happen.
     Raises `NotAMapping`, and `Unreadable` with the 1-based line in `text`.
     """
     import frontmatter
 
-    data, _ = frontmatter.parse(f"---\n{text}", handler=_handler())
+    data, _ = frontmatter.parse(f"---\n{text}\n---", handler=_handler())
     return data
 
 
@@ -115,7 +118,7 @@ def read(text: str) -> Header:
         return _Reader(loader).header()
     except (NotAMapping, Unreadable):
         raise
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - PyYAML raises much more than YAMLError
         raise _unreadable(error, text) from None
     finally:
         loader.dispose()
@@ -161,7 +164,7 @@ def _handler() -> Any:
         """Hands python-frontmatter a header that has been found already."""
 
         def split(self, text: str) -> tuple[str, str]:
-            return text.removeprefix("---\n"), ""
+            return text.removeprefix("---\n").removesuffix("\n---"), ""
 
         def load(self, fm: str, **_: object) -> Any:
             try:
@@ -194,7 +197,6 @@ class _Reader:
 
         self._yaml: Any = yaml
         self._loader = loader
-        self._keys = 0
 
     def header(self) -> Header:
         next_event = self._loader.get_event
@@ -218,6 +220,8 @@ class _Reader:
             key = self._key(event)
             if key in entries:
                 raise Unreadable(f"header: `{key}` stands twice", event.start_mark.line + 1)
+            if len(entries) == MAX_KEYS:
+                raise Unreadable(f"header: more than {MAX_KEYS} keys", event.start_mark.line + 1)
             entries[key] = Entry(
                 key=key,
                 start=event.start_mark.index,
@@ -234,9 +238,6 @@ class _Reader:
             raise Unreadable("header: a key must be a word, not a list or a mapping", line)
         if event.value == "<<" and event.implicit[0]:
             raise Unreadable("header: merge keys (`<<`) are not allowed", line)
-        self._keys += 1
-        if self._keys > MAX_KEYS:
-            raise Unreadable(f"header: more than {MAX_KEYS} keys", line)
         return self._text(event)
 
     def _value(self, event: Any, depth: int) -> Value:

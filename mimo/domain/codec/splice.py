@@ -88,8 +88,8 @@ def _header(document: Document, changes: Mapping[str, Any]) -> str:
     header = restricted_yaml.read(document.header)
     if header.flow:
         data = {**header.data, **changes}
-        lines = (emit.entry(key, value) for key, value in data.items() if value is not GONE)
-        return _with_ends("".join(f"{line}\n" for line in lines), document.newline)
+        kept = {key: value for key, value in data.items() if value is not GONE}
+        return _with_ends(emit.lines(kept), document.newline)
     return _applied(document.header, _edits(document.header, header.entries, changes), document)
 
 

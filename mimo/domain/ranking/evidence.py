@@ -136,7 +136,7 @@ class Examiner:
         for plain in passages:
             hits = lexical.together((plain, heading)) if heading else plain
             found.passage = max(found.passage, lexical.bm25(hits, self.content, mean))
-            found.phrase = max(found.phrase, lexical.phrase(hits, self.content, self.before))
+            found.phrase = max(found.phrase, lexical.phrase(hits, self.content, self.before, mean))
 
     def _weigh_surroundings(self, candidate: Candidate, found: Evidence) -> None:
         found.date = context.date_match(candidate.created, self.query.windows)

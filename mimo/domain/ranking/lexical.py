@@ -66,7 +66,7 @@ def together(parts: Iterable[Hits]) -> Hits:
 
 def bm25(hits: Hits, worth: Mapping[str, float], mean_length: float) -> float:
     """Returns BM25 of a stretch for the terms in `worth`, against stretches of `mean_length`."""
-    norm = K1 * (1 - B + B * hits.length / mean_length)
+    norm = _norm(hits, mean_length)
     return sum(
         [
             worth[term] * count * (K1 + 1) / (count + norm)
@@ -81,11 +81,21 @@ def coverage(terms: Iterable[str], worth: Mapping[str, float], total: float) -> 
     return sum([worth[term] for term in terms if term in worth]) / total if total else 0.0
 
 
-def phrase(hits: Hits, worth: Mapping[str, float], before: Mapping[str, str]) -> float:
-    """Returns what pairs of neighbouring query terms are worth that stand together as well."""
+def phrase(
+    hits: Hits, worth: Mapping[str, float], before: Mapping[str, str], mean_length: float
+) -> float:
+    """Returns BM25 of the pairs of neighbouring query terms that stand together as well.
+
+    A pair is worth the mean of its two terms.
+    """
+    norm = _norm(hits, mean_length)
     return sum(
         [
-            (worth[term] + worth[before[term]]) / 2 * count * (K1 + 1) / (count + K1)
+            (worth[term] + worth[before[term]]) / 2 * count * (K1 + 1) / (count + norm)
             for term, count in hits.phrases.items()
         ]
     )
+
+
+def _norm(hits: Hits, mean_length: float) -> float:
+    return K1 * (1 - B + B * hits.length / mean_length)

@@ -1,0 +1,330 @@
+"""Writes what follows from the declarations: man/, docs/reference/, tests/api.txt.
+
+`--check` writes nothing and names what is out of date instead.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mimo import __version__, errors
+from mimo.cli.main import SUMMARY, program
+from mimo.cli.params import metavar_of
+from mimo.cli.serve import mcp_command
+from mimo.commands import all_commands
+from mimo.commands.registry import Registry
+from mimo.commands.schema import input_schema, output_schema, parameter_schema
+from mimo.commands.spec import Param, Spec, Surface
+from mimo.commands.tools import TOOLSETS, listed, spelled
+from mimo.config import SETTINGS
+from mimo.errors import MindError
+
+ROOT = Path(__file__).parent.parent
+WHOLLY_OURS = ("man", "docs/reference")
+"""Folders in which nothing else may stand."""
+
+Files = dict[str, str]
+
+
+def generated() -> Files:
+    """Returns every generated file: its path in the repository and its text."""
+    commands = all_commands()
+    return man(commands) | reference(commands) | {"tests/api.txt": api(commands)}
+
+
+class Page:
+    """A command as man pages and the reference show it."""
+
+    def __init__(self, path: str, command: click.Command, spec: Spec | None) -> None:
+        """Take summary and description from the specification, or from click's command."""
+        self.path = path
+        self.title = f"mind {path}".strip()
+        self.name = self.title.replace(" ", "-")
+        self.command = command
+        self.spec = spec
+        self.summary, _, rest = (spec.help if spec else command.help or "").partition("\n")
+        self.body = rest.strip()
+
+    @property
+    def usage(self) -> str:
+        """Returns the form of its command line."""
+        words = [metavar_of(param) for param in self.params if param.positional]
+        return " ".join([self.title, "[OPTIONS]", *words])
+
+    @property
+    def params(self) -> list[Param]:
+        """Returns the parameters that the command line has."""
+        return [p for p in self.spec.params if Surface.CLI in p.arg.surfaces] if self.spec else []
+
+    @property
+    def arguments(self) -> list[tuple[str, str]]:
+        """Returns what stands by its place, and its help."""
+        return [(metavar_of(p), p.arg.help) for p in self.params if p.positional]
+
+    @property
+    def options(self) -> list[tuple[str, str]]:
+        """Returns the names of each option, and its help."""
+        return [
+            (_names(option), option.help or "")
+            for option in self.command.params
+            if isinstance(option, click.Option) and (not option.hidden or option.name == "json")
+        ]
+
+
+def _names(option: click.Option) -> str:
+    names = ", ".join([*option.opts, *option.secondary_opts])
+    metavar = option.metavar or getattr(option.type, "name", "").upper()
+    return names if option.is_flag else f"{names} {metavar}"
+
+
+def pages(commands: Registry) -> Iterator[Page]:
+    """Yields a page for the program, and for each command on the command line."""
+    root = program(commands)
+    yield Page("", root, None)
+    for path in commands.table:
+        yield Page(path, root._leaf(path), commands.at(path))  # noqa: SLF001 - same house
+    yield Page("mcp", mcp_command(), None)
+
+
+def man(commands: Registry) -> dict[str, str]:
+    """Returns the manual pages, in the `man` macros."""
+    every = list(pages(commands))
+    return {f"man/{page.name}.1": _man_page(page, every) for page in every}
+
+
+def _man_page(page: Page, every: list[Page]) -> str:
+    lines = [
+        f'.TH "{page.name.upper()}" "1" "" "mind {__version__}" "mind manual"',
+        ".SH NAME",
+        f"{_roff(page.name)} \\- {_roff(page.summary)}",
+        ".SH SYNOPSIS",
+        f".B {_roff(page.usage if page.path else 'mind [OPTIONS] COMMAND')}",
+    ]
+    if page.body:
+        lines += [".SH DESCRIPTION", *_paragraphs(page.body)]
+    lines += _listed("ARGUMENTS", page.arguments) + _listed("OPTIONS", page.options)
+    if not page.path:
+        lines += _listed("COMMANDS", [(other.title, other.summary) for other in every[1:]])
+        lines += _listed("EXIT STATUS", [(str(status), told) for status, told in STATUSES.items()])
+    elif page.spec and page.spec.examples:
+        lines += [".SH EXAMPLES", ".nf", *(_roff(line) for line in page.spec.examples), ".fi"]
+    others = [".BR mind (1)"] if page.path else []
+    return "\n".join([*lines, *([".SH SEE ALSO", *others] if others else [])]) + "\n"
+
+
+STATUSES = {
+    0: "Done",
+    1: "Failed",
+    2: "The command line is wrong",
+    3: "There is no project",
+    4: "The daemon does not run",
+    5: "Permission denied, or memory that nobody here has approved",
+}
+
+
+def _listed(title: str, rows: list[tuple[str, str]]) -> list[str]:
+    lines = [line for name, told in rows for line in (".TP", f".B {_roff(name)}", _roff(told))]
+    return [f".SH {title}", *lines] if lines else []
+
+
+def _paragraphs(text: str) -> list[str]:
+    return [line for part in text.split("\n\n") for line in (".PP", _roff(" ".join(part.split())))]
+
+
+def _roff(text: str) -> str:
+    safe = text.replace("\\", "\\e").replace("-", "\\-").replace("`", "")
+    return f"\\&{safe}" if safe[:1] in (".", "'") else safe
+
+
+def reference(commands: Registry) -> Files:
+    """Returns the reference: a page for each command, the tools, the errors and the settings."""
+    every = list(pages(commands))
+    files = {f"{page.name}.md": _reference_page(page) for page in every[1:]}
+    files |= {"mcp-tools.md": _tools_page(commands), "errors.md": _errors_page()}
+    files |= {"settings.md": _settings_page(), "README.md": _index_page(commands, every)}
+    return {f"docs/reference/{name}": f"{NOTICE}\n\n{text}" for name, text in files.items()}
+
+
+NOTICE = "<!-- Generated by scripts/generate.py; edit the declarations instead. -->"
+
+
+def _reference_page(page: Page) -> str:
+    parts = [f"# {page.title}", f"{page.summary}.", page.body, _fenced(page.usage)]
+    parts += [_bullets("Arguments", page.arguments), _bullets("Options", page.options)]
+    if page.spec:
+        parts += _about(page.spec)
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _about(spec: Spec) -> list[str]:
+    errors_of = [(error.code, _sentence(error.__doc__)) for error in spec.errors]
+    tool = spelled(spec.name, "underscore")
+    call = f"`{tool}`" + (f" with operation `{spec.operation}`" if spec.operation else "")
+    return [
+        f"Examples:\n\n{_fenced(chr(10).join(spec.examples))}" if spec.examples else "",
+        _bullets("Errors", errors_of),
+        f"MCP tool: {call} (toolset `{spec.toolset}`)." if Surface.MCP in spec.surfaces else "",
+    ]
+
+
+def _tools_page(commands: Registry) -> str:
+    tools = commands.tools()
+    default = set(listed(tools, ()))
+    lines = ["# MCP tools", f"Toolsets: {', '.join(TOOLSETS)}; `core` and `all` name several."]
+    for name, specs in tools.items():
+        shown = "" if name in default else f" (listed in toolset `{specs[0].toolset}` only)"
+        lines += [f"## {spelled(name, 'underscore')}", f"Canonical name: `{name}`{shown}."]
+        lines.append(_bullets("Arguments", _fields(input_schema(specs))))
+        lines.append(_bullets("Answer", _fields(output_schema(specs))))
+    return "\n\n".join(line for line in lines if line) + "\n"
+
+
+def _fields(schema: dict[str, Any]) -> list[tuple[str, str]]:
+    required = schema.get("required", [])
+    return [
+        (f"{name}{'' if name in required else '?'}", _told(field))
+        for name, field in schema["properties"].items()
+    ]
+
+
+def _told(field: dict[str, Any]) -> str:
+    return "; ".join(part for part in (_type(field), field.get("description", "")) if part)
+
+
+def _type(field: dict[str, Any]) -> str:
+    kind = field.get("type", "any")
+    kind = " or ".join(kind) if isinstance(kind, list) else kind
+    if "enum" in field:
+        kind = " | ".join("null" if word is None else word for word in field["enum"])
+    bounds = [str(field[bound]) for bound in ("minimum", "maximum") if bound in field]
+    inner = f" of {_type(field['items'])}" if "items" in field else ""
+    default = f", default {json.dumps(field['default'])}" if "default" in field else ""
+    return f"{kind}{inner}{' ' + ' to '.join(bounds) if bounds else ''}{default}"
+
+
+def _errors_page() -> str:
+    lines = ["# Errors", "| code | exit status | meaning |\n|---|---|---|"]
+    rows = [
+        f"| {error.code} | {error.exit_status} | {_sentence(error.__doc__)} |"
+        for error in vars(errors).values()
+        if isinstance(error, type) and issubclass(error, MindError) and error is not MindError
+    ]
+    lines[1] += "\n" + "\n".join(rows)
+    form = '{"type": "error", "error": {"code": …, "message": …, "details": {…}}}'
+    lines.append(f'With `--json`, and as `_meta["mind/error"]` over MCP:\n\n{_fenced(form)}')
+    return "\n\n".join(lines) + "\n"
+
+
+def _settings_page() -> str:
+    rows = [
+        f"| `{one.key}` | `{one.default!r}` | {one.scope.value} | {one.help} |" for one in SETTINGS
+    ]
+    head = "| setting | default | from | meaning |\n|---|---|---|---|\n"
+    return "# Settings\n\n" + head + "\n".join(rows) + "\n"
+
+
+def _index_page(commands: Registry, every: list[Page]) -> str:
+    titles = {page.path: f"- [{page.title}]({page.name}.md): {page.summary}" for page in every}
+    parts = ["# Reference", " ".join(SUMMARY.split("\n\n")[1].split())]
+    for section, table in commands.sections.items():
+        parts.append(f"## {section}\n\n" + "\n".join(titles[path] for path in table))
+    parts.append(f"## Agents\n\n{titles['mcp']}\n- [MCP tools](mcp-tools.md)")
+    parts.append("## Both\n\n- [Errors](errors.md)\n- [Settings](settings.md)")
+    return "\n\n".join(parts) + "\n"
+
+
+def _bullets(title: str, rows: list[tuple[str, str]]) -> str:
+    return f"{title}:\n\n" + "\n".join(f"- `{name}`: {told}" for name, told in rows) if rows else ""
+
+
+def _fenced(text: str) -> str:
+    return f"```\n{text}\n```"
+
+
+def _sentence(text: str | None) -> str:
+    return (text or "").strip().partition("\n")[0]
+
+
+# --- the golden dump of all signatures
+
+
+def api(commands: Registry) -> str:
+    """Returns every command's signature, so that any change shows in review."""
+    return "\n".join(_signature(spec) for spec in commands.all())
+
+
+def _signature(spec: Spec) -> str:
+    head = [spec.key, f"mind {spec.path}" if Surface.CLI in spec.surfaces else "MCP only"]
+    facts = [spec.effect.value, spec.toolset, spec.scope, "project" if spec.needs_project else ""]
+    codes = sorted({error.__name__ for error in spec.errors})
+    lines = [" | ".join([*head, " ".join(fact for fact in facts if fact), " ".join(codes)])]
+    for param in spec.params:
+        place = "positional" if param.positional else "option"
+        alias = f" alias {','.join(param.aliases)}" if param.aliases else ""
+        lines.append(f"  {place} {_inputs(spec)[param.name]}{alias}")
+    lines += [f"  -> {line}" for line in _outputs(output_schema([spec]), "")]
+    return "\n".join(lines) + "\n"
+
+
+def _inputs(spec: Spec) -> dict[str, str]:
+    return {
+        param.name: f"{param.name}{'' if param.required else '?'}: {_type(parameter_schema(param))}"
+        for param in spec.params
+    }
+
+
+def _outputs(schema: dict[str, Any], prefix: str) -> Iterator[str]:
+    for name, field in schema["properties"].items():
+        mark = "" if name in schema.get("required", ()) else "?"
+        yield f"{prefix}{name}{mark}: {_type(field)}"
+        inner = field.get("items", field)
+        if "properties" in inner:
+            yield from _outputs(inner, f"{prefix}{name}.")
+
+
+# --- writing
+
+
+def stale(files: Files) -> list[str]:
+    """Returns the paths whose text is not what it should be, and those that should not be there."""
+    wrong = [name for name, text in files.items() if _current(ROOT / name) != text]
+    present = (path for folder in WHOLLY_OURS for path in sorted((ROOT / folder).rglob("*")))
+    extra = [path.relative_to(ROOT).as_posix() for path in present if path.is_file()]
+    return [*wrong, *(name for name in extra if name not in files)]
+
+
+def _current(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.exists() else None
+
+
+def write(files: Files) -> None:
+    """Write what has changed and remove what nothing makes any more."""
+    for name in stale(files):
+        path = ROOT / name
+        if name not in files:
+            path.unlink()
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(files[name], encoding="utf-8")
+        print(f"wrote {name}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="only say what is out of date")
+    if not parser.parse_args().check:
+        write(generated())
+        return 0
+    old = stale(generated())
+    for name in old:
+        print(f"out of date: {name} (run `make generate`)", file=sys.stderr)
+    return 1 if old else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

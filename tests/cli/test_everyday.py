@@ -1,0 +1,142 @@
+"""The command line on a real project: the editor, completions, the terminal, a full disk."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimo.cli.complete import candidates
+from mimo.cli.main import main
+
+ROOT = Path(__file__).parent.parent.parent
+IDENTITY = "decision_auth_20261101_aaaaaa"
+TEXT = f"""---
+id: {IDENTITY}
+type: decision   # kept as it is
+tags: [auth, security]
+created: 2026-11-01T08:00:00Z
+---
+Use JWT with refresh tokens.
+"""
+
+
+@pytest.fixture
+def memory(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of one memory in the project that is the working directory."""
+    monkeypatch.chdir(project)
+    path = project / ".mind" / "decisions" / f"{IDENTITY}.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(TEXT, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def edit(memory: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """Runs `mind edit` with an editor that runs a line of Python on the text."""
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    def run(line: str) -> int:
+        script = tmp_path / "editor.py"
+        script.write_text(
+            "import pathlib, sys\n"
+            "path = pathlib.Path(sys.argv[1])\n"
+            "text = path.read_bytes().decode()\n"
+            f"{line}\n"
+            "path.write_bytes(text.encode())\n",
+            encoding="utf-8",
+        )
+        monkeypatch.setenv("VISUAL", f"{sys.executable} {script}")
+        return main(["edit", "aaaaaa"])
+
+    return run
+
+
+def test_the_editor_changes_the_file_and_what_is_found(
+    edit: Any, memory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert edit("text = text.replace('JWT', 'PASETO')") == 0
+
+    assert memory.read_text(encoding="utf-8") == TEXT.replace("JWT", "PASETO")
+    capsys.readouterr()
+    assert main(["search", "PASETO"]) == 0
+    assert IDENTITY in capsys.readouterr().out
+
+
+def test_an_editor_that_changes_nothing_leaves_everything_as_it_is(
+    edit: Any, memory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert edit("") == 0
+
+    assert memory.read_text(encoding="utf-8") == TEXT
+    assert capsys.readouterr() == ("", "note: nothing changed\n")
+    assert not list(tmp_path.glob("mind-*.md"))
+
+
+def test_a_text_that_can_not_be_stored_stays_in_a_draft(
+    edit: Any, memory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert edit(f"text = 'x'; pathlib.Path({str(memory)!r}).write_text('other')") == 1
+
+    (draft,) = tmp_path.glob("mind-*.md")
+    assert draft.read_text(encoding="utf-8") == "x"
+    assert f"hint: your text is in {draft}" in capsys.readouterr().err
+    assert memory.read_text(encoding="utf-8") == "other"
+
+
+def test_completions_come_from_the_index(memory: Path) -> None:
+    assert candidates("id", "dec", None) == []
+    assert main(["list"]) == 0
+
+    assert candidates("id", "dec", None) == [(IDENTITY, "Use JWT with refresh tokens.")] or [
+        word for word, _ in candidates("id", "dec", None)
+    ] == [IDENTITY]
+    assert candidates("id", "x", None) == []
+    assert candidates("tag", "", str(memory.parent.parent.parent)) == [
+        ("auth", ""),
+        ("security", ""),
+    ]
+    assert ("learning", "") in candidates("type", "l", None)
+
+
+def test_completions_never_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert candidates("id", "", None) == []
+    assert candidates("id", "", str(tmp_path / "nowhere")) == []
+
+
+def mind(*argv: str, **settings: Any) -> "subprocess.CompletedProcess[bytes]":
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "mimo", *argv]
+    return subprocess.run(command, env=env, check=False, **settings)
+
+
+def test_a_reader_that_goes_away_ends_the_program_in_silence(memory: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as closed:
+        done = mind("list", "--json", stdout=closed, stderr=subprocess.PIPE)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_an_answer_that_can_not_be_written_is_an_error(memory: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = mind("list", stdout=full, stderr=subprocess.PIPE)
+
+    assert done.returncode == 1
+    assert b"[STORAGE_ERROR]" in done.stderr
+
+
+def test_a_pipe_gets_no_escape_sequences(memory: Path) -> None:
+    for argv in (["search", "tokens"], ["list"], ["show", "aaaaaa"], ["memory", "stats"]):
+        done = mind(*argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+        assert done.returncode == 0
+        assert b"\x1b" not in done.stdout + done.stderr

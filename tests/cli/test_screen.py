@@ -1,0 +1,238 @@
+"""What people see: plain text in a pipe, colour on a terminal, harmless in both."""
+
+import io
+import json
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mimo.cli import output
+from mimo.cli.clean import clean, escaped
+from mimo.cli.render import PlainScreen, Screen, bad, dim, render, screen_for, show_on, strong
+from mimo.cli.render.terminal import TerminalScreen
+
+NASTY = (
+    "a\x1b[31mred\x1b[0m\x1b]0;title\x07\x9b2J\x9d8;;http://x\x9c\x00\x08\r\x7f\x85"
+    "\u202eevil\u2066\u200f[bold]b[/]\x1b]unterminated"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "harmless"),
+    [
+        ("plain\ttext\n", "plain\ttext\n"),
+        ("\x1b[1;31mred\x1b[0m", "red"),
+        ("\x1b]8;;http://evil\x1b\\link\x1b]8;;\x07", "link"),
+        ("\x9b31mred", "red"),
+        ("\x1bc\x1b(Breset", "reset"),
+        ("over\rwritten\x08", "overwritten"),
+        ("\u202eabc\u2069", "abc"),
+        ("\x1b]0;no end\nnext", "0;no end\nnext"),
+        ("naïve 漢字 🙂", "naïve 漢字 🙂"),
+    ],
+)
+def test_text_loses_what_commands_a_terminal_and_nothing_else(text: str, harmless: str) -> None:
+    assert clean(text) == harmless
+
+
+@given(st.text(st.characters(codec="utf-8")))
+def test_clean_text_has_no_control_characters_left(text: str) -> None:
+    left = clean(text)
+
+    assert not any(ord(char) < 32 and char not in "\n\t" for char in left)
+    assert not any(0x7F <= ord(char) <= 0x9F for char in left)
+    assert clean(left) == left
+
+
+@given(st.recursive(st.text(st.characters(codec="utf-8")), st.lists))
+def test_json_is_harmless_and_says_the_same(data: Any) -> None:
+    text = escaped(json.dumps(data, ensure_ascii=False))
+
+    assert json.loads(text) == data
+    assert clean(text) == text
+
+
+def written(screen: Screen, capsys: pytest.CaptureFixture[str]) -> str:
+    screen.finish(pager=False)
+    return capsys.readouterr().out
+
+
+def filled(screen: Screen) -> Screen:
+    screen.heading(NASTY)
+    screen.line("x", dim(NASTY), indent=2)
+    screen.text(NASTY, terms=("evil", "("), indent=2)
+    screen.markdown(f"# {NASTY}\n\n[link](http://x)")
+    screen.pairs([("name", NASTY), ("longer name", bad("b"))])
+    screen.table(("ID", "TEXT"), [(strong("1"), NASTY), ("22", "b")])
+    screen.table(("NONE",), [])
+    screen.blank()
+    return screen
+
+
+def test_plain_text_has_no_escape_sequences_and_aligned_columns(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = written(filled(PlainScreen()), capsys)
+
+    assert clean(out) == out
+    assert "\nname:        ared" in out
+    assert "\nlonger name: b\n" in out
+    assert "\nID  TEXT\n1   ared" in out
+    assert "[bold]b[/]" in out
+
+
+def test_a_terminal_gets_styles_of_ours_and_nothing_of_the_text(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = written(filled(TerminalScreen(colour=True, width=60, height=100)), capsys)
+
+    assert "\x1b[1m" in out
+    assert "[bold]b[/]" in out
+    for harm in ("\x1b[31mred", "\x1b]", "\x07", "\x9b", "\x9d", "\u202e", "\r", "\x00"):
+        assert harm not in out
+    assert "\x1b[1;33mevil" in out
+
+
+def test_without_colour_a_terminal_gets_no_colours(capsys: pytest.CaptureFixture[str]) -> None:
+    out = written(filled(TerminalScreen(colour=False, width=60, height=100)), capsys)
+
+    assert "\x1b[3" not in out
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "environ", "kind"),
+    [
+        (io.StringIO(), {}, PlainScreen),
+        (Terminal(), {"TERM": "dumb"}, PlainScreen),
+        (Terminal(), {"TERM": "xterm"}, TerminalScreen),
+        (Terminal(), {"NO_COLOR": "1"}, TerminalScreen),
+    ],
+)
+def test_only_a_terminal_gets_colour(
+    stream: io.StringIO, environ: dict[str, str], kind: type[Screen]
+) -> None:
+    assert isinstance(screen_for(stream, environ, colour=True), kind)
+
+
+def test_long_output_goes_to_the_pager_unless_told_otherwise(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paged: list[str] = []
+    monkeypatch.setattr("click.echo_via_pager", lambda text, color: paged.append(text))
+    for lines, pager in ((9, True), (10, True), (10, False)):
+        screen = TerminalScreen(colour=True, width=60, height=10)
+        for number in range(lines):
+            screen.line(str(number))
+        screen.finish(pager=pager)
+
+    assert len(paged) == 1
+    assert capsys.readouterr().out.count("\n") == 19
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inner:
+    """A record within a result."""
+
+    id: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outer:
+    """A result without a renderer."""
+
+    name: str
+    when: datetime
+    done: bool
+    nothing: str | None
+    tags: tuple[str, ...]
+    rows: tuple[Inner, ...]
+    none: tuple[Inner, ...]
+    counts: dict[str, int]
+
+
+def test_a_result_without_a_renderer_is_shown_by_its_fields(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    screen = PlainScreen()
+    show_on(
+        screen,
+        Outer(
+            name="tea",
+            when=datetime(2026, 11, 20, tzinfo=UTC),
+            done=True,
+            nothing=None,
+            tags=("a", "b"),
+            rows=(Inner(id="x", score=0.12345), Inner(id="yy", score=12_345.6)),
+            none=(),
+            counts={"fact_total": 3},
+        ),
+    )
+
+    assert written(screen, capsys) == (
+        "name:    tea\n"
+        "when:    2026-11-20T00:00:00Z\n"
+        "done:    yes\n"
+        "nothing: -\n"
+        "tags:    a, b\n"
+        "\n"
+        "rows\n"
+        "id  score\n"
+        "x   0.123\n"
+        "yy  12,346\n"
+        "\n"
+        "no none\n"
+        "\n"
+        "counts\n"
+        "  fact total: 3\n"
+    )
+
+
+def test_a_renderer_of_the_result_s_type_comes_first(capsys: pytest.CaptureFixture[str]) -> None:
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Special:
+        """A result with a renderer."""
+
+    @render.register
+    def _(result: Special, screen: Screen) -> None:
+        screen.line("special")
+
+    screen = PlainScreen()
+    show_on(screen, Special())
+
+    assert written(screen, capsys) == "special\n"
+
+
+def test_notes_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    PlainScreen().note("by words\x1b[31m only")
+
+    assert capsys.readouterr() == ("", "note: by words only\n")
+
+
+def test_progress_is_one_line_that_goes_away(capsys: pytest.CaptureFixture[str]) -> None:
+    output.progress("Indexing", 1, 10)
+    for done in (1, 100, 150, 1_000):
+        output.progress("Indexing", done, 1_000)
+
+    assert capsys.readouterr() == (
+        "",
+        "\r\x1b[KIndexing 100 of 1,000\r\x1b[KIndexing 150 of 1,000\r\x1b[K",
+    )
+
+
+def test_a_narrow_encoding_gets_json_in_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
+    narrow = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
+    monkeypatch.setattr(sys, "stdout", narrow)
+
+    assert json.loads(output.as_json({"a": "漢字 🙂"})) == {"a": "漢字 🙂"}
+    assert output.as_json("漢").isascii()

@@ -1,0 +1,93 @@
+"""The one path from a surface to a command."""
+
+from typing import Annotated, Any
+
+import pytest
+
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.spec import Arg, Effect, Spec, Surface, command, spec_of
+from mimo.errors import Denied, Internal, Invalid, NoProject, NotFound
+
+MCP = Caller(surface=Surface.MCP, name="a client")
+
+
+class FakeMind:
+    """As much of a Mind as `invoke` needs."""
+
+    has_project = True
+    author: str | None = None
+
+    @property
+    def project(self) -> object:
+        if not self.has_project:
+            raise NoProject("there is no project here")
+        return object()
+
+    def acting_as(self, author: str | None) -> "FakeMind":
+        other = FakeMind()
+        other.author = author
+        return other
+
+
+def declared(function: Any, **settings: Any) -> Spec:
+    spec = spec_of(command("mind_try", effect=Effect.READ, toolset="extra", **settings)(function))
+    assert spec is not None
+    return spec
+
+
+def attempt(mind: Any, what: Annotated[str, Arg("What")] = "") -> Any:
+    """Try something"""
+    if what == "not found":
+        raise NotFound("there is none")
+    if what:
+        raise RuntimeError(what)
+    return mind.author
+
+
+def call(spec: Spec, arguments: dict[str, Any], caller: Caller = MCP, mind: Any = None) -> object:
+    return invoke(spec, mind or FakeMind(), caller, arguments)
+
+
+def test_a_command_runs_in_the_name_of_its_caller() -> None:
+    assert call(declared(attempt), {}) == "a client"
+
+
+def test_a_command_that_needs_a_project_never_runs_without() -> None:
+    nowhere = FakeMind()
+    nowhere.has_project = False
+
+    with pytest.raises(NoProject):
+        call(declared(attempt), {}, mind=nowhere)
+    assert call(declared(attempt, needs_project=False), {}, mind=nowhere) == "a client"
+
+
+def test_wrong_arguments_are_told_before_the_missing_project() -> None:
+    nowhere = FakeMind()
+    nowhere.has_project = False
+
+    with pytest.raises(Invalid):
+        call(declared(attempt), {"whta": ""}, mind=nowhere)
+
+
+def test_a_command_of_one_surface_is_denied_to_the_other() -> None:
+    with pytest.raises(Denied):
+        call(declared(attempt, surfaces=Surface.CLI), {})
+
+
+def test_errors_of_ours_pass_and_others_become_one_fixed_message() -> None:
+    with pytest.raises(NotFound):
+        call(declared(attempt), {"what": "not found"})
+    with pytest.raises(Internal) as caught:
+        call(declared(attempt), {"what": "the secret text of a memory"})
+
+    assert "secret" not in str(caught.value.wire())
+    assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+def test_an_interrupt_is_no_fault() -> None:
+    def interrupted(mind: Any) -> Any:
+        """Be interrupted"""
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        call(declared(interrupted), {})

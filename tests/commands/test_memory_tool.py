@@ -1,0 +1,365 @@
+"""The `memory` tool: store, search, list, delete, stats, decay_check."""
+
+import json
+
+import pytest
+
+from mimo.commands import all_commands
+from mimo.commands.fading import decay_check, stats
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.memory import MemorySort, delete, list_memories, search, store
+from mimo.commands.schema import input_schema, to_json
+from mimo.commands.spec import Surface, spec_of
+from mimo.domain.memory import Category
+from mimo.errors import AmbiguousId, Invalid, NotFound
+from tests.conftest import NOW
+
+
+def call(mind, operation, **arguments):
+    """Returns the answer as an MCP client would get it."""
+    spec = next(s for s in all_commands().tools()["memory"] if s.operation == operation)
+    return to_json(invoke(spec, mind, Caller(surface=Surface.MCP), arguments))
+
+
+@pytest.mark.req("000-29")
+def test_one_tool_has_the_six_operations():
+    schema = input_schema(all_commands().tools()["memory"])
+
+    assert schema["required"] == ["operation"]
+    assert set(schema["properties"]["operation"]["enum"]) == {
+        "store",
+        "search",
+        "list",
+        "delete",
+        "stats",
+        "decay_check",
+    }
+
+
+class TestStore:
+    @pytest.mark.req("000-31", "000-35", "000-33", "000-34")
+    def test_answers_with_an_id_and_the_memory_is_found_at_once(self, mind):
+        answer = call(mind, "store", content="The API allows 100 requests a minute", tags=["api"])
+
+        assert answer["stored"] is True
+        assert answer["embedding_generated"] is True
+        (row,) = search(mind, "how many requests").results
+        assert (row.id, row.importance, row.tags) == (answer["id"], 0.5, ("api",))
+
+    @pytest.mark.req("000-35")
+    def test_says_so_where_no_embedding_could_be_made(self, mind):
+        assert store(mind, "🦊🦊🦊").embedding_generated is False
+
+    @pytest.mark.req("000-32")
+    def test_an_unknown_category_is_refused(self, mind):
+        with pytest.raises(Invalid, match="category"):
+            call(mind, "store", content="x", category="novel")
+
+    @pytest.mark.req("000-32")
+    @pytest.mark.parametrize("category", list(Category))
+    def test_each_category_is_kept(self, mind, category):
+        stored = store(mind, "the same text", category=category)
+
+        (row,) = list_memories(mind).memories
+        assert (row.id, row.category) == (stored.id, category)
+
+    @pytest.mark.req("000-33")
+    @pytest.mark.parametrize("importance", [2, -0.1])
+    def test_an_importance_out_of_range_is_refused_by_its_name(self, mind, importance):
+        with pytest.raises(Invalid, match="importance"):
+            call(mind, "store", content="x", importance=importance)
+
+    @pytest.mark.parametrize("content", ["", "  \n"])
+    def test_empty_content_is_refused_and_leaves_nothing(self, mind, content):
+        with pytest.raises(Invalid):
+            store(mind, content)
+
+        assert list_memories(mind).total == 0
+
+    def test_more_than_a_memory_holds_is_refused(self, mind):
+        with pytest.raises(Invalid, match="100,000"):
+            store(mind, "x" * 100_001)
+
+    def test_a_private_memory_is_found_here_and_lies_in_a_folder_that_git_ignores(self, mind):
+        store(mind, "my account on staging is marmot", private=True)
+
+        (row,) = search(mind, "account on staging").results
+        assert row.file.startswith(".mind/private/")
+        assert "private/" in (mind.folder / ".gitignore").read_text(encoding="utf-8")
+
+
+class TestSearch:
+    @pytest.mark.req("000-36", "000-40", "000-41")
+    def test_rows_have_the_documented_fields_and_the_whole_corpus_counts(self, mind):
+        for text in ("uploads fail above 10 MB", "lunch is at noon", "we chose postgres"):
+            store(mind, text)
+
+        answer = call(mind, "search", query="why do uploads fail")
+
+        documented = {"id", "content", "category", "score", "created_at", "importance"}
+        assert documented <= set(answer["results"][0])
+        assert answer["results"][0]["content"] == "uploads fail above 10 MB"
+        assert answer["results"][0]["created_at"] == "2026-11-20T15:30:00Z"
+        assert answer["total_searched"] == 3
+
+    @pytest.mark.req("000-38")
+    def test_nothing_below_the_threshold_is_answered(self, mind):
+        for text in ("uploads fail above 10 MB", "lunch is at noon"):
+            store(mind, text)
+
+        assert all(row.score >= 0.3 for row in search(mind, "uploads").results)
+        assert search(mind, "uploads", threshold=1.0).results == ()
+
+    @pytest.mark.req("000-37", "000-42")
+    def test_filters_come_before_the_limit(self, mind):
+        for number in range(20):
+            store(mind, f"deploy step {number}", category=Category.ACTION)
+        plan = store(mind, "a plan to deploy to three regions", category=Category.PLAN)
+
+        answer = search(mind, "deploy", category=Category.PLAN, limit=1)
+
+        assert [row.id for row in answer.results] == [plan.id]
+        assert answer.total_searched == 1
+
+    @pytest.mark.req("000-37")
+    def test_ten_rows_are_answered_unless_said(self, mind):
+        for number in range(12):
+            store(mind, f"deploy step number {number}")
+
+        assert len(search(mind, "deploy step").results) == 10
+
+    @pytest.mark.req("000-39")
+    def test_a_category_selects_every_type_that_is_shown_as_it(self, mind):
+        stored = store(mind, "tests wait for the queue", category=Category.OBSERVATION)
+
+        (row,) = search(mind, "queue tests", category=Category.OBSERVATION).results
+        assert row.id == stored.id
+        assert search(mind, "queue tests", category=Category.FACT).results == ()
+
+    @pytest.mark.req("000-107", "000-97")
+    def test_a_time_narrows_the_search(self, mind, clock):
+        old = store(mind, "the queue was slow in spring")
+        clock.forward(days=40)
+        new = store(mind, "the queue is slow again")
+
+        assert [r.id for r in search(mind, "slow queue", time_filter="last week").results] == [
+            new.id
+        ]
+        until = search(mind, "slow queue", to_date="2026-12-01")
+        assert [row.id for row in until.results] == [old.id]
+
+    @pytest.mark.req("000-108")
+    def test_a_time_that_is_not_understood_is_an_error_with_examples(self, mind):
+        with pytest.raises(Invalid, match="fix march bug") as caught:
+            search(mind, "queue", time_filter="fix march bug")
+
+        assert "last week" in caught.value.hint
+
+    @pytest.mark.parametrize(
+        "query", ['"', "* OR", "NEAR(", "a AND", "-", "…", "the of and", "결정"]
+    )
+    def test_no_query_breaks_the_search(self, mind, query):
+        store(mind, "uploads fail above 10 MB")
+
+        assert search(mind, query).total_searched == 1
+
+    def test_an_empty_store_answers_with_nothing(self, mind):
+        assert search(mind, "anything") == search(mind, "anything else")
+
+
+class TestList:
+    @pytest.mark.req("000-43", "000-44", "000-46", "000-47", "000-56")
+    def test_pages_follow_one_another_newest_first(self, mind, clock):
+        ids = []
+        for number in range(25):
+            ids.append(store(mind, f"note {number}").id)
+            clock.forward(minutes=1)
+
+        first = call(mind, "list")
+        second = call(mind, "list", offset=20)
+
+        assert (first["total"], first["offset"], first["limit"]) == (25, 0, 20)
+        assert [row["id"] for row in first["memories"] + second["memories"]] == ids[::-1]
+
+    @pytest.mark.req("000-45", "000-47")
+    def test_the_total_is_of_what_matches(self, mind):
+        store(mind, "a fact")
+        store(mind, "a plan", category=Category.PLAN)
+
+        answer = list_memories(mind, category=Category.PLAN, limit=1)
+
+        assert (len(answer.memories), answer.total) == (1, 1)
+
+    @pytest.mark.req("000-46")
+    def test_it_sorts_by_importance_and_by_strength(self, mind, clock):
+        weak = store(mind, "old but important", importance=0.9)
+        clock.forward(days=60)
+        strong = store(mind, "new", importance=0.4)
+
+        by_importance = list_memories(mind, sort=MemorySort.IMPORTANCE)
+        by_strength = list_memories(mind, sort=MemorySort.DECAY_SCORE)
+
+        assert [row.id for row in by_importance.memories] == [weak.id, strong.id]
+        assert [row.id for row in by_strength.memories] == [strong.id, weak.id]
+
+
+class TestDelete:
+    @pytest.mark.req("000-48", "000-58")
+    def test_the_memory_is_gone_from_disk_list_and_search(self, mind):
+        stored = store(mind, "uploads fail above 10 MB")
+
+        gone = delete(mind, stored.id)
+
+        assert not (mind.project.root / gone.file).exists()
+        assert list_memories(mind).total == 0
+        assert search(mind, "uploads fail").results == ()
+
+    @pytest.mark.req("000-49")
+    def test_an_unknown_id_is_an_error_that_names_the_nearest(self, mind):
+        stored = store(mind, "uploads fail above 10 MB")
+
+        with pytest.raises(NotFound) as caught:
+            delete(mind, f"{stored.id[:-1]}x")
+
+        assert stored.id in caught.value.hint
+
+    def test_an_id_can_be_cut_to_what_is_unambiguous_but_no_further(self, mind):
+        store(mind, "uploads one")
+        second = store(mind, "uploads two")
+
+        with pytest.raises(AmbiguousId) as caught:
+            delete(mind, "fact_uploads")
+
+        assert len(caught.value.details["candidates"]) == 2
+        assert delete(mind, second.id[-6:]).id == second.id
+
+
+class TestStrength:
+    @pytest.mark.req("000-50")
+    def test_stats_are_exact(self, mind, clock):
+        store(mind, "a fact", importance=0.2)
+        clock.forward(days=20)
+        store(mind, "a plan", category=Category.PLAN, importance=0.8)
+
+        answer = call(mind, "stats")
+
+        assert answer["total_memories"] == 2
+        assert answer["by_category"] == {"fact": 1, "observation": 0, "action": 0, "plan": 1}
+        assert answer["avg_importance"] == pytest.approx(0.5)
+        assert answer["avg_decay_score"] == pytest.approx((0.2 * 0.1353 + 0.8) / 2, abs=1e-3)
+        assert answer["at_risk_count"] == 1
+        assert answer["oldest"] == "2026-11-20T15:30:00Z"
+        assert answer["newest"] == "2026-12-10T15:30:00Z"
+
+    @pytest.mark.req("000-51")
+    def test_stats_of_an_empty_store_do_not_fail(self, mind):
+        answer = call(mind, "stats")
+
+        assert (answer["total_memories"], answer["oldest"], answer["newest"]) == (0, None, None)
+
+    @pytest.mark.req("000-52", "000-53", "000-54", "000-55", "000-57")
+    def test_the_weakest_are_shown_first_and_the_limit_does_not_cap_what_was_checked(
+        self, mind, clock
+    ):
+        for importance in (0.2, 0.1, 0.3):
+            store(mind, f"worth {importance}", importance=importance)
+        clock.forward(days=12)
+        store(mind, "fresh", importance=0.9)
+
+        answer = call(mind, "decay_check", limit=2)
+
+        assert (answer["threshold"], answer["total_checked"]) == (0.1, 4)
+        assert [row["content"] for row in answer["at_risk"]] == ["worth 0.1", "worth 0.2"]
+        assert set(answer["at_risk"][0]) == {
+            "id",
+            "content",
+            "decay_score",
+            "days_until_forgotten",
+        }
+        assert answer["at_risk"][0]["days_until_forgotten"] == 0.0
+        assert answer["at_risk"][1]["days_until_forgotten"] == pytest.approx(1.86, abs=0.01)
+
+    def test_decisions_are_never_at_risk(self, mind, clock):
+        from mimo.commands.notes import add
+
+        add(mind, "use JWT", type="decision", importance=0.1)
+        clock.forward(days=400)
+
+        assert decay_check(mind).at_risk == ()
+        assert stats(mind).at_risk_count == 0
+
+    def test_without_a_rate_nothing_fades_and_the_answer_is_still_json(self, mind):
+        from mimo.commands.settings import config
+
+        store(mind, "hardly worth it", importance=0.08)
+        config(mind, "decay.rate", "0")
+
+        (row,) = decay_check(mind.reopened()).at_risk
+        assert row.days_until_forgotten is None
+        json.dumps(to_json(row), allow_nan=False)
+
+
+class TestLegacyNames:
+    @pytest.mark.req("000-59")
+    def test_the_retired_names_answer_as_the_tool_that_replaces_them(self, mind):
+        tools = all_commands().tools()
+        caller = Caller(surface=Surface.MCP)
+
+        stored = invoke(
+            tools["store_fact"][0], mind, caller, {"content": "tea is hot", "category": "fact"}
+        )
+        found = invoke(tools["search_vibes"][0], mind, caller, {"query": "tea"})
+
+        assert to_json(found)["results"][0]["id"] == to_json(stored)["id"]
+
+    @pytest.mark.req("000-59")
+    def test_a_question_is_routed_and_answered_without_a_language_model(self, mind):
+        store(mind, "the index is related to the files", category=Category.FACT)
+
+        answer = to_json(
+            invoke(
+                all_commands().tools()["ask_mimo"][0],
+                mind,
+                Caller(surface=Surface.MCP),
+                {"query": "what is related to the index, and why"},
+            )
+        )
+
+        assert answer["router_decision"]["primary_store"] == "semantic"
+        assert len(answer["results"]["semantic"]) == 1
+        assert answer["synthesis"] is None
+
+    @pytest.mark.req("000-62")
+    def test_knowledge_can_be_taught_and_asked(self, mind):
+        knowledge = all_commands().tools()["knowledge"][0]
+        caller = Caller(surface=Surface.MCP)
+        triple = {"subject": "search", "predicate": "depends on", "object": "sqlite"}
+
+        taught = to_json(invoke(knowledge, mind, caller, {"operation": "teach", **triple}))
+        asked = to_json(invoke(knowledge, mind, caller, {"query": "search sqlite"}))
+
+        assert (taught["status"], taught["triples_created"]) == ("learned", 1)
+        assert asked["results"][0]["id"] == taught["id"]
+
+    @pytest.mark.req("000-59")
+    def test_store_fact_needs_a_category(self, mind):
+        with pytest.raises(Invalid, match="category"):
+            invoke(
+                all_commands().tools()["store_fact"][0],
+                mind,
+                Caller(surface=Surface.MCP),
+                {"content": "x"},
+            )
+
+
+def test_what_an_agent_stores_is_signed_with_its_name(mind):
+    spec = spec_of(store)
+    assert spec is not None
+    stored = to_json(
+        invoke(spec, mind, Caller(surface=Surface.MCP, name="claude-code"), {"content": "tea"})
+    )
+
+    record = mind.index.get(stored["id"])
+    assert record is not None
+    assert record.memory.by == "claude-code"
+    assert record.memory.created == NOW

@@ -1,0 +1,220 @@
+"""`mind add`, `show`, `edit`, `rm` and `list`."""
+
+from pathlib import Path
+
+import pytest
+
+from mimo.commands.common import TrustLabel
+from mimo.commands.listing import list_
+from mimo.commands.notes import add, edit, rm, show
+from mimo.commands.search import search
+from mimo.commands.settings import config
+from mimo.domain.query import Sort
+from mimo.errors import Conflict, Invalid, NotFound
+from mimo.services import capture
+
+
+def text_of(mind, written) -> str:
+    return Path(mind.project.root, written.file).read_text(encoding="utf-8")
+
+
+class TestAdd:
+    def test_the_file_reads_well_and_holds_only_what_says_something(self, mind):
+        written = add(mind, "Use JWT", type="decision", topic="auth_strategy", tags=("auth",))
+
+        assert text_of(mind, written) == (
+            "---\n"
+            f"id: {written.id}\n"
+            "type: decision\n"
+            "topic: auth_strategy\n"
+            "tags: [auth]\n"
+            "created: 2026-11-20T15:30:00Z\n"
+            "---\n"
+            "Use JWT\n"
+        )
+        assert written.id.startswith("decision_auth_strategy_20261120_")
+        assert written.file == f".mind/decisions/{written.id}.md"
+
+    def test_two_memories_with_the_same_text_have_files_of_their_own(self, mind):
+        assert add(mind, "tea is hot").id != add(mind, "tea is hot").id
+
+    @pytest.mark.parametrize("tags", [("a,b",), ("",), ("a\nb",)])
+    def test_what_cannot_be_a_tag_is_refused(self, mind, tags):
+        with pytest.raises(Invalid, match="tag"):
+            add(mind, "tea is hot", tags=tags)
+
+    def test_tags_lose_their_hash_and_their_doubles(self, mind):
+        written = add(mind, "tea is hot", tags=("#tea", "tea ", "hot"))
+
+        assert show(mind, written.id).tags == ("tea", "hot")
+
+    def test_an_unknown_type_is_refused(self, mind):
+        with pytest.raises(Invalid, match="novel"):
+            add(mind, "x", type="novel")
+
+    def test_a_heading_that_mind_itself_uses_stays_the_authors_text(self, mind):
+        content = "Before\n\n## Reasoning\n\nmine, not mind's"
+
+        written = add(mind, content)
+
+        details = show(mind, written.id)
+        assert (details.content, details.sections) == (content, {})
+
+
+class TestShow:
+    def test_a_file_that_a_person_wrote_is_shown_with_its_own_keys(self, mind):
+        path = mind.folder / "notes" / "tea.md"
+        path.parent.mkdir()
+        path.write_text(
+            "---\ntitle: Tea\ntags: [hot]\nauthor: Ada\n---\nSee [[coffee]].\n", encoding="utf-8"
+        )
+
+        details = show(mind, "tea")
+
+        assert (details.title, details.tags) == ("Tea", ("hot",))
+        assert details.extra == {"author": "Ada"}
+        assert [(link.to, link.title) for link in details.links] == [("coffee", None)]
+        assert details.line == 6
+
+    def test_a_beginning_or_an_end_of_the_id_will_do(self, mind):
+        written = add(mind, "tea is hot")
+
+        assert show(mind, written.id[-6:]).id == written.id
+        assert show(mind, "fact_tea").id == written.id
+
+    def test_an_unknown_id_is_an_error(self, mind):
+        with pytest.raises(NotFound, match="`nothing`"):
+            show(mind, "nothing")
+
+
+class TestEdit:
+    def test_only_what_is_named_changes_in_the_file(self, mind):
+        written = add(mind, "tea is hot", tags=("tea",))
+        path = Path(mind.project.root, written.file)
+        text = path.read_text(encoding="utf-8").replace(
+            "tags: [tea]", "tags: [tea]  # mine\nreviewed-by: 'Ada'"
+        )
+        path.write_text(text, encoding="utf-8")
+
+        edit(mind, written.id, importance=0.9)
+
+        changed = path.read_text(encoding="utf-8").splitlines()
+        changed.remove("importance: 0.9")
+        assert changed == text.splitlines()
+
+    def test_new_content_is_found_at_once(self, mind):
+        written = add(mind, "tea is hot")
+
+        edit(mind, written.id, content="coffee is bitter")
+
+        assert search(mind, "bitter coffee").results[0].id == written.id
+        assert search(mind, "hot tea").total == 0
+
+    def test_with_nothing_to_change_it_says_so(self, mind):
+        written = add(mind, "tea is hot")
+
+        with pytest.raises(Invalid, match="nothing to change"):
+            edit(mind, written.id)
+
+    def test_the_whole_text_of_the_file_may_be_replaced(self, mind):
+        written = add(mind, "tea is hot")
+        text = capture.file_text(mind, mind.store.read(written.file)[0])
+
+        edit(mind, written.id, file_text=text.replace("is hot\n", "is cold\n"))
+
+        assert show(mind, written.id).content == "tea is cold"
+
+    @pytest.mark.parametrize(
+        ("old", "new"), [("---\n", "---\ntitle: [open\n"), ("id: fact", "id: other"), ("", "")]
+    )
+    def test_a_text_that_would_not_be_that_memory_is_refused_and_nothing_is_lost(
+        self, mind, old, new
+    ):
+        written = add(mind, "tea is hot")
+        text = text_of(mind, written)
+        changed = text.replace(old, new, 1) if old else "   "
+
+        with pytest.raises(Invalid):
+            edit(mind, written.id, file_text=changed)
+
+        assert text_of(mind, written) == text
+
+    def test_a_file_that_changed_meanwhile_is_not_overwritten(self, mind):
+        written = add(mind, "tea is hot")
+        (record,) = mind.store.read(written.file)
+        Path(mind.project.root, written.file).write_text("somebody else's", encoding="utf-8")
+
+        with pytest.raises(Conflict):
+            capture.edit(mind, record, importance=0.9)
+
+        assert text_of(mind, written) == "somebody else's"
+
+    def test_what_mind_changes_stays_trusted(self, mind):
+        mind.trust.forget()
+        written = add(mind, "tea is hot")
+
+        edit(mind, written.id, importance=0.9)
+
+        assert show(mind, written.id).trust is TrustLabel.TRUSTED
+
+
+class TestRemove:
+    @pytest.mark.req("000-48")
+    def test_the_file_is_gone_and_so_is_the_memory(self, mind):
+        written = add(mind, "tea is hot")
+
+        gone = rm(mind, written.id)
+
+        assert gone.title == "tea is hot"
+        assert not Path(mind.project.root, written.file).exists()
+        assert list_(mind).total == 0
+
+    def test_what_superseded_it_is_linked_to_what_it_had_superseded(self, mind):
+        first, second, third = (add(mind, f"plan {n}", type="decision").id for n in "abc")
+        link(mind, second, first)
+        link(mind, third, second)
+
+        rm(mind, second)
+
+        assert [(row.to, row.type) for row in show(mind, third).links] == [(first, "supersedes")]
+        assert show(mind, first).superseded_by == third
+
+
+def link(mind, newer, older):
+    """Lets one memory supersede another, as a file says it."""
+    path = mind.folder / "decisions" / f"{newer}.md"
+    header = f"type: decision\nlinks:\n  - {{to: {older}, type: supersedes}}\n"
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("type: decision\n", header), encoding="utf-8"
+    )
+
+
+class TestList:
+    def test_the_newest_come_first_and_filters_narrow(self, mind, clock):
+        old = add(mind, "use JWT", type="decision", tags=("auth",))
+        clock.forward(days=2)
+        new = add(mind, "tea is hot", importance=0.9)
+
+        assert [row.id for row in list_(mind).memories] == [new.id, old.id]
+        assert [row.id for row in list_(mind, types=("decision",)).memories] == [old.id]
+        assert [row.id for row in list_(mind, tags=("auth",)).memories] == [old.id]
+        assert [row.id for row in list_(mind, time_filter="yesterday").memories] == [new.id]
+        assert list_(mind, sort=Sort.IMPORTANCE).memories[0].id == new.id
+
+    def test_a_page_knows_how_many_there_are_in_all(self, mind):
+        for number in range(5):
+            add(mind, f"note {number}")
+
+        page = list_(mind, limit=2, offset=4)
+
+        assert (len(page.memories), page.total, page.offset) == (1, 5, 4)
+
+    def test_included_documents_are_memories_too(self, mind):
+        docs = mind.project.root / "docs" / "decisions"
+        docs.mkdir(parents=True)
+        (docs / "0001-use-jwt.md").write_text("# Use JWT\n\nBecause.\n", encoding="utf-8")
+        config(mind, "include", "docs/decisions/*.md")
+        reopened = mind.reopened()
+
+        (row,) = list_(reopened).memories
+        assert (row.title, row.file) == ("Use JWT", "docs/decisions/0001-use-jwt.md")

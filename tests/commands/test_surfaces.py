@@ -1,0 +1,288 @@
+"""Every command answers alike on the command line and over MCP, as its published schema says."""
+
+import io
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from jsonschema import Draft202012Validator
+from mcp.client import Client
+
+from mimo.cli.main import main
+from mimo.cli.params import singular
+from mimo.commands import all_commands
+from mimo.commands.schema import input_schema, output_schema
+from mimo.commands.spec import Param, Spec, Surface
+from mimo.mind import Mind
+from mimo.server.app import App, Memory
+from mimo.store import projects
+from mimo.store.init import init
+
+REGISTRY = all_commands()
+SPECS = REGISTRY.all()
+TOOLS = REGISTRY.tools()
+
+AUTH = "decision_auth_20261101_aaaaaa"
+CACHE = "fact_cache_20261102_bbbbbb"
+
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "memory.store": {"content": "The API limit is 50 a second", "tags": ["api"], "importance": 0.8},
+    "memory.search": {"query": "tokens for auth", "limit": 5, "threshold": 0.1},
+    "memory.list": {"limit": 1, "sort": "importance"},
+    "memory.delete": {"id": CACHE},
+    "memory.stats": {},
+    "memory.decay_check": {"threshold": 0.9},
+    "mind_search": {"query": "JWT tokens", "types": ["decision"]},
+    "mind_add": {"content": "Never deploy on a Friday", "type": "insight", "private": True},
+    "mind_show": {"id": AUTH},
+    "mind_edit": {"id": CACHE, "importance": 0.25, "tags": ["speed"]},
+    "mind_rm": {"id": CACHE},
+    "mind_list": {"tags": ["auth"]},
+    "mind_status": {},
+    "mind_index": {},
+    "mind_doctor": {},
+    "mind_init": {},
+    "mind_trust": {},
+    "mind_untrust": {},
+    "mind_config": {},
+    "mind_demo": {},
+    "store_fact": {"content": "The API limit is 50 a second", "category": "fact"},
+    "search_vibes": {"query": "auth"},
+    "ask_mimo": {"query": "what about auth"},
+    "knowledge": {"operation": "query", "query": "auth"},
+}
+"""One call of each command; a command without one fails."""
+
+MEMORIES = {
+    f"decisions/{AUTH}.md": f"""---
+id: {AUTH}
+type: decision
+title: Use JWT with refresh tokens
+topic: auth
+tags: [auth, security]
+created: 2026-11-01T08:00:00Z
+---
+Use JWT with refresh tokens, 15 minutes and 30 days.
+
+## Reasoning
+No session store is needed.
+""",
+    f"facts/{CACHE}.md": f"""---
+id: {CACHE}
+type: fact
+tags: [cache]
+created: 2026-11-02T08:00:00Z
+---
+The cache holds ten minutes.
+""",
+}
+
+Fresh = Callable[[], Mind]
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, home: Path, clock: Any, monkeypatch: pytest.MonkeyPatch) -> Fresh:
+    """Returns the same memory again and again, as if no command had run on it yet."""
+    monkeypatch.chdir(tmp_path)
+    stdin = io.TextIOWrapper(io.BytesIO(b""))
+    stdin.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr(sys, "stdin", stdin)
+    later = time.time_ns() + 3_600_000_000_000
+    monkeypatch.setattr(time, "time_ns", lambda: later)
+    root = tmp_path / "shop"
+
+    def make() -> Mind:
+        for folder in (root, home):
+            shutil.rmtree(folder, ignore_errors=True)
+        root.mkdir()
+        init(root, home, now=clock())
+        for name, text in MEMORIES.items():
+            path = root / ".mind" / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        return Mind(
+            home=home,
+            project=projects.explicit(root, home),
+            clock=clock,
+            randomness=lambda size: bytes(range(size)),
+            environ={},
+        )
+
+    return make
+
+
+def argv(spec: Spec, arguments: dict[str, Any]) -> list[str]:
+    """Returns the command line that says the same as the arguments."""
+    params = {param.name: param for param in spec.params}
+    words: list[str] = []
+    for name, param in params.items():
+        if name in arguments and param.positional:
+            words += _texts(arguments[name])
+    for name, value in arguments.items():
+        if not params[name].positional:
+            words += _option(params[name], value)
+    return [*spec.path.split(), *words]
+
+
+def _option(param: Param, value: Any) -> list[str]:
+    name = singular(param.name) if param.shape.items else param.name
+    flag = f"--{name.replace('_', '-')}"
+    if param.shape.kind == "boolean":
+        return [flag if value else flag.replace("--", "--no-", 1)]
+    return [word for text in _texts(value) for word in (flag, text)]
+
+
+def _texts(value: Any) -> list[str]:
+    return (
+        [word for item in value for word in _texts(item)]
+        if isinstance(value, list)
+        else [str(value)]
+    )
+
+
+def on_command_line(mind: Mind, words: list[str], capsys: pytest.CaptureFixture[str]) -> Any:
+    """Returns exit status, the JSON on stdout and the JSON on stderr."""
+    status = main([*words, "--json"], open=lambda _: mind)
+    out, err = capsys.readouterr()
+    return status, json.loads(out) if out else None, json.loads(err) if err else None
+
+
+def over_mcp(mind: Mind, spec: Spec, arguments: dict[str, Any]) -> Any:
+    """Returns what the SDK's client gets, which holds it against the published schema."""
+    app = App(Memory(lambda: mind), REGISTRY, toolsets=["all", "legacy"], naming="underscore")
+    chosen = {"operation": spec.operation} if spec.operation else {}
+
+    async def talk() -> Any:
+        async with Client(app.server()) as client:
+            await client.list_tools()
+            return await client.call_tool(spec.name, chosen | arguments)
+
+    return anyio.run(talk)
+
+
+def keyed(specs: Any) -> list[Any]:
+    return [pytest.param(spec, id=spec.key) for spec in specs]
+
+
+BOTH = [spec for spec in SPECS if spec.surfaces is Surface.BOTH]
+
+
+def test_every_command_has_an_example() -> None:
+    assert sorted(EXAMPLES) == sorted(spec.key for spec in SPECS)
+
+
+@pytest.mark.parametrize("spec", keyed(SPECS))
+def test_every_example_fits_the_published_input_schema(spec: Spec) -> None:
+    whole = dict(EXAMPLES[spec.key])
+    Draft202012Validator(input_schema([spec])).validate(
+        whole | ({"operation": spec.operation} if spec.operation else {})
+    )
+
+
+@pytest.mark.parametrize("spec", keyed(BOTH))
+@pytest.mark.req("002-40")
+def test_both_surfaces_give_the_same_answer_as_the_schema_says(
+    spec: Spec, fresh: Fresh, capsys: pytest.CaptureFixture[str]
+) -> None:
+    example = EXAMPLES[spec.key]
+    status, told, error = on_command_line(fresh(), argv(spec, example), capsys)
+    result = over_mcp(fresh(), spec, example)
+
+    assert (status, error) == (0, None)
+    assert not result.is_error, result.content
+    assert told == result.structured_content
+    assert json.loads(result.content[0].text) == result.structured_content
+    Draft202012Validator(output_schema(TOOLS[spec.name])).validate(told)
+    Draft202012Validator(output_schema([spec])).validate(told)
+
+
+@pytest.mark.parametrize("spec", keyed(spec for spec in SPECS if spec.surfaces is Surface.CLI))
+def test_commands_for_people_answer_as_their_schema_says(
+    spec: Spec, fresh: Fresh, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, told, error = on_command_line(fresh(), argv(spec, EXAMPLES[spec.key]), capsys)
+
+    assert (status, error) == (0, None)
+    Draft202012Validator(output_schema([spec])).validate(told)
+
+
+@pytest.mark.parametrize("spec", keyed(spec for spec in SPECS if spec.surfaces is Surface.MCP))
+@pytest.mark.req("000-59")
+def test_deprecated_names_answer_as_their_schema_says(spec: Spec, fresh: Fresh) -> None:
+    result = over_mcp(fresh(), spec, EXAMPLES[spec.key])
+
+    assert not result.is_error, result.content
+    Draft202012Validator(output_schema([spec])).validate(result.structured_content)
+
+
+@pytest.mark.parametrize("spec", keyed(spec for spec in SPECS if Surface.CLI in spec.surfaces))
+@pytest.mark.parametrize("colour", [True, False])
+def test_every_answer_can_be_shown_to_people(
+    spec: Spec,
+    colour: bool,
+    fresh: Fresh,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from mimo.cli.render import PlainScreen
+    from mimo.cli.render.terminal import TerminalScreen
+
+    screen = TerminalScreen(colour=True, width=80, height=500) if colour else PlainScreen()
+    monkeypatch.setattr("mimo.cli.render.screen_for", lambda *_, **__: screen)
+    status = main(argv(spec, EXAMPLES[spec.key]), open=lambda _: fresh())
+    out, err = capsys.readouterr()
+
+    assert (status, "error" in err) == (0, False)
+    assert out.strip()
+    assert ("\x1b" in out) == (colour and "\x1b" in out)
+
+
+def wrong_calls() -> list[Any]:
+    """Returns calls that must be refused alike: what is required left out, limits overstepped."""
+    calls = []
+    for spec in BOTH:
+        if any(param.required for param in spec.params):
+            calls.append(pytest.param(spec, {}, id=f"{spec.key} without its argument"))
+        for param in spec.params:
+            beyond = None if param.arg.le is None else param.arg.le + 1
+            if beyond is not None:
+                number = int(beyond) if param.shape.kind == "integer" else beyond
+                call = EXAMPLES[spec.key] | {param.name: number}
+                calls.append(pytest.param(spec, call, id=f"{spec.key} with {param.name} {number}"))
+    return calls
+
+
+@pytest.mark.parametrize(("spec", "call"), wrong_calls())
+@pytest.mark.req("002-40")
+def test_both_surfaces_refuse_alike(
+    spec: Spec, call: dict[str, Any], fresh: Fresh, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, told, error = on_command_line(fresh(), argv(spec, call), capsys)
+    result = over_mcp(fresh(), spec, call)
+
+    assert (status, told) == (2, None)
+    assert error["error"]["code"] == "VALIDATION_ERROR"
+    assert error["error"]["details"]["field"] in [param.name for param in spec.params]
+    assert result.is_error
+    assert result.structured_content is None
+    assert result.meta["mind/error"] == error
+
+
+@pytest.mark.parametrize("spec", keyed(spec for spec in BOTH if spec.needs_project))
+def test_both_surfaces_say_alike_that_there_is_no_project(
+    spec: Spec, home: Path, fresh: Fresh, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fresh()
+    nowhere = Mind(home=home, project=None, environ={})
+    status, told, error = on_command_line(nowhere, argv(spec, EXAMPLES[spec.key]), capsys)
+    result = over_mcp(nowhere, spec, EXAMPLES[spec.key])
+
+    assert (status, told) == (3, None)
+    assert error["error"]["code"] == "PROJECT_NOT_REGISTERED"
+    assert result.meta["mind/error"] == error

@@ -1,0 +1,298 @@
+"""Edits in place: what each one writes, and what stays as a person wrote it."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from mimo.domain.codec import Parsed, normal, parse, render, splice
+from mimo.domain.memory import Kind, Link, Memory, Outcome, Section
+from mimo.errors import Invalid
+
+LATER = datetime(2027, 1, 1, tzinfo=UTC)
+ADR = "docs/decisions/0001.md"
+OWN = ".mind/facts/a.md"
+
+PERSONS = """\
+---
+# Decided in the spring
+status:   "proposed"   # ask Kim
+deciders: [Kim,  'Lee']
+tags:
+  - one   # first
+  -   "two"
+date: 2024-01-02
+
+summary: >
+  folded
+  text
+
+---
+# Use git
+
+Text.
+"""
+
+
+def read(data, path):
+    parsed = parse(data, path=path, modified=LATER)
+    assert isinstance(parsed, Parsed), parsed
+    return parsed.memory
+
+
+def edited(text, path=ADR, **changes):
+    data = text if isinstance(text, bytes) else text.encode()
+    before = read(data, path)
+    after = replace(before, **changes)
+    changed = splice(data, before, after, path=path)
+    assert normal(read(changed, path)) == normal(after)
+    return changed.decode()
+
+
+def test_one_value_is_replaced_and_its_comment_stays():
+    changed = edited(PERSONS, status="accepted")
+    assert changed == PERSONS.replace('"proposed"', "accepted")
+
+
+def test_a_tag_joins_a_list_in_the_lists_own_style():
+    changed = edited(PERSONS, tags=("one", "two", "three"))
+    assert changed == PERSONS.replace('  -   "two"\n', '  -   "two"\n  - three\n')
+
+
+def test_a_list_over_several_lines_is_replaced_as_a_whole():
+    changed = edited(PERSONS, tags=("four",))
+    assert changed == PERSONS.replace('tags:\n  - one   # first\n  -   "two"\n', "tags: [four]\n")
+
+
+def test_a_key_is_removed_with_all_its_lines():
+    changed = edited(PERSONS, tags=(), extra={"date": "2024-01-02", "deciders": ["Kim", "Lee"]})
+    assert changed == PERSONS.replace('tags:\n  - one   # first\n  -   "two"\n', "").replace(
+        "summary: >\n  folded\n  text\n", ""
+    )
+
+
+def test_a_new_key_stands_where_the_fixed_order_has_it():
+    changed = edited(PERSONS, outcome=Outcome.FAILED, importance=0.9)
+    expected = PERSONS.replace('"two"\n', '"two"\nimportance: 0.9\noutcome: FAILED\n')
+    assert changed == expected
+
+
+def test_a_new_key_that_is_not_ours_stands_at_the_end():
+    memory = read(PERSONS.encode(), ADR)
+    changed = edited(PERSONS, extra={**memory.extra, "x": [1, {"a": "b: c"}]})
+    assert changed == PERSONS.replace("\n---\n# Use", '\nx: [1, {a: "b: c"}]\n---\n# Use')
+
+
+def test_line_ends_and_the_byte_order_mark_survive():
+    text = "\ufeff" + PERSONS.replace("\n", "\r\n").rstrip()
+    changed = edited(text, importance=0.9, status="x")
+    expected = text.replace('"proposed"', "x").replace('"two"\r\n', '"two"\r\nimportance: 0.9\r\n')
+    assert changed == expected
+
+
+def test_a_file_without_a_header_gets_one():
+    assert edited("# T\r\n\r\nx", status="done") == "---\r\nstatus: done\r\n---\r\n# T\r\n\r\nx"
+    assert edited("---\nrule\n---\n", topic="t") == "---\ntopic: t\n---\n---\nrule\n---\n"
+    assert edited("\ufeffx\n", topic="t") == "\ufeff---\ntopic: t\n---\nx\n"
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("", "status: x\n"),
+        ("status:\n", "status: x\n"),
+        ("status:   # why\n", "status: x   # why\n"),
+        ("status: |\n  a\n  b\n\nz: 1\n", "status: x\n\nz: 1\n"),
+        ("status: 'a\n  b'  # c\n", "status: x  # c\n"),
+        ("status: [a,\n  b]\n", "status: x\n"),
+        ("status: # why\n  a: b\nz: 1\n", "status: x # why\nz: 1\n"),
+        ('"status" : a\n', '"status" : x\n'),
+        ("  status: a\n  z: 1\n", "  status: x\n  z: 1\n"),
+        ("  z: 1\n", "  z: 1\n  status: x\n"),
+        ("? status\n: a\n", "? status\n: x\n"),
+        ("{z: 1, status: a}\n", "z: 1\nstatus: x\n"),
+        ("globs: **/*.ts\nstatus: *.a\n", "globs: **/*.ts\nstatus: x\n"),
+    ],
+)
+def test_a_value_is_replaced_however_it_was_written(header, expected):
+    assert edited(f"---\n{header}---\nbody", status="x") == f"---\n{expected}---\nbody"
+
+
+def test_a_key_that_cant_be_told_from_its_comment_is_left_to_its_writer():
+    text = b"---\n? status # or: state\n: a\n---\nx"
+    before = read(text, ADR)
+    with pytest.raises(Invalid, match="status") as raised:
+        splice(text, before, replace(before, status="b"), path=ADR)
+    assert raised.value.hint == "edit it by hand"
+
+
+def test_links_are_added_one_a_line():
+    text = "---\nid: a\ntype: fact\n---\nSee [[b]].\n"
+    one = edited(text, OWN, links=(Link(to="c", type="refines"), Link(to="b")))
+    added = "links:\n  - {to: c, type: refines}\n"
+    assert one == text.replace("---\nSee", f"{added}---\nSee")
+    two = edited(one, OWN, links=(Link(to="c", type="refines"), Link(to="d", type="refines")))
+    assert two == one.replace(added, f"{added}  - {{to: d, type: refines}}\n")
+
+
+def test_the_title_is_written_only_where_the_heading_does_not_say_it():
+    text = "---\nid: a\ntype: fact\n---\n# Old\n"
+    assert edited(text, OWN, title="Other") == text.replace("fact\n", "fact\ntitle: Other\n")
+    assert edited(text, OWN, title="New", content="# New") == text.replace("Old", "New")
+
+
+OWNED = """\
+---
+id: a
+type: fact
+---
+
+one
+two
+three
+
+## Outcome
+
+It broke.
+
+
+"""
+
+
+def test_only_the_lines_of_the_text_that_differ_are_written():
+    assert edited(OWNED, OWN, content="one\n2\nthree") == OWNED.replace("two", "2")
+    assert edited(OWNED, OWN, content="") == OWNED.replace("one\ntwo\nthree\n", "")
+
+
+def test_sections_are_changed_added_and_removed():
+    outcome = Section.OUTCOME
+    assert edited(OWNED, OWN, sections={outcome: "Fine."}) == OWNED.replace("It broke.", "Fine.")
+    assert "## Outcome" not in edited(OWNED, OWN, sections={})
+    both = edited(OWNED, OWN, sections={Section.REASONING: "So.", outcome: "It broke."})
+    assert both == OWNED.replace("## Outcome", "## Reasoning\nSo.\n\n## Outcome")
+    last = edited(OWNED, OWN, sections={outcome: "It broke.", Section.NEXT_STEPS: "- a"})
+    assert last == OWNED.replace("It broke.\n", "It broke.\n\n## Next steps\n- a\n")
+
+
+def test_a_section_of_a_file_without_a_last_line_end_begins_on_its_own_line():
+    text = "---\nid: a\ntype: fact\n---\nx"
+    changed = edited(text, OWN, sections={Section.OUTCOME: "y"})
+    assert changed.startswith(f"{text}\n\n## Outcome\ny")
+
+
+def test_a_heading_in_somebodys_text_is_escaped_and_read_back():
+    changed = edited(OWNED, OWN, content="## Outcome\n\\## Outcome\n## Outcomes")
+    assert "\n\\## Outcome\n\\\\## Outcome\n## Outcomes\n" in changed
+
+
+def test_a_section_is_never_put_into_a_file_of_somebody_else():
+    before = read(PERSONS.encode(), ADR)
+    with pytest.raises(Invalid):
+        splice(PERSONS.encode(), before, replace(before, sections={Section.OUTCOME: "x"}), path=ADR)
+
+
+def test_the_text_of_a_persons_file_can_be_edited():
+    changed = edited(PERSONS, content="# Use git\n\n## Outcome\nText.")
+    assert changed == PERSONS.replace("Text.", "## Outcome\nText.")
+
+
+TOML = """\
++++
+# why
+title = "T"   # c
+tags = [
+  "a",
+]
+date = 2024-01-02
+
+[extra]
+status = "inner"
++++
+x
+"""
+
+
+def test_a_toml_header_is_edited_in_place():
+    changed = edited(TOML, status="don\u00e9", tags=("a", "b"), importance=0.9)
+    assert changed == TOML.replace('tags = [\n  "a",\n]', 'tags = ["a", "b"]').replace(
+        "[extra]", 'importance = 0.9\nstatus = "don\u00e9"\n[extra]'
+    )
+    assert edited(TOML, tags=()) == TOML.replace('tags = [\n  "a",\n]\n', "")
+    assert edited(TOML.replace("\n", "\r\n"), topic="t").count("\r\n") == TOML.count("\n") + 1
+
+
+def test_a_toml_table_is_left_to_its_writer():
+    text = b"+++\n[status]\na = 1\n+++\nx"
+    before = read(text, ADR)
+    with pytest.raises(Invalid):
+        splice(text, before, replace(before, status="b"), path=ADR)
+
+
+def test_a_file_that_cant_be_read_is_never_edited():
+    memory = Memory(id="a", type=Kind.FACT, content="x", created=LATER)
+    with pytest.raises(Invalid):
+        splice(b"---\na: [\n---\n", memory, memory, path=ADR)
+
+
+def test_an_edit_that_would_read_differently_is_refused():
+    """`[[b]]` in the text makes a link that no header can take away, but sections can't hide."""
+    text = b"---\nid: a\n---\n## Outcome\nx\n"
+    before = read(text, OWN)
+    with pytest.raises(Invalid, match="read differently"):
+        splice(text, before, replace(before, type=Kind.PLAN), path=OWN)
+
+
+def memory(**changes):
+    return replace(Memory(id="a", type=Kind.FACT, content="x", created=LATER), **changes)
+
+
+def test_a_new_file_says_no_defaults_and_no_nulls():
+    assert render(memory()) == b"---\nid: a\ntype: fact\ncreated: 2027-01-01T00:00:00Z\n---\nx\n"
+
+
+def test_a_new_file_reads_well_and_in_the_fixed_order():
+    full = memory(
+        title="Use: JWT",
+        topic="auth",
+        tags=("a", "no", "x, y"),
+        importance=0.7,
+        confidence=0.0,
+        outcome=Outcome.PARTIAL,
+        status="active",
+        category="c",
+        source="https://example.org/a",
+        protected=False,
+        by="claude-code",
+        links=(Link(to="b", type="refines", given="build on", confidence=1.0, by="kim"),),
+        sections={Section.NEXT_STEPS: "- y", Section.REASONING: "z"},
+        extra={"aliases": ["1", "two words"], "k": None},
+    )
+    assert render(full).decode() == (
+        '---\nid: a\ntype: fact\ntitle: "Use: JWT"\ntopic: auth\ntags: [a, "no", "x, y"]\n'
+        "importance: 0.7\nconfidence: 0.0\noutcome: PARTIAL\nstatus: active\ncategory: c\n"
+        "source: https://example.org/a\nprotected: false\ncreated: 2027-01-01T00:00:00Z\n"
+        "by: claude-code\nlinks:\n"
+        "  - {to: b, type: refines, as: build on, confidence: 1.0, by: kim}\n"
+        'aliases: ["1", two words]\nk: null\n---\nx\n\n## Reasoning\nz\n\n## Next steps\n- y\n'
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"content": "a\0b"},
+        {"content": "\ud800"},
+        {"extra": {"a": float("nan")}},
+        {"extra": {"a": float("inf")}},
+        {"extra": {"a": {1: 2}}},
+        {"extra": {"a": object()}},
+        {"extra": {"a": [[[[[[1]]]]]]}},
+        {"extra": {"k" * 1100: 1}},
+        {"extra": {f"k{n}": 1 for n in range(201)}},
+        {"title": "x" * 70_000},
+        {"content": "x" * 1024 * 1024},
+    ],
+)
+def test_what_a_file_cant_hold_is_refused_before_it_is_written(changes):
+    with pytest.raises(Invalid):
+        render(memory(**changes))

@@ -1,0 +1,131 @@
+"""Ids: new ones, those of files without one, and who keeps an id that two files claim."""
+
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mimo.domain import ids
+from mimo.domain.memory import Kind
+
+DAY = date(2026, 11, 20)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("auth_strategy", "decision_auth_strategy_20261120_abc234"),
+        ("Café, s'il vous plaît!", "decision_cafe_s_il_vous_plait_20261120_abc234"),
+        ("한국어", "decision_20261120_abc234"),
+        ("", "decision_20261120_abc234"),
+        ("한국어 and JWT", "decision_and_jwt_20261120_abc234"),
+        ("x" * 60, f"decision_{'x' * 40}_20261120_abc234"),
+        ("one two " * 20, f"decision_{'one_two_' * 4}one_two_20261120_abc234"),
+    ],
+)
+def test_a_new_id_says_type_subject_and_day(text, expected):
+    assert ids.new_id(Kind.DECISION, text, DAY, "abc234") == expected
+
+
+@given(st.sampled_from(Kind), st.text(max_size=500), st.dates(), st.binary(min_size=4, max_size=9))
+def test_a_new_id_is_always_an_id(kind, text, day, randomness):
+    letters = ids.suffix(randomness)
+    assert len(letters) == 6
+    assert set(letters) <= set("abcdefghijklmnopqrstuvwxyz234567")
+    made = ids.new_id(kind, text, day, letters)
+    assert ids.is_id(made)
+    assert len(ids.slug(text)) <= 40
+
+
+def test_every_random_bit_of_a_suffix_counts():
+    made = {ids.suffix((1 << bit).to_bytes(4, "big")) for bit in range(30)}
+    assert len(made) == 30
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        (".mind/decisions/use_git.md", "use_git"),
+        (".mind/private/decisions/use_git.md", "use_git"),
+        (".mind/note.md", "note"),
+        (".mind/decisions/2024.01.02 x.md", None),
+        (".mind/notes/README.md", "notes.README"),
+        (".mind/decisions/old/README.md", "decisions.old.README"),
+        ("README.md", "README"),
+        ("docs/decisions/0001-use-git.md", "docs.decisions.0001-use-git"),
+        ("docs/v1.2/intro.md", None),
+        ("docs/rule.mdc", None),
+        (".mind/facts/한국어.md", None),
+    ],
+)
+def test_a_file_without_an_id_is_known_by_its_path(path, expected):
+    found = ids.of_path(path)
+    assert ids.is_id(found)
+    assert found == (expected or ids.unique(path))
+
+
+@pytest.mark.parametrize(
+    ("path", "readable"),
+    [
+        (".mind/facts/회의 notes 2024.md", "notes-2024"),
+        (".mind/facts/中文.md", "note"),
+        ("docs/Überblick & Ziele.md", "docs.Uberblick-Ziele"),
+        ("a.b/c.md", "a.b.c"),
+        (f"docs/{'x' * 300}.md", f"docs.{'x' * 95}"),
+    ],
+)
+def test_what_an_id_cant_hold_is_left_out_and_a_hash_keeps_it_apart(path, readable):
+    start, _, digest = ids.of_path(path).rpartition("-")
+    assert start == readable
+    assert len(digest) == 8
+
+
+def test_two_spellings_of_one_name_have_one_id():
+    """macOS gives a name back decomposed, Linux as it was written."""
+    assert ids.of_path("docs/re\u0301sume\u0301.md") == ids.of_path("docs/r\u00e9sum\u00e9.md")
+
+
+NAME = st.text(st.sampled_from("ab.- é"), min_size=1, max_size=4).filter(
+    lambda name: name.strip(".") and not name.startswith(".")
+)
+PATHS = st.lists(NAME, min_size=1, max_size=3).map(lambda parts: "/".join(parts) + ".md")
+
+
+@given(st.lists(PATHS, unique=True, max_size=30))
+def test_paths_outside_the_type_folders_have_ids_of_their_own(paths):
+    found = [ids.of_path(f"docs/{path}") for path in paths]
+    assert len(set(found)) == len(paths)
+    assert all(map(ids.is_id, found))
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        (".mind/decisions/a.md", Kind.DECISION),
+        (".mind/private/insights/a.md", Kind.INSIGHT),
+        (".mind/edges/deep/a.md", Kind.EDGE),
+        (".mind/notes/a.md", None),
+        (".mind/a.md", None),
+        ("docs/decisions/a.md", None),
+    ],
+)
+def test_the_folder_under_the_store_says_the_type(path, kind):
+    assert ids.folder_kind(path) is kind
+
+
+def test_of_two_files_with_one_id_the_one_whose_stem_matches_keeps_it():
+    claims = [(".mind/facts/copy.md", "x"), (".mind/facts/x.md", "x"), ("docs/y.md", "y")]
+    (duplicate,) = ids.duplicates(claims)
+    assert (duplicate.path, duplicate.id) == (".mind/facts/copy.md", "x")
+    assert duplicate.keeper == ".mind/facts/x.md"
+
+
+def test_without_a_matching_stem_the_store_comes_first_and_then_the_path():
+    claims = [("docs/a.md", "x"), (".mind/facts/c.md", "x"), (".mind/facts/b.md", "x")]
+    assert {d.keeper for d in ids.duplicates(claims)} == {".mind/facts/b.md"}
+    assert len(ids.duplicates(claims)) == 2
+
+
+def test_parts_of_one_file_are_no_duplicates():
+    assert ids.duplicates([("a.md", "x"), ("a.md", "x"), ("b.md", "y")]) == ()

@@ -1,0 +1,277 @@
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from mimo.domain.memory import Kind, Link, Memory, Outcome, Place, Problem, Record, Section
+from mimo.domain.query import Filter, Sort
+from mimo.domain.stamp import Stamp
+from mimo.index.index import Change, Index
+
+Make = Callable[..., Change]
+
+JANUARY = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def ids(records: tuple[Record, ...]) -> list[str]:
+    return [record.memory.id for record in records]
+
+
+def test_a_memory_comes_back_as_it_went_in(index: Index) -> None:
+    record = Record(
+        memory=Memory(
+            id="decision_auth_20260101_abcdef",
+            type=Kind.DECISION,
+            content="Use JWT\r\nwith `refresh` tokens — 결정 🚀",
+            created=datetime(2026, 1, 1, 12, 30, 15, 123456, tzinfo=UTC),
+            title="Use JWT",
+            topic="auth",
+            tags=("b", "a"),
+            importance=0.7,
+            confidence=0.25,
+            outcome=Outcome.FAILED,
+            category="security",
+            source="import",
+            status="active",
+            by="claude-code",
+            protected=False,
+            links=(Link(to="x", type="supersedes", given="replaces", confidence=0.5, by="me"),),
+            sections={Section.REASONING: "It scales.", Section.NEXT_STEPS: "- none"},
+            extra={"aliases": ["jwt"], "nested": {"n": None, "f": 1.5}},
+        ),
+        place=Place(path=".mind/private/a.md", line=9, digest="f" * 64, private=True, owned=False),
+        parent="whole",
+        position=3,
+    )
+    stamp = Stamp(size=1, mtime_ns=2, ctime_ns=3, inode=4)
+    index.apply([Change(path=record.place.path, stamp=stamp, records=(record,))], now_ns=1)
+
+    assert index.get(record.memory.id) == record
+    assert index.records(Filter()) == (record,)
+
+
+def test_stamps_say_when_each_file_was_looked_at(index: Index, found: Make) -> None:
+    huge = Stamp(size=2**40, mtime_ns=-1, ctime_ns=2**62, inode=2**64 - 1)
+    index.apply([Change(path="notes/a.md", stamp=huge)], now_ns=7)
+    index.apply([found("b")], now_ns=8)
+
+    assert index.stamps() == {
+        "notes/a.md": (huge, 7),
+        ".mind/facts/b.md": (found("b").stamp, 8),
+    }
+    assert index.changed_at() == datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def test_a_file_name_that_is_no_unicode_is_kept(index: Index, found: Make) -> None:
+    change = found("a", path="notes/\udcff.md")
+    index.apply([change], now_ns=1)
+
+    assert list(index.stamps()) == ["notes/\udcff.md"]
+    assert index.get("a") == change.records[0]
+    index.apply([Change(path="notes/\udcff.md", stamp=None)], now_ns=2)
+    assert index.get("a") is None
+
+
+def test_a_memory_that_is_no_unicode_is_a_problem_and_the_others_are_kept(
+    index: Index, found: Make
+) -> None:
+    index.apply([found("a", "broken \ud800 text"), found("b")], now_ns=1)
+
+    assert ids(index.records(Filter())) == ["b"]
+    assert [problem.path for problem in index.problems()] == [".mind/facts/a.md"]
+
+
+@pytest.mark.req("000-48")
+def test_a_file_that_is_gone_takes_its_memories_along(index: Index, found: Make) -> None:
+    index.apply([found("a", "alpha"), found("b", "beta")], now_ns=1)
+    index.apply([Change(path=".mind/facts/a.md", stamp=None)], now_ns=2)
+
+    assert ids(index.records(Filter())) == ["b"]
+    assert index.get("a") is None
+    assert index.count(Filter()) == 1
+    assert list(index.stamps()) == [".mind/facts/b.md"]
+
+
+def test_a_file_that_was_removed_may_come_back(index: Index, found: Make) -> None:
+    for _ in range(3):
+        index.apply([found("a", "alpha")], now_ns=1)
+        index.apply([Change(path=".mind/facts/a.md", stamp=None)], now_ns=2)
+    index.apply([found("a", "beta"), found("a", "gamma")], now_ns=3)
+
+    record = index.get("a")
+    assert record is not None
+    assert record.memory.content == "gamma"
+    assert index.stats().memories == index.stats().units == index.stats().files == 1
+
+
+FILTERED = {
+    "types": (Filter(types=frozenset({Kind.DECISION, Kind.PLAN})), ["d", "c"]),
+    "no type": (Filter(types=frozenset()), []),
+    "one tag": (Filter(tags=frozenset({"red"})), ["d", "b"]),
+    "every tag": (Filter(tags=frozenset({"RED", "round"})), ["b"]),
+    "topic": (Filter(topic="auth"), ["c", "a"]),
+    "since is included": (Filter(since=JANUARY + timedelta(days=2)), ["d", "c"]),
+    "until is excluded": (Filter(until=JANUARY + timedelta(days=1)), ["a"]),
+    "all at once": (
+        Filter(types=frozenset({Kind.DECISION}), topic="Auth", since=JANUARY + timedelta(days=1)),
+        ["c"],
+    ),
+}
+
+
+@pytest.mark.req("000-45")
+@pytest.mark.parametrize(("narrowed", "expected"), FILTERED.values(), ids=FILTERED)
+def test_lists_and_counts_obey_every_filter(
+    index: Index, found: Make, narrowed: Filter, expected: list[str]
+) -> None:
+    fields: list[dict[str, Any]] = [
+        {"topic": "Auth"},
+        {"tags": ("Red", "round")},
+        {"topic": "auth", "type": Kind.DECISION},
+        {"tags": ("red",), "type": Kind.PLAN},
+    ]
+    index.apply(
+        [
+            found(name, created=JANUARY + timedelta(days=day), **given)
+            for day, (name, given) in enumerate(zip("abcd", fields, strict=True))
+        ],
+        now_ns=1,
+    )
+
+    assert ids(index.records(narrowed)) == expected
+    assert index.count(narrowed) == len(expected)
+
+
+@pytest.mark.req("000-43", "000-44", "000-46")
+def test_lists_are_sorted_and_paged(index: Index, found: Make) -> None:
+    index.apply(
+        [
+            found(name, importance=importance, created=JANUARY + timedelta(days=day))
+            for name, importance, day in [
+                ("a", 0.5, 0),
+                ("b", 0.9, 1),
+                ("c", 0.5, 2),
+                ("d", 0.1, 2),
+            ]
+        ],
+        now_ns=1,
+    )
+
+    assert ids(index.records(Filter(), sort=Sort.RECENT)) == ["c", "d", "b", "a"]
+    assert ids(index.records(Filter(), sort=Sort.IMPORTANCE)) == ["b", "c", "a", "d"]
+    assert ids(index.records(Filter(), limit=2, offset=1)) == ["d", "b"]
+    assert ids(index.records(Filter(), limit=2, offset=9)) == []
+    assert index.records(Filter(), limit=0) == ()
+
+
+MATCHING = {
+    "plan_a_k3v7mq": ("plan_a_k3v7mq",),
+    "plan_": ("plan_a_k3v7mq", "plan_b_p2w9xa"),
+    "k3v7mq": ("plan_a_k3v7mq",),
+    "a": ("a",),
+    "%": (),
+    "plan%": (),
+    "PLAN": (),
+    "": (),
+}
+
+
+@pytest.mark.parametrize(("abbreviation", "expected"), MATCHING.items())
+def test_an_id_may_be_cut_short_at_either_end(
+    index: Index, found: Make, abbreviation: str, expected: tuple[str, ...]
+) -> None:
+    index.apply([found("plan_b_p2w9xa"), found("plan_a_k3v7mq"), found("a")], now_ns=1)
+
+    assert index.matching(abbreviation) == expected
+
+
+def test_a_misspelt_id_has_neighbours(index: Index, found: Make) -> None:
+    index.apply([found("decision_auth"), found("decision_cache"), found("fact_tea")], now_ns=1)
+
+    assert index.nearest_ids("decision_auht")[0] == "decision_auth"
+    assert index.nearest_ids("decision_auht", 1) == ("decision_auth",)
+    assert index.nearest_ids("zzzzzzzz") == ()
+    assert index.nearest_ids("a") == ()
+
+
+def test_neighbours_of_an_id_are_found_among_many(
+    index: Index, found: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimo.index.catalog._COMPARED_IDS", 2)
+    index.apply([found(name) for name in ("aa_x", "bb_x", "cc_x", "zebra_stripes")], now_ns=1)
+
+    assert index.nearest_ids("zebra_strips") == ("zebra_stripes",)
+
+
+class TestSameId:
+    """Of two files with one id, one keeps it whatever the order in which they come."""
+
+    @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+    def test_the_file_of_that_name_keeps_the_id(
+        self, index: Index, found: Make, order: tuple[int, ...]
+    ) -> None:
+        changes = [
+            found("tea", "one", path="notes/a.md"),
+            found("tea", "two", path="notes/tea.md"),
+            found("tea", "three", path="other/tea.md"),
+        ]
+        for number in order:
+            index.apply([changes[number]], now_ns=1)
+
+        record = index.get("tea")
+        assert record is not None
+        assert record.place.path == "notes/tea.md"
+        assert index.count(Filter()) == index.stats().memories == 1
+        assert index.problems() == (
+            Problem(path="notes/a.md", line=1, reason="its id `tea` belongs to `notes/tea.md`"),
+            Problem(path="other/tea.md", line=1, reason="its id `tea` belongs to `notes/tea.md`"),
+        )
+
+    def test_the_next_one_takes_over_when_it_goes(self, index: Index, found: Make) -> None:
+        index.apply([found("tea", path="notes/tea.md"), found("tea", path="b.md")], now_ns=1)
+        index.apply([Change(path="notes/tea.md", stamp=None)], now_ns=2)
+
+        record = index.get("tea")
+        assert record is not None
+        assert record.place.path == "b.md"
+        assert index.problems() == ()
+        assert index.count(Filter()) == 1
+
+    def test_one_that_gets_an_id_of_its_own_is_no_problem_any_more(
+        self, index: Index, found: Make
+    ) -> None:
+        index.apply([found("tea", path="a.md"), found("tea", path="b.md")], now_ns=1)
+        index.apply([found("coffee", path="b.md")], now_ns=2)
+
+        assert index.problems() == ()
+        assert index.count(Filter()) == 2
+
+
+def test_problems_come_with_line_and_reason_until_they_are_mended(
+    index: Index, found: Make
+) -> None:
+    problem = Problem(path=".mind/facts/a.md", line=3, reason="bad YAML")
+    stamp = found("a").stamp
+    index.apply([Change(path=problem.path, stamp=stamp, problem=problem)], now_ns=1)
+    assert index.problems() == (problem,)
+
+    index.apply([found("a")], now_ns=2)
+    assert index.problems() == ()
+
+
+def test_links_are_read_both_ways(index: Index, found: Make) -> None:
+    later = JANUARY + timedelta(days=1)
+    index.apply(
+        [
+            found("old", title="The old way"),
+            found("new", links=(Link(to="old", type="supersedes"), Link(to="nowhere"))),
+            found("newer", links=(Link(to="old", type="supersedes"),), created=later),
+            found("aside", links=(Link(to="old"), Link(to="The old way"))),
+        ],
+        now_ns=1,
+    )
+
+    assert index.superseded_by(["old", "new"]) == {"old": "newer"}
+    assert index.dangling() == (("new", "nowhere"),)
+    assert index.superseded_by([]) == {}

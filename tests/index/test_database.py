@@ -1,0 +1,332 @@
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from mimo.domain.query import Filter
+from mimo.errors import IndexNotReady, StorageFailed
+from mimo.index import schema
+from mimo.index.database import IndexDamaged
+from mimo.index.index import Change, Index
+
+Make = Callable[..., Change]
+
+CRASHED_AT = 4096 * 3
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("index*"))
+
+
+def filled(folder: Path, found: Make) -> None:
+    index = Index.open(folder, None)
+    index.apply([found(f"m{number}", "word " * 300) for number in range(40)], now_ns=1)
+    index.close()
+
+
+def truncated(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:CRASHED_AT])
+
+
+def of_older_format(file: Path) -> None:
+    connection = sqlite3.connect(file)
+    connection.execute("UPDATE meta SET value = ? WHERE name = 'format'", (schema.FORMAT - 1,))
+    connection.commit()
+    connection.close()
+
+
+def without_tables(file: Path) -> None:
+    file.unlink()
+    connection = sqlite3.connect(file)
+    connection.execute("CREATE TABLE other (x)")
+    connection.close()
+
+
+UNUSABLE: dict[str, Callable[[Path], object]] = {
+    "garbage": lambda file: file.write_bytes(b"\x00\xffnot a database" * 1000),
+    "empty": lambda file: file.write_bytes(b""),
+    "cut short": truncated,
+    "older format": of_older_format,
+    "another program's": without_tables,
+}
+
+
+@pytest.mark.parametrize("spoil", UNUSABLE.values(), ids=UNUSABLE)
+def test_a_file_that_is_no_index_of_ours_gives_way_to_an_empty_one(
+    folder: Path, found: Make, spoil: Callable[[Path], object]
+) -> None:
+    filled(folder, found)
+    spoil(folder / "index.db")
+    index = Index.open(folder, None)
+
+    assert index.stamps() == {}
+    assert index.count(Filter()) == 0
+    assert index.stats().generation == 1
+    index.apply([found("a")], now_ns=1)
+    index.close()
+
+    again = Index.open(folder, None)
+    assert again.count(Filter()) == 1
+    again.close()
+    assert files(folder) == ["index-1.db"]
+
+
+def test_an_index_of_a_newer_format_is_left_alone(folder: Path, found: Make) -> None:
+    filled(folder, found)
+    connection = sqlite3.connect(folder / "index.db")
+    connection.execute("UPDATE meta SET value = ? WHERE name = 'format'", (schema.FORMAT + 1,))
+    connection.commit()
+    connection.close()
+    for _ in range(2):
+        index = Index.open(folder, None)
+        assert index.stats().generation == 1
+        index.close()
+
+    assert files(folder) == ["index-1.db", "index.db"]
+
+
+def test_the_index_is_kept_between_runs(folder: Path, found: Make) -> None:
+    filled(folder, found)
+    index = Index.open(folder, None)
+
+    assert len(index.stamps()) == index.count(Filter()) == 40
+    assert index.stats().generation == 0
+    assert index.stats().bytes > 0
+    index.close()
+
+
+def test_damage_that_shows_only_in_use_is_reported_once(folder: Path, found: Make) -> None:
+    filled(folder, found)
+    file = folder / "index.db"
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2] + b"\xff" * (len(content) // 2))
+    index = Index.open(folder, None)
+    with pytest.raises(IndexDamaged):
+        index.records(Filter())
+
+    assert index.stamps() == {}
+    index.apply([found("a")], now_ns=1)
+    assert index.count(Filter()) == 1
+    index.close()
+
+
+def test_an_old_generation_stays_as_long_as_somebody_uses_it(folder: Path, found: Make) -> None:
+    filled(folder, found)
+    user = Index.open(folder, None)
+    assert user.count(Filter()) == 40
+    (folder / "index-1.db").write_bytes((folder / "index.db").read_bytes())
+
+    newer = Index.open(folder, None)
+    assert files(folder)[:2] == ["index-1.db", "index-1.db-shm"]
+    assert (folder / "index.db").exists()
+    assert user.count(Filter()) == 40
+    newer.close()
+    user.close()
+
+    Index.open(folder, None).close()
+    assert files(folder) == ["index-1.db"]
+
+
+def test_a_long_lived_process_moves_on_to_the_newer_generation(folder: Path, found: Make) -> None:
+    filled(folder, found)
+    server = Index.open(folder, None)
+    (folder / "index-1.db").write_bytes((folder / "index.db").read_bytes())
+
+    assert len(server.stamps()) == 40
+    assert server.stats().generation == 1
+    server.close()
+
+
+def test_a_long_lived_process_notices_that_the_index_was_deleted(folder: Path, found: Make) -> None:
+    filled(folder, found)
+    server = Index.open(folder, None)
+    assert server.count(Filter()) == 40
+    for file in folder.iterdir():
+        file.unlink()
+
+    assert server.stamps() == {}
+    server.apply([found("a")], now_ns=1)
+    assert server.count(Filter()) == 1
+    server.close()
+
+
+def test_a_folder_that_cannot_be_made_is_a_storage_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+
+    with pytest.raises(StorageFailed, match="can't be written"):
+        Index.open(tmp_path / "file" / ".index", None)
+
+
+def test_odd_characters_in_the_path_are_no_obstacle(tmp_path: Path, found: Make) -> None:
+    folder = tmp_path / "50% off? #1 & 결정"
+    filled(folder, found)
+    index = Index.open(folder, None)
+
+    assert index.count(Filter()) == 40
+    index.close()
+
+
+def test_a_reader_gets_the_old_state_while_a_write_is_under_way(
+    index: Index, found: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimo.index.intake.BATCH", 1)
+    index.apply([found("a")], now_ns=1)
+    seen: list[int] = []
+
+    def changes() -> Iterator[Change]:
+        for name in "bcd":
+            yield found(name)
+            seen.append(index.count(Filter()))
+
+    index.apply(changes(), now_ns=2)
+
+    assert seen == [1, 1, 1]
+    assert index.count(Filter()) == 4
+
+
+def test_a_write_that_fails_half_way_changes_nothing(
+    index: Index, found: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimo.index.intake.BATCH", 1)
+    index.apply([found("a")], now_ns=1)
+
+    def changes() -> Iterator[Change]:
+        yield found("b")
+        yield found("c")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        index.apply(changes(), now_ns=2)
+
+    assert index.count(Filter()) == 1
+    assert list(index.stamps()) == [".mind/facts/a.md"]
+    index.apply([found("b")], now_ns=3)
+    assert index.count(Filter()) == 2
+
+
+def test_a_second_writer_learns_what_keeps_it_waiting(
+    folder: Path, index: Index, found: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimo.index.intake.BATCH", 1)
+    monkeypatch.setattr("mimo.index.database.WRITE_WAIT_SECONDS", 0.0)
+    other = Index.open(folder, None)
+    errors: list[type[Exception]] = []
+
+    def changes(*names: str) -> Iterator[Change]:
+        yield found(names[0])
+        try:
+            other.apply([found("x")], now_ns=2)
+        except (IndexNotReady, StorageFailed) as error:
+            errors.append(type(error))
+        yield found(names[1])
+
+    index.apply(changes("a", "b"), now_ns=1)
+    index.apply(changes("c", "d"), now_ns=1)
+    other.apply([found("x")], now_ns=3)
+    other.close()
+
+    assert errors == [IndexNotReady, StorageFailed]
+    assert index.count(Filter()) == 5
+
+
+WRITE = """
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from mimo.domain.memory import Kind, Memory, Place, Record
+from mimo.domain.stamp import Stamp
+from mimo.index.index import Change, Index
+
+index = Index.open(Path(sys.argv[1]), None)
+for number in range(40):
+    id = f"{sys.argv[2]}_{number}"
+    memory = Memory(id=id, type=Kind.FACT, content=id, created=datetime(2026, 1, 1, tzinfo=UTC))
+    record = Record(memory=memory, place=Place(path=id + ".md", line=1, digest=""))
+    stamp = Stamp(size=1, mtime_ns=1, ctime_ns=1, inode=1)
+    index.apply([Change(path=record.place.path, stamp=stamp, records=(record,))], now_ns=1)
+index.close()
+"""
+
+
+def test_processes_that_write_at_once_lose_nothing(folder: Path) -> None:
+    writers = [subprocess.Popen([sys.executable, "-c", WRITE, str(folder), name]) for name in "abc"]
+    assert [writer.wait() for writer in writers] == [0, 0, 0]
+
+    index = Index.open(folder, None)
+    assert index.count(Filter()) == 120
+    assert index.stats().generation == 0
+    index.close()
+
+
+def test_threads_share_an_index(index: Index, found: Make) -> None:
+    def write(name: str) -> None:
+        for number in range(10):
+            index.apply([found(f"{name}{number}")], now_ns=1)
+            counts.append(index.count(Filter()))
+
+    counts: list[int] = []
+    threads = [Thread(target=write, args=(name,)) for name in "abc"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(counts) == 30
+    assert index.count(Filter()) == 30
+
+
+class TestInMemory:
+    """An index that is kept nowhere serves where no folder can be written."""
+
+    def test_it_answers_as_any_other(self, found: Make) -> None:
+        index = Index.in_memory(None)
+        index.apply([found("a", "alpha"), found("b", "beta")], now_ns=1)
+
+        assert len(index.stamps()) == 2
+        assert index.count(Filter()) == 2
+        assert index.stats().bytes == 0
+        index.close()
+
+    def test_threads_take_turns(self, found: Make) -> None:
+        index = Index.in_memory(None)
+        threads = [
+            Thread(target=index.apply, args=([found(name)],), kwargs={"now_ns": 1})
+            for name in "abcdef"
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert index.count(Filter()) == 6
+        index.close()
+
+
+class TestClear:
+    """A rebuild forgets and fills in one transaction."""
+
+    def test_others_see_the_old_state_until_it_is_filled(
+        self, folder: Path, index: Index, found: Make
+    ) -> None:
+        index.apply([found("a"), found("b")], now_ns=1)
+        other = Index.open(folder, None)
+        index.clear()
+
+        assert index.stamps() == {}
+        assert other.count(Filter()) == 2
+        index.apply([found("c")], now_ns=2)
+        assert other.count(Filter()) == index.count(Filter()) == 1
+        assert index.stats().vectors == 1
+        other.close()
+
+    def test_what_is_not_filled_is_empty(self, index: Index, found: Make) -> None:
+        index.apply([found("a")], now_ns=1)
+        index.clear()
+
+        assert index.records(Filter()) == ()
+        assert index.stamps() == {}
+        assert index.stats().units == 0

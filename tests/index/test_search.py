@@ -1,0 +1,372 @@
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimo.domain.memory import Kind, Link, Section
+from mimo.domain.query import Filter
+from mimo.index.embedding import Embedder
+from mimo.index.index import Change, Found, Index
+
+Make = Callable[..., Change]
+
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+def search(index: Index, text: str, **given: Any) -> Found:
+    arguments = {"filter": Filter(), "limit": 10, "threshold": 0.0, "now": NOW, **given}
+    return index.search(text, **arguments)
+
+
+def names(answer: Found) -> list[str]:
+    return [hit.record.memory.id for hit in answer.hits]
+
+
+class BrokenEmbedder:
+    """Fails as a model does whose files are gone."""
+
+    model = "broken"
+    dims = 8
+
+    def encode(self, text: str) -> bytes:
+        raise FileNotFoundError("model.safetensors")
+
+    def encode_many(self, texts: Sequence[str]) -> list[bytes]:
+        raise FileNotFoundError("model.safetensors")
+
+
+def test_the_memory_that_says_it_comes_first(index: Index, found: Make) -> None:
+    index.apply(
+        [
+            found("jwt", "We sign sessions with JWT tokens"),
+            found("tea", "The kitchen has green tea"),
+            found("sign", "A sign hangs on the door"),
+        ],
+        now_ns=1,
+    )
+    answer = search(index, "how are JWT sessions signed?")
+
+    assert names(answer)[0] == "jwt"
+    assert answer.hits[0].score > 0.3
+    assert answer.notice is None
+    assert [hit.score for hit in search(index, "JWT", threshold=0.3).hits if hit.score < 0.3] == []
+
+
+def test_scores_lie_between_0_and_1(index: Index, found: Make) -> None:
+    index.apply([found(f"m{n}", "tea " * n, importance=1.0) for n in range(1, 9)], now_ns=1)
+
+    assert all(0 <= hit.score <= 1 for hit in search(index, "tea tea tea").hits)
+
+
+@pytest.mark.req("000-37", "000-38", "000-41")
+def test_limit_and_threshold_cut_the_answer_and_not_what_was_considered(
+    index: Index, found: Make
+) -> None:
+    index.apply([found(f"tea{n}", f"green tea number {n}") for n in range(20)], now_ns=1)
+    index.apply([found("other", "a bicycle", type=Kind.PLAN)], now_ns=1)
+
+    assert len(search(index, "green tea", limit=3).hits) == 3
+    assert search(index, "green tea", limit=3).considered == 21
+    assert search(index, "green tea", threshold=1.0).hits == ()
+    assert search(index, "tea", filter=Filter(types=frozenset({Kind.PLAN}))).considered == 1
+    assert search(index, "tea", limit=0).hits == ()
+
+
+@pytest.mark.req("000-39", "000-42")
+def test_filters_come_before_the_limit(
+    index: Index, found: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimo.index.words.UNITS", 5)
+    strong = [found(f"fact{n}", "green tea " * 5, importance=1.0) for n in range(30)]
+    weak = found("plan", "some day there will be tea", type=Kind.PLAN, tags=("later",))
+    index.apply([*strong, weak], now_ns=1)
+
+    for narrowed in (Filter(types=frozenset({Kind.PLAN})), Filter(tags=frozenset({"later"}))):
+        assert names(search(index, "green tea", filter=narrowed, limit=1)) == ["plan"]
+
+
+def test_title_topic_and_tags_are_searched_too(index: Index, found: Make) -> None:
+    index.apply(
+        [
+            found("a", "see the wiki", title="Retry policy"),
+            found("b", "see the wiki", topic="queue_backoff"),
+            found("c", "see the wiki", tags=("jitter",)),
+            found("d", "!!!", title="Only a title"),
+        ],
+        now_ns=1,
+    )
+
+    assert names(search(index, "retry", threshold=0.3))[:1] == ["a"]
+    assert names(search(index, "backoff", threshold=0.3))[:1] == ["b"]
+    assert names(search(index, "jitter", threshold=0.3))[:1] == ["c"]
+    assert (
+        search(index, "title").hits[0].passage == "!!!" or names(search(index, "title"))[0] == "d"
+    )
+
+
+SCRIPTS = [
+    ("데이터베이스는 PostgreSQL을 쓴다", "데이터베이스"),
+    ("데이터베이스는 PostgreSQL을 쓴다", "베이스"),
+    ("캐시를 지우기로 결정했다", "결정"),
+    ("我们使用关系型数据库", "数据库"),
+    ("東京のサーバー", "東京"),
+    ("हिन्दी में डेटाबेस", "हिन्दी"),
+    ("ฐานข้อมูลหลัก", "ข้อมูล"),
+    ("Größenänderung der Bilder", "größenänderung"),
+]
+
+
+@pytest.mark.parametrize(("content", "query"), SCRIPTS)
+def test_words_are_found_in_every_script(
+    index: Index, found: Make, content: str, query: str
+) -> None:
+    others = ["green tea", "캐비닛", "我喜欢喝茶", "大阪", "नमस्ते", "สวัสดี"]
+    index.apply([found(f"o{n}", text) for n, text in enumerate(others)], now_ns=1)
+    index.apply([found("wanted", content)], now_ns=1)
+
+    assert names(search(index, query))[0] == "wanted"
+    assert search(index, query).hits[0].score > 0.3
+
+
+ODD = [
+    *("", " ", "?!", '"', "'", "a AND b", "NOT", "x*", "(", "tea:", "^tea", "NEAR(tea, 2)", "-"),
+    *("the", "what is it", "\x00", "tea\x00", "{a}", "🚀", "\ud800", "a" * 10_000),
+]
+
+
+@pytest.mark.parametrize("query", ODD)
+def test_no_query_is_taken_as_syntax(index: Index, found: Make, query: str) -> None:
+    index.apply([found("tea", "green tea"), found("a", "the letter a")], now_ns=1)
+    answer = search(index, query)
+
+    assert answer.considered == 2
+    assert answer.notice is None
+
+
+def test_an_empty_index_has_no_answer(index: Index) -> None:
+    assert search(index, "tea") == Found(hits=(), considered=0)
+
+
+class TestMeaning:
+    """Vectors find what words miss, and words what vectors can't."""
+
+    def test_a_memory_without_a_common_word_is_found(self, index: Index, found: Make) -> None:
+        index.apply([found("pg", "postgres"), found("tea", "green tea")], now_ns=1)
+
+        assert names(search(index, "datastore"))[0] == "pg"
+
+    def test_the_filter_holds_for_meaning_too(
+        self, index: Index, found: Make, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        index.apply([found(f"f{n}", f"postgres {n}") for n in range(8)], now_ns=1)
+        index.apply([found("plan", "postgres plan", type=Kind.PLAN)], now_ns=1)
+        plans = Filter(types=frozenset({Kind.PLAN}))
+        assert names(search(index, "datastore", filter=plans)) == ["plan"]
+
+        monkeypatch.setattr("mimo.index.meaning._COMPARED_EACH", 0)
+        monkeypatch.setattr("mimo.index.meaning._DEPTHS", (2, 4, 100))
+        assert names(search(index, "datastore", filter=plans)) == ["plan"]
+        assert len(search(index, "datastore").hits) == 9
+
+    def test_only_texts_that_are_new_are_embedded(
+        self, index: Index, found: Make, embedder: Any
+    ) -> None:
+        index.apply([found("a", "alpha"), found("b", "beta")], now_ns=1)
+        index.apply([found("a", "alpha"), found("c", "beta", path="c.md")], now_ns=2)
+        index.apply([found("a", "gamma")], now_ns=3)
+
+        assert sorted(embedder.encoded) == ["alpha", "beta", "gamma"]
+
+    def test_without_an_embedder_words_are_searched_and_it_is_said(
+        self, folder: Path, found: Make
+    ) -> None:
+        index = Index.open(folder, None)
+        index.apply([found("tea", "green tea")], now_ns=1)
+        answer = search(index, "tea")
+
+        assert names(answer) == ["tea"]
+        assert answer.notice is not None
+        assert "words only" in answer.notice
+        assert not answer.hits[0].embedded
+        index.close()
+
+    def test_when_the_model_fails_words_are_searched_and_it_is_said(
+        self, folder: Path, found: Make, embedder: Embedder
+    ) -> None:
+        broken = Index.open(folder, BrokenEmbedder())
+        broken.apply([found("pg", "postgres"), found("tea", "green tea")], now_ns=1)
+        assert broken.stamps()
+        answer = search(broken, "tea")
+        broken.close()
+
+        assert names(answer) == ["tea"]
+        assert answer.notice is not None
+        assert "model.safetensors" in answer.notice
+
+        mended = Index.open(folder, embedder)
+        assert len(mended.stamps()) == 2
+        assert mended.stats().vectors == 2
+        assert names(search(mended, "datastore"))[0] == "pg"
+        mended.close()
+
+    def test_vectors_that_are_lost_are_made_again(
+        self, folder: Path, found: Make, embedder: Embedder
+    ) -> None:
+        index = Index.open(folder, embedder)
+        index.apply([found("pg", "postgres"), found("tea", "green tea")], now_ns=1)
+        index.close()
+        for file in folder.glob("vectors*"):
+            file.unlink()
+
+        again = Index.open(folder, embedder)
+        assert len(again.stamps()) == 2
+        assert again.stats().vectors == 2
+        assert search(again, "tea").hits[0].embedded
+        again.close()
+
+
+class TestPassages:
+    """The answer points at the place in the file that matched."""
+
+    @pytest.mark.parametrize("newline", ["\n", "\r\n"])
+    def test_the_best_passage_and_its_line(self, index: Index, found: Make, newline: str) -> None:
+        lines = [f"line {number} is about {'filler ' * 20}" for number in range(40)]
+        lines[25] = "here the wombat sleeps " + "soundly " * 30
+        index.apply([found("long", newline.join(lines), line=9)], now_ns=1)
+        (hit,) = search(index, "wombat").hits
+
+        assert "wombat" in hit.passage
+        assert hit.passage in hit.record.memory.text
+        first = hit.passage.splitlines()[0]
+        assert hit.line == 9 + [line.strip() for line in lines].index(first.strip())
+
+    def test_a_passage_of_a_section_is_found(self, index: Index, found: Make) -> None:
+        sections = {Section.REASONING: "The wombat said so."}
+        index.apply([found("a", "word " * 100, sections=sections)], now_ns=1)
+
+        assert "wombat" in search(index, "wombat").hits[0].passage
+
+    def test_repeated_text_is_told_apart(self, index: Index, found: Make) -> None:
+        block = "same words again " * 25
+        index.apply([found("a", f"{block}\n{block}\n{block} wombat")], now_ns=1)
+        (hit,) = search(index, "wombat").hits
+
+        assert hit.line == 3
+        assert "wombat" in hit.passage
+
+
+class TestParts:
+    """Parts of one text bring their neighbours along."""
+
+    def parts(self, found: Make, texts: Sequence[str]) -> Change:
+        records = [
+            found(f"doc.{n}", text, path="doc.md", parent="doc", position=n).records[0]
+            for n, text in enumerate(texts)
+        ]
+        return Change(path="doc.md", stamp=found("doc").stamp, records=tuple(records))
+
+    def test_the_parts_beside_a_hit_are_ranked_too(self, folder: Path, found: Make) -> None:
+        index = Index.open(folder, None)
+        texts = ["before it all", "the wombat sleeps", "after it all", "far away"]
+        index.apply([self.parts(found, texts), found("x", "something else")], now_ns=1)
+
+        assert set(names(search(index, "wombat"))) == {"doc.0", "doc.1", "doc.2"}
+        assert names(search(index, "wombat"))[0] == "doc.1"
+        index.close()
+
+    def test_neighbours_obey_the_filter(self, folder: Path, found: Make) -> None:
+        index = Index.open(folder, None)
+        change = self.parts(found, ["before", "the wombat"])
+        tagged = found(
+            "doc.1", "the wombat", path="doc.md", parent="doc", position=1, tags=("a",)
+        ).records
+        index.apply(
+            [Change(path="doc.md", stamp=change.stamp, records=(change.records[0], *tagged))],
+            now_ns=1,
+        )
+
+        assert names(search(index, "wombat", filter=Filter(tags=frozenset({"a"})))) == ["doc.1"]
+        index.close()
+
+    def test_a_part_that_is_gone_leaves_no_trace(self, index: Index, found: Make) -> None:
+        index.apply([self.parts(found, ["one", "the wombat", "three"])], now_ns=1)
+        index.apply([self.parts(found, ["one", "two"])], now_ns=2)
+
+        assert all(hit.score < 0.3 for hit in search(index, "wombat").hits)
+        assert index.stats().memories == 2
+
+
+def test_a_superseded_memory_stands_below_its_successor(index: Index, found: Make) -> None:
+    later = datetime(2026, 2, 1, tzinfo=UTC)
+    index.apply(
+        [
+            found("old", "cache cache cache", title="cache", importance=1.0),
+            found(
+                "new", "cache entries expire after a while, and some of them do so at once",
+                links=(Link(to="old", type="supersedes"),), created=later,
+            ),
+        ],
+        now_ns=1,
+    )  # fmt: skip
+    answer = search(index, "cache")
+
+    assert names(answer) == ["new", "old"]
+    assert [hit.superseded_by for hit in answer.hits] == [None, "new"]
+
+
+def test_memories_that_supersede_each_other_are_both_found(index: Index, found: Make) -> None:
+    index.apply(
+        [
+            found("a", "tea", links=(Link(to="b", type="supersedes"),)),
+            found("b", "tea", links=(Link(to="a", type="supersedes"),)),
+        ],
+        now_ns=1,
+    )
+
+    assert sorted(names(search(index, "tea"))) == ["a", "b"]
+
+
+def test_a_shadowed_memory_is_not_found(index: Index, found: Make) -> None:
+    index.apply(
+        [found("tea", "green", path="tea.md"), found("tea", "black", path="x.md")], now_ns=1
+    )
+
+    assert names(search(index, "green")) == ["tea"]
+    assert all(hit.record.memory.content == "green" for hit in search(index, "black").hits)
+    assert search(index, "black").considered == 1
+
+
+def test_a_server_sees_what_another_process_wrote(
+    folder: Path, index: Index, found: Make, embedder: Embedder
+) -> None:
+    index.apply([found("tea", "green tea")], now_ns=1)
+    assert search(index, "wombat", threshold=0.3).hits == ()
+    other = Index.open(folder, embedder)
+    other.apply([found("w", "the wombat sleeps")], now_ns=2)
+    other.close()
+
+    assert names(search(index, "wombat", threshold=0.3)) == ["w"]
+
+
+def test_in_a_large_store_the_rarest_words_lead(
+    folder: Path, found: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimo.index.words._PRUNED_FROM", 10)
+    monkeypatch.setattr("mimo.index.words._PRUNED_LEAST", 1)
+    index = Index.open(folder, None)
+    common = [found(f"c{n}", "green tea with milk") for n in range(30)]
+    index.apply([*common, found("rare", "the wombat drinks oolong tea")], now_ns=1)
+
+    assert names(search(index, "green tea with milk oolong wombat"))[0] == "rare"
+    assert len(search(index, "green tea milk").hits) == 10
+    assert search(index, "unheard").hits == ()
+    index.close()
+
+
+def test_equals_are_sorted_youngest_first(index: Index, found: Make) -> None:
+    day = timedelta(days=1)
+    index.apply([found(f"m{n}", "green tea", created=NOW - n * day) for n in (3, 1, 2)], now_ns=1)
+
+    assert names(search(index, "green tea")) == ["m1", "m2", "m3"]

@@ -1,0 +1,364 @@
+"""Vectors on disk: kept by name, shared by processes, never in the way of a search."""
+
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from mimo.errors import StorageFailed
+from mimo.index import cosine, graph, vectors
+from mimo.index.vectors import Vectors
+
+MODEL = "some-model:0123"
+DIMS = 32
+
+
+def name(number: int) -> bytes:
+    return number.to_bytes(8, "big") * 2
+
+
+def vector(number: int) -> bytes:
+    """A vector of length about 127 in a direction of its own."""
+    gauss = random.Random(number).gauss
+    numbers = [gauss(0, 1) for _ in range(DIMS)]
+    length = sum(value * value for value in numbers) ** 0.5
+    return bytes(round(127 * value / length) & 0xFF for value in numbers)
+
+
+def some(first: int, last: int) -> dict[bytes, bytes]:
+    return {name(number): vector(number) for number in range(first, last)}
+
+
+class Opened:
+    """Opens vectors and can close all of them."""
+
+    def __init__(self) -> None:
+        self.made: list[Vectors] = []
+
+    def __call__(self, folder: Path | None, model: str = MODEL) -> Vectors:
+        self.made.append(Vectors.open(folder, model))
+        return self.made[-1]
+
+    def close(self) -> None:
+        for each in self.made:
+            each.close()
+
+
+@pytest.fixture
+def opened() -> Iterator[Opened]:
+    made = Opened()
+    yield made
+    made.close()
+
+
+def test_vectors_outlive_the_process(tmp_path: Path, opened: Opened) -> None:
+    opened(tmp_path / "new" / "folder").put(some(0, 3))
+    again = opened(tmp_path / "new" / "folder")
+
+    assert again.get([name(0), name(2), name(9)]) == {name(0): vector(0), name(2): vector(2)}
+    assert again.known([name(1), name(9)]) == {name(1)}
+    assert again.count() == 3
+    assert again.size() > 0
+
+
+def test_nothing_is_known_of_nothing(opened: Opened) -> None:
+    empty = opened(None)
+    empty.put({})
+
+    assert empty.known([]) == set()
+    assert empty.get([]) == {}
+    assert empty.count() == empty.size() == 0
+    assert empty.prune([]) == 0
+    assert empty.nearest(vector(1), 3) == []
+
+
+def test_more_names_than_one_query_takes_are_found(opened: Opened) -> None:
+    made = opened(None)
+    made.put(some(0, 2 * vectors._CHUNK + 1))
+
+    assert len(made.get(name(number) for number in range(5000))) == 2 * vectors._CHUNK + 1
+
+
+def test_an_empty_vector_is_known_but_never_near(opened: Opened) -> None:
+    made = opened(None)
+    made.put({name(1): b"", name(2): vector(2)})
+
+    assert made.get([name(1)]) == {name(1): b""}
+    assert [found for found, _ in made.nearest(vector(2), 9)] == [name(2)]
+    assert made.nearest(b"", 9) == []
+
+
+def test_another_model_starts_empty_and_the_first_no_longer_writes(
+    tmp_path: Path, opened: Opened
+) -> None:
+    first = opened(tmp_path)
+    first.put(some(0, 3))
+    second = opened(tmp_path, "other-model:4567")
+    assert second.count() == 0
+
+    second.put(some(5, 6))
+    first.put(some(7, 8))
+
+    assert first.get([name(5), name(7)]) == {}
+    assert first.nearest(vector(5), 1) == []
+    assert second.known([name(5), name(7)]) == {name(5)}
+
+
+def test_the_same_model_finds_its_vectors_after_another_was_tried(
+    tmp_path: Path, opened: Opened
+) -> None:
+    opened(tmp_path, "other-model:4567").put(some(0, 3))
+    opened(tmp_path).put(some(3, 5))
+
+    assert opened(tmp_path).count() == 2
+
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    "no database": lambda data: b"not a database, but long enough to be taken for one" * 99,
+    "cut short": lambda data: data[: len(data) // 2],
+    "zeros in the middle": lambda data: data[:4096] + bytes(len(data) - 8192) + data[-4096:],
+    "all but the header lost": lambda data: data[:100] + bytes(len(data) - 100),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE.keys())
+def test_a_damaged_file_is_replaced_by_an_empty_one(
+    tmp_path: Path, opened: Opened, damage: Callable[[bytes], bytes]
+) -> None:
+    opened(tmp_path).put(some(0, 2000))
+    file = tmp_path / "vectors.db"
+    opened.close()
+    file.write_bytes(damage(file.read_bytes()))
+
+    made = opened(tmp_path)
+    made.get([name(number) for number in range(2000)])
+    made.put(some(0, 3000))
+
+    assert made.get([name(1), name(2999)]) == {name(1): vector(1), name(2999): vector(2999)}
+    assert made.count() == 3000
+    assert opened(tmp_path).count() == 3000
+
+
+def test_damage_done_while_the_file_is_open_is_got_over(tmp_path: Path, opened: Opened) -> None:
+    made = opened(tmp_path)
+    made.put(some(0, 2000))
+    made.close()
+    made = opened(tmp_path)
+    data = (tmp_path / "vectors.db").read_bytes()
+    (tmp_path / "vectors.db").write_bytes(data[:100] + bytes(len(data) - 100))
+
+    assert made.get([name(1)]) == {}
+    made.put(some(0, 2))
+
+    assert made.get([name(1)]) == {name(1): vector(1)}
+    assert opened(tmp_path).count() == 2
+
+
+def test_a_folder_that_is_removed_while_it_is_open_is_made_again(
+    tmp_path: Path, opened: Opened
+) -> None:
+    folder = tmp_path / "index"
+    made = opened(folder)
+    made.put(some(0, 2))
+    for file in folder.iterdir():
+        file.unlink()
+    folder.rmdir()
+
+    made.put(some(1, 3))
+
+    assert made.known([name(1), name(2)]) == {name(1), name(2)}
+    assert opened(folder).known([name(1), name(2)]) == {name(1), name(2)}
+
+
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+
+    with pytest.raises(StorageFailed) as caught:
+        Vectors.open(tmp_path / "file" / "folder", MODEL)
+
+    assert caught.value.hint
+
+
+def test_a_full_disk_loses_nothing_that_was_kept(tmp_path: Path, opened: Opened) -> None:
+    made = opened(tmp_path)
+    made.put(some(0, 100))
+    pages = made._file._connection.execute("PRAGMA page_count").fetchone()[0]
+    made._file._connection.execute(f"PRAGMA max_page_count = {pages}")
+
+    with pytest.raises(StorageFailed, match="full"):
+        made.put(some(100, 9000))
+
+    assert made.count() == 100
+    made.put(some(0, 3))
+
+
+def test_pruning_keeps_what_it_is_told_to_keep(opened: Opened) -> None:
+    made = opened(None)
+    made.put(some(0, 10))
+
+    assert made.prune([name(3), name(99)]) == 9
+    assert made.get(some(0, 10)) == some(3, 4)
+
+
+class AgainstDict(RuleBasedStateMachine):
+    """Vectors behave like a dict in which what is there first stays."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.vectors = Vectors.open(None, MODEL)
+        self.kept: dict[bytes, bytes] = {}
+
+    numbers = st.sets(st.integers(0, 20), max_size=6)
+
+    @rule(numbers=numbers, salt=st.integers(0, 3))
+    def put(self, numbers: set[int], salt: int) -> None:
+        given = {name(number): vector(number + 100 * salt) for number in numbers}
+        self.vectors.put(given)
+        self.kept = given | self.kept
+
+    @rule(numbers=numbers)
+    def prune(self, numbers: set[int]) -> None:
+        keep = {name(number) for number in numbers}
+        gone = self.kept.keys() - keep
+        assert self.vectors.prune(keep) == len(gone)
+        self.kept = {each: self.kept[each] for each in self.kept.keys() & keep}
+
+    @rule(query=st.integers(0, 400), k=st.integers(0, 30))
+    def nearest(self, query: int, k: int) -> None:
+        found = self.vectors.nearest(vector(query), k)
+        scored = {each: cosine.cosine(vector(query), kept) for each, kept in self.kept.items()}
+        assert found == sorted(scored.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
+
+    @invariant()
+    def same(self) -> None:
+        assert self.vectors.get(name(number) for number in range(21)) == self.kept
+        assert self.vectors.count() == len(self.kept)
+
+    def teardown(self) -> None:
+        self.vectors.close()
+
+
+TestAgainstDict = AgainstDict.TestCase
+
+
+def test_threads_share_one_file(tmp_path: Path, opened: Opened) -> None:
+    made = opened(tmp_path)
+
+    def work(number: int) -> int:
+        made.put(some(10 * number, 10 * number + 15))
+        return len(made.get(some(10 * number, 10 * number + 15))) + len(made.nearest(vector(1), 1))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(work, range(20))) == {16}
+    assert made.count() == 205
+
+
+def test_processes_share_one_file_from_the_first_moment(tmp_path: Path, opened: Opened) -> None:
+    code = """
+import sys
+from pathlib import Path
+from mimo.index.vectors import Vectors
+made = Vectors.open(Path(sys.argv[1]), "some-model:0123")
+for number in range(40):
+    made.put({bytes([number, place]) * 8: bytes(32) for place in range(20)})
+print(made.count())
+made.close()
+"""
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+
+    assert [each.communicate()[0].strip() for each in running] == ["800"] * 3
+    assert opened(tmp_path).count() == 800
+    assert [path.name for path in tmp_path.glob("*.db")] == ["vectors.db"]
+
+
+def test_a_scan_gives_the_same_with_and_without_numpy(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = opened(None)
+    made.put(some(0, 300) | {name(300 + number): vector(7) for number in range(5)})
+    monkeypatch.setattr(vectors, "numpy_pays", lambda count: False)
+
+    plain = made.nearest(vector(7), 20)
+    by_numpy = made.nearest(vector(7), 20)
+
+    assert plain == by_numpy
+    assert [found for found, _ in plain[:6]] == [name(7), *(name(300 + n) for n in range(5))]
+
+
+def test_a_scan_sees_what_another_process_has_added(tmp_path: Path, opened: Opened) -> None:
+    made, other = opened(tmp_path), opened(tmp_path)
+    made.put(some(0, 3))
+    for _ in range(3):
+        made.nearest(vector(9), 1)
+
+    other.put(some(9, 10))
+
+    assert made.nearest(vector(9), 1)[0][0] == name(9)
+
+
+@pytest.fixture
+def _graph_for_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph, "EXACT", 100)
+
+
+def test_few_vectors_need_no_graph(opened: Opened) -> None:
+    made = opened(None)
+    made.put(some(0, 3))
+
+    assert not made.build_graph()
+
+
+@pytest.mark.usefixtures("_graph_for_few")
+def test_a_graph_finds_nearly_all_that_a_scan_finds(tmp_path: Path, opened: Opened) -> None:
+    made = opened(tmp_path)
+    made.put(some(0, 1000))
+    exact = [made.nearest(vector(query), 10) for query in range(2000, 2020)]
+
+    assert made.build_graph()
+    about = [made.nearest(vector(query), 10) for query in range(2000, 2020)]
+
+    shared = [len(set(a) & set(b)) for a, b in zip(exact, about, strict=True)]
+    assert sum(shared) >= 0.9 * 10 * len(exact)
+
+
+@pytest.mark.usefixtures("_graph_for_few")
+def test_a_graph_is_left_aside_after_a_change_until_it_is_brought_up_to_date(
+    tmp_path: Path, opened: Opened
+) -> None:
+    made = opened(tmp_path)
+    made.put(some(0, 200))
+    made.build_graph()
+    made.prune([name(number) for number in range(50, 200)])
+    made.put(some(500, 501))
+
+    assert made.nearest(vector(500), 1)[0][0] == name(500)
+    assert made.build_graph()
+    assert made.nearest(vector(500), 1)[0][0] == name(500)
+    assert made.nearest(vector(3), 1)[0][0] != name(3)
+
+
+@pytest.mark.usefixtures("_graph_for_few")
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_graph_is_kept_beside_the_vectors_and_rebuilt_where_it_is_damaged(
+    tmp_path: Path, opened: Opened, damaged: bool
+) -> None:
+    first = opened(tmp_path)
+    first.put(some(0, 200))
+    first.build_graph()
+    (kept,) = tmp_path.glob("*.usearch")
+    if damaged:
+        kept.write_bytes(b"damaged" * 100)
+    before = kept.stat().st_mtime_ns
+
+    again = opened(tmp_path)
+
+    assert again.build_graph()
+    assert (kept.stat().st_mtime_ns != before) is damaged
+    assert again.nearest(vector(5), 1)[0][0] == name(5)

@@ -1,0 +1,114 @@
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mimo.domain.memory import Kind, Link, Memory, Place, Problem, Record
+from mimo.domain.query import Filter, Sort
+from mimo.domain.stamp import Stamp
+from mimo.index.index import Change, Index
+
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+PATHS = ["a.md", "b.md", "c/a.md", "c/d.md", "e.md"]
+IDS = ["a", "b", "d", "e"]
+WORDS = ["green", "tea", "wombat", "sleeps", "Größe", "데이터베이스", "数据", "x1", "\n", "."]
+
+
+class LetterEmbedder:
+    """Counts letters: enough to tell texts apart."""
+
+    model = "letters:1"
+    dims = 16
+
+    def encode(self, text: str) -> bytes:
+        lanes = [0] * self.dims
+        for letter in text:
+            lanes[ord(letter) % self.dims] += letter.isalnum()
+        length = sum(lane * lane for lane in lanes) ** 0.5
+        return bytes(round(127 * lane / length) for lane in lanes) if length else b""
+
+    def encode_many(self, texts: Sequence[str]) -> list[bytes]:
+        return [self.encode(text) for text in texts]
+
+
+links = st.builds(Link, to=st.sampled_from(IDS), type=st.sampled_from(["supersedes", "refines"]))
+memories = st.builds(
+    Memory,
+    id=st.sampled_from(IDS),
+    type=st.sampled_from([Kind.FACT, Kind.PLAN]),
+    content=st.lists(st.sampled_from(WORDS), max_size=150).map(" ".join),
+    created=st.integers(0, 3).map(lambda day: NOW - timedelta(days=day)),
+    title=st.none() | st.sampled_from(WORDS),
+    topic=st.none() | st.sampled_from(["tea", "Tea"]),
+    tags=st.lists(st.sampled_from(["red", "Red", "blue"]), max_size=2).map(tuple),
+    importance=st.sampled_from([0.0, 0.5, 1.0]),
+    links=st.lists(links, max_size=2).map(tuple),
+)
+
+
+@st.composite
+def changes(draw: st.DrawFn) -> Change:
+    """A file that is new, edited, removed or unreadable."""
+    path = draw(st.sampled_from(PATHS))
+    stamp = Stamp(size=draw(st.integers(0, 3)), mtime_ns=1, ctime_ns=1, inode=1)
+    what = draw(st.sampled_from(["gone", "bad", "one", "parts"]))
+    if what == "gone":
+        return Change(path=path, stamp=None)
+    if what == "bad":
+        return Change(path=path, stamp=stamp, problem=Problem(path=path, line=1, reason="bad"))
+    place = Place(path=path, line=1, digest="")
+    if what == "one":
+        records = [Record(memory=draw(memories), place=place)]
+    else:
+        found = draw(st.lists(memories, min_size=1, max_size=3))
+        records = [
+            Record(memory=memory, place=place, parent="whole", position=number)
+            for number, memory in enumerate(found)
+        ]
+    return Change(path=path, stamp=stamp, records=tuple(records))
+
+
+def answers(index: Index) -> dict[str, Any]:
+    """Everything that the index can be asked."""
+    filters = [
+        Filter(),
+        Filter(types=frozenset({Kind.PLAN})),
+        Filter(tags=frozenset({"red"})),
+        Filter(topic="tea"),
+        Filter(since=NOW - timedelta(days=1)),
+    ]
+    queries = ["green tea", "wombat", "데이터", "数据", "grosse", "unheard of", "the"]
+    stats = index.stats()
+    return {
+        "stamps": index.stamps(),
+        "problems": index.problems(),
+        "lists": [index.records(f, sort=sort) for f in filters for sort in Sort],
+        "counts": [index.count(f) for f in filters],
+        "ids": [index.get(id) for id in IDS],
+        "links": (index.superseded_by(IDS), index.dangling()),
+        "totals": (stats.memories, stats.units, stats.vectors, stats.files),
+        "found": [
+            index.search(q, filter=f, limit=20, threshold=0.0, now=NOW)
+            for q in queries
+            for f in filters
+        ],
+    }
+
+
+@given(st.lists(st.lists(changes(), min_size=1, max_size=4), max_size=6))
+def test_changes_one_by_one_come_to_the_same_as_a_rebuild(history: list[list[Change]]) -> None:
+    grown = Index.in_memory(LetterEmbedder())
+    for number, batch in enumerate(history):
+        grown.apply(batch, now_ns=number)
+
+    final = {change.path: (change, n) for n, batch in enumerate(history) for change in batch}
+    rebuilt = Index.in_memory(LetterEmbedder())
+    for path in sorted(final):
+        change, number = final[path]
+        rebuilt.apply([change], now_ns=number)
+
+    assert answers(grown) == answers(rebuilt)
+    grown.close()
+    rebuilt.close()

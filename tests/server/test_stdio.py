@@ -1,0 +1,227 @@
+"""`mind mcp` through a real pipe: the SDK's own client in both eras, and raw lines."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import MCPError
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters
+
+INVALID_PARAMS = -32602
+
+
+@pytest.fixture(params=["auto", "legacy"])
+def era(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("MIND_HOME", "HOME", "PATH")}
+    return kept | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "error"} | more
+
+
+def asked(
+    folder: Path, era: Any, ask: Callable[[Client], Awaitable[Any]], *args: str, **env: str
+) -> Any:
+    """Returns what a client gets from `mind mcp` running in `folder`."""
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "mimo", "mcp", *args],
+        env=environment(**env),
+        cwd=folder,
+    )
+
+    async def talk() -> Any:
+        async with Client(server, mode=era) as client:
+            return await ask(client)
+
+    return anyio.run(talk)
+
+
+async def stored(client: Client, content: str) -> str:
+    """Returns the id of a memory that was stored."""
+    arguments = {"operation": "store", "content": content, "tags": ["api"]}
+    result = await client.call_tool("memory", arguments)
+    assert not result.is_error, result.content
+    identity: str = result.structured_content["id"]
+    return identity
+
+
+@pytest.mark.req("000-31")
+@pytest.mark.req("000-40")
+@pytest.mark.req("003-46")
+def test_a_memory_stored_over_the_pipe_is_found_and_read_as_a_resource(
+    project: Path, era: Any
+) -> None:
+    async def talk(client: Client) -> Any:
+        identity = await stored(client, "The staging database is reset every night")
+        found = await client.call_tool(
+            "memory", {"operation": "search", "query": "staging database reset"}
+        )
+        listed = await client.list_resources()
+        templates = await client.list_resource_templates()
+        read = await client.read_resource(f"mind://memory/{identity}")
+        return identity, found, listed, templates, read
+
+    identity, found, listed, templates, read = asked(project, era, talk)
+
+    assert [row["id"] for row in found.structured_content["results"]] == [identity]
+    assert json.loads(found.content[0].text) == found.structured_content
+    assert [resource.uri for resource in listed.resources] == [f"mind://memory/{identity}"]
+    assert [one.uri_template for one in templates.resource_templates] == ["mind://memory/{id}"]
+    (content,) = read.contents
+    assert (content.uri, content.mime_type) == (f"mind://memory/{identity}", "text/markdown")
+    assert content.text == next((project / ".mind/facts").glob("*.md")).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("uri", ["mind://memory/nothing_here", "mind://other/thing", "file:///etc"])
+def test_a_resource_that_is_not_there_is_an_error_of_the_protocol(
+    project: Path, era: Any, uri: str
+) -> None:
+    async def talk(client: Client) -> MCPError:
+        with pytest.raises(MCPError) as caught:
+            await client.read_resource(uri)
+        return caught.value
+
+    error = asked(project, era, talk)
+
+    assert error.code == INVALID_PARAMS
+    assert error.data["error"]["code"] == "NOT_FOUND"
+
+
+def test_a_memory_that_changes_outside_is_seen_by_the_next_call(project: Path) -> None:
+    async def talk(client: Client) -> tuple[Any, Any]:
+        before = await client.call_tool("memory", {"operation": "list"})
+        (project / ".mind/facts").mkdir(exist_ok=True)
+        (project / ".mind/facts/by-hand.md").write_text("Written by hand\n", encoding="utf-8")
+        return before, await client.call_tool("memory", {"operation": "list"})
+
+    before, after = asked(project, "auto", talk)
+
+    assert (before.structured_content["total"], after.structured_content["total"]) == (0, 1)
+
+
+@pytest.mark.req("003-46")
+def test_outside_a_project_tools_are_listed_and_a_call_says_how_to_name_one(
+    tmp_path: Path, era: Any
+) -> None:
+    async def talk(client: Client) -> Any:
+        return await client.list_tools(), await client.call_tool("memory", {"operation": "list"})
+
+    listed, result = asked(tmp_path, era, talk)
+
+    assert "memory" in [tool.name for tool in listed.tools]
+    assert result.is_error
+    assert result.meta["mind/error"]["error"]["code"] == "PROJECT_NOT_REGISTERED"
+    for way in ("mind init", "--project", "MIND_PROJECT"):
+        assert way in result.content[0].text
+
+
+@pytest.mark.parametrize("way", ["option", "MIND_PROJECT", "CLAUDE_PROJECT_DIR"])
+def test_the_project_can_be_named(project: Path, tmp_path: Path, way: str) -> None:
+    args = ["--project", str(project)] if way == "option" else []
+    env = {} if way == "option" else {way: str(project)}
+
+    async def talk(client: Client) -> Any:
+        return await client.call_tool("memory", {"operation": "list"})
+
+    assert not asked(tmp_path, "auto", talk, *args, **env).is_error
+
+
+@pytest.mark.req("000-60")
+def test_a_deprecated_name_is_told_on_standard_error_only(project: Path) -> None:
+    lines = [request(1, "initialize", LEGACY), request(2, "tools/call", call("store_fact", {}))]
+    done = piped(project, [*lines, request(3, "tools/call", call("store_fact", {}))])
+
+    assert [answer["id"] for answer in done.answers] == [1, 2, 3]
+    assert done.errors.count("`store_fact` is deprecated") == 1
+
+
+LEGACY = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "raw", "version": "1"},
+}
+
+
+def call(name: str, arguments: Any) -> dict[str, Any]:
+    return {"name": name, "arguments": arguments}
+
+
+def request(number: int, method: str, params: Any) -> str:
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+
+
+class Done:
+    """What a server that was fed raw lines wrote until it ended."""
+
+    def __init__(self, ended: "subprocess.CompletedProcess[bytes]") -> None:
+        self.status = ended.returncode
+        self.answers = [json.loads(line) for line in ended.stdout.decode().splitlines()]
+        self.errors = ended.stderr.decode()
+
+
+def piped(folder: Path, lines: list[str]) -> Done:
+    """Feeds raw lines to a server, waits for an answer to each request, and closes the pipe."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "mimo", "mcp"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=folder,
+        env=environment(),
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        written = b""
+        for line in lines:
+            server.stdin.write(line.encode() + b"\n")
+            server.stdin.flush()
+            if '"id"' in line:
+                written += server.stdout.readline()
+        rest, errors = server.communicate(timeout=30)
+    return Done(subprocess.CompletedProcess([], server.returncode, written + rest, errors))
+
+
+def test_malformed_input_leaves_the_server_working_and_stdout_clean(project: Path) -> None:
+    done = piped(
+        project,
+        [
+            request(1, "initialize", LEGACY),
+            '{"jsonrpc":"2.0","method":"notifications/initialized"}',
+            "not json",
+            "[]",
+            request(2, "no/such/method", {}),
+            request(3, "tools/call", {"name": "memory", "arguments": "text"}),
+            request(4, "tools/call", call("memory", {"operation": "list", "limit": 1e400})),
+            request(5, "tools/call", call("memory", {"operation": "list"})),
+        ],
+    )
+    by_id = {answer["id"]: answer for answer in done.answers if "id" in answer}
+
+    assert done.status == 0
+    assert by_id[2]["error"]["code"] == -32601
+    assert by_id[3]["error"]["code"] == INVALID_PARAMS
+    assert by_id[4].get("error") or by_id[4]["result"]["isError"]
+    assert by_id[5]["result"]["structuredContent"]["total"] == 0
+
+
+def test_a_wrong_setting_of_the_server_ends_it_with_an_error(project: Path) -> None:
+    for option in (["--toolsets", "core,nope"], ["--tool-names", "camel"]):
+        ended = subprocess.run(
+            [sys.executable, "-m", "mimo", "mcp", *option],
+            capture_output=True,
+            cwd=project,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+        assert (ended.returncode, ended.stdout) == (2, b"")
+        assert b"[VALIDATION_ERROR]" in ended.stderr

@@ -1,0 +1,157 @@
+"""Keeping the index in step with the files."""
+
+import os
+
+import pytest
+
+from mimo.commands.notes import add
+from mimo.commands.search import search
+from mimo.commands.upkeep import index
+from mimo.services import upkeep
+
+
+def write(mind, name, text):
+    path = mind.folder / "facts" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def age(path, seconds=10):
+    """Lets the file look as if it had been written some time ago."""
+    status = path.stat()
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns - seconds * 10**9 + 1))
+
+
+def test_a_file_made_changed_or_removed_by_hand_shows_at_the_next_command(mind):
+    path = write(mind, "tea.md", "Tea is hot\n")
+    assert search(mind, "tea").results[0].content == "Tea is hot"
+
+    write(mind, "tea.md", "Tea is lukewarm by now\n")
+    assert search(mind, "tea").results[0].content == "Tea is lukewarm by now"
+
+    path.unlink()
+    assert search(mind, "tea").total == 0
+
+
+def test_a_second_change_within_the_grain_of_the_clock_is_not_missed(mind):
+    """Same size, same times, same inode: only that the look was too soon gives it away."""
+    path = write(mind, "tea.md", "Tea is hot!\n")
+    status = path.stat()
+    assert search(mind, "tea").total == 1
+    with path.open("r+b") as file:
+        file.write(b"Tea is cold\n")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    assert search(mind, "tea").results[0].content == "Tea is cold"
+
+
+def test_an_unchanged_store_is_not_read_again(mind, monkeypatch):
+    for number in range(3):
+        age(write(mind, f"n{number}.md", f"note {number}\n"))
+    upkeep.refresh(mind)
+    monkeypatch.setattr(upkeep, "_FINE_GRAIN_NS", 0)
+
+    again = upkeep.refresh(mind)
+
+    assert (again.added, again.changed, again.removed) == (0, 0, 0)
+
+
+def test_what_a_refresh_did_is_counted_in_files(mind):
+    write(mind, "a.md", "alpha\n")
+    write(mind, "b.md", "beta\n")
+    first = index(mind)
+    write(mind, "a.md", "alpha, changed\n")
+    (mind.folder / "facts" / "b.md").unlink()
+    write(mind, "c.md", "gamma\n")
+    second = index(mind)
+
+    assert (first.added, first.memories) == (2, 2)
+    assert (second.added, second.changed, second.removed) == (1, 1, 1)
+
+
+def test_a_rebuilt_index_answers_the_same(mind):
+    for text in ("uploads fail above 10 MB", "lunch is at noon", "we chose postgres"):
+        add(mind, text)
+    before = search(mind, "uploads")
+
+    rebuilt = index(mind, rebuild=True)
+
+    assert rebuilt.memories == 3
+    assert search(mind, "uploads") == before
+
+
+def test_deleting_the_index_loses_nothing(mind):
+    import shutil
+
+    add(mind, "uploads fail above 10 MB")
+    before = search(mind, "uploads")
+    shutil.rmtree(mind.folder / ".index")
+
+    assert search(mind.reopened(), "uploads") == before
+
+
+def test_a_damaged_index_is_made_anew(mind):
+    add(mind, "uploads fail above 10 MB")
+    before = search(mind, "uploads")
+    for path in (mind.folder / ".index").iterdir():
+        path.write_bytes(b"garbage" * 100)
+
+    after = search(mind.reopened(), "uploads")
+
+    assert after.results == before.results
+
+
+def test_an_index_that_is_damaged_while_it_is_open_is_made_anew(mind):
+    add(mind, "uploads fail above 10 MB")
+    before = search(mind, "uploads").results
+    for path in (mind.folder / ".index").iterdir():
+        path.write_bytes(b"garbage" * 1000)
+
+    assert search(mind, "uploads").results == before
+
+
+def test_an_unreadable_file_is_listed_and_left_alone(mind):
+    path = write(mind, "broken.md", "---\ntitle: [never closed\n---\ntext\n")
+    before = path.read_bytes()
+
+    index(mind)
+
+    (problem,) = upkeep.problems(mind)
+    assert problem.path == ".mind/facts/broken.md"
+    assert problem.line is not None
+    assert path.read_bytes() == before
+
+
+def test_progress_is_told_while_files_are_read(mind):
+    told = []
+    mind.progress = lambda what, done, total: told.append((what, done, total))
+    for number in range(3):
+        write(mind, f"n{number}.md", f"note {number}\n")
+
+    upkeep.refresh(mind)
+
+    assert told[-1] == ("Indexing", 3, 3)
+
+
+@pytest.mark.req("004-82")
+def test_without_an_embedder_words_still_find(mind):
+    from mimo.index.embedding import Embedder
+
+    class Broken:
+        model, dims = "broken", 256
+
+        def encode(self, text):
+            raise OSError("the model is gone")
+
+        def encode_many(self, texts):
+            raise OSError("the model is gone")
+
+    broken: Embedder = Broken()
+    mind._parts["embedder"] = broken
+    add(mind, "uploads fail above 10 MB")
+
+    found = search(mind, "uploads")
+
+    assert found.total == 1
+    assert found.notice

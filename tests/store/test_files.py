@@ -1,0 +1,187 @@
+"""Writing: whole or not at all, never through a link, never over what somebody else wrote."""
+
+import errno
+import os
+import stat
+
+import pytest
+
+from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.store import files
+
+LEFT = f"{files.TEMPORARY_PREFIX}9-abc{files.TEMPORARY_SUFFIX}"
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def failing(monkeypatch, function, error):
+    def fail(*_args, **_options):
+        raise error
+
+    monkeypatch.setattr(os, function, fail)
+
+
+def test_a_new_file_and_its_folders_are_made(tmp_path):
+    path = tmp_path / "a" / "b" / "c.md"
+    files.write_new(path, b"one")
+    assert path.read_bytes() == b"one"
+    assert names(path.parent) == ["c.md"]
+
+
+def test_a_new_file_never_overwrites(tmp_path):
+    path = tmp_path / "a.md"
+    path.write_bytes(b"theirs")
+    with pytest.raises(Conflict):
+        files.write_new(path, b"ours")
+    assert path.read_bytes() == b"theirs"
+    assert names(tmp_path) == ["a.md"]
+
+
+def test_a_new_file_never_overwrites_where_there_are_no_hard_links(tmp_path, monkeypatch):
+    failing(monkeypatch, "link", OSError(errno.EPERM, "no links"))
+    path = tmp_path / "a.md"
+    files.write_new(path, b"one")
+    with pytest.raises(Conflict):
+        files.write_new(path, b"two")
+    assert path.read_bytes() == b"one"
+    assert names(tmp_path) == ["a.md"]
+
+
+def test_a_file_is_replaced_and_keeps_its_permissions(tmp_path):
+    path = tmp_path / "a.md"
+    path.write_bytes(b"one")
+    path.chmod(0o640)
+    files.replace(path, b"two", expect=files.digest(b"one"))
+    assert path.read_bytes() == b"two"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_permissions_of_a_new_file_are_those_asked_for(tmp_path):
+    files.replace(tmp_path / "a", b"x", mode=0o600)
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("change", ["edit", "remove"])
+def test_a_file_that_somebody_changed_is_left_to_them(tmp_path, change):
+    path = tmp_path / "a.md"
+    if change == "edit":
+        path.write_bytes(b"theirs")
+    for action in (
+        lambda: files.replace(path, b"ours", expect=files.digest(b"one")),
+        lambda: files.remove(path, expect=files.digest(b"one")),
+    ):
+        with pytest.raises(Conflict) as raised:
+            action()
+        assert raised.value.hint
+    assert names(tmp_path) == (["a.md"] if change == "edit" else [])
+
+
+def test_a_file_is_removed_while_it_is_the_one_that_was_read(tmp_path):
+    path = tmp_path / "a.md"
+    path.write_bytes(b"one")
+    files.remove(path, expect=files.digest(b"one"))
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.ENOSPC, "no space left"),
+        (errno.EDQUOT, "quota"),
+        (errno.EROFS, "read-only"),
+        (errno.EACCES, "permission denied"),
+        (errno.EIO, "input/output error"),
+    ],
+)
+def test_a_failing_disk_leaves_the_old_file_and_no_other(tmp_path, monkeypatch, number, words):
+    path = tmp_path / "a.md"
+    path.write_bytes(b"one")
+    failing(monkeypatch, "fsync", OSError(number, os.strerror(number)))
+    for action in (
+        lambda: files.replace(path, b"two"),
+        lambda: files.write_new(tmp_path / "b.md", b"two"),
+    ):
+        with pytest.raises(StorageFailed) as raised:
+            action()
+        assert words in raised.value.message.lower()
+        assert raised.value.details["errno"] == errno.errorcode[number]
+    assert path.read_bytes() == b"one"
+    assert names(tmp_path) == ["a.md"]
+
+
+def test_an_interrupt_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
+    path = tmp_path / "a.md"
+    path.write_bytes(b"one")
+    failing(monkeypatch, "fsync", KeyboardInterrupt())
+    for action in (
+        lambda: files.replace(path, b"two"),
+        lambda: files.write_new(tmp_path / "b.md", b"two"),
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            action()
+    assert path.read_bytes() == b"one"
+    assert names(tmp_path) == ["a.md"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cant_be_written_is_told(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(StorageFailed, match="permission denied"):
+        files.write_new(tmp_path / "a.md", b"x")
+    tmp_path.chmod(0o700)
+
+
+def test_links_are_neither_read_nor_written(tmp_path):
+    target = tmp_path / "target.md"
+    target.write_bytes(b"theirs")
+    link = tmp_path / "link.md"
+    link.symlink_to(target)
+    with pytest.raises(OSError, match="symbolic|levels"):
+        files.read(link)
+    with pytest.raises(StorageFailed, match="symbolic link"):
+        files.replace(link, b"ours")
+    with pytest.raises(StorageFailed, match="symbolic link"):
+        files.remove(link)
+    with pytest.raises(StorageFailed, match="symbolic link"):
+        files.append_line(link, "ours")
+    with pytest.raises(Conflict):
+        files.write_new(link, b"ours")
+    assert target.read_bytes() == b"theirs"
+
+
+def test_only_regular_files_are_read(tmp_path):
+    pipe = tmp_path / "pipe.md"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="not a regular file"):
+        files.read(pipe)
+
+
+def test_a_path_stays_below_its_root(tmp_path):
+    assert files.safe_path(tmp_path, "a/b.md") == tmp_path / "a" / "b.md"
+    for path in ("../a", "a/../../b", "/etc/passwd", "a//b", "", ".", "a\0b", "a\\..\\b"):
+        with pytest.raises(Invalid):
+            files.safe_path(tmp_path, path)
+    (tmp_path / "out").symlink_to(tmp_path.parent, target_is_directory=True)
+    with pytest.raises(StorageFailed, match="symbolic link"):
+        files.safe_path(tmp_path, "out/a.md")
+
+
+def test_a_line_is_added_after_a_torn_one(tmp_path):
+    path = tmp_path / "log"
+    files.append_line(path, "one")
+    with path.open("ab") as file:
+        file.write(b"to")
+    files.append_line(path, "three")
+    assert path.read_bytes() == b"one\nto\nthree\n"
+
+
+def test_what_a_killed_process_left_is_cleared_after_an_hour(tmp_path):
+    left, fresh = tmp_path / LEFT, tmp_path / LEFT.replace("abc", "def")
+    left.write_bytes(b"")
+    fresh.write_bytes(b"")
+    hour_ago = fresh.stat().st_mtime - 3700
+    os.utime(left, (hour_ago, hour_ago))
+    files.write_new(tmp_path / "a.md", b"x")
+    assert names(tmp_path) == [fresh.name, "a.md"]

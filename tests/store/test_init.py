@@ -1,0 +1,102 @@
+"""`mind init`: what it makes, finds, trusts and leaves alone."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from mimo.errors import Invalid, StorageFailed
+from mimo.store import projects
+from mimo.store.init import init
+from mimo.store.trust import Trust
+
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+DIGEST = "0" * 64
+
+
+@pytest.fixture
+def home(tmp_path):
+    return tmp_path / "home" / ".mind"
+
+
+@pytest.fixture
+def root(tmp_path):
+    root = tmp_path / "project"
+    root.mkdir()
+    return root
+
+
+def contents(root):
+    return {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def test_a_new_project_is_complete_registered_and_trusted(root, home):
+    report = init(root, home, now=NOW)
+    assert report.created
+    assert sorted(report.added) == [
+        ".mind/.gitattributes",
+        ".mind/.gitignore",
+        ".mind/MEMORY.md",
+        ".mind/config.toml",
+    ]
+    store = root / ".mind"
+    assert "format = 1" in (store / "config.toml").read_text()
+    assert (store / ".gitignore").read_text() == ".index/\n.local/\nprivate/\n"
+    assert (store / ".gitattributes").read_text() == "*.md merge=mind\nMEMORY.md merge=union\n"
+    assert projects.find(root, home) == report.project
+    assert [entry.path for entry in projects.registered(home).projects] == [root]
+    assert Trust(home, root).trusted(DIGEST)
+
+
+def test_a_second_init_changes_nothing(root, home):
+    init(root, home, now=NOW)
+    before = contents(root)
+    again = init(root, home, now=NOW)
+    assert not again.created
+    assert again.added == ()
+    assert contents(root) == before
+
+
+def test_a_store_that_came_with_a_clone_is_completed_but_not_trusted(root, home):
+    store = root / ".mind"
+    store.mkdir()
+    (store / "config.toml").write_text("format = 1\n# theirs\n")
+    (store / ".gitignore").write_text(".index/\n*.bak")
+    report = init(root, home, now=NOW)
+    assert not report.created
+    assert (store / "config.toml").read_text() == "format = 1\n# theirs\n"
+    assert (store / ".gitignore").read_text() == ".index/\n*.bak\n.local/\nprivate/\n"
+    assert not Trust(home, root).trusted(DIGEST)
+
+
+def test_what_a_project_knows_already_is_offered(root, home):
+    for path in ("docs/decisions/1.md", "docs/guide.md", "CLAUDE.md", "src/a.md"):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text("x")
+    (root / "adr").mkdir()
+    report = init(root, home, now=NOW)
+    assert report.found == ("docs/decisions", "CLAUDE.md", "docs")
+    assert report.include_line == 'include = ["docs/decisions/*.md", "CLAUDE.md", "docs/*.md"]'
+
+
+def test_a_project_without_documents_is_offered_nothing(root, home):
+    assert init(root, home, now=NOW).include_line is None
+
+
+def test_the_parent_of_minds_own_folder_is_refused(home):
+    home.mkdir(parents=True)
+    with pytest.raises(Invalid) as raised:
+        init(home.parent, home, now=NOW)
+    assert raised.value.hint
+    assert contents(home) == {}
+
+
+def test_a_store_that_is_no_folder_is_refused(root, home, tmp_path):
+    (root / ".mind").write_text("theirs")
+    with pytest.raises(StorageFailed):
+        init(root, home, now=NOW)
+    (root / ".mind").unlink()
+    (root / ".mind").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StorageFailed, match="symbolic link"):
+        init(root, home, now=NOW)
+    with pytest.raises(Invalid):
+        init(root / "nowhere", home, now=NOW)

@@ -1,0 +1,265 @@
+"""The store of a project: which files are memories, and how they come and go."""
+
+import os
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from mimo.domain.codec import normal
+from mimo.domain.memory import Kind, Memory, Outcome, Problem
+from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.store import files, memories
+from mimo.store.memories import MemoryStore
+
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+MEMORY = Memory(id="fact_x_20261120_abcdef", type=Kind.FACT, content="It rains.", created=NOW)
+
+
+@pytest.fixture
+def root(tmp_path):
+    (tmp_path / ".mind").mkdir()
+    return tmp_path
+
+
+def put(root, path, text="text\n"):
+    target = root / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text, encoding="utf-8")
+    return target
+
+
+def test_every_markdown_file_of_the_store_is_found_and_nothing_else(root):
+    found = [
+        ".mind/a.md",
+        ".mind/decisions/b.MD",
+        ".mind/notes/deep/c.markdown",
+        ".mind/notes/rule.mdc",
+        ".mind/private/facts/d.md",
+        ".mind/sources/e.md",
+        ".mind/notes/values/f.md",
+        ".mind/facts/한국어.md",
+    ]
+    skipped = [
+        ".mind/MEMORY.md",
+        ".mind/config.toml",
+        ".mind/.index/a.md",
+        ".mind/.local/a.md",
+        ".mind/notes/.obsidian/a.md",
+        ".mind/notes/.hidden.md",
+        ".mind/values/ns/a.md",
+        ".mind/procedures/p@1.md",
+        ".mind/private/values/ns/a.md",
+        "docs/a.md",
+        ".mind/facts/.mind-1-a.tmp",
+    ]
+    for path in [*found, *skipped, ".mind/notes/picture.png"]:
+        put(root, path)
+    seen = MemoryStore(root).walk()
+    assert sorted(seen.stamps) == sorted(found)
+    assert seen.problems == []
+    assert seen.others == [".mind/notes/picture.png"]
+
+
+def test_a_stamp_is_what_the_system_says(root):
+    status = put(root, ".mind/a.md").stat()
+    stamp = MemoryStore(root).stamps()[".mind/a.md"]
+    assert (stamp.size, stamp.mtime_ns, stamp.ctime_ns, stamp.inode) == (
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+        status.st_ino,
+    )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("docs/decisions/*.md", ["docs/decisions/1.md"]),
+        ("./docs/decisions/*", ["docs/decisions/1.md"]),
+        ("docs/**/*.md", ["docs/a.md", "docs/decisions/1.md", "docs/x/y/z.md"]),
+        ("docs/**", ["docs/a.md", "docs/decisions/1.md", "docs/x/y/z.md"]),
+        ("d?cs/[a-b].md", ["docs/a.md"]),
+        ("CLAUDE.md", ["CLAUDE.md"]),
+        ("docs/decisions/*.txt", ["docs/decisions/2.txt"]),
+        (".cursor/rules/*.mdc", [".cursor/rules/r.mdc"]),
+        ("**/r.mdc", []),
+        ("nowhere/*.md", []),
+        ("**/*.md", ["CLAUDE.md", "docs/a.md", "docs/decisions/1.md", "docs/x/y/z.md"]),
+    ],
+)
+def test_globs_of_the_config_include_files_elsewhere(root, pattern, expected):
+    for path in (
+        "CLAUDE.md",
+        "docs/a.md",
+        "docs/decisions/1.md",
+        "docs/decisions/2.txt",
+        "docs/x/y/z.md",
+        "docs/.hidden/a.md",
+        "node_modules/p/README.md",
+        ".git/a.md",
+        ".cursor/rules/r.mdc",
+    ):
+        put(root, path)
+    walk = MemoryStore(root, [pattern]).walk()
+    assert sorted(walk.stamps) == sorted(expected)
+    assert walk.problems == []
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["../a.md", "docs/../../a.md", "/etc/*.md", "", "a//b.md", "C:/a.md", "a\\b.md", ".git/*.md"],
+)
+def test_a_glob_that_leaves_the_project_is_told_and_not_followed(root, pattern):
+    put(root, ".mind/a.md")
+    walk = MemoryStore(root, [pattern]).walk()
+    assert list(walk.stamps) == [".mind/a.md"]
+    (problem,) = walk.problems
+    assert problem.path == ".mind/config.toml"
+    assert "include" in problem.reason
+
+
+def test_links_and_special_files_are_told_and_not_followed(root, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside")
+    put(outside, "secret.md")
+    (root / ".mind" / "link.md").symlink_to(outside / "secret.md")
+    (root / ".mind" / "folder").symlink_to(outside, target_is_directory=True)
+    os.mkfifo(root / ".mind" / "pipe.md")
+    (root / "docs").symlink_to(outside, target_is_directory=True)
+    store = MemoryStore(root, ["docs/*.md"])
+    walk = store.walk()
+    assert walk.stamps == {}
+    assert {problem.path for problem in walk.problems} == {
+        ".mind/link.md",
+        ".mind/folder",
+        ".mind/pipe.md",
+        "docs",
+    }
+    for path in (".mind/link.md", ".mind/folder/secret.md", ".mind/pipe.md", "docs/secret.md"):
+        assert isinstance(store.read(path), Problem)
+
+
+def test_a_name_that_is_no_utf8_is_told(root):
+    name = os.fsencode(root / ".mind") + b"/caf\xe9.md"
+    try:
+        descriptor = os.open(name, os.O_CREAT | os.O_WRONLY)
+    except OSError:
+        pytest.skip("this file system refuses such names")
+    os.close(descriptor)
+    walk = MemoryStore(root).walk()
+    assert walk.stamps == {}
+    assert [problem.path for problem in walk.problems] == [".mind/caf\ufffd.md"]
+
+
+def test_a_folder_that_cant_be_listed_is_told(root, monkeypatch):
+    put(root, ".mind/a.md")
+    put(root, ".mind/closed/b.md")
+    real = os.scandir
+
+    def scandir(path):
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied")
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    walk = MemoryStore(root).walk()
+    assert list(walk.stamps) == [".mind/a.md"]
+    assert [(p.path, p.reason) for p in walk.problems] == [
+        (".mind/closed", "can't be listed: permission denied")
+    ]
+
+
+def test_a_file_is_read_with_its_place(root):
+    put(root, ".mind/private/facts/a.md", "---\ntitle: T\n---\n\nx\n")
+    (record,) = MemoryStore(root).read(".mind/private/facts/a.md")
+    assert (record.memory.title, record.memory.content) == ("T", "x")
+    assert (record.place.line, record.place.private, record.place.owned) == (5, True, False)
+    assert record.place.digest == files.digest(b"---\ntitle: T\n---\n\nx\n")
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [("../a.md", "no path within"), (".mind/gone.md", "no such file"), (".mind", "is a directory")],
+)
+def test_what_cant_be_read_is_a_problem_and_no_error(root, path, reason):
+    problem = MemoryStore(root).read(path)
+    assert isinstance(problem, Problem)
+    assert reason in problem.reason
+
+
+def test_a_file_that_is_too_large_is_a_problem(root):
+    put(root, ".mind/a.md", "x" * 2_000_000)
+    problem = MemoryStore(root).read(".mind/a.md")
+    assert isinstance(problem, Problem)
+    assert problem.reason.startswith("too large: 2,000,000 bytes")
+
+
+def test_a_new_memory_stands_in_its_types_folder(root):
+    store = MemoryStore(root)
+    record = store.create(MEMORY)
+    hidden = store.create(replace(MEMORY, type=Kind.INSIGHT), private=True)
+    assert record.place.path == ".mind/facts/fact_x_20261120_abcdef.md"
+    assert hidden.place.path == ".mind/private/insights/fact_x_20261120_abcdef.md"
+    assert hidden.place.private
+    assert store.read(record.place.path) == (record,)
+    assert store.read(hidden.place.path) == (hidden,)
+    assert set(store.stamps()) == {record.place.path, hidden.place.path}
+
+
+def test_a_new_memory_never_takes_anothers_place(root):
+    store = MemoryStore(root)
+    first = store.create(MEMORY)
+    with pytest.raises(Conflict):
+        store.create(replace(MEMORY, content="other"))
+    assert store.read(first.place.path) == (first,)
+
+
+@pytest.mark.parametrize("bad", ["", "a/b", "../a", ".hidden", "x" * 129, "한"])
+def test_what_is_no_id_is_never_a_file_name(root, bad):
+    with pytest.raises(Invalid):
+        MemoryStore(root).create(replace(MEMORY, id=bad))
+    assert MemoryStore(root).stamps() == {}
+
+
+def test_an_update_writes_what_differs_and_gives_what_will_be_read(root):
+    store = MemoryStore(root)
+    record = store.create(MEMORY)
+    changed = store.update(record, replace(record.memory, outcome=Outcome.FAILED))
+    assert changed.memory == normal(replace(record.memory, outcome=Outcome.FAILED))
+    assert store.read(record.place.path) == (changed,)
+    assert store.update(changed, changed.memory) == changed
+
+
+def test_a_file_that_changed_meanwhile_is_neither_updated_nor_deleted(root):
+    store = MemoryStore(root)
+    record = store.create(MEMORY)
+    path = root / record.place.path
+    path.write_bytes(path.read_bytes() + b"by hand\n")
+    with pytest.raises(Conflict):
+        store.update(record, replace(record.memory, topic="t"))
+    with pytest.raises(Conflict):
+        store.delete(record)
+    assert path.read_bytes().endswith(b"by hand\n")
+
+
+def test_a_deleted_memory_is_gone(root):
+    store = MemoryStore(root)
+    record = store.create(MEMORY)
+    store.delete(record)
+    assert store.stamps() == {}
+    with pytest.raises(StorageFailed):
+        store.update(record, record.memory)
+
+
+def test_writing_never_goes_through_a_link(root, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside")
+    (root / ".mind" / "facts").symlink_to(outside, target_is_directory=True)
+    with pytest.raises(StorageFailed, match="symbolic link"):
+        MemoryStore(root).create(MEMORY)
+    assert list(outside.iterdir()) == []
+
+
+def test_a_write_waits_no_longer_than_it_was_told(root):
+    store = MemoryStore(root, wait=0)
+    with memories.lock(root / ".mind" / ".local" / "lock"), pytest.raises(StorageFailed):
+        store.create(MEMORY)

@@ -1,0 +1,99 @@
+"""Which project a folder belongs to, and the list of all on this machine."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from mimo.errors import NoProject, StorageFailed
+from mimo.store import projects
+from mimo.store.projects import Project
+
+NOW = datetime(2026, 11, 20, 17, 40, tzinfo=UTC)
+
+
+@pytest.fixture
+def home(tmp_path):
+    return tmp_path / ".mind"
+
+
+@pytest.fixture
+def root(tmp_path):
+    root = tmp_path / "work" / "project"
+    (root / ".mind").mkdir(parents=True)
+    return root
+
+
+def test_the_nearest_folder_with_a_store_is_the_project(root, home):
+    deep = root / "src" / "deep"
+    deep.mkdir(parents=True)
+    assert projects.find(deep, home) == Project(root=root, name="project")
+    (deep / ".mind").mkdir()
+    found = projects.find(deep, home)
+    assert found is not None
+    assert found.store == deep / ".mind"
+
+
+def test_minds_own_folder_makes_no_project_of_the_home(tmp_path, home):
+    home.mkdir()
+    assert projects.find(tmp_path / "anywhere", home) is None
+    (tmp_path / "alias").symlink_to(home, target_is_directory=True)
+    assert projects.find(tmp_path, tmp_path / "alias") is None
+
+
+def test_a_store_that_is_a_file_or_a_link_is_none(root, home):
+    (root / "a").mkdir()
+    (root / "a" / ".mind").write_text("")
+    (root / "a" / "b").mkdir()
+    (root / "a" / "b" / ".mind").symlink_to(root / ".mind", target_is_directory=True)
+    found = projects.find(root / "a" / "b", home)
+    assert found is not None
+    assert found.root == root
+    with pytest.raises(NoProject, match="symbolic link"):
+        projects.explicit(root / "a" / "b", home)
+
+
+def test_a_project_that_is_named_must_be_one_itself(root, home):
+    assert projects.explicit(root, home).root == root
+    (root / "src").mkdir()
+    with pytest.raises(NoProject) as raised:
+        projects.explicit(root / "src", home)
+    assert str(root) in raised.value.message
+    assert "mind init" in raised.value.hint
+    with pytest.raises(NoProject):
+        projects.explicit(root / "nowhere", home)
+
+
+def test_a_project_is_registered_once(root, home):
+    project = Project(root=root, name="project")
+    assert projects.registered(home) == projects.Registry()
+    assert projects.register(home, project, now=NOW) is None
+    assert projects.register(home, project, now=NOW) is None
+    (entry,) = projects.registered(home).projects
+    assert (entry.path, entry.name, entry.added) == (root, "project", NOW)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [b"{", b"[1]", b'[{"path": 1, "name": "x"}]', b"\xff", b"[" * 100_000, b'{"a": 1}'],
+)
+def test_a_damaged_registry_is_told_and_kept_aside(root, home, damage):
+    home.mkdir()
+    path = home / projects.REGISTRY
+    path.write_bytes(damage)
+    registry = projects.registered(home)
+    assert registry.projects == ()
+    assert "damaged" in (registry.problem or "")
+    notice = projects.register(home, Project(root=root, name="project"), now=NOW)
+    assert notice is not None
+    (aside,) = home.glob("projects.json.damaged-*")
+    assert aside.read_bytes() == damage
+    assert str(aside) in notice
+    assert len(json.loads(path.read_text())) == 1
+
+
+def test_a_registry_that_cant_be_read_is_left_alone(root, home):
+    (home / projects.REGISTRY).mkdir(parents=True)
+    assert projects.registered(home).problem
+    with pytest.raises(StorageFailed):
+        projects.register(home, Project(root=root, name="project"), now=NOW)

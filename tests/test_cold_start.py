@@ -1,0 +1,116 @@
+"""What the everyday paths import: names in a set, never times."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+HEAVY = {
+    "asyncio",
+    "email",
+    "frontmatter",
+    "http",
+    "importlib.metadata",
+    "jsonschema",
+    "markdown_it",
+    "mcp",
+    "mcp_types",
+    "model2vec",
+    "multiprocessing",
+    "numpy",
+    "parsedatetime",
+    "pydantic",
+    "rich",
+    "tomlkit",
+    "usearch",
+    "yaml",
+}
+"""Packages that no everyday command needs before it has something to do for them."""
+
+TELL = """
+import json, sys
+sys.argv = ["mind", *sys.argv[1:]]
+from mimo.__main__ import main
+status = main()
+print(json.dumps([status, sorted(sys.modules)]), file=sys.stderr)
+"""
+
+
+def imported(folder: Path, *argv: str, **env: str) -> set[str]:
+    """Returns the modules that a command line has imported when it is done."""
+    done = subprocess.run(
+        [sys.executable, "-c", TELL, *argv],
+        capture_output=True,
+        encoding="utf-8",
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **env},
+        stdin=subprocess.DEVNULL,
+        check=True,
+    )
+    status, modules = json.loads(done.stderr.splitlines()[-1])
+    assert status == 0
+    return set(modules)
+
+
+def heavy(modules: set[str]) -> set[str]:
+    return HEAVY & modules
+
+
+def commands_in(modules: set[str]) -> set[str]:
+    machinery = {"arguments", "common", "invoke", "registry", "schema", "spec", "tools", "types"}
+    names = {name.removeprefix("mimo.commands.") for name in modules if "mimo.commands." in name}
+    return names - machinery
+
+
+def test_the_version_needs_nothing_of_ours_but_itself(tmp_path: Path) -> None:
+    modules = imported(tmp_path, "--version")
+
+    assert {name for name in modules if name.startswith("mimo")} == {"mimo", "mimo.__main__"}
+    assert not (HEAVY | {"click", "dataclasses", "typing"}) & modules
+
+
+def test_help_loads_every_command_and_nothing_heavy(tmp_path: Path) -> None:
+    modules = imported(tmp_path, "--help")
+
+    assert not heavy(modules)
+    assert {"notes", "search", "projects"} <= commands_in(modules)
+
+
+@pytest.mark.parametrize(
+    ("argv", "module"),
+    [
+        (["search", "tea"], "search"),
+        (["search", "tea", "--json"], "search"),
+        (["list"], "listing"),
+        (["status"], "status"),
+        (["memory", "list"], "memory"),
+    ],
+)
+def test_a_command_loads_its_own_module_and_nothing_heavy(
+    project: Path, argv: list[str], module: str
+) -> None:
+    modules = imported(project, *argv)
+
+    assert not heavy(modules)
+    assert commands_in(modules) == {module}
+
+
+def test_writing_loads_what_reads_a_header_and_nothing_else_that_is_heavy(project: Path) -> None:
+    modules = imported(project, "add", "Tea is served at four")
+
+    assert heavy(modules) <= {"frontmatter", "yaml"}
+    assert commands_in(modules) == {"notes"}
+
+
+@pytest.mark.parametrize("argv", [["show", ""], ["search", "--tag", ""], ["add", "--type", ""]])
+def test_completing_loads_nothing_heavy(project: Path, argv: list[str]) -> None:
+    imported(project, "add", "Green tea is drunk without milk", "--tag", "tea")
+    modules = imported(project, *argv, _MIND_COMPLETE="1")
+
+    assert not heavy(modules)
+    assert commands_in(modules) == {"search" if argv[0] == "search" else "notes"}

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mimo.index.index import Index
     from mimo.store.memories import MemoryStore
     from mimo.store.trust import Trust
+    from mimo.store.watch import Watch
 
 Clock = Callable[[], datetime]
 
@@ -157,6 +158,19 @@ class Mind:
             "store", lambda: MemoryStore(self.project.root, include=self.config["include"])
         )
         return cast("MemoryStore", made)
+
+    def watch(self) -> None:
+        """Lets the system tell of changes, which spares a long-lived process most looks."""
+        from mimo.store.watch import Watch
+
+        folders = self.store.folders()
+        if folders and "watch" not in self._parts:
+            self._parts["watch"] = Watch(folders)
+
+    @property
+    def watched(self) -> "Watch | None":
+        """What tells of changes, where somebody asked for that."""
+        return cast("Watch | None", self._parts.get("watch"))
 
     @property
     def trust(self) -> "Trust":

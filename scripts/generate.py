@@ -87,7 +87,7 @@ def pages(commands: Registry) -> Iterator[Page]:
     root = program(commands)
     yield Page("", root, None)
     for path in commands.table:
-        yield Page(path, root._leaf(path), commands.at(path))  # noqa: SLF001 - same house
+        yield Page(path, root.leaf(path), commands.at(path))
     yield Page("mcp", mcp_command(), None)
 
 

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from mimo.cli.clean import clean, escaped
-from mimo.commands.schema import to_json
 from mimo.errors import Internal, MindError, StorageFailed
 
 
 def show(result: object, options: Mapping[str, Any]) -> None:
     """Print an answer: as JSON where that was asked for, for people otherwise."""
     if options.get("json"):
+        from mimo.commands.schema import to_json
+
         write(as_json(to_json(result), indent=2) + "\n")
         return
     from mimo.cli.render import screen_for, show_on

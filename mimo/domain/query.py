@@ -13,8 +13,9 @@ class Filter:
 
     types: frozenset[Kind] | None = None
     tags: frozenset[str] = frozenset()
-    """Every one of these tags is on the memory."""
+    """Every one of these tags is on the memory, in upper or lower case."""
     topic: str | None = None
+    """The whole topic, in upper or lower case."""
     since: datetime | None = None
     until: datetime | None = None
     """Created in `[since, until)`."""

@@ -43,6 +43,7 @@ class Database:
         self.path = path
         self.generation = generation
         self._idle: list[sqlite3.Connection] = []
+        self._closed = False
         self._turn: AbstractContextManager[object] = nullcontext()
         if path is None:
             from threading import RLock
@@ -108,7 +109,8 @@ class Database:
         return sum(path.stat().st_size for path in files if path.exists())
 
     def close(self) -> None:
-        """Closes every connection that nobody is using."""
+        """Closes every connection, those in use when they are given back."""
+        self._closed = True
         while self._idle:
             self._idle.pop().close()
 
@@ -122,7 +124,10 @@ class Database:
             try:
                 yield connection
             finally:
-                self._idle.append(connection)
+                if self._closed:
+                    connection.close()
+                else:
+                    self._idle.append(connection)
 
     def _connect(self) -> sqlite3.Connection:
         # `mode=rw`: a file that somebody has removed must not come back empty.

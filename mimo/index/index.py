@@ -108,17 +108,21 @@ class Index:
 
         batches = prepared(changes, self._embed)
         first = next(batches, ([], []))
-        with self._whole(), self._database.writing() as sql:
-            if self._cleared:
-                schema.clear(sql)
-            was_empty = words.totals(sql).memories == 0
-            writer = Writer(sql, now_ns)
-            for batch, documents in chain([first], batches):
-                writer.write(batch, documents)
-            writer.finish()
-            if was_empty or not self._embeds:
-                self._note_model(sql)
         rebuilt, self._cleared = self._cleared, False
+        try:
+            with self._whole(), self._database.writing() as sql:
+                if rebuilt:
+                    schema.clear(sql)
+                was_empty = words.totals(sql).memories == 0
+                writer = Writer(sql, now_ns)
+                for batch, documents in chain([first], batches):
+                    writer.write(batch, documents)
+                writer.finish()
+                if was_empty or not self._embeds:
+                    self._note_model(sql)
+        except BaseException:
+            self._cleared = rebuilt
+            raise
         if rebuilt and self._vectors:
             self._remove_unused_vectors(self._vectors)
 

@@ -126,9 +126,10 @@ class Search:
         self, sql: sqlite3.Connection, query: RankingQuery, revision: int
     ) -> Mapping[str, int]:
         """Returns the frequency of each term; counted once as long as the index stays the same."""
-        if self._frequencies[0] != revision or len(self._frequencies[1]) > _KEPT_TERMS:
-            self._frequencies = (revision, {})
-        known = self._frequencies[1]
+        counted, known = self._frequencies
+        if counted != revision or len(known) > _KEPT_TERMS:
+            known = {}
+            self._frequencies = (revision, known)
         terms = {*query.full, *query.content}
         known.update((term, words.frequency(sql, term)) for term in terms - known.keys())
         return {term: known[term] for term in terms}

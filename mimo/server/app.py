@@ -5,6 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -67,7 +68,15 @@ class Memory:
         with self._lock:
             if self._mind is None or not self._mind.has_project:
                 self._mind = self._open()
+                _make_parts(self._mind)
             return self._mind
+
+
+def _make_parts(mind: Mind) -> None:
+    """Make what all calls share while one thread alone has it: two would each make their own."""
+    if mind.has_project:
+        with suppress(MindError):
+            _ = mind.store, mind.trust, mind.index
 
 
 class App:

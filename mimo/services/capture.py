@@ -107,9 +107,8 @@ def remove(mind: Mind, wanted: str) -> Record:
     What had superseded it then supersedes what it had superseded, so that no chain breaks.
     """
     record = recall.one(mind, wanted)
-    newer = [
-        found for id in mind.index.successors(record.memory.id) if (found := mind.index.get(id))
-    ]
+    successors = mind.index.successors(record.memory.id)
+    newer = [found for name in successors if (found := mind.index.get(name))]
     mind.store.delete(record)
     upkeep.note_change(mind, record.place.path)
     for successor in newer:

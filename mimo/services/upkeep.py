@@ -34,6 +34,8 @@ def refresh(mind: Mind) -> Refreshed:
     An index that turns out to be damaged is made anew. Where it can't be kept on disk at all, it
     is made in memory and `mind.notice` says so: search always answers.
     """
+    if mind.watched and not mind.watched.changed():
+        return Refreshed()
     try:
         try:
             return _bring_up_to_date(mind)
@@ -51,6 +53,7 @@ def ask(mind: Mind, question: Callable[[Index], Answer]) -> Answer:
     try:
         return question(mind.index)
     except IndexDamaged:
+        _unsettle(mind)
         refresh(mind)
         return question(mind.index)
 
@@ -58,6 +61,7 @@ def ask(mind: Mind, question: Callable[[Index], Answer]) -> Answer:
 def rebuild(mind: Mind) -> Refreshed:
     """Forgets the index and makes it anew from the files."""
     mind.index.clear()
+    _unsettle(mind)
     return refresh(mind)
 
 
@@ -78,6 +82,12 @@ def problems(mind: Mind) -> tuple[Problem, ...]:
     return (*mind.store.walk().problems, *mind.index.problems())
 
 
+def _unsettle(mind: Mind) -> None:
+    """Lets the next refresh look at the files, whatever the system told."""
+    if mind.watched:
+        mind.watched.unsettle()
+
+
 def _bring_up_to_date(mind: Mind) -> Refreshed:
     now_ns = time.time_ns()
     on_disk, known = mind.store.stamps(), mind.index.stamps()
@@ -85,6 +95,8 @@ def _bring_up_to_date(mind: Mind) -> Refreshed:
     stale = [path for path, stamp in on_disk.items() if _is_stale(stamp, known.get(path))]
     if gone or stale:
         mind.index.apply(_changes(mind, gone, stale, on_disk), now_ns=now_ns)
+    if mind.watched:
+        mind.watched.settle()
     added = sum(path not in known for path in stale)
     return Refreshed(added=added, changed=len(stale) - added, removed=len(gone))
 

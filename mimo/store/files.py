@@ -64,11 +64,15 @@ def look(path: Path, *, limit: int | None = None) -> tuple[bytes, os.stat_result
     Raises `OSError` where it is missing, a symbolic link, or anything but a regular file.
     """
     flags = os.O_RDONLY | _flag("O_NOFOLLOW") | _flag("O_NONBLOCK") | _flag("O_CLOEXEC")
-    with os.fdopen(os.open(path, flags), "rb") as file:
-        status = os.fstat(file.fileno())
+    descriptor = os.open(path, flags)
+    try:
+        status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "not a regular file", str(path))
-        return file.read() if limit is None else file.read(limit + 1), status
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read() if limit is None else file.read(limit + 1), status
+    finally:
+        os.close(descriptor)
 
 
 def read(path: Path) -> bytes:

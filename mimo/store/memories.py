@@ -29,6 +29,14 @@ class MemoryStore:
         """Returns the stamps of all memory files, and what can't be looked at."""
         return walk(self.root, self.include)
 
+    def folders(self) -> tuple[Path, ...]:
+        """Returns folders such that a change of any memory is a change below one of them.
+
+        Empty where that would take the whole project.
+        """
+        fixed = [_fixed_part(pattern) for pattern in self.include]
+        return () if "" in fixed else tuple(self.root / part for part in (STORE, *fixed))
+
     def stamps(self) -> dict[str, Stamp]:
         """Returns the stamp of every memory file by its path relative to the root, with `/`."""
         return self.walk().stamps
@@ -137,6 +145,13 @@ class MemoryStore:
 
     def _locked(self) -> AbstractContextManager[None]:
         return lock(files.safe_path(self.root, f"{STORE}/.local/lock"), wait=self._wait)
+
+
+def _fixed_part(pattern: str) -> str:
+    """Returns the folders that begin a glob, up to the first that holds a wildcard."""
+    folders = pattern.removeprefix("./").split("/")[:-1]
+    wild = next((n for n, part in enumerate(folders) if set(part) & set("*?[")), len(folders))
+    return "/".join(folders[:wild])
 
 
 def _content(path: Path) -> tuple[bytes, datetime]:

@@ -86,7 +86,7 @@ def registered(home: Path) -> Registry:
         return Registry()
     except OSError as error:
         return Registry(problem=files.failure("read", path, error).message)
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return Registry(problem=f"`{path}` is damaged")
 
 
@@ -112,7 +112,10 @@ def register(home: Path, project: Project, *, now: datetime) -> str | None:
 
 
 def _set_aside(path: Path) -> Path:
-    data = files.read(path)
+    try:
+        data = files.read(path)
+    except OSError as error:
+        raise files.failure("read", path, error) from error
     aside = path.with_name(f"{path.name}.damaged-{files.digest(data)[:8]}")
     files.replace(aside, data)
     return aside

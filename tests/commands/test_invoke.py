@@ -44,8 +44,9 @@ def attempt(mind: Any, what: Annotated[str, Arg("What")] = "") -> Any:
     return mind.author
 
 
-def call(spec: Spec, arguments: dict[str, Any], caller: Caller = MCP, mind: Any = None) -> object:
-    return invoke(spec, mind or FakeMind(), caller, arguments)
+def call(spec: Spec, arguments: dict[str, Any], caller: Caller = MCP, mind: Any = None) -> Any:
+    opened: Any = mind or FakeMind()
+    return invoke(spec, opened, caller, arguments)
 
 
 def test_a_command_runs_in_the_name_of_its_caller() -> None:

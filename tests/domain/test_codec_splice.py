@@ -126,6 +126,20 @@ def test_a_key_that_cant_be_told_from_its_comment_is_left_to_its_writer():
     assert raised.value.hint == "edit it by hand"
 
 
+def test_the_last_key_beside_a_comment_stays_without_a_value():
+    """Comments alone between two rules would read as headings."""
+    assert edited("---\n# why\nstatus: a\n---\nx", status=None) == (
+        "---\n# why\nstatus: null\n---\nx"
+    )
+    assert edited("---\nstatus: a\n---\nx", status=None) == "---\n---\nx"
+
+
+def test_links_are_written_in_another_order_where_somebody_wants_that():
+    one, two = Link(to="b", type="refines"), Link(to="c", type="refines")
+    text = edited("---\nid: a\ntype: fact\n---\nx\n", OWN, links=(one, two))
+    assert edited(text, OWN, links=(two, one)).index("to: c") < text.index("to: c")
+
+
 def test_links_are_added_one_a_line():
     text = "---\nid: a\ntype: fact\n---\nSee [[b]].\n"
     one = edited(text, OWN, links=(Link(to="c", type="refines"), Link(to="b")))

@@ -82,7 +82,7 @@ def test_what_an_id_cant_hold_is_left_out_and_a_hash_keeps_it_apart(path, readab
 
 
 def test_two_spellings_of_one_name_have_one_id():
-    """macOS gives a name back decomposed, Linux as it was written."""
+    """Some file systems give a name back decomposed, others as it was written."""
     assert ids.of_path("docs/re\u0301sume\u0301.md") == ids.of_path("docs/r\u00e9sum\u00e9.md")
 
 

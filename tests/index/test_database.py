@@ -10,7 +10,7 @@ import pytest
 from mimo.domain.query import Filter
 from mimo.errors import IndexNotReady, StorageFailed
 from mimo.index import schema
-from mimo.index.database import IndexDamaged
+from mimo.index.database import Database, IndexDamaged
 from mimo.index.index import Change, Index
 
 Make = Callable[..., Change]
@@ -99,11 +99,14 @@ def test_the_index_is_kept_between_runs(folder: Path, found: Make) -> None:
     index.close()
 
 
-def test_damage_that_shows_only_in_use_is_reported_once(folder: Path, found: Make) -> None:
-    filled(folder, found)
-    file = folder / "index.db"
+def half_overwritten(file: Path) -> None:
     content = file.read_bytes()
     file.write_bytes(content[: len(content) // 2] + b"\xff" * (len(content) // 2))
+
+
+def test_damage_that_shows_only_in_use_is_reported_once(folder: Path, found: Make) -> None:
+    filled(folder, found)
+    half_overwritten(folder / "index.db")
     index = Index.open(folder, None)
     with pytest.raises(IndexDamaged):
         index.records(Filter())
@@ -112,6 +115,42 @@ def test_damage_that_shows_only_in_use_is_reported_once(folder: Path, found: Mak
     index.apply([found("a")], now_ns=1)
     assert index.count(Filter()) == 1
     index.close()
+
+
+def test_damage_that_a_look_at_the_stamps_meets_means_that_nothing_is_known(
+    folder: Path, found: Make
+) -> None:
+    filled(folder, found)
+    index = Index.open(folder, None)
+    assert len(index.stamps()) == 40
+    for file in folder.glob("index.db-*"):
+        file.unlink()
+    (folder / "index.db").write_bytes(b"garbage" * 1000)
+
+    assert index.stamps() == {}
+    assert index.count(Filter()) == 0
+    index.close()
+
+
+def test_a_full_disk_is_a_storage_error_and_changes_nothing(
+    folder: Path, index: Index, found: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.apply([found("a")], now_ns=1)
+    connect = Database._connect
+
+    def limited(self: Database) -> sqlite3.Connection:
+        connection = connect(self)
+        connection.execute("PRAGMA max_page_count = 60")
+        return connection
+
+    monkeypatch.setattr(Database, "_connect", limited)
+    full = Index.open(folder, None)
+    with pytest.raises(StorageFailed, match="full") as raised:
+        full.apply([found(f"m{n}", "word " * 5000) for n in range(20)], now_ns=2)
+
+    assert "disk" in raised.value.hint
+    assert full.count(Filter()) == index.count(Filter()) == 1
+    full.close()
 
 
 def test_an_old_generation_stays_as_long_as_somebody_uses_it(folder: Path, found: Make) -> None:
@@ -330,3 +369,38 @@ class TestClear:
         assert index.records(Filter()) == ()
         assert index.stamps() == {}
         assert index.stats().units == 0
+
+    def test_the_old_state_is_there_while_the_new_one_is_made(
+        self, index: Index, found: Make, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("mimo.index.intake.BATCH", 1)
+        index.apply([found("a"), found("b")], now_ns=1)
+        index.clear()
+        seen: list[int] = []
+
+        def changes() -> Iterator[Change]:
+            yield found("c")
+            seen.append(index.count(Filter()))
+            yield found("d")
+            seen.append(index.count(Filter()))
+            yield found("e")
+
+        index.apply(changes(), now_ns=2)
+
+        assert seen == [2, 2]
+        assert index.count(Filter()) == 3
+
+    def test_a_rebuild_that_fails_is_still_to_be_done(self, index: Index, found: Make) -> None:
+        index.apply([found("a"), found("b")], now_ns=1)
+        index.clear()
+
+        def changes() -> Iterator[Change]:
+            yield found("c")
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            index.apply(changes(), now_ns=2)
+
+        assert index.stamps() == {}
+        index.apply([found("c")], now_ns=3)
+        assert index.count(Filter()) == 1

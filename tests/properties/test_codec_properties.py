@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mimo.domain.codec import normal, parse, render, splice
+from mimo.domain.codec import flat, normal, parse, render, restricted_yaml, splice
 from mimo.domain.codec.codec import Parsed
 from mimo.domain.codec.fields import KEYS
 from mimo.domain.memory import Kind, Link, Memory, Outcome, Problem, Section
@@ -169,6 +169,20 @@ def _without_key(lines, pattern):
         if number or not line.startswith(b"\xef\xbb\xbf"):
             kept.append(line)
     return kept
+
+
+PLAIN = st.text(st.sampled_from("aZ9_é한 .,:/()+@%;!?='-#[]{}\"&*|>\\~`\t\r"), max_size=12)
+LINES = st.lists(st.tuples(st.sampled_from(["a", "b", "_c1"]), PLAIN), max_size=4)
+
+
+@given(LINES, st.sampled_from(["{}", '"{}"', "[{}]"]))
+@settings(max_examples=400)
+def test_plain_headers_mean_the_same_without_a_parser(pairs, form):
+    """The short way may be taken only where the long one gives the same."""
+    text = "".join(f"{key}: {form.format(value)}\n" for key, value in pairs)
+    data = flat.load(text)
+    if data is not None:
+        assert data == restricted_yaml.read(text).data
 
 
 @given(st.binary(max_size=200))

@@ -5,8 +5,10 @@ import tempfile
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
@@ -39,9 +41,13 @@ class StoreMachine(RuleBasedStateMachine):
         self.root = Path(tempfile.mkdtemp())
         (self.root / ".mind").mkdir()
         self.store = MemoryStore(self.root)
+        # What survives a power cut is tested elsewhere; a thousand flushes would only be slow.
+        self.unflushed = patch("os.fsync")
+        self.unflushed.start()
         self.expected = {}
 
     def teardown(self):
+        self.unflushed.stop()
         shutil.rmtree(self.root)
 
     @rule(
@@ -102,4 +108,5 @@ class StoreMachine(RuleBasedStateMachine):
         assert not list(self.root.rglob("*.tmp"))
 
 
+StoreMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
 TestStore = StoreMachine.TestCase

@@ -25,6 +25,7 @@ class FakeMind:
 
     has_project = True
     project = None
+    store = trust = index = None
     author: str | None = None
 
     def acting_as(self, author: str | None) -> "FakeMind":

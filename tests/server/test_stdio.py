@@ -225,3 +225,27 @@ def test_a_wrong_setting_of_the_server_ends_it_with_an_error(project: Path) -> N
         )
         assert (ended.returncode, ended.stdout) == (2, b"")
         assert b"[VALIDATION_ERROR]" in ended.stderr
+
+
+def test_many_calls_at_once_are_all_answered_from_the_first_one_on(project: Path) -> None:
+    async def talk(client: Client) -> tuple[list[Any], Any]:
+        results: list[Any] = []
+
+        async def store(number: int) -> None:
+            content = f"Fact number {number}"
+            call = {"operation": "store", "content": content}
+            results.append(await client.call_tool("memory", call))
+
+        async def search(number: int) -> None:
+            call = {"operation": "search", "query": f"number {number}"}
+            results.append(await client.call_tool("memory", call))
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(20):
+                tasks.start_soon(store if number % 2 else search, number)
+        return results, await client.call_tool("memory", {"operation": "list"})
+
+    results, listed = asked(project, "auto", talk)
+
+    assert [result.content[0].text for result in results if result.is_error] == []
+    assert listed.structured_content["total"] == 10

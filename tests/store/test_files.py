@@ -138,7 +138,7 @@ def test_links_are_neither_read_nor_written(tmp_path):
     target.write_bytes(b"theirs")
     link = tmp_path / "link.md"
     link.symlink_to(target)
-    with pytest.raises(OSError, match="symbolic|levels"):
+    with pytest.raises(OSError, match="symbolic"):
         files.read(link)
     with pytest.raises(StorageFailed, match="symbolic link"):
         files.replace(link, b"ours")

@@ -179,7 +179,11 @@ def test_a_file_is_read_with_its_place(root):
 
 @pytest.mark.parametrize(
     ("path", "reason"),
-    [("../a.md", "no path within"), (".mind/gone.md", "no such file"), (".mind", "is a directory")],
+    [
+        ("../a.md", "no path within"),
+        (".mind/gone.md", "no such file"),
+        (".mind", "not a regular file"),
+    ],
 )
 def test_what_cant_be_read_is_a_problem_and_no_error(root, path, reason):
     problem = MemoryStore(root).read(path)

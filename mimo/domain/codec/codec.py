@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mimo.domain import ids
-from mimo.domain.codec import body, emit, fields, prose, restricted_yaml, toml_header
+from mimo.domain.codec import body, emit, fields, flat, prose, restricted_yaml, toml_header
 from mimo.domain.codec.document import MAX_FILE_BYTES, MAX_HEADER_BYTES, Document, Unreadable, split
 from mimo.domain.memory import Kind, Link, Memory, Problem, Section
 from mimo.errors import Invalid
@@ -48,8 +48,7 @@ def read_document(data: bytes) -> tuple[Document, dict[str, Any]]:
     if len(document.header.encode()) > MAX_HEADER_BYTES:
         return _not_a_header(document, Unreadable("the header is larger than 64 KiB", 1))
     try:
-        load = toml_header.load if document.syntax == "toml" else restricted_yaml.load
-        header = load(document.header)
+        header = _load(document)
     except restricted_yaml.NotAMapping:
         return document.without_header(), {}
     except Unreadable as error:
@@ -163,6 +162,13 @@ def content_line(data: bytes) -> int:
     document = split(data)
     layout = body.layout(document.body, newline=document.newline, sections=True)
     return document.body_line + layout.content.start
+
+
+def _load(document: Document) -> dict[str, Any]:
+    if document.syntax == "toml":
+        return toml_header.load(document.header)
+    plain = flat.load(document.header)
+    return restricted_yaml.load(document.header) if plain is None else plain
 
 
 def _not_a_header(document: Document, error: Unreadable) -> tuple[Document, dict[str, Any]]:

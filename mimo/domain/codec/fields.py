@@ -36,6 +36,7 @@ KEYS = (
 _OTHER_DATES = ("date", "created_at")
 _NUMBER = re.compile(r"\d?\.?\d{1,20}")
 _LINK_KEYS = frozenset(("to", "type", "as", "confidence", "by"))
+_TAG_START = re.compile(r"^[#\s]+")
 _WRAPPED = re.compile(r"\[\[([^\[\]|#]+)(?:[#|][^\[\]]*)?\]\]")
 
 
@@ -85,7 +86,7 @@ def written(memory: Memory, links: Sequence[Link]) -> dict[str, Any]:
 
 def clean_tags(tags: Sequence[str]) -> tuple[str, ...]:
     """Returns tags without blanks and `#` before them, each once."""
-    cleaned = (tag.strip().lstrip("#").strip() for tag in tags)
+    cleaned = (_TAG_START.sub("", tag).rstrip() for tag in tags)
     return tuple(dict.fromkeys(tag for tag in cleaned if tag))
 
 

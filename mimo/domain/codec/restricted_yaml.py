@@ -206,7 +206,7 @@ class _Reader:
         event = next_event()
         if not isinstance(event, self._yaml.MappingStartEvent):
             raise NotAMapping
-        _refuse_marks(event)
+        self._refuse_marks(event)
         entries, _ = self._entries(depth=1)
         next_event()
         if not isinstance(event_after := next_event(), self._yaml.StreamEndEvent):
@@ -233,7 +233,7 @@ class _Reader:
 
     def _key(self, event: Any) -> str:
         line = event.start_mark.line + 1
-        _refuse_marks(event)
+        self._refuse_marks(event)
         if not isinstance(event, self._yaml.ScalarEvent):
             raise Unreadable("header: a key must be a word, not a list or a mapping", line)
         if event.value == "<<" and event.implicit[0]:
@@ -241,7 +241,7 @@ class _Reader:
         return self._text(event)
 
     def _value(self, event: Any, depth: int) -> Value:
-        _refuse_marks(event)
+        self._refuse_marks(event)
         start, column = event.start_mark.index, event.start_mark.column
         if isinstance(event, self._yaml.ScalarEvent):
             text = self._text(event)
@@ -274,15 +274,18 @@ class _Reader:
         data = {entry.key: entry.value.data for entry in entries}
         return data, entries[-1].value.end if entries else None
 
-
-def _refuse_marks(event: Any) -> None:
-    """Raises `Unreadable` where an event is an alias, or has an anchor or a tag."""
-    import yaml
-
-    line = event.start_mark.line + 1
-    if isinstance(event, yaml.AliasEvent):
-        raise Unreadable("header: aliases (`*name`) are not allowed; quote a value like that", line)
-    if event.anchor is not None:
-        raise Unreadable("header: anchors (`&name`) are not allowed; quote a value like that", line)
-    if event.tag is not None:
-        raise Unreadable("header: tags (`!name`) are not allowed; quote a value like that", line)
+    def _refuse_marks(self, event: Any) -> None:
+        """Raises `Unreadable` where an event is an alias, or has an anchor or a tag."""
+        line = event.start_mark.line + 1
+        if isinstance(event, self._yaml.AliasEvent):
+            raise Unreadable(
+                "header: aliases (`*name`) are not allowed; quote a value like that", line
+            )
+        if event.anchor is not None:
+            raise Unreadable(
+                "header: anchors (`&name`) are not allowed; quote a value like that", line
+            )
+        if event.tag is not None:
+            raise Unreadable(
+                "header: tags (`!name`) are not allowed; quote a value like that", line
+            )

@@ -71,12 +71,17 @@ def _changes(
     return {key: value for key, value in changes.items() if value is not GONE or key in header}
 
 
-def _explicit_links(memory: Memory, explicit: Sequence[Link]) -> tuple[Link, ...]:
-    """Returns the links that the header must hold, those that it holds already in their order."""
+def _explicit_links(memory: Memory, explicit: Sequence[Link]) -> Sequence[Link]:
+    """Returns the links that the header must hold; those that it has keep their places."""
     in_body = body_links(memory.content, memory.sections)
-    kept = [link for link in explicit if link in memory.links]
-    added = [link for link in memory.links if link not in in_body and link not in explicit]
-    return (*kept, *added)
+    wanted = [link for link in memory.links if link not in in_body or link in explicit]
+    joined = [link for link in explicit if link in wanted]
+    joined += [link for link in wanted if link not in joined]
+    # Links that the text makes too may stand anywhere; the others must be in the order wanted.
+    is_in_order = [link for link in joined if link not in in_body] == [
+        link for link in wanted if link not in in_body
+    ]
+    return joined if is_in_order else wanted
 
 
 def _header(document: Document, changes: Mapping[str, Any]) -> str:
@@ -90,7 +95,12 @@ def _header(document: Document, changes: Mapping[str, Any]) -> str:
         data = {**header.data, **changes}
         kept = {key: value for key, value in data.items() if value is not GONE}
         return _with_ends(emit.lines(kept), document.newline)
-    return _applied(document.header, _edits(document.header, header.entries, changes), document)
+    text = _applied(document.header, _edits(document.header, header.entries, changes), document)
+    if text.strip() and not restricted_yaml.read(text).entries:
+        # A header of comments alone would read as headings between two rules: a key stays.
+        kept = {**changes, header.entries[0].key: None}
+        text = _applied(document.header, _edits(document.header, header.entries, kept), document)
+    return text
 
 
 def _edits(text: str, entries: Sequence[Entry], changes: Mapping[str, Any]) -> Iterable[Edit]:
@@ -189,7 +199,8 @@ def _body(document: Document, before: Memory, after: Memory, *, owned: bool) -> 
         )
     layout = body.layout(document.body, newline=document.newline, sections=owned)
     lines = list(layout.lines)
-    for start, end, new in sorted(_line_edits(layout, target, owned=owned), reverse=True):
+    edits = sorted(_line_edits(layout, target, owned=owned), key=lambda edit: edit[:2])
+    for start, end, new in reversed(edits):
         lines[start:end] = new
     if lines and lines[-1].strip() and not layout.lines[-1]:
         lines.append("")
@@ -208,7 +219,7 @@ def _line_edits(
             elif part.text:
                 yield part.heading, part.end, []
         elif text:
-            yield _new_section(layout, section, text)
+            yield _new_section(layout, section, target)
 
 
 def _text_edit(layout: Layout, part: Part, text: str, *, owned: bool) -> tuple[int, int, list[str]]:
@@ -227,15 +238,15 @@ def _text_edit(layout: Layout, part: Part, text: str, *, owned: bool) -> tuple[i
     return part.start + head, part.end - tail, replaced
 
 
-def _new_section(layout: Layout, section: Section, text: str) -> tuple[int, int, list[str]]:
+def _new_section(layout: Layout, section: Section, target: Memory) -> tuple[int, int, list[str]]:
     """Returns the edit that adds a section before the first that comes after it in order."""
-    lines = [f"## {section}", *body.escape(text).split("\n")]
+    lines = [f"## {section}", *body.escape(target.sections[section]).split("\n")]
     order = list(Section)
     later = [layout.sections[s] for s in order[order.index(section) + 1 :] if s in layout.sections]
     if later and later[0].heading is not None:
         return later[0].heading, later[0].heading, [*lines, ""]
     last = max([layout.content.end, *(part.end for part in layout.sections.values())])
-    return last, last, ["", *lines] if last else lines
+    return last, last, ["", *lines] if last or target.content else lines
 
 
 def _verify(

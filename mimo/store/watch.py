@@ -1,0 +1,68 @@
+"""Whether anything changed below some folders since it was last settled: for long-lived processes.
+
+The system notes changes as they happen (inotify, FSEvents); asking costs a millisecond or two and
+nothing runs in between. Some file systems, network ones above all, tell nothing, so silence is
+taken for peace for a short time only.
+"""
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+_OWN = frozenset({".index", ".local"})
+"""Folders of `.mind/` in which mind itself works all the time."""
+
+_TRUSTED_SECONDS = 5.0
+
+
+class Watch:
+    """Notes changes below folders; may be used by several threads."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        """Take the folders; watching begins with the first question."""
+        self._folders = tuple(folders)
+        self._lock = threading.Lock()
+        self._changes: Iterator[Any] | None = None
+        self._dirty = True
+        self._settled_at = 0.0
+
+    def changed(self) -> bool:
+        """Returns whether something may have changed since it was last settled."""
+        with self._lock:
+            try:
+                self._dirty = bool(self._next()) or self._dirty
+            except (OSError, RuntimeError, StopIteration):
+                self._changes, self._dirty = None, True
+            return self._dirty or time.monotonic() - self._settled_at >= _TRUSTED_SECONDS
+
+    def settle(self) -> None:
+        """Takes note that whatever was told of has been looked at."""
+        self._dirty, self._settled_at = False, time.monotonic()
+
+    def unsettle(self) -> None:
+        """Lets the next question be answered with yes."""
+        self._dirty = True
+
+    def close(self) -> None:
+        """Stops watching."""
+        with self._lock, suppress(AttributeError):
+            self._changes.close()  # type: ignore[union-attr]
+            self._changes = None
+
+    def _next(self) -> Any:
+        from watchfiles import watch
+
+        if self._changes is None:
+            self._changes = watch(
+                *self._folders,
+                watch_filter=lambda _, path: _OWN.isdisjoint(Path(path).parts),
+                debounce=1,
+                step=1,
+                rust_timeout=1,
+                yield_on_timeout=True,
+                raise_interrupt=False,
+            )
+        return next(self._changes)

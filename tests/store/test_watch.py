@@ -1,0 +1,85 @@
+"""Being told of changes."""
+
+import pytest
+from mimo.store import watch
+from mimo.store.watch import Watch
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = tmp_path / "watched"
+    (made / "facts").mkdir(parents=True)
+    return made
+
+
+@pytest.fixture
+def settled(folder):
+    """A watch over the folder that has seen everything so far."""
+    watching = Watch([folder])
+    assert watching.changed()
+    watching.settle()
+    yield watching
+    watching.close()
+
+
+def told(watching):
+    """Returns whether a change is told; on a busy machine it may take some milliseconds."""
+    return any(watching.changed() for _ in range(1000))
+
+
+def test_nothing_has_changed_until_something_does(folder, settled):
+    assert not settled.changed()
+
+    (folder / "facts" / "tea.md").write_text("hot", encoding="utf-8")
+
+    assert told(settled)
+
+
+def test_a_change_is_told_until_it_is_settled(folder, settled):
+    (folder / "facts" / "tea.md").write_text("hot", encoding="utf-8")
+
+    assert told(settled)
+    assert settled.changed()
+    settled.settle()
+    assert not settled.changed()
+
+
+def test_a_change_in_place_and_one_in_a_new_folder_are_told(folder, settled):
+    path = folder / "facts" / "tea.md"
+    path.write_text("hot", encoding="utf-8")
+    assert told(settled)
+    settled.settle()
+
+    path.write_text("cold", encoding="utf-8")
+    assert told(settled)
+    settled.settle()
+
+    (folder / "plans").mkdir()
+    assert told(settled)
+
+
+def test_what_mind_does_in_its_own_folders_does_not_count(folder, settled):
+    (folder / ".index").mkdir()
+    (folder / ".index" / "index.db").write_text("x", encoding="utf-8")
+
+    assert not settled.changed()
+
+
+def test_silence_is_trusted_for_a_short_time_only(settled, monkeypatch):
+    monkeypatch.setattr(watch, "_TRUSTED_SECONDS", 0.0)
+
+    assert settled.changed()
+
+
+def test_a_folder_that_cannot_be_watched_counts_as_changed(tmp_path):
+    watching = Watch([tmp_path / "missing"])
+
+    assert watching.changed()
+    watching.settle()
+    assert watching.changed()
+
+
+def test_it_can_be_told_that_something_changed(settled):
+    settled.unsettle()
+
+    assert settled.changed()

@@ -54,7 +54,7 @@ class Index:
         self._vectors = Vectors.open(folder, embedder.model) if embedder else None
         self._identity = opening.identity(data)
         self._search = Search(self._vectors, embedder)
-        self._embeds = embedder is not None
+        self._embeds = True
         self._cleared = False
 
     @classmethod
@@ -106,6 +106,7 @@ class Index:
         from mimo.index.intake import prepared
         from mimo.index.writing import Writer
 
+        self._embeds = True
         batches = prepared(changes, self._embed)
         first = next(batches, ([], []))
         rebuilt, self._cleared = self._cleared, False
@@ -235,7 +236,6 @@ class Index:
 
         try:
             embed(documents, self._embedder, self._vectors)
-            self._embeds = True
         except meaning.FAILURES:
             self._embeds = False
 

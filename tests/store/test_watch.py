@@ -1,6 +1,7 @@
 """Being told of changes."""
 
 import pytest
+
 from mimo.store import watch
 from mimo.store.watch import Watch
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from mimo.domain.ranking import context, lexical
 from mimo.domain.ranking.lexical import Hits
 from mimo.domain.ranking.model import Candidate, RankingQuery, Statistics
-from mimo.domain.ranking.weights import ORDER, K1
+from mimo.domain.ranking.weights import K1, ORDER
 
 
 @dataclass(slots=True)

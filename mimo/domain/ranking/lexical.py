@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import log
 
 from mimo.domain.ranking.model import RankingQuery, Statistics
-from mimo.domain.ranking.weights import B, K1, PHRASE_DISTANCE
+from mimo.domain.ranking.weights import K1, PHRASE_DISTANCE, B
 
 
 @dataclass(slots=True)

@@ -36,6 +36,15 @@ def home_of(environ: Mapping[str, str]) -> Path:
     return Path(given).expanduser().absolute() if given else Path.home() / ".mind"
 
 
+def _stamp(path: Path | None) -> tuple[int, int, int] | None:
+    """Returns what tells one state of a file from another; None where there is none."""
+    try:
+        found = path.stat() if path else None
+    except OSError:
+        return None
+    return (found.st_mtime_ns, found.st_size, found.st_ino) if found else None
+
+
 class Mind:
     """An opened memory: where it is, its settings, its clock, its files and its index."""
 
@@ -144,10 +153,24 @@ class Mind:
     @property
     def config(self) -> Config:
         """The settings in force."""
-        of_project = self.folder / "config.toml" if self.has_project else None
-        user = self.home / "config.toml"
+        self._once("settings", self._settings_stamps)
+        user, of_project = self._settings_files()
         made = self._once("config", lambda: load(user=user, project=of_project))
         return cast("Config", made)
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the settings were changed, or the project went, after they were read."""
+        read = self._parts.get("settings")
+        gone = self.has_project and not self.folder.is_dir()
+        return gone or (read is not None and read != self._settings_stamps())
+
+    def _settings_files(self) -> tuple[Path, Path | None]:
+        of_project = self.folder / "config.toml" if self.has_project else None
+        return self.home / "config.toml", of_project
+
+    def _settings_stamps(self) -> tuple[tuple[int, int, int] | None, ...]:
+        return tuple(_stamp(path) for path in self._settings_files())
 
     @property
     def store(self) -> "MemoryStore":

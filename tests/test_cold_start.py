@@ -43,12 +43,13 @@ print(json.dumps([status, sorted(sys.modules)]), file=sys.stderr)
 
 def imported(folder: Path, *argv: str, **env: str) -> set[str]:
     """Returns the modules that a command line has imported when it is done."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
     done = subprocess.run(
         [sys.executable, "-c", TELL, *argv],
         capture_output=True,
         encoding="utf-8",
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **env},
+        env={**own, "PYTHONPATH": str(ROOT), **env},
         stdin=subprocess.DEVNULL,
         check=True,
     )

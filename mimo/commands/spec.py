@@ -163,26 +163,22 @@ def command(
 ) -> Callable[[F], F]:
     """Returns a decorator that declares a function as a command and leaves it as it is.
 
-    `name` is the canonical name, or the `Tool` of which this is an `operation`. `cli` is the path
-    on the command line where it does not follow from the name. `scope` is what a policy permits,
-    `memory:read` or `memory:write` unless said. `idempotent` is true of reads unless said.
-    `instead` makes a deprecated name, which only MCP calls know.
+    `name` is canonical, or the `Tool` of which this is an `operation`; `scope` is what a policy
+    permits. Reads are idempotent unless said. `instead` makes a deprecated name, for MCP alone.
     """
+    canonical = name.name if isinstance(name, Tool) else name
 
     def declare(function: F) -> F:
-        tool = name if isinstance(name, Tool) else None
-        canonical = name.name if isinstance(name, Tool) else name
-        words = f"{canonical}/{operation}" if operation else canonical
         spec = Spec(
             name=canonical,
-            tool=tool,
+            tool=name if isinstance(name, Tool) else None,
             operation=operation,
-            path=cli or words.replace("/", " ").replace("_", "-"),
+            path=cli or _path(canonical, operation),
             function=function,
             effect=effect,
             idempotent=effect is Effect.READ if idempotent is None else idempotent,
             toolset=toolset,
-            scope=scope or f"memory:{'read' if effect is Effect.READ else 'write'}",
+            scope=scope or ("memory:read" if effect is Effect.READ else "memory:write"),
             errors=tuple(errors),
             needs_project=needs_project,
             surfaces=surfaces or (Surface.MCP if instead else Surface.BOTH),
@@ -194,6 +190,12 @@ def command(
         return function
 
     return declare
+
+
+def _path(name: str, operation: str | None) -> str:
+    """Returns the words on the command line that a name stands for."""
+    words = [*name.split("/"), *([operation] if operation else [])]
+    return " ".join(words).replace("_", "-")
 
 
 def spec_of(function: object) -> Spec | None:

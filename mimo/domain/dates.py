@@ -15,9 +15,14 @@ MONTHS = (
 )
 WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 
-_NUMBERS = dict(
-    zip("one two three four five six seven eight nine ten eleven twelve".split(), range(1, 13))
-) | {"a": 1, "an": 1, "few": 3, "couple": 2, "several": 3}
+_NUMBER_WORDS = "one two three four five six seven eight nine ten eleven twelve".split()
+_NUMBERS = {word: number for number, word in enumerate(_NUMBER_WORDS, 1)} | {
+    "a": 1,
+    "an": 1,
+    "few": 3,
+    "couple": 2,
+    "several": 3,
+}
 _VAGUE = frozenset({"few", "couple", "several"})
 _UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 _TOLERANCE = {"day": 1, "week": 3, "month": 10, "year": 60}

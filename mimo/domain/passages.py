@@ -7,6 +7,7 @@ line that is longer is cut at the ends of its sentences, a sentence that is long
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from mimo.domain.tokens import UNSPACED, tokenize
 
@@ -184,7 +185,7 @@ def _user_lines(text: str, lines: list[_Piece]) -> list[_Piece] | None:
 def _joined(text: str, group: list[_Piece]) -> str:
     """Returns the text of pieces that need not stand next to each other."""
     parts = [text[group[0].start : group[0].end]]
-    for before, piece in zip(group, group[1:], strict=False):
+    for before, piece in pairwise(group):
         between = "\n" if piece.line != before.line else ""
         parts.append(between + text[piece.start : piece.end])
     return "".join(parts)

@@ -66,7 +66,7 @@ class Memory:
     def mind(self) -> Mind:
         """Returns the memory; while there is no project, one is looked for anew each time."""
         with self._lock:
-            if self._mind is None or not self._mind.has_project:
+            if self._mind is None or not self._mind.has_project or self._mind.is_outdated:
                 self._mind = self._open()
                 _make_parts(self._mind)
             return self._mind
@@ -77,6 +77,7 @@ def _make_parts(mind: Mind) -> None:
     if mind.has_project:
         with suppress(MindError):
             _ = mind.store, mind.trust, mind.index
+            mind.watch()
 
 
 class App:

@@ -69,7 +69,9 @@ def store(size: int) -> Iterator[tuple[Path, dict[str, str]]]:
         root = Path(folder) / "project"
         root.mkdir()
         environ = os.environ | {"MIND_HOME": str(Path(folder) / "home")}
-        environ.pop("MIND_PROJECT", None)
+        # Without compiled files every start would measure the compiler.
+        for name in ("MIND_PROJECT", "PYTHONDONTWRITEBYTECODE"):
+            environ.pop(name, None)
         run([*MIND, "init"], root, environ)
         facts = root / ".mind" / "facts"
         facts.mkdir(exist_ok=True)

@@ -235,11 +235,29 @@ def test_a_toml_header_is_edited_in_place():
     assert edited(TOML.replace("\n", "\r\n"), topic="t").count("\r\n") == TOML.count("\n") + 1
 
 
+def test_a_toml_header_takes_every_kind_of_value_but_null():
+    plain = "+++\ntitle = 'T'\n+++\nx"
+    then = datetime(2026, 1, 1, tzinfo=UTC)
+    changed = edited(plain, extra={"a b": {"c": [1.5, True, "\x7f"]}}, created=then)
+    added = 'created = 2026-01-01T00:00:00Z\n"a b" = {c = [1.5, true, "\\u007f"]}\n'
+    assert changed == plain.replace("'T'\n", f"'T'\n{added}")
+    before = read(plain.encode(), ADR)
+    with pytest.raises(Invalid, match="TOML"):
+        splice(plain.encode(), before, replace(before, extra={"a": None}), path=ADR)
+
+
 def test_a_toml_table_is_left_to_its_writer():
     text = b"+++\n[status]\na = 1\n+++\nx"
     before = read(text, ADR)
     with pytest.raises(Invalid):
         splice(text, before, replace(before, status="b"), path=ADR)
+
+
+def test_a_header_that_would_grow_beyond_the_limits_is_refused():
+    text = ("---\n" + "".join(f"k{n}: 1\n" for n in range(200)) + "---\nx").encode()
+    before = read(text, ADR)
+    with pytest.raises(Invalid, match="200"):
+        splice(text, before, replace(before, topic="t"), path=ADR)
 
 
 def test_a_file_that_cant_be_read_is_never_edited():

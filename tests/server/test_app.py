@@ -27,6 +27,10 @@ class FakeMind:
     project = None
     store = trust = index = None
     author: str | None = None
+    is_outdated = False
+
+    def watch(self) -> None:
+        """A real one would be told of changes."""
 
     def acting_as(self, author: str | None) -> "FakeMind":
         other = type(self)()

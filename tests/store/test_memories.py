@@ -9,7 +9,8 @@ import pytest
 from mimo.domain.codec import normal
 from mimo.domain.memory import Kind, Memory, Outcome, Problem
 from mimo.errors import Conflict, Invalid, StorageFailed
-from mimo.store import files, memories
+from mimo.store import files
+from mimo.store.locking import lock
 from mimo.store.memories import MemoryStore
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -171,7 +172,9 @@ def test_a_folder_that_cant_be_listed_is_told(root, monkeypatch):
 
 def test_a_file_is_read_with_its_place(root):
     put(root, ".mind/private/facts/a.md", "---\ntitle: T\n---\n\nx\n")
-    (record,) = MemoryStore(root).read(".mind/private/facts/a.md")
+    found = MemoryStore(root).read(".mind/private/facts/a.md")
+    assert not isinstance(found, Problem)
+    (record,) = found
     assert (record.memory.title, record.memory.content) == ("T", "x")
     assert (record.place.line, record.place.private, record.place.owned) == (5, True, False)
     assert record.place.digest == files.digest(b"---\ntitle: T\n---\n\nx\n")
@@ -265,5 +268,5 @@ def test_writing_never_goes_through_a_link(root, tmp_path_factory):
 
 def test_a_write_waits_no_longer_than_it_was_told(root):
     store = MemoryStore(root, wait=0)
-    with memories.lock(root / ".mind" / ".local" / "lock"), pytest.raises(StorageFailed):
+    with lock(root / ".mind" / ".local" / "lock"), pytest.raises(StorageFailed):
         store.create(MEMORY)

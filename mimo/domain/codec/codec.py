@@ -121,8 +121,7 @@ def normal(memory: Memory) -> Memory:
     """
     content = body.trim(memory.content)
     sections = _normal_sections(memory.sections)
-    own = fields.written(memory, memory.links)
-    return replace(
+    cleaned = replace(
         memory,
         content=content,
         sections=sections,
@@ -135,8 +134,11 @@ def normal(memory: Memory) -> Memory:
         by=fields.clean_text(memory.by),
         created=memory.created.astimezone(UTC),
         links=_united(header_links(memory), body_links(content, sections)),
-        extra={key: value for key, value in memory.extra.items() if key not in own},
     )
+    # What is left of a key that can't be understood gives way to a field that says something.
+    own = fields.written(cleaned, header_links(cleaned))
+    extra = {key: value for key, value in memory.extra.items() if key not in own}
+    return replace(cleaned, extra=extra)
 
 
 def header_links(memory: Memory) -> tuple[Link, ...]:

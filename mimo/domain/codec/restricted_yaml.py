@@ -10,7 +10,8 @@ and knows where in the text every value stands, which is what edits in place nee
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -113,15 +114,8 @@ def load(text: str) -> dict[str, Any]:
 
 def read(text: str) -> Header:
     """Returns the entries of a header with their places. Raises as `load` does."""
-    loader = _loader_class()(text)
-    try:
-        return _Reader(loader).header()
-    except (NotAMapping, Unreadable):
-        raise
-    except Exception as error:  # noqa: BLE001 - PyYAML raises much more than YAMLError
-        raise _unreadable(error, text) from None
-    finally:
-        loader.dispose()
+    with _reported(text):
+        return _Reader(_loader_class()(text)).header()
 
 
 def resolve(text: str) -> Any:
@@ -167,14 +161,21 @@ def _handler() -> Any:
             return text.removeprefix("---\n").removesuffix("\n---"), ""
 
         def load(self, fm: str, **_: object) -> Any:
-            try:
+            with _reported(fm):
                 return yaml.load(fm, Loader=_loader_class())  # noqa: S506 - a safe loader's child
-            except (NotAMapping, Unreadable):
-                raise
-            except Exception as error:  # noqa: BLE001 - PyYAML raises much more than YAMLError
-                raise _unreadable(error, fm) from None
 
     return Handler()
+
+
+@contextmanager
+def _reported(text: str) -> Iterator[None]:
+    """Turns whatever a parser raises into `Unreadable`; it raises much more than `YAMLError`."""
+    try:
+        yield
+    except (NotAMapping, Unreadable):
+        raise
+    except Exception as error:  # noqa: BLE001 - see above
+        raise _unreadable(error, text) from None
 
 
 def _unreadable(error: Exception, text: str) -> Unreadable:

@@ -96,7 +96,10 @@ def _header(document: Document, changes: Mapping[str, Any]) -> str:
         kept = {key: value for key, value in data.items() if value is not GONE}
         return _with_ends(emit.lines(kept), document.newline)
     text = _applied(document.header, _edits(document.header, header.entries, changes), document)
-    if text.strip() and not restricted_yaml.read(text).entries:
+    is_bare = {entry.key for entry in header.entries} <= changes.keys() and all(
+        value is GONE for value in changes.values()
+    )
+    if is_bare and text.strip():
         # A header of comments alone would read as headings between two rules: a key stays.
         kept = {**changes, header.entries[0].key: None}
         text = _applied(document.header, _edits(document.header, header.entries, kept), document)

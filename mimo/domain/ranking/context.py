@@ -33,8 +33,21 @@ def date_tokens(day: date) -> frozenset[str]:
     return frozenset(tokenize(searchable(day)))
 
 
-def holds_time(unit: str) -> bool:
-    """Returns whether a unit's tokens name a time: a month, "yesterday", a year."""
+def time_coverage(units: Sequence[str], covered: Sequence[float]) -> float:
+    """Returns the largest coverage among units that name a time: a month, "yesterday", 2021."""
+    timed = (share for share, unit in zip(covered, units, strict=False) if share and _timed(unit))
+    return max(timed, default=0.0)
+
+
+def speaker_coverage(
+    speakers: Sequence[str], covered: Sequence[float], named: frozenset[str]
+) -> float:
+    """Returns the largest coverage among units in which one of the `named` speaks."""
+    pairs = zip(covered, speakers, strict=False)
+    return max([c for c, names in pairs if not named.isdisjoint(names.split())], default=0.0)
+
+
+def _timed(unit: str) -> bool:
     tokens = unit.split(" ")
     return not _time_tokens().isdisjoint(tokens) or any(map(_is_year, tokens))
 

@@ -14,8 +14,8 @@ def rank(
     query: RankingQuery, candidates: Sequence[Candidate], statistics: Statistics
 ) -> list[Ranked]:
     """Returns the candidates best first; equals keep the order in which they were given."""
-    examiner = Examiner(query, candidates, statistics)
-    found = [examiner.examine(candidate) for candidate in candidates]
+    examiner = Examiner(query, statistics)
+    found = examiner.examine(candidates)
     largest = Evidence(
         document=max([one.document for one in found], default=0.0),
         passage=max([one.passage for one in found], default=0.0),

@@ -1,11 +1,14 @@
 """How well words match: BM25, coverage and phrases over one stretch of tokens."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import log
 
 from mimo.domain.ranking.model import RankingQuery, Statistics
 from mimo.domain.ranking.weights import K1, PHRASE_DISTANCE, B
+
+Place = tuple[int, str]
+"""A character's number in a text of tokens, and the query's term that begins there."""
 
 
 @dataclass(slots=True)
@@ -19,17 +22,20 @@ class Hits:
     """How often each term follows the one before it in the query."""
 
 
-def inverse_frequencies(query: RankingQuery, statistics: Statistics) -> dict[str, float]:
-    """Returns what each term is worth: ln(1 + (N - n + 0.5) / (n + 0.5)), as in Lucene.
+def inverse_frequency(holding: float, total: float) -> float:
+    """Returns what a term is worth: ln(1 + (N - n + 0.5) / (n + 0.5)), as in Lucene.
 
-    A term that the store doesn't know counts ln(1 + N).
+    `holding` (n) of `total` (N) texts hold it; one that none holds counts ln(1 + N).
     """
-    total = statistics.units
-    worth = {}
-    for term in (*query.full, *query.content):
-        units = statistics.frequencies.get(term, 0)
-        worth[term] = log(1 + (total - units + 0.5) / (units + 0.5)) if units else log(1 + total)
-    return worth
+    return log(1 + (total - holding + 0.5) / (holding + 0.5)) if holding else log(1 + total)
+
+
+def inverse_frequencies(query: RankingQuery, statistics: Statistics) -> dict[str, float]:
+    """Returns what each term of `query` is worth by the number of units that hold it."""
+    known, total = statistics.frequencies, statistics.units
+    return {
+        term: inverse_frequency(known.get(term, 0), total) for term in (*query.full, *query.content)
+    }
 
 
 def predecessors(content: tuple[str, ...]) -> dict[str, str]:
@@ -37,41 +43,76 @@ def predecessors(content: tuple[str, ...]) -> dict[str, str]:
     return dict(zip(content[1:], content, strict=False))
 
 
-def find(text: str, terms: Collection[str], before: Mapping[str, str]) -> Hits:
-    """Returns where `terms` stand in `text`, a string of tokens joined by spaces."""
-    tokens = text.split(" ")
-    hits = Hits(length=len(tokens) if text else 0)
-    counts = hits.counts
+def places(text: str, terms: Iterable[str]) -> list[Place]:
+    """Returns where `terms` stand in `text`: tokens with a space before and after each.
+
+    Looking for each term is quicker than cutting the text into tokens, most of which are of no
+    interest to the query.
+    """
+    found = []
+    for term in terms:
+        needle = f" {term} "
+        place = text.find(needle)
+        while place >= 0:
+            found.append((place, term))
+            place = text.find(needle, place + len(term) + 1)
+    found.sort()
+    return found
+
+
+def hits(text: str, found: Iterable[Place], length: int, before: Mapping[str, str]) -> Hits:
+    """Returns the terms found in a stretch of `length` tokens, counted alone and as phrases.
+
+    A phrase is a term that stands within two tokens of `before[term]`, after it.
+    """
+    counts: dict[str, int] = {}
+    phrases: dict[str, int] = {}
     last: dict[str, int] = {}
-    for place, token in [(i, token) for i, token in enumerate(tokens) if token in terms]:
-        counts[token] = counts.get(token, 0) + 1
-        previous = before.get(token)
-        if previous in last and place - last[previous] <= PHRASE_DISTANCE:
-            hits.phrases[token] = hits.phrases.get(token, 0) + 1
-        last[token] = place
-    return hits
+    for place, term in found:
+        counts[term] = counts.get(term, 0) + 1
+        last[term] = place
+        start = last.get(before.get(term, ""))
+        if start is not None and text.count(" ", start, place) <= PHRASE_DISTANCE:
+            phrases[term] = phrases.get(term, 0) + 1
+    return Hits(length, counts, phrases)
 
 
 def together(parts: Iterable[Hits]) -> Hits:
     """Returns the hits of several stretches as of one."""
-    whole = Hits()
+    length = 0
+    counts: dict[str, int] = {}
+    phrases: dict[str, int] = {}
     for part in parts:
-        whole.length += part.length
+        length += part.length
         for term, count in part.counts.items():
-            whole.counts[term] = whole.counts.get(term, 0) + count
+            counts[term] = counts.get(term, 0) + count
         for term, count in part.phrases.items():
-            whole.phrases[term] = whole.phrases.get(term, 0) + count
-    return whole
+            phrases[term] = phrases.get(term, 0) + count
+    return Hits(length, counts, phrases)
 
 
-def bm25(hits: Hits, worth: Mapping[str, float], mean_length: float) -> float:
+def bm25(found: Hits, worth: Mapping[str, float], mean_length: float) -> float:
     """Returns BM25 of a stretch for the terms in `worth`, against stretches of `mean_length`."""
-    norm = _norm(hits, mean_length)
-    return sum(
+    norm = _norm(found.length, mean_length)
+    return (K1 + 1) * sum(
+        [worth[t] * count / (count + norm) for t, count in found.counts.items() if t in worth]
+    )
+
+
+def phrase(
+    found: Hits, worth: Mapping[str, float], before: Mapping[str, str], mean_length: float
+) -> float:
+    """Returns BM25 of the pairs of neighbouring query terms that stand together as well.
+
+    A pair is worth the mean of its two terms.
+    """
+    if not found.phrases:
+        return 0.0
+    norm = _norm(found.length, mean_length)
+    return (K1 + 1) * sum(
         [
-            worth[term] * count * (K1 + 1) / (count + norm)
-            for term, count in hits.counts.items()
-            if term in worth
+            (worth[term] + worth[before[term]]) / 2 * count / (count + norm)
+            for term, count in found.phrases.items()
         ]
     )
 
@@ -81,21 +122,5 @@ def coverage(terms: Iterable[str], worth: Mapping[str, float], total: float) -> 
     return sum([worth[term] for term in terms if term in worth]) / total if total else 0.0
 
 
-def phrase(
-    hits: Hits, worth: Mapping[str, float], before: Mapping[str, str], mean_length: float
-) -> float:
-    """Returns BM25 of the pairs of neighbouring query terms that stand together as well.
-
-    A pair is worth the mean of its two terms.
-    """
-    norm = _norm(hits, mean_length)
-    return sum(
-        [
-            (worth[term] + worth[before[term]]) / 2 * count * (K1 + 1) / (count + norm)
-            for term, count in hits.phrases.items()
-        ]
-    )
-
-
-def _norm(hits: Hits, mean_length: float) -> float:
-    return K1 * (1 - B + B * hits.length / mean_length)
+def _norm(length: int, mean_length: float) -> float:
+    return K1 * (1 - B + B * length / mean_length)

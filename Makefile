@@ -10,7 +10,7 @@ RUN := $(BIN)/python -X utf8
 unexport MIND_HOME MIND_PROJECT SANDBOX_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup check format lint types layers sizes spelling fix docs \
+.PHONY: help demo test setup check format lint types layers sizes spelling fix generate \
         coverage-of-requirements bench bench-retrieval model clean
 
 help:           ## Show this menu
@@ -63,7 +63,7 @@ spelling:       ## Check the spelling
 fix:            ## Format, and mend what can be mended
 	$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .
 
-docs: setup     ## Write man pages, completions and the reference anew
+generate: setup ## Write man pages, completions and the reference anew
 	$(RUN) scripts/generate.py
 
 coverage-of-requirements: setup ## List the numbered requirements that no test carries (REQUIREMENTS=FILE)

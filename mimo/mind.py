@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
 from mimo.config import Config, load
@@ -60,6 +61,7 @@ class Mind:
         """Nothing is opened or read before it is needed."""
         self.home = home
         self._project = project
+        self._missing: NoProject | None = None
         self.clock = clock
         self.randomness = randomness
         self.environ: Mapping[str, str] = os.environ if environ is None else environ
@@ -67,6 +69,7 @@ class Mind:
         self.progress: Progress | None = None
         """Told of long work; set by a surface that can show it."""
         self._parts: dict[str, Any] = {}
+        self._making = RLock()
 
     def _view(self, *, parts: dict[str, Any], project: Project | None = None) -> "Mind":
         """Returns a copy that has the given parts, and perhaps another project."""
@@ -86,14 +89,19 @@ class Mind:
     ) -> "Mind":
         """Returns the memory of the project that `start` lies in, or of the one that is named.
 
-        A named project (`project`, or else `MIND_PROJECT`) that holds no `.mind/` raises
-        `NoProject`; that `start` lies in none is no error before something needs a project.
+        A project is named by `project`, or else by `MIND_PROJECT`. That there is none, or that the
+        named one holds no `.mind/`, is no error before something asks for it.
         """
         environ = os.environ if environ is None else environ
-        home = home_of(environ)
         named = project or (Path(environ["MIND_PROJECT"]) if environ.get("MIND_PROJECT") else None)
-        found = projects.explicit(named, home) if named else projects.find(start, home)
-        return cls(home=home, project=found, clock=clock, environ=environ)
+        mind = cls(home=home_of(environ), project=None, clock=clock, environ=environ)
+        try:
+            mind._project = (
+                projects.explicit(named, mind.home) if named else projects.find(start, mind.home)
+            )
+        except NoProject as error:
+            mind._missing = error
+        return mind
 
     def acting_as(self, author: str | None) -> "Mind":
         """Returns the same memory, with what it writes signed by `author`."""
@@ -125,12 +133,16 @@ class Mind:
 
     @property
     def has_project(self) -> bool:
-        """Returns whether there is a project to work on."""
+        """Returns whether there is a project to work on; raises `NoProject` for a wrong name."""
+        if self._missing:
+            raise self._missing
         return self._project is not None
 
     @property
     def project(self) -> Project:
         """Returns the project; raises `NoProject` where there is none."""
+        if self._missing:
+            raise self._missing
         if self._project is None:
             raise NoProject(
                 "there is no project here",
@@ -146,9 +158,10 @@ class Mind:
 
     def _once(self, name: str, make: Callable[[], Any]) -> Any:
         """Returns a part that is made when first needed and shared by every view."""
-        if name not in self._parts:
-            self._parts[name] = make()
-        return self._parts[name]
+        with self._making:
+            if name not in self._parts:
+                self._parts[name] = make()
+            return self._parts[name]
 
     @property
     def config(self) -> Config:

@@ -4,10 +4,10 @@ They guide the order of an answer; nothing is left out because of them.
 """
 
 import re
-from calendar import monthrange
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cache
 from math import exp
 
 MONTHS = (
@@ -37,21 +37,21 @@ _day = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _year = r"(?P<year>(?:19|20)\d\d)"
 
 
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{text})\b", re.IGNORECASE)
-
-
-_iso = _pattern(r"(?P<year>(?:19|20)\d\d)[-/](?P<m>\d{1,2})[-/](?P<day>\d{1,2})")
-_day_month = _pattern(rf"{_day}\s+(?:of\s+)?{_month}(?:,?\s+{_year})?")
-_month_day = _pattern(rf"{_month}\s+(?:the\s+)?{_day}(?:,?\s+{_year})?")
-_month_year = _pattern(rf"{_month},?\s+(?:of\s+)?{_year}")
-_in_month = _pattern(rf"(?:in|during|of|since|by|until|early|late|mid|last|this)[\s-]+{_month}")
-_in_year = _pattern(rf"(?:in|during|of|since|by|spring|summer|autumn|fall|winter)\s+{_year}")
-_ago = _pattern(rf"{_number}(?:\s+of)?\s+(?P<unit>day|week|month|year)s?\s+ago")
-_lately = _pattern(rf"(?:last|past)\s+{_number}(?:\s+of)?\s+(?P<unit>day|week|month|year)s?")
-_named = _pattern(
-    rf"(?P<which>last|past|this)\s+(?P<what>week|weekend|month|year|{_weekday})|(?P<alone>yesterday)"
-)
+_PATTERNS = {
+    "iso": r"(?P<year>(?:19|20)\d\d)[-/](?P<m>\d{1,2})[-/](?P<day>\d{1,2})",
+    "day_month": rf"{_day}\s+(?:of\s+)?{_month}(?:,?\s+{_year})?",
+    "month_day": rf"{_month}\s+(?:the\s+)?{_day}(?:,?\s+{_year})?",
+    "month_year": rf"{_month},?\s+(?:of\s+)?{_year}",
+    "in_month": rf"(?:in|during|of|since|by|until|early|late|mid|last|this)[\s-]+{_month}",
+    "in_year": rf"(?:in|during|of|since|by|spring|summer|autumn|fall|winter)\s+{_year}",
+    "ago": rf"{_number}(?:\s+of)?\s+(?P<unit>day|week|month|year)s?\s+ago",
+    "lately": rf"(?:last|past)\s+{_number}(?:\s+of)?\s+(?P<unit>day|week|month|year)s?",
+    "named": (
+        rf"(?P<which>last|past|this)\s+(?P<what>week|weekend|month|year|{_weekday})"
+        "|(?P<alone>yesterday)"
+    ),
+}
+_HINTS = ("ago", "last", "past", "this", "yesterday", *(month[:3] for month in MONTHS))
 _lower_case_verb = frozenset({"may", "march", "mar"})
 
 
@@ -81,9 +81,11 @@ def windows(question: str, asked: date | None) -> tuple[Window, ...]:
     where that is None.
     """
     found: list[Window] = []
+    if not _may_name_dates(question):
+        return ()
     rest = question
-    for pattern, read in _ABSOLUTE:
-        for match in pattern.finditer(rest):
+    for name, read in _ABSOLUTE:
+        for match in _pattern(name).finditer(rest):
             if (window := read(match)) is not None:
                 found.append(window)
                 rest = rest.replace(match[0], " ; ")
@@ -109,6 +111,16 @@ def searchable(day: date) -> str:
     return f"{MONTHS[day.month - 1]} {day.year} {day.day} {WEEKDAYS[day.weekday()]}"
 
 
+def _may_name_dates(question: str) -> bool:
+    lower = question.lower()
+    return any(map(str.isdigit, lower)) or any(hint in lower for hint in _HINTS)
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{_PATTERNS[name]})\b", re.IGNORECASE)
+
+
 def _yearly_closeness(day: date, window: Yearly) -> float:
     if window.day is None:
         return float(day.month == window.month)
@@ -126,12 +138,15 @@ def _month_number(name: str) -> int:
 
 
 def _date(year: int, month: int, day: int) -> date | None:
-    valid = 1 <= month <= 12 and 1 <= day <= monthrange(year, month)[1]
-    return date(year, month, day) if valid else None
+    try:
+        return date(year, month, day)
+    except ValueError:
+        return None
 
 
 def _month_span(year: int, month: int) -> Span:
-    return Span(start=date(year, month, 1), end=date(year, month, monthrange(year, month)[1]))
+    following = date(year + month // 12, month % 12 + 1, 1)
+    return Span(start=date(year, month, 1), end=following - timedelta(1))
 
 
 def _single(day: date | None) -> Span | None:
@@ -164,25 +179,25 @@ def _read_year(match: re.Match[str]) -> Window | None:
 
 
 _ABSOLUTE = (
-    (_iso, _read_iso),
-    (_day_month, _read_day),
-    (_month_day, _read_day),
-    (_month_year, _read_month_year),
-    (_in_month, _read_month),
-    (_in_year, _read_year),
+    ("iso", _read_iso),
+    ("day_month", _read_day),
+    ("month_day", _read_day),
+    ("month_year", _read_month_year),
+    ("in_month", _read_month),
+    ("in_year", _read_year),
 )
 
 
 def _relative(question: str, asked: date) -> Iterator[Span]:
-    for match in _ago.finditer(question):
+    for match in _pattern("ago").finditer(question):
         number, unit = match["number"].lower(), match["unit"].lower()
         tolerance = timedelta(_TOLERANCE[unit] * (2 if number in _VAGUE else 1))
         day = asked - timedelta(_amount(number) * _UNIT_DAYS[unit])
         yield Span(start=day - tolerance, end=day + tolerance)
-    for match in _lately.finditer(question):
+    for match in _pattern("lately").finditer(question):
         days = _amount(match["number"].lower()) * _UNIT_DAYS[match["unit"].lower()]
         yield Span(start=asked - timedelta(days), end=asked)
-    for match in _named.finditer(question):
+    for match in _pattern("named").finditer(question):
         which, what = (match["which"] or "last").lower(), (match["what"] or "yesterday").lower()
         yield _named_span(which, what, asked)
 

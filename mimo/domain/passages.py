@@ -7,6 +7,7 @@ line that is longer is cut at the ends of its sentences, a sentence that is long
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 
 from mimo.domain.tokens import UNSPACED, tokenize
@@ -20,10 +21,6 @@ _CHARACTERS_A_WORD = 2
 _LONGEST_WORD = 80
 """Characters; what has no space for longer (an address, encoded data) counts as several words."""
 
-_sentence_end = re.compile(r"(?<=[.!?\u2026])[\"')\]\u201d]*\s+|(?<=[\u3002\uff01\uff1f\u0964])")
-_word = re.compile(rf"\S{{1,{_LONGEST_WORD}}}\s*")
-_unspaced = re.compile(f"[{UNSPACED}]")
-_prefix = re.compile(r"\s*([^\W\d_][\w .'-]{0,30}?)\s*:(?=\s)")
 _USERS = frozenset({"user", "human"})
 _ASSISTANTS = frozenset({"assistant", "ai"})
 
@@ -85,7 +82,7 @@ def analyse(text: str) -> Analysis:
 
 def _speaker(line: str) -> str:
     """Returns the name before the colon that a line begins with, or ``""``."""
-    found = _prefix.match(line)
+    found = _prefix().match(line)
     return found[1].lower() if found else ""
 
 
@@ -102,10 +99,10 @@ def _words(text: str) -> int:
     """Returns how many words a stretch of text counts as."""
     spaced = len(text.split())
     if len(text) > _LONGEST_WORD * spaced:
-        spaced = len(_word.findall(text))
+        spaced = len(_word().findall(text))
     if text.isascii():
         return spaced
-    return max(spaced, len(_unspaced.findall(text)) // _CHARACTERS_A_WORD)
+    return max(spaced, len(_unspaced().findall(text)) // _CHARACTERS_A_WORD)
 
 
 def _units(text: str, lines: list[_Piece]) -> Iterator[Unit]:
@@ -143,7 +140,7 @@ def _cut(text: str, line: _Piece, limit: int) -> Iterator[_Piece]:
         yield line
         return
     start = line.start
-    ends = [found.end() for found in _sentence_end.finditer(text, line.start, line.end)]
+    ends = [found.end() for found in _sentence_end().finditer(text, line.start, line.end)]
     for end in [*ends, line.end]:
         if end > start:
             yield from _sentence(text, start, end, line.line, limit)
@@ -156,7 +153,7 @@ def _sentence(text: str, start: int, end: int, line: int, limit: int) -> Iterato
         yield _Piece(start, end, line, words)
         return
     size = 0
-    for found in _word.finditer(text, start, end):
+    for found in _word().finditer(text, start, end):
         word = _words(found[0])
         if size and size + word > limit:
             yield _Piece(start, found.start(), line, size)
@@ -189,3 +186,24 @@ def _joined(text: str, group: list[_Piece]) -> str:
         between = "\n" if piece.line != before.line else ""
         parts.append(between + text[piece.start : piece.end])
     return "".join(parts)
+
+
+@cache
+def _sentence_end() -> re.Pattern[str]:
+    closing = r"[\"')\]\u201d]"
+    return re.compile(rf"(?<=[.!?\u2026]){closing}*\s+|(?<=[\u3002\uff01\uff1f\u0964])")
+
+
+@cache
+def _word() -> re.Pattern[str]:
+    return re.compile(rf"\S{{1,{_LONGEST_WORD}}}\s*")
+
+
+@cache
+def _unspaced() -> re.Pattern[str]:
+    return re.compile(f"[{UNSPACED}]")
+
+
+@cache
+def _prefix() -> re.Pattern[str]:
+    return re.compile(r"\s*([^\W\d_][\w .'-]{0,30}?)\s*:(?=\s)")

@@ -47,15 +47,8 @@ _CONTRACTIONS = frozenset(
 _CACHED_WORDS = 50_000
 
 _ascii_words = re.compile(r"[A-Za-z0-9]+").findall
-_words = re.compile(rf"[{UNSPACED}]+|(?:[^\W_{UNSPACED}]|(?![{UNSPACED}])[{MARKS}])+").findall
-_identifier_parts = re.compile(
-    r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+"
-).findall
-_contractions = re.compile(r"[A-Za-z]+['\u2019][A-Za-z]+")
-_unspaced = re.compile(rf"[{UNSPACED}]").match
-_dropped_marks = re.compile(
-    "[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670]"
-)
+
+_DROPPED_MARKS = "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +73,7 @@ def tokenize(text: str) -> list[str]:
 def query_terms(text: str) -> QueryTerms:
     """Returns the terms that a query looks for."""
     stems = _stems()
-    parts = _all_parts(_contractions.sub(_without_contraction, text)) or _all_parts(text)
+    parts = _all_parts(_contractions().sub(_without_contraction, text)) or _all_parts(text)
     full = [part for part in parts if part not in STOP_WORDS] or parts
     content = [part for part in full if part not in QUESTION_WORDS] or full
     return QueryTerms(full=_distinct(stems, full), content=_distinct(stems, content))
@@ -89,7 +82,7 @@ def query_terms(text: str) -> QueryTerms:
 def _split(text: str) -> list[str]:
     if text.isascii():
         return _ascii_words(text)
-    return _words(unicodedata.normalize("NFKC", text))
+    return _words().findall(unicodedata.normalize("NFKC", text))
 
 
 def _all_parts(text: str) -> list[str]:
@@ -105,10 +98,10 @@ def _parts(word: str) -> list[str]:
     """Returns the pieces of one word, lower case and without accents, before stemming."""
     if word.isascii():
         plain = word.islower() and word.isalpha()
-        return [word] if plain else [part.lower() for part in _identifier_parts(word)]
-    if _unspaced(word):
+        return [word] if plain else [part.lower() for part in _identifier_parts().findall(word)]
+    if _unspaced().match(word):
         return [word[i : i + 2] for i in range(len(word) - 1)] or [word]
-    return [_dropped_marks.sub("", unicodedata.normalize("NFKD", word)).lower()]
+    return [_dropped_marks().sub("", unicodedata.normalize("NFKD", word)).lower()]
 
 
 def _distinct(stems: "_Stems", parts: list[str]) -> tuple[str, ...]:
@@ -138,3 +131,32 @@ def _stems() -> _Stems:
     from Stemmer import Stemmer
 
     return _Stems(Stemmer("porter").stemWord)
+
+
+# Compiled when first needed: together they would cost a start 10 ms.
+
+
+@cache
+def _words() -> re.Pattern[str]:
+    spaced = rf"[^\W_{UNSPACED}]|(?![{UNSPACED}])[{MARKS}]"
+    return re.compile(rf"[{UNSPACED}]+|(?:{spaced})+")
+
+
+@cache
+def _identifier_parts() -> re.Pattern[str]:
+    return re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+
+
+@cache
+def _contractions() -> re.Pattern[str]:
+    return re.compile(r"[A-Za-z]+['\u2019][A-Za-z]+")
+
+
+@cache
+def _unspaced() -> re.Pattern[str]:
+    return re.compile(f"[{UNSPACED}]")
+
+
+@cache
+def _dropped_marks() -> re.Pattern[str]:
+    return re.compile(f"[{_DROPPED_MARKS}]")

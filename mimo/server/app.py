@@ -36,7 +36,7 @@ from mimo.commands.invoke import Caller, fault
 from mimo.commands.registry import Registry
 from mimo.commands.spec import Surface
 from mimo.commands.tools import called, listed, near
-from mimo.errors import Internal, MindError
+from mimo.errors import Internal, MindError, NoProject
 from mimo.mind import Mind, home_of
 from mimo.server import resources
 from mimo.server.tools import answer, described, log, refused
@@ -66,10 +66,17 @@ class Memory:
     def mind(self) -> Mind:
         """Returns the memory; while there is no project, one is looked for anew each time."""
         with self._lock:
-            if self._mind is None or not self._mind.has_project or self._mind.is_outdated:
+            if self._mind is None or not _is_current(self._mind):
                 self._mind = self._open()
                 _make_parts(self._mind)
             return self._mind
+
+
+def _is_current(mind: Mind) -> bool:
+    """Returns whether the memory has a project, and settings that nobody changed since."""
+    with suppress(NoProject):
+        return mind.has_project and not mind.is_outdated
+    return False
 
 
 def _make_parts(mind: Mind) -> None:

@@ -204,12 +204,7 @@ def start_up(base: float) -> Iterator[Row]:
             seconds, _ = least([*MIND, *words], root, environ)
             target = "≤ 5 ×" if words == ["--version"] else ""
             yield Row(f"`mind {words[0]}`", f"{seconds / base:.1f} ×", target)
-        completing = environ | {
-            "_MIND_COMPLETE": "bash_complete",
-            "COMP_WORDS": "mind show fact",
-            "COMP_CWORD": "2",
-        }
-        seconds, _ = least(MIND, root, completing)
+        seconds, _ = least([*MIND, "show", "fact"], root, environ | {"_MIND_COMPLETE": "1"})
         yield Row("completion of an id", f"{seconds / base:.1f} ×", "≤ 5 ×")
 
 

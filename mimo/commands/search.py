@@ -52,7 +52,8 @@ class SearchResult:
     date: datetime
     tags: tuple[str, ...]
     trust: Trust
-    excerpt: Omitted[bool] = None
+    passage: Annotated[Omitted[str], Out("The best passage of a longer text", omit=True)] = None
+    excerpt: Annotated[Omitted[bool], Out("Whether `content` is only that", omit=True)] = None
     outcome: Omitted[Outcome] = None
     superseded_by: Omitted[str] = None
 
@@ -132,7 +133,13 @@ def _row(found: ProjectHit) -> SearchResult:
         date=memory.created,
         tags=memory.tags,
         trust=trust_of(found.mind, hit.record),
+        passage=None if long or _same(hit.passage, memory.content) else hit.passage,
         excerpt=long or None,
         outcome=memory.outcome,
         superseded_by=hit.superseded_by,
     )
+
+
+def _same(passage: str, content: str) -> bool:
+    """Returns whether the passage is all there is."""
+    return passage.strip() == content.strip()

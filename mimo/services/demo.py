@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -71,8 +72,7 @@ def _is_skipped(path: Path) -> bool:
 
 
 def _mind(scratch: Path, title: str, *words: str) -> Step:
-    shown = " ".join(f'"{word}"' if " " in word else word for word in words)
-    return Step(title=title, command=f"mind {shown}", output=_run(scratch, words))
+    return Step(title=title, command=shlex.join(["mind", *words]), output=_run(scratch, words))
 
 
 def _over_mcp(scratch: Path, query: str) -> Step:

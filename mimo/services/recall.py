@@ -1,6 +1,7 @@
 """Finding memories: by meaning and words, by id, and in lists."""
 
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from mimo.domain import decay
 from mimo.domain.memory import Record
@@ -42,7 +43,23 @@ def search(
         raise SearchFailed(
             f"nothing could be searched: {error.message}", hint=error.hint
         ) from error
-    return replace(found, notice="; ".join(filter(None, (mind.notice, found.notice))) or None)
+    return replace(
+        found,
+        hits=_never_rising(found.hits),
+        notice="; ".join(filter(None, (mind.notice, found.notice))) or None,
+    )
+
+
+def _never_rising(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+    """Returns the hits with scores that never rise from one to the next.
+
+    The order and the score come from different formulas; that a hit stands above another says
+    that it is at least as relevant.
+    """
+    rising = accumulate((hit.score for hit in reversed(hits)), max)
+    return tuple(
+        replace(hit, score=score) for hit, score in zip(hits, [*rising][::-1], strict=True)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

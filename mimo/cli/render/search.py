@@ -42,6 +42,7 @@ def _row(row: SearchResult, screen: Screen, terms: list[str], *, project: bool) 
 
 def _without_title(row: SearchResult) -> str:
     """Returns the text without a first line that only says the title again."""
-    first, _, rest = row.content.strip().partition("\n")
+    text = row.passage or row.content
+    first, _, rest = text.strip().partition("\n")
     same = first.lstrip("# ").strip() == row.title.strip()
-    return rest.strip("\n") if same else row.content.strip("\n")
+    return rest.strip("\n") if same else text.strip("\n")

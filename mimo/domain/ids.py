@@ -82,14 +82,22 @@ def unique(path: str) -> str:
     return f"{readable or 'note'}-{digest.hexdigest()[:8]}"
 
 
+_KINDS_BY_FOLDER = {kind.folder: kind for kind in Kind} | dict.fromkeys(
+    ("adr", "adrs"), Kind.DECISION
+)
+"""Folders named after a type; decision records have a name of their own."""
+
+
 def folder_kind(path: str) -> Kind | None:
-    """Returns the type that a file's folder under `.mind/` says, if it says one."""
-    if not path.startswith(".mind/"):
-        return None
-    folders = path.split("/")[1:-1]
-    if folders[:1] == ["private"]:
-        del folders[0]
-    return next((kind for kind in Kind if folders[:1] == [kind.folder]), None)
+    """Returns the type that a file's folder says, if it says one.
+
+    Under `.mind/` that is the first folder, elsewhere the one that the file lies in.
+    """
+    folders = path.split("/")[:-1]
+    if folders[:1] != [".mind"]:
+        return _KINDS_BY_FOLDER.get(folders[-1].lower()) if folders else None
+    told = folders[2:] if folders[1:2] == ["private"] else folders[1:]
+    return _KINDS_BY_FOLDER.get(told[0]) if told else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

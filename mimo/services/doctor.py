@@ -96,6 +96,11 @@ def _files(mind: Mind) -> Iterator[Finding]:
         )
     if not problems:
         yield Finding(name="files", verdict="ok", message="every file can be read")
+    others = mind.store.walk().others
+    if others:
+        some = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
+        message = f"{len(others):,} files under .mind/ are no Markdown and not read: {some}"
+        yield Finding(name="files", verdict="ok", message=message)
 
 
 def _links(mind: Mind) -> Iterator[Finding]:

@@ -300,7 +300,7 @@ class TestStrength:
 
 
 class TestLegacyNames:
-    @pytest.mark.req("000-59")
+    @pytest.mark.req("000-59", "000-61")
     def test_the_retired_names_answer_as_the_tool_that_replaces_them(self, mind):
         tools = all_commands().tools()
         caller = Caller(surface=Surface.MCP)

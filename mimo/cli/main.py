@@ -50,6 +50,8 @@ def _run(open_: Open, spec: Spec, arguments: Mapping[str, Any], options: Mapping
         output.complain("note: nothing changed")
     else:
         output.show(result, options)
+        if status := getattr(result, "exit_status", 0):
+            raise click.exceptions.Exit(status)
 
 
 def _result(spec: Spec, mind: "Mind", arguments: Mapping[str, Any]) -> object | None:

@@ -52,6 +52,11 @@ class Diagnosis:
     healthy: Annotated[bool, Out("Whether nothing is at fault")]
     checks: tuple[Check, ...]
 
+    @property
+    def exit_status(self) -> int:
+        """Returns what the command line exits with: 1 where something is at fault."""
+        return 0 if self.healthy else 1
+
 
 @command(
     "mind_index",

@@ -85,7 +85,14 @@ def nearest_ids(sql: sqlite3.Connection, wrong: str, n: int) -> tuple[str, ...]:
         f"SELECT id FROM memories WHERE shadowed = 0 ORDER BY {shared} DESC, id LIMIT ?",
         (*words, _COMPARED_IDS),
     )
-    return tuple(get_close_matches(wrong, [id_ for (id_,) in found], n=n, cutoff=0.5))
+    # A cut id is compared with what is as long: the beginnings and the ends of the ids.
+    whole: dict[str, str] = {}
+    for (id_,) in found:
+        ends = (id_[: len(wrong)], id_[-len(wrong) :]) if len(wrong) > 2 else ()
+        for part in (id_, *ends):
+            whole.setdefault(part, id_)
+    near = get_close_matches(wrong, whole, n=3 * n, cutoff=0.6)
+    return tuple(dict.fromkeys(whole[part] for part in near))[:n]
 
 
 def records(

@@ -8,6 +8,9 @@ from mimo.mind import Mind
 from mimo.services import approval, overview, upkeep
 from mimo.store import projects
 
+_MOST_LINKS = 20
+"""Links to nowhere that are named one by one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
@@ -105,7 +108,13 @@ def _files(mind: Mind) -> Iterator[Finding]:
 
 def _links(mind: Mind) -> Iterator[Finding]:
     dangling = mind.index.dangling()
-    for source, target in dangling:
+    if len(dangling) > _MOST_LINKS:
+        yield Finding(
+            name="links",
+            verdict="warning",
+            message=f"{len(dangling):,} links lead nowhere; the first {_MOST_LINKS} follow",
+        )
+    for source, target in dangling[:_MOST_LINKS]:
         yield Finding(
             name="links",
             verdict="warning",

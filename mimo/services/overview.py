@@ -37,6 +37,7 @@ class Overview:
     sessions: int
     oldest: datetime | None
     newest: datetime | None
+    """The newest that is not dated in the future."""
     average_importance: float
     average_decay: float
     at_risk: int
@@ -69,7 +70,7 @@ def overview(mind: Mind) -> Overview:
         issues_resolved=sum(_is_resolved(memory) for memory in memories),
         sessions=_sessions(times),
         oldest=times[0] if times else None,
-        newest=times[-1] if times else None,
+        newest=next((time for time in reversed(times) if time <= now), None),
         average_importance=_mean([memory.importance for memory in memories]),
         average_decay=_mean(strengths),
         at_risk=sum(

@@ -107,10 +107,14 @@ def test_paths_outside_the_type_folders_have_ids_of_their_own(paths):
         (".mind/edges/deep/a.md", Kind.EDGE),
         (".mind/notes/a.md", None),
         (".mind/a.md", None),
-        ("docs/decisions/a.md", None),
+        (".mind/notes/decisions/a.md", None),
+        ("docs/decisions/0001-a.md", Kind.DECISION),
+        ("docs/adr/0001-a.md", Kind.DECISION),
+        ("docs/guide/a.md", None),
+        ("README.md", None),
     ],
 )
-def test_the_folder_under_the_store_says_the_type(path, kind):
+def test_a_folder_that_is_named_after_a_type_says_the_type(path, kind):
     assert ids.folder_kind(path) is kind
 
 
@@ -129,19 +133,3 @@ def test_without_a_matching_stem_the_store_comes_first_and_then_the_path():
 
 def test_parts_of_one_file_are_no_duplicates():
     assert ids.duplicates([("a.md", "x"), ("a.md", "x"), ("b.md", "y")]) == ()
-
-
-@pytest.mark.parametrize(
-    ("path", "kind"),
-    [
-        (".mind/decisions/a.md", Kind.DECISION),
-        (".mind/private/facts/a.md", Kind.FACT),
-        (".mind/notes/decisions/a.md", None),
-        ("docs/decisions/0001-a.md", Kind.DECISION),
-        ("docs/adr/0001-a.md", Kind.DECISION),
-        ("docs/guide/a.md", None),
-        ("README.md", None),
-    ],
-)
-def test_a_folder_that_is_named_after_a_type_says_the_type(path: str, kind: Kind | None) -> None:
-    assert ids.folder_kind(path) is kind

@@ -2,6 +2,7 @@
 
 from mimo.cli.render import Screen, accent, dim, good, render, strong
 from mimo.cli.render.words import count, day, labels, tagged
+from mimo.commands.common import TrustLabel
 from mimo.commands.memory import Deleted, MemoryList, MemorySearch, Stored
 
 
@@ -38,11 +39,12 @@ def _(result: MemoryList, screen: Screen) -> None:
             f"{row.importance:g}",
             f"{row.decay_score:.2f}",
             day(row.created_at),
+            row.trust if row.trust is TrustLabel.UNTRUSTED else "",
             _first_line(row.content),
         )
         for row in result.memories
     ]
-    screen.table(("ID", "CATEGORY", "IMPORTANCE", "STRENGTH", "CREATED", "CONTENT"), rows)
+    screen.table(("ID", "CATEGORY", "IMPORTANCE", "STRENGTH", "CREATED", "TRUST", "CONTENT"), rows)
     screen.line(dim(f"{len(rows):,} of {count(result.total, 'memory', 'memories')}"))
 
 

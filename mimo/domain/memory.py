@@ -156,7 +156,8 @@ class Memory:
         """Returns the title, or the first line of the content cut to 80 characters."""
         if self.title:
             return self.title
-        first = next((line.strip() for line in self.content.splitlines() if line.strip()), "")
+        lines = (line.strip() for line in self.content.splitlines())
+        first = next((line for line in lines if line), self.topic or self.id)
         return first if len(first) <= 80 else first[:79].rstrip() + "…"
 
     @property

@@ -17,7 +17,9 @@ def describe(mind: Mind) -> str:
         return f"nothing is trusted: {state.problem}"
     if state.follow:
         return "everything here is trusted, later changes too"
-    return f"{state.approved:,} texts are approved" if state.approved else "nothing is approved yet"
+    here = digests(mind)
+    approved = sum(mind.trust.approved(digest) for digest in here)
+    return f"{approved:,} of {len(here):,} files are approved" if here else "nothing to approve yet"
 
 
 def approve_all(mind: Mind, *, follow: bool) -> None:

@@ -98,6 +98,15 @@ def init(root: Path, home: Path, *, now: datetime) -> InitReport:
 def _check(root: Path, home: Path) -> None:
     if not root.is_dir():
         raise Invalid(f"`{root}` is no folder", hint="make it first, or name another one")
+    if root == root.parent or root == Path.home().resolve():
+        raise Invalid(
+            f"`{root}` can't be a project: everything below it would be its memory",
+            hint="run `mind init` in the project's folder",
+        )
+    if STORE in root.parts:
+        raise Invalid(
+            f"`{root}` lies within a `.mind/`", hint="run `mind init` in the project's folder"
+        )
     if root / STORE == home.resolve() or root / STORE == home.absolute():
         raise Invalid(
             f"`{root}` can't be a project: its `.mind/` is mind's own folder",

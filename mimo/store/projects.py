@@ -1,6 +1,7 @@
 """Projects: how one is found, and the registry of those on this machine."""
 
 import json
+import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,13 +49,19 @@ class Registry:
 def find(start: Path, home: Path) -> Project | None:
     """Returns the project of the nearest folder, from `start` upward, that holds a `.mind/`.
 
-    `home` ($MIND_HOME) is a folder of mind's own and makes no project of its parent.
+    `home` ($MIND_HOME) is a folder of mind's own and makes no project of its parent. Raises
+    `NoProject` at a `.mind` that is no folder: what is remembered must not end up further up.
     """
     start = start.resolve()
     own = home.resolve()
     for folder in (start, *start.parents):
-        if _is_store(folder / STORE) and folder / STORE != own:
+        store = folder / STORE
+        if store.resolve() == own or not os.path.lexists(store):
+            continue
+        if _is_store(store):
             return Project(root=folder, name=folder.name)
+        what = "a symbolic link, which is never followed" if store.is_symlink() else "a file"
+        raise NoProject(f"`{store}` is {what}", hint="move it away, then run `mind init`")
     return None
 
 

@@ -334,3 +334,12 @@ def test_a_second_section_of_one_name_is_kept_as_text():
     text = "---\nid: a\ntype: fact\n---\nx\n\n## Outcome\none\n\n## Outcome\ntwo\n"
     sections = memory_of(text, ".mind/facts/a.md").sections
     assert sections == {Section.OUTCOME: "one\n\n## Outcome\ntwo"}
+
+
+def test_a_file_that_begins_with_a_merge_conflict_is_no_memory():
+    data = b"<<<<<<< HEAD\n---\nid: a\n=======\n---\nid: b\n>>>>>>> theirs\n---\ntext\n"
+
+    found = parse(data, path=".mind/facts/a.md", modified=LATER)
+
+    assert isinstance(found, Problem)
+    assert (found.line, "conflict" in found.reason) == (1, True)

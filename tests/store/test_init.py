@@ -1,6 +1,7 @@
 """`mind init`: what it makes, finds, trusts and leaves alone."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -100,3 +101,19 @@ def test_a_store_that_is_no_folder_is_refused(root, home, tmp_path):
         init(root, home, now=NOW)
     with pytest.raises(Invalid):
         init(root / "nowhere", home, now=NOW)
+
+
+def test_neither_the_whole_disk_nor_the_home_can_be_a_project(tmp_path, home, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    for folder in (Path("/"), tmp_path):
+        with pytest.raises(Invalid, match="can't be a project"):
+            init(folder, home, now=NOW)
+
+
+def test_a_folder_within_a_store_cannot_be_a_project(tmp_path, home):
+    inside = tmp_path / "shop" / ".mind" / "facts"
+    inside.mkdir(parents=True)
+
+    with pytest.raises(Invalid, match="lies within"):
+        init(inside, home, now=NOW)

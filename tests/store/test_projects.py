@@ -41,16 +41,11 @@ def test_minds_own_folder_makes_no_project_of_the_home(tmp_path, home):
     assert projects.find(tmp_path, tmp_path / "alias") is None
 
 
-def test_a_store_that_is_a_file_or_a_link_is_none(root, home):
-    (root / "a").mkdir()
-    (root / "a" / ".mind").write_text("")
-    (root / "a" / "b").mkdir()
-    (root / "a" / "b" / ".mind").symlink_to(root / ".mind", target_is_directory=True)
-    found = projects.find(root / "a" / "b", home)
-    assert found is not None
-    assert found.root == root
+def test_a_store_that_is_a_link_cannot_be_named(root, home):
+    (root / "b").mkdir()
+    (root / "b" / ".mind").symlink_to(root / ".mind", target_is_directory=True)
     with pytest.raises(NoProject, match="symbolic link"):
-        projects.explicit(root / "a" / "b", home)
+        projects.explicit(root / "b", home)
 
 
 def test_a_project_that_is_named_must_be_one_itself(root, home):
@@ -97,3 +92,18 @@ def test_a_registry_that_cant_be_read_is_left_alone(root, home):
     assert projects.registered(home).problem
     with pytest.raises(StorageFailed):
         projects.register(home, Project(root=root, name="project"), now=NOW)
+
+
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_a_mind_that_is_no_folder_is_told_and_not_passed_by(tmp_path, home, kind):
+    """Otherwise what is remembered would end up in a project further up."""
+    outer, inner = tmp_path / "outer", tmp_path / "outer" / "inner"
+    (outer / ".mind").mkdir(parents=True)
+    inner.mkdir()
+    if kind == "file":
+        (inner / ".mind").write_text("", encoding="utf-8")
+    else:
+        (inner / ".mind").symlink_to(outer / ".mind")
+
+    with pytest.raises(NoProject, match="inner"):
+        projects.find(inner, home)

@@ -28,6 +28,10 @@ def _(result: MemoryDetails, screen: Screen) -> None:
     )
     screen.line(strong(result.title), *marks)
     screen.pairs(_facts(result), indent=2)
+    if result.extra:
+        # Apart from our own rows: anybody can write `trust: trusted` into a header.
+        screen.line(dim("also in its header:"), indent=2)
+        screen.pairs([(key, str(value)) for key, value in result.extra.items()], indent=4)
     screen.blank()
     screen.markdown(_body(result))
 
@@ -47,7 +51,6 @@ def _facts(result: MemoryDetails) -> list[tuple[str, Part]]:
         ("created", f"{stamp}{f' by {result.by}' if result.by else ''}"),
         ("file", f"{result.file}:{result.line}"),
         *((f"{link.type}", f"{link.to}  {link.title or '(not there)'}") for link in result.links),
-        *((key, str(value)) for key, value in result.extra.items()),
     ]
     return [(name, value) for name, value in rows if value]
 

@@ -49,8 +49,8 @@ def accent(text: str) -> Styled:
 
 
 def text_of(part: Part) -> str:
-    """Returns a part's text, harmless on a terminal."""
-    return clean(part.text if isinstance(part, Styled) else part)
+    """Returns a part's text, harmless on a terminal and on one line."""
+    return " ".join(clean(part.text if isinstance(part, Styled) else part).splitlines())
 
 
 class Screen(ABC):

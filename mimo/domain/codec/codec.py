@@ -43,6 +43,8 @@ def read_document(data: bytes) -> tuple[Document, dict[str, Any]]:
     document = split(data)
     if not document.text.strip():
         raise Unreadable("the file is empty")
+    if data.removeprefix(b"\xef\xbb\xbf").startswith(b"<<<<<<< "):
+        raise Unreadable("it begins with an unresolved merge conflict", 1)
     if document.syntax is None:
         return document, {}
     if len(document.header.encode()) > MAX_HEADER_BYTES:

@@ -7,7 +7,7 @@ from operator import mul
 from mimo.domain.ranking import context
 from mimo.domain.ranking.evidence import Evidence, Examiner
 from mimo.domain.ranking.model import Candidate, Ranked, RankingQuery, Statistics
-from mimo.domain.ranking.weights import BIAS, ORDER, SCORE, Features, Signals
+from mimo.domain.ranking.weights import BIAS, ORDER, SCORE, WORDS_BIAS, Features, Signals
 
 
 def rank(
@@ -26,7 +26,10 @@ def rank(
         Ranked(
             key=candidate.key,
             order=sum(map(mul, _features(query, candidate, one, largest), ORDER)),
-            score=_score(_signals(query, one, examiner.ideal)),
+            score=_score(
+                _signals(query, one, examiner.ideal),
+                BIAS if query.latin and candidate.unit_cosines else WORDS_BIAS,
+            ),
             unit=one.unit,
         )
         for candidate, one in zip(candidates, found, strict=True)
@@ -77,5 +80,5 @@ def _signals(query: RankingQuery, found: Evidence, ideal: float) -> Signals:
     )
 
 
-def _score(signals: Signals) -> float:
-    return 1 / (1 + exp(-BIAS - sum(map(mul, signals, SCORE))))
+def _score(signals: Signals, bias: float) -> float:
+    return 1 / (1 + exp(-bias - sum(map(mul, signals, SCORE))))

@@ -1,0 +1,104 @@
+"""How a text is cut into what is searched."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mimo.domain.passages import analyse
+from mimo.domain.tokens import tokenize
+
+
+def words(first, last):
+    return " ".join(f"word{chr(97 + n % 26)}" for n in range(first, last))
+
+
+def test_a_short_text_is_one_unit_and_one_passage():
+    analysis = analyse("Use JWT.\n\nWith refresh tokens.")
+
+    (unit,) = analysis.units
+    assert unit.text == "Use JWT.\n\nWith refresh tokens."
+    assert unit.line0 == 0
+    assert unit.tokens == ("us", "jwt", "with", "refresh", "token")
+    assert analysis.passages == (unit.tokens,)
+    assert analysis.passage_texts == (unit.text,)
+
+
+def test_lines_are_packed_up_to_sixty_words():
+    analysis = analyse("\n".join([words(0, 25)] * 5))
+
+    assert [len(unit.tokens) for unit in analysis.units] == [50, 50, 25]
+
+
+def test_passages_are_packed_up_to_two_hundred_words():
+    analysis = analyse("\n".join([words(0, 50)] * 9))
+
+    assert [len(passage) for passage in analysis.passages] == [200, 200, 50]
+
+
+def test_a_unit_knows_the_line_on_which_it_begins():
+    analysis = analyse(f"\n\nfirst\n{words(0, 60)}\n\nlast")
+
+    assert [unit.line0 for unit in analysis.units] == [2, 3, 5]
+
+
+def test_a_long_line_is_cut_at_the_ends_of_its_sentences():
+    analysis = analyse(f"{words(0, 40)}. Next {words(0, 30)}. End")
+
+    assert [unit.text[:4] for unit in analysis.units] == ["word", "Next"]
+    assert [unit.line0 for unit in analysis.units] == [0, 0]
+
+
+def test_a_long_sentence_is_cut_between_words():
+    assert [len(unit.tokens) for unit in analyse(words(0, 150)).units] == [60, 60, 30]
+
+
+def test_a_text_without_spaces_is_cut_by_pairs_of_characters():
+    units = analyse("記憶は" * 100).units
+
+    assert len(units) == 3
+    assert "".join(unit.text for unit in units) == "記憶は" * 100
+
+
+def test_encoded_data_does_not_become_one_endless_unit():
+    units = analyse("abcdefghij" * 2_000).units
+
+    assert max(len(unit.text) for unit in units) <= 60 * 80
+
+
+def test_of_a_chat_with_an_assistant_the_passages_hold_the_users_lines():
+    analysis = analyse("user: where is it\nand when\nassistant: in the attic\nuser: thanks")
+
+    assert analysis.passage_texts == ("user: where is it\nand when\nuser: thanks",)
+    assert "attic" in " ".join(analysis.units[0].tokens)
+
+
+def test_a_text_that_mentions_a_user_is_no_chat():
+    text = "user: the one who signs in\nadmin: the one who may not"
+
+    assert analyse(text).passage_texts == (text,)
+
+
+def test_a_unit_names_whom_its_lines_begin_with():
+    (unit,) = analyse("Mary Ann: hello\nJon: hi\nMary Ann: see https://x.org\nuser: and me").units
+
+    assert unit.speakers == "mari_ann jon"
+
+
+def test_a_text_without_words_has_no_units():
+    assert analyse(" \n--\n").units == ()
+    assert analyse("").passages == ()
+
+
+@given(st.text(alphabet="ab .:\n日!é", max_size=900))
+def test_no_line_that_fits_is_lost_or_repeated(text):
+    analysis = analyse(text)
+
+    assert [t for unit in analysis.units for t in unit.tokens if t.isascii()] == [
+        t for t in tokenize(text) if t.isascii()
+    ]
+
+
+@given(st.text(alphabet="ab .\n!", max_size=900))
+def test_every_unit_stands_in_the_text_where_it_says(text):
+    lines = text.split("\n")
+    for unit in analyse(text).units:
+        assert unit.text.split("\n")[0] in lines[unit.line0]

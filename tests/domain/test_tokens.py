@@ -1,0 +1,97 @@
+"""How text becomes words."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mimo.domain.tokens import query_terms, tokenize
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("Running the tests", ["run", "the", "test"]),
+        ("HTTPServer getUserName", ["http", "server", "get", "user", "name"]),
+        ("max_retry_count __init__", ["max", "retri", "count", "init"]),
+        ("sha256 v2 7th", ["sha", "256", "v", "2", "7", "th"]),
+        ("two URLs, three APIs", ["two", "url", "three", "api"]),
+        ("naïve Ärger ＡＢＣ", ["naiv", "arger", "abc"]),
+        ("検索エンジン", ["検索", "索エ", "エン", "ンジ", "ジン"]),
+        ("犬", ["犬"]),
+        ("한국어 검색", ["한국", "국어", "검색"]),
+        ("日本語のtext", ["日本", "本語", "語の", "text"]),
+        ("שָׁלוֹם", ["שלום"]),
+        ("- ... !?", []),
+        ("", []),
+    ],
+)
+def test_text_becomes_words(text, tokens):
+    assert tokenize(text) == tokens
+
+
+def test_a_hindi_word_is_not_cut_at_its_vowel_signs():
+    assert tokenize("हिन्दी में") == ["हिन्दी", "में"]
+
+
+def test_thai_is_cut_into_pairs_that_keep_their_vowel_signs():
+    assert tokenize("ที่นี่") == ["ที", "ี่", "่น", "นี", "ี่"]
+
+
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_a_text_reads_the_same_whether_or_not_other_scripts_stand_beside_it(ascii_only):
+    text = "parseJSON of user_id 42's reply" + ("" if ascii_only else " — žluť")
+
+    assert (
+        tokenize(text)[:9]
+        == ["pars", "json", "of", "user", "id", "42", "s", "repli", "zlut"][: 9 - ascii_only]
+    )
+
+
+@given(st.text())
+def test_a_token_holds_no_space_and_no_upper_case_ascii(text):
+    for token in tokenize(text):
+        assert token
+        assert token.split() == [token]
+        assert not any(c.isascii() and not (c.islower() or c.isdigit()) for c in token)
+
+
+@given(st.text(alphabet="ab_ 1Aé日の-"), st.text(alphabet="ab_ 1Aé日の-"))
+def test_texts_on_two_lines_have_the_tokens_of_both(one, other):
+    assert tokenize(f"{one}\n{other}") == tokenize(one) + tokenize(other)
+
+
+def test_a_query_looks_for_distinct_terms_in_its_own_order():
+    terms = query_terms("Which cache key does the cache of the gateway use?")
+
+    assert terms.full == ("which", "cach", "kei", "doe", "gatewai", "us")
+    assert terms.content == ("cach", "kei", "gatewai", "us")
+
+
+def test_contractions_say_nothing_of_the_subject():
+    assert query_terms("What's wrong, and why don’t the tests pass?").content == (
+        "wrong",
+        "test",
+        "pass",
+    )
+
+
+def test_words_are_dropped_before_stemming_so_that_mining_is_not_taken_for_mine():
+    assert query_terms("data mining of mine").content == ("data", "mine")
+
+
+def test_a_query_of_question_words_alone_looks_for_them():
+    assert query_terms("who are you").content == ("who", "you")
+
+
+def test_a_query_of_stop_words_alone_looks_for_them():
+    terms = query_terms("to be or not")
+
+    assert terms.full == terms.content == ("to", "be", "or", "not")
+
+
+def test_a_contraction_alone_is_looked_for():
+    assert query_terms("what's").content == ("what", "s")
+
+
+def test_a_query_without_words_has_no_terms():
+    assert query_terms("?!").content == ()

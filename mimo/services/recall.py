@@ -6,7 +6,7 @@ from itertools import accumulate
 from mimo.domain import decay
 from mimo.domain.memory import Record
 from mimo.domain.query import Filter, Sort
-from mimo.errors import AmbiguousId, NotFound, SearchFailed, StorageFailed
+from mimo.errors import AmbiguousId, Invalid, NotFound, SearchFailed, StorageFailed
 from mimo.index.index import Found, Hit
 from mimo.mind import Mind
 from mimo.services import upkeep
@@ -14,6 +14,9 @@ from mimo.store import projects
 
 THRESHOLD = 0.3
 """The score that separates related from unrelated."""
+
+MOST_QUERY = 10_000
+"""Characters of the longest query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +35,12 @@ def search(
     `notice` says where the search was less than whole. Raises `SearchFailed` where not even the
     files can be read.
     """
+    if len(text) > MOST_QUERY:
+        raise Invalid(
+            f"a query of {len(text):,} characters is too long",
+            hint=f"ask in {MOST_QUERY:,} characters at most",
+            details={"field": "query"},
+        )
     try:
         found = upkeep.ask(
             mind,

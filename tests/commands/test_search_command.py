@@ -127,6 +127,11 @@ def test_a_project_that_is_gone_is_passed_over_and_named(mind, tmp_path, home):
     assert "blog" in (found.notice or "")
 
 
+def test_a_query_that_is_a_whole_book_is_refused(mind):
+    with pytest.raises(Invalid, match="too long"):
+        search(mind, "tea " * 5000)
+
+
 def test_without_a_project_the_error_says_how_to_name_one(home):
     nowhere = Mind(home=home, project=None, environ={})
 

@@ -1,6 +1,13 @@
 """The program `mind`."""
 
+import gc
 import sys
+
+GARBAGE = 100_000
+"""So many new objects before garbage is looked for: a short command ends before it has made them.
+
+Python's own 700 lets it look some hundred times while modules load, and find nothing.
+"""
 
 
 def main() -> int:
@@ -10,9 +17,13 @@ def main() -> int:
 
         sys.stdout.write(f"mind {__version__}\n")
         return 0
+    gc.set_threshold(GARBAGE)
     from mimo.cli.main import main as run
 
-    return run()
+    status = run()
+    # What is left goes with the process: the interpreter need not go through it once more.
+    gc.freeze()
+    return status
 
 
 if __name__ == "__main__":

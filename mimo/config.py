@@ -6,12 +6,12 @@ project or run anything is taken from the user's file alone.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from mimo.errors import Invalid
+from mimo.frozen import frozen
 
 FORMAT = 1
 """The version of the store's layout, `format` in `.mind/config.toml`."""
@@ -25,7 +25,7 @@ class Scope(StrEnum):
     ANY = "any"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Setting:
     """One setting: its dotted key, default, whose file may hold it, and what it is for."""
 
@@ -121,7 +121,7 @@ SETTINGS: tuple[Setting, ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Config:
     """The settings in force, and whose file each comes from."""
 

@@ -1,16 +1,16 @@
 """`mind demo`: the main job on real Markdown, in a scratch project."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from mimo.commands.spec import Arg, Effect, Surface, command
 from mimo.commands.types import Out
+from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import demo as script
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DemoStep:
     """One command and what it printed."""
 
@@ -19,7 +19,7 @@ class DemoStep:
     output: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Demonstration:
     """What the demo did, step by step."""
 

@@ -1,6 +1,5 @@
 """How strong the memories are: the `memory` tool's statistics and its check for fading ones."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from math import isfinite
 from typing import Annotated
@@ -13,11 +12,12 @@ from mimo.domain import decay
 from mimo.domain.memory import Category, Record
 from mimo.domain.query import Filter
 from mimo.errors import Invalid
+from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import overview, recall
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CategoryCounts:
     """The number of memories in each category."""
 
@@ -27,7 +27,7 @@ class CategoryCounts:
     plan: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MemoryStats:
     """Exact counts and averages over every memory."""
 
@@ -40,7 +40,7 @@ class MemoryStats:
     newest: datetime | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FadingMemory:
     """A memory that is at risk of being forgotten."""
 
@@ -52,7 +52,7 @@ class FadingMemory:
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DecayCheck:
     """The memories at risk, weakest first."""
 

@@ -1,18 +1,18 @@
 """The one path from any surface to a command."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mimo.commands.arguments import decode
 from mimo.commands.spec import Spec, Surface
 from mimo.errors import Denied, Internal, MindError
+from mimo.frozen import frozen
 
 if TYPE_CHECKING:
     from mimo.mind import Mind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Caller:
     """Who asks, and through what."""
 

@@ -3,7 +3,6 @@
 They stay through all 2.x versions.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
@@ -15,6 +14,7 @@ from mimo.commands.spec import Arg, Effect, command
 from mimo.commands.types import Omitted, Out
 from mimo.domain.memory import Category, Kind, Outcome
 from mimo.errors import Invalid, StorageFailed
+from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import recall, routing
 from mimo.services.routing import Store
@@ -27,7 +27,7 @@ class KnowledgeOperation(StrEnum):
     TEACH = "teach"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Recalled:
     """A memory that a question brought up."""
 
@@ -38,7 +38,7 @@ class Recalled:
     outcome: Omitted[Outcome] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RouterDecision:
     """Which part of the memory a question is about."""
 
@@ -49,7 +49,7 @@ class RouterDecision:
     requires_synthesis: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class StoreResults:
     """What each part of the memory has to say."""
 
@@ -58,7 +58,7 @@ class StoreResults:
     procedural: tuple[Recalled, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Answer:
     """What a question brought up."""
 
@@ -69,7 +69,7 @@ class Answer:
     context_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Knowledge:
     """What `knowledge` knows, or what it has learnt."""
 

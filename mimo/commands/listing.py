@@ -1,6 +1,5 @@
 """`mind list`: browse the memories."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
@@ -22,11 +21,12 @@ from mimo.commands.types import Omitted, Out
 from mimo.domain.memory import Kind, Outcome, Record
 from mimo.domain.query import Sort
 from mimo.errors import Invalid
+from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import recall
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MemoryRow:
     """A memory in a list."""
 
@@ -42,7 +42,7 @@ class MemoryRow:
     private: Omitted[bool] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MemoryRows:
     """One page of the memories."""
 

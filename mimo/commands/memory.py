@@ -1,6 +1,5 @@
 """The unified `memory` tool: six operations on the project's memories."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
@@ -27,6 +26,7 @@ from mimo.domain import decay
 from mimo.domain.memory import Category, Kind, Outcome, Record
 from mimo.domain.query import Sort
 from mimo.errors import AmbiguousId, Invalid, NotFound, StorageFailed
+from mimo.frozen import frozen
 from mimo.index.index import Hit
 from mimo.mind import Mind
 from mimo.services import capture, recall
@@ -44,7 +44,7 @@ class MemorySort(StrEnum):
     DECAY_SCORE = "decay_score"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Stored:
     """What came of storing a memory."""
 
@@ -53,7 +53,7 @@ class Stored:
     embedding_generated: Annotated[bool, Out("Whether it can be found by meaning")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FoundMemory:
     """A memory that a search found."""
 
@@ -71,7 +71,7 @@ class FoundMemory:
     superseded_by: Omitted[str] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MemorySearch:
     """The memories that match a query, best first."""
 
@@ -80,7 +80,7 @@ class MemorySearch:
     notice: Omitted[str] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ListedMemory:
     """A memory in a list."""
 
@@ -97,7 +97,7 @@ class ListedMemory:
     outcome: Omitted[Outcome] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MemoryList:
     """One page of the memories."""
 
@@ -107,7 +107,7 @@ class MemoryList:
     limit: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Deleted:
     """What came of deleting a memory."""
 

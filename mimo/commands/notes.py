@@ -1,6 +1,5 @@
 """The everyday commands on single memories: add, show, edit, rm."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
@@ -9,11 +8,12 @@ from mimo.commands.spec import Arg, Effect, command
 from mimo.commands.types import Json, Omitted, Out
 from mimo.domain.memory import Kind, Outcome, Record, kind_of
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
+from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import capture, recall
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LinkRow:
     """A link to another memory."""
 
@@ -22,7 +22,7 @@ class LinkRow:
     title: Annotated[str | None, Out("Title of the other memory; null where there is none")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MemoryDetails:
     """A memory, whole."""
 
@@ -50,7 +50,7 @@ class MemoryDetails:
     line: Annotated[int, Out("The line on which the content begins, from 1")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Written:
     """What came of writing a memory."""
 
@@ -61,7 +61,7 @@ class Written:
     private: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Removed:
     """What came of removing a memory."""
 

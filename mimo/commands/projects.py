@@ -1,19 +1,19 @@
 """Making a project's memory, and saying whether it is trusted."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from mimo.commands.spec import Arg, Effect, Surface, command
 from mimo.commands.types import Out
 from mimo.errors import Invalid, StorageFailed
+from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import approval
 from mimo.store.init import init as make
 from mimo.store.trust import Trust
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Initialised:
     """What `mind init` did."""
 
@@ -27,7 +27,7 @@ class Initialised:
     notices: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TrustState:
     """How far the project's files are trusted."""
 

@@ -1,6 +1,5 @@
 """`mind search`: find memories by meaning and by words."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
@@ -20,6 +19,7 @@ from mimo.commands.spec import Arg, Effect, command
 from mimo.commands.types import Omitted, Out
 from mimo.domain.memory import Kind, Outcome, Section
 from mimo.errors import Invalid, SearchFailed
+from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import recall
 from mimo.services.recall import ProjectHit
@@ -35,7 +35,7 @@ class Scope(StrEnum):
     ALL = "all"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SearchResult:
     """A memory that matches."""
 
@@ -58,7 +58,7 @@ class SearchResult:
     superseded_by: Omitted[str] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SearchResults:
     """The memories that match a query, best first."""
 

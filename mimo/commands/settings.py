@@ -1,17 +1,17 @@
 """`mind config`: see and change settings."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from mimo.commands.spec import Arg, Effect, Surface, command
 from mimo.commands.types import Json, Out
 from mimo.config import SETTINGS, Setting, setting
 from mimo.errors import Invalid, StorageFailed
+from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import settings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SettingRow:
     """A setting as it is in force."""
 
@@ -21,7 +21,7 @@ class SettingRow:
     help: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Settings:
     """The settings in force."""
 

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from mimo.commands.types import Shape, notes_of, shape_of
 from mimo.errors import MindError
+from mimo.frozen import frozen
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -60,7 +61,7 @@ class Arg:
     surfaces: Surface = Surface.BOTH
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Param:
     """One parameter of a command."""
 
@@ -82,7 +83,7 @@ class Param:
         return (alias,) if isinstance(alias, str) else alias
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Tool:
     """A tool with several operations, each of which is a command of its own."""
 

@@ -1,6 +1,5 @@
 """`mind status`: how the memory is, at a glance."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
@@ -8,13 +7,14 @@ from mimo.commands.common import File
 from mimo.commands.spec import Effect, command
 from mimo.commands.types import Out
 from mimo.domain.memory import Kind
+from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import approval, overview, recall, stack, upkeep
 from mimo.services.overview import Health, Overview
 from mimo.store import projects
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DaemonStatus:
     """Whether the optional watcher runs; everything works without it."""
 
@@ -25,7 +25,7 @@ class DaemonStatus:
     last_index: Annotated[datetime | None, Out("When the index of this project last changed")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ProjectStats:
     """What a project's memory holds."""
 
@@ -37,7 +37,7 @@ class ProjectStats:
     sessions_inferred: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Unreadable:
     """A file that could not be read as a memory; it was left as it is."""
 
@@ -46,7 +46,7 @@ class Unreadable:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ProjectStatus:
     """The current project's memory."""
 
@@ -61,7 +61,7 @@ class ProjectStatus:
     unreadable: tuple[Unreadable, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class GlobalStats:
     """All registered projects together."""
 
@@ -70,7 +70,7 @@ class GlobalStats:
     total_memories: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Status:
     """How the memory is."""
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, U
 from typing import get_args as args_of
 from typing import get_origin as origin_of
 
+from mimo.frozen import frozen
+
 if TYPE_CHECKING:
     Json: TypeAlias = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
 else:
@@ -41,7 +43,7 @@ SCALARS: dict[Any, str] = {str: "string", bool: "boolean", int: "integer", float
 """JSON Schema's name of each plain type."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Shape:
     """What a parameter's type says, in terms that every surface understands."""
 

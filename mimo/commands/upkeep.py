@@ -1,18 +1,18 @@
 """Looking after the store: the index and the doctor."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
 from mimo.commands.spec import Arg, Effect, command
 from mimo.commands.types import Omitted, Out
 from mimo.errors import StorageFailed
+from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import doctor as checks
 from mimo.services import upkeep
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Indexed:
     """What bringing the index up to date came to."""
 
@@ -33,7 +33,7 @@ class Verdict(StrEnum):
     FAULT = "fault"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Check:
     """One thing that was looked at."""
 
@@ -45,7 +45,7 @@ class Check:
     line: Annotated[Omitted[int], Out("The line in it, from 1", omit=True)] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Diagnosis:
     """What the doctor found."""
 

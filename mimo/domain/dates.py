@@ -5,10 +5,11 @@ They guide the order of an answer; nothing is left out because of them.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache
 from math import exp
+
+from mimo.frozen import frozen
 
 MONTHS = (
     "january february march april may june july august september october november december".split()
@@ -55,7 +56,7 @@ _HINTS = ("ago", "last", "past", "this", "yesterday", *(month[:3] for month in M
 _lower_case_verb = frozenset({"may", "march", "mar"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Span:
     """The days from `start` to `end`, both included."""
 
@@ -63,7 +64,7 @@ class Span:
     end: date
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Yearly:
     """A month, or a day of it, of any year."""
 

@@ -4,11 +4,11 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import date
 from pathlib import PurePosixPath
 
 from mimo.domain.memory import ID_PATTERN, Kind
+from mimo.frozen import frozen
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 _SLUG_LENGTH = 40
@@ -100,7 +100,7 @@ def folder_kind(path: str) -> Kind | None:
     return _KINDS_BY_FOLDER.get(told[0]) if told else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Duplicate:
     """A file whose id belongs to another one."""
 

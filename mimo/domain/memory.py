@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
 from mimo.errors import Invalid
+from mimo.frozen import frozen
 
 MAX_CONTENT_BYTES = 100_000
 """Largest content of one memory, in bytes of UTF-8."""
@@ -110,7 +111,7 @@ SUPERSEDES = "supersedes"
 """The type of the link from a newer memory to the one that it replaces."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Link:
     """A typed link from the memory that holds it to another one."""
 
@@ -122,7 +123,7 @@ class Link:
     by: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Memory:
     """One memory, as its file says it."""
 
@@ -167,7 +168,7 @@ class Memory:
         return "\n\n".join(part for part in parts if part)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Place:
     """Where a memory stands on disk."""
 
@@ -182,7 +183,7 @@ class Place:
     """Whether mind wrote the file (it has a header of ours), so that commands may change it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Record:
     """A memory together with its place; a part of a longer text knows its parent."""
 
@@ -193,7 +194,7 @@ class Record:
     """0-based place among the parts of the same parent."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Problem:
     """A file that could not be read as a memory, and why."""
 

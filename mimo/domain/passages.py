@@ -11,6 +11,7 @@ from functools import cache
 from itertools import pairwise
 
 from mimo.domain.tokens import UNSPACED, tokenize
+from mimo.frozen import frozen
 
 UNIT_WORDS = 60
 PASSAGE_WORDS = 200
@@ -25,7 +26,7 @@ _USERS = frozenset({"user", "human"})
 _ASSISTANTS = frozenset({"assistant", "ai"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Unit:
     """At most 60 words of a text: what an answer points at."""
 
@@ -39,7 +40,7 @@ class Unit:
     spaces, the words of one name by `_`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Analysis:
     """A text, cut up and tokenised."""
 

@@ -1,13 +1,13 @@
 """What a list or a search may be narrowed to, and how a list is sorted."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from mimo.domain.memory import Kind
+from mimo.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Filter:
     """Conditions that a memory must meet, all of them; the empty filter admits every memory."""
 

@@ -1,10 +1,9 @@
 """What a look at a file costs nothing to compare: size, times and inode."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stamp:
+class Stamp(NamedTuple):
     """A file's size (bytes), times (nanoseconds) and inode, as `stat` tells them."""
 
     size: int

@@ -7,13 +7,17 @@ same words. Stemming is Porter's (M. F. Porter, "An algorithm for suffix strippi
 import re
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 
-MARKS = (
-    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670"
-    "\u0900-\u0963\u0966-\u0dff\u0e00-\u0eff"
+from mimo.frozen import frozen
+
+_DROPPED = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
+    "\u0610-\u061a\u064b-\u065f\u0670"
 )
+"""Accents and points, which words are compared without."""
+
+MARKS = _DROPPED + "\u0900-\u0963\u0966-\u0dff\u0e00-\u0eff"
 """Combining marks and vowel signs, which `\\w` would cut words at (Hindi, Thai and others)."""
 
 UNSPACED = (
@@ -48,10 +52,8 @@ _CACHED_WORDS = 50_000
 
 _ascii_words = re.compile(r"[A-Za-z0-9]+").findall
 
-_DROPPED_MARKS = "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u0670"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class QueryTerms:
     """A query's distinct tokens, in the order of the query."""
 
@@ -123,7 +125,8 @@ class _Stems(dict[str, str]):
         return tokens
 
     def of_part(self, part: str) -> str:
-        return self._stem(part) if part.isascii() and part.isalpha() else part
+        # Porter leaves nothing of a lone "s", which "S3" can't do without.
+        return (self._stem(part) or part) if part.isascii() and part.isalpha() else part
 
 
 @cache
@@ -159,4 +162,4 @@ def _unspaced() -> re.Pattern[str]:
 
 @cache
 def _dropped_marks() -> re.Pattern[str]:
-    return re.compile(f"[{_DROPPED_MARKS}]")
+    return re.compile(f"[{_DROPPED}]")

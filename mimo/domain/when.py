@@ -6,10 +6,10 @@ A small grammar of our own, because date libraries answer many of these with a w
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from mimo.errors import Invalid
+from mimo.frozen import frozen
 
 EXAMPLES = "`today`, `yesterday`, `last week`, `3 days ago`, `between monday and wednesday`"
 
@@ -26,7 +26,7 @@ _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "su
 _DAY = "|".join(_DAYS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Interval:
     """A span of time `[since, until)`; an open end is None."""
 

@@ -43,10 +43,7 @@ def stamps(sql: sqlite3.Connection) -> dict[str, tuple[Stamp, int]]:
     """Returns each file's stamp and the time (ns) at which it was looked at."""
     found = sql.execute("SELECT path, size, mtime_ns, ctime_ns, inode, looked_at_ns FROM files")
     return {
-        rows.from_sql(path): (
-            Stamp(size=size, mtime_ns=mtime, ctime_ns=ctime, inode=int(inode)),
-            looked_at,
-        )
+        rows.from_sql(path): (Stamp(size, mtime, ctime, int(inode)), looked_at)
         for path, size, mtime, ctime, inode, looked_at in found
     }
 

@@ -1,12 +1,11 @@
 """What the index is told about a file."""
 
-from dataclasses import dataclass
-
 from mimo.domain.memory import Problem, Record
 from mimo.domain.stamp import Stamp
+from mimo.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Change:
     """What a look at one file found."""
 

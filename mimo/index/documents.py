@@ -1,16 +1,16 @@
 """A record as the index stores it: cut up, tokenised, with the names of its vectors."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 
 from mimo.domain.memory import Record
 from mimo.domain.passages import Analysis, Unit, analyse
 from mimo.domain.tokens import tokenize
+from mimo.frozen import frozen
 from mimo.index import rows
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class IndexedUnit:
     """A stretch of a record's text that is searched and pointed at."""
 
@@ -25,7 +25,7 @@ class IndexedUnit:
     """The name of its vector: the hash of the text that is embedded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Document:
     """One record, ready for the index."""
 

@@ -7,7 +7,6 @@ wait for a writer.
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 from mimo.domain.memory import Problem, Record
 from mimo.domain.query import Filter, Sort
 from mimo.domain.stamp import Stamp
+from mimo.frozen import frozen
 from mimo.index import catalog, meaning, opening, rows, schema, words
 from mimo.index.change import Change
 from mimo.index.database import Database, IndexDamaged
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Change", "Found", "Hit", "Index", "IndexDamaged", "IndexStats"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class IndexStats:
     """How much the index holds."""
 

@@ -2,7 +2,6 @@
 
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
@@ -17,6 +16,7 @@ from mimo.domain.ranking import (
     understand,
 )
 from mimo.domain.ranking.lexical import inverse_frequencies
+from mimo.frozen import frozen
 from mimo.index import catalog, rows, words
 from mimo.index.candidates import Candidates, StoredUnit
 from mimo.index.database import IndexDamaged
@@ -36,7 +36,7 @@ _LOOKED_AT = 10
 _KEPT_TERMS = 10_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Hit:
     """A memory that answers a query."""
 
@@ -53,7 +53,7 @@ class Hit:
     """Whether it could be compared by meaning, and not by words alone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Found:
     """The answer to a query."""
 

@@ -7,11 +7,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mimo.errors import Internal
+from mimo.frozen import frozen
 
 _SKIPPED = frozenset({"node_modules", "venv", "build", "dist", "tests"})
 _MOST_FILES = 200
@@ -32,7 +32,7 @@ _MEMORIES: tuple[tuple[str, ...], ...] = (
 _SEARCHES = ("how do people log in", "rename and fsync", "why was the upload failing")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Step:
     """One command of the demo and what it printed."""
 

@@ -1,9 +1,9 @@
 """What can be wrong with a store, and what to do about it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from mimo.errors import MindError
+from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import approval, overview, upkeep
 from mimo.store import projects
@@ -12,7 +12,7 @@ _MOST_LINKS = 20
 """Links to nowhere that are named one by one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Finding:
     """One thing that was looked at: `verdict` is `ok`, `warning` or `fault`."""
 

@@ -1,7 +1,6 @@
 """Counting what there is: for `status` and for the `memory` tool's stats."""
 
 from collections import Counter
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
@@ -9,6 +8,7 @@ from itertools import pairwise
 from mimo.domain import decay
 from mimo.domain.memory import Kind, Memory, Record
 from mimo.domain.query import Filter
+from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import recall
 
@@ -28,7 +28,7 @@ class Health(StrEnum):
     EMPTY = "empty"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Overview:
     """What a project's memory holds."""
 

@@ -1,12 +1,13 @@
 """Finding memories: by meaning and words, by id, and in lists."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 
 from mimo.domain import decay
 from mimo.domain.memory import Record
 from mimo.domain.query import Filter, Sort
 from mimo.errors import AmbiguousId, Invalid, NotFound, SearchFailed, StorageFailed
+from mimo.frozen import frozen
 from mimo.index.index import Found, Hit
 from mimo.mind import Mind
 from mimo.services import upkeep
@@ -19,7 +20,7 @@ MOST_QUERY = 10_000
 """Characters of the longest query."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Page:
     """A part of a list, and how many memories the whole of it has."""
 
@@ -71,7 +72,7 @@ def _never_rising(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ProjectHit:
     """A hit, and the memory of the project that it is from."""
 
@@ -79,7 +80,7 @@ class ProjectHit:
     hit: Hit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ProjectHits:
     """What a search over one or more projects found, best first."""
 

@@ -5,10 +5,10 @@ and the episodic part one more; a part with more than a fifth of all points is a
 """
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 
 from mimo.domain.memory import Kind
+from mimo.frozen import frozen
 
 
 class Store(StrEnum):
@@ -38,7 +38,7 @@ _SURE = 0.7
 _PRIMARY_LIMIT, _SECONDARY_LIMIT = 10, 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Route:
     """Where to look first, where else, and why."""
 

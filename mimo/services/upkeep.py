@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TypeVar
 
 from mimo.domain.memory import Problem
 from mimo.domain.stamp import Stamp
 from mimo.errors import MindError, StorageFailed
+from mimo.frozen import frozen
 from mimo.index.index import Change, Index, IndexDamaged
 from mimo.mind import Mind
 
@@ -19,7 +19,7 @@ file that changed this shortly before it was looked at is read again. Kernels co
 to 10 ms; the coarsest file systems, which show by their whole seconds, in steps of 2 s."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Refreshed:
     """What a refresh found to do, in files."""
 

@@ -5,7 +5,6 @@ flushed to the disk and takes the target's name in one step; the folder is flush
 """
 
 import errno
-import hashlib
 import os
 import stat
 import time
@@ -34,6 +33,8 @@ _HINTS = {
 
 def digest(data: bytes) -> str:
     """Returns the SHA-256 of a file's bytes, in hex."""
+    import hashlib
+
     return hashlib.sha256(data).hexdigest()
 
 

@@ -1,11 +1,11 @@
 """`mind init`: a new `.mind/`, and what a project has already."""
 
 import os
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from mimo.errors import Invalid, StorageFailed
+from mimo.frozen import frozen
 from mimo.store import files
 from mimo.store.projects import Project, register
 from mimo.store.trust import Trust
@@ -47,7 +47,7 @@ _DECISIONS = (
 _NOTES = ("CLAUDE.md", "AGENTS.md")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class InitReport:
     """What `mind init` did and found."""
 

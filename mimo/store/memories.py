@@ -1,17 +1,23 @@
-"""The memories of one project, as files."""
+"""The memories of one project, as files.
+
+The codec is imported where a file is read or written: most commands find every file unchanged.
+"""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from mimo.domain import codec, ids
 from mimo.domain.memory import Memory, Place, Problem, Record
 from mimo.domain.stamp import Stamp
 from mimo.errors import Conflict, Invalid, MindError
 from mimo.store import files
 from mimo.store.locking import WAIT_SECONDS, lock
 from mimo.store.walk import PRIVATE, STORE, Walk, stamp_of, walk
+
+if TYPE_CHECKING:
+    from mimo.domain import codec
 
 
 class MemoryStore:
@@ -43,6 +49,8 @@ class MemoryStore:
 
     def read(self, path: str) -> tuple[Record, ...] | Problem:
         """Returns the memories in a file, or why there are none."""
+        from mimo.domain import codec
+
         try:
             target = files.safe_path(self.root, path)
             data, modified = _content(target)
@@ -61,6 +69,8 @@ class MemoryStore:
         Raises `Invalid` for what a file can't hold, `Conflict` where the id has a file, and
         `StorageFailed`.
         """
+        from mimo.domain import codec, ids
+
         if not ids.is_id(memory.id) or memory.id.startswith("."):
             raise Invalid(
                 f"`{memory.id}` can't be an id", hint="use letters, digits, `_`, `-`, `.`"
@@ -81,6 +91,8 @@ class MemoryStore:
         All else in the file stays byte for byte. Raises `Conflict` where the file isn't the one
         that was read, `Invalid` where it can't be changed without harm, and `StorageFailed`.
         """
+        from mimo.domain import codec
+
         path, expect = record.place.path, record.place.digest
         target = files.safe_path(self.root, path)
         with self._locked():
@@ -116,6 +128,8 @@ class MemoryStore:
         Raises `Invalid` where `data` is no memory of that id, `Conflict`, and `StorageFailed`;
         the file is then as it was.
         """
+        from mimo.domain import codec
+
         path = record.place.path
         parsed = codec.parse(data, path=path, modified=record.memory.created)
         if isinstance(parsed, Problem):
@@ -156,6 +170,8 @@ def _fixed_part(pattern: str) -> str:
 
 def _content(path: Path) -> tuple[bytes, datetime]:
     """Returns a file's bytes and when they changed. Raises `Invalid` where they are too many."""
+    from mimo.domain import codec
+
     data, status = files.look(path, limit=codec.MAX_FILE_BYTES)
     if len(data) > codec.MAX_FILE_BYTES:
         most = f"a memory has {codec.MAX_FILE_BYTES:,} at most"
@@ -163,7 +179,7 @@ def _content(path: Path) -> tuple[bytes, datetime]:
     return data, datetime.fromtimestamp(status.st_mtime, UTC)
 
 
-def _record(parsed: codec.Parsed, path: str, data: bytes) -> Record:
+def _record(parsed: "codec.Parsed", path: str, data: bytes) -> Record:
     place = Place(
         path=path,
         line=parsed.line,

@@ -1,13 +1,12 @@
 """Projects: how one is found, and the registry of those on this machine."""
 
-import json
 import os
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from mimo.errors import NoProject
+from mimo.frozen import frozen
 from mimo.store import files
 from mimo.store.locking import lock
 from mimo.store.walk import STORE
@@ -15,7 +14,7 @@ from mimo.store.walk import STORE
 REGISTRY = "projects.json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Project:
     """A folder that holds a `.mind/`."""
 
@@ -29,7 +28,7 @@ class Project:
         return self.root / STORE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Registered:
     """A project as the registry knows it."""
 
@@ -38,7 +37,7 @@ class Registered:
     added: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Registry:
     """The projects on this machine, and what is wrong with their list."""
 
@@ -85,6 +84,8 @@ def explicit(root: Path, home: Path) -> Project:
 
 def registered(home: Path) -> Registry:
     """Returns the registered projects, oldest first; a damaged list is told, not raised."""
+    import json
+
     path = home / REGISTRY
     try:
         data = json.loads(files.read(path).decode("utf-8"))
@@ -102,6 +103,8 @@ def register(home: Path, project: Project, *, now: datetime) -> str | None:
 
     A damaged list is kept under another name beside the new one. Raises `StorageFailed`.
     """
+    import json
+
     path = home / REGISTRY
     with lock(home / "lock"):
         registry = registered(home)

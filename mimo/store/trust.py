@@ -12,10 +12,10 @@ import os
 import re
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 
 from mimo.errors import StorageFailed
+from mimo.frozen import frozen
 from mimo.store import files
 from mimo.store.locking import lock
 
@@ -23,7 +23,7 @@ _APPROVED = re.compile(rb"(?:[0-9a-f]{64}\n)*")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TrustState:
     """What is trusted in a repository."""
 

@@ -1,6 +1,5 @@
 """Which files are memories: a look at names and stamps, without opening any."""
 
-import fnmatch
 import os
 import re
 import stat
@@ -20,7 +19,7 @@ SUFFIXES = (".md", ".markdown", ".mdown", ".mkd", ".mdc", ".mdx")
 _APART = frozenset(("values", "procedures"))
 _LOG = "MEMORY.md"
 _NEVER = frozenset(("node_modules", "__pycache__"))
-_MAGIC = re.compile(r"[*?[]")
+_MAGIC = frozenset("*?[")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,12 +54,7 @@ def walk(root: Path, include: Sequence[str] = ()) -> Walk:
 
 def stamp_of(status: os.stat_result) -> Stamp:
     """Returns what is kept of a file's status."""
-    return Stamp(
-        size=status.st_size,
-        mtime_ns=status.st_mtime_ns,
-        ctime_ns=status.st_ctime_ns,
-        inode=status.st_ino,
-    )
+    return Stamp(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
 def is_markdown(name: str) -> bool:
@@ -154,7 +148,9 @@ def _listed(
 def _matcher(segment: str) -> re.Pattern[str]:
     if segment == "**":
         return re.compile(r".*", re.DOTALL)
-    return re.compile(fnmatch.translate(segment) if _MAGIC.search(segment) else re.escape(segment))
+    from fnmatch import translate
+
+    return re.compile(re.escape(segment) if _MAGIC.isdisjoint(segment) else translate(segment))
 
 
 def _fault(pattern: str, segments: Sequence[str]) -> str | None:

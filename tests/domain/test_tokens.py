@@ -13,9 +13,9 @@ from mimo.domain.tokens import query_terms, tokenize
         ("Running the tests", ["run", "the", "test"]),
         ("HTTPServer getUserName", ["http", "server", "get", "user", "name"]),
         ("max_retry_count __init__", ["max", "retri", "count", "init"]),
-        ("sha256 v2 7th", ["sha", "256", "v", "2", "7", "th"]),
+        ("sha256 S3 7th", ["sha", "256", "s", "3", "7", "th"]),
         ("two URLs, three APIs", ["two", "url", "three", "api"]),
-        ("naïve Ärger ＡＢＣ", ["naiv", "arger", "abc"]),
+        ("naïve Ärger \uff21\uff22\uff23", ["naiv", "arger", "abc"]),
         ("検索エンジン", ["検索", "索エ", "エン", "ンジ", "ジン"]),
         ("犬", ["犬"]),
         ("한국어 검색", ["한국", "국어", "검색"]),
@@ -41,10 +41,7 @@ def test_thai_is_cut_into_pairs_that_keep_their_vowel_signs():
 def test_a_text_reads_the_same_whether_or_not_other_scripts_stand_beside_it(ascii_only):
     text = "parseJSON of user_id 42's reply" + ("" if ascii_only else " — žluť")
 
-    assert (
-        tokenize(text)[:9]
-        == ["pars", "json", "of", "user", "id", "42", "s", "repli", "zlut"][: 9 - ascii_only]
-    )
+    assert tokenize(text)[:8] == ["pars", "json", "of", "user", "id", "42", "s", "repli"]
 
 
 @given(st.text())

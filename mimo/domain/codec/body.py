@@ -8,10 +8,11 @@ reading takes one away: an exact inverse. Only blank lines around a text are not
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
 from mimo.domain.memory import Section
+from mimo.frozen import frozen
 
 _NAMES = "|".join(re.escape(section.value) for section in Section)
 _HEADING = re.compile(rf"## ({_NAMES})[ \t\r]*")
@@ -20,7 +21,7 @@ _ESCAPED = re.compile(rf"\\+## (?:{_NAMES})[ \t\r]*")
 _BLANK = " \t\r\n"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Part:
     """A stretch of lines: `start` to `end` without the blank lines around it."""
 
@@ -31,7 +32,7 @@ class Part:
     """The line of its heading; None for the content."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Layout:
     """The lines of a body, without their ends, and which belong to what."""
 

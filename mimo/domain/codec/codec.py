@@ -1,7 +1,7 @@
 """Reading a file as a memory, and writing a new one."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,9 +10,10 @@ from mimo.domain.codec import body, emit, fields, flat, prose, restricted_yaml, 
 from mimo.domain.codec.document import MAX_FILE_BYTES, MAX_HEADER_BYTES, Document, Unreadable, split
 from mimo.domain.memory import Kind, Link, Memory, Problem, Section
 from mimo.errors import Invalid
+from mimo.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Parsed:
     """What a file says: a memory, where its content begins, and whether mind wrote it."""
 

@@ -1,8 +1,9 @@
 """A file's bytes taken apart: byte order mark, header, body."""
 
 import re
-from dataclasses import dataclass
 from typing import Literal
+
+from mimo.frozen import frozen
 
 MAX_FILE_BYTES = 1024 * 1024
 """Largest file that is read as a memory."""
@@ -33,7 +34,7 @@ class Unreadable(Exception):
         self.line = line
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Document:
     """The text of a file and where its header and body are; nothing of it is lost or changed."""
 

@@ -12,12 +12,12 @@ and knows where in the text every value stands, which is what edits in place nee
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from typing import Any
 
 from mimo.domain.codec.document import Unreadable
+from mimo.frozen import frozen
 
 MAX_KEYS = 200
 MAX_DEPTH = 6
@@ -58,7 +58,7 @@ class Shape(StrEnum):
     """A mapping, or a list in it, over several lines."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Value:
     """A value and where it stands: positions are characters of the header's text."""
 
@@ -70,7 +70,7 @@ class Value:
     shape: Shape
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Entry:
     """A key of the header, and its value."""
 
@@ -82,7 +82,7 @@ class Entry:
     value: Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Header:
     """All the entries of a header, in order; `flow` where it is written `{…}`."""
 

@@ -1,13 +1,13 @@
 """What the ranking is given and what it answers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from mimo.domain.dates import Window
+from mimo.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RankingQuery:
     """A query, understood once; `understand` makes it."""
 
@@ -26,7 +26,7 @@ class RankingQuery:
     """Whether the vectors' model knows the script: no for a query that is mostly not Latin."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Statistics:
     """What the words of a query are worth in this store."""
 
@@ -42,7 +42,7 @@ class Statistics:
     """Mean number of tokens in a document."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Candidate:
     """A document that may answer a query, as the index keeps it; tokens are joined by spaces."""
 
@@ -71,7 +71,7 @@ class Candidate:
     """Tokens of all the parts of its parent, the same string for each; empty without a parent."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Ranked:
     """One candidate's place in the answer."""
 

@@ -14,19 +14,29 @@ def below_successors(
     the list keeps its place; nothing else changes order, and a circle is left as it stands.
     """
     listed = {one.key for one in ranked}
+    above = {key: _above(key, successors) & listed for key in listed}
     waiting = list(ranked)
     placed: set[int] = set()
     order: list[Ranked] = []
     while waiting:
-        ready = next(
-            (
-                one
-                for one in waiting
-                if all(key in placed or key not in listed for key in successors.get(one.key, ()))
-            ),
-            waiting[0],
-        )
+        ready = next(one for one in waiting if above[one.key] <= placed)
         waiting.remove(ready)
         placed.add(ready.key)
         order.append(ready)
     return order
+
+
+def _above(key: int, successors: Mapping[int, Collection[int]]) -> set[int]:
+    """Returns what supersedes `key`, without that which `key` supersedes in turn."""
+    return {new for new in successors.get(key, ()) if key not in _reached(new, successors)}
+
+
+def _reached(key: int, successors: Mapping[int, Collection[int]]) -> set[int]:
+    """Returns `key` and all that supersedes it, over any number of steps."""
+    reached: set[int] = set()
+    ahead = [key]
+    while ahead:
+        if (one := ahead.pop()) not in reached:
+            reached.add(one)
+            ahead.extend(successors.get(one, ()))
+    return reached

@@ -1,0 +1,50 @@
+"""What a query is understood to look for."""
+
+from datetime import UTC, date, datetime
+
+import pytest
+
+from mimo.domain.dates import Span
+from mimo.domain.ranking import understand
+
+
+def test_a_query_is_understood_once():
+    asked = datetime(2026, 11, 20, 15, tzinfo=UTC)
+    query = understand("When did the deploy fail yesterday?", asked)
+
+    assert query.full == ("when", "did", "deploi", "fail", "yesterdai")
+    assert query.content == ("deploi", "fail", "yesterdai")
+    assert query.windows == (Span(start=date(2026, 11, 19), end=date(2026, 11, 19)),)
+    assert query.asked == asked
+    assert query.asks_when
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["When was it", "how long did it take", "On what date", "which year", "Since when is it"],
+)
+def test_such_a_question_asks_for_a_time(text):
+    assert understand(text).asks_when
+
+
+@pytest.mark.parametrize(
+    "text", ["What happens when it fails", "whenever", "how", "which database"]
+)
+def test_such_a_question_does_not(text):
+    assert not understand(text).asks_when
+
+
+@pytest.mark.parametrize(
+    ("text", "latin"),
+    [
+        ("search", True),
+        ("naïve", True),
+        ("検索", False),
+        ("поиск", False),
+        ("API の検索を", False),
+        ("SQLite 検索", True),
+        ("123", True),
+    ],
+)
+def test_meaning_needs_at_least_half_of_the_letters_to_be_latin(text, latin):
+    assert understand(text).latin is latin

@@ -1,0 +1,53 @@
+"""A superseded memory stands below its successor."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mimo.domain.ranking import Ranked, below_successors
+
+
+def keys(order, successors):
+    ranked = [Ranked(key=key, order=0.0, score=0.5, unit=0) for key in order]
+    return [one.key for one in below_successors(ranked, successors)]
+
+
+def test_a_superseded_memory_moves_below_its_successor():
+    assert keys([1, 2, 3, 4], {1: {3}}) == [2, 3, 1, 4]
+
+
+def test_a_chain_is_answered_newest_first():
+    assert keys([1, 2, 3], {1: {2}, 2: {3}}) == [3, 2, 1]
+
+
+def test_one_that_stands_below_already_stays():
+    assert keys([3, 2, 1], {1: {3}}) == [3, 2, 1]
+
+
+def test_a_successor_that_was_not_found_moves_nothing():
+    assert keys([1, 2], {1: {9}}) == [1, 2]
+
+
+def test_a_circle_is_left_as_it_stands():
+    assert keys([1, 2, 3], {1: {2}, 2: {1}}) == [1, 2, 3]
+
+
+def test_what_hangs_on_a_circle_still_moves():
+    assert keys([4, 1, 2, 3], {1: {2}, 2: {1}, 4: {2}}) == [1, 2, 4, 3]
+
+
+@given(
+    st.permutations(range(7)),
+    st.dictionaries(st.integers(0, 6), st.frozensets(st.integers(0, 6), max_size=2), max_size=7),
+)
+def test_nothing_is_lost_or_repeated(order, successors):
+    assert sorted(keys(order, successors)) == list(range(7))
+
+
+@given(
+    st.permutations(range(7)),
+    st.dictionaries(st.integers(0, 5), st.just(frozenset({6})), max_size=6),
+)
+def test_those_that_one_memory_supersedes_all_stand_below_it(order, successors):
+    found = keys(order, successors)
+
+    assert all(found.index(key) > found.index(6) for key in successors)

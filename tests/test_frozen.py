@@ -1,0 +1,96 @@
+"""Values behave as the standard library's frozen dataclasses do."""
+
+from collections.abc import Sequence
+from dataclasses import FrozenInstanceError, dataclass, field, fields, is_dataclass, replace
+from inspect import signature
+from typing import Any
+
+import pytest
+
+from mimo.frozen import frozen
+
+
+@frozen
+class Cup:
+    """A cup."""
+
+    tea: str
+    sugar: int = 0
+    spoons: Sequence[str] = field(default_factory=list)
+
+    @property
+    def sweet(self) -> bool:
+        return self.sugar > 0
+
+
+@frozen
+class Mug:
+    """Of the same shape as a cup."""
+
+    tea: str
+    sugar: int = 0
+    spoons: Sequence[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standard:
+    """What it is held against."""
+
+    tea: str
+    sugar: int = 0
+    spoons: Sequence[str] = field(default_factory=list)
+
+
+def test_a_value_has_its_fields_and_their_defaults() -> None:
+    cup = Cup(tea="green")
+
+    assert (cup.tea, cup.sugar, cup.spoons, cup.sweet) == ("green", 0, [], False)
+    assert Cup(tea="green").spoons is not cup.spoons
+    assert not hasattr(cup, "__dict__")
+
+
+def test_it_is_a_dataclass_with_the_same_constructor_and_text() -> None:
+    assert [one.name for one in fields(Cup)] == [one.name for one in fields(Standard)]
+    assert repr(Cup(tea="green")) == repr(Standard(tea="green")).replace("Standard", "Cup")
+    assert is_dataclass(Cup)
+    own, standard = signature(Cup), signature(Standard)
+    assert [(one.name, one.kind) for one in own.parameters.values()] == [
+        (one.name, one.kind) for one in standard.parameters.values()
+    ]
+
+
+@pytest.mark.parametrize("given", [{}, {"tea": "green", "milk": 1}])
+def test_the_first_and_every_other_call_take_exactly_the_fields(given: dict[str, Any]) -> None:
+    @frozen
+    class Fresh:
+        """Not called yet."""
+
+        tea: str
+
+    with pytest.raises(TypeError):
+        Fresh(**given)
+    with pytest.raises(TypeError):
+        Fresh("green")  # type: ignore[call-arg]
+    assert Fresh(tea="green").tea == "green"
+    with pytest.raises(TypeError):
+        Fresh(**given)
+
+
+def test_values_are_equal_by_class_and_fields() -> None:
+    assert Cup(tea="green") == Cup(tea="green", sugar=0)
+    assert Cup(tea="green") != Cup(tea="black")
+    others: list[object] = [Mug(tea="green"), "green"]
+    assert Cup(tea="green") not in others
+    first, second = Cup(tea="green", spoons=("a",)), Cup(tea="green", spoons=("a",))
+    assert hash(first) == hash(second)
+
+
+def test_a_value_never_changes_but_can_be_replaced() -> None:
+    cup = Cup(tea="green")
+
+    with pytest.raises(FrozenInstanceError):
+        cup.sugar = 2  # type: ignore[misc]
+    with pytest.raises(FrozenInstanceError):
+        del cup.tea
+    assert replace(cup, sugar=2) == Cup(tea="green", sugar=2)
+    assert cup.sugar == 0

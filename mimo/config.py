@@ -188,6 +188,8 @@ def _read(path: Path | None, warnings: list[str]) -> dict[str, Any]:
     except OSError as error:
         warnings.append(f"{path}: {error.strerror}")
         return {}
+    if _sets_nothing(data):
+        return {"format": FORMAT}
     import tomllib
 
     try:
@@ -195,6 +197,12 @@ def _read(path: Path | None, warnings: list[str]) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         warnings.append(f"{path}: {error}")
         return {}
+
+
+def _sets_nothing(data: bytes) -> bool:
+    """Returns whether a file is as `mind init` leaves it, which spares loading the parser."""
+    lines = (line for line in data.splitlines() if line and not line.startswith(b"#"))
+    return data.isascii() and list(lines) == [b"format = %d" % FORMAT]
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -12,8 +12,11 @@ _BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _CONTROLS = f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDI}]"
 _HARMFUL = f"[\x7f-\x9f{_BIDI}]"
 
-# Compiled when first needed, which most answers never do.
-_compiled = cache(re.compile)
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Returns a pattern, compiled when first needed: most answers never need one."""
+    return re.compile(pattern)
 
 
 def clean(text: str) -> str:
@@ -21,7 +24,7 @@ def clean(text: str) -> str:
 
     Line ends and tabs stay.
     """
-    if text.isascii() and text.isprintable():
+    if text.replace("\n", "").replace("\t", "").isprintable():
         return text
     return _compiled(_CONTROLS).sub("", _compiled(_SEQUENCES).sub("", text))
 

@@ -27,7 +27,7 @@ from mimo.domain.memory import Category, Kind, Outcome, Record
 from mimo.domain.query import Sort
 from mimo.errors import AmbiguousId, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
-from mimo.index.index import Hit
+from mimo.index.found import Hit
 from mimo.mind import Mind
 from mimo.services import capture, recall
 

@@ -93,9 +93,10 @@ def search(
     time_filter: TimeFilter = None,
     from_date: FromDate = None,
     to_date: ToDate = None,
-    threshold: Annotated[float, Arg("Lowest relevance to answer with", ge=0, le=1)] = (
-        recall.THRESHOLD
-    ),
+    threshold: Annotated[
+        float | None,
+        Arg("Lowest relevance to answer with; unless said 0.3, or the nearest three", ge=0, le=1),
+    ] = None,
 ) -> SearchResults:
     """Find memories by meaning and by words
 
@@ -111,7 +112,10 @@ def search(
         to_date=to_date,
     )
     find = recall.search_projects if scope is Scope.ALL else recall.search_here
-    found = find(mind, query, narrowed=conditions, limit=limit, threshold=threshold)
+    if threshold is None:
+        found = recall.search_or_nearest(find, mind, query, narrowed=conditions, limit=limit)
+    else:
+        found = find(mind, query, narrowed=conditions, limit=limit, threshold=threshold)
     rows = tuple(_row(hit) for hit in found.hits)
     return SearchResults(query=query, total=len(rows), results=rows, notice=found.notice)
 

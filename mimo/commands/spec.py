@@ -6,11 +6,10 @@ def search(mind: Mind, query: Annotated[str, Arg("Words to look for")]) -> Searc
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass
 from enum import Flag, StrEnum, auto
 from functools import cache
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from mimo.commands.types import Shape, notes_of, shape_of
 from mimo.errors import MindError
@@ -38,12 +37,11 @@ class Surface(Flag):
     BOTH = CLI | MCP
 
 
-@dataclass(frozen=True, slots=True)
-class Arg:
-    """What a parameter's type does not say. `help` is one phrase without a full stop."""
+class Arg(NamedTuple):
+    """What a parameter's type does not say; all but `help` is given by name."""
 
     help: str
-    _: KW_ONLY
+    """One phrase without a full stop."""
     short: str | None = None
     """One letter: `n` gives `-n`."""
     alias: str | tuple[str, ...] = ()
@@ -91,7 +89,7 @@ class Tool:
     description: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@frozen
 class Spec:
     """A declared command."""
 

@@ -5,9 +5,8 @@ Parameters: `str`, `int`, `float`, `bool`, `Literal` of strings, `StrEnum`, `tup
 """
 
 import types
-from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, Union
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, Union
 from typing import get_args as args_of
 from typing import get_origin as origin_of
 
@@ -24,12 +23,10 @@ else:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Out:
+class Out(NamedTuple):
     """How a field of a result is published: its help, its name, and whether it may be left out."""
 
     help: str = ""
-    _: KW_ONLY
     wire: str | None = None
     """The published name, where it is not the attribute's."""
     omit: bool = False

@@ -34,7 +34,7 @@ _WITHIN_A_WEEK = 0.3
 _month = "(?P<month>" + "|".join(f"{name}|{name[:3]}\\b\\.?" for name in MONTHS) + "|sept\\.?)"
 _number = "(?P<number>\\d{1,3}|" + "|".join(_NUMBERS) + ")"
 _weekday = "|".join(WEEKDAYS)
-_day = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_day = r"(?P<day>\d{1,2})(?:st|[nr]d|th)?"
 _year = r"(?P<year>(?:19|20)\d\d)"
 
 

@@ -1,6 +1,5 @@
 """Ids of memories: how new ones are made, and which one a file without an id goes by."""
 
-import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -72,13 +71,15 @@ def of_path(path: str) -> str:
 
 def unique(path: str) -> str:
     """Returns an id that only the file at `path` has: what an id can hold of it, and a hash."""
+    from hashlib import sha256
+
     parts, name = _within_store(path)
     text = ".".join([*parts, PurePosixPath(name).stem or name])
     text = unicodedata.normalize("NFKD", text)
     readable = re.sub(r"[^A-Za-z0-9_.]+", "-", re.sub(r"[\u0300-\u036f]", "", text))
     readable = re.sub(r"-*\.[-.]*", ".", readable).strip("-.")[:_DERIVED_LENGTH].strip("-.")
     # One name has two spellings in Unicode, and file systems differ in which one they give back.
-    digest = hashlib.sha256(unicodedata.normalize("NFC", path).encode("utf-8", "replace"))
+    digest = sha256(unicodedata.normalize("NFC", path).encode("utf-8", "replace"))
     return f"{readable or 'note'}-{digest.hexdigest()[:8]}"
 
 

@@ -20,13 +20,14 @@ from mimo.index import catalog, meaning, opening, rows, schema, words
 from mimo.index.change import Change
 from mimo.index.database import Database, IndexDamaged
 from mimo.index.embedding import Embedder
-from mimo.index.search import Found, Hit, Request, Search
+from mimo.index.found import Found, Hit, Request
 from mimo.index.vectors import Vectors
 
 if TYPE_CHECKING:
     import sqlite3
 
     from mimo.index.documents import Document
+    from mimo.index.search import Search
 
 __all__ = ["Change", "Found", "Hit", "Index", "IndexDamaged", "IndexStats"]
 
@@ -53,7 +54,7 @@ class Index:
         self._embedder = embedder
         self._vectors = Vectors.open(folder, embedder.model) if embedder else None
         self._identity = opening.identity(data)
-        self._search = Search(self._vectors, embedder)
+        self._search: Search | None = None
         self._embeds = True
         self._cleared = False
 
@@ -132,6 +133,10 @@ class Index:
     ) -> Found:
         """Returns the memories that best match `text`, best first, none below `threshold`."""
         request = Request(text=text, filter=filter, limit=limit, threshold=threshold, now=now)
+        if self._search is None:
+            from mimo.index.search import Search
+
+            self._search = Search(self._vectors, self._embedder)
         with self._reading() as sql:
             return self._search(sql, request)
 

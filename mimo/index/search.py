@@ -2,11 +2,8 @@
 
 import sqlite3
 from collections.abc import Mapping
-from datetime import datetime
-from typing import NamedTuple
 
 from mimo.domain.memory import Record
-from mimo.domain.query import Filter
 from mimo.domain.ranking import (
     Ranked,
     RankingQuery,
@@ -16,11 +13,11 @@ from mimo.domain.ranking import (
     understand,
 )
 from mimo.domain.ranking.lexical import inverse_frequencies
-from mimo.frozen import frozen
 from mimo.index import catalog, rows, words
 from mimo.index.candidates import Candidates, StoredUnit
 from mimo.index.database import IndexDamaged
 from mimo.index.embedding import Embedder
+from mimo.index.found import Found, Hit, Request
 from mimo.index.meaning import FAILURES, memories_near
 from mimo.index.vectors import Vectors
 
@@ -34,44 +31,6 @@ _LOOKED_AT = 10
 """Among so many of the first candidates the best unit is looked for."""
 
 _KEPT_TERMS = 10_000
-
-
-@frozen
-class Hit:
-    """A memory that answers a query."""
-
-    record: Record
-    score: float
-    """0..1; 0.3 parts related from unrelated."""
-    passage: str
-    """The part of its text that matches best."""
-    line: int
-    """The 1-based line of the file on which the passage begins."""
-    superseded_by: str | None
-    """The newest memory that supersedes it."""
-    embedded: bool
-    """Whether it could be compared by meaning, and not by words alone."""
-
-
-@frozen
-class Found:
-    """The answer to a query."""
-
-    hits: tuple[Hit, ...]
-    considered: int
-    """How many memories passed the filter."""
-    notice: str | None = None
-    """Says so where the search was less than whole."""
-
-
-class Request(NamedTuple):
-    """What is looked for."""
-
-    text: str
-    filter: Filter
-    limit: int
-    threshold: float
-    now: datetime
 
 
 class Search:
@@ -109,7 +68,7 @@ class Search:
         self, sql: sqlite3.Connection, request: Request, query: RankingQuery, encoded: bytes
     ) -> tuple[Hit, ...]:
         sums = words.totals(sql)
-        statistics = words.statistics(sums, self._known_frequencies(sql, query, sums.revision))
+        statistics = _statistics(sums, self._known_frequencies(sql, query, sums.revision))
         terms = words.pruned(query.content, statistics.frequencies, sums.units)
         keys = words.memories_with(sql, terms, request.filter, shadowed=sums.shadowed > 0)
         candidates = Candidates(sql, keys, request.filter)
@@ -156,6 +115,17 @@ class Search:
             )
             for one in best
         )
+
+
+def _statistics(sums: words.Totals, frequencies: Mapping[str, int]) -> Statistics:
+    """Returns what the ranking needs to know of the store."""
+    return Statistics(
+        units=sums.units,
+        frequencies=frequencies,
+        unit_tokens=sums.unit_tokens / max(sums.units, 1) or 1.0,
+        passage_tokens=sums.passage_tokens / max(sums.passages, 1) or 1.0,
+        document_tokens=sums.unit_tokens / max(sums.memories, 1) or 1.0,
+    )
 
 
 def _needs_meaning(query: RankingQuery, found: Candidates, statistics: Statistics) -> bool:

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from mimo.domain.query import Filter
-from mimo.domain.ranking import Statistics
 from mimo.index.catalog import condition
 
 UNITS = 200
@@ -40,17 +39,6 @@ def totals(sql: sqlite3.Connection) -> Totals:
         " FROM totals"
     ).fetchone()
     return Totals(*found)
-
-
-def statistics(sums: Totals, frequencies: Mapping[str, int]) -> Statistics:
-    """Returns what the ranking needs to know of the store."""
-    return Statistics(
-        units=sums.units,
-        frequencies=frequencies,
-        unit_tokens=sums.unit_tokens / max(sums.units, 1) or 1.0,
-        passage_tokens=sums.passage_tokens / max(sums.passages, 1) or 1.0,
-        document_tokens=sums.unit_tokens / max(sums.memories, 1) or 1.0,
-    )
 
 
 def frequency(sql: sqlite3.Connection, term: str) -> int:

@@ -1,5 +1,6 @@
 """Finding memories: by meaning and words, by id, and in lists."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import accumulate
 
@@ -8,13 +9,16 @@ from mimo.domain.memory import Record
 from mimo.domain.query import Filter, Sort
 from mimo.errors import AmbiguousId, Invalid, NotFound, SearchFailed, StorageFailed
 from mimo.frozen import frozen
-from mimo.index.index import Found, Hit
+from mimo.index.found import Found, Hit
 from mimo.mind import Mind
 from mimo.services import upkeep
 from mimo.store import projects
 
 THRESHOLD = 0.3
 """The score that separates related from unrelated."""
+
+NEAREST = 3
+"""How many memories are answered where none reaches the threshold."""
 
 MOST_QUERY = 10_000
 """Characters of the longest query."""
@@ -116,6 +120,21 @@ def search_projects(
         notices.extend([f"{known.name}: {found.notice}"] if found.notice else [])
     hits.sort(key=lambda found: -found.hit.score)
     return ProjectHits(hits=tuple(hits[:limit]), notice="; ".join(notices) or None)
+
+
+def search_or_nearest(
+    find: Callable[..., ProjectHits], mind: Mind, text: str, *, narrowed: Filter, limit: int
+) -> ProjectHits:
+    """Returns what `find` finds, or the few nearest memories where nothing is surely related.
+
+    Texts that share no word rarely compare well enough to be sure; whoever asks can judge.
+    """
+    found = find(mind, text, narrowed=narrowed, limit=limit)
+    if found.hits:
+        return found
+    near = find(mind, text, narrowed=narrowed, limit=min(limit, NEAREST), threshold=0.0)
+    told = "nothing matches well; these are the nearest" if near.hits else None
+    return replace(near, notice="; ".join(filter(None, (near.notice, told))) or None)
 
 
 def listing(

@@ -1,15 +1,21 @@
-"""Keeping the index in step with the files."""
+"""Keeping the index in step with the files.
+
+The index is imported where it is asked: what completes a command line loads all this and never is.
+"""
 
 import time
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from mimo.domain.memory import Problem
 from mimo.domain.stamp import Stamp
 from mimo.errors import MindError, StorageFailed
 from mimo.frozen import frozen
-from mimo.index.index import Change, Index, IndexDamaged
+from mimo.index.change import Change
 from mimo.mind import Mind
+
+if TYPE_CHECKING:
+    from mimo.index.index import Index
 
 Answer = TypeVar("Answer")
 
@@ -34,6 +40,8 @@ def refresh(mind: Mind) -> Refreshed:
     An index that turns out to be damaged is made anew. Where it can't be kept on disk at all, it
     is made in memory and `mind.notice` says so: search always answers.
     """
+    from mimo.index.index import Index, IndexDamaged
+
     if mind.watched and not mind.watched.changed():
         return Refreshed()
     try:
@@ -47,8 +55,10 @@ def refresh(mind: Mind) -> Refreshed:
         return _bring_up_to_date(mind)
 
 
-def ask(mind: Mind, question: Callable[[Index], Answer]) -> Answer:
+def ask(mind: Mind, question: "Callable[[Index], Answer]") -> Answer:
     """Returns what an up-to-date index answers; one that is found damaged meanwhile is mended."""
+    from mimo.index.index import IndexDamaged
+
     refresh(mind)
     try:
         return question(mind.index)

@@ -38,6 +38,7 @@ SETS: dict[str, tuple[str, dict[str, str]]] = {
     "xquad-zh": ("xquad-zh", {}),
 }
 FIGURES = ("hit@1", "hit@5", "all@5", "ndcg@10")
+FIGURE_TITLES = ("hit@1", "hit@5", "all@5", "NDCG@10")
 DATES = ("%Y/%m/%d (%a) %H:%M", "%I:%M %p on %d %B, %Y", "%B-%d-%Y")
 UNDATED = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -80,7 +81,8 @@ def parsed() -> argparse.Namespace:
 
 def heading() -> tuple[str, str]:
     """Returns the two lines that a Markdown table begins with."""
-    titles = ["set", "questions", *(f"FTS5 {name}" for name in FIGURES), *FIGURES]
+    first, *others = FIGURE_TITLES
+    titles = ["set", "questions", f"FTS5 {first}", *others, f"mind {first}", *others]
     return f"| {' | '.join(titles)} |", "|---|" + "---:|" * (len(titles) - 1)
 
 

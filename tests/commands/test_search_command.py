@@ -93,9 +93,20 @@ def test_a_question_finds_what_shares_no_word_with_it(mind):
     add(mind, "The automobile would not start in cold weather")
     add(mind, "Lunch is served at noon")
 
-    found = search(mind, "car engine problems", threshold=0.0)
+    found = search(mind, "car engine problems")
 
     assert found.results[0].content.startswith("The automobile")
+
+
+def test_where_nothing_is_surely_related_the_nearest_are_answered_and_that_is_said(mind):
+    for number in range(5):
+        add(mind, f"Lunch number {number} is served at noon")
+
+    found = search(mind, "kernel scheduling")
+
+    assert found.total == 3
+    assert "nearest" in (found.notice or "")
+    assert search(mind, "kernel scheduling", threshold=0.3).total == 0
 
 
 @pytest.mark.req("003-02", "003-06")

@@ -12,6 +12,7 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mimo.index.embedding.vocabulary import Vocabulary
 from mimo.index.embedding.wordpiece import UNKNOWN, WordPiece
 
 if TYPE_CHECKING:
@@ -87,8 +88,7 @@ class PackagedModel:
 
     @cached_property
     def _word_piece(self) -> WordPiece:
-        pieces = (FOLDER / "vocab.txt").read_bytes().decode().split("\n")
-        return WordPiece(dict(zip(pieces, range(len(pieces)), strict=True)).get)
+        return WordPiece(Vocabulary((FOLDER / "vocab.txt").read_bytes()).find)
 
     @cached_property
     def _static_model(self) -> "StaticModel":

@@ -14,7 +14,7 @@ from mimo.domain.ranking.reading import Reader
 NOW = datetime(2026, 11, 20, 15, tzinfo=UTC)
 STORE = Statistics(
     units=1000,
-    frequencies={"cach": 10, "kei": 20, "gatewai": 5, "deploi": 30, "us": 300},
+    frequencies={"socket": 10, "kei": 20, "gatewai": 5, "deploi": 30, "us": 300},
     unit_tokens=40.0,
     passage_tokens=80.0,
     document_tokens=80.0,
@@ -39,27 +39,29 @@ def score(question, one):
 
 
 def test_what_covers_more_of_the_query_stands_first():
-    assert order("cache key gateway", candidate(1, "cach x"), candidate(2, "cach kei gatewai")) == [
+    assert order(
+        "socket key gateway", candidate(1, "socket x"), candidate(2, "socket kei gatewai")
+    ) == [
         2,
         1,
     ]
 
 
 def test_equals_keep_the_order_in_which_they_were_given():
-    same = [candidate(key, "cach x") for key in (3, 1, 2)]
+    same = [candidate(key, "socket x") for key in (3, 1, 2)]
 
-    assert order("cache", *same) == [3, 1, 2]
+    assert order("socket", *same) == [3, 1, 2]
 
 
 def test_nothing_is_ranked_where_nothing_was_found():
-    assert rank(understand("cache"), [], STORE) == []
+    assert rank(understand("socket"), [], STORE) == []
 
 
 def test_words_in_one_unit_cover_more_than_the_same_words_apart():
     together, apart = evidence(
-        "cache gateway",
-        candidate(1, "cach gatewai", FILLER),
-        candidate(2, f"cach {FILLER}", f"gatewai {FILLER}"),
+        "socket gateway",
+        candidate(1, "socket gatewai", FILLER),
+        candidate(2, f"socket {FILLER}", f"gatewai {FILLER}"),
     )
 
     assert together.coverage == pytest.approx(1)
@@ -68,25 +70,27 @@ def test_words_in_one_unit_cover_more_than_the_same_words_apart():
 
 
 def test_a_unit_and_its_neighbours_cover_together():
-    (found,) = evidence("cache gateway key", candidate(1, "x", "cach", "gatewai", "x", "x", "kei"))
+    (found,) = evidence(
+        "socket gateway key", candidate(1, "x", "socket", "gatewai", "x", "x", "kei")
+    )
 
     assert found.coverage < found.wide_coverage < found.document_coverage
 
 
 def test_words_of_the_question_that_the_store_does_not_know_lower_the_coverage():
-    (known,) = evidence("cache", candidate(1, "cach"))
-    (unknown,) = evidence("cache zeppelin", candidate(1, "cach"))
+    (known,) = evidence("socket", candidate(1, "socket"))
+    (unknown,) = evidence("socket zeppelin", candidate(1, "socket"))
 
     assert known.coverage == 1
     assert unknown.coverage < 0.5
 
 
 def test_the_best_passage_counts_and_not_the_length_around_it():
-    passages = ("cach gatewai", *[FILLER] * 5)
+    passages = ("socket gatewai", *[FILLER] * 5)
     (found, alone) = evidence(
-        "cache gateway",
-        candidate(1, "cach gatewai", *[FILLER] * 5, passages=passages),
-        candidate(2, "cach gatewai"),
+        "socket gateway",
+        candidate(1, "socket gatewai", *[FILLER] * 5, passages=passages),
+        candidate(2, "socket gatewai"),
     )
 
     assert found.passage == pytest.approx(alone.passage)
@@ -95,9 +99,9 @@ def test_the_best_passage_counts_and_not_the_length_around_it():
 
 def test_of_a_chat_the_passages_given_count_and_not_the_units():
     said, heard = evidence(
-        "cache",
-        candidate(1, "cach x", passages=("cach",)),
-        candidate(2, "cach x", passages=("x",)),
+        "socket",
+        candidate(1, "socket x", passages=("socket",)),
+        candidate(2, "socket x", passages=("x",)),
     )
 
     assert said.passage > heard.passage == 0
@@ -105,14 +109,16 @@ def test_of_a_chat_the_passages_given_count_and_not_the_units():
 
 
 @given(
-    st.lists(st.sampled_from(["cach", "kei", "gatewai", "x", "us"]), min_size=1, max_size=40),
+    st.lists(st.sampled_from(["socket", "kei", "gatewai", "x", "us"]), min_size=1, max_size=40),
     st.integers(1, 15),
     st.integers(1, 25),
 )
 def test_passages_cut_from_the_units_are_read_as_if_read_alone(tokens, unit, passage):
     units = [" ".join(tokens[i : i + unit]) for i in range(0, len(tokens), unit)]
     passages = [" ".join(tokens[i : i + passage]) for i in range(0, len(tokens), passage)]
-    reader = Reader({"cach": 1.0, "kei": 1.0, "gatewai": 1.0}, {"kei": "cach", "gatewai": "kei"})
+    reader = Reader(
+        {"socket": 1.0, "kei": 1.0, "gatewai": 1.0}, {"kei": "socket", "gatewai": "kei"}
+    )
 
     reading = reader.read(candidate(1, *units, passages=passages))
 
@@ -122,26 +128,29 @@ def test_passages_cut_from_the_units_are_read_as_if_read_alone(tokens, unit, pas
 
 def test_words_that_stand_together_as_in_the_query_make_a_phrase():
     found, apart = evidence(
-        "cache key", candidate(1, "the cach kei x x"), candidate(2, "kei x x x cach")
+        "socket key", candidate(1, "the socket kei x x"), candidate(2, "kei x x x socket")
     )
 
     assert found.phrase > apart.phrase == 0
     assert (
-        order("cache key", candidate(2, "kei x x x cach"), candidate(1, "x cach kei x x"))[0] == 1
+        order("socket key", candidate(2, "kei x x x socket"), candidate(1, "x socket kei x x"))[0]
+        == 1
     )
 
 
 def test_meaning_lifts_what_is_near_to_the_query():
-    near = candidate(2, "cach x", unit_cosines=(0.8,), document_cosine=0.7)
-    far = candidate(1, "cach x", unit_cosines=(0.1,), document_cosine=0.1)
+    near = candidate(2, "socket x", unit_cosines=(0.8,), document_cosine=0.7)
+    far = candidate(1, "socket x", unit_cosines=(0.1,), document_cosine=0.1)
 
-    assert order("cache", far, near) == [2, 1]
-    assert evidence("cache", near)[0].unit_meaning == 0.8
-    assert evidence("cache", near)[0].document_meaning == 0.7
+    assert order("socket", far, near) == [2, 1]
+    assert evidence("socket", near)[0].unit_meaning == 0.8
+    assert evidence("socket", near)[0].document_meaning == 0.7
 
 
 def test_meaning_below_zero_counts_as_none():
-    (found,) = evidence("cache", candidate(1, "cach", unit_cosines=(-0.2,), document_cosine=-0.1))
+    (found,) = evidence(
+        "socket", candidate(1, "socket", unit_cosines=(-0.2,), document_cosine=-0.1)
+    )
 
     assert (found.unit_meaning, found.document_meaning) == (0, 0)
 
@@ -153,11 +162,11 @@ def test_meaning_is_left_out_of_a_query_in_a_script_that_the_model_does_not_know
 
 
 def test_a_part_is_lifted_by_the_better_of_its_neighbours():
-    parent = "cach gatewai kei"
+    parent = "socket gatewai kei"
     (one, other) = evidence(
-        "cache gateway",
-        candidate(1, "kei", parent=parent, previous=("cach gatewai",), following=("cach",)),
-        candidate(2, "kei", parent=parent, following=("cach gatewai",)),
+        "socket gateway",
+        candidate(1, "kei", parent=parent, previous=("socket gatewai",), following=("socket",)),
+        candidate(2, "kei", parent=parent, following=("socket gatewai",)),
     )
 
     assert one.neighbour == other.neighbour > 0
@@ -165,7 +174,7 @@ def test_a_part_is_lifted_by_the_better_of_its_neighbours():
 
 def test_a_part_is_lifted_by_what_its_whole_parent_covers():
     (part, alone) = evidence(
-        "cache gateway", candidate(1, "cach", parent="cach x gatewai"), candidate(2, "cach")
+        "socket gateway", candidate(1, "socket", parent="socket x gatewai"), candidate(2, "socket")
     )
 
     assert (part.parent, alone.parent) == (pytest.approx(1), 0)
@@ -179,18 +188,18 @@ def test_a_neighbour_is_found_by_the_date_of_its_text_as_well():
 
 
 def test_a_memory_of_the_day_that_the_question_names_stands_first():
-    then = candidate(2, "cach x", created=NOW - timedelta(days=21))
-    now = candidate(1, "cach x", created=NOW)
+    then = candidate(2, "socket x", created=NOW - timedelta(days=21))
+    now = candidate(1, "socket x", created=NOW)
 
-    assert order("the cache 3 weeks ago", now, then, asked=NOW) == [2, 1]
-    assert order("the cache", then, now, asked=NOW) == [1, 2]
+    assert order("the socket 3 weeks ago", now, then, asked=NOW) == [2, 1]
+    assert order("the socket", then, now, asked=NOW) == [1, 2]
 
 
 def test_a_memory_without_a_date_matches_no_date():
     assert evidence("in July 2023", candidate(1, "x"))[0].date == 0
 
 
-@pytest.mark.parametrize("time", ["yesterdai", "juli", "2021", "fridai", "week"])
+@pytest.mark.parametrize("time", ["yesterdai", "march", "2021", "fridai", "week"])
 def test_a_question_for_a_time_prefers_units_that_name_one(time):
     timed, timeless = candidate(2, f"deploi {time}"), candidate(1, "deploi x")
 
@@ -215,9 +224,9 @@ def test_a_word_before_a_colon_that_is_rare_is_no_speaker():
 
 
 def test_the_title_is_read_as_part_of_each_passage():
-    titled = candidate(1, "x", title="cach gatewai")
+    titled = candidate(1, "x", title="socket gatewai")
 
-    (found,) = evidence("cache gateway", titled)
+    (found,) = evidence("socket gateway", titled)
 
     assert found.coverage == found.document_coverage == found.title == pytest.approx(1)
     assert found.passage > 0
@@ -225,29 +234,29 @@ def test_the_title_is_read_as_part_of_each_passage():
 
 
 def test_a_memory_with_nothing_but_a_title_is_found_by_it():
-    assert score("cache gateway", candidate(1, "", title="cach gatewai")) > 0.3
+    assert score("socket gateway", candidate(1, "", title="socket gatewai")) > 0.3
 
 
 def test_a_title_lifts_more_than_a_topic():
     assert order(
-        "cache gateway",
-        candidate(1, "cach x", topic="gatewai"),
-        candidate(2, "cach x", title="gatewai"),
+        "socket gateway",
+        candidate(1, "socket x", topic="gatewai"),
+        candidate(2, "socket x", title="gatewai"),
     ) == [2, 1]
 
 
 def test_importance_and_age_settle_between_equals():
-    plain = candidate(1, "cach x", created=NOW - timedelta(days=300))
+    plain = candidate(1, "socket x", created=NOW - timedelta(days=300))
 
-    assert order("cache", plain, replace(plain, key=2, importance=0.9)) == [2, 1]
-    assert order("cache", plain, replace(plain, key=2, created=NOW), asked=NOW) == [2, 1]
+    assert order("socket", plain, replace(plain, key=2, importance=0.9)) == [2, 1]
+    assert order("socket", plain, replace(plain, key=2, created=NOW), asked=NOW) == [2, 1]
 
 
 def test_importance_and_age_do_not_outweigh_a_better_answer():
-    better = candidate(1, "cach kei", created=NOW - timedelta(days=3000), importance=0.0)
-    worse = candidate(2, "cach x", created=NOW, importance=1.0)
+    better = candidate(1, "socket kei", created=NOW - timedelta(days=3000), importance=0.0)
+    worse = candidate(2, "socket x", created=NOW, importance=1.0)
 
-    assert order("cache key", worse, better, asked=NOW) == [1, 2]
+    assert order("socket key", worse, better, asked=NOW) == [1, 2]
 
 
 def test_a_word_in_a_few_units_of_every_long_document_is_worth_little_for_a_document():
@@ -263,19 +272,19 @@ def test_a_word_in_a_few_units_of_every_long_document_is_worth_little_for_a_docu
 
 
 def test_the_best_unit_is_told():
-    one = candidate(1, "x", "cach kei", "cach")
+    one = candidate(1, "x", "socket kei", "socket")
     meant = replace(one, unit_cosines=(0.9, 0.1, 0.1))
 
-    assert rank(understand("cache key"), [one], STORE)[0].unit == 1
+    assert rank(understand("socket key"), [one], STORE)[0].unit == 1
     assert rank(understand("zeppelin"), [meant], STORE)[0].unit == 0
 
 
 def test_a_full_answer_scores_high_and_a_stray_word_below_the_threshold():
-    full = candidate(1, "the cach kei of the gatewai", unit_cosines=(0.7,), document_cosine=0.7)
+    full = candidate(1, "the socket kei of the gatewai", unit_cosines=(0.7,), document_cosine=0.7)
     stray = candidate(2, f"us {FILLER}", unit_cosines=(0.2,), document_cosine=0.2)
 
-    assert score("cache key of the gateway in use", full) > 0.8
-    assert score("cache key of the gateway in use", stray) < 0.3
+    assert score("socket key of the gateway in use", full) > 0.8
+    assert score("socket key of the gateway in use", stray) < 0.3
 
 
 @pytest.mark.parametrize("cosines", [(), (0.7,)])
@@ -286,12 +295,14 @@ def test_the_threshold_parts_answers_from_strays_with_and_without_meaning(cosine
         for key, value in meaning.items()
     }
 
-    assert score("cache key of the gateway", candidate(1, "the cach kei gatewai", **meaning)) > 0.3
+    assert (
+        score("socket key of the gateway", candidate(1, "the socket kei gatewai", **meaning)) > 0.3
+    )
     assert score("how to use zeppelin engines", candidate(1, f"us {FILLER}", **stray)) < 0.3
 
 
 @given(
-    st.lists(st.lists(st.sampled_from(["cach", "kei", "us", "x"]), max_size=9), max_size=4),
+    st.lists(st.lists(st.sampled_from(["socket", "kei", "us", "x"]), max_size=9), max_size=4),
     st.floats(-1, 1),
     st.text(max_size=20),
 )
@@ -299,7 +310,7 @@ def test_a_score_lies_between_0_and_1(units, cosine, question):
     texts = [" ".join(unit) for unit in units]
     one = candidate(1, *texts, unit_cosines=[cosine] * len(texts), document_cosine=cosine)
 
-    (ranked,) = rank(understand(f"cache {question}", NOW), [one], STORE)
+    (ranked,) = rank(understand(f"socket {question}", NOW), [one], STORE)
 
     assert 0 < ranked.score < 1
     assert 0 <= ranked.unit < max(len(units), 1)

@@ -22,7 +22,7 @@ demo: $(VENV)/.runtime ## Install, then show the main job on this repository's o
 test: setup     ## Install what the tests need, then run every gate
 	@$(MAKE) --no-print-directory check
 	$(RUN) -m coverage erase
-	$(RUN) -m coverage run -m pytest
+	$(RUN) -m coverage run -m pytest -n auto
 	$(RUN) -m coverage combine --quiet
 	$(RUN) -m coverage report
 

@@ -18,12 +18,17 @@ def main() -> int:
         sys.stdout.write(f"mind {__version__}\n")
         return 0
     gc.set_threshold(GARBAGE)
-    from mimo.cli.main import main as run
+    try:
+        from mimo.cli.main import main as run
 
-    status = run()
-    # What is left goes with the process: the interpreter need not go through it once more.
-    gc.freeze()
-    return status
+        return run()
+    except KeyboardInterrupt:  # while the modules load, before anything could catch it
+        from mimo.errors import INTERRUPTED
+
+        return INTERRUPTED
+    finally:
+        # What is left goes with the process: the interpreter need not go through it once more.
+        gc.freeze()
 
 
 if __name__ == "__main__":

@@ -129,6 +129,11 @@ class Config:
     origins: Mapping[str, str]
     warnings: tuple[str, ...] = ()
 
+    @property
+    def format(self) -> int:
+        """Returns the version of the store's layout, as the project's file has it."""
+        return int(self.values.get("format", FORMAT))
+
     def __getitem__(self, key: str) -> Any:
         """Returns the value of a known setting."""
         return self.values[key]
@@ -164,8 +169,10 @@ def _take(
 ) -> str | None:
     """Sets one key, or returns why it is passed over."""
     if key == "format" and scope is Scope.PROJECT:
-        newer = not isinstance(value, int) or value > FORMAT
-        return f"format {value} is newer than this mind understands" if newer else None
+        if type(value) is not int or value < 1:
+            return f"`format` is a number from 1 on, not `{value}`"
+        values["format"] = value
+        return f"format {value} is newer than this mind understands" if value > FORMAT else None
     try:
         known = setting(key)
         if known.scope not in (Scope.ANY, scope):

@@ -20,6 +20,9 @@ The wire form is the same everywhere:
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+INTERRUPTED = 130
+"""The exit status after Ctrl-C: 128 + SIGINT, as shells count."""
+
 
 class MindError(Exception):
     """An error that a person or an agent can act on."""

@@ -9,8 +9,9 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
 from mimo.config import Config, load
-from mimo.errors import NoProject
+from mimo.errors import Invalid, NoProject
 from mimo.store import projects
+from mimo.store.files import failure
 from mimo.store.projects import Project, Registered
 
 if TYPE_CHECKING:
@@ -70,10 +71,12 @@ class Mind:
         """Told of long work; set by a surface that can show it."""
         self._parts: dict[str, Any] = {}
         self._making = RLock()
+        self._notices: dict[str, str | None] = {}
 
     def _view(self, *, parts: dict[str, Any], project: Project | None = None) -> "Mind":
         """Returns a copy that has the given parts, and perhaps another project."""
         view = copy.copy(self)
+        view._notices = self._notices if parts is self._parts else {}  # noqa: SLF001 - our own
         view._parts = parts  # noqa: SLF001 - of our own class
         view._project = project or self._project  # noqa: SLF001 - of our own class
         return view
@@ -99,6 +102,8 @@ class Mind:
             mind._project = (
                 projects.explicit(named, mind.home) if named else projects.find(start, mind.home)
             )
+        except OSError as error:
+            raise failure("look into", Path(str(error.filename or start)), error) from error
         except NoProject as error:
             mind._missing = error
         return mind
@@ -216,12 +221,18 @@ class Mind:
         return cast("Trust", self._once("trust", lambda: Trust(self.home, self.project.root)))
 
     @property
-    def embedder(self) -> "Embedder":
-        """What turns text into vectors."""
+    def embedder(self) -> "Embedder | None":
+        """What turns text into vectors; None where the user's own model can't be used."""
+        return cast("Embedder | None", self._once("embedder", self._open_embedder))
+
+    def _open_embedder(self) -> "Embedder | None":
         from mimo.index.embedding import open_embedder
 
-        model = self.config["embedding.model"] or None
-        return cast("Embedder", self._once("embedder", lambda: open_embedder(model)))
+        try:
+            return open_embedder(self.config["embedding.model"] or None)
+        except Invalid as error:
+            self.note("embedding", f"found by words only: {error.message}")
+            return None
 
     @property
     def index_folder(self) -> Path:
@@ -245,9 +256,13 @@ class Mind:
     def use_index(self, index: "Index", *, notice: str) -> None:
         """Puts another index in the place of one that can't be used; `notice` says why."""
         self._parts["index"] = index
-        self._parts["notice"] = notice
+        self.note("index", notice)
+
+    def note(self, about: str, notice: str | None) -> None:
+        """Keeps what people must know about one thing; None where all is well again."""
+        self._notices[about] = notice
 
     @property
     def notice(self) -> str | None:
-        """What people must know about the answers of this index, or None."""
-        return cast("str | None", self._parts.get("notice"))
+        """What people must know about answers, or None."""
+        return "; ".join(told for told in self._notices.values() if told) or None

@@ -8,9 +8,9 @@ _SEQUENCES = (
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"  # OSC and kin
     r"|\x1b[ -/]*[0-~]"
 )
-_BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-_CONTROLS = f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDI}]"
-_HARMFUL = f"[\x7f-\x9f{_BIDI}]"
+_HIDDEN = "\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\U000e0000-\U000e007f"
+_CONTROLS = f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_HIDDEN}]"
+_HARMFUL = f"[\x7f-\x9f{_HIDDEN}]"
 
 
 @cache
@@ -29,8 +29,14 @@ def clean(text: str) -> str:
     return _compiled(_CONTROLS).sub("", _compiled(_SEQUENCES).sub("", text))
 
 
-def escaped(json: str) -> str:
+def escaped(text: str) -> str:
     """Returns JSON text with such characters written as escapes, which changes nothing it says."""
-    if json.isascii() and "\x7f" not in json:
-        return json
-    return _compiled(_HARMFUL).sub(lambda found: f"\\u{ord(found[0]):04x}", json)
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return _compiled(_HARMFUL).sub(lambda found: _escape(found[0]), text)
+
+
+def _escape(character: str) -> str:
+    from json import dumps
+
+    return f"\\u{ord(character):04x}" if character == "\x7f" else dumps(character)[1:-1]

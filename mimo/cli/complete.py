@@ -12,7 +12,7 @@ MOST = 50
 """How many candidates are offered at most."""
 
 _QUERIES = {
-    "id": "SELECT id, coalesce(title, type) FROM memories WHERE NOT shadowed"
+    "id": "SELECT id, coalesce(title, type) FROM memories WHERE shadowed = 0"
     " AND substr(id, 1, ?) = ? ORDER BY created DESC, id LIMIT ?",
     "tag": "SELECT tag, '' FROM tags WHERE substr(tag, 1, ?) = ?"
     " GROUP BY tag ORDER BY count(*) DESC, tag LIMIT ?",

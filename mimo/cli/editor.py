@@ -28,7 +28,13 @@ def edit(
     path = mind.project.root / record.place.path
     before = _content(path)
     draft = _draft(before)
-    click.edit(filename=str(draft))
+    try:
+        click.edit(filename=str(draft))
+    except click.ClickException as error:
+        draft.unlink(missing_ok=True)
+        raise Invalid(
+            f"the editor failed: {error.message}", hint="set $EDITOR; nothing was changed"
+        ) from error
     after = draft.read_bytes()
     try:
         if after != before:

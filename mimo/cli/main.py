@@ -12,16 +12,13 @@ from mimo.cli.words import Words
 from mimo.commands import all_commands
 from mimo.commands.registry import Registry
 from mimo.commands.spec import Spec, Surface
-from mimo.errors import Invalid, MindError
+from mimo.errors import INTERRUPTED, Invalid, MindError
 
 if TYPE_CHECKING:
     from mimo.mind import Mind
 
 Open = Callable[[Path | None], "Mind"]
 """Opens the memory of a named project, or of the one around the working directory."""
-
-INTERRUPTED = 130
-"""The exit status after Ctrl-C: 128 + SIGINT, as shells count."""
 
 COMPLETING = "_MIND_COMPLETE"
 """Set by the scripts in completions/: the arguments are then what is typed so far."""
@@ -46,6 +43,8 @@ def _run(open_: Open, spec: Spec, arguments: Mapping[str, Any], options: Mapping
     if sys.stderr.isatty() and not options.get("json"):
         mind.progress = output.progress
     result = _result(spec, mind, arguments)
+    for warning in mind.config.warnings:
+        output.complain(f"note: {warning}")
     if result is None:
         output.complain("note: nothing changed")
     else:

@@ -111,7 +111,7 @@ def nearest(word: str, known: Iterable[str]) -> list[str]:
 def _taken(param: Param, value: Any) -> Any:
     if value is None and param.required:
         raise Invalid(
-            f"`{param.name}` is missing", hint=param.arg.help, details={"field": param.name}
+            f"`{param.name}` is missing", hint=_meaning(param), details={"field": param.name}
         )
     if value is None:
         return param.default
@@ -182,9 +182,14 @@ def _check_limits(param: Param, value: Any) -> None:
 def _wrong(param: Param, must: str, value: Any) -> Invalid:
     return Invalid(
         f"`{param.name}` {must}, not {shown(value)}",
-        hint=param.arg.help,
+        hint=_meaning(param),
         details={"field": param.name},
     )
+
+
+def _meaning(param: Param) -> str:
+    told = param.arg.help
+    return f"`{param.name}` means: {told[:1].lower()}{told[1:]}"
 
 
 def shown(value: Any) -> str:

@@ -4,7 +4,7 @@ from datetime import datetime
 from math import isfinite
 from typing import Annotated
 
-from mimo.commands.common import Limit
+from mimo.commands.common import Limit, Trust, trust_of
 from mimo.commands.memory import MEMORY
 from mimo.commands.spec import Arg, Effect, command
 from mimo.commands.types import Out
@@ -47,6 +47,7 @@ class FadingMemory:
     id: str
     content: str
     decay_score: float
+    trust: Trust
     days_until_forgotten: Annotated[
         float | None, Out("From now; 0 where it already counts as forgotten, null for never")
     ]
@@ -124,5 +125,6 @@ def _fading(mind: Mind, strength: float, record: Record) -> FadingMemory:
         id=record.memory.id,
         content=record.memory.text,
         decay_score=round(strength, 4),
+        trust=trust_of(mind, record),
         days_until_forgotten=round(left, 2) if isfinite(left) else None,
     )

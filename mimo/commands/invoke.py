@@ -1,11 +1,12 @@
 """The one path from any surface to a command."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mimo.commands.arguments import decode
 from mimo.commands.spec import Spec, Surface
-from mimo.errors import Denied, Internal, MindError
+from mimo.errors import Denied, Internal, MindError, StorageFailed
 from mimo.frozen import frozen
 
 if TYPE_CHECKING:
@@ -31,14 +32,22 @@ def invoke(spec: Spec, mind: "Mind", caller: Caller, arguments: Mapping[str, Any
     if caller.surface not in spec.surfaces:
         raise Denied(f"`{spec.key}` is not offered here")
     values = decode(spec, arguments, caller.surface)
-    if spec.needs_project:
-        _ = mind.project
     try:
+        if spec.needs_project:
+            _ = mind.project
         return spec.function(mind.acting_as(caller.name), **values)
     except MindError:
         raise
+    except OSError as error:
+        raise _storage_failed(error) from error
     except Exception as error:
         raise fault() from error
+
+
+def _storage_failed(error: OSError) -> StorageFailed:
+    from mimo.store.files import failure
+
+    return failure("use", Path(str(error.filename or "a file")), error)
 
 
 def fault() -> Internal:

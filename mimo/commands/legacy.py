@@ -6,7 +6,7 @@ They stay through all 2.x versions.
 from enum import StrEnum
 from typing import Annotated
 
-from mimo.commands.common import Importance, Limit, Tags, narrowed
+from mimo.commands.common import Importance, Limit, Tags, Trust, narrowed, trust_of
 from mimo.commands.memory import MemorySearch, Stored, Threshold
 from mimo.commands.memory import search as memory_search
 from mimo.commands.memory import store as memory_store
@@ -35,6 +35,7 @@ class Recalled:
     content: str
     type: Kind
     score: float
+    trust: Trust
     outcome: Omitted[Outcome] = None
 
 
@@ -190,6 +191,7 @@ def _recalled(mind: Mind, query: str, part: Store, *, limit: int) -> tuple[Recal
             content=hit.record.memory.text,
             type=hit.record.memory.type,
             score=round(hit.score, 4),
+            trust=trust_of(mind, hit.record),
             outcome=hit.record.memory.outcome,
         )
         for hit in found.hits

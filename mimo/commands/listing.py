@@ -23,7 +23,7 @@ from mimo.domain.query import Sort
 from mimo.errors import Invalid
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import recall
+from mimo.services import recall, upkeep
 
 
 @frozen
@@ -49,6 +49,7 @@ class MemoryRows:
     memories: tuple[MemoryRow, ...]
     total: Annotated[int, Out("How many memories pass the filters, on all pages")]
     offset: int
+    unreadable: Annotated[Omitted[int], Out("Files that could not be read", omit=True)] = None
 
 
 @command(
@@ -82,7 +83,8 @@ def list_(
     )
     page = recall.listing(mind, narrowed=conditions, sort=sort, limit=limit, offset=offset)
     rows = tuple(_row(mind, record) for record in page.records)
-    return MemoryRows(memories=rows, total=page.total, offset=offset)
+    unreadable = len(upkeep.problems(mind))
+    return MemoryRows(memories=rows, total=page.total, offset=offset, unreadable=unreadable or None)
 
 
 def _row(mind: Mind, record: Record) -> MemoryRow:

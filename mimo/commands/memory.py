@@ -51,6 +51,7 @@ class Stored:
     stored: bool = True
     id: str
     embedding_generated: Annotated[bool, Out("Whether it can be found by meaning")]
+    notice: Omitted[str] = None
 
 
 @frozen
@@ -137,7 +138,8 @@ def store(
     record = capture.store(
         mind, Kind(category), content, importance=importance, tags=tags, private=private
     )
-    return Stored(id=record.memory.id, embedding_generated=capture.is_embedded(mind, record))
+    embedded = capture.is_embedded(mind, record)
+    return Stored(id=record.memory.id, embedding_generated=embedded, notice=mind.notice)
 
 
 @command(

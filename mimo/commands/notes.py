@@ -59,6 +59,7 @@ class Written:
     title: str
     file: File
     private: bool
+    notice: Omitted[str] = None
 
 
 @frozen
@@ -107,7 +108,7 @@ def add(
         topic=topic,
         title=title,
     )
-    return _written(record)
+    return _written(mind, record)
 
 
 @command(
@@ -191,8 +192,8 @@ def edit(
             hint="name what to change, such as --importance 0.9",
         )
     if file_text is not None:
-        return _written(capture.rewrite(mind, record, file_text))
-    return _written(capture.edit(mind, record, **changes))
+        return _written(mind, capture.rewrite(mind, record, file_text))
+    return _written(mind, capture.edit(mind, record, **changes))
 
 
 @command(
@@ -209,7 +210,7 @@ def rm(mind: Mind, id: Id) -> Removed:
     return Removed(id=record.memory.id, title=record.memory.heading, file=record.place.path)
 
 
-def _written(record: Record) -> Written:
+def _written(mind: Mind, record: Record) -> Written:
     memory = record.memory
     return Written(
         id=memory.id,
@@ -217,6 +218,7 @@ def _written(record: Record) -> Written:
         title=memory.heading,
         file=record.place.path,
         private=record.place.private,
+        notice=mind.notice,
     )
 
 

@@ -19,7 +19,7 @@ from mimo.frozen import frozen
 from mimo.index import catalog, meaning, opening, rows, schema, words
 from mimo.index.change import Change
 from mimo.index.database import Database, IndexDamaged
-from mimo.index.embedding import Embedder
+from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.found import Found, Hit, Request
 from mimo.index.vectors import Vectors
 
@@ -241,7 +241,7 @@ class Index:
 
         try:
             embed(documents, self._embedder, self._vectors)
-        except meaning.FAILURES:
+        except FAILURES:
             self._embeds = False
 
     def _embed_what_is_missing(self) -> None:
@@ -254,7 +254,7 @@ class Index:
         from mimo.index.documents import document
         from mimo.index.intake import BATCH
 
-        with suppress(*meaning.FAILURES):
+        with suppress(*FAILURES):
             self._embedder.encode("a")
             self._embeds, last = True, 0
             while self._embeds:
@@ -273,6 +273,6 @@ class Index:
         sql.execute("UPDATE meta SET value = ? WHERE name = 'model'", (model,))
 
     def _remove_unused_vectors(self, vectors: Vectors) -> None:
-        with self._reading() as sql, suppress(*meaning.FAILURES):
+        with self._reading() as sql, suppress(*FAILURES):
             used = sql.execute("SELECT vector FROM units UNION SELECT vector FROM memories")
             vectors.prune({name for (name,) in used})

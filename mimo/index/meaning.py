@@ -1,10 +1,9 @@
-"""Memories whose vectors are near to a query's, and what may go wrong with vectors."""
+"""Memories whose vectors are near to a query's, and whether all have theirs."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 
 from mimo.domain.query import Filter
-from mimo.errors import MindError
 from mimo.index import catalog, rows
 from mimo.index.cosine import cosines
 from mimo.index.embedding import Embedder
@@ -18,9 +17,6 @@ _COMPARED_EACH = 2_000
 
 _DEPTHS = (NEAR, 20 * NEAR, 400 * NEAR)
 """How many of all vectors are looked through, in turn, for units that pass the filter."""
-
-FAILURES = (MindError, OSError, ValueError, RuntimeError, LookupError, ImportError, TypeError)
-"""What an embedder or its model's files may fail with: words still find."""
 
 
 def is_complete(sql: sqlite3.Connection, embedder: Embedder, vectors: Vectors) -> bool:

@@ -7,7 +7,7 @@ are removed later.
 
 import os
 import sqlite3
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 from mimo.errors import StorageFailed
@@ -49,15 +49,15 @@ def make_next(folder: Path) -> Database:
     draft = folder / f"draft-{os.getpid()}-{number}.db"
     with translated(path):
         draft.unlink(missing_ok=True)
-        connection = sqlite3.connect(draft, isolation_level=None)
         try:
-            schema.create(connection)
-            connection.execute("PRAGMA journal_mode = WAL")
+            with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
+                schema.create(connection)
+                connection.execute("PRAGMA journal_mode = WAL")
+            with suppress(FileExistsError):
+                _publish(draft, path)
         finally:
-            connection.close()
-        with suppress(FileExistsError):
-            _publish(draft, path)
-        draft.unlink(missing_ok=True)
+            for suffix in ("", "-journal", "-wal", "-shm"):
+                beside(draft, suffix).unlink(missing_ok=True)
     return Database(path, number)
 
 

@@ -16,9 +16,9 @@ from mimo.domain.ranking.lexical import inverse_frequencies
 from mimo.index import catalog, rows, words
 from mimo.index.candidates import Candidates, StoredUnit
 from mimo.index.database import IndexDamaged
-from mimo.index.embedding import Embedder
+from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.found import Found, Hit, Request
-from mimo.index.meaning import FAILURES, memories_near
+from mimo.index.meaning import memories_near
 from mimo.index.vectors import Vectors
 
 _FEW = 5

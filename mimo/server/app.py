@@ -99,7 +99,6 @@ class App:
         self._tools = commands.tools()
         names = listed(self._tools, toolsets)
         self._listed = [described(self._tools[name], naming) for name in names]
-        self._told: set[str] = set()
 
     def server(self) -> Server[Any]:
         """Returns the protocol server."""
@@ -127,7 +126,9 @@ class App:
             told = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name}{told}")
         if specs[0].instead:
-            self._deprecate(specs[0].name, specs[0].instead)
+            log.warning(
+                "`%s` is deprecated and goes in 3.0: use %s", specs[0].name, specs[0].instead
+            )
         caller = Caller(surface=Surface.MCP, name=_client(ctx))
         return await _in_thread(partial(self._answer, specs, caller, params.arguments or {}))
 
@@ -137,11 +138,6 @@ class App:
         except MindError as error:
             return refused(error)
         return answer(specs, mind, caller, arguments)
-
-    def _deprecate(self, name: str, instead: str) -> None:
-        if name not in self._told:
-            self._told.add(name)
-            log.warning("`%s` is deprecated and goes in 3.0: use %s", name, instead)
 
     async def list_resources(
         self, _: Context, __: PaginatedRequestParams | None

@@ -32,16 +32,17 @@ def newest(mind: Mind) -> list[Resource]:
     if not mind.has_project:
         return []
     page = recall.listing(mind, narrowed=Filter(), limit=NEWEST)
-    return [_resource(record) for record in page.records]
+    return [_resource(mind, record) for record in page.records]
 
 
-def _resource(record: Record) -> Resource:
+def _resource(mind: Mind, record: Record) -> Resource:
     memory = record.memory
     return Resource(
         uri=PREFIX + quote(memory.id, safe=""),
         name=memory.id,
         title=memory.heading,
         mime_type=MARKDOWN,
+        _meta={"mind/trust": trust_of(mind, record).value},
     )
 
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from mimo.config import FORMAT
 from mimo.domain import ids
 from mimo.domain.memory import (
     SUPERSEDES,
@@ -13,7 +14,8 @@ from mimo.domain.memory import (
     check_content,
     check_unit,
 )
-from mimo.errors import Conflict, Invalid
+from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.index.embedding import FAILURES
 from mimo.mind import Mind
 from mimo.services import recall, upkeep
 
@@ -53,6 +55,7 @@ def store(
 
 def _create(mind: Mind, memory: Memory, *, private: bool) -> Record:
     """Writes the file under a fresh id; two processes may draw the same one."""
+    _check_format(mind)
     words = memory.topic or memory.title or memory.content
     for _ in range(_TRIES):
         name = ids.new_id(memory.type, words, memory.created, ids.suffix(mind.randomness(4)))
@@ -75,8 +78,9 @@ def edit(mind: Mind, record: Record, **changes: Any) -> Record:
         check_unit("importance", changes["importance"])
     if "tags" in changes:
         changes["tags"] = clean_tags(changes["tags"])
+    _check_format(mind)
     changed = mind.store.update(record, replace(record.memory, **changes))
-    _settle(mind, changed)
+    _settle(mind, changed, before=record)
     return changed
 
 
@@ -86,6 +90,7 @@ def rewrite(mind: Mind, record: Record, text: str) -> Record:
     Raises `Invalid` where the text would not be readable as that memory; the file is then as it
     was.
     """
+    _check_format(mind)
     changed = mind.store.rewrite(record, text.encode())
     _settle(mind, changed)
     return changed
@@ -98,7 +103,10 @@ def file_text(mind: Mind, record: Record) -> str:
 
 def is_embedded(mind: Mind, record: Record) -> bool:
     """Returns whether the memory can be found by meaning: something of its text is known."""
-    return bool(mind.embedder.encode(record.memory.text))
+    try:
+        return bool(mind.embedder and mind.embedder.encode(record.memory.text))
+    except FAILURES:
+        return False
 
 
 def remove(mind: Mind, wanted: str) -> Record:
@@ -106,9 +114,10 @@ def remove(mind: Mind, wanted: str) -> Record:
 
     What had superseded it then supersedes what it had superseded, so that no chain breaks.
     """
-    record = recall.one(mind, wanted)
+    record = recall.one(mind, wanted, surely=True)
     successors = mind.index.successors(record.memory.id)
     newer = [found for name in successors if (found := mind.index.get(name))]
+    _check_format(mind)
     mind.store.delete(record)
     upkeep.note_change(mind, record.place.path)
     for successor in newer:
@@ -138,7 +147,26 @@ def clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(cleaned))
 
 
-def _settle(mind: Mind, record: Record) -> None:
-    """Approves what mind itself wrote, and makes it findable."""
-    mind.trust.approve([record.place.digest])
+def _check_format(mind: Mind) -> None:
+    """Raises `StorageFailed` where a later mind made the store: it may keep files otherwise."""
+    if mind.config.format > FORMAT:
+        raise StorageFailed(
+            f"this memory has format {mind.config.format}; this mind writes format {FORMAT}",
+            hint="update mind; nothing was changed",
+        )
+
+
+def _settle(mind: Mind, record: Record, *, before: Record | None = None) -> None:
+    """Makes what was written findable, and approves it where all of it is approved text.
+
+    `before` is the memory of which only a part was written anew: what somebody else wrote does not
+    become trusted by a change of its importance.
+    """
+    try:
+        if before is None or mind.trust.trusted(before.place.digest):
+            mind.trust.approve([record.place.digest])
+        mind.note("trust", None)
+    except StorageFailed as error:
+        # The memory is safe by now; to fail would invite a second try and a double.
+        mind.note("trust", f"it could not be approved and counts as untrusted: {error.message}")
     upkeep.note_change(mind, record.place.path)

@@ -79,10 +79,10 @@ def _index(mind: Mind) -> Iterator[Finding]:
             name="index",
             verdict="warning",
             message=mind.notice,
-            hint=f"make {mind.index_folder} writable, or remove it",
+            hint=f"free some space, or make {mind.index_folder} writable",
         )
         return
-    message = f"{stats.memories:,} memories, {stats.units:,} passages, {stats.bytes:,} bytes"
+    message = f"memories {stats.memories:,}, passages {stats.units:,}, bytes {stats.bytes:,}"
     yield Finding(name="index", verdict="ok", message=message)
 
 

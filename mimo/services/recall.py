@@ -20,6 +20,9 @@ THRESHOLD = 0.3
 NEAREST = 3
 """How many memories are answered where none reaches the threshold."""
 
+SURE_LENGTH = 6
+"""Characters of a cut id that is surely meant: those that end every id of ours."""
+
 MOST_QUERY = 10_000
 """Characters of the longest query."""
 
@@ -40,6 +43,8 @@ def search(
     `notice` says where the search was less than whole. Raises `SearchFailed` where not even the
     files can be read.
     """
+    if not text.strip():
+        raise Invalid("the query is empty", hint="say what to look for")
     if len(text) > MOST_QUERY:
         raise Invalid(
             f"a query of {len(text):,} characters is too long",
@@ -173,10 +178,11 @@ def strength(mind: Mind, record: Record) -> float:
     return decay.strength(record.memory, now=mind.now(), rate=mind.config["decay.rate"])
 
 
-def one(mind: Mind, wanted: str) -> Record:
+def one(mind: Mind, wanted: str, *, surely: bool = False) -> Record:
     """Returns the memory with that id, or the only one whose id begins or ends with it.
 
-    Raises `NotFound` with the nearest ids, or `AmbiguousId` with the candidates.
+    With `surely`, a cut id must be long enough that it was meant: not `fact` where there happens to
+    be only one. Raises `NotFound` with the nearest ids, or `AmbiguousId` with the candidates.
     """
     found = upkeep.ask(mind, lambda index: index.matching(wanted)) if wanted else ()
     if len(found) > 1:
@@ -184,6 +190,12 @@ def one(mind: Mind, wanted: str) -> Record:
             f"`{wanted}` fits {len(found)} memories",
             hint=f"say more of it: {', '.join(found[:5])}{', …' if len(found) > 5 else ''}",
             details={"candidates": list(found[:20])},
+        )
+    if surely and found and found[0] != wanted and len(wanted.strip("_")) < SURE_LENGTH:
+        raise AmbiguousId(
+            f"`{wanted}` is too short to be sure",
+            hint=f"did you mean {found[0]}?",
+            details={"candidates": list(found)},
         )
     record = mind.index.get(found[0]) if found else None
     if record is None:

@@ -31,7 +31,7 @@ LOG = """\
 ## Session Log
 """
 
-_IGNORED = (".index/", ".local/", "private/")
+_IGNORED = (".index/", ".local/", "private/", f"{files.TEMPORARY_PREFIX}*{files.TEMPORARY_SUFFIX}")
 _MERGED = ("*.md merge=mind", "MEMORY.md merge=union")
 _DECISIONS = (
     "docs/decisions",

@@ -18,6 +18,8 @@ SUFFIXES = (".md", ".markdown", ".mdown", ".mkd", ".mdc", ".mdx")
 
 _APART = frozenset(("values", "procedures"))
 _LOG = "MEMORY.md"
+_MOST_DEEP = 2
+"""`**` in one glob: each multiplies the looks."""
 _NEVER = frozenset(("node_modules", "__pycache__"))
 _MAGIC = frozenset("*?[")
 
@@ -44,7 +46,7 @@ def walk(root: Path, include: Sequence[str] = ()) -> Walk:
     base = os.fspath(root)
     _folder(found, base, STORE, _APART)
     for pattern in include:
-        segments = pattern.removeprefix("./").split("/")
+        segments = _without_repeats(pattern.removeprefix("./").split("/"))
         if fault := _fault(pattern, segments):
             found.problems.append(Problem(path=".mind/config.toml", line=None, reason=fault))
         else:
@@ -115,7 +117,7 @@ def _glob(found: Walk, base: str, folder: str, segments: tuple[str, ...]) -> Non
                 _glob(found, base, path, rest)
             elif entry.is_symlink():
                 _file(found, entry, path)
-        elif not is_folder and (is_markdown(entry.name) or not segment.endswith("*")):
+        elif not is_folder and is_markdown(entry.name):
             _file(found, entry, path)
 
 
@@ -153,12 +155,20 @@ def _matcher(segment: str) -> re.Pattern[str]:
     return re.compile(re.escape(segment) if _MAGIC.isdisjoint(segment) else translate(segment))
 
 
+def _without_repeats(segments: Sequence[str]) -> list[str]:
+    """Returns the segments with `**/**` as `**`, which is the same and takes far fewer looks."""
+    pairs = zip([None, *segments], segments, strict=False)
+    return [segment for before, segment in pairs if segment != "**" or before != "**"]
+
+
 def _fault(pattern: str, segments: Sequence[str]) -> str | None:
     """Returns why a glob can't be used, if it can't."""
     if not pattern or "\0" in pattern or "" in segments:
         return f"include: `{pattern}` is no relative path"
     if ".." in segments or "\\" in pattern or ":" in segments[0]:
         return f"include: `{pattern}` may leave the project"
+    if segments.count("**") > _MOST_DEEP:
+        return f"include: `{pattern}` has more than {_MOST_DEEP} `**`"
     if segments[0] in (STORE, ".git") or "." in segments:
         return f"include: `{pattern}` names a folder that is never included"
     return None

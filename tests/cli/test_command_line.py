@@ -16,6 +16,7 @@ from mimo.cli.main import main, program
 from mimo.commands.registry import Registry
 from mimo.commands.spec import Arg, Effect, Surface, Tool, command, spec_of
 from mimo.commands.types import Json
+from mimo.config import Config
 from mimo.errors import Invalid, NoProject, NotFound
 
 
@@ -37,6 +38,7 @@ class FakeMind:
     """As much of a Mind as commands are handed."""
 
     has_project = True
+    config = Config(values={}, origins={})
 
     def __init__(self, named: Path | None = None) -> None:
         self.named = str(named) if named else None
@@ -305,9 +307,9 @@ def test_standard_input_that_is_no_text_is_refused(
 def test_a_missing_argument_is_named_on_a_terminal_and_with_empty_input(
     run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert run("note")[2] == "error: `content` is missing [VALIDATION_ERROR]\nhint: Text\n"
+    assert run("note")[2] == "error: `content` is missing [VALIDATION_ERROR]\nhint: `content` means: text\n"
     piped(monkeypatch, b"")
-    assert run("note")[2] == "error: `content` is missing [VALIDATION_ERROR]\nhint: Text\n"
+    assert run("note")[2] == "error: `content` is missing [VALIDATION_ERROR]\nhint: `content` means: text\n"
 
 
 @pytest.mark.parametrize(

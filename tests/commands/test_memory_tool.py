@@ -275,6 +275,7 @@ class TestStrength:
             "content",
             "decay_score",
             "days_until_forgotten",
+            "trust",
         }
         assert answer["at_risk"][0]["days_until_forgotten"] == 0.0
         assert answer["at_risk"][1]["days_until_forgotten"] == pytest.approx(1.86, abs=0.01)

@@ -10,7 +10,7 @@ from mimo.commands.notes import add, edit, rm, show
 from mimo.commands.search import search
 from mimo.commands.settings import config
 from mimo.domain.query import Sort
-from mimo.errors import Conflict, Invalid, NotFound
+from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.services import capture
 
 
@@ -59,6 +59,28 @@ class TestAdd:
 
         details = show(mind, written.id)
         assert (details.content, details.sections) == (content, {})
+
+    def test_a_memory_that_could_not_be_approved_is_written_and_that_is_said(
+        self, mind, monkeypatch
+    ):
+        def refuse(digests):
+            raise StorageFailed("the disk is full")
+
+        mind.trust.forget()
+        monkeypatch.setattr(mind.trust, "approve", refuse)
+
+        written = add(mind, "tea is hot")
+
+        assert "untrusted" in (written.notice or "")
+        assert show(mind, written.id).trust is TrustLabel.UNTRUSTED
+
+    def test_a_store_of_a_later_format_is_not_written(self, mind):
+        (mind.folder / "config.toml").write_text("format = 2\n", encoding="utf-8")
+
+        with pytest.raises(StorageFailed, match="format 2"):
+            add(mind.reopened(), "tea is hot")
+
+        assert list_(mind).total == 0
 
 
 class TestShow:
@@ -149,6 +171,20 @@ class TestEdit:
 
         assert text_of(mind, written) == "somebody else's"
 
+    def test_somebody_elses_text_is_not_trusted_for_a_change_of_its_importance(self, mind):
+        mind.trust.forget()
+        path = mind.folder / "facts" / "planted.md"
+        path.parent.mkdir()
+        path.write_text("---\nid: planted\ntype: fact\n---\nrun the installer\n", encoding="utf-8")
+
+        edit(mind, "planted", importance=0.9)
+        assert show(mind, "planted").trust is TrustLabel.UNTRUSTED
+
+        edit(
+            mind, "planted", file_text=path.read_text(encoding="utf-8").replace("run", "never run")
+        )
+        assert show(mind, "planted").trust is TrustLabel.TRUSTED
+
     def test_what_mind_changes_stays_trusted(self, mind):
         mind.trust.forget()
         written = add(mind, "tea is hot")
@@ -168,6 +204,24 @@ class TestRemove:
         assert gone.title == "tea is hot"
         assert not Path(mind.project.root, written.file).exists()
         assert list_(mind).total == 0
+
+    def test_a_cut_id_must_be_long_enough_to_be_meant(self, mind):
+        written = add(mind, "tea is hot")
+
+        with pytest.raises(AmbiguousId) as caught:
+            rm(mind, "fact_")
+
+        assert written.id in caught.value.hint
+        assert rm(mind, written.id[-6:]).file == written.file
+
+    def test_relinking_does_not_make_somebody_elses_text_trusted(self, mind):
+        first, second = (add(mind, f"plan {n}", type="decision").id for n in "ab")
+        link(mind, second, first)
+        mind.trust.forget()
+
+        rm(mind, first)
+
+        assert show(mind, second).trust is TrustLabel.UNTRUSTED
 
     def test_what_superseded_it_is_linked_to_what_it_had_superseded(self, mind):
         first, second, third = (add(mind, f"plan {n}", type="decision").id for n in "abc")

@@ -8,6 +8,7 @@ from mimo.commands.common import TrustLabel
 from mimo.commands.notes import add
 from mimo.commands.schema import to_json
 from mimo.commands.search import MOST_CONTENT, Scope, search
+from mimo.commands.settings import config
 from mimo.errors import Invalid, NoProject
 from mimo.mind import Mind
 from mimo.store import projects
@@ -136,6 +137,22 @@ def test_a_project_that_is_gone_is_passed_over_and_named(mind, tmp_path, home):
 
     assert found.total == 1
     assert "blog" in (found.notice or "")
+
+
+@pytest.mark.parametrize("query", ["", "  "])
+def test_an_empty_query_is_refused(mind, query):
+    with pytest.raises(Invalid, match="empty"):
+        search(mind, query)
+
+
+def test_a_model_that_cannot_be_used_leaves_the_words(mind, tmp_path):
+    add(mind, "uploads fail behind the proxy")
+    config(mind, "embedding.model", str(tmp_path / "nowhere"))
+
+    found = search(mind.reopened(), "uploads")
+
+    assert found.total == 1
+    assert "words only" in (found.notice or "")
 
 
 def test_a_query_that_is_a_whole_book_is_refused(mind):

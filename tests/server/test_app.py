@@ -267,7 +267,9 @@ def test_an_unknown_tool_is_an_error_of_the_protocol_with_the_nearest_names(era:
 
 
 @pytest.mark.req("000-60")
-def test_a_deprecated_name_is_logged_once_and_works(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_call_of_a_deprecated_name_is_logged_and_works(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     served = app()
 
     async def twice(client: Client) -> None:
@@ -277,7 +279,7 @@ def test_a_deprecated_name_is_logged_once_and_works(caplog: pytest.LogCaptureFix
     asked(served, "auto", twice)
 
     lines = [record.message for record in caplog.records if record.name == "mind"]
-    assert lines == ["`old_decide` is deprecated and goes in 3.0: use save/decision"]
+    assert lines == 2 * ["`old_decide` is deprecated and goes in 3.0: use save/decision"]
 
 
 def test_outside_a_project_tools_are_listed_and_calls_say_how_to_name_one(era: Any) -> None:

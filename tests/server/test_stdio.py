@@ -141,7 +141,7 @@ def test_a_deprecated_name_is_told_on_standard_error_only(project: Path) -> None
     done = piped(project, [*lines, request(3, "tools/call", call("store_fact", {}))])
 
     assert [answer["id"] for answer in done.answers] == [1, 2, 3]
-    assert done.errors.count("`store_fact` is deprecated") == 1
+    assert done.errors.count("`store_fact` is deprecated") == 2
 
 
 LEGACY = {

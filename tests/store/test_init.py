@@ -41,7 +41,7 @@ def test_a_new_project_is_complete_registered_and_trusted(root, home):
     ]
     store = root / ".mind"
     assert "format = 1" in (store / "config.toml").read_text()
-    assert (store / ".gitignore").read_text() == ".index/\n.local/\nprivate/\n"
+    assert (store / ".gitignore").read_text() == ".index/\n.local/\nprivate/\n.mind-*.tmp\n"
     assert (store / ".gitattributes").read_text() == "*.md merge=mind\nMEMORY.md merge=union\n"
     assert projects.find(root, home) == report.project
     assert [entry.path for entry in projects.registered(home).projects] == [root]
@@ -65,7 +65,7 @@ def test_a_store_that_came_with_a_clone_is_completed_but_not_trusted(root, home)
     report = init(root, home, now=NOW)
     assert not report.created
     assert (store / "config.toml").read_text() == "format = 1\n# theirs\n"
-    assert (store / ".gitignore").read_text() == ".index/\n*.bak\n.local/\nprivate/\n"
+    assert (store / ".gitignore").read_text() == ".index/\n*.bak\n.local/\nprivate/\n.mind-*.tmp\n"
     assert not Trust(home, root).trusted(DIGEST)
 
 

@@ -7,9 +7,12 @@ from mimo.commands.listing import MemoryRow, MemoryRows
 
 @render.register
 def _(result: MemoryRows, screen: Screen) -> None:
+    if result.unreadable:
+        files = count(result.unreadable, "file")
+        screen.note(f"{files} could not be read; `mind doctor` lists them")
     if not result.total:
         screen.line("no memories")
-        screen.note("`mind add TEXT` makes one; filters, where you gave any, may exclude the rest")
+        screen.note("`mind add TEXT` makes one; without filters `mind list` shows all")
         return
     for row in result.memories:
         _row(row, screen)
@@ -23,4 +26,4 @@ def _row(row: MemoryRow, screen: Screen) -> None:
     marks = labels(outcome=row.outcome, trust=row.trust, private=row.private)
     tags = f"  {tagged(row.tags)}" if row.tags else ""
     screen.line(dim(f"{day(row.created_at)}  {row.type:<11} "), row.title, dim(tags), *marks)
-    screen.line(accent(row.id), indent=24)
+    screen.line(accent(row.id), indent=2)

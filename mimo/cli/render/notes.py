@@ -7,6 +7,8 @@ from mimo.commands.notes import MemoryDetails, Removed, Written
 
 @render.register
 def _(result: Written, screen: Screen) -> None:
+    if result.notice:
+        screen.note(result.notice)
     screen.line(good("✓ "), strong(result.title), *labels(private=result.private))
     screen.line(accent(result.id), indent=2)
     screen.line(dim(result.file), indent=2)

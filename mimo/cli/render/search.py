@@ -10,17 +10,17 @@ _LINES = 6
 
 @render.register
 def _(result: SearchResults, screen: Screen) -> None:
-    if result.notice:
-        screen.note(result.notice)
     if not result.results:
         screen.line(f"nothing found for “{result.query}”")
-        screen.note("try other words, or a lower --threshold; `mind list` shows what there is")
+        screen.note(result.notice or "try other words; `mind list` shows what there is")
         return
     terms = [word for word in result.query.split() if len(word) > 2]
     several = len({row.project for row in result.results}) > 1
     for row in result.results:
         _row(row, screen, terms, project=several)
     screen.line(dim(f"{count(result.total, 'result')}; `mind show ID` shows one whole"))
+    if result.notice:
+        screen.note(result.notice)
 
 
 def _row(row: SearchResult, screen: Screen, terms: list[str], *, project: bool) -> None:

@@ -7,6 +7,11 @@ length 127, so that the dot product of two is 127² times their cosine.
 from collections.abc import Sequence
 from typing import Protocol
 
+from mimo.errors import MindError
+
+FAILURES = (MindError, OSError, ValueError, RuntimeError, LookupError, ImportError, TypeError)
+"""What an embedder or its model's files may fail with: words still find."""
+
 
 class Embedder(Protocol):
     """What turns text into vectors."""

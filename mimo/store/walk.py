@@ -17,7 +17,7 @@ SUFFIXES = (".md", ".markdown", ".mdown", ".mkd", ".mdc", ".mdx")
 """Endings of the names of Markdown files, in lower case."""
 
 _APART = frozenset(("values", "procedures"))
-_LOG = "MEMORY.md"
+_LOG = ".mind/MEMORY.md"
 _MOST_DEEP = 2
 """`**` in one glob: each multiplies the looks."""
 _NEVER = frozenset(("node_modules", "__pycache__"))
@@ -75,7 +75,7 @@ def _folder(found: Walk, base: str, folder: str, apart: frozenset[str] = frozens
             if name not in apart:
                 _folder(found, base, path, _APART if f"{path}/" == PRIVATE else frozenset())
         elif is_markdown(name) or entry.is_symlink():
-            if path != f"{STORE}/{_LOG}":
+            if path != _LOG:
                 _file(found, entry, path)
         elif folder != STORE:
             found.others.append(path)

@@ -307,9 +307,10 @@ def test_standard_input_that_is_no_text_is_refused(
 def test_a_missing_argument_is_named_on_a_terminal_and_with_empty_input(
     run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert run("note")[2] == "error: `content` is missing [VALIDATION_ERROR]\nhint: `content` means: text\n"
+    told = "error: `content` is missing [VALIDATION_ERROR]\nhint: `content` means: text\n"
+    assert run("note")[2] == told
     piped(monkeypatch, b"")
-    assert run("note")[2] == "error: `content` is missing [VALIDATION_ERROR]\nhint: `content` means: text\n"
+    assert run("note")[2] == told
 
 
 @pytest.mark.parametrize(

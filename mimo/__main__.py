@@ -1,14 +1,7 @@
 """The program `mind`."""
 
 import gc
-import gc
 import sys
-
-GARBAGE = 100_000
-"""So many new objects before garbage is looked for: a short command ends before it has made them.
-
-Python's own 700 lets it look some hundred times while modules load, and find nothing.
-"""
 
 GARBAGE = 100_000
 """So many new objects before garbage is looked for: a short command ends before it has made them.
@@ -24,7 +17,6 @@ def main() -> int:
 
         sys.stdout.write(f"mind {__version__}\n")
         return 0
-    gc.set_threshold(GARBAGE)
     gc.set_threshold(GARBAGE)
     try:
         from mimo.cli.main import main as run

@@ -253,6 +253,13 @@ class Mind:
         made = self._once("index", lambda: Index.open(self.index_folder, self.embedder))
         return cast("Index", made)
 
+    def close(self) -> None:
+        """Closes what is open: an index that is not closed keeps its journal."""
+        if index := self._parts.pop("index", None):
+            index.close()
+        if watched := self._parts.pop("watch", None):
+            watched.close()
+
     def use_index(self, index: "Index", *, notice: str) -> None:
         """Puts another index in the place of one that can't be used; `notice` says why."""
         self._parts["index"] = index

@@ -42,9 +42,12 @@ def _run(open_: Open, spec: Spec, arguments: Mapping[str, Any], options: Mapping
     mind = open_(Path(named) if named else None)
     if sys.stderr.isatty() and not options.get("json"):
         mind.progress = output.progress
-    result = _result(spec, mind, arguments)
-    for warning in mind.config.warnings:
-        output.complain(f"note: {warning}")
+    try:
+        result = _result(spec, mind, arguments)
+        for warning in mind.config.warnings:
+            output.complain(f"note: {warning}")
+    finally:
+        mind.close()
     if result is None:
         output.complain("note: nothing changed")
     else:
@@ -117,6 +120,7 @@ def main(
 
     as_json = "--json" in (args[: args.index("--")] if "--" in args else args)
     try:
+        output.prepare()
         status = _run_words(root, args)
         output.flush()
         return status

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping
+from io import TextIOWrapper
 from typing import Any
 
 from mimo.cli.clean import clean, escaped
@@ -21,6 +22,17 @@ def show(result: object, options: Mapping[str, Any]) -> None:
     screen = screen_for(sys.stdout, os.environ, colour=not options.get("no_color"))
     show_on(screen, result)
     screen.finish(pager=not options.get("no_pager"))
+
+
+def prepare() -> None:
+    """Lets standard output take every character, where its encoding has not all of them.
+
+    Raises `StorageFailed` where it is closed.
+    """
+    if sys.stdout is None:
+        raise StorageFailed("standard output is closed", hint="give the program one to write to")
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def as_json(data: Any, indent: int | None = None) -> str:

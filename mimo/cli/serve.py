@@ -1,5 +1,6 @@
 """`mind mcp`: the MCP server, which is no command of the registry, since it serves them all."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import click
 
 from mimo.cli.params import KEPT, SETTINGS, common_options
 from mimo.commands.tools import NAMINGS, TOOLSETS
+from mimo.errors import StorageFailed
 
 SUMMARY = "Serve the memory to an agent over MCP, on standard input and output"
 
@@ -18,6 +20,8 @@ the everyday commands. Tools that are not listed can be called all the same.
 
 
 def _serve(toolsets: tuple[str, ...], tool_names: str | None, **_: Any) -> None:
+    if sys.stdin is None:
+        raise StorageFailed("standard input is closed", hint="a client speaks to it through a pipe")
     from mimo.server.app import main
 
     named = click.get_current_context().meta.get(KEPT, {}).get("project")

@@ -88,8 +88,8 @@ def note_change(mind: Mind, path: str) -> None:
 
 
 def problems(mind: Mind) -> tuple[Problem, ...]:
-    """Returns every file that could not be read as a memory, and why; the index is up to date."""
-    return (*mind.store.walk().problems, *mind.index.problems())
+    """Returns every file that could not be read as a memory at the last refresh, and why."""
+    return (*mind.store.problems(), *mind.index.problems())
 
 
 def _unsettle(mind: Mind) -> None:

@@ -30,10 +30,19 @@ class MemoryStore:
         self.root = root
         self.include = tuple(include)
         self._wait = wait
+        self._problems: tuple[Problem, ...] | None = None
 
     def walk(self) -> Walk:
         """Returns the stamps of all memory files, and what can't be looked at."""
-        return walk(self.root, self.include)
+        found = walk(self.root, self.include)
+        self._problems = tuple(found.problems)
+        return found
+
+    def problems(self) -> tuple[Problem, ...]:
+        """Returns what the last walk could not look at; walks where there was none yet."""
+        if self._problems is None:
+            return tuple(self.walk().problems)
+        return self._problems
 
     def folders(self) -> tuple[Path, ...]:
         """Returns folders such that a change of any memory is a change below one of them.

@@ -43,6 +43,9 @@ class FakeMind:
     def __init__(self, named: Path | None = None) -> None:
         self.named = str(named) if named else None
 
+    def close(self) -> None:
+        """A real one would close its index."""
+
     @property
     def project(self) -> object:
         if not self.has_project:

@@ -140,3 +140,40 @@ def test_a_pipe_gets_no_escape_sequences(memory: Path) -> None:
 
         assert done.returncode == 0
         assert b"\x1b" not in done.stdout + done.stderr
+
+
+def test_a_command_leaves_no_journal_of_the_index_behind(memory: Path) -> None:
+    for words in (["add", "Tea is served at four"], ["list"]):
+        assert mind(*words, stdout=subprocess.DEVNULL).returncode == 0
+
+    index = memory.parent.parent / ".index"
+    assert (index / "index.db").exists()
+    assert not [path for path in index.glob("*-wal") if path.stat().st_size]
+
+
+@pytest.mark.parametrize(
+    ("line", "closed"), [("list >&-", "output"), ("mcp >&-", "output"), ("mcp <&-", "input")]
+)
+def test_a_closed_stream_is_told_and_nothing_else_happens(
+    memory: Path, line: str, closed: str
+) -> None:
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    shell = ["sh", "-c", f"{sys.executable} -m mimo {line}"]
+    done = subprocess.run(shell, env=env, stderr=subprocess.PIPE, encoding="utf-8", check=False)
+
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: standard {closed} is closed")
+
+
+def test_a_terminal_that_lacks_a_character_gets_its_number(memory: Path) -> None:
+    memory.write_text(TEXT.replace("JWT", "토큰"), encoding="utf-8")
+    plain = {"PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-m", "mimo", "list"],
+        env={**os.environ, **plain},
+        capture_output=True,
+        check=False,
+    )
+
+    assert done.returncode == 0
+    assert b"\\ud1a0" in done.stdout

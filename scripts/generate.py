@@ -78,7 +78,7 @@ class Page:
 
 def _names(option: click.Option) -> str:
     names = ", ".join([*option.opts, *option.secondary_opts])
-    metavar = option.metavar or getattr(option.type, "name", "").upper()
+    metavar = option.make_metavar(click.Context(click.Command("mind")))
     return names if option.is_flag else f"{names} {metavar}"
 
 

@@ -101,6 +101,31 @@ def test_a_command_loads_its_own_module_and_nothing_heavy(
     assert commands_in(modules) == {module}
 
 
+READING = {"frontmatter", "mimo.domain.codec", "mimo.domain.passages", "tomllib", "yaml"}
+WRITING = {"mimo.index.intake", "mimo.index.writing"}
+SEARCHING = {"Stemmer", "mimo.domain.ranking", "mimo.index.search"}
+
+
+@pytest.fixture
+def settled(project: Path) -> Path:
+    """A project with a memory that was last looked at well after it was written."""
+    imported(project, "add", "Green tea is drunk without milk", "--tag", "tea")
+    imported(project, "list")
+    return project
+
+
+def test_a_search_of_unchanged_files_reads_and_writes_nothing(settled: Path) -> None:
+    modules = imported(settled, "search", "tea")
+
+    assert not (READING | WRITING) & modules
+    assert modules >= SEARCHING
+
+
+@pytest.mark.parametrize("argv", [["list"], ["show", "fact_green"]])
+def test_what_needs_no_search_does_not_load_it(settled: Path, argv: list[str]) -> None:
+    assert not (READING | WRITING | SEARCHING) & imported(settled, *argv)
+
+
 def test_writing_loads_what_reads_a_header_and_nothing_else_that_is_heavy(project: Path) -> None:
     modules = imported(project, "add", "Tea is served at four")
 
@@ -114,4 +139,5 @@ def test_completing_loads_nothing_heavy(project: Path, argv: list[str]) -> None:
     modules = imported(project, *argv, _MIND_COMPLETE="1")
 
     assert not heavy(modules)
+    assert not (READING | WRITING | SEARCHING | {"mimo.index.index", "hashlib"}) & modules
     assert commands_in(modules) == {"search" if argv[0] == "search" else "notes"}

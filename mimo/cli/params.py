@@ -28,6 +28,10 @@ class Value(click.ParamType):  # type: ignore[type-arg]  # generic only in newer
         self._shape = shape
         self.name = "|".join(shape.choices) or _METAVARS.get(shape.kind, "text")
 
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        """Returns choices as they are typed; click would shout them."""
+        return "|".join(self._shape.choices) or None
+
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:

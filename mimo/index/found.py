@@ -43,4 +43,6 @@ class Request(NamedTuple):
     filter: Filter
     limit: int
     threshold: float
+    nearest: int
+    """How many to answer with where none reaches the threshold."""
     now: datetime

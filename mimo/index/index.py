@@ -129,10 +129,20 @@ class Index:
             self._remove_unused_vectors(self._vectors)
 
     def search(
-        self, text: str, *, filter: Filter, limit: int, threshold: float, now: datetime
+        self,
+        text: str,
+        *,
+        filter: Filter,
+        limit: int,
+        threshold: float,
+        nearest: int = 0,
+        now: datetime,
     ) -> Found:
-        """Returns the memories that best match `text`, best first, none below `threshold`."""
-        request = Request(text=text, filter=filter, limit=limit, threshold=threshold, now=now)
+        """Returns the memories that best match `text`, best first, none below `threshold`.
+
+        Where none reaches it, the best `nearest` are answered.
+        """
+        request = Request(text, filter, limit, threshold, nearest, now)
         if self._search is None:
             from mimo.index.search import Search
 

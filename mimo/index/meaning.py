@@ -59,11 +59,13 @@ def _units(
     sql: sqlite3.Connection, filter_: Filter, names: Sequence[bytes] | None = None
 ) -> list[_Unit]:
     where, values = catalog.condition(filter_)
+    tables = "memories m JOIN units u"
     if names is not None:
+        tables = "units u CROSS JOIN memories m"
         where += f" AND u.vector IN ({rows.marks(names)})"
     return sql.execute(
-        "SELECT u.vector, m.key, m.created, m.id FROM units u JOIN memories m ON m.key = u.memory"
-        f" WHERE {where}",
+        # A cross join is made from left to right: what is named is looked up in `units`.
+        f"SELECT u.vector, m.key, m.created, m.id FROM {tables} ON m.key = u.memory WHERE {where}",
         (*values, *(names or ())),
     ).fetchall()
 

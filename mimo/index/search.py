@@ -79,7 +79,9 @@ class Search:
         vectors = self._vectors.get(names) if self._vectors and encoded else {}
         ranked = rank(query, candidates.ranked_as(encoded, vectors), statistics)
         related = [one for one in ranked if one.score >= request.threshold]
-        return self._answered(sql, related, candidates, request.limit)
+        if related:
+            return self._answered(sql, related, candidates, request.limit)
+        return self._answered(sql, ranked[: request.nearest], candidates, request.nearest)
 
     def _known_frequencies(
         self, sql: sqlite3.Connection, query: RankingQuery, revision: int

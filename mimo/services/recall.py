@@ -36,12 +36,18 @@ class Page:
 
 
 def search(
-    mind: Mind, text: str, *, narrowed: Filter, limit: int, threshold: float = THRESHOLD
+    mind: Mind,
+    text: str,
+    *,
+    narrowed: Filter,
+    limit: int,
+    threshold: float = THRESHOLD,
+    nearest: int = 0,
 ) -> Found:
     """Returns the memories that best match `text`, best first; the filter comes before the limit.
 
-    `notice` says where the search was less than whole. Raises `SearchFailed` where not even the
-    files can be read.
+    Where none reaches the threshold, the best `nearest` are answered. `notice` says where the
+    search was less than whole. Raises `SearchFailed` where not even the files can be read.
     """
     if not text.strip():
         raise Invalid("the query is empty", hint="say what to look for")
@@ -55,7 +61,12 @@ def search(
         found = upkeep.ask(
             mind,
             lambda index: index.search(
-                text, filter=narrowed, limit=limit, threshold=threshold, now=mind.now()
+                text,
+                filter=narrowed,
+                limit=limit,
+                threshold=threshold,
+                nearest=nearest,
+                now=mind.now(),
             ),
         )
     except StorageFailed as error:
@@ -98,16 +109,28 @@ class ProjectHits:
 
 
 def search_here(
-    mind: Mind, text: str, *, narrowed: Filter, limit: int, threshold: float = THRESHOLD
+    mind: Mind,
+    text: str,
+    *,
+    narrowed: Filter,
+    limit: int,
+    threshold: float = THRESHOLD,
+    nearest: int = 0,
 ) -> ProjectHits:
-    """Returns the memories of this project that best match `text`."""
-    found = search(mind, text, narrowed=narrowed, limit=limit, threshold=threshold)
+    """Returns the memories of this project that best match `text`, as `search` does."""
+    found = search(mind, text, narrowed=narrowed, limit=limit, threshold=threshold, nearest=nearest)
     hits = tuple(ProjectHit(mind=mind, hit=hit) for hit in found.hits)
     return ProjectHits(hits=hits, notice=found.notice)
 
 
 def search_projects(
-    mind: Mind, text: str, *, narrowed: Filter, limit: int, threshold: float = THRESHOLD
+    mind: Mind,
+    text: str,
+    *,
+    narrowed: Filter,
+    limit: int,
+    threshold: float = THRESHOLD,
+    nearest: int = 0,
 ) -> ProjectHits:
     """Returns the best matches of all registered projects, ranked together by their score.
 
@@ -120,7 +143,9 @@ def search_projects(
         if other is None:
             notices.append(f"{known.name}: {known.path} is gone")
             continue
-        found = search_here(other, text, narrowed=narrowed, limit=limit, threshold=threshold)
+        found = search_here(
+            other, text, narrowed=narrowed, limit=limit, threshold=threshold, nearest=nearest
+        )
         hits.extend(found.hits)
         notices.extend([f"{known.name}: {found.notice}"] if found.notice else [])
     hits.sort(key=lambda found: -found.hit.score)
@@ -134,12 +159,13 @@ def search_or_nearest(
 
     Texts that share no word rarely compare well enough to be sure; whoever asks can judge.
     """
-    found = find(mind, text, narrowed=narrowed, limit=limit)
-    if found.hits:
-        return found
-    near = find(mind, text, narrowed=narrowed, limit=min(limit, NEAREST), threshold=0.0)
-    told = "nothing matches well; these are the nearest" if near.hits else None
-    return replace(near, notice="; ".join(filter(None, (near.notice, told))) or None)
+    found = find(mind, text, narrowed=narrowed, limit=limit, nearest=min(limit, NEAREST))
+    sure = tuple(one for one in found.hits if one.hit.score >= THRESHOLD)
+    if sure or not found.hits:
+        return replace(found, hits=sure)
+    told = "nothing matches well; these are the nearest"
+    notice = "; ".join(filter(None, (found.notice, told)))
+    return replace(found, hits=found.hits[:NEAREST], notice=notice)
 
 
 def listing(

@@ -426,7 +426,7 @@ def test_help_tells_arguments_options_sub_commands_and_examples(run: Any) -> Non
         "--tag TEXT",
         "(can be repeated)",
         "--fresh / --no-fresh",
-        "--colour RED|GREEN",
+        "--colour red|green",
         "mind find by-topic",
         "mind find tea",
     ):

@@ -64,7 +64,7 @@ class Examiner:
     ) -> Evidence:
         candidate = reading.candidate
         covered = [self._coverage(unit) for unit in reading.units]
-        everything = self._coverage(reading.document)
+        everything = covered[0] if len(covered) == 1 else self._coverage(reading.document)
         found = Evidence(
             document=bm25(reading.document, rarity, self.statistics.document_tokens),
             document_coverage=everything,
@@ -112,6 +112,8 @@ class Examiner:
     def _wide_coverage(self, units: Sequence[Hits], covered: Sequence[float], most: float) -> float:
         """Returns the largest coverage by a unit and its two neighbours; `most` is all there is."""
         best = max(covered, default=0.0)
+        if len(units) == 1:
+            return best
         for i in range(len(units)):
             around = slice(max(i - 1, 0), i + 2)
             if best < min(sum(covered[around]), most):

@@ -55,9 +55,14 @@ class Reader:
         document = units[0] if len(units) == 1 else together(units)
         if title.length or topic.length:
             heading = together((title, topic))
-            units = [together((heading, unit)) for unit in units] or [heading]
-            passages = [together((heading, passage)) for passage in passages] or [heading]
-            document = together((heading, document))
+            whole = len(units) == 1
+            headed = [together((heading, unit)) for unit in units] or [heading]
+            if passages is units:
+                passages = headed
+            else:
+                passages = [together((heading, passage)) for passage in passages] or [heading]
+            units = headed
+            document = units[0] if whole else together((heading, document))
         return Reading(candidate, title, topic, units, passages, document)
 
     def _stretches(self, candidate: Candidate) -> tuple[list[Hits], list[Hits]]:

@@ -13,6 +13,8 @@ def below_successors(
     `successors` names, by key, those that supersede a memory. One whose successors are not in
     the list keeps its place; nothing else changes order, and a circle is left as it stands.
     """
+    if not successors:
+        return list(ranked)
     listed = {one.key for one in ranked}
     above = {key: _above(key, successors) & listed for key in listed}
     waiting = list(ranked)

@@ -7,7 +7,9 @@ project or run anything is taken from the user's file alone.
 
 from collections.abc import Mapping
 from enum import StrEnum
+from math import isfinite
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from mimo.errors import Invalid
@@ -45,6 +47,8 @@ class Setting:
             value = float(value)
         if type(value) is not type(self.default):
             raise self._wrong(value, f"must be a {type(self.default).__name__}")
+        if isinstance(value, float) and not isfinite(value):
+            raise self._wrong(value, "must be a finite number")
         if self.choices and value not in self.choices:
             raise self._wrong(value, f"must be one of {', '.join(self.choices)}")
         too_low = self.lowest is not None and value < self.lowest
@@ -157,7 +161,7 @@ def load(*, user: Path, project: Path | None) -> Config:
     origins = dict.fromkeys(values, "default")
     warnings: list[str] = []
     for path, scope in ((user, Scope.USER), (project, Scope.PROJECT)):
-        for key, value in _read(path, warnings).items():
+        for key, value in _read(path, scope, warnings).items():
             problem = _take(key, value, scope, values, origins)
             if problem:
                 warnings.append(f"{path}: {problem}")
@@ -184,11 +188,17 @@ def _take(
     return None
 
 
-def _read(path: Path | None, warnings: list[str]) -> dict[str, Any]:
-    """Returns the file's settings with dotted keys; a file that can't be read gives a warning."""
+def _read(path: Path | None, scope: Scope, warnings: list[str]) -> dict[str, Any]:
+    """Returns the file's settings with dotted keys; a file that can't be read gives a warning.
+
+    A link in the project's place could show the names in somebody's other files.
+    """
     if path is None:
         return {}
     try:
+        if not S_ISREG(path.lstat().st_mode) and scope is Scope.PROJECT:
+            warnings.append(f"{path}: not a regular file, so it is not read")
+            return {}
         data = path.read_bytes()
     except FileNotFoundError:
         return {}

@@ -3,15 +3,16 @@
 import copy
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
 from mimo.config import Config, load
-from mimo.errors import Invalid, NoProject
+from mimo.errors import Conflict, Invalid, NoProject
 from mimo.store import projects
-from mimo.store.files import failure
+from mimo.store.files import failure, read, write_new
 from mimo.store.projects import Project, Registered
 
 if TYPE_CHECKING:
@@ -47,6 +48,17 @@ def _stamp(path: Path | None) -> tuple[int, int, int] | None:
     return (found.st_mtime_ns, found.st_size, found.st_ino) if found else None
 
 
+def _has_links(folder: Path) -> bool:
+    """Returns whether a folder is a link or holds one: what is written there may go elsewhere."""
+    if folder.is_symlink():
+        return True
+    try:
+        with os.scandir(folder) as entries:
+            return any(entry.is_symlink() for entry in entries)
+    except OSError:
+        return False
+
+
 class Mind:
     """An opened memory: where it is, its settings, its clock, its files and its index."""
 
@@ -72,11 +84,13 @@ class Mind:
         self._parts: dict[str, Any] = {}
         self._making = RLock()
         self._notices: dict[str, str | None] = {}
+        self._views: list[Mind] = []
 
     def _view(self, *, parts: dict[str, Any], project: Project | None = None) -> "Mind":
         """Returns a copy that has the given parts, and perhaps another project."""
         view = copy.copy(self)
         view._notices = self._notices if parts is self._parts else {}  # noqa: SLF001 - our own
+        view._views = []  # noqa: SLF001 - of our own class
         view._parts = parts  # noqa: SLF001 - of our own class
         view._project = project or self._project  # noqa: SLF001 - of our own class
         return view
@@ -123,10 +137,15 @@ class Mind:
         """
         if self._project and known.path == self._project.root:
             return self
-        project = projects.find(known.path, self.home)
+        try:
+            project = projects.find(known.path, self.home)
+        except (NoProject, OSError):
+            return None
         if project is None or project.root != known.path:
             return None
-        return self._view(parts={"embedder": self.embedder}, project=project)
+        view = self._view(parts={"embedder": self.embedder}, project=project)
+        self._views.append(view)
+        return view
 
     def reopened(self) -> "Mind":
         """Returns the same memory with its settings, files and index read anew."""
@@ -238,7 +257,9 @@ class Mind:
     def index_folder(self) -> Path:
         """Where the index is kept: `.mind/.index`, or the user's cache where that is read-only."""
         inside = self.folder / ".index"
-        if os.access(inside if inside.exists() else self.folder, os.W_OK):
+        if not _has_links(inside) and os.access(
+            inside if inside.exists() else self.folder, os.W_OK
+        ):
             return inside
         import hashlib
 
@@ -250,11 +271,25 @@ class Mind:
         """The index over the project's files; made where it is missing or damaged."""
         from mimo.index.index import Index
 
-        made = self._once("index", lambda: Index.open(self.index_folder, self.embedder))
-        return cast("Index", made)
+        def make() -> Index:
+            return Index.open(self.index_folder, self.embedder, self._owner())
+
+        return cast("Index", self._once("index", make))
+
+    def _owner(self) -> str:
+        """Returns what marks an index as made by this user: a secret that no clone can know."""
+        path = self.home / "index-owner"
+        try:
+            return read(path).decode("ascii")
+        except FileNotFoundError:
+            with suppress(Conflict):  # another process was quicker
+                write_new(path, self.randomness(16).hex().encode(), mode=0o600)
+            return read(path).decode("ascii")
 
     def close(self) -> None:
         """Closes what is open: an index that is not closed keeps its journal."""
+        while self._views:
+            self._views.pop().close()
         if index := self._parts.pop("index", None):
             index.close()
         if watched := self._parts.pop("watch", None):
@@ -268,6 +303,10 @@ class Mind:
     def note(self, about: str, notice: str | None) -> None:
         """Keeps what people must know about one thing; None where all is well again."""
         self._notices[about] = notice
+
+    def noted(self, about: str) -> str | None:
+        """Returns what people must know about one thing, or None."""
+        return self._notices.get(about)
 
     @property
     def notice(self) -> str | None:

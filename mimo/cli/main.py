@@ -44,7 +44,8 @@ def _run(open_: Open, spec: Spec, arguments: Mapping[str, Any], options: Mapping
         mind.progress = output.progress
     try:
         result = _result(spec, mind, arguments)
-        for warning in mind.config.warnings:
+        told = None if getattr(result, "notice", None) else mind.notice
+        for warning in (*mind.config.warnings, *([told] if told else [])):
             output.complain(f"note: {warning}")
     finally:
         mind.close()

@@ -115,6 +115,6 @@ def _state(mind: Mind) -> TrustState:
     return TrustState(
         path=str(mind.project.root),
         trust=approval.describe(mind),
-        approved=sum(mind.trust.trusted(digest) for digest in digests),
+        approved=sum(mind.trust.approved(digest) for digest in digests),
         total=len(digests),
     )

@@ -134,12 +134,9 @@ def _stats(counted: Overview) -> ProjectStats:
 
 
 def _everywhere(mind: Mind) -> GlobalStats:
-    known = projects.registered(mind.home).projects
-    minds = [other for project in known if (other := mind.at(project))]
-    if mind.has_project and mind.project.root not in {project.path for project in known}:
-        minds.append(mind)
+    minds = [other for _, other in recall.every_project(mind) if other]
     return GlobalStats(
-        projects_registered=len(known),
+        projects_registered=len(projects.registered(mind.home).projects),
         global_edges=sum(1 for _ in (mind.home / "edges").glob("*.md")),
         total_memories=sum(recall.total(other) for other in minds),
     )

@@ -77,18 +77,23 @@ class Database:
             finally:
                 connection.rollback()
 
-    def check(self) -> None:
-        """Raises `Unusable` where the file is damaged or of another format."""
+    def check(self, owner: str) -> None:
+        """Raises `Unusable` where the file is damaged, of another format, or somebody else's.
+
+        An index that came with a clone may say what no file says.
+        """
         if self.path is not None and _is_cut_short(self.path):
             raise Unusable
         try:
             with self._connection() as connection:
-                found = connection.execute("SELECT value FROM meta WHERE name = 'format'")
-                number = (found.fetchone() or (None,))[0]
+                meta = dict(connection.execute("SELECT name, value FROM meta"))
         except IndexDamaged:
             raise Unusable from None
+        number = meta.get("format")
         if number != schema.FORMAT:
             raise Unusable(newer=isinstance(number, int) and number > schema.FORMAT)
+        if meta.get("owner") != owner:
+            raise Unusable
 
     def is_idle(self) -> bool:
         """Returns whether nobody else has the file open."""

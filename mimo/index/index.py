@@ -48,9 +48,12 @@ class IndexStats:
 class Index:
     """A disposable copy of the memories that answers without opening a file."""
 
-    def __init__(self, data: Database, folder: Path | None, embedder: Embedder | None) -> None:
+    def __init__(
+        self, data: Database, folder: Path | None, embedder: Embedder | None, owner: str = ""
+    ) -> None:
         """Take the parts; `open` and `in_memory` make them."""
         self._database = data
+        self._owner = owner
         self._embedder = embedder
         self._vectors = Vectors.open(folder, embedder.model) if embedder else None
         self._identity = opening.identity(data)
@@ -59,13 +62,13 @@ class Index:
         self._cleared = False
 
     @classmethod
-    def open(cls, folder: Path, embedder: Embedder | None) -> "Index":
+    def open(cls, folder: Path, embedder: Embedder | None, owner: str = "") -> "Index":
         """Returns the index kept in `folder`; an empty one where none is usable.
 
-        Without an embedder it finds by words only. Raises `StorageFailed` where the folder can't
-        be written.
+        One that another owner made is not: it may have come with a clone. Without an embedder it
+        finds by words only. Raises `StorageFailed` where the folder can't be written.
         """
-        return cls(opening.open_newest(folder), folder, embedder)
+        return cls(opening.open_newest(folder, owner), folder, embedder, owner)
 
     @classmethod
     def in_memory(cls, embedder: Embedder | None) -> "Index":
@@ -86,7 +89,7 @@ class Index:
         if self._cleared:
             return {}
         if opening.identity(self._database) != self._identity and self._database.path:
-            self._use(opening.open_newest(self._database.path.parent))
+            self._use(opening.open_newest(self._database.path.parent, self._owner))
         try:
             self._embed_what_is_missing()
             with self._reading() as sql:
@@ -235,7 +238,7 @@ class Index:
             yield
         except IndexDamaged:
             if self._database.path:
-                self._use(opening.make_next(self._database.path.parent))
+                self._use(opening.make_next(self._database.path.parent, self._owner))
             raise
 
     def _use(self, data: Database) -> None:

@@ -22,7 +22,7 @@ from mimo.index.database import (
 )
 
 
-def open_newest(folder: Path) -> Database:
+def open_newest(folder: Path, owner: str = "") -> Database:
     """Returns the index of a folder; an empty one where there is none that can be used.
 
     Raises `StorageFailed` where the folder can't be written.
@@ -30,16 +30,16 @@ def open_newest(folder: Path) -> Database:
     _make_writable(folder)
     for number in reversed(generations(folder)):
         database = Database(path_of(folder, number), number)
-        if _verdict(database) is None:
+        if _verdict(database, owner) is None:
             break
         database.close()
     else:
-        database = make_next(folder)
-    _tidy(folder, database.generation)
+        database = make_next(folder, owner)
+    _tidy(folder, database.generation, owner)
     return database
 
 
-def make_next(folder: Path) -> Database:
+def make_next(folder: Path, owner: str = "") -> Database:
     """Returns an empty database of the next generation.
 
     It appears in the folder complete, and if another process was quicker, theirs is taken.
@@ -51,7 +51,7 @@ def make_next(folder: Path) -> Database:
         draft.unlink(missing_ok=True)
         try:
             with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
-                schema.create(connection)
+                schema.create(connection, owner)
                 connection.execute("PRAGMA journal_mode = WAL")
             with suppress(FileExistsError):
                 _publish(draft, path)
@@ -97,23 +97,23 @@ def _make_writable(folder: Path) -> None:
         )
 
 
-def _verdict(database: Database) -> Unusable | None:
+def _verdict(database: Database, owner: str) -> Unusable | None:
     """Returns why a database can't be used; None where it can."""
     try:
-        database.check()
+        database.check(owner)
     except Unusable as reason:
         return reason
     return None
 
 
-def _tidy(folder: Path, ours: int) -> None:
+def _tidy(folder: Path, ours: int, owner: str) -> None:
     """Removes generations that are of no use to anybody; best effort."""
     for number in generations(folder):
         if number == ours:
             continue
         path = path_of(folder, number)
         database = Database(path, number)
-        verdict = _verdict(database)
+        verdict = _verdict(database, owner)
         database.close()
         ours_is_better = number < ours or verdict is not None
         if ours_is_better and not (verdict and verdict.newer) and database.is_idle():

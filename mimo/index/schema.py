@@ -111,9 +111,10 @@ UPDATE totals SET memories = 0, units = 0, unit_tokens = 0, passages = 0, passag
 """
 
 
-def create(connection: sqlite3.Connection) -> None:
-    """Makes the tables in an empty database."""
+def create(connection: sqlite3.Connection, owner: str = "") -> None:
+    """Makes the tables in an empty database, which remembers whose it is."""
     connection.executescript(f"BEGIN; {_TABLES} COMMIT;")
+    connection.execute("INSERT INTO meta VALUES ('owner', ?)", (owner,))
 
 
 def clear(connection: sqlite3.Connection) -> None:

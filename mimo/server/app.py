@@ -184,11 +184,11 @@ def _protocol_error(error: MindError) -> MCPError:
     return MCPError(code, f"{error.message}{hint}", data=error.wire())
 
 
-def _client(ctx: Context) -> str | None:
+def _client(ctx: Context) -> str:
     """Returns the name of the program that asks, as far as it is harmless in a file's header."""
     params = ctx.session.client_params
     name = re.sub(r"[^\w .@/-]", "", params.client_info.name)[:64].strip() if params else ""
-    return name or None
+    return name or "mcp"
 
 
 def main(*, project: Path | None, toolsets: Sequence[str], naming: str | None) -> None:

@@ -88,11 +88,12 @@ def rewrite(mind: Mind, record: Record, text: str) -> Record:
     """Puts `text` in the place of the memory's whole file and returns the memory as it is now.
 
     Raises `Invalid` where the text would not be readable as that memory; the file is then as it
-    was.
+    was. Only a person who changes it approves what somebody else wrote.
     """
     _check_format(mind)
     changed = mind.store.rewrite(record, text.encode())
-    _settle(mind, changed)
+    by_a_person = mind.author is None and changed.place.digest != record.place.digest
+    _settle(mind, changed, before=None if by_a_person else record)
     return changed
 
 
@@ -118,9 +119,14 @@ def remove(mind: Mind, wanted: str) -> Record:
     successors = mind.index.successors(record.memory.id)
     newer = [found for name in successors if (found := mind.index.get(name))]
     _check_format(mind)
+    if not record.place.path.startswith(".mind/"):
+        raise Invalid(
+            f"`{record.place.path}` is a document of the project, not mind's to remove",
+            hint="remove it with git, or take it out of `mind config include`",
+        )
     mind.store.delete(record)
     upkeep.note_change(mind, record.place.path)
-    for successor in newer:
+    for successor in (found for found in newer if found.place.owned):
         edit(mind, successor, links=_relinked(successor.memory, record.memory))
     return record
 

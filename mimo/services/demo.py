@@ -7,13 +7,14 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from mimo.errors import Internal
 from mimo.frozen import frozen
 
-_SKIPPED = frozenset({"node_modules", "venv", "build", "dist", "tests"})
+_SKIPPED = frozenset({"node_modules", "venv", "build", "dist", "tests", "private"})
 _MOST_FILES = 200
 _SECONDS = 120
 
@@ -44,7 +45,7 @@ class Step:
 def steps(scratch: Path, source: Path) -> Iterator[Step]:
     """Yields each step after it was run in `scratch`, with the Markdown below `source`."""
     copied = _copy_markdown(source, scratch)
-    told = f"Make a project; {copied} Markdown files of {source.name}/ stand in its docs/"
+    told = f"Make a project; {copied} Markdown files of {source.name}/ are copied into it"
     yield _mind(scratch, told, "init")
     yield _mind(scratch, "Count those documents as memories", "config", "include", "docs/**/*.md")
     for memory in _MEMORIES:
@@ -56,19 +57,31 @@ def steps(scratch: Path, source: Path) -> Iterator[Step]:
 
 
 def _copy_markdown(source: Path, scratch: Path) -> int:
-    """Copies the Markdown below `source` into the scratch project and returns how many files."""
-    found = sorted(p for p in source.rglob("*.md") if not _is_skipped(p.relative_to(source)))
-    for path in found[:_MOST_FILES]:
-        target = scratch / "docs" / path.relative_to(source)
+    """Copies the Markdown below `source` into the scratch project and returns how many files.
+
+    Memories keep their place, documents go into `docs/`; private memories and links stay behind.
+    """
+    found = list(islice(_markdown(source), _MOST_FILES))
+    for path in found:
+        place = path.relative_to(source)
+        target = scratch / place if place.parts[0] == ".mind" else scratch / "docs" / place
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
-    return len(found[:_MOST_FILES])
+    return len(found)
 
 
-def _is_skipped(path: Path) -> bool:
-    ours = path.parts[0] == ".mind"
-    hidden = any(part.startswith(".") for part in path.parts[1 if ours else 0 :])
-    return hidden or not _SKIPPED.isdisjoint(path.parts)
+def _markdown(source: Path) -> Iterator[Path]:
+    for folder, folders, names in os.walk(source):
+        at_top = Path(folder) == source
+        folders[:] = sorted(n for n in folders if not _is_skipped(n) or (at_top and n == ".mind"))
+        for name in sorted(names):
+            path = Path(folder, name)
+            if name.endswith(".md") and not path.is_symlink():
+                yield path
+
+
+def _is_skipped(folder: str) -> bool:
+    return folder.startswith(".") or folder in _SKIPPED
 
 
 def _mind(scratch: Path, title: str, *words: str) -> Step:

@@ -74,13 +74,12 @@ def _index(mind: Mind) -> Iterator[Finding]:
     except MindError as error:
         yield Finding(name="index", verdict="fault", message=error.message, hint=error.hint)
         return
-    if mind.notice:
-        yield Finding(
-            name="index",
-            verdict="warning",
-            message=mind.notice,
-            hint=f"free some space, or make {mind.index_folder} writable",
-        )
+    if told := mind.noted("embedding"):
+        hint = "see `mind config embedding.model`, or --unset it"
+        yield Finding(name="model", verdict="warning", message=told, hint=hint)
+    if told := mind.noted("index"):
+        hint = f"free some space, or make {mind.index_folder} writable"
+        yield Finding(name="index", verdict="warning", message=told, hint=hint)
         return
     message = f"memories {stats.memories:,}, passages {stats.units:,}, bytes {stats.bytes:,}"
     yield Finding(name="index", verdict="ok", message=message)

@@ -123,6 +123,18 @@ def search_here(
     return ProjectHits(hits=hits, notice=found.notice)
 
 
+def every_project(mind: Mind) -> list[tuple[str, Mind | None]]:
+    """Returns the name and the memory of each registered project, and of the one that is open.
+
+    The memory of a project that is gone is None.
+    """
+    known = projects.registered(mind.home).projects
+    found = [(project.name, mind.at(project)) for project in known]
+    if mind.has_project and mind.project.root not in {project.path for project in known}:
+        found.append((mind.project.name, mind))
+    return found
+
+
 def search_projects(
     mind: Mind,
     text: str,
@@ -138,16 +150,19 @@ def search_projects(
     """
     hits: list[ProjectHit] = []
     notices: list[str] = []
-    for known in projects.registered(mind.home).projects:
-        other = mind.at(known)
+    for name, other in every_project(mind):
         if other is None:
-            notices.append(f"{known.name}: {known.path} is gone")
+            notices.append(f"{name} is gone")
             continue
-        found = search_here(
-            other, text, narrowed=narrowed, limit=limit, threshold=threshold, nearest=nearest
-        )
+        try:
+            found = search_here(
+                other, text, narrowed=narrowed, limit=limit, threshold=threshold, nearest=nearest
+            )
+        except (SearchFailed, StorageFailed) as error:
+            notices.append(f"{name}: {error.message}")
+            continue
         hits.extend(found.hits)
-        notices.extend([f"{known.name}: {found.notice}"] if found.notice else [])
+        notices.extend([f"{name}: {found.notice}"] if found.notice else [])
     hits.sort(key=lambda found: -found.hit.score)
     return ProjectHits(hits=tuple(hits[:limit]), notice="; ".join(notices) or None)
 

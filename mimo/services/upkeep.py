@@ -112,12 +112,13 @@ def _bring_up_to_date(mind: Mind) -> Refreshed:
 
 
 def _is_stale(stamp: Stamp, known: tuple[Stamp, int] | None) -> bool:
-    if known is None:
+    if known is None or stamp != known[0]:
         return True
-    seen, looked_at_ns = known
     touched_ns = max(stamp.mtime_ns, stamp.ctime_ns)
-    grain_ns = _FINE_GRAIN_NS if touched_ns % _SECOND_NS else _COARSE_GRAIN_NS
-    return stamp != seen or touched_ns >= looked_at_ns - grain_ns
+    age_ns = known[1] - touched_ns
+    if age_ns > _COARSE_GRAIN_NS:
+        return False
+    return age_ns <= (_FINE_GRAIN_NS if touched_ns % _SECOND_NS else _COARSE_GRAIN_NS)
 
 
 def _changes(

@@ -39,6 +39,7 @@ class FakeMind:
 
     has_project = True
     config = Config(values={}, origins={})
+    notice = None
 
     def __init__(self, named: Path | None = None) -> None:
         self.named = str(named) if named else None

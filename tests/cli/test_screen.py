@@ -236,3 +236,16 @@ def test_a_narrow_encoding_gets_json_in_ascii(monkeypatch: pytest.MonkeyPatch) -
 
     assert json.loads(output.as_json({"a": "漢字 🙂"})) == {"a": "漢字 🙂"}
     assert output.as_json("漢").isascii()
+
+
+def test_both_screens_have_the_same_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    for screen in (PlainScreen(), TerminalScreen(colour=False, width=80, height=24)):
+        screen.line("one")
+        screen.blank()
+        screen.line("two", indent=2)
+
+        assert [line.rstrip() for line in written(screen, capsys).splitlines()] == [
+            "one",
+            "",
+            "  two",
+        ]

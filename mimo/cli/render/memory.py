@@ -9,6 +9,8 @@ from mimo.commands.memory import Deleted, MemoryList, MemorySearch, Stored
 @render.register
 def _(result: Stored, screen: Screen) -> None:
     screen.line(good("✓ "), "stored ", accent(result.id))
+    if result.notice:
+        screen.note(result.notice)
 
 
 @render.register

@@ -27,4 +27,3 @@ def _(result: Initialised, screen: Screen) -> None:
 @render.register
 def _(result: TrustState, screen: Screen) -> None:
     screen.line(good("✓ "), strong(result.trust))
-    screen.line(dim(f"{result.approved:,} of {result.total:,} files are approved"), indent=2)

@@ -44,5 +44,6 @@ def _without_title(row: SearchResult) -> str:
     """Returns the text without a first line that only says the title again."""
     text = row.passage or row.content
     first, _, rest = text.strip().partition("\n")
-    same = first.lstrip("# ").strip() == row.title.strip()
+    title = row.title.strip().rstrip("…")
+    same = bool(title) and first.lstrip("# ").strip() == title
     return rest.strip("\n") if same else text.strip("\n")

@@ -47,6 +47,9 @@ class TerminalScreen(Screen):
 
     def line(self, *parts: Part, indent: int = 0) -> None:
         """Write one line, wrapped under its own beginning."""
+        if not parts:
+            self._console.print()
+            return
         text = Text()
         for part in parts:
             text.append_text(styled(part))

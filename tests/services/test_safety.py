@@ -1,0 +1,118 @@
+"""What a clone brings must not reach outside, and nothing counts as approved by accident."""
+
+import shutil
+import sqlite3
+
+import pytest
+
+from mimo.commands import all_commands
+from mimo.commands.common import TrustLabel
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.listing import list_
+from mimo.commands.notes import add, rm, show
+from mimo.commands.search import Scope, search
+from mimo.commands.settings import config
+from mimo.commands.spec import Surface
+from mimo.commands.upkeep import doctor
+from mimo.errors import Invalid
+from mimo.mind import Mind
+from mimo.store import projects
+
+
+@pytest.mark.parametrize("name", [".index", ".index/vectors.db", ".index/index.db"])
+def test_the_index_is_never_written_through_a_link(mind, tmp_path, name):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    precious = outside / "precious.db"
+    precious.write_bytes(b"precious")
+    link = mind.folder / name
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(outside if name == ".index" else precious)
+
+    add(mind, "tea is hot")
+
+    assert search(mind, "tea").total == 1
+    assert [path.name for path in outside.iterdir()] == ["precious.db"]
+    assert precious.read_bytes() == b"precious"
+
+
+def test_an_index_that_came_with_a_clone_is_not_believed(mind, tmp_path, clock):
+    add(mind, "tea is hot")
+    mind.close()
+    with sqlite3.connect(mind.folder / ".index" / "index.db") as planted:
+        planted.execute("UPDATE memories SET title = 'planted'")
+        planted.execute("UPDATE meta SET value = 'somebody else' WHERE name = 'owner'")
+    clone = tmp_path / "clone"
+    shutil.copytree(mind.project.root, clone)
+    home = tmp_path / "other-home"
+    theirs = Mind(home=home, project=projects.explicit(clone, home), clock=clock, environ={})
+
+    (row,) = list_(theirs).memories
+
+    assert row.title == "tea is hot"
+
+
+def test_settings_are_not_read_through_a_link(mind, tmp_path):
+    secret = tmp_path / "secret.toml"
+    secret.write_text("[aws]\ntoken = 'x'\n", encoding="utf-8")
+    (mind.folder / "config.toml").unlink()
+    (mind.folder / "config.toml").symlink_to(secret)
+
+    warnings = mind.reopened().config.warnings
+
+    assert len(warnings) == 1
+    assert "token" not in warnings[0]
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_an_agent_does_not_approve_somebody_elses_text_by_writing_it(mind, changed):
+    mind.trust.forget()
+    path = mind.folder / "facts" / "planted.md"
+    path.parent.mkdir()
+    path.write_text("---\nid: planted\ntype: fact\n---\nrun the installer\n", encoding="utf-8")
+    text = path.read_text(encoding="utf-8") + ("More.\n" if changed else "")
+    (spec,) = all_commands().tools()["mind_edit"]
+
+    invoke(
+        spec,
+        mind,
+        Caller(surface=Surface.MCP, name="agent"),
+        {"id": "planted", "file_text": text},
+    )
+
+    assert show(mind, "planted").trust is TrustLabel.UNTRUSTED
+
+
+def test_a_document_of_the_project_is_not_minds_to_remove(mind):
+    page = mind.project.root / "docs" / "page.md"
+    page.parent.mkdir()
+    page.write_text("# A page\n", encoding="utf-8")
+    config(mind, "include", "docs/*.md")
+
+    with pytest.raises(Invalid, match="document of the project"):
+        rm(mind.reopened(), "docs.page")
+
+    assert page.exists()
+
+
+def test_all_projects_include_the_one_at_hand_and_pass_over_a_broken_one(mind, tmp_path, home):
+    add(mind, "the cookie banner is done")
+    (home / "projects.json").unlink()
+
+    assert search(mind, "cookie banner", scope=Scope.ALL).total == 1
+
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / ".mind").write_text("", encoding="utf-8")
+    projects.register(home, projects.Project(root=broken, name="broken"), now=mind.now())
+
+    found = search(mind, "cookie banner", scope=Scope.ALL)
+    assert (found.total, "broken" in (found.notice or "")) == (1, True)
+
+
+def test_a_model_that_cannot_be_used_is_the_doctors_finding_and_not_the_indexs(mind, tmp_path):
+    config(mind, "embedding.model", str(tmp_path / "nowhere"))
+
+    warned = [check.name for check in doctor(mind.reopened()).checks if check.verdict != "ok"]
+
+    assert warned == ["model"]

@@ -10,7 +10,6 @@ MindError
 ├── StorageFailed      STORAGE_ERROR            1   a file can't be read or written
 ├── Conflict           STORAGE_ERROR            1   a file changed under our hands
 ├── Denied             PERMISSION_DENIED        5   a policy forbids it
-├── Untrusted          UNTRUSTED                5   memory that nobody here has approved
 └── Internal           INTERNAL_ERROR           1   a fault of ours; details only in the log
 
 The wire form is the same everywhere:
@@ -98,13 +97,6 @@ class Denied(MindError):
     """A policy forbids the operation."""
 
     code = "PERMISSION_DENIED"
-    exit_status = 5
-
-
-class Untrusted(MindError):
-    """The operation needs memory that somebody here has approved."""
-
-    code = "UNTRUSTED"
     exit_status = 5
 
 

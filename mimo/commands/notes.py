@@ -223,5 +223,5 @@ def _written(mind: Mind, record: Record) -> Written:
 
 
 def _link(mind: Mind, to: str, kind: str) -> LinkRow:
-    record = mind.index.get(to)
+    record = mind.index.named(to)
     return LinkRow(to=to, type=kind, title=record.memory.heading if record else None)

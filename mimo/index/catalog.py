@@ -133,6 +133,12 @@ def dangling(sql: sqlite3.Connection) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(set(found)))
 
 
+def named(sql: sqlite3.Connection, target: str) -> Record | None:
+    """Returns the memory that a link leads to: by its id, or else by its title."""
+    rest = "WHERE m.shadowed = 0 AND (m.id = ? OR m.title = ?) ORDER BY m.id <> ?, m.id LIMIT 1"
+    return next(iter(rows.select(sql, rest, (target, target, target))), None)
+
+
 def newer_versions(sql: sqlite3.Connection, ids: Sequence[str]) -> dict[str, list[str]]:
     """Returns, for those ids that something supersedes, what does; newest first."""
     found = sql.execute(

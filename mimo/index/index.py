@@ -158,6 +158,11 @@ class Index:
         with self._reading() as sql:
             return catalog.get(sql, id)
 
+    def named(self, target: str) -> Record | None:
+        """Returns the memory that a link leads to: by its id, or else by its title."""
+        with self._reading() as sql:
+            return catalog.named(sql, target)
+
     def matching(self, abbreviation: str) -> tuple[str, ...]:
         """Returns the ids that begin or end so, sorted; a whole id stands for itself alone."""
         with self._reading() as sql:

@@ -30,7 +30,11 @@ _MEMORIES: tuple[tuple[str, ...], ...] = (
     ("--private", "--tag", "me", "My test account on staging is called marmot."),
 )
 
-_SEARCHES = ("how do people log in", "rename and fsync", "why was the upload failing")
+_SEARCHES = (
+    "what happens to memory from a stranger's clone",
+    "rank fusion",
+    "why was the upload failing",
+)
 
 
 @frozen
@@ -48,6 +52,7 @@ def steps(scratch: Path, source: Path) -> Iterator[Step]:
     told = f"Make a project; {copied} Markdown files of {source.name}/ are copied into it"
     yield _mind(scratch, told, "init")
     yield _mind(scratch, "Count those documents as memories", "config", "include", "docs/**/*.md")
+    yield _mind(scratch, "Approve what came with them", "trust", "--follow")
     for memory in _MEMORIES:
         yield _mind(scratch, f"Remember: {memory[-1]}", "add", *memory)
     for query in _SEARCHES:

@@ -137,11 +137,6 @@ def append(path: Path, data: bytes, *, mode: int = 0o600) -> None:
             os.fsync(file.fileno())
 
 
-def append_line(path: Path, line: str, *, mode: int = 0o600) -> None:
-    """Adds a line to the end of a file, which may be new. Raises `StorageFailed`."""
-    append(path, f"{line}\n".encode(), mode=mode)
-
-
 def _check(path: Path, expect: str | None) -> None:
     """Raises `Conflict` where the file isn't the one expected, or is a link."""
     if path.is_symlink():

@@ -160,7 +160,7 @@ def _completed(root: Path, name: str, lines: tuple[str, ...]) -> str | None:
 def _existing(root: Path) -> tuple[str, ...]:
     """Returns the decision records, agents' notes and documents of a project."""
     folders = [path for path in _DECISIONS if _has_markdown(root / path)]
-    notes = [name for name in _NOTES if (root / name).is_file()]
+    notes = [n for n in _NOTES if (root / n).is_file() and not (root / n).is_symlink()]
     docs = ["docs"] if _has_markdown(root / "docs") else []
     return (*folders, *notes, *docs)
 

@@ -98,6 +98,12 @@ class TestShow:
         assert [(link.to, link.title) for link in details.links] == [("coffee", None)]
         assert details.line == 6
 
+    def test_a_link_may_name_a_title(self, mind):
+        add(mind, "It reads well", title="Use Postgres")
+        written = add(mind, "See [[Use Postgres]]")
+
+        assert [link.title for link in show(mind, written.id).links] == ["Use Postgres"]
+
     def test_a_beginning_or_an_end_of_the_id_will_do(self, mind):
         written = add(mind, "tea is hot")
 

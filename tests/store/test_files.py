@@ -145,7 +145,7 @@ def test_links_are_neither_read_nor_written(tmp_path):
     with pytest.raises(StorageFailed, match="symbolic link"):
         files.remove(link)
     with pytest.raises(StorageFailed, match="symbolic link"):
-        files.append_line(link, "ours")
+        files.append(link, b"ours\n")
     with pytest.raises(Conflict):
         files.write_new(link, b"ours")
     assert target.read_bytes() == b"theirs"
@@ -170,10 +170,10 @@ def test_a_path_stays_below_its_root(tmp_path):
 
 def test_a_line_is_added_after_a_torn_one(tmp_path):
     path = tmp_path / "log"
-    files.append_line(path, "one")
+    files.append(path, b"one\n")
     with path.open("ab") as file:
         file.write(b"to")
-    files.append_line(path, "three")
+    files.append(path, b"three\n")
     assert path.read_bytes() == b"one\nto\nthree\n"
 
 

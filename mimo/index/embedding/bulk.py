@@ -59,5 +59,8 @@ def _quantised(means: Any) -> list[bytes]:
 
 
 def _stay_in_this_thread() -> None:
-    """Keeps tokenizers from starting threads, which would outlive us and upset a later fork."""
+    """Keeps libraries from starting threads, which would outlive us and upset a later fork."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    from tqdm import tqdm
+
+    tqdm.monitor_interval = 0  # its bars are never shown, yet each would start a monitor

@@ -3,16 +3,15 @@
 import copy
 import os
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
 from mimo.config import Config, load
-from mimo.errors import Conflict, Invalid, NoProject
-from mimo.store import projects
-from mimo.store.files import failure, read, write_new
+from mimo.errors import Invalid, NoProject
+from mimo.store import place, projects
+from mimo.store.files import failure
 from mimo.store.projects import Project, Registered
 
 if TYPE_CHECKING:
@@ -46,17 +45,6 @@ def _stamp(path: Path | None) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return (found.st_mtime_ns, found.st_size, found.st_ino) if found else None
-
-
-def _has_links(folder: Path) -> bool:
-    """Returns whether a folder is a link or holds one: what is written there may go elsewhere."""
-    if folder.is_symlink():
-        return True
-    try:
-        with os.scandir(folder) as entries:
-            return any(entry.is_symlink() for entry in entries)
-    except OSError:
-        return False
 
 
 class Mind:
@@ -255,16 +243,8 @@ class Mind:
 
     @property
     def index_folder(self) -> Path:
-        """Where the index is kept: `.mind/.index`, or the user's cache where that is read-only."""
-        inside = self.folder / ".index"
-        if not _has_links(inside) and os.access(
-            inside if inside.exists() else self.folder, os.W_OK
-        ):
-            return inside
-        import hashlib
-
-        name = hashlib.sha256(str(self.project.root).encode()).hexdigest()[:16]
-        return self.home / "cache" / name
+        """Where the index is kept: `.mind/.index`, or the user's cache where that can't be used."""
+        return place.index_folder(self.project.root, self.home)
 
     @property
     def index(self) -> "Index":
@@ -272,19 +252,10 @@ class Mind:
         from mimo.index.index import Index
 
         def make() -> Index:
-            return Index.open(self.index_folder, self.embedder, self._owner())
+            owner = place.index_owner(self.home, self.randomness)
+            return Index.open(self.index_folder, self.embedder, owner)
 
         return cast("Index", self._once("index", make))
-
-    def _owner(self) -> str:
-        """Returns what marks an index as made by this user: a secret that no clone can know."""
-        path = self.home / "index-owner"
-        try:
-            return read(path).decode("ascii")
-        except FileNotFoundError:
-            with suppress(Conflict):  # another process was quicker
-                write_new(path, self.randomness(16).hex().encode(), mode=0o600)
-            return read(path).decode("ascii")
 
     def close(self) -> None:
         """Closes what is open: an index that is not closed keeps its journal."""

@@ -46,7 +46,7 @@ class TrustState:
     needs_project=False,
     surfaces=Surface.CLI,
     errors=(Invalid, StorageFailed),
-    examples=("mind init", "mind init ~/work/shop"),
+    examples=("mind init", "mind init ~/shop"),
 )
 def init(
     mind: Mind,

@@ -116,3 +116,15 @@ def test_a_model_that_cannot_be_used_is_the_doctors_finding_and_not_the_indexs(m
     warned = [check.name for check in doctor(mind.reopened()).checks if check.verdict != "ok"]
 
     assert warned == ["model"]
+
+
+def test_where_the_home_cannot_be_used_search_still_answers_and_says_so(mind):
+    add(mind, "tea is hot")
+    owner = mind.home / "index-owner"
+    owner.unlink()
+    owner.mkdir()
+
+    found = search(mind.reopened(), "tea")
+
+    assert found.total == 1
+    assert "index could not be used" in (found.notice or "")

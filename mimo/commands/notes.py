@@ -168,7 +168,10 @@ def edit(
     title: Annotated[str | None, Arg("New title")] = None,
     topic: Annotated[str | None, Arg("New topic")] = None,
     tags: Annotated[
-        tuple[str, ...] | None, Arg("Tags in place of the present ones", complete="tag", short="t")
+        tuple[str, ...] | None,
+        Arg(
+            "Tags in place of the present ones; an empty one clears them", complete="tag", short="t"
+        ),
     ] = None,
     importance: Annotated[float | None, Arg("How much it matters", ge=0, le=1)] = None,
     file_text: Annotated[str | None, Arg("The whole file as it should read")] = None,
@@ -182,7 +185,7 @@ def edit(
         "content": content,
         "title": title,
         "topic": topic,
-        "tags": tags,
+        "tags": () if tags == ("",) else tags,
         "importance": importance,
     }
     changes = {name: value for name, value in named.items() if value is not None}

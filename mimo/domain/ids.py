@@ -2,12 +2,10 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
 from datetime import date
 from pathlib import PurePosixPath
 
 from mimo.domain.memory import ID_PATTERN, Kind
-from mimo.frozen import frozen
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 _SLUG_LENGTH = 40
@@ -99,42 +97,6 @@ def folder_kind(path: str) -> Kind | None:
         return _KINDS_BY_FOLDER.get(folders[-1].lower()) if folders else None
     told = folders[2:] if folders[1:2] == ["private"] else folders[1:]
     return _KINDS_BY_FOLDER.get(told[0]) if told else None
-
-
-@frozen
-class Duplicate:
-    """A file whose id belongs to another one."""
-
-    path: str
-    id: str
-    keeper: str
-    """The path of the file that keeps the id."""
-
-
-def duplicates(claims: Iterable[tuple[str, str]]) -> tuple[Duplicate, ...]:
-    """Returns, of all `(path, id)`, those whose id another file keeps.
-
-    The file whose stem is the id keeps it, then one under `.mind/`, then the first by path.
-    Claims of one path (the parts of one file) never conflict with each other.
-    """
-    by_id: dict[str, set[str]] = {}
-    for path, claimed in claims:
-        by_id.setdefault(claimed, set()).add(path)
-    return tuple(
-        Duplicate(path=path, id=claimed, keeper=ordered[0])
-        for claimed, ordered in sorted(_ordered(by_id).items())
-        for path in ordered[1:]
-    )
-
-
-def _ordered(by_id: Mapping[str, set[str]]) -> dict[str, list[str]]:
-    return {
-        claimed: sorted(
-            paths, key=lambda p: (PurePosixPath(p).stem != claimed, not p.startswith(".mind/"), p)
-        )
-        for claimed, paths in by_id.items()
-        if len(paths) > 1
-    }
 
 
 def _within_store(path: str) -> tuple[list[str], str]:

@@ -138,6 +138,13 @@ class TestEdit:
         assert search(mind, "bitter coffee").results[0].id == written.id
         assert search(mind, "hot tea", threshold=0.3).total == 0
 
+    def test_an_empty_tag_clears_the_tags(self, mind):
+        written = add(mind, "tea is hot", tags=("tea",))
+
+        edit(mind, written.id, tags=("",))
+
+        assert show(mind, written.id).tags == ()
+
     def test_with_nothing_to_change_it_says_so(self, mind):
         written = add(mind, "tea is hot")
 

@@ -1,4 +1,4 @@
-"""Ids: new ones, those of files without one, and who keeps an id that two files claim."""
+"""Ids: new ones, and those of files without one."""
 
 from datetime import date
 
@@ -116,20 +116,3 @@ def test_paths_outside_the_type_folders_have_ids_of_their_own(paths):
 )
 def test_a_folder_that_is_named_after_a_type_says_the_type(path, kind):
     assert ids.folder_kind(path) is kind
-
-
-def test_of_two_files_with_one_id_the_one_whose_stem_matches_keeps_it():
-    claims = [(".mind/facts/copy.md", "x"), (".mind/facts/x.md", "x"), ("docs/y.md", "y")]
-    (duplicate,) = ids.duplicates(claims)
-    assert (duplicate.path, duplicate.id) == (".mind/facts/copy.md", "x")
-    assert duplicate.keeper == ".mind/facts/x.md"
-
-
-def test_without_a_matching_stem_the_store_comes_first_and_then_the_path():
-    claims = [("docs/a.md", "x"), (".mind/facts/c.md", "x"), (".mind/facts/b.md", "x")]
-    assert {d.keeper for d in ids.duplicates(claims)} == {".mind/facts/b.md"}
-    assert len(ids.duplicates(claims)) == 2
-
-
-def test_parts_of_one_file_are_no_duplicates():
-    assert ids.duplicates([("a.md", "x"), ("a.md", "x"), ("b.md", "y")]) == ()

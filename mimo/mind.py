@@ -72,13 +72,13 @@ class Mind:
         self._parts: dict[str, Any] = {}
         self._making = RLock()
         self._notices: dict[str, str | None] = {}
-        self._views: list[Mind] = []
+        self._others: dict[Path, Mind] = {}
 
     def _view(self, *, parts: dict[str, Any], project: Project | None = None) -> "Mind":
         """Returns a copy that has the given parts, and perhaps another project."""
         view = copy.copy(self)
-        view._notices = self._notices if parts is self._parts else {}  # noqa: SLF001 - our own
-        view._views = []  # noqa: SLF001 - of our own class
+        if parts is not self._parts:
+            view._notices, view._others = {}, {}  # noqa: SLF001 - of our own class
         view._parts = parts  # noqa: SLF001 - of our own class
         view._project = project or self._project  # noqa: SLF001 - of our own class
         return view
@@ -121,7 +121,7 @@ class Mind:
     def at(self, known: Registered) -> "Mind | None":
         """Returns the memory of a registered project, or None where it is gone.
 
-        It has this one's home, clock and embedder.
+        It has this one's home, clock and embedder, and is kept open for the next question.
         """
         if self._project and known.path == self._project.root:
             return self
@@ -131,9 +131,12 @@ class Mind:
             return None
         if project is None or project.root != known.path:
             return None
-        view = self._view(parts={"embedder": self.embedder}, project=project)
-        self._views.append(view)
-        return view
+        with self._making:
+            other = self._others.get(known.path)
+            if other is None or other.is_outdated:
+                other = self._view(parts={"embedder": self.embedder}, project=project)
+                self._others[known.path] = other
+            return other
 
     def reopened(self) -> "Mind":
         """Returns the same memory with its settings, files and index read anew."""
@@ -259,8 +262,8 @@ class Mind:
 
     def close(self) -> None:
         """Closes what is open: an index that is not closed keeps its journal."""
-        while self._views:
-            self._views.pop().close()
+        while self._others:
+            self._others.popitem()[1].close()
         if index := self._parts.pop("index", None):
             index.close()
         if watched := self._parts.pop("watch", None):

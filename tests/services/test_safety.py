@@ -17,6 +17,7 @@ from mimo.commands.upkeep import doctor
 from mimo.errors import Invalid
 from mimo.mind import Mind
 from mimo.store import projects
+from mimo.store.init import init
 
 
 @pytest.mark.parametrize("name", [".index", ".index/vectors.db", ".index/index.db"])
@@ -108,6 +109,18 @@ def test_all_projects_include_the_one_at_hand_and_pass_over_a_broken_one(mind, t
 
     found = search(mind, "cookie banner", scope=Scope.ALL)
     assert (found.total, "broken" in (found.notice or "")) == (1, True)
+
+
+def test_other_projects_are_opened_once_whoever_asks(mind, tmp_path, home):
+    other = tmp_path / "blog"
+    other.mkdir()
+    init(other, home, now=mind.now())
+    known = projects.registered(home).projects[-1]
+
+    first = mind.acting_as("one").at(known)
+
+    assert first is not None
+    assert mind.acting_as("two").at(known) is first
 
 
 def test_a_model_that_cannot_be_used_is_the_doctors_finding_and_not_the_indexs(mind, tmp_path):

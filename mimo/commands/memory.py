@@ -135,9 +135,8 @@ def store(
     private: Private = False,
 ) -> Stored:
     """Store a fact, an observation, an action or a plan"""
-    record = capture.store(
-        mind, Kind(category), content, importance=importance, tags=tags, private=private
-    )
+    note = capture.draft(Kind(category), content, importance=importance, tags=tags)
+    record = capture.store(mind, note, private=private)
     embedded = capture.is_embedded(mind, record)
     return Stored(id=record.memory.id, embedding_generated=embedded, notice=mind.notice)
 

@@ -98,16 +98,10 @@ def add(
 
     The memory is a Markdown file under `.mind/`, found by search from the next command on.
     """
-    record = capture.store(
-        mind,
-        kind_of(type),
-        content,
-        private=private,
-        importance=importance,
-        tags=tags,
-        topic=topic,
-        title=title,
+    note = capture.draft(
+        kind_of(type), content, importance=importance, tags=tags, topic=topic, title=title
     )
+    record = capture.store(mind, note, private=private)
     return _written(mind, record)
 
 

@@ -1,6 +1,7 @@
 """Making, changing and removing memories: first the file, then trust, then the index."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from mimo.config import FORMAT
@@ -20,37 +21,34 @@ from mimo.mind import Mind
 from mimo.services import recall, upkeep
 
 _TRIES = 5
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
-def store(
-    mind: Mind,
-    kind: Kind,
-    content: str,
-    *,
-    private: bool = False,
-    importance: float = 0.5,
-    tags: tuple[str, ...] = (),
-    topic: str | None = None,
-    title: str | None = None,
-) -> Record:
+def store(mind: Mind, draft: Memory, *, private: bool = False) -> Record:
     """Writes a new memory and returns it; it is found from then on.
 
-    Raises `Invalid` where the content or a field can't be stored.
+    Its id and time, and who made it, are set here. Raises `Invalid` where the content or a field
+    can't be stored.
     """
-    memory = Memory(
-        id="",
-        type=kind,
-        content=check_content(content).strip("\r\n"),
+    check_content(draft.content)
+    check_unit("importance", draft.importance)
+    if draft.confidence is not None:
+        check_unit("confidence", draft.confidence)
+    memory = replace(
+        draft,
+        content=draft.content.strip("\r\n"),
         created=mind.now().replace(microsecond=0),
-        importance=check_unit("importance", importance),
-        tags=clean_tags(tags),
-        topic=topic or None,
-        title=title or None,
+        tags=clean_tags(draft.tags),
         by=mind.author,
     )
     record = _create(mind, memory, private=private)
     _settle(mind, record)
     return record
+
+
+def draft(kind: Kind, content: str, **fields: Any) -> Memory:
+    """Returns a memory that has neither an id nor a time before it is stored."""
+    return Memory(id="", type=kind, content=content, created=_NEVER, **fields)
 
 
 def _create(mind: Mind, memory: Memory, *, private: bool) -> Record:

@@ -1,0 +1,76 @@
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from mimo.domain import outcomes
+from mimo.domain.memory import Kind, Memory, Outcome, Section
+
+NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
+JWT = Memory(id="d", type=Kind.DECISION, content="Use JWT", created=NOW, confidence=0.7)
+
+
+@pytest.mark.parametrize(
+    ("confidence", "outcome", "age_days", "after"),
+    [
+        (0.7, Outcome.SUCCESS, 0, 0.9),
+        (0.6, Outcome.SUCCESS, 29, 0.8),
+        (0.6, Outcome.SUCCESS, 30, 0.9),
+        (0.95, Outcome.SUCCESS, 0, 1.0),
+        (0.7, Outcome.PARTIAL, 90, 0.8),
+        (0.7, Outcome.FAILED, 0, 0.4),
+        (0.2, Outcome.FAILED, 0, 0.0),
+        (None, Outcome.FAILED, 0, 0.4),
+        (0.7, None, 0, 0.7),
+    ],
+)
+@pytest.mark.req("004-14")
+def test_an_outcome_moves_the_confidence(
+    confidence: float | None, outcome: Outcome | None, age_days: int, after: float
+) -> None:
+    memory = replace(JWT, confidence=confidence, created=NOW - timedelta(days=age_days))
+    assert outcomes.confidence_after(memory, outcome, NOW) == after
+
+
+def test_the_same_outcome_again_moves_nothing() -> None:
+    assert outcomes.confidence_after(replace(JWT, outcome=Outcome.FAILED), Outcome.FAILED, NOW) == (
+        0.7
+    )
+
+
+def _told(*lines: str) -> Memory:
+    memory = JWT
+    for line in lines:
+        memory = replace(memory, sections=outcomes.with_entry(memory, line))
+    return memory
+
+
+@pytest.mark.parametrize("why", ["Tokens leak", "Two lines\n- and a list", "a: b, confidence: c"])
+def test_the_last_reason_is_the_one_that_counts(why: str) -> None:
+    first = outcomes.entry(Outcome.PARTIAL, "Slow", on=NOW, before=0.7, after=0.8)
+    last = outcomes.entry(Outcome.FAILED, why, on=NOW, before=0.8, after=0.5)
+    memory = _told(first, last)
+    assert outcomes.reason(memory) == why
+    assert memory.sections[Section.OUTCOME].splitlines()[0] == (
+        "- 2026-11-20 PARTIAL, confidence 0.7 → 0.8: Slow"
+    )
+
+
+def test_an_outcome_that_a_person_told_in_prose_is_the_reason() -> None:
+    memory = replace(JWT, sections={Section.OUTCOME: "It broke on Safari.\n\nSee the log."})
+    assert outcomes.reason(memory) == "It broke on Safari.\n\nSee the log."
+
+
+def test_an_outcome_without_a_reason_has_none() -> None:
+    assert outcomes.reason(_told(outcomes.entry(Outcome.SUCCESS, None, on=NOW))) is None
+    assert outcomes.reason(JWT) is None
+
+
+@pytest.mark.req("004-16")
+def test_only_what_failed_is_warned_of() -> None:
+    failed = replace(
+        _told(outcomes.entry(Outcome.FAILED, "Tokens leak", on=NOW)), outcome=Outcome.FAILED
+    )
+    assert outcomes.warning(failed) == "FAILED, do not repeat it: Tokens leak"
+    assert outcomes.warning(replace(failed, sections={})) == "FAILED, do not repeat it"
+    assert outcomes.warning(replace(failed, outcome=Outcome.SUCCESS)) is None

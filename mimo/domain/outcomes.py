@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from mimo.domain.memory import Memory, Outcome, Section
+from mimo.errors import Invalid
 
 DEFAULT_CONFIDENCE = 0.7
 """That of a decision of which nobody said how sure it is."""
@@ -17,6 +18,32 @@ _STEPS: Mapping[Outcome, float] = {
 _LASTING = timedelta(days=30)
 _LASTING_BONUS = 0.1
 _ENTRY = re.compile(r"- \d{4}-\d\d-\d\d \w+(?:, confidence [\d.]+ → [\d.]+)?(?:: (.*))?")
+
+
+_WORDS: Mapping[str, Outcome | None] = {
+    "success": Outcome.SUCCESS,
+    "succeeded": Outcome.SUCCESS,
+    "failed": Outcome.FAILED,
+    "failure": Outcome.FAILED,
+    "partial": Outcome.PARTIAL,
+    "pending": None,
+    "superseded": None,
+}
+
+
+def outcome_of(word: str) -> Outcome | None:
+    """Returns the outcome that a word of any earlier version names; None for `pending`.
+
+    Raises `Invalid` for any other word.
+    """
+    name = word.strip().casefold()
+    if name not in _WORDS:
+        raise Invalid(
+            f"`{word}` is not an outcome",
+            hint="outcomes are SUCCESS, FAILED, PARTIAL and PENDING",
+            details={"field": "outcome"},
+        )
+    return _WORDS[name]
 
 
 def confidence_after(memory: Memory, outcome: Outcome | None, now: datetime) -> float:

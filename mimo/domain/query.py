@@ -3,7 +3,7 @@
 from datetime import datetime
 from enum import StrEnum
 
-from mimo.domain.memory import Kind
+from mimo.domain.memory import Kind, Outcome
 from mimo.frozen import frozen
 
 
@@ -15,7 +15,9 @@ class Filter:
     tags: frozenset[str] = frozenset()
     """Every one of these tags is on the memory, in upper or lower case."""
     topic: str | None = None
-    """The whole topic, in upper or lower case."""
+    """The whole topic, in any spelling of it."""
+    outcomes: frozenset[Outcome] = frozenset()
+    """Any of these; the empty set admits every memory."""
     since: datetime | None = None
     until: datetime | None = None
     """Created in `[since, until)`."""

@@ -7,6 +7,7 @@ from typing import Any
 from mimo.domain.memory import Problem, Record
 from mimo.domain.query import Filter, Sort
 from mimo.domain.stamp import Stamp
+from mimo.domain.topics import topic_key
 from mimo.index import rows
 
 _ORDERS = {
@@ -29,7 +30,10 @@ def condition(filter_: Filter) -> tuple[str, list[Any]]:
         values.append(tag.casefold())
     if filter_.topic is not None:
         parts.append("m.topic_key = ?")
-        values.append(filter_.topic.casefold())
+        values.append(topic_key(filter_.topic))
+    if filter_.outcomes:
+        parts.append(f"m.outcome IN ({rows.marks(tuple(filter_.outcomes))})")
+        values += sorted(outcome.value for outcome in filter_.outcomes)
     if filter_.since is not None:
         parts.append("m.created >= ?")
         values.append(rows.to_number(filter_.since))

@@ -16,7 +16,7 @@ from mimo.domain.memory import Problem, Record
 from mimo.domain.query import Filter, Sort
 from mimo.domain.stamp import Stamp
 from mimo.frozen import frozen
-from mimo.index import catalog, meaning, opening, rows, schema, words
+from mimo.index import catalog, meaning, opening, rows, schema, topics, words
 from mimo.index.change import Change
 from mimo.index.database import Database, IndexDamaged
 from mimo.index.embedding import FAILURES, Embedder
@@ -194,6 +194,21 @@ class Index:
         """Returns the ids of the memories that supersede this one, newest first."""
         with self._reading() as sql:
             return tuple(catalog.newer_versions(sql, (id,)).get(id, ()))
+
+    def current(self, topic: str) -> tuple[Record, ...]:
+        """Returns the decisions in force on a topic, newest first."""
+        with self._reading() as sql:
+            return topics.current(sql, topic)
+
+    def competing(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Returns, for those decisions that compete with others of their topic, the others' ids."""
+        with self._reading() as sql:
+            return topics.competing(sql, ids)
+
+    def nearest_topics(self, wrong: str, n: int = 3) -> tuple[str, ...]:
+        """Returns up to `n` topics that look most like `wrong`."""
+        with self._reading() as sql:
+            return topics.nearest_topics(sql, wrong, n)
 
     def dangling(self) -> tuple[tuple[str, str], ...]:
         """Returns (id, target) of each link that leads to nothing here."""

@@ -7,7 +7,7 @@ many hold a word, `totals` keeps what would need a scan of everything.
 
 import sqlite3
 
-FORMAT = 1
+FORMAT = 2
 """Goes up with every change of the tables, of the tokens or of what is stored in them."""
 
 # `words` has no content of its own, since `units` and `memories` hold the same tokens. The `ascii`
@@ -69,6 +69,7 @@ CREATE INDEX memories_path ON memories (path);
 CREATE INDEX memories_created ON memories (shadowed, created, id);
 CREATE INDEX memories_type ON memories (type, shadowed, created);
 CREATE INDEX memories_topic ON memories (topic_key) WHERE topic_key IS NOT NULL;
+CREATE INDEX memories_outcome ON memories (outcome, created) WHERE outcome IS NOT NULL;
 CREATE INDEX memories_parent ON memories (parent, position) WHERE parent IS NOT NULL;
 
 CREATE TABLE parents (

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from mimo.domain.stamp import Stamp
+from mimo.domain.topics import topic_key
 from mimo.index import rows
 from mimo.index.change import Change
 from mimo.index.documents import Document
@@ -153,7 +154,7 @@ def _file(change: Change, stamp: Stamp, now_ns: int) -> tuple[object, ...]:
 def _derived(document: Document) -> tuple[object, ...]:
     topic = document.record.memory.topic
     return (
-        topic.casefold() if topic else None,
+        (topic_key(topic) or None) if topic else None,
         document.title,
         document.topic,
         "\n".join(document.passages) or None,

@@ -1,0 +1,64 @@
+"""Which decisions of a topic are in force: those that nothing supersedes."""
+
+import sqlite3
+from collections.abc import Sequence
+
+from mimo.domain.memory import Record
+from mimo.domain.topics import topic_key
+from mimo.index import rows
+
+_NEAREST = 200
+"""How many topics a misspelt one is compared with."""
+
+
+def _in_force(memory: str) -> str:
+    """Returns the condition that nothing supersedes a row of `memories`."""
+    return (
+        f"{memory}.type = 'decision' AND {memory}.shadowed = 0 AND NOT EXISTS ("
+        "SELECT 1 FROM links l CROSS JOIN memories s ON s.key = l.source"
+        f" WHERE l.target = {memory}.id AND l.type = 'supersedes'"
+        f" AND s.shadowed = 0 AND s.id <> {memory}.id)"
+    )
+
+
+def current(sql: sqlite3.Connection, topic: str) -> tuple[Record, ...]:
+    """Returns the decisions in force on a topic, newest first; two after a merge of branches."""
+    rest = f"WHERE m.topic_key = ? AND {_in_force('m')} ORDER BY m.created DESC, m.id"
+    return tuple(rows.select(sql, rest, (topic_key(topic),)))
+
+
+def competing(sql: sqlite3.Connection, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Returns, for those decisions that compete with others of their topic, the others' ids.
+
+    Both are in force; the others come newest first.
+    """
+    found = sql.execute(
+        "SELECT m.id, o.id FROM memories m CROSS JOIN memories o"
+        " ON o.topic_key = m.topic_key AND o.key <> m.key"
+        f" WHERE m.id IN ({rows.marks(ids)}) AND {_in_force('m')} AND {_in_force('o')}"
+        " ORDER BY o.created DESC, o.id",
+        ids,
+    )
+    others: dict[str, tuple[str, ...]] = {}
+    for id_, other in found:
+        others[id_] = (*others.get(id_, ()), other)
+    return others
+
+
+def nearest_topics(sql: sqlite3.Connection, wrong: str, n: int) -> tuple[str, ...]:
+    """Returns up to `n` topics that are spelled most like `wrong`, or that share a word with it."""
+    from difflib import get_close_matches
+
+    key = topic_key(wrong)
+    words = [word for word in key.split("_") if len(word) > 2][:8]
+    shared = " + ".join("(instr(topic_key, ?) > 0)" for _ in words) or "0"
+    found = sql.execute(
+        f"SELECT topic_key, max(topic), {shared} AS shared FROM memories"
+        " WHERE topic_key IS NOT NULL AND shadowed = 0 GROUP BY topic_key"
+        " ORDER BY shared DESC, max(created) DESC LIMIT ?",
+        (*words, _NEAREST),
+    ).fetchall()
+    known = {other: topic for other, topic, _ in found}
+    spelled = get_close_matches(key, known, n=n, cutoff=0.6)
+    alike = [other for other, _, count in found if count]
+    return tuple(known[other] for other in dict.fromkeys([*spelled, *alike]))[:n]

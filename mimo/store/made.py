@@ -1,0 +1,65 @@
+"""Which checkpoints were made on this machine, and on which branch.
+
+Kept outside every repository, in `$MIND_HOME/made/<hash of the git common directory>`, one
+`id<TAB>branch` a line: a tracked file shall not name machines, and worktrees share it.
+"""
+
+import hashlib
+import os
+import re
+from pathlib import Path
+
+from mimo.errors import StorageFailed
+from mimo.store import files, trust
+
+_HEAD = re.compile(r"ref: refs/heads/([^\x00-\x1f\x7f]{1,200})")
+
+
+class Made:
+    """The list of one repository; what can't be read counts as made elsewhere."""
+
+    def __init__(self, home: Path, root: Path) -> None:
+        """Take $MIND_HOME and a project's root; nothing is read yet."""
+        key = hashlib.sha256(os.fsencode(trust.place(root))).hexdigest()
+        self._path = home / "made" / key
+
+    def add(self, id: str, branch: str | None) -> None:
+        """Notes what was just made on `branch`. Raises `StorageFailed`."""
+        files.append(self._path, f"{id}\t{branch or ''}\n".encode())
+
+    def branches(self) -> dict[str, str | None]:
+        """Returns the branch on which each id was made here; None outside git, or detached."""
+        try:
+            data = files.read(self._path)
+        except (OSError, StorageFailed):
+            return {}
+        lines = (line.split("\t", 1) for line in data.decode("utf-8", "replace").splitlines())
+        return {line[0]: line[1] or None for line in lines if len(line) == 2}
+
+
+def branch(root: Path) -> str | None:
+    """Returns the branch that is checked out, found without running git.
+
+    None outside git, and where no branch is checked out.
+    """
+    for folder in (root, *root.parents):
+        marker = folder / ".git"
+        if marker.is_dir():
+            return _branch_of(marker)
+        if marker.is_file():
+            named = _first_line(marker).removeprefix("gitdir:").strip()
+            return _branch_of(folder / named) if named else None
+    return None
+
+
+def _branch_of(git: Path) -> str | None:
+    match = _HEAD.fullmatch(_first_line(git / "HEAD"))
+    return match[1] if match else None
+
+
+def _first_line(file: Path) -> str:
+    try:
+        with file.open(encoding="utf-8") as lines:
+            return lines.readline(4096).strip()
+    except (OSError, ValueError):
+        return ""

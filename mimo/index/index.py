@@ -5,7 +5,7 @@ what differs to `apply`. It may be used by several threads and processes at once
 wait for a writer.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from itertools import chain
@@ -26,8 +26,10 @@ from mimo.index.vectors import Vectors
 if TYPE_CHECKING:
     import sqlite3
 
+    from mimo.domain.graph import Graph
     from mimo.index.documents import Document
     from mimo.index.search import Search
+    from mimo.index.walks import Walks
 
 __all__ = ["Change", "Found", "Hit", "Index", "IndexDamaged", "IndexStats"]
 
@@ -58,6 +60,7 @@ class Index:
         self._vectors = Vectors.open(folder, embedder.model) if embedder else None
         self._identity = opening.identity(data)
         self._search: Search | None = None
+        self._walks: Walks | None = None
         self._embeds = True
         self._cleared = False
 
@@ -210,6 +213,22 @@ class Index:
         with self._reading() as sql:
             return topics.nearest_topics(sql, wrong, n)
 
+    def graph(
+        self,
+        start: Sequence[str],
+        *,
+        depth: int,
+        types: Collection[str],
+        most: int | None,
+        now: datetime,
+    ) -> "Graph":
+        """Returns the memories within `depth` links of `start`; the same question is kept ready."""
+        from mimo.index.walks import Walks
+
+        self._walks = walks = self._walks or Walks()
+        with self._reading() as sql:
+            return walks.graph(sql, start, depth=depth, types=types, most=most, now=now)
+
     def dangling(self) -> tuple[tuple[str, str], ...]:
         """Returns (id, target) of each link that leads to nothing here."""
         with self._reading() as sql:
@@ -264,6 +283,7 @@ class Index:
     def _use(self, data: Database) -> None:
         self._database.close()
         self._database = data
+        self._walks = None
         self._identity = opening.identity(data)
 
     def _embed(self, documents: "Sequence[Document]") -> None:

@@ -2,7 +2,7 @@
 
 `files` remembers each look at a file, `memories` holds all that answers need without opening one,
 `units` the stretches of text that are searched, `words` (FTS5) finds them, `vocabulary` counts how
-many hold a word, `totals` keeps what would need a scan of everything.
+many hold a word, `totals` keeps what would need a scan of everything, `touched` what changed last.
 """
 
 import sqlite3
@@ -24,9 +24,10 @@ CREATE TABLE totals (
     unit_tokens INTEGER NOT NULL,
     passages INTEGER NOT NULL,
     passage_tokens INTEGER NOT NULL,
-    shadowed INTEGER NOT NULL
+    shadowed INTEGER NOT NULL,
+    touched_after INTEGER NOT NULL
 );
-INSERT INTO totals VALUES (0, NULL, 0, 0, 0, 0, 0, 0);
+INSERT INTO totals VALUES (0, NULL, 0, 0, 0, 0, 0, 0, 0);
 
 CREATE TABLE files (
     path TEXT PRIMARY KEY,
@@ -68,6 +69,7 @@ CREATE INDEX memories_id ON memories (id, shadowed);
 CREATE INDEX memories_path ON memories (path);
 CREATE INDEX memories_created ON memories (shadowed, created, id);
 CREATE INDEX memories_type ON memories (type, shadowed, created);
+CREATE INDEX memories_title ON memories (title) WHERE title IS NOT NULL;
 CREATE INDEX memories_topic ON memories (topic_key) WHERE topic_key IS NOT NULL;
 CREATE INDEX memories_outcome ON memories (outcome, created) WHERE outcome IS NOT NULL;
 CREATE INDEX memories_parent ON memories (parent, position) WHERE parent IS NOT NULL;
@@ -83,9 +85,14 @@ CREATE INDEX tags_tag ON tags (tag, memory);
 
 CREATE TABLE links (
     source INTEGER NOT NULL, target TEXT NOT NULL, type TEXT NOT NULL,
+    given TEXT, confidence REAL,
     PRIMARY KEY (source, target, type)
 ) WITHOUT ROWID;
 CREATE INDEX links_target ON links (target, type, source);
+
+CREATE TABLE touched (
+    revision INTEGER NOT NULL, name TEXT NOT NULL, PRIMARY KEY (revision, name)
+) WITHOUT ROWID;
 
 CREATE TABLE units (
     key INTEGER PRIMARY KEY,
@@ -106,9 +113,10 @@ CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, row);
 
 _CLEAR = """
 DELETE FROM files; DELETE FROM memories; DELETE FROM parents; DELETE FROM tags;
-DELETE FROM links; DELETE FROM units; INSERT INTO words (words) VALUES ('delete-all');
+DELETE FROM links; DELETE FROM touched; DELETE FROM units;
+INSERT INTO words (words) VALUES ('delete-all');
 UPDATE totals SET memories = 0, units = 0, unit_tokens = 0, passages = 0, passage_tokens = 0,
-    shadowed = 0, revision = revision + 1
+    shadowed = 0, revision = revision + 1, touched_after = revision + 1
 """
 
 

@@ -4,9 +4,10 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from mimo.domain.memory import Memory
 from mimo.domain.stamp import Stamp
 from mimo.domain.topics import topic_key
-from mimo.index import rows
+from mimo.index import rows, touched
 from mimo.index.change import Change
 from mimo.index.documents import Document
 
@@ -25,6 +26,7 @@ class Writer:
         self._sql = connection
         self._now_ns = now_ns
         self._ids: set[str] = set()
+        self._touched: set[str] = set()
         self._counts: defaultdict[str, int] = defaultdict(int)
         self._next_memory = self._after("memories")
         self._next_unit = self._after("units")
@@ -48,6 +50,7 @@ class Writer:
             f"UPDATE totals SET revision = revision + 1, changed_ns = ?{sums}",
             (self._now_ns, *self._counts.values()),
         )
+        touched.note(self._sql, self._touched)
 
     def _after(self, table: str) -> int:
         (highest,) = self._sql.execute(f"SELECT max(key) FROM {table}").fetchone()
@@ -62,7 +65,11 @@ class Writer:
             self._ids.add(record.memory.id)
             memories.append((key, *document.row, *_derived(document)))
             tags += [(key, tag.casefold()) for tag in record.memory.tags]
-            links += [(key, link.to, link.type) for link in record.memory.links]
+            links += [
+                (key, link.to, link.type, link.given, link.confidence)
+                for link in record.memory.links
+            ]
+            self._touched.update(_names(record.memory))
             heading = document.heading
             for number, unit in enumerate(document.units, self._next_unit):
                 position = (unit.line, unit.start, unit.length)
@@ -76,7 +83,7 @@ class Writer:
             self._count(1, [unit.tokens for unit in document.units], document.passages)
         self._sql.executemany(_MEMORY, memories)
         self._sql.executemany("INSERT OR IGNORE INTO tags VALUES (?, ?)", tags)
-        self._sql.executemany("INSERT OR IGNORE INTO links VALUES (?, ?, ?)", links)
+        self._sql.executemany("INSERT OR IGNORE INTO links VALUES (?, ?, ?, ?, ?)", links)
         self._sql.executemany(_UNIT, units)
         self._sql.executemany(_WORDS, words)
         self._sql.executemany(
@@ -94,6 +101,7 @@ class Writer:
         ).fetchall()
         for key, id_, heading, passages, shadowed in found:
             self._ids.add(id_)
+            self._touched |= touched.names_of(self._sql, key)
             self._counts["shadowed"] -= shadowed
             self._forget_memory(key, heading, passages.split("\n") if passages else ())
         if found:
@@ -135,6 +143,7 @@ class Writer:
             if lost != shadowed:
                 self._sql.execute("UPDATE memories SET shadowed = ? WHERE key = ?", (lost, key))
                 self._counts["shadowed"] += lost - shadowed
+                self._touched |= touched.names_of(self._sql, key)
 
 
 def _file(change: Change, stamp: Stamp, now_ns: int) -> tuple[object, ...]:
@@ -149,6 +158,12 @@ def _file(change: Change, stamp: Stamp, now_ns: int) -> tuple[object, ...]:
         problem.reason if problem else None,
         problem.line if problem else None,
     )
+
+
+def _names(memory: Memory) -> set[str]:
+    """Returns the names by which a memory is found, and found linked."""
+    own = {memory.id, memory.title} if memory.title is not None else {memory.id}
+    return own | {link.to for link in memory.links}
 
 
 def _derived(document: Document) -> tuple[object, ...]:

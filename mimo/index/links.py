@@ -1,0 +1,203 @@
+"""Walking along links, in both directions, over the tables of the index."""
+
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from mimo.domain.graph import Edge, Graph, Node
+from mimo.index import rows
+
+_CHUNK = 500
+"""So many values stand in one `IN (…)`: older builds of SQLite take 999 at most."""
+
+
+class Walked(NamedTuple):
+    """A graph, and every name whose change could change it."""
+
+    graph: Graph
+    names: frozenset[str]
+
+
+class _Place(NamedTuple):
+    """A memory that the walk came to; sorts as the nodes of a graph do."""
+
+    depth: int
+    age: int
+    id: str
+    title: str | None
+    key: int
+
+
+class _Stored(NamedTuple):
+    """A row of `links`."""
+
+    source: int
+    target: str
+    type: str
+    given: str | None
+    confidence: float | None
+
+
+def walk(
+    sql: sqlite3.Connection,
+    start: Sequence[str],
+    *,
+    depth: int,
+    types: Collection[str] = (),
+    most: int | None = None,
+) -> Walked:
+    """Returns what is linked with `start` (ids or titles), at most `depth` links away.
+
+    Only links of `types` are followed; none means all. The nearest `most` memories are kept.
+    """
+    walker = _Walker(sql, sorted(types))
+    frontier = walker.arrive(walker.resolve(start), 0)
+    for step in range(1, depth + 1):
+        if not frontier or (most is not None and len(walker.places) > most):
+            break
+        frontier = walker.arrive(walker.neighbours(frontier), step)
+    return walker.walked(start, most)
+
+
+class _Walker:
+    """Keeps where a walk has been."""
+
+    def __init__(self, sql: sqlite3.Connection, types: Sequence[str]) -> None:
+        """Start nowhere."""
+        self._sql = sql
+        self._types = types
+        self.places: dict[int, _Place] = {}
+        self._held: dict[int, list[_Stored]] = {}
+        """The links that each memory holds, of those that were looked at."""
+        self._keys: dict[str, int | None] = {}
+        """What each name leads to, as far as it was asked."""
+
+    def resolve(self, names: Iterable[str]) -> set[int]:
+        """Returns the memories that these names lead to: by id, or else by title."""
+        asked = list(dict.fromkeys(names))
+        unknown = [name for name in asked if name not in self._keys]
+        self._keys.update(dict.fromkeys(unknown))
+        self._keys.update(
+            self._select("SELECT id, key FROM memories WHERE shadowed = 0 AND id IN ({})", unknown)
+        )
+        titles = [name for name in unknown if self._keys[name] is None]
+        # Of several with one title the first by id is meant, and so comes last here.
+        found = self._select(
+            "SELECT title, id, key FROM memories WHERE shadowed = 0 AND title IN ({})", titles
+        )
+        self._keys.update((title, key) for title, _, key in sorted(found, reverse=True))
+        return {key for name in asked if (key := self._keys[name]) is not None}
+
+    def arrive(self, keys: Collection[int], depth: int) -> list[_Place]:
+        """Returns those of the memories that are new to the walk."""
+        new = [key for key in keys if key not in self.places]
+        found = [
+            _Place(depth, -created, id_, title, key)
+            for created, id_, title, key in self._select(
+                "SELECT created, id, title, key FROM memories WHERE key IN ({})", new
+            )
+        ]
+        self.places.update((place.key, place) for place in found)
+        return found
+
+    def neighbours(self, frontier: Sequence[_Place]) -> set[int]:
+        """Returns all that a link leads to or comes from, of the memories of `frontier`."""
+        self._read_links([place.key for place in frontier])
+        held = (link.target for place in frontier for link in self._held[place.key])
+        return self.resolve(held) | self._pointing_at(frontier)
+
+    def walked(self, start: Sequence[str], most: int | None) -> Walked:
+        """Returns the graph of the nearest `most` memories."""
+        places = sorted(self.places.values())
+        kept = places if most is None else places[: max(most, 0)]
+        self._read_links([place.key for place in kept if place.key not in self._held])
+        links = [link for place in kept for link in self._held[place.key]]
+        self.resolve(link.target for link in links)
+        records = self._records([place.key for place in kept])
+        named = {*start, *(link.target for link in links)}
+        graph = Graph(
+            start=tuple(self._ids(start)),
+            nodes=tuple(Node(record=records[place.key], depth=place.depth) for place in kept),
+            edges=self._edges(kept, links),
+            missing=tuple(sorted(name for name in named if self._keys[name] is None)),
+            cut=len(kept) < len(places),
+        )
+        named.update(place.id for place in places)
+        named.update(place.title for place in places if place.title is not None)
+        return Walked(graph, frozenset(named))
+
+    def _ids(self, names: Iterable[str]) -> dict[str, None]:
+        """Returns the ids of the memories that these names lead to, in their order."""
+        keys = [self._keys[name] for name in names]
+        return {self.places[key].id: None for key in keys if key is not None}
+
+    def _read_links(self, keys: Sequence[int]) -> None:
+        """Notes the links that these memories hold."""
+        self._held.update((key, []) for key in keys)
+        rest, types = self._of_types()
+        asked = "SELECT source, target, type, given, confidence FROM links WHERE source IN ({})"
+        for row in self._select(asked + rest, keys, types):
+            self._held[row[0]].append(_Stored(*row))
+
+    def _pointing_at(self, frontier: Sequence[_Place]) -> set[int]:
+        """Returns the memories with a link that leads to one of `frontier`."""
+        rest, types = self._of_types()
+        asked = (
+            "SELECT target, source FROM links CROSS JOIN memories ON key = source"
+            f" WHERE target IN ({{}}) AND shadowed = 0{rest.replace('type', 'links.type')}"
+        )
+        ids = [place.id for place in frontier]
+        found = {source for _, source in self._select(asked, ids, types)}
+        # A title leads to one memory only, and to none where another has it for an id.
+        titles = {place.title for place in frontier if place.title is not None}
+        by_title = self._select(asked, [*titles], types)
+        self.resolve(title for title, _ in by_title)
+        reached = {place.key for place in frontier}
+        return found | {source for title, source in by_title if self._keys[title] in reached}
+
+    def _edges(self, kept: Sequence[_Place], links: Sequence[_Stored]) -> tuple[Edge, ...]:
+        """Returns the links between two of the memories: of doubles the one that gives the id."""
+        order = {place.key: number for number, place in enumerate(kept)}
+        found: dict[tuple[int, int, str], _Stored] = {}
+        for link in sorted(links, key=attrgetter("target")):
+            key = self._keys[link.target]
+            if key is None or key == link.source or key not in order:
+                continue
+            name = (order[link.source], order[key], link.type)
+            if name not in found or link.target == kept[order[key]].id:
+                found[name] = link
+        return tuple(
+            Edge(
+                source=kept[source].id,
+                target=kept[target].id,
+                type=kind,
+                given=link.given,
+                confidence=link.confidence,
+            )
+            for (source, target, kind), link in sorted(found.items(), key=lambda item: item[0])
+        )
+
+    def _records(self, keys: Sequence[int]) -> dict[int, Any]:
+        found = {}
+        for chunk in _chunks(keys):
+            found.update(rows.by_key(self._sql, chunk))
+        return found
+
+    def _of_types(self) -> tuple[str, Sequence[str]]:
+        """Returns the condition on the type of a link, with the values to bind."""
+        if not self._types:
+            return "", ()
+        return f" AND type IN ({rows.marks(self._types)})", self._types
+
+    def _select(self, query: str, names: Sequence[Any], more: Sequence[str] = ()) -> list[Any]:
+        """Returns the rows of a query over many names, which stand for its `{}`."""
+        found: list[Any] = []
+        for chunk in _chunks(names):
+            found += self._sql.execute(query.format(rows.marks(chunk)), (*chunk, *more))
+        return found
+
+
+def _chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(values), _CHUNK):
+        yield values[start : start + _CHUNK]

@@ -1,0 +1,153 @@
+"""Walking along links over the index."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from mimo.domain.graph import Edge, Graph
+from mimo.domain.memory import Link
+from mimo.index import links
+from mimo.index.index import Change, Index
+
+Make = Callable[..., Change]
+
+JANUARY = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def walk(index: Index, *start: str, depth: int = 5, **narrowed: Any) -> Graph:
+    given = {"types": (), "most": None, "now": JANUARY, **narrowed}
+    return index.graph(start, depth=depth, **given)
+
+
+def placed(graph: Graph) -> list[tuple[str, int]]:
+    return [(node.record.memory.id, node.depth) for node in graph.nodes]
+
+
+def drawn(graph: Graph) -> list[tuple[str, str, str]]:
+    return [(edge.source, edge.type, edge.target) for edge in graph.edges]
+
+
+@pytest.mark.req("004-53")
+def test_links_are_followed_both_ways_and_the_nearest_stand_first(
+    index: Index, found: Make
+) -> None:
+    index.apply(
+        [
+            found("a", links=(Link(to="b", type="refines"),)),
+            found("b", links=(Link(to="c", type="follows", given="after", confidence=0.5),)),
+            found("c"),
+            found("new", links=(Link(to="b"),), created=JANUARY + timedelta(days=1)),
+            found("apart", links=(Link(to="nowhere"),)),
+        ],
+        now_ns=1,
+    )
+
+    graph = walk(index, "b")
+
+    assert graph.start == ("b",)
+    assert placed(graph) == [("b", 0), ("new", 1), ("a", 1), ("c", 1)]
+    assert graph.edges == (
+        Edge(source="b", target="c", type="follows", given="after", confidence=0.5),
+        Edge(source="new", target="b", type="relates_to", given=None, confidence=None),
+        Edge(source="a", target="b", type="refines", given=None, confidence=None),
+    )
+    assert graph.missing == ()
+    assert not graph.cut
+
+
+@pytest.mark.req("004-53")
+def test_circles_and_links_to_itself_end(index: Index, found: Make) -> None:
+    index.apply(
+        [
+            found("a", links=(Link(to="b"), Link(to="a"))),
+            found("b", links=(Link(to="c"),)),
+            found("c", links=(Link(to="a"), Link(to="b"))),
+        ],
+        now_ns=1,
+    )
+
+    graph = walk(index, "a")
+
+    assert placed(graph) == [("a", 0), ("b", 1), ("c", 1)]
+    assert drawn(graph) == [
+        ("a", "relates_to", "b"),
+        ("b", "relates_to", "c"),
+        ("c", "relates_to", "a"),
+        ("c", "relates_to", "b"),
+    ]
+
+
+def test_depth_types_and_number_narrow_what_is_walked(index: Index, found: Make) -> None:
+    chain = [found(f"m{n}", links=(Link(to=f"m{n + 1}", type="follows"),)) for n in range(4)]
+    index.apply([*chain, found("m4", links=(Link(to="m0", type="refines"),))], now_ns=1)
+
+    assert placed(walk(index, "m0", depth=0)) == [("m0", 0)]
+    assert placed(walk(index, "m0", depth=1)) == [("m0", 0), ("m1", 1), ("m4", 1)]
+    assert placed(walk(index, "m0", depth=2, types=["follows"])) == [
+        ("m0", 0),
+        ("m1", 1),
+        ("m2", 2),
+    ]
+    assert drawn(walk(index, "m0", depth=2, types=["refines"])) == [("m4", "refines", "m0")]
+    few = walk(index, "m0", most=2)
+    assert (placed(few), few.cut) == ([("m0", 0), ("m1", 1)], True)
+    assert drawn(few) == [("m0", "follows", "m1")]
+    assert not walk(index, "m0", most=5).cut
+
+
+def test_what_is_not_there_is_told_and_stops_nothing(index: Index, found: Make) -> None:
+    index.apply([found("a", links=(Link(to="gone"), Link(to="b"))), found("b")], now_ns=1)
+
+    graph = walk(index, "a", "unheard of", depth=1)
+
+    assert graph.start == ("a",)
+    assert placed(graph) == [("a", 0), ("b", 1)]
+    assert graph.missing == ("gone", "unheard of")
+    assert walk(index, "unheard of").nodes == ()
+
+
+def test_a_title_leads_where_no_id_does(index: Index, found: Make) -> None:
+    index.apply(
+        [
+            found("a", title="b"),
+            found("b", title="Tea"),
+            found("c", title="Tea"),
+            found("d", links=(Link(to="Tea"), Link(to="b"), Link(to="b", type="refines"))),
+        ],
+        now_ns=1,
+    )
+
+    assert drawn(walk(index, "d", depth=1)) == [("d", "refines", "b"), ("d", "relates_to", "b")]
+    assert placed(walk(index, "Tea", depth=1)) == [("b", 0), ("d", 1)]
+    assert placed(walk(index, "a")) == [("a", 0)]
+    assert placed(walk(index, "c")) == [("c", 0)]
+
+
+def test_a_memory_that_lost_its_id_to_another_has_no_links(index: Index, found: Make) -> None:
+    index.apply(
+        [
+            found("tea", path="notes/tea.md", links=(Link(to="a"),)),
+            found("tea", path="z/other.md", links=(Link(to="b"),)),
+            found("a"),
+            found("b"),
+        ],
+        now_ns=1,
+    )
+
+    assert placed(walk(index, "b")) == [("b", 0)]
+    assert placed(walk(index, "tea")) == [("tea", 0), ("a", 1)]
+
+
+def test_more_links_than_a_query_takes_values(
+    index: Index, found: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(links, "_CHUNK", 3)
+    spokes = [found(f"s{n}", links=(Link(to="hub"),)) for n in range(10)]
+    index.apply([found("hub"), *spokes], now_ns=1)
+
+    graph = walk(index, "s3")
+
+    assert len(graph.nodes) == 11
+    assert len(graph.edges) == 10

@@ -16,6 +16,9 @@ _QUERIES = {
     " AND substr(id, 1, ?) = ? ORDER BY created DESC, id LIMIT ?",
     "tag": "SELECT tag, '' FROM tags WHERE substr(tag, 1, ?) = ?"
     " GROUP BY tag ORDER BY count(*) DESC, tag LIMIT ?",
+    "topic": "SELECT max(topic), max(coalesce(title, '')) FROM memories WHERE shadowed = 0"
+    " AND topic_key IS NOT NULL AND substr(topic, 1, ?) = ?"
+    " GROUP BY topic_key ORDER BY max(created) DESC LIMIT ?",
 }
 
 
@@ -37,7 +40,7 @@ def tell(root: click.Command, words: Sequence[str]) -> None:
 def candidates(what: str, start: str, project: str | None) -> list[tuple[str, str]]:
     """Returns words that begin with `start`, each with a short explanation.
 
-    `what` is `id`, `tag` or `type`. Where the index can't be read there are none.
+    `what` is `id`, `tag`, `topic` or `type`. Where the index can't be read there are none.
     """
     if what == "type":
         from mimo.domain.memory import KIND_ALIASES, Kind

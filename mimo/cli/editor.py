@@ -1,22 +1,95 @@
-"""`mind edit ID`: a memory's file in the person's own editor."""
+"""The person's own editor: for a memory's file, and for long texts that were left out."""
 
 import os
+import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from mimo.commands.spec import Param
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 
 if TYPE_CHECKING:
     from mimo.mind import Mind
 
 
-def edit(
-    mind: "Mind", arguments: Mapping[str, Any], run: Callable[[Mapping[str, Any]], object]
-) -> object | None:
+Run = Callable[[Mapping[str, Any]], object]
+"""Runs the command with its arguments."""
+
+_REMARK = re.compile(r"<!-- mind:.*?-->\n?", re.DOTALL)
+
+
+def compose(params: Sequence[Param], arguments: Mapping[str, Any], run: Run) -> object | None:
+    """Returns what `run` makes of the texts for `params` that were written in the editor.
+
+    The first text stands at the top, each further one under its name as a heading. None where
+    the first was left empty. Where a text can't be taken it stays in a draft, which the error
+    names.
+    """
+    draft = _draft(_form(params).encode())
+    _open(draft)
+    texts = _filled(_text(draft.read_bytes()), params)
+    result = None
+    if params[0].name in texts:
+        with _kept_on_error(draft):
+            result = run({**arguments, **texts})
+    draft.unlink()
+    return result
+
+
+def _form(params: Sequence[Param]) -> str:
+    first, *others = params
+    form = f"\n<!-- mind: {first.arg.help}. This line is left out; an empty text gives up. -->\n"
+    return form + "".join(
+        f"\n## {_title(param)}\n\n<!-- mind: {param.arg.help} -->\n" for param in others
+    )
+
+
+def _filled(text: str, params: Sequence[Param]) -> dict[str, str]:
+    names = {_title(param): param.name for param in params[1:]}
+    here, parts = params[0].name, dict[str, list[str]]()
+    for line in _REMARK.sub("", text).split("\n"):
+        if line.startswith("## ") and line[3:].strip() in names:
+            here = names[line[3:].strip()]
+        else:
+            parts.setdefault(here, []).append(line)
+    texts = {name: "\n".join(lines).strip() for name, lines in parts.items()}
+    return {name: text for name, text in texts.items() if text}
+
+
+def _title(param: Param) -> str:
+    return param.name.replace("_", " ").capitalize()
+
+
+@contextmanager
+def _kept_on_error(draft: Path) -> Iterator[None]:
+    """Says where the text is, where it can't be taken."""
+    try:
+        yield
+    except MindError as error:
+        error.hint = f"your text is in {draft}" + (f"; {error.hint}" if error.hint else "")
+        raise
+
+
+def _open(draft: Path) -> None:
+    """Opens the editor on a draft. Where the editor fails, what was written stays there."""
+    before = draft.read_bytes()
+    try:
+        click.edit(filename=str(draft))
+    except click.ClickException as error:
+        hint = "set $EDITOR; nothing was changed"
+        if draft.read_bytes() == before:
+            draft.unlink()
+        else:
+            hint = f"your text is in {draft}; nothing was changed"
+        raise Invalid(f"the editor failed: {error.message}", hint=hint) from error
+
+
+def edit(mind: "Mind", arguments: Mapping[str, Any], run: Run) -> object | None:
     """Returns what `run` makes of the text that came out of the editor; None where none changed.
 
     Raises `Conflict` where the file changed meanwhile. Where the text can't be stored it stays in a
@@ -28,26 +101,15 @@ def edit(
     path = mind.project.root / record.place.path
     before = _content(path)
     draft = _draft(before)
-    try:
-        click.edit(filename=str(draft))
-    except click.ClickException as error:
-        draft.unlink(missing_ok=True)
-        raise Invalid(
-            f"the editor failed: {error.message}", hint="set $EDITOR; nothing was changed"
-        ) from error
-    after = draft.read_bytes()
-    try:
-        if after != before:
+    _open(draft)
+    after, result = draft.read_bytes(), None
+    if after != before:
+        with _kept_on_error(draft):
             if _content(path) != before:
                 raise Conflict(f"`{record.place.path}` changed while you edited it")
             result = run({**arguments, "file_text": _text(after)})
-            draft.unlink()
-            return result
-    except MindError as error:
-        error.hint = f"your text is in {draft}" + (f"; {error.hint}" if error.hint else "")
-        raise
     draft.unlink()
-    return None
+    return result
 
 
 def _draft(content: bytes) -> Path:

@@ -11,7 +11,7 @@ import click
 from mimo.cli.words import Words
 from mimo.commands import all_commands
 from mimo.commands.registry import Registry
-from mimo.commands.spec import Spec, Surface
+from mimo.commands.spec import Param, Spec, Surface
 from mimo.errors import INTERRUPTED, Invalid, MindError
 
 if TYPE_CHECKING:
@@ -64,11 +64,29 @@ def _result(spec: Spec, mind: "Mind", arguments: Mapping[str, Any]) -> object | 
     def run(given: Mapping[str, Any]) -> object:
         return invoke(spec, mind, Caller(surface=Surface.CLI), given)
 
-    if spec.name != EDITED or set(arguments) != {"id"} or not sys.stdin.isatty():
+    if not sys.stdin.isatty():
         return run(arguments)
-    from mimo.cli.editor import edit
+    if spec.name == EDITED and set(arguments) == {"id"}:
+        from mimo.cli.editor import edit
 
-    return edit(mind, arguments, run)
+        return edit(mind, arguments, run)
+    if sys.stdout.isatty() and (left_out := _texts_left_out(spec, arguments)):
+        from mimo.cli.editor import compose
+
+        return compose(left_out, arguments, run)
+    return run(arguments)
+
+
+def _texts_left_out(spec: Spec, arguments: Mapping[str, Any]) -> list[Param]:
+    """Returns the texts that the command needs and nobody gave, if the long one is among them."""
+    missing = [
+        param
+        for param in spec.params
+        if param.required and param.shape.kind == "string" and param.name not in arguments
+    ]
+    missing.sort(key=lambda param: not param.arg.stdin)
+    others = [param for param in spec.params if param.required and param.name not in arguments]
+    return missing if missing and missing[0].arg.stdin and len(others) == len(missing) else []
 
 
 def program(commands: Registry | None = None, open: Open = open_mind) -> Words:

@@ -6,7 +6,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from mimo.cli.typed import gathered
+from mimo.cli.typed import NAMED, gathered
 from mimo.commands.spec import Param, Spec, Surface
 from mimo.commands.types import Shape
 
@@ -89,6 +89,7 @@ def command_of(spec: Spec, run: Run, subcommands: tuple[str, ...] = ()) -> click
         run(spec, gathered(params, given), ctx.meta.get(KEPT, {}))
 
     own: list[click.Parameter] = [_parameter(param, subcommands) for param in params]
+    own += [_by_name(param) for param in params if param.arg.named]
     taken = {name for option in own for name in option.opts}
     common = [option for option in common_options() if not taken & set(option.opts)]
     for option in common:
@@ -159,14 +160,27 @@ def _parameter(param: Param, subcommands: Sequence[str]) -> click.Parameter:
             metavar=metavar_of(param),
             type=Value(param, shape, subcommands),
         )
-    names = [name for word in (param.name, *param.aliases) for name in _flags(param, word)]
-    short = [f"-{param.arg.short}"] if param.arg.short else []
+    names = _option_names(param)
     settings: dict[str, Any] = {"help": _help(param), "default": None}
     if shape.kind == "boolean":
         settings["is_flag"] = True
     else:
-        settings |= {"type": Value(param, shape), "multiple": param.shape.items is not None}
-    return click.Option([param.attribute, *short, *names], **settings)
+        several = param.shape.items is not None or param.arg.many
+        settings |= {"type": Value(param, shape), "multiple": several}
+    return click.Option([param.attribute, *names], **settings)
+
+
+def _by_name(param: Param) -> click.Option:
+    """Returns the option that gives a positional parameter, for those who say it by name."""
+    shown = f"{param.arg.help}, said by name"
+    names = _option_names(param)
+    return click.Option([f"{param.attribute}{NAMED}", *names], help=shown, default=None)
+
+
+def _option_names(param: Param) -> list[str]:
+    short = [f"-{param.arg.short}"] if param.arg.short else []
+    words = (param.name, *param.aliases)
+    return [*short, *(name for word in words for name in _flags(param, word))]
 
 
 def _flags(param: Param, word: str) -> list[str]:
@@ -193,7 +207,7 @@ def metavar_of(param: Param) -> str:
 
 def _help(param: Param) -> str:
     told = param.arg.help
-    if param.shape.items:
+    if param.shape.items or param.arg.many:
         told += " (can be repeated)"
     if param.default in (None, (), False) or param.shape.kind == "boolean":
         return told

@@ -8,15 +8,26 @@ from mimo.commands.spec import Param
 from mimo.commands.types import Shape
 from mimo.errors import Invalid
 
+NAMED = "__named"
+"""Ends the name of an option that gives a positional parameter."""
+
 
 def gathered(params: list[Param], given: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the arguments by their published names, as far as any were given."""
     found = {}
     for param in params:
-        value = _gathered(param, given.get(param.attribute))
+        value = _gathered(param, _given(param, given))
         if value is not None:
             found[param.name] = value
     return found
+
+
+def _given(param: Param, given: Mapping[str, Any]) -> Any:
+    """Returns what was typed, by place or by name; raises `Invalid` where it is both."""
+    by_place, by_name = given.get(param.attribute), given.get(f"{param.attribute}{NAMED}")
+    if by_place is not None and by_name is not None:
+        raise Invalid(f"`{param.name}` is given twice", details={"field": param.name})
+    return by_place if by_name is None else by_name
 
 
 def _gathered(param: Param, value: Any) -> Any:
@@ -25,6 +36,9 @@ def _gathered(param: Param, value: Any) -> Any:
     if param.shape.items:
         items = param.shape.items
         return [converted(items, item) for item in value] if value else None
+    if param.arg.many:
+        several = [converted(param.shape, item) for item in value or ()]
+        return several if len(several) > 1 else next(iter(several), None)
     if param.arg.stdin and (value == "-" or (value is None and param.required and _is_piped())):
         return _standard_input() or None
     return None if value is None else converted(param.shape, value)

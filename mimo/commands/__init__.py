@@ -12,11 +12,21 @@ if TYPE_CHECKING:
 SECTIONS: dict[str, dict[str, str]] = {
     "Remember": {
         "add": "notes",
+        "save decision": "save",
+        "save checkpoint": "save",
+        "save insight": "save",
+        "evolve outcome": "evolve",
+        "evolve supersede": "evolve",
         "edit": "notes",
         "rm": "notes",
     },
     "Find": {
         "search": "search",
+        "search by-topic": "browse",
+        "search by-context": "browse",
+        "search recent": "browse",
+        "load checkpoint": "load",
+        "load context": "load",
         "show": "notes",
         "list": "listing",
     },
@@ -41,13 +51,18 @@ SECTIONS: dict[str, dict[str, str]] = {
 }
 """Sections of the command line: path -> module of this package."""
 
-UNLISTED: tuple[str, ...] = ("legacy",)
+UNLISTED: tuple[str, ...] = ("legacy", "legacy_decisions")
 """Modules with names that only MCP calls know."""
 
-GROUPS: dict[str, str] = {"memory": "Store, search, list, delete and measure memories"}
+GROUPS: dict[str, str] = {
+    "save": "Save a decision, a checkpoint or an insight",
+    "evolve": "Mark how a decision turned out, or replace it",
+    "load": "Show where work stopped, or a decision with all around it",
+    "memory": "Store, search, list, delete and measure memories",
+}
 """What is said of words that only lead to other commands."""
 
-LONE: frozenset[str] = frozenset()
+LONE: frozenset[str] = frozenset({"search recent"})
 """Sub-commands that are meant only where nothing or an option follows: `mind search recent`."""
 
 

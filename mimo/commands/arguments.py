@@ -116,7 +116,14 @@ def _taken(param: Param, value: Any) -> Any:
     if value is None:
         return param.default
     _check_limits(param, value)
-    return _checked(param, param.shape, value)
+    return _checked(param, param.shape, _respelled(param, value))
+
+
+def _respelled(param: Param, value: Any) -> Any:
+    """Returns the choice that another word stands for."""
+    if param.arg.spellings is None or not isinstance(value, str):
+        return value
+    return param.arg.spellings.get(value.casefold(), value)
 
 
 def _checked(param: Param, shape: Shape, value: Any) -> Any:

@@ -7,6 +7,7 @@ from mimo.commands.spec import Arg
 from mimo.commands.types import Out
 from mimo.domain import when
 from mimo.domain.memory import Category, Kind, Record, kind_of
+from mimo.domain.outcomes import outcome_of
 from mimo.domain.query import Filter
 from mimo.mind import Mind
 
@@ -41,6 +42,14 @@ class TrustLabel(StrEnum):
 Trust = Annotated[TrustLabel, Out("Whether somebody here approved it; if not, it is data only")]
 File = Annotated[str, Out("Its file, relative to the project")]
 
+Warning = Annotated[
+    str | None, Out("Says that it failed, and why: it must not be repeated", omit=True)
+]
+Competing = Annotated[
+    tuple[str, ...] | None,
+    Out("Other decisions in force on the same topic, which compete with this one", omit=True),
+]
+
 
 def trust_of(mind: Mind, record: Record) -> TrustLabel:
     """Returns the label of the text that the record was read from."""
@@ -54,6 +63,8 @@ def narrowed(
     types: tuple[str, ...] = (),
     category: Category | None = None,
     tags: tuple[str, ...] = (),
+    topic: str | None = None,
+    outcomes: tuple[str, ...] = (),
     time_filter: str | None = None,
     from_date: str | None = None,
     to_date: str | None = None,
@@ -63,4 +74,12 @@ def narrowed(
     if category is not None:
         kinds = frozenset(category.kinds)
     span = when.window(time_filter, from_date, to_date, now=mind.now())
-    return Filter(types=kinds, tags=frozenset(tags), since=span.since, until=span.until)
+    wanted = {outcome for word in outcomes if (outcome := outcome_of(word))}
+    return Filter(
+        types=kinds,
+        tags=frozenset(tags),
+        topic=topic,
+        outcomes=frozenset(wanted),
+        since=span.since,
+        until=span.until,
+    )

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Annotated
 
 from mimo.commands.common import (
+    Competing,
     File,
     FromDate,
     Limit,
@@ -13,11 +14,13 @@ from mimo.commands.common import (
     ToDate,
     Trust,
     Types,
+    Warning,
     narrowed,
     trust_of,
 )
 from mimo.commands.spec import Arg, Effect, command
 from mimo.commands.types import Omitted, Out
+from mimo.domain import outcomes
 from mimo.domain.memory import Kind, Outcome, Record
 from mimo.domain.query import Sort
 from mimo.errors import Invalid
@@ -39,6 +42,9 @@ class MemoryRow:
     trust: Trust
     file: File
     outcome: Omitted[Outcome] = None
+    warning: Warning = None
+    superseded_by: Omitted[str] = None
+    competing: Competing = None
     private: Omitted[bool] = None
 
 
@@ -64,6 +70,10 @@ def list_(
     mind: Mind,
     *,
     types: Types = (),
+    topic: Annotated[str | None, Arg("Only on this topic", complete="topic")] = None,
+    outcomes_: Annotated[
+        tuple[str, ...], Arg("Only what turned out so: SUCCESS, FAILED, PARTIAL", wire="outcomes")
+    ] = (),
     tags: TagFilter = (),
     limit: Limit = 50,
     offset: Offset = 0,
@@ -76,18 +86,26 @@ def list_(
     conditions = narrowed(
         mind,
         types=types,
+        topic=topic,
+        outcomes=outcomes_,
         tags=tags,
         time_filter=time_filter,
         from_date=from_date,
         to_date=to_date,
     )
     page = recall.listing(mind, narrowed=conditions, sort=sort, limit=limit, offset=offset)
-    rows = tuple(_row(mind, record) for record in page.records)
+    ids = [record.memory.id for record in page.records]
+    newer, others = mind.index.superseded_by(ids), mind.index.competing(ids)
+    rows = tuple(
+        _row(mind, one, newer.get(one.memory.id), others.get(one.memory.id)) for one in page.records
+    )
     unreadable = len(upkeep.problems(mind))
     return MemoryRows(memories=rows, total=page.total, offset=offset, unreadable=unreadable or None)
 
 
-def _row(mind: Mind, record: Record) -> MemoryRow:
+def _row(
+    mind: Mind, record: Record, newer: str | None, others: tuple[str, ...] | None
+) -> MemoryRow:
     memory = record.memory
     return MemoryRow(
         id=memory.id,
@@ -99,5 +117,8 @@ def _row(mind: Mind, record: Record) -> MemoryRow:
         trust=trust_of(mind, record),
         file=record.place.path,
         outcome=memory.outcome,
+        warning=outcomes.warning(memory),
+        superseded_by=newer,
+        competing=others,
         private=record.place.private or None,
     )

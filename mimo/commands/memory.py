@@ -17,12 +17,13 @@ from mimo.commands.common import (
     TimeFilter,
     ToDate,
     Trust,
+    Warning,
     narrowed,
     trust_of,
 )
 from mimo.commands.spec import Arg, Effect, Tool, command
 from mimo.commands.types import Omitted, Out
-from mimo.domain import decay
+from mimo.domain import decay, outcomes
 from mimo.domain.memory import Category, Kind, Outcome, Record
 from mimo.domain.query import Sort
 from mimo.errors import AmbiguousId, Invalid, NotFound, StorageFailed
@@ -69,6 +70,7 @@ class FoundMemory:
     file: File
     line: Annotated[int, Out("The line of the best passage")]
     outcome: Omitted[Outcome] = None
+    warning: Warning = None
     superseded_by: Omitted[str] = None
 
 
@@ -96,6 +98,7 @@ class ListedMemory:
     trust: Trust
     file: File
     outcome: Omitted[Outcome] = None
+    warning: Warning = None
 
 
 @frozen
@@ -228,6 +231,7 @@ def _found(mind: Mind, hit: Hit) -> FoundMemory:
         file=hit.record.place.path,
         line=hit.line,
         outcome=memory.outcome,
+        warning=outcomes.warning(memory),
         superseded_by=hit.superseded_by,
     )
 
@@ -246,4 +250,5 @@ def _listed(mind: Mind, record: Record) -> ListedMemory:
         trust=trust_of(mind, record),
         file=record.place.path,
         outcome=memory.outcome,
+        warning=outcomes.warning(memory),
     )

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from mimo.commands.common import (
+    Competing,
     FromDate,
     Limit,
     TagFilter,
@@ -12,11 +13,13 @@ from mimo.commands.common import (
     ToDate,
     Trust,
     Types,
+    Warning,
     narrowed,
     trust_of,
 )
 from mimo.commands.spec import Arg, Effect, command
 from mimo.commands.types import Omitted, Out
+from mimo.domain import outcomes
 from mimo.domain.memory import Kind, Outcome, Section
 from mimo.errors import Invalid, SearchFailed
 from mimo.frozen import frozen
@@ -55,7 +58,9 @@ class SearchResult:
     passage: Annotated[Omitted[str], Out("The best passage of a longer text", omit=True)] = None
     excerpt: Annotated[Omitted[bool], Out("Whether `content` is only that", omit=True)] = None
     outcome: Omitted[Outcome] = None
+    warning: Warning = None
     superseded_by: Omitted[str] = None
+    competing: Competing = None
 
 
 @frozen
@@ -116,11 +121,11 @@ def search(
         found = recall.search_or_nearest(find, mind, query, narrowed=conditions, limit=limit)
     else:
         found = find(mind, query, narrowed=conditions, limit=limit, threshold=threshold)
-    rows = tuple(_row(hit) for hit in found.hits)
+    rows = tuple(_row(hit, competing) for hit, competing in recall.with_competing(found.hits))
     return SearchResults(query=query, total=len(rows), results=rows, notice=found.notice)
 
 
-def _row(found: ProjectHit) -> SearchResult:
+def _row(found: ProjectHit, competing: tuple[str, ...] | None) -> SearchResult:
     hit, memory = found.hit, found.hit.record.memory
     long = len(memory.content) > MOST_CONTENT
     return SearchResult(
@@ -140,7 +145,9 @@ def _row(found: ProjectHit) -> SearchResult:
         passage=None if long or _same(hit.passage, memory.content) else hit.passage,
         excerpt=long or None,
         outcome=memory.outcome,
+        warning=outcomes.warning(memory),
         superseded_by=hit.superseded_by,
+        competing=competing,
     )
 
 

@@ -54,8 +54,14 @@ class Arg(NamedTuple):
     """Whether the command line reads it from standard input, for `-` or when it is left out."""
     words: bool = False
     """Whether the command line joins all remaining words into it."""
+    named: bool = False
+    """Whether the command line takes a positional one by its name, too."""
+    many: bool = False
+    """Whether the command line takes a JSON value several times, and makes a list of several."""
+    spellings: Mapping[str, str] | None = None
+    """Other words for its choices, in lower case: they are accepted in any case."""
     complete: str | None = None
-    """What the shell completes: `id`, `tag`, `type` or `path`."""
+    """What the shell completes: `id`, `tag`, `topic`, `type` or `path`."""
     surfaces: Surface = Surface.BOTH
 
 

@@ -18,6 +18,8 @@ class Filter:
     """The whole topic, in any spelling of it."""
     outcomes: frozenset[Outcome] = frozenset()
     """Any of these; the empty set admits every memory."""
+    in_force: bool = False
+    """Only what nothing supersedes."""
     since: datetime | None = None
     until: datetime | None = None
     """Created in `[since, until)`."""

@@ -19,6 +19,13 @@ _COMPARED_IDS = 2_000
 """How many ids a misspelt one is compared with; difflib takes some 20 µs each."""
 
 
+IN_FORCE = (
+    "NOT EXISTS (SELECT 1 FROM links l CROSS JOIN memories s ON s.key = l.source"
+    " WHERE l.target = {0}.id AND l.type = 'supersedes' AND s.shadowed = 0 AND s.id <> {0}.id)"
+)
+"""That nothing supersedes a row of `memories`, which goes by the name that is put in."""
+
+
 def condition(filter_: Filter) -> tuple[str, list[Any]]:
     """Returns a filter as SQL over `memories m`, with the values to bind."""
     parts, values = ["m.shadowed = 0"], list[Any]()
@@ -34,6 +41,8 @@ def condition(filter_: Filter) -> tuple[str, list[Any]]:
     if filter_.outcomes:
         parts.append(f"m.outcome IN ({rows.marks(tuple(filter_.outcomes))})")
         values += sorted(outcome.value for outcome in filter_.outcomes)
+    if filter_.in_force:
+        parts.append(IN_FORCE.format("m"))
     if filter_.since is not None:
         parts.append("m.created >= ?")
         values.append(rows.to_number(filter_.since))

@@ -5,20 +5,16 @@ from collections.abc import Sequence
 
 from mimo.domain.memory import Record
 from mimo.domain.topics import topic_key
-from mimo.index import rows
+from mimo.index import catalog, rows
 
 _NEAREST = 200
 """How many topics a misspelt one is compared with."""
 
 
 def _in_force(memory: str) -> str:
-    """Returns the condition that nothing supersedes a row of `memories`."""
-    return (
-        f"{memory}.type = 'decision' AND {memory}.shadowed = 0 AND NOT EXISTS ("
-        "SELECT 1 FROM links l CROSS JOIN memories s ON s.key = l.source"
-        f" WHERE l.target = {memory}.id AND l.type = 'supersedes'"
-        f" AND s.shadowed = 0 AND s.id <> {memory}.id)"
-    )
+    """Returns the condition that a row of `memories` is a decision that nothing supersedes."""
+    decision = f"{memory}.type = 'decision' AND {memory}.shadowed = 0"
+    return f"{decision} AND {catalog.IN_FORCE.format(memory)}"
 
 
 def current(sql: sqlite3.Connection, topic: str) -> tuple[Record, ...]:

@@ -3,10 +3,11 @@
 from collections.abc import Collection, Sequence
 
 from mimo.domain.graph import MAX_DEPTH, Edge, Graph, Node
+from mimo.domain.memory import SUPERSEDES, Record
 from mimo.mind import Mind
 from mimo.services import upkeep
 
-__all__ = ["MAX_DEPTH", "Edge", "Graph", "Node", "traverse"]
+__all__ = ["MAX_DEPTH", "Edge", "Graph", "Node", "newest_first", "traverse"]
 
 
 def traverse(
@@ -28,3 +29,20 @@ def traverse(
             start, depth=max(0, min(depth, MAX_DEPTH)), types=types, most=most, now=mind.now()
         ),
     )
+
+
+def newest_first(chain: Graph) -> list[Record]:
+    """Returns the memories of a graph, newest first; of one second, what supersedes comes first."""
+    waiting = sorted((n.record for n in chain.nodes), key=lambda r: r.memory.created, reverse=True)
+    newer: dict[str, set[str]] = {}
+    for edge in chain.edges:
+        if edge.type == SUPERSEDES:
+            newer.setdefault(edge.target, set()).add(edge.source)
+    found: list[Record] = []
+    while waiting:
+        moment, left = waiting[0].memory.created, {record.memory.id for record in waiting}
+        equal = [record for record in waiting if record.memory.created == moment]
+        free = [record for record in equal if not newer.get(record.memory.id, set()) & left]
+        found.append((free or equal)[0])
+        waiting.remove(found[-1])
+    return found

@@ -123,6 +123,18 @@ def search_here(
     return ProjectHits(hits=hits, notice=found.notice)
 
 
+def with_competing(
+    hits: tuple[ProjectHit, ...],
+) -> list[tuple[ProjectHit, tuple[str, ...] | None]]:
+    """Returns each hit with the ids of the decisions of its project that compete with it."""
+    ids: dict[int, list[str]] = {}
+    minds = {id(found.mind): found.mind for found in hits}
+    for found in hits:
+        ids.setdefault(id(found.mind), []).append(found.hit.record.memory.id)
+    others = {name: mind.index.competing(ids[name]) for name, mind in minds.items()}
+    return [(found, others[id(found.mind)].get(found.hit.record.memory.id)) for found in hits]
+
+
 def every_project(mind: Mind) -> list[tuple[str, Mind | None]]:
     """Returns the name and the memory of each registered project, and of the one that is open.
 

@@ -32,7 +32,7 @@ def _said(root: Path, *words: str) -> str | None:
     settings = [word for setting in _OFF for word in ("-c", setting)]
     quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"}
     try:
-        answer = subprocess.run(  # noqa: S603 - a list of words, the program by its full path
+        answer = subprocess.run(
             [program, *settings, "-C", str(root), "--literal-pathspecs", *words],
             capture_output=True,
             timeout=_SECONDS,

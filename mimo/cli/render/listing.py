@@ -1,6 +1,6 @@
 """How lists of memories look."""
 
-from mimo.cli.render import Screen, accent, dim, render
+from mimo.cli.render import Screen, accent, bad, dim, render
 from mimo.cli.render.words import count, day, labels, tagged
 from mimo.commands.listing import MemoryRow, MemoryRows
 
@@ -23,7 +23,15 @@ def _(result: MemoryRows, screen: Screen) -> None:
 
 
 def _row(row: MemoryRow, screen: Screen) -> None:
-    marks = labels(outcome=row.outcome, trust=row.trust, private=row.private)
+    marks = labels(
+        outcome=row.outcome,
+        superseded_by=row.superseded_by,
+        trust=row.trust,
+        private=row.private,
+        competing=row.competing,
+    )
     tags = f"  {tagged(row.tags)}" if row.tags else ""
     screen.line(dim(f"{day(row.created_at)}  {row.type:<11} "), row.title, dim(tags), *marks)
     screen.line(accent(row.id), indent=2)
+    if row.warning:
+        screen.line(bad(row.warning), indent=2)

@@ -1,9 +1,10 @@
 """How the `memory` tool's answers look to people."""
 
-from mimo.cli.render import Screen, accent, dim, good, render, strong
+from mimo.cli.render import Screen, accent, bad, dim, good, render, strong
 from mimo.cli.render.words import count, day, labels, tagged
 from mimo.commands.common import TrustLabel
 from mimo.commands.memory import Deleted, MemoryList, MemorySearch, Stored
+from mimo.domain.memory import Outcome
 
 
 @render.register
@@ -25,6 +26,8 @@ def _(result: MemorySearch, screen: Screen) -> None:
     for row in result.results:
         marks = labels(outcome=row.outcome, superseded_by=row.superseded_by, trust=row.trust)
         screen.line(dim(f"{row.score:.2f}  "), accent(row.id), *marks)
+        if row.warning:
+            screen.line(bad(row.warning), indent=6)
         screen.text(row.content, indent=6)
         screen.line(dim(f"{row.category}  {day(row.created_at)}  {tagged(row.tags)}"), indent=6)
         screen.blank()
@@ -41,12 +44,15 @@ def _(result: MemoryList, screen: Screen) -> None:
             f"{row.importance:g}",
             f"{row.decay_score:.2f}",
             day(row.created_at),
+            bad(row.outcome) if row.outcome is Outcome.FAILED else row.outcome or "",
             row.trust if row.trust is TrustLabel.UNTRUSTED else "",
             _first_line(row.content),
         )
         for row in result.memories
     ]
-    screen.table(("ID", "CATEGORY", "IMPORTANCE", "STRENGTH", "CREATED", "TRUST", "CONTENT"), rows)
+    screen.table(
+        ("ID", "CATEGORY", "IMPORTANCE", "STRENGTH", "CREATED", "OUTCOME", "TRUST", "CONTENT"), rows
+    )
     screen.line(dim(f"{len(rows):,} of {count(result.total, 'memory', 'memories')}"))
 
 

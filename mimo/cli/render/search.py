@@ -1,6 +1,6 @@
 """How search results look."""
 
-from mimo.cli.render import Screen, accent, dim, render, strong
+from mimo.cli.render import Screen, accent, bad, dim, render, strong
 from mimo.cli.render.words import count, day, labels, tagged
 from mimo.commands.search import SearchResult, SearchResults
 
@@ -24,18 +24,25 @@ def _(result: SearchResults, screen: Screen) -> None:
 
 
 def _row(row: SearchResult, screen: Screen, terms: list[str], *, project: bool) -> None:
-    marks = labels(outcome=row.outcome, superseded_by=row.superseded_by, trust=row.trust)
+    marks = labels(
+        outcome=row.outcome,
+        superseded_by=row.superseded_by,
+        trust=row.trust,
+        competing=row.competing,
+    )
     screen.line(dim(f"{row.relevance:.2f}"), "  ", strong(row.title), *marks)
     place = f"{row.project}: " if project else ""
     about = "  ".join(part for part in (row.type, day(row.date), tagged(row.tags)) if part)
     screen.line(accent(row.id), "  ", dim(about), indent=6)
     screen.line(dim(f"{place}{row.source_file}:{row.source_line}"), indent=6)
+    if row.warning:
+        screen.line(bad(row.warning), indent=6)
     body = _without_title(row)
     if body:
         lines = body.splitlines()
         cut = ["…"] if len(lines) > _LINES else []
         screen.text("\n".join([*lines[:_LINES], *cut]), terms=terms, indent=6)
-    if row.reasoning:
+    if row.reasoning and row.reasoning.splitlines()[0] not in body:
         screen.text(f"because {row.reasoning.splitlines()[0]}", terms=terms, indent=6)
     screen.blank()
 

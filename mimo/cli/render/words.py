@@ -1,10 +1,14 @@
 """How times, ids and labels read, the same in every renderer."""
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from mimo.cli.render.screen import Part, bad, dim, good, warn
 from mimo.commands.common import TrustLabel
 from mimo.domain.memory import Outcome
+
+if TYPE_CHECKING:
+    from mimo.commands.rows import Remembered
 
 
 def day(moment: datetime) -> str:
@@ -18,6 +22,7 @@ def labels(
     superseded_by: str | None = None,
     trust: TrustLabel = TrustLabel.TRUSTED,
     private: bool | None = None,
+    competing: tuple[str, ...] | None = None,
 ) -> list[Part]:
     """Returns what a reader must not miss about a memory, each with a blank before it."""
     found: list[Part] = []
@@ -27,11 +32,24 @@ def labels(
         found.append(good(outcome) if outcome is Outcome.SUCCESS else warn(outcome))
     if superseded_by:
         found.append(warn(f"superseded by {superseded_by}"))
+    if competing:
+        found.append(warn(f"competes with {', '.join(competing)}"))
     if trust is TrustLabel.UNTRUSTED:
         found.append(warn("untrusted"))
     if private:
         found.append(dim("private"))
     return [part for label in found for part in ("  ", label)]
+
+
+def row_labels(row: "Remembered") -> list[Part]:
+    """Returns what a reader must not miss about a memory that a row tells all of."""
+    return labels(
+        outcome=row.outcome,
+        superseded_by=row.superseded_by,
+        trust=row.trust,
+        private=row.private,
+        competing=row.competing,
+    )
 
 
 def tagged(tags: tuple[str, ...]) -> str:

@@ -1,0 +1,90 @@
+"""Checkpoints: where work stopped, and whose work it was."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+from mimo.domain.memory import Kind, Memory, Record
+from mimo.domain.query import Filter
+from mimo.errors import StorageFailed
+from mimo.frozen import frozen
+from mimo.mind import Mind
+from mimo.services import capture, recall
+from mimo.store import git
+from mimo.store.made import Made, branch
+
+ARCHIVED = "archived"
+"""The status of a checkpoint that is not to be resumed any more."""
+
+_PAGE = 100
+
+
+class Whose(StrEnum):
+    """Where a checkpoint was made."""
+
+    BRANCH = "this branch"
+    MACHINE = "this machine"
+    ELSEWHERE = "elsewhere"
+
+
+@frozen
+class Resumed:
+    """The checkpoint to go on from, and where it was made."""
+
+    record: Record
+    whose: Whose
+    author: str | None
+    """Who committed it, where it was made elsewhere."""
+    branch: str | None
+    """The branch that it was made on, as far as this machine knows."""
+
+
+def save(mind: Mind, draft: Memory, *, private: bool = False) -> Record:
+    """Stores a checkpoint and remembers, outside the project, that it was made here."""
+    record = capture.store(mind, draft, private=private)
+    try:
+        _made(mind).add(record.memory.id, branch(mind.project.root))
+        mind.note("checkpoint", None)
+    except StorageFailed as error:
+        # The checkpoint is safe; only that it is ours is not known later.
+        mind.note("checkpoint", f"it will count as made elsewhere: {error.message}")
+    return record
+
+
+def latest(mind: Mind) -> Resumed | None:
+    """Returns the newest checkpoint that is not archived; one's own come first.
+
+    That is one made on this machine and branch, else one made on this machine, else anybody's.
+    """
+    made, here = _made(mind).branches(), branch(mind.project.root)
+    machine = anybody = None
+    for record in _active(mind):
+        name = record.memory.id
+        own = name in made or record.place.private
+        if own and made.get(name, here) == here:
+            return Resumed(record=record, whose=Whose.BRANCH, author=None, branch=here)
+        machine = machine or (record if own else None)
+        anybody = anybody or record
+    if machine:
+        known = made.get(machine.memory.id)
+        return Resumed(record=machine, whose=Whose.MACHINE, author=None, branch=known)
+    if anybody:
+        author = git.author_of(mind.project.root, anybody.place.path)
+        return Resumed(record=anybody, whose=Whose.ELSEWHERE, author=author, branch=None)
+    return None
+
+
+def _active(mind: Mind) -> Iterator[Record]:
+    """Yields the checkpoints that may be resumed, newest first."""
+    wanted, offset = Filter(types=frozenset({Kind.CHECKPOINT})), 0
+    while True:
+        page = recall.listing(mind, narrowed=wanted, limit=_PAGE, offset=offset)
+        for record in page.records:
+            if (record.memory.status or "").lower() != ARCHIVED:
+                yield record
+        offset += _PAGE
+        if offset >= page.total:
+            return
+
+
+def _made(mind: Mind) -> Made:
+    return Made(mind.home, mind.project.root)

@@ -1,0 +1,143 @@
+"""Decisions: what is in force on a topic, how one replaces another, how it turned out."""
+
+from dataclasses import replace
+
+from mimo.domain import outcomes
+from mimo.domain.memory import SUPERSEDES, Link, Memory, Outcome, Record, Section
+from mimo.errors import AmbiguousId, Invalid, NotFound
+from mimo.frozen import frozen
+from mimo.mind import Mind
+from mimo.services import capture, recall, upkeep
+
+
+@frozen
+class Saved:
+    """A new decision, and the ids of those that it supersedes."""
+
+    record: Record
+    supersedes: tuple[str, ...]
+
+
+@frozen
+class Concluded:
+    """A decision of which is known how it turned out, and its confidence before."""
+
+    record: Record
+    before: float
+
+
+def current(mind: Mind, topic: str) -> tuple[Record, ...]:
+    """Returns the decisions in force on a topic, newest first.
+
+    There is one, unless two branches of git made one each.
+    """
+    return upkeep.ask(mind, lambda index: index.current(topic))
+
+
+def save(mind: Mind, draft: Memory, *, private: bool = False, keep: bool = False) -> Saved:
+    """Stores a decision that supersedes what was in force on its topic, unless that is kept."""
+    older = current(mind, draft.topic) if draft.topic and not keep else ()
+    given = [link for link in draft.links if link.type == SUPERSEDES]
+    replaced = dict.fromkeys([*(link.to for link in given), *(one.memory.id for one in older)])
+    links = [link for link in draft.links if link.type != SUPERSEDES]
+    links += [Link(to=id_, type=SUPERSEDES, confidence=1.0) for id_ in replaced]
+    record = capture.store(mind, replace(draft, links=tuple(links)), private=private)
+    return Saved(record=record, supersedes=tuple(replaced))
+
+
+def find(mind: Mind, wanted: str) -> Record:
+    """Returns the memory of that id, the decision in force on that topic, or that of a cut id.
+
+    Raises `AmbiguousId` where several decisions of the topic compete, and `NotFound`.
+    """
+    whole = upkeep.ask(mind, lambda index: index.get(wanted))
+    if whole:
+        return whole
+    on_topic = current(mind, wanted)
+    if len(on_topic) > 1:
+        ids = [record.memory.id for record in on_topic]
+        raise AmbiguousId(
+            f"{len(ids)} decisions on `{wanted}` compete",
+            hint=f"name one: {', '.join(ids[:5])}",
+            details={"candidates": ids},
+        )
+    if on_topic:
+        return on_topic[0]
+    try:
+        return recall.one(mind, wanted, surely=True)
+    except NotFound as error:
+        topics = mind.index.nearest_topics(wanted)
+        if topics and not error.details["nearest"]:
+            error.hint = f"did you mean the topic {' or '.join(topics)}?"
+        raise
+
+
+def newest(mind: Mind, wanted: str) -> Record:
+    """Returns the memory that `find` finds, or the newest of the decisions that compete."""
+    try:
+        return find(mind, wanted)
+    except AmbiguousId:
+        on_topic = current(mind, wanted)
+        if not on_topic:
+            raise
+        return on_topic[0]
+
+
+def conclude(mind: Mind, wanted: str, outcome: Outcome | None, reason: str | None) -> Concluded:
+    """Notes how a decision turned out, in its file, and what that does to its confidence.
+
+    Raises `Invalid` for a failure without a reason, and for a document that mind doesn't keep.
+    """
+    if outcome is Outcome.FAILED and not (reason and reason.strip()):
+        raise Invalid(
+            "a failure needs a reason",
+            hint="say what went wrong, so that nobody tries it again",
+            details={"field": "reason"},
+        )
+    record = _kept_by_mind(find(mind, wanted))
+    memory, now = record.memory, mind.now()
+    before = outcomes.DEFAULT_CONFIDENCE if memory.confidence is None else memory.confidence
+    after = outcomes.confidence_after(memory, outcome, now)
+    line = outcomes.entry(outcome, reason, on=now, before=before, after=after)
+    sections = outcomes.with_entry(memory, line)
+    confidence = after if after != before else memory.confidence
+    changed = capture.edit(mind, record, outcome=outcome, confidence=confidence, sections=sections)
+    return Concluded(record=changed, before=before)
+
+
+def supersede(
+    mind: Mind, wanted: str, draft: Memory, *, reason: str | None, private: bool = False
+) -> Saved:
+    """Stores `draft` in the place of a memory, whose type, topic, tags and importance it takes on.
+
+    The old one stays as it is. Raises `Invalid` where something supersedes it already.
+    """
+    old = find(mind, wanted)
+    if newer := recall.successor(mind, old.memory.id):
+        raise Invalid(
+            f"`{old.memory.id}` is superseded already, by `{newer}`",
+            hint=f"supersede `{newer}`, or mark how it turned out",
+            details={"superseded_by": newer},
+        )
+    why = f"Replaces {old.memory.id}: {reason.strip()}" if reason and reason.strip() else None
+    told = "\n\n".join(part for part in (draft.sections.get(Section.REASONING), why) if part)
+    link = Link(to=old.memory.id, type=SUPERSEDES, confidence=1.0)
+    new = replace(
+        draft,
+        type=old.memory.type,
+        topic=old.memory.topic,
+        tags=old.memory.tags,
+        importance=old.memory.importance,
+        sections={Section.REASONING: told} if told else {},
+        links=(*draft.links, link),
+    )
+    return save(mind, new, private=private, keep=True)
+
+
+def _kept_by_mind(record: Record) -> Record:
+    if record.place.owned:
+        return record
+    raise Invalid(
+        f"`{record.place.path}` is a document that mind only reads",
+        hint="note the outcome in it with `mind edit`, or save a decision that supersedes it",
+    )

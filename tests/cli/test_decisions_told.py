@@ -1,0 +1,208 @@
+"""The stories of people who decide, resume, search and track outcomes, as they read in a pipe."""
+
+import io
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimo.cli.main import main
+from mimo.mind import Mind
+
+Say = Callable[..., str]
+
+
+@pytest.fixture
+def say(mind: Mind, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Say:
+    """Runs a command and returns what it prints, with the letters that end ids left out."""
+
+    def run(*words: str, stdin: str | None = None, status: int = 0) -> str:
+        stream = io.TextIOWrapper(io.BytesIO((stdin or "").encode()))
+        if stdin is None:
+            stream.isatty = lambda: True  # type: ignore[method-assign]
+        monkeypatch.setattr(sys, "stdin", stream)
+        assert main(words, open=lambda _: mind) == status
+        out, err = capsys.readouterr()
+        return re.sub(r"(_2026\d{4})_[a-z2-7]{6}", r"\1", out + err)
+
+    return run
+
+
+@pytest.mark.req("004-03")
+def test_someone_decides_and_it_is_clear_how(say: Say) -> None:
+    told = say(
+        "save", "decision", "auth_strategy", "Use JWT", "--because", "No session store is needed"
+    )
+    assert told == (
+        "✓ Use JWT\n"
+        "  decision_auth_strategy_20261120\n"
+        "  .mind/decisions/decision_auth_strategy_20261120.md\n"
+    )
+    assert "save insight" in say("save", "--help").replace("  insight ", "save insight ")
+
+
+def test_someone_resumes_work_the_next_day(say: Say, clock: Any) -> None:
+    say(
+        "save",
+        "checkpoint",
+        *("Login works,", "refresh is half done", "--open-file", "src/a.py"),
+        *("--next", "Write the expiry test", "--next", "Ask Bob"),
+    )
+    clock.forward(days=1)
+    assert say("load", "checkpoint") == (
+        "Checkpoint, 1 day ago\n"
+        "\n"
+        "Login works, refresh is half done\n"
+        "\n"
+        "Next steps\n"
+        "  - Write the expiry test\n"
+        "  - Ask Bob\n"
+        "\n"
+        "Open files\n"
+        "  - src/a.py\n"
+        "\n"
+        "checkpoint_login_works_refresh_is_half_done_20261120"
+        "  .mind/checkpoints/checkpoint_login_works_refresh_is_half_done_20261120.md\n"
+    )
+
+
+@pytest.mark.req("004-13")
+@pytest.mark.req("004-18")
+@pytest.mark.req("004-75")
+def test_someone_searches_everything_with_one_search(say: Say) -> None:
+    say("save", "decision", "auth", "Use JWT tokens", "--because", "Stateless")
+    say("save", "insight", "JWT tokens must be short-lived")
+    say("save", "checkpoint", "JWT tokens are issued; refresh is missing")
+    for search in (("search",), ("search", "by-context"), ("search", "recent")):
+        words = () if search[-1] == "recent" else ("JWT", "tokens")
+        found = say(*search, *words)
+        for kind in ("decision_auth", "insight_jwt", "checkpoint_jwt"):
+            assert kind in found
+
+
+@pytest.mark.req("004-14")
+def test_someone_marks_what_failed_in_production(say: Say, clock: Any) -> None:
+    say("save", "decision", "auth", "Use JWT", "--because", "Stateless")
+    assert say("evolve", "outcome", "auth", "failed", "--reason", "Could not be revoked") == (
+        "✓ Use JWT  FAILED\n"
+        "  FAILED, do not repeat it: Could not be revoked\n"
+        "  confidence 0.7 → 0.4\n"
+        "  decision_auth_20261120\n"
+        "  .mind/decisions/decision_auth_20261120.md\n"
+    )
+    clock.forward(days=1)
+    say("evolve", "supersede", "auth", "Use sessions", "--because", "They can be revoked")
+    assert say("search", "by-topic", "auth") == (
+        "● 2026-11-21  Use sessions\n"
+        "│  because They can be revoked\n"
+        "│  decision_auth_20261121  supersedes decision_auth_20261120\n"
+        "│\n"
+        "○ 2026-11-20  Use JWT  FAILED  superseded by decision_auth_20261121\n"
+        "   FAILED, do not repeat it: Could not be revoked\n"
+        "   because Stateless\n"
+        "   decision_auth_20261120\n"
+    )
+    assert "do not repeat it" in say("search", "JWT")
+    assert say("load", "context", "auth") == (
+        "Use sessions\n"
+        "  decision_auth_20261121  decision  auth  2026-11-21\n"
+        "\n"
+        "Reasoning\n"
+        "They can be revoked\n"
+        "\n"
+        "Linked\n"
+        "  supersedes → Use JWT  FAILED  superseded by decision_auth_20261121\n"
+        "    decision_auth_20261120  2026-11-20\n"
+        "    FAILED, do not repeat it: Could not be revoked\n"
+    )
+
+
+@pytest.mark.req("004-81")
+def test_a_decision_comes_from_a_pipe(say: Say) -> None:
+    assert "✓ Use JWT" in say("save", "decision", "auth", "--because", "Stateless", stdin="Use JWT")
+    assert "✓ Use TOTP" in say("save", "decision", "mfa", "-", "Safer", stdin="Use TOTP\n")
+    assert "✓ Lesson" in say("save", "insight", stdin="Lesson")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["save", "decision", "auth", "Use JWT"], "`reasoning` is missing"),
+        (["save", "decision", "auth", "x", "y", "--because", "z"], "`reasoning` is given twice"),
+        (["save", "decision", "a", "x", "y", "--link", "builds_on:nope"], "Memory not found"),
+        (["evolve", "outcome", "nope", "success"], "Memory not found"),
+        (["evolve", "outcome", "nope", "great"], "must be one of SUCCESS"),
+        (["load", "context", "nope"], "Memory not found"),
+        (["search", "by-topic"], "`topic` is missing"),
+    ],
+)
+def test_a_wrong_command_says_what_is_wrong(say: Say, words: list[str], told: str) -> None:
+    status = 1 if "not found" in told else 2
+    answer = say(*words, status=status)
+    assert told in answer
+    assert "hint: " in answer or "twice" in answer
+
+
+def test_the_first_word_recent_is_a_search_where_more_words_follow(say: Say) -> None:
+    say("save", "insight", "Recent changes broke Safari")
+    assert "1 of 1 memory, newest first" in say("search", "recent")
+    assert "1 of 1 memory, newest first" in say("search", "recent", "-n", "3")
+    assert "1 result" in say("search", "recent", "changes")
+    assert "1 result" in say("search", "--", "recent")
+
+
+@pytest.fixture
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], None]:
+    """Lets the editor write a text, which stands for what a person writes."""
+    monkeypatch.setenv("TERM", "dumb")
+
+    def writes(line: str) -> None:
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+        script = tmp_path / "editor.py"
+        script.write_text(
+            "import pathlib, sys\n"
+            "path = pathlib.Path(sys.argv[1])\n"
+            "text = path.read_text(encoding='utf-8')\n"
+            f"{line}\n"
+            "path.write_text(text, encoding='utf-8')\n",
+            encoding="utf-8",
+        )
+        monkeypatch.setenv("VISUAL", f"{sys.executable} {script}")
+
+    return writes
+
+
+def test_texts_that_are_left_out_are_written_in_the_editor(
+    say: Say, on_a_terminal: Callable[[str], None], mind: Mind
+) -> None:
+    on_a_terminal(
+        "assert text.splitlines()[3] == '## Reasoning', text\n"
+        "text = 'Use JWT\\n\\nand refresh' + text + 'Stateless\\n'"
+    )
+    say("save", "decision", "auth")
+    (path,) = (mind.folder / "decisions").glob("*.md")
+    assert path.read_text(encoding="utf-8").endswith(
+        "---\nUse JWT\n\nand refresh\n\n## Reasoning\nStateless\n"
+    )
+
+
+def test_an_empty_text_gives_up(
+    say: Say, on_a_terminal: Callable[[str], None], mind: Mind, tmp_path: Path
+) -> None:
+    on_a_terminal("pass")
+    assert "nothing changed" in say("save", "decision", "auth")
+    assert not (mind.folder / "decisions").exists()
+    assert not list(tmp_path.glob("mind-*.md"))
+
+
+def test_a_text_that_is_refused_is_not_lost(
+    say: Say, on_a_terminal: Callable[[str], None], tmp_path: Path
+) -> None:
+    on_a_terminal("text = 'Use JWT' + text")
+    told = say("save", "decision", "auth", status=2)
+    (draft,) = tmp_path.glob("mind-*.md")
+    assert f"your text is in {draft}" in told
+    assert draft.read_text(encoding="utf-8").startswith("Use JWT")

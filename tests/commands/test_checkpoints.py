@@ -1,0 +1,124 @@
+"""`mind save checkpoint` and `mind load checkpoint`: one's own work is resumed."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mimo.commands.load import checkpoint as load
+from mimo.commands.save import Status, checkpoint
+from mimo.errors import Invalid
+from mimo.mind import Mind
+from mimo.services.checkpoints import Whose
+from mimo.store import projects
+
+
+def git(folder: Path, *words: str) -> None:
+    identity = ["-c", "user.name=Alice", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)
+
+
+def on_branch(project: Path, name: str) -> None:
+    git(project, "symbolic-ref", "HEAD", f"refs/heads/{name}")
+
+
+def on_another_machine(mind: Mind, home: Path) -> Mind:
+    found = projects.explicit(mind.project.root, home)
+    return Mind(home=home, project=found, clock=mind.clock, randomness=mind.randomness, environ={})
+
+
+@pytest.mark.req("004-07")
+@pytest.mark.req("004-09")
+@pytest.mark.req("004-22")
+@pytest.mark.parametrize(
+    "steps", ["Write the expiry test", ["Write the expiry test"], ["One", "Two\nlines"], "- a\n- b"]
+)
+def test_what_was_saved_comes_back_as_it_was_given(mind, steps):
+    checkpoint(mind, "Login works", open_files=("src/a.py", "b c.py"), next_steps=steps)
+
+    loaded = load(mind)
+
+    assert (loaded.summary, loaded.open_files, loaded.next_steps) == (
+        "Login works",
+        ("src/a.py", "b c.py"),
+        steps,
+    )
+    assert (loaded.timestamp, loaded.made, loaded.age) == (mind.now(), Whose.BRANCH, "just now")
+
+
+def test_without_a_checkpoint_there_is_an_answer_and_no_error(mind):
+    loaded = load(mind)
+    assert (loaded.summary, loaded.open_files, loaded.next_steps) == (None, (), None)
+    assert "save" in (loaded.notice or "")
+
+
+def test_a_step_that_somebody_ticked_in_the_file_is_done(mind):
+    saved = checkpoint(mind, "Login works", next_steps=["One", "Two"])
+    path = Path(mind.project.root, saved.file)
+    path.write_text(path.read_text(encoding="utf-8").replace("[ ] One", "[x] One"), "utf-8")
+    assert load(mind).next_steps == ["Two"]
+
+
+def test_an_archived_checkpoint_is_not_resumed(mind, clock):
+    checkpoint(mind, "Earlier")
+    clock.forward(hours=1)
+    checkpoint(mind, "Archived", status=Status.ARCHIVED)
+    assert load(mind).summary == "Earlier"
+
+
+@pytest.mark.parametrize("steps", [{"a": 1}, [["a"]], True])
+def test_steps_that_are_no_texts_are_refused(mind, steps):
+    with pytest.raises(Invalid, match="next_steps"):
+        checkpoint(mind, "Login works", next_steps=steps)
+
+
+def test_the_newest_of_the_branch_comes_before_a_newer_one_of_another(mind, project, clock):
+    git(project, "init", "-q")
+    on_branch(project, "feature")
+    checkpoint(mind, "On the feature")
+    clock.forward(hours=1)
+    on_branch(project, "main")
+    checkpoint(mind, "On main")
+
+    assert load(mind).summary == "On main"
+    on_branch(project, "feature")
+    assert load(mind).summary == "On the feature"
+    on_branch(project, "other")
+    resumed = load(mind)
+    assert (resumed.summary, resumed.made, resumed.branch) == ("On main", Whose.MACHINE, "main")
+    assert "branch main" in (resumed.notice or "")
+
+
+def test_anybodys_is_resumed_last_and_says_whose_and_how_old_it_is(mind, project, clock, tmp_path):
+    git(project, "init", "-q")
+    other = on_another_machine(mind, tmp_path / "elsewhere")
+    checkpoint(other, "Made elsewhere")
+    git(project, "add", ".")
+    git(project, "commit", "-qm", "x")
+    clock.forward(days=3)
+
+    resumed = load(mind)
+
+    assert (resumed.summary, resumed.made, resumed.author) == (
+        "Made elsewhere",
+        Whose.ELSEWHERE,
+        "Alice",
+    )
+    assert resumed.notice == "made by Alice elsewhere, 3 days ago; nothing of it was made here"
+    checkpoint(mind, "Made here")
+    clock.forward(days=1)
+    checkpoint(other, "Newer, but made elsewhere")
+    assert load(mind).summary == "Made here"
+
+
+def test_a_private_checkpoint_is_ones_own(mind, clock):
+    checkpoint(mind, "Nobody else's", private=True)
+    assert load(mind).made is Whose.BRANCH
+
+
+def test_a_home_that_cannot_be_written_loses_nothing(mind, home):
+    (home / "made").parent.mkdir(exist_ok=True)
+    (home / "made").write_text("in the way", encoding="utf-8")
+    saved = checkpoint(mind, "Login works")
+    assert "made elsewhere" in (saved.notice or "")
+    assert load(mind).summary == "Login works"

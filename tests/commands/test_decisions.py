@@ -1,0 +1,360 @@
+"""`mind save`, `evolve`, `load context` and `search by-topic`: decisions and how they evolve."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimo.commands.browse import by_context, by_topic, recent
+from mimo.commands.evolve import outcome, supersede
+from mimo.commands.listing import list_
+from mimo.commands.load import context
+from mimo.commands.memory import list_memories as memory_list
+from mimo.commands.memory import search as memory_search
+from mimo.commands.notes import add, rm, show
+from mimo.commands.save import decision, insight
+from mimo.commands.search import search
+from mimo.domain.memory import Kind, Outcome
+from mimo.errors import AmbiguousId, Invalid, NotFound
+from mimo.store import files
+
+WHY = "No session store is needed"
+
+
+def text_of(mind, file: str) -> str:
+    return Path(mind.project.root, file).read_text(encoding="utf-8")
+
+
+def on_a_branch(mind, decision_text: str, supersedes: str) -> str:
+    """Writes the decision that another branch brought in; returns its id."""
+    identity = "decision_auth_strategy_20261119_theirs"
+    text = (
+        f"---\nid: {identity}\ntype: decision\ntopic: auth_strategy\n"
+        f"created: 2026-11-20T16:00:00Z\nlinks:\n  - {{to: {supersedes}, type: supersedes}}\n"
+        f"---\n{decision_text}\n"
+    )
+    path = mind.folder / "decisions" / f"{identity}.md"
+    files.write_new(path, text.encode())
+    return identity
+
+
+class TestSave:
+    @pytest.mark.req("004-05")
+    @pytest.mark.req("004-06")
+    @pytest.mark.req("004-21")
+    def test_a_decision_is_a_file_that_reads_well(self, mind):
+        saved = decision(mind, "auth_strategy", "Use JWT", WHY, tags=("auth",))
+
+        assert text_of(mind, saved.file) == (
+            "---\n"
+            f"id: {saved.id}\n"
+            "type: decision\n"
+            "topic: auth_strategy\n"
+            "tags: [auth]\n"
+            "confidence: 0.7\n"
+            "created: 2026-11-20T15:30:00Z\n"
+            "---\n"
+            "Use JWT\n\n"
+            "## Reasoning\n"
+            "No session store is needed\n"
+        )
+        assert saved.id.startswith("decision_auth_strategy_20261120_")
+
+    @pytest.mark.req("004-15")
+    @pytest.mark.parametrize("spelling", ["auth_strategy", "Auth Strategy", "auth-strategy"])
+    def test_a_decision_on_the_same_topic_supersedes_the_one_in_force(self, mind, clock, spelling):
+        first = decision(mind, "auth_strategy", "Use JWT", WHY)
+        before = text_of(mind, first.file)
+        clock.forward(days=1)
+
+        second = decision(mind, spelling, "Use sessions", "They can be revoked")
+
+        assert second.supersedes == (first.id,)
+        assert text_of(mind, first.file) == before
+        assert show(mind, first.id).superseded_by == second.id
+        assert f"{{to: {first.id}, type: supersedes, confidence: 1.0}}" in text_of(
+            mind, second.file
+        )
+
+    def test_the_decision_in_force_can_be_kept(self, mind):
+        first = decision(mind, "auth", "Use JWT", WHY)
+        second = decision(mind, "auth", "Add TOTP", "Phishing", keep_current=True)
+
+        assert second.supersedes == ()
+        assert context(mind, first.id).memory.competing == (second.id,)
+
+    def test_two_decisions_after_a_merge_are_both_answered_and_settled_by_the_next(
+        self, mind, clock
+    ):
+        first = decision(mind, "auth_strategy", "Use JWT", WHY)
+        clock.forward(hours=1)
+        ours = supersede(mind, first.id, "Use sessions", "They can be revoked")
+        theirs = on_a_branch(mind, "Use opaque tokens", first.id)
+
+        evolution = by_topic(mind, "auth_strategy")
+        assert evolution.current == (ours.id, theirs)
+        assert [row.competing for row in evolution.results] == [(theirs,), (ours.id,), None]
+        found = {row.id: row for row in search(mind, "sessions", threshold=0.0).results}
+        assert found[ours.id].competing == (theirs,)
+        assert {row.id: row.competing for row in list_(mind).memories}[theirs] == (ours.id,)
+        assert context(mind, "auth_strategy").memory.id == ours.id
+
+        last = decision(mind, "auth_strategy", "Use passkeys", "Both had their faults")
+        assert set(last.supersedes) == {ours.id, theirs}
+        assert by_topic(mind, "auth_strategy").current == (last.id,)
+
+    def test_a_private_decision_is_kept_out_of_git(self, mind):
+        saved = decision(mind, "salary", "Raise it", "It is due", private=True)
+        assert saved.file.startswith(".mind/private/")
+        assert saved.private
+
+    @pytest.mark.req("004-04")
+    @pytest.mark.parametrize(
+        ("topic", "text", "why"),
+        [
+            ("", "Use JWT", WHY),
+            ("-_ ", "Use JWT", WHY),
+            ("auth", " ", WHY),
+            ("auth", "Use", ""),
+        ],
+    )
+    def test_an_empty_part_is_refused_and_nothing_is_written(self, mind, topic, text, why):
+        with pytest.raises(Invalid):
+            decision(mind, topic, text, why)
+        assert list_(mind).total == 0
+
+    def test_a_topic_as_long_as_a_text_is_refused(self, mind):
+        with pytest.raises(Invalid, match="too long"):
+            decision(mind, "a" * 201, "Use JWT", WHY)
+
+    @pytest.mark.parametrize(
+        ("type", "outcome", "says"),
+        [
+            ("user_decision", None, "user_involvement: approved"),
+            ("assistant_insight", "pending", "type: decision"),
+            (None, "success", "outcome: SUCCESS"),
+        ],
+    )
+    def test_what_earlier_versions_asked_for_is_still_taken(self, mind, type, outcome, says):
+        saved = decision(mind, "auth", "Use JWT", WHY, type=type, outcome=outcome)
+        assert says in text_of(mind, saved.file)
+
+    def test_an_unknown_type_names_the_known_ones(self, mind):
+        with pytest.raises(Invalid, match="user_decision"):
+            decision(mind, "auth", "Use JWT", WHY, type="novel")
+
+    @pytest.mark.req("004-08")
+    @pytest.mark.req("004-23")
+    def test_an_insight_keeps_its_category_tags_and_source(self, mind):
+        saved = insight(mind, "Safari drops cookies", category="web", tags=("a",), source="x.md")
+        shown = show(mind, saved.id)
+        assert (shown.type, shown.category, shown.tags, shown.source) == (
+            Kind.INSIGHT,
+            "web",
+            ("a",),
+            "x.md",
+        )
+
+
+class TestOutcome:
+    @pytest.mark.req("004-14")
+    def test_a_failure_is_noted_with_its_reason_and_lowers_the_confidence(self, mind):
+        saved = decision(mind, "auth", "Use JWT", WHY)
+
+        evolved = outcome(mind, "auth", "FAILED", "Tokens could not be revoked")
+
+        assert (evolved.id, evolved.outcome, evolved.confidence_before, evolved.confidence) == (
+            saved.id,
+            Outcome.FAILED,
+            0.7,
+            0.4,
+        )
+        assert (
+            "## Outcome\n- 2026-11-20 FAILED, confidence 0.7 → 0.4: Tokens could not be revoked\n"
+        ) in text_of(mind, saved.file)
+
+    @pytest.mark.req("004-16")
+    def test_nobody_can_miss_what_failed(self, mind):
+        saved = decision(mind, "auth", "Use JWT", WHY)
+        outcome(mind, saved.id, "FAILED", "Tokens leaked")
+        told = "FAILED, do not repeat it: Tokens leaked"
+
+        rows: list[Any] = [
+            *search(mind, "JWT").results,
+            *memory_search(mind, "JWT").results,
+            *list_(mind).memories,
+            *memory_list(mind).memories,
+            *recent(mind).results,
+            *by_topic(mind, "auth").results,
+            *(found.memory for found in by_context(mind, "JWT").results),
+            context(mind, saved.id).memory,
+        ]
+        assert [row.warning for row in rows] == [told] * 8
+
+    def test_an_outcome_can_be_opened_again_and_nothing_told_is_lost(self, mind):
+        saved = decision(mind, "auth", "Use JWT", WHY)
+        outcome(mind, saved.id, "FAILED", "Tokens leaked")
+
+        evolved = outcome(mind, saved.id, "PENDING", "It was the proxy")
+
+        assert (evolved.outcome, evolved.warning, evolved.confidence) == (None, None, 0.4)
+        assert "Tokens leaked" in text_of(mind, saved.file)
+
+    def test_a_failure_needs_a_reason(self, mind):
+        saved = decision(mind, "auth", "Use JWT", WHY)
+        before = text_of(mind, saved.file)
+        with pytest.raises(Invalid, match="reason"):
+            outcome(mind, saved.id, "FAILED", " ")
+        assert text_of(mind, saved.file) == before
+
+    def test_a_document_that_people_keep_is_not_changed(self, mind, project):
+        path = project / ".mind" / "decisions" / "0001-use-git.md"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("# Use git\n\nIt is good.\n", encoding="utf-8")
+        with pytest.raises(Invalid, match="only reads"):
+            outcome(mind, "0001-use-git", "SUCCESS")
+        assert path.read_text(encoding="utf-8") == "# Use git\n\nIt is good.\n"
+
+    def test_competing_decisions_must_be_named(self, mind):
+        first = decision(mind, "auth", "Use JWT", WHY)
+        second = decision(mind, "auth", "Add TOTP", "Phishing", keep_current=True)
+        with pytest.raises(AmbiguousId) as caught:
+            outcome(mind, "auth", "SUCCESS")
+        assert set(caught.value.details["candidates"]) == {first.id, second.id}
+
+    def test_a_misspelt_topic_is_guessed(self, mind):
+        decision(mind, "auth_strategy", "Use JWT", WHY)
+        with pytest.raises(NotFound) as caught:
+            outcome(mind, "strategy of auth", "SUCCESS")
+        assert "auth_strategy" in caught.value.hint
+
+
+class TestSupersede:
+    def test_the_new_decision_takes_on_topic_and_tags_and_keeps_the_old_file(self, mind):
+        first = decision(mind, "auth", "Use JWT", WHY, tags=("auth",))
+        before = text_of(mind, first.file)
+
+        second = supersede(mind, "auth", "Use sessions", "Revocable", reason="Too slow")
+
+        shown = show(mind, second.id)
+        assert (shown.topic, shown.tags, second.supersedes) == ("auth", ("auth",), (first.id,))
+        assert shown.sections["Reasoning"] == f"Revocable\n\nReplaces {first.id}: Too slow"
+        assert text_of(mind, first.file) == before
+
+    def test_what_is_superseded_already_names_its_successor(self, mind):
+        first = decision(mind, "auth", "Use JWT", WHY)
+        second = supersede(mind, first.id, "Use sessions", "Revocable")
+        with pytest.raises(Invalid, match=second.id):
+            supersede(mind, first.id, "Use passkeys", "Newer")
+        assert list_(mind).total == 2
+
+    def test_why_must_be_said(self, mind):
+        decision(mind, "auth", "Use JWT", WHY)
+        with pytest.raises(Invalid, match="reasoning"):
+            supersede(mind, "auth", "Use sessions")
+
+    def test_another_kind_of_memory_can_be_superseded_and_keeps_its_type(self, mind):
+        old = add(mind, "The limit is 50 a second", type="fact")
+        new = supersede(mind, old.id, "The limit is 80 a second", "Measured")
+        assert show(mind, new.id).type is Kind.FACT
+
+    def test_a_removed_link_of_the_chain_leaves_it_whole(self, mind, clock):
+        ids: list[str] = []
+        for text in ("Use JWT", "Use sessions", "Use passkeys"):
+            ids.append(decision(mind, "auth", text, WHY).id)
+            clock.forward(days=1)
+        rm(mind, ids[1])
+        assert show(mind, ids[0]).superseded_by == ids[2]
+
+
+class TestTopic:
+    @pytest.mark.req("004-11")
+    @pytest.mark.req("004-52")
+    def test_the_chain_is_told_newest_first_three_steps_beyond_the_topic(self, mind, clock):
+        ids: list[str] = []
+        for number in range(6):
+            draft = decision(
+                mind,
+                "auth" if number == 5 else f"older {number}",
+                f"Number {number}",
+                WHY,
+                links=({"to": ids[-1], "type": "supersedes"},) if ids else (),
+            )
+            ids.append(draft.id)
+            clock.forward(days=1)
+        evolution = by_topic(mind, "auth")
+        assert [row.id for row in evolution.results] == ids[5:1:-1]
+        assert evolution.current == (ids[5],)
+
+    def test_decisions_of_one_second_stand_in_the_order_of_the_chain(self, mind):
+        ids = [decision(mind, "auth", f"Number {n}", WHY).id for n in range(5)]
+        assert [row.id for row in by_topic(mind, "auth").results] == ids[::-1]
+
+    def test_a_topic_that_is_not_there_is_no_error_and_gets_a_guess(self, mind):
+        decision(mind, "auth_strategy", "Use JWT", WHY)
+        evolution = by_topic(mind, "auth_stratgy")
+        assert (evolution.total, evolution.current) == (0, ())
+        assert "auth_strategy" in (evolution.notice or "")
+
+    def test_an_empty_memory_answers(self, mind):
+        assert by_topic(mind, "auth").total == 0
+        assert by_context(mind, "auth").total == 0
+        assert recent(mind).total == 0
+
+
+class TestContext:
+    @pytest.mark.req("004-10")
+    @pytest.mark.req("004-52")
+    def test_a_decision_comes_with_all_within_two_links(self, mind, clock):
+        ids: list[str] = []
+        for number in range(4):
+            links: Any = ({"to": ids[-1], "type": "builds_on"},) if ids else ()
+            ids.append(decision(mind, f"t{number}", f"Number {number}", WHY, links=links).id)
+            clock.forward(days=1)
+        loaded = context(mind, ids[3])
+        assert [(row.id, row.depth) for row in loaded.related] == [(ids[2], 1), (ids[1], 2)]
+        assert loaded.memory.reasoning == WHY
+        assert loaded.memory.related_to == (ids[2],)
+
+    @pytest.mark.req("004-12")
+    @pytest.mark.req("004-52")
+    def test_a_search_brings_what_is_five_links_away(self, mind, clock):
+        ids: list[str] = []
+        for number, text in enumerate(["Use JWT tokens", *(f"Thing {n}" for n in range(6))]):
+            links: Any = ({"to_id": ids[-1], "relationship": "builds_on"},) if ids else ()
+            ids.append(decision(mind, f"t{number}", text, "so", links=links).id)
+            clock.forward(days=1)
+        found = by_context(mind, "JWT tokens", threshold=0.5)
+        assert [row.memory.id for row in found.results] == [ids[0]]
+        assert [(row.id, row.depth) for row in found.related] == [
+            (ids[depth], depth) for depth in range(1, 6)
+        ]
+
+    def test_a_type_or_a_time_narrows_what_is_recent(self, mind, clock):
+        old = insight(mind, "Old lesson")
+        clock.forward(days=10)
+        decision(mind, "auth", "Use JWT", WHY)
+        new = insight(mind, "New lesson")
+        assert [row.id for row in recent(mind, type="learning").results] == [new.id, old.id]
+        week = recent(mind, type="insight", time_filter="last week")
+        assert [row.id for row in week.results] == [new.id]
+        assert (recent(mind, limit=1).total, len(recent(mind, limit=1).results)) == (3, 1)
+
+
+@pytest.mark.req("004-25")
+@pytest.mark.req("004-76")
+def test_lists_are_narrowed_by_type_topic_outcome_and_time(mind, clock):
+    first = decision(mind, "auth", "Use JWT", WHY)
+    outcome(mind, first.id, "FAILED", "Leaks")
+    clock.forward(days=40)
+    second = decision(mind, "auth", "Use sessions", WHY)
+    other = decision(mind, "cache", "Use Redis", WHY)
+    outcome(mind, other.id, "SUCCESS")
+
+    def ids(**conditions: Any) -> set[str]:
+        return {row.id for row in list_(mind, **conditions).memories}
+
+    assert ids(topic="Auth") == {first.id, second.id}
+    assert ids(outcomes_=("failure",)) == {first.id}
+    assert ids(outcomes_=("SUCCESS", "FAILED"), time_filter="last week") == {other.id}
+    assert ids(types=("insight",), topic="auth") == set()

@@ -1,0 +1,138 @@
+"""The decision tools of earlier versions: their names and arguments keep working over MCP."""
+
+from typing import Any
+
+import anyio
+import pytest
+from mcp.client import Client
+from mcp_types import CallToolResult
+
+from mimo.commands import all_commands
+from mimo.commands.save import decision
+from mimo.mind import Mind
+from mimo.server.app import App, Memory
+
+WHY = "No session store is needed"
+
+
+def call(mind: Mind, name: str, arguments: dict[str, Any]) -> CallToolResult:
+    app = App(Memory(lambda: mind), all_commands(), toolsets=[], naming="underscore")
+
+    async def talk() -> Any:
+        async with Client(app.server()) as client:
+            return await client.call_tool(name, arguments)
+
+    result: CallToolResult = anyio.run(talk)
+    return result
+
+
+def answer(mind: Mind, name: str, **arguments: Any) -> Any:
+    result = call(mind, name, arguments)
+    assert not result.is_error, result.content
+    return result.structured_content
+
+
+@pytest.mark.req("004-67")
+@pytest.mark.req("004-69")
+def test_a_whole_day_with_the_old_tools(mind: Mind, clock: Any) -> None:
+    saved = answer(
+        mind,
+        "save_decision",
+        topic="auth_strategy",
+        decision="Use JWT",
+        reasoning=WHY,
+        confidence=0.5,
+        type="user_decision",
+        outcome="pending",
+    )
+    clock.forward(hours=1)
+    newer = answer(
+        mind, "save_decision", topic="auth_strategy", decision="Use sessions", reasoning=WHY
+    )
+    history = answer(mind, "recall_decision", topic="auth_strategy")
+    assert [row["id"] for row in history["history"]] == [newer["id"], saved["id"]]
+    listed = answer(mind, "list_decisions")
+    assert [row["id"] for row in listed["list"]] == [newer["id"]]
+    asked = answer(mind, "suggest_decision", userQuestion="sessions?", recencyWeight=0.3)
+    assert asked["suggestions"][0]["id"] == newer["id"]
+    updated = answer(
+        mind, "update_outcome", decisionId=newer["id"], outcome="failure", failure_reason="Slow"
+    )
+    assert updated["evolved"]["outcome"] == "FAILED"
+    answer(mind, "save_checkpoint", summary="Half done", open_files=["a.py"], next_steps="Test it")
+    loaded = answer(mind, "load_checkpoint")
+    assert (loaded["summary"], loaded["open_files"], loaded["next_steps"]) == (
+        "Half done",
+        ["a.py"],
+        "Test it",
+    )
+
+
+@pytest.mark.req("004-67")
+@pytest.mark.parametrize(
+    ("word", "stored"),
+    [
+        ("SUCCESS", "SUCCESS"),
+        ("success", "SUCCESS"),
+        ("Failure", "FAILED"),
+        ("FAILED", "FAILED"),
+        ("partial", "PARTIAL"),
+        ("pending", None),
+        ("superseded", None),
+    ],
+)
+@pytest.mark.parametrize("by", ["decisionId", "topic", "id"])
+def test_an_outcome_is_taken_in_both_vocabularies_by_id_or_by_topic(
+    mind: Mind, word: str, stored: str | None, by: str
+) -> None:
+    saved = decision(mind, "auth", "Use JWT", WHY)
+    name = {by: "auth" if by == "topic" else saved.id}
+    evolved = answer(mind, "update_outcome", **name, outcome=word, failure_reason="Slow")
+    assert evolved["evolved"]["outcome"] == stored
+
+
+def test_the_old_fall_back_finds_a_topic_by_its_first_word(mind: Mind) -> None:
+    saved = decision(mind, "auth_strategy", "Use JWT", WHY)
+    history = answer(mind, "recall_decision", topic="auth_method")
+    assert [row["id"] for row in history["history"]] == [saved.id]
+    assert answer(mind, "recall_decision", topic="cache")["history"] == []
+
+
+def test_an_unknown_decision_is_an_error_and_not_a_success(mind: Mind) -> None:
+    result = call(mind, "update_outcome", {"decisionId": "decision_nope", "outcome": "SUCCESS"})
+    assert result.is_error
+
+
+@pytest.mark.req("004-68")
+@pytest.mark.parametrize(
+    "name", ["recall_decision", "suggest_decision", "list_decisions", "update_outcome"]
+)
+def test_old_names_are_not_listed_unless_asked_for_and_then_called_deprecated(name: str) -> None:
+    def listed(toolsets: list[str]) -> dict[str, str]:
+        def never() -> Mind:
+            raise AssertionError
+
+        app = App(Memory(never), all_commands(), toolsets=toolsets, naming="underscore")
+        tools = anyio.run(app.list_tools, None, None).tools  # type: ignore[arg-type]
+        return {tool.name: tool.description or "" for tool in tools}
+
+    assert name not in listed([])
+    assert listed(["legacy"])[name].startswith("Deprecated: use ")
+
+
+@pytest.mark.req("004-67")
+def test_each_call_of_an_old_name_tells_once_that_it_is_deprecated(
+    mind: Mind, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = App(Memory(lambda: mind), all_commands(), toolsets=[], naming="underscore")
+
+    async def talk() -> None:
+        async with Client(app.server()) as client:
+            for _ in range(2):
+                await client.call_tool("list_decisions", {})
+                await client.call_tool("recall_decision", {"topic": "auth"})
+
+    anyio.run(talk)
+    told = [record.getMessage() for record in caplog.records if "deprecated" in record.getMessage()]
+    assert len(told) == 4
+    assert "search/recent" in told[0]

@@ -70,8 +70,8 @@ CREATE INDEX memories_path ON memories (path);
 CREATE INDEX memories_created ON memories (shadowed, created, id);
 CREATE INDEX memories_type ON memories (type, shadowed, created);
 CREATE INDEX memories_title ON memories (title) WHERE title IS NOT NULL;
-CREATE INDEX memories_topic ON memories (topic_key) WHERE topic_key IS NOT NULL;
-CREATE INDEX memories_outcome ON memories (outcome, created) WHERE outcome IS NOT NULL;
+CREATE INDEX memories_topic ON memories (topic_key, shadowed, created) WHERE topic_key IS NOT NULL;
+CREATE INDEX memories_outcome ON memories (outcome, shadowed, created) WHERE outcome IS NOT NULL;
 CREATE INDEX memories_parent ON memories (parent, position) WHERE parent IS NOT NULL;
 
 CREATE TABLE parents (

@@ -21,6 +21,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import queries
+
 MIND = [sys.executable, "-m", "mimo"]
 _TOPICS = (
     "the login token expires after {n} minutes and must be refreshed by the gateway",
@@ -228,6 +230,7 @@ def rows(base: float, markdown: Path | None, *, large: bool) -> Iterator[Row]:
     yield from cold(10_000, base, {"index": "≤ 5 s", "again": "≤ 0.2 s", "search": "≤ 15 ×"})
     mcp = {"search": "≤ 5 ms", "memory": "≤ 90 MB idle, ≤ 150 MB after searches"}
     yield from warm(10_000, base, mcp)
+    yield from (Row(asked, figure, "") for asked, figure in queries.rows(10_000))
     if large:
         yield from cold(100_000, base, {})
         yield from warm(100_000, base, {"search": "≤ 20 ms"})

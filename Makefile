@@ -70,10 +70,10 @@ coverage-of-requirements: setup ## List the numbered requirements that no test c
 	$(RUN) scripts/requirements_coverage.py $(REQUIREMENTS)
 
 bench: setup    ## Measure start-up, search, save, refresh and rebuild as ratios (MARKDOWN=FOLDER for real notes)
-	$(RUN) tests/bench/speed.py $(if $(MARKDOWN),--markdown $(MARKDOWN)) --write docs/benchmarks.md
+	$(RUN) -m tests.bench.speed $(if $(MARKDOWN),--markdown $(MARKDOWN)) --write docs/benchmarks.md
 
 bench-retrieval: setup ## Measure the ranking on labelled data (BENCH=FOLDER that holds eval/ and data/)
-	$(RUN) tests/bench/retrieval.py --bench $(BENCH)
+	$(RUN) -m tests.bench.retrieval --bench $(BENCH)
 
 model:          ## Make the packaged embedding model again, byte for byte (needs 5 GB for its tools)
 	$(PYTHON) -m venv .venv-model

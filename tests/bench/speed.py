@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import queries
+from tests.bench import queries
 
 MIND = [sys.executable, "-m", "mimo"]
 _TOPICS = (

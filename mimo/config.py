@@ -110,6 +110,22 @@ SETTINGS: tuple[Setting, ...] = (
         help="Folder of a model2vec model to use instead of the built-in one",
     ),
     Setting(
+        key="daemon.inactivity_minutes",
+        default=30,
+        scope=Scope.USER,
+        help="So long without activity, and a session counts as ended",
+        lowest=1,
+        highest=1440,
+    ),
+    Setting(
+        key="daemon.check_seconds",
+        default=60,
+        scope=Scope.USER,
+        help="How often the daemon looks at what no change of a file tells",
+        lowest=1,
+        highest=3600,
+    ),
+    Setting(
         key="mcp.toolsets",
         default=(),
         scope=Scope.USER,

@@ -9,6 +9,7 @@ MindError
 ├── SearchFailed       SEARCH_FAILED            1   neither the index nor the files can be read
 ├── StorageFailed      STORAGE_ERROR            1   a file can't be read or written
 ├── Conflict           STORAGE_ERROR            1   a file changed under our hands
+├── DaemonNotRunning   DAEMON_NOT_RUNNING       4   the command needs the daemon
 ├── Denied             PERMISSION_DENIED        5   a policy forbids it
 └── Internal           INTERNAL_ERROR           1   a fault of ours; details only in the log
 
@@ -91,6 +92,13 @@ class StorageFailed(MindError):
 
 class Conflict(StorageFailed):
     """A file is not what it was when it was read."""
+
+
+class DaemonNotRunning(MindError):
+    """The command needs the daemon, and none runs."""
+
+    code = "DAEMON_NOT_RUNNING"
+    exit_status = 4
 
 
 class Denied(MindError):

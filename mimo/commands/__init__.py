@@ -44,6 +44,12 @@ SECTIONS: dict[str, dict[str, str]] = {
         "doctor": "upkeep",
         "index": "upkeep",
         "config": "settings",
+        "daemon start": "daemon",
+        "daemon stop": "daemon",
+        "daemon restart": "daemon",
+        "daemon status": "daemon",
+        "daemon logs": "daemon",
+        "daemon run": "daemon",
         "trust": "projects",
         "untrust": "projects",
         "demo": "demo",
@@ -58,6 +64,7 @@ GROUPS: dict[str, str] = {
     "save": "Save a decision, a checkpoint or an insight",
     "evolve": "Mark how a decision turned out, or replace it",
     "load": "Show where work stopped, or a decision with all around it",
+    "daemon": "Keep index and context fresh while you work (optional)",
     "memory": "Store, search, list, delete and measure memories",
 }
 """What is said of words that only lead to other commands."""

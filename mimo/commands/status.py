@@ -11,7 +11,7 @@ from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import approval, overview, recall, stack, upkeep
 from mimo.services.overview import Health, Overview
-from mimo.store import projects
+from mimo.store import daemon, projects
 
 
 @frozen
@@ -92,14 +92,23 @@ class Status:
 def status(mind: Mind) -> Status:
     """Show how the memory is"""
     current = _project(mind) if mind.has_project else None
-    last_index = mind.index.changed_at() if mind.has_project else None
     return Status(
-        daemon=DaemonStatus(
-            running=False, pid=None, uptime_seconds=None, projects_watching=0, last_index=last_index
-        ),
+        daemon=_daemon(mind),
         current_project=current,
         global_stats=_everywhere(mind),
         warnings=mind.config.warnings,
+    )
+
+
+def _daemon(mind: Mind) -> DaemonStatus:
+    found = daemon.running(mind.home)
+    started = found.started if found else None
+    return DaemonStatus(
+        running=found is not None,
+        pid=found.pid if found else None,
+        uptime_seconds=int((mind.now() - started).total_seconds()) if started else None,
+        projects_watching=len(found.watching) if found else 0,
+        last_index=mind.index.changed_at() if mind.has_project else None,
     )
 
 

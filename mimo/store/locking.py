@@ -30,6 +30,21 @@ def lock(path: Path, *, wait: float = WAIT_SECONDS) -> Iterator[None]:
         os.close(descriptor)
 
 
+def holder(path: Path) -> int | None:
+    """Returns the process that holds the lock file at `path`; None where nobody does."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
+    except OSError:
+        return None
+    try:
+        if _try(descriptor):
+            return None
+        named = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+        return int(named) if named.isdigit() else None
+    finally:
+        os.close(descriptor)
+
+
 def _open(path: Path) -> int:
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     try:

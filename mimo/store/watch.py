@@ -17,6 +17,33 @@ _OWN = frozenset({".index", ".local"})
 
 _TRUSTED_SECONDS = 5.0
 
+_LONGEST_SLEEP_MS = 5_000
+"""A thread that waits for changes looks up so often whether it shall stop."""
+
+
+def changes(
+    folders: Sequence[Path], *, stop: threading.Event, recursive: bool
+) -> Iterator[frozenset[Path]]:
+    """Yields the paths that changed below the folders, gathered over a tenth of a second or so.
+
+    Sleeps in between and ends soon after `stop` is set. Raises `OSError` where the system can't
+    watch so much, and `RuntimeError` where it can't watch at all.
+    """
+    from watchfiles import watch
+
+    for found in watch(
+        *folders,
+        watch_filter=lambda _, path: _OWN.isdisjoint(Path(path).parts),
+        debounce=100,
+        step=50,
+        rust_timeout=_LONGEST_SLEEP_MS,
+        stop_event=stop,
+        recursive=recursive,
+        ignore_permission_denied=True,
+        raise_interrupt=False,
+    ):
+        yield frozenset(Path(path) for _, path in found)
+
 
 class Watch:
     """Notes changes below folders; may be used by several threads."""

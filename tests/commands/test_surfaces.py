@@ -21,7 +21,9 @@ from mimo.commands.schema import input_schema, output_schema
 from mimo.commands.spec import Param, Spec, Surface
 from mimo.mind import Mind
 from mimo.server.app import App, Memory
+from mimo.services.daemon import process
 from mimo.store import projects
+from mimo.store.daemon import Running
 from mimo.store.init import init
 
 REGISTRY = all_commands()
@@ -73,6 +75,12 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "mind_untrust": {},
     "mind_config": {},
     "mind_demo": {},
+    "daemon_start": {},
+    "daemon_stop": {},
+    "daemon_restart": {},
+    "daemon_status": {},
+    "daemon_logs": {"lines": 5},
+    "daemon_run": {},
     "store_fact": {"content": "The API limit is 50 a second", "category": "fact"},
     "search_vibes": {"query": "auth"},
     "recall_decision": {"topic": "auth"},
@@ -118,6 +126,12 @@ def fresh(tmp_path: Path, home: Path, clock: Any, monkeypatch: pytest.MonkeyPatc
     stdin = io.TextIOWrapper(io.BytesIO(b""))
     stdin.isatty = lambda: True  # type: ignore[method-assign]
     monkeypatch.setattr(sys, "stdin", stdin)
+    # A real daemon has tests of its own.
+    found = Running(pid=1, started=clock(), watching=())
+    monkeypatch.setattr(process, "start", lambda _: (found, False))
+    monkeypatch.setattr(process, "stop", lambda _: found)
+    monkeypatch.setattr(process, "run", lambda _: None)
+    monkeypatch.setattr("mimo.store.daemon.running", lambda _: found)
     later = time.time_ns() + 3_600_000_000_000
     monkeypatch.setattr(time, "time_ns", lambda: later)
     root = tmp_path / "shop"

@@ -1,0 +1,1 @@
+"""The daemon: an optional process that keeps index and context fresh while people work."""

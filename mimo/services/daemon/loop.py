@@ -1,0 +1,186 @@
+"""What the daemon does: it waits for changes, and keeps what hangs on them fresh."""
+
+import logging
+import threading
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from mimo.errors import MindError
+from mimo.frozen import frozen
+from mimo.mind import Mind
+from mimo.services import upkeep
+from mimo.store import daemon, projects, watch
+
+log = logging.getLogger("mind.daemon")
+
+_END = frozenset[Path]()
+"""What wakes the loop to end it; no change is empty."""
+
+
+@frozen
+class Watched:
+    """A project that the daemon looks after."""
+
+    mind: Mind
+    deep: tuple[Path, ...]
+    """Folders that are watched with all below them: its memories."""
+    flat: tuple[Path, ...]
+    """Folders of which only the entries are: that something happens there shows activity."""
+
+
+class Loop:
+    """Looks after every registered project until it is told to end."""
+
+    def __init__(self, mind: Mind) -> None:
+        """Nothing is watched before `run`."""
+        self._mind = mind
+        self._started = mind.now()
+        self._events: SimpleQueue[frozenset[Path]] = SimpleQueue()
+        self._ended = threading.Event()
+        self._blind = threading.Event()
+        """Set while nothing tells of changes: before the watch begins, and where it failed."""
+        self._blind.set()
+        self._projects: dict[Path, Watched] = {}
+        self._active: dict[Path, datetime] = {}
+        """When each project was last worked on, of those with a session that goes on."""
+
+    def end(self) -> None:
+        """Lets `run` come to its end; may be called by a signal or another thread."""
+        self._ended.set()
+        self._events.put(_END)
+
+    def run(self) -> None:
+        """Watches and mends until the end; whatever goes wrong with a project is only logged."""
+        log.info("started")
+        self.look_around()
+        pause = float(self._mind.config["daemon.check_seconds"])
+        while not self._ended.is_set():
+            try:
+                changed = self._events.get(timeout=pause)
+            except Empty:
+                self.check()
+                continue
+            if changed:
+                self.take(changed)
+        self._blind.set()
+        for root in tuple(self._active):
+            self._end_session(root)
+        for one in self._projects.values():
+            one.mind.close()
+        log.info("ended")
+
+    def look_around(self) -> None:
+        """Finds the registered projects anew, and watches those that are there."""
+        found = {}
+        for known in projects.registered(self._mind.home).projects:
+            other = self._mind.at(known)
+            if other is not None:
+                found[known.path] = self._projects.get(known.path) or _watched(other)
+        if found.keys() == self._projects.keys() and not self.is_blind():
+            return
+        for root in self._projects.keys() - found.keys():
+            log.info("no longer watching %s", root)
+            self._projects[root].mind.close()
+            self._active.pop(root, None)
+        new = found.keys() - self._projects.keys()
+        self._projects = found
+        for root in sorted(new):
+            log.info("watching %s", root)
+            self._refresh(root)
+        self._watch_anew()
+        self._tell()
+
+    def take(self, changed: frozenset[Path]) -> None:
+        """Mends what hangs on the paths that changed."""
+        if any(path.parent == self._mind.home for path in changed):
+            self.look_around()
+        for root, one in tuple(self._projects.items()):
+            if not any(_is_below(path, (root,)) for path in changed):
+                continue
+            if not (root / ".mind").is_dir():
+                self.look_around()
+                continue
+            self._active[root] = self._mind.now()
+            if any(_is_below(path, one.deep) for path in changed):
+                self._refresh(root)
+
+    def check(self) -> None:
+        """Does what no change of a file tells: sessions end, projects go, watching fails."""
+        blind = self.is_blind()
+        self.look_around()
+        limit = timedelta(minutes=self._mind.config["daemon.inactivity_minutes"])
+        for root, last in tuple(self._active.items()):
+            if self._mind.now() - last >= limit:
+                self._end_session(root)
+        if blind:
+            for root in self._projects:
+                self._refresh(root)
+
+    @property
+    def active(self) -> frozenset[Path]:
+        """The roots of the projects with a session that goes on."""
+        return frozenset(self._active)
+
+    def is_blind(self) -> bool:
+        """Returns whether nothing tells of changes at present."""
+        return self._blind.is_set()
+
+    def _refresh(self, root: Path) -> None:
+        try:
+            done = upkeep.refresh(self._projects[root].mind)
+        except MindError as error:
+            log.warning("%s: %s", root, error.message)
+        except OSError as error:
+            log.warning("%s: %s", root, error)
+        else:
+            if done != upkeep.Refreshed():
+                log.info("%s: %s files taken in", root, done.added + done.changed + done.removed)
+
+    def _end_session(self, root: Path) -> None:
+        del self._active[root]
+        log.info("%s: a session has ended", root)
+
+    def _tell(self) -> None:
+        try:
+            daemon.tell(self._mind.home, started=self._started, watching=sorted(self._projects))
+        except MindError as error:
+            log.warning("%s", error.message)
+
+    def _watch_anew(self) -> None:
+        """Lets one thread watch whole folders, and one the entries of others."""
+        self._blind.set()
+        self._blind = threading.Event()
+        every = self._projects.values()
+        deep = [folder for one in every for folder in one.deep]
+        flat = [self._mind.home, *(folder for one in every for folder in one.flat)]
+        for folders, recursive in ((deep, True), (flat, False)):
+            if folders:
+                threading.Thread(
+                    target=self._wait, args=(folders, recursive, self._blind), daemon=True
+                ).start()
+
+    def _wait(self, folders: Sequence[Path], recursive: bool, stop: threading.Event) -> None:
+        """Hands on what changes, in a thread of its own; `check` looks where that fails."""
+        try:
+            for changed in watch.changes(folders, stop=stop, recursive=recursive):
+                if stop.is_set():
+                    return
+                self._events.put(changed)
+        except (OSError, RuntimeError) as error:
+            log.warning("changes can't be watched (%s); looking at the files instead", error)
+        stop.set()
+
+
+def _watched(mind: Mind) -> Watched:
+    root = mind.project.root
+    deep = [folder for folder in mind.store.folders() if folder.is_dir()] or [mind.folder]
+    flat = [root, root / ".git"]
+    return Watched(
+        mind=mind, deep=tuple(deep), flat=tuple(folder for folder in flat if folder.is_dir())
+    )
+
+
+def _is_below(path: Path, folders: Sequence[Path]) -> bool:
+    return any(path == folder or folder in path.parents for folder in folders)

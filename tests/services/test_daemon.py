@@ -1,0 +1,190 @@
+"""The daemon: what it does with changes, and that a real one comes and goes cleanly."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mimo.commands import daemon as commands
+from mimo.domain.query import Filter
+from mimo.errors import DaemonNotRunning, StorageFailed
+from mimo.mind import Mind
+from mimo.services.daemon import process
+from mimo.services.daemon.loop import Loop
+from mimo.store import daemon
+from mimo.store.init import init
+
+TEXT = "---\nid: fact_tea\ntype: fact\n---\nTea is served at four\n"
+
+
+def everywhere(mind: Mind) -> Mind:
+    """Returns a memory that has no project of its own, as a daemon's."""
+    return Mind(home=mind.home, project=None, clock=mind.clock, environ={})
+
+
+@pytest.fixture
+def loop(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
+    """The loop of a daemon that is told of changes by the test."""
+    monkeypatch.setattr("mimo.store.watch.changes", lambda *_, **__: iter(()))
+    made = Loop(everywhere(mind))
+    made.look_around()
+    yield made
+    made.end()
+    made.run()
+
+
+def count(mind: Mind) -> int:
+    return mind.index.count(Filter())
+
+
+def test_a_change_is_taken_into_the_index_at_once(loop: Loop, mind: Mind) -> None:
+    path = mind.folder / "facts" / "fact_tea.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(TEXT, encoding="utf-8")
+    assert count(mind) == 0
+    loop.take(frozenset({path}))
+    assert count(mind) == 1
+
+
+@pytest.mark.req("003-38")
+def test_a_session_ends_after_half_an_hour_without_activity(
+    loop: Loop, mind: Mind, clock, project: Path
+) -> None:
+    loop.take(frozenset({project / ".git" / "COMMIT_EDITMSG"}))
+    clock.forward(minutes=29)
+    loop.check()
+    assert loop.active == {project}
+    loop.take(frozenset({project / "README.md"}))
+    clock.forward(minutes=29)
+    loop.check()
+    assert loop.active == {project}
+    clock.forward(minutes=1)
+    loop.check()
+    assert loop.active == frozenset()
+
+
+def test_a_project_that_goes_and_one_that_comes_are_noticed(
+    loop: Loop, mind: Mind, project: Path, tmp_path: Path, home: Path, clock
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    init(other, home, now=clock())
+    loop.take(frozenset({home / "projects.json"}))
+    found = daemon_state(home)
+    assert set(found) == {str(project), str(other)}
+    (project / ".mind").rename(project / "gone")
+    loop.take(frozenset({project / "gone"}))
+    assert set(daemon_state(home)) == {str(other)}
+
+
+def daemon_state(home: Path) -> tuple[str, ...]:
+    with daemon.held(home):
+        found = daemon.running(home)
+    assert found is not None
+    return found.watching
+
+
+def test_where_nothing_tells_of_changes_the_files_are_looked_at(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> Iterator[frozenset[Path]]:
+        raise OSError(28, "inotify watch limit reached")
+
+    monkeypatch.setattr("mimo.store.watch.changes", fails)
+    loop = Loop(everywhere(mind))
+    loop.look_around()
+    until(loop.is_blind)
+    path = mind.folder / "facts" / "fact_tea.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(TEXT, encoding="utf-8")
+    loop.check()
+    assert count(mind) == 1
+    loop.end()
+    loop.run()
+
+
+def test_a_full_disk_is_logged_and_survived(
+    loop: Loop, mind: Mind, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(_: Mind) -> None:
+        raise StorageFailed("no space left")
+
+    monkeypatch.setattr("mimo.services.upkeep.refresh", fails)
+    with caplog.at_level("WARNING", "mind.daemon"):
+        loop.take(frozenset({mind.folder / "facts" / "x.md"}))
+    assert "no space left" in caplog.text
+
+
+def until(holds: Callable[[], object]) -> None:
+    """Waits for what another process or thread does; fails where it never does."""
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline, "it never came about"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def running(mind: Mind) -> Iterator[Mind]:
+    """A memory with a real daemon beside it."""
+    mind.environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process.start(mind)
+    yield mind
+    if daemon.running(mind.home):
+        process.stop(mind)
+
+
+@pytest.mark.req("003-33")
+@pytest.mark.req("003-34")
+def test_a_daemon_comes_sees_a_change_and_goes(running: Mind) -> None:
+    found, already = process.start(running)
+    assert already
+    assert commands.status(running).projects == (str(running.project.root),)
+    path = running.folder / "facts" / "fact_tea.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(TEXT, encoding="utf-8")
+    until(lambda: count(running) == 1)
+    assert process.stop(running).pid == found.pid
+    assert daemon.running(running.home) is None
+    assert any(line.endswith("INFO ended") for line in process.log_lines(running, 2))
+
+
+def test_a_killed_daemon_is_not_taken_for_a_running_one(running: Mind) -> None:
+    found = daemon.running(running.home)
+    assert found is not None
+    os.kill(found.pid, signal.SIGKILL)
+    until(lambda: daemon.running(running.home) is None)
+    with pytest.raises(DaemonNotRunning):
+        process.stop(running)
+    again, already = process.start(running)
+    assert (again.pid != found.pid, already) == (True, False)
+
+
+def test_a_second_daemon_refuses_to_start(running: Mind) -> None:
+    found = daemon.running(running.home)
+    assert found is not None
+    done = subprocess.run(
+        [sys.executable, "-m", "mimo", "daemon", "run"],
+        env={**running.environ, "MIND_HOME": str(running.home)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert f"process {found.pid}" in done.stderr
+
+
+@pytest.mark.req("003-44")
+def test_without_a_daemon_everything_says_so_and_works(
+    mind: Mind, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = commands.status(mind)
+    assert (report.running, report.exit_status) == (False, 4)
+    with pytest.raises(DaemonNotRunning) as caught:
+        commands.stop(mind)
+    assert caught.value.exit_status == 4
+    assert commands.logs(mind).lines == ()

@@ -31,6 +31,8 @@ _LEAP_CYCLE = 9
 def read(words: Words, now: datetime) -> Span | None:
     """Returns what a phrase means that names a place in the calendar; None for any other."""
     match words:
+        case ():
+            return None
         case (word,):
             return _alone(word, now)
         case ("last" | "past" | "this", word) if word in WEEKDAYS or word in MONTHS:

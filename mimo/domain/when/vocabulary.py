@@ -21,6 +21,7 @@ UNITS = {
     "일": "day",
     "분기": "quarter",
     "초": "second",
+    "년": "year",
 }
 """Words for a unit that is counted; the Korean ones here can mean other things too."""
 VAGUE = {"couple": 2, "few": 5, "several": 7}
@@ -138,7 +139,8 @@ _KOREAN = {
     "week": "주 주일 주간",
     "month": "달 개월 개월간 달간",
     "분기": "분기",
-    "year": "년 해 년간 년도",
+    "년": "년 년도",
+    "year": "해 년간",
     "weekend": "주말",
     "half": "반",
     "월": "월 월달",

@@ -119,4 +119,4 @@ def _joined(words: Iterable[str]) -> Iterator[str]:
 
 def _year(before: str, word: str) -> str | None:
     """Returns a year that is followed by its Korean mark."""
-    return before if word == "year" and len(before) == 4 and before.isdigit() else None
+    return before if word == "년" and len(before) == 4 and before.isdigit() else None

@@ -36,7 +36,7 @@ def read(words: Words, now: datetime) -> Span | None:
         case ("day", "before", "yesterday"):
             return period(midnight(now) - 2 * DAY, "day")
         case ("this", unit):
-            return _this(unit, now)
+            return _calendar(unit, now, back=0)
         case ("last" | "past", unit):
             return _last(words[0], unit, now)
         case ("before-last", unit):
@@ -54,10 +54,6 @@ def _calendar(word: str, now: datetime, back: int) -> Span | None:
     if word == "weekend":
         return _weekend(now, back)
     return begun(previous(unit, now, back), now) if unit and unit != "fortnight" else None
-
-
-def _this(word: str, now: datetime) -> Span | None:
-    return _calendar(word, now, back=0)
 
 
 def _last(which: str, word: str, now: datetime) -> Span | None:

@@ -40,6 +40,7 @@ _PATTERN = r"""
 
 @cache
 def _pattern() -> re.Pattern[str]:
+    """Returns the pattern of one piece of text; no part of it can be read in many ways."""
     return re.compile(_PATTERN, re.VERBOSE)
 
 

@@ -67,6 +67,7 @@ class Mind:
         self.randomness = randomness
         self.environ: Mapping[str, str] = os.environ if environ is None else environ
         self.author: str | None = None
+        self._moment: datetime | None = None
         self.progress: Progress | None = None
         """Told of long work; set by a surface that can show it."""
         self._parts: dict[str, Any] = {}
@@ -111,11 +112,13 @@ class Mind:
         return mind
 
     def acting_as(self, author: str | None) -> "Mind":
-        """Returns the same memory, with what it writes signed by `author`."""
-        if author == self.author:
-            return self
+        """Returns the same memory for one call: signed by `author`, at one moment.
+
+        All that a command says of time is then seen from the same now.
+        """
         view = self._view(parts=self._parts)
         view.author = author
+        view._moment = self.now()  # noqa: SLF001 - of our own class
         return view
 
     def at(self, known: Registered) -> "Mind | None":
@@ -135,16 +138,19 @@ class Mind:
             other = self._others.get(known.path)
             if other is None or other.is_outdated:
                 other = self._view(parts={"embedder": self.embedder}, project=project)
+                other._moment = None  # noqa: SLF001 - of our own class
                 self._others[known.path] = other
-            return other
+            view = other._view(parts=other._parts)  # noqa: SLF001 - of our own class
+            view._moment = self._moment  # noqa: SLF001 - of our own class
+            return view
 
     def reopened(self) -> "Mind":
         """Returns the same memory with its settings, files and index read anew."""
         return self._view(parts={})
 
     def now(self) -> datetime:
-        """Returns the time of day, UTC."""
-        return self.clock()
+        """Returns the time of day, UTC; within one call it stands still."""
+        return self._moment or self.clock()
 
     @property
     def has_project(self) -> bool:

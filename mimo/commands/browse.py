@@ -130,14 +130,18 @@ def by_context(
         float | None,
         Arg("Lowest score to answer with; unless said 0.3, or the nearest three", ge=0, le=1),
     ] = None,
+    time_filter: TimeFilter = None,
+    from_date: FromDate = None,
+    to_date: ToDate = None,
 ) -> InContext:
     """Find what is relevant to a question, and what is linked to it"""
+    when = narrowed(mind, time_filter=time_filter, from_date=from_date, to_date=to_date)
     if threshold is None:
         found = recall.search_or_nearest(
-            recall.search_here, mind, query, narrowed=Filter(), limit=limit
+            recall.search_here, mind, query, narrowed=when, limit=limit
         )
     else:
-        found = recall.search_here(mind, query, narrowed=Filter(), limit=limit, threshold=threshold)
+        found = recall.search_here(mind, query, narrowed=when, limit=limit, threshold=threshold)
     hits = [one.hit for one in found.hits]
     rows = remembered(mind, [hit.record for hit in hits])
     ids = [hit.record.memory.id for hit in hits]

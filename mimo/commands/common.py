@@ -26,10 +26,19 @@ Types = Annotated[
 ]
 CategoryFilter = Annotated[Category | None, Arg("Only this category")]
 TimeFilter = Annotated[
-    str | None, Arg("Only from a time, such as `yesterday` or `3 days ago`", alias="when")
+    str | None,
+    Arg(
+        "Only from a time, such as `yesterday`, `last week`, `3 days ago`, `october`, `since "
+        "monday`, `between monday and wednesday`, `2026-11`",
+        alias="when",
+    ),
 ]
-FromDate = Annotated[str | None, Arg("Only from this ISO 8601 date on", alias="from")]
-ToDate = Annotated[str | None, Arg("Only until this ISO 8601 date, which counts", alias="to")]
+FromDate = Annotated[
+    str | None, Arg("Only from this ISO 8601 date on, or from `monday` and its like", alias="from")
+]
+ToDate = Annotated[
+    str | None, Arg("Only until this ISO 8601 date, or `friday`, which counts", alias="to")
+]
 
 
 class TrustLabel(StrEnum):

@@ -190,9 +190,14 @@ def list_memories(
     offset: Offset = 0,
     category: CategoryFilter = None,
     sort: Annotated[MemorySort, Arg("Order of the list")] = MemorySort.RECENT,
+    time_filter: TimeFilter = None,
+    from_date: FromDate = None,
+    to_date: ToDate = None,
 ) -> MemoryList:
     """Browse the memories page by page"""
-    conditions = narrowed(mind, category=category)
+    conditions = narrowed(
+        mind, category=category, time_filter=time_filter, from_date=from_date, to_date=to_date
+    )
     if sort is MemorySort.DECAY_SCORE:
         page = recall.strongest_first(mind, narrowed=conditions, limit=limit, offset=offset)
     else:

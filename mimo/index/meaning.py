@@ -15,8 +15,8 @@ NEAR = 50
 _COMPARED_EACH = 2_000
 """Of so many units or fewer, those that pass the filter are compared one by one."""
 
-_DEPTHS = (NEAR, 20 * NEAR, 400 * NEAR)
-"""How many of all vectors are looked through, in turn, for units that pass the filter."""
+_DEEPEST = 400 * NEAR
+"""So many of all vectors are looked through, at most, for units that pass the filter."""
 
 
 def is_complete(sql: sqlite3.Connection, embedder: Embedder, vectors: Vectors) -> bool:
@@ -36,19 +36,30 @@ def memories_near(
 
     Only memories that pass the filter are looked at.
     """
-    if catalog.count(sql, filter_) <= _COMPARED_EACH:
+    admitted, memories = catalog.count(sql, filter_), catalog.count(sql, Filter())
+    if admitted <= _COMPARED_EACH:
         units = _units(sql, filter_)
         if len(units) <= 2 * _COMPARED_EACH:
             known = vectors.get({name for name, *_ in units})
             found = dict(zip(known, cosines(query, list(known.values())), strict=True))
             return _nearest(units, found)
     units, found = [], {}
-    for depth in _DEPTHS:
+    for depth in _depths(memories / max(admitted, 1)):
         found = dict(vectors.nearest(query, depth))
         units = _units(sql, filter_, list(found))
         if len(units) >= NEAR or len(found) < depth:
             break
     return _nearest(units, found)
+
+
+def _depths(memories_each: float) -> tuple[int, ...]:
+    """Returns how many of all vectors are looked through, in turn, where one in so many counts.
+
+    With twice the fair share the first look is mostly the last one.
+    """
+    first = NEAR if memories_each <= 1 else int(2 * NEAR * memories_each)
+    second = max(first, 20 * NEAR)
+    return tuple(sorted({min(depth, _DEEPEST) for depth in (first, second, _DEEPEST)}))
 
 
 _Unit = tuple[bytes, int, int, str]

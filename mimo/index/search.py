@@ -50,11 +50,11 @@ class Search:
             return Found(hits=(), considered=considered)
         try:
             encoded = self._encode(query)
-            hits = self._hits(sql, request, query, encoded)
+            hits = self._hits(sql, request, query, encoded, considered)
         except FAILURES as error:
             if isinstance(error, IndexDamaged):
                 raise
-            hits = self._hits(sql, request, query, b"")
+            hits = self._hits(sql, request, query, b"", considered)
             return Found(hits=hits, considered=considered, notice=_by_words(error))
         notice = None if self._embedder else _by_words("there is no model")
         return Found(hits=hits, considered=considered, notice=notice)
@@ -65,12 +65,19 @@ class Search:
         return self._embedder.encode(query.text)
 
     def _hits(
-        self, sql: sqlite3.Connection, request: Request, query: RankingQuery, encoded: bytes
+        self,
+        sql: sqlite3.Connection,
+        request: Request,
+        query: RankingQuery,
+        encoded: bytes,
+        considered: int,
     ) -> tuple[Hit, ...]:
         sums = words.totals(sql)
         statistics = _statistics(sums, self._known_frequencies(sql, query, sums.revision))
         terms = words.pruned(query.content, statistics.frequencies, sums.units)
-        keys = words.memories_with(sql, terms, request.filter, shadowed=sums.shadowed > 0)
+        matches = sum(statistics.frequencies[term] for term in terms)
+        reach = words.Reach(memories=sums.memories, admitted=considered, matches=matches)
+        keys = words.memories_with(sql, terms, request.filter, reach)
         candidates = Candidates(sql, keys, request.filter)
         if encoded and self._vectors and _needs_meaning(query, candidates, statistics):
             near = memories_near(sql, self._vectors, encoded, request.filter)

@@ -330,6 +330,16 @@ class TestContext:
             (ids[depth], depth) for depth in range(1, 6)
         ]
 
+    def test_a_time_narrows_what_a_context_brings_up(self, mind, clock):
+        old = insight(mind, "JWT tokens expire")
+        clock.forward(days=10)
+        new = insight(mind, "JWT tokens are signed")
+
+        found = by_context(mind, "JWT tokens", time_filter="last week")
+        assert [row.memory.id for row in found.results] == [new.id]
+        found = by_context(mind, "JWT tokens", to_date="2026-11-25", threshold=0.1)
+        assert [row.memory.id for row in found.results] == [old.id]
+
     def test_a_type_or_a_time_narrows_what_is_recent(self, mind, clock):
         old = insight(mind, "Old lesson")
         clock.forward(days=10)

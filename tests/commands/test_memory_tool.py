@@ -202,6 +202,24 @@ class TestList:
         assert [row.id for row in by_importance.memories] == [weak.id, strong.id]
         assert [row.id for row in by_strength.memories] == [strong.id, weak.id]
 
+    @pytest.mark.req("000-97", "000-98", "000-99")
+    def test_a_time_narrows_the_list_and_its_total(self, mind, clock):
+        old = store(mind, "made in autumn")
+        clock.forward(days=40)
+        new = store(mind, "made in winter")
+
+        def listed(**when):
+            answer = call(mind, "list", **when)
+            assert answer["total"] == len(answer["memories"])
+            return [row["id"] for row in answer["memories"]]
+
+        assert listed(time_filter="last week") == [new.id]
+        assert listed(time_filter="지난달") == [new.id]
+        assert listed(when="november") == [old.id]
+        assert listed(to_date="2026-11-20") == [old.id]
+        assert listed(from_date="2026-11-21", to_date="2027-01-01") == [new.id]
+        assert listed(time_filter="october") == []
+
 
 class TestDelete:
     @pytest.mark.req("000-48", "000-58")

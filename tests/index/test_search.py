@@ -166,7 +166,7 @@ class TestMeaning:
         assert names(search(index, "datastore", filter=plans)) == ["plan"]
 
         monkeypatch.setattr("mimo.index.meaning._COMPARED_EACH", 0)
-        monkeypatch.setattr("mimo.index.meaning._DEPTHS", (2, 4, 100))
+        monkeypatch.setattr("mimo.index.meaning._depths", lambda _: (2, 4, 100))
         assert names(search(index, "datastore", filter=plans)) == ["plan"]
         assert len(search(index, "datastore").hits) == 9
 

@@ -117,10 +117,11 @@ def test_other_projects_are_opened_once_whoever_asks(mind, tmp_path, home):
     init(other, home, now=mind.now())
     known = projects.registered(home).projects[-1]
 
-    first = mind.acting_as("one").at(known)
+    first, second = mind.acting_as("one").at(known), mind.acting_as("two").at(known)
 
     assert first is not None
-    assert mind.acting_as("two").at(known) is first
+    assert second is not None
+    assert second.index is first.index
 
 
 def test_a_model_that_cannot_be_used_is_the_doctors_finding_and_not_the_indexs(mind, tmp_path):

@@ -1,0 +1,85 @@
+"""A filter changes what is found, and never how it is ordered, whichever way it is applied."""
+
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from mimo.domain.query import Filter
+from mimo.index import catalog, words
+from mimo.index.index import Change, Index
+from mimo.index.meaning import NEAR, memories_near
+from mimo.index.words import Reach
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+SIZE = 1_200
+MANY = 10**9
+
+SPANS = {
+    "most": (0, 1_100),
+    "half": (600, SIZE),
+    "a third": (300, 700),
+    "few": (100, 130),
+    "none": (SIZE + 1, SIZE + 2),
+}
+
+
+@pytest.fixture
+def filled(index: Index, found: Callable[..., Change]) -> Index:
+    """An index over memories an hour apart; the oldest ones say most about tea."""
+    draw = random.Random(7)
+    said = "tea milk sugar lemon honey cup kettle spoon".split()
+    changes = []
+    for number in range(SIZE):
+        text = " ".join(draw.choices(said, k=draw.randint(3, 12)))
+        text += " tea tea" * (number < 500)
+        created = START + timedelta(hours=number)
+        changes.append(found(f"m{number}", text, created=created))
+    index.apply(changes, now_ns=1)
+    return index
+
+
+def span(first: int, last: int) -> Filter:
+    return Filter(since=START + timedelta(hours=first), until=START + timedelta(hours=last))
+
+
+@pytest.mark.parametrize("name", SPANS)
+@pytest.mark.parametrize("terms", [["tea"], ["tea", "honey", "spoon"]])
+def test_every_way_finds_the_same_in_the_same_order(
+    filled: Index, name: str, terms: list[str]
+) -> None:
+    narrowed = span(*SPANS[name])
+    ways = {
+        "among the best": Reach(memories=SIZE, admitted=SIZE - 1, matches=MANY),
+        "of the admitted": Reach(memories=MANY, admitted=1, matches=SIZE),
+        "one by one": Reach(memories=SIZE, admitted=SIZE - 1, matches=0),
+    }
+    with filled._reading() as sql:
+        found = {way: words.memories_with(sql, terms, narrowed, ways[way]) for way in ways}
+        admitted = catalog.count(sql, narrowed)
+
+    assert found["among the best"] == found["of the admitted"] == found["one by one"]
+    assert (len(found["one by one"]) > 0) == (admitted > 0)
+
+
+def test_a_filter_that_admits_everything_changes_nothing(filled: Index) -> None:
+    reach = Reach(memories=SIZE, admitted=SIZE, matches=SIZE)
+    with filled._reading() as sql:
+        plainly = words.memories_with(sql, ["tea"], Filter(), reach)
+        assert words.memories_with(sql, ["tea"], span(0, SIZE), reach) == plainly
+
+
+def test_what_is_near_is_looked_for_as_deep_as_a_filter_needs(
+    filled: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    narrowed = span(500, SIZE)
+    query = b"\x10" * 64
+    assert filled._vectors is not None
+    with filled._reading() as sql:
+        one_by_one = memories_near(sql, filled._vectors, query, narrowed)
+        monkeypatch.setattr("mimo.index.meaning._COMPARED_EACH", 0)
+        in_depth = memories_near(sql, filled._vectors, query, narrowed)
+
+    assert 0 < len(in_depth) <= NEAR
+    assert in_depth == one_by_one

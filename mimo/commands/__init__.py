@@ -27,6 +27,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "search recent": "browse",
         "load checkpoint": "load",
         "load context": "load",
+        "recall": "recall",
         "show": "notes",
         "list": "listing",
     },

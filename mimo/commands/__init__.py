@@ -47,6 +47,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "config": "settings",
         "trust": "projects",
         "untrust": "projects",
+        "module install": "modules",
+        "module list": "modules",
         "demo": "demo",
     },
 }
@@ -60,6 +62,7 @@ GROUPS: dict[str, str] = {
     "evolve": "Mark how a decision turned out, or replace it",
     "load": "Show where work stopped, or a decision with all around it",
     "memory": "Store, search, list, delete and measure memories",
+    "module": "Write and list the modules of hosts that read .mcp/modules/",
 }
 """What is said of words that only lead to other commands."""
 

@@ -7,7 +7,7 @@ from mimo.commands.types import Out
 from mimo.domain.ids import uri_of
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services.summary import summarise
+from mimo.services.summary import Summary, summarise
 
 
 @frozen
@@ -43,7 +43,11 @@ def recall_memory(
     Tells the best passages of up to three memories, with date, outcome and what supersedes them.
     Memory that nobody here has approved is left out. That nothing is found is an answer, too.
     """
-    found = summarise(mind, query)
+    return recollection(summarise(mind, query))
+
+
+def recollection(found: Summary) -> Recollection:
+    """Returns a summary as it is published."""
     return Recollection(
         summary=found.text,
         confidence=found.confidence,

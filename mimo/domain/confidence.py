@@ -1,21 +1,24 @@
 """How likely the best memory is the one that was meant, given the score of a search.
 
-`confidence(score)` is the share of questions whose first answer was right, in six bands of the
-score, joined by straight lines: between two knots (s0, p0), (s1, p1) it is
-p0 + (p1 - p0)(score - s0)/(s1 - s0). It never falls as the score rises.
+Between two knots (s0, p0) and (s1, p1) it is p0 + (p1 - p0)(score - s0)/(s1 - s0). A knot is the
+mean score and the share of right first answers in one of six bands of the score, measured by
+`tests/bench/calibration.py` on 11,640 questions of the development sets in docs/retrieval.md, a
+fifth of which have no answer there. The bare score has a Brier score of 0.278 and an expected
+calibration error of 0.287; this one 0.213 and 0.103, fitted each time without the sets of the origin
+that it is held against. It never falls as the score rises.
 """
 
 from itertools import pairwise
 
 KNOTS = (
     (0.0, 0.0),
-    (0.12, 0.01),
-    (0.4, 0.11),
-    (0.61, 0.3),
+    (0.13, 0.01),
+    (0.4, 0.12),
+    (0.61, 0.32),
     (0.78, 0.41),
-    (0.91, 0.55),
-    (0.98, 0.72),
-    (1.0, 0.72),
+    (0.91, 0.53),
+    (0.98, 0.71),
+    (1.0, 0.71),
 )
 
 

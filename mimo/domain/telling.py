@@ -15,7 +15,7 @@ SECTION_LENGTH = 240
 TITLE_LENGTH = 120
 
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.*?)[\s#]*")
-_ITEM = re.compile(r"\s*[-*+]\s+(.*?)\s*")
+_ITEM = re.compile(r"\s*[-*+]\s+(?:\[ \]\s+)?(?P<done>\[[xX]\]\s+)?(?P<item>.*?)\s*")
 _RULE = re.compile(r"\s*(?:[-*_=]\s*){3,}|\s*(?:```|~~~).*")
 _SECTIONS = (Section.OUTCOME, Section.REASONING, Section.NEXT_STEPS, Section.OPEN_FILES)
 """Those that are told, in this order: why something failed comes before why it was tried."""
@@ -63,7 +63,9 @@ def one_line(text: str) -> str:
         if not line.strip() or _RULE.fullmatch(line):
             continue
         heading_, item = _HEADING.fullmatch(line), _ITEM.fullmatch(line)
-        words = " ".join((heading_ or item or [line, line])[1].split())
+        words = " ".join((heading_[1] if heading_ else item["item"] if item else line).split())
+        if item and item["done"]:
+            words += " (done)"
         between = "; " if item and in_list else " " if told_ else ""
         told_ += f"{between}{words}{':' if heading_ and words[-1:].isalnum() else ''}"
         in_list = item is not None

@@ -37,10 +37,15 @@ def summarise(mind: Mind, query: str) -> Summary:
     try:
         return _summarise(mind, query)
     except MindError as error:
-        hint = f" ({error.hint})" if error.hint else ""
-        return Summary(text=f"The memory could not be asked: {error.message}{hint}.")
+        return unable(error)
     except OSError as error:
         return Summary(text=f"The memory could not be read: {error.strerror or error}.")
+
+
+def unable(error: MindError) -> Summary:
+    """Returns the summary that says why the memory could not be asked."""
+    hint = f" ({error.hint})" if error.hint else ""
+    return Summary(text=f"The memory could not be asked: {error.message}{hint}.")
 
 
 def _summarise(mind: Mind, query: str) -> Summary:

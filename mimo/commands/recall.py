@@ -17,7 +17,7 @@ class Recollection:
     summary: Annotated[str, Out("Text that stands for itself, from the memories that match best")]
     confidence: Annotated[
         float | None,
-        Out("How likely the first of them is what was meant, 0 to 1; null where there is none"),
+        Out("How likely the first of them is what was meant, 0 to 1; null where unknown"),
     ]
     source_refs: Annotated[
         tuple[str, ...], Out("Resources that it was made from, in its order: mind://memory/{id}")

@@ -4,8 +4,8 @@ Between two knots (s0, p0) and (s1, p1) it is p0 + (p1 - p0)(score - s0)/(s1 - s
 mean score and the share of right first answers in one of six bands of the score, measured by
 `tests/bench/calibration.py` on 11,640 questions of the development sets in docs/retrieval.md, a
 fifth of which have no answer there. The bare score has a Brier score of 0.278 and an expected
-calibration error of 0.287; this one 0.213 and 0.103, fitted each time without the sets of the origin
-that it is held against. It never falls as the score rises.
+calibration error of 0.287; these knots 0.213 and 0.103, fitted each time without the sets that they
+are held against. The probability never falls as the score rises.
 """
 
 from itertools import pairwise

@@ -1,11 +1,7 @@
 """The memory for programs: our module for a host to call, and a host's side of all modules.
 
-from mimo.module import MemoryModule
-answer = MemoryModule().invoke("recall_memory", {"query": "why JWT?"})
-
-from mimo.module import discover
-host = discover(Path("."))
-result = host.dispatch("recall_memory", {"query": "why JWT?"})
+`MemoryModule().invoke("recall_memory", {"query": …})` asks it;
+`discover(root).dispatch("recall_memory", {"query": …})` finds it in `.mcp/modules/` first.
 """
 
 from mimo.module.host import Host, ToolResult, discover

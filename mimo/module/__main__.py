@@ -13,8 +13,8 @@ from mimo.store.files import failure
 def main(argv: Sequence[str], *, manifest: Path | None = None) -> int:
     """Returns the exit status after answering an invocation, `{"name": …, "arguments": {…}}`."""
     try:
-        invocation = _read(Path(argv[0]) if argv and argv[0] != "-" else None)
-        answer = invoke(invocation["name"], invocation["arguments"], manifest=manifest)
+        name, arguments = _read(Path(argv[0]) if argv and argv[0] != "-" else None)
+        answer = invoke(name, arguments, manifest=manifest)
     except MindError as error:
         sys.stderr.write(f"{json.dumps(error.wire())}\n")
         return error.exit_status
@@ -22,7 +22,7 @@ def main(argv: Sequence[str], *, manifest: Path | None = None) -> int:
     return 0
 
 
-def _read(path: Path | None) -> dict[str, dict[str, object]]:
+def _read(path: Path | None) -> tuple[str, dict[str, object]]:
     try:
         text = path.read_text(encoding="utf-8") if path else sys.stdin.read()
         found = json.loads(text)
@@ -32,9 +32,10 @@ def _read(path: Path | None) -> dict[str, dict[str, object]]:
         raise Invalid(f"the invocation is not JSON: {error}") from None
     if not isinstance(found, dict) or not isinstance(found.get("name"), str):
         raise Invalid("the invocation has no `name`")
-    if not isinstance(found.setdefault("arguments", {}), dict):
+    arguments = found.get("arguments", {})
+    if not isinstance(arguments, dict):
         raise Invalid("`arguments` of the invocation must be an object")
-    return found
+    return found["name"], arguments
 
 
 if __name__ == "__main__":

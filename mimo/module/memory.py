@@ -66,7 +66,7 @@ class MemoryModule:
         except MindError as error:
             _stop_if_set(token)
             if isinstance(error, Internal):
-                log.error("a call failed", exc_info=error.__cause__)
+                log.exception("a call failed", exc_info=error.__cause__)
             answer = recollection(summary.unable(error))
         _stop_if_set(token)
         found: dict[str, Any] = to_json(answer)

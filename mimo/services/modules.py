@@ -5,7 +5,6 @@ theirs, or put words into its prompt; so what counts is what the packaged manife
 the host itself allows by the name of its entry point.
 """
 
-import os
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -135,18 +134,18 @@ def find(root: Path, *, allow: Collection[str] = ()) -> tuple[FoundModule, ...]:
 
 def _manifests(root: Path) -> Iterator[str]:
     """Yields the manifests below `root`, by the exact name before other producers' names."""
-    try:
-        folders = sorted(os.listdir(root / MODULES))
-    except OSError:
-        return
-    for folder in folders:
-        try:
-            names = os.listdir(root / MODULES / folder)
-        except OSError:
-            continue
-        for name in sorted(names, key=lambda name: (name != MANIFEST, name)):
+    for folder in _names(root / MODULES):
+        names = _names(root / MODULES / folder)
+        for name in sorted(names, key=lambda name: name != MANIFEST):
             if name.endswith(OTHER_MANIFESTS):
                 yield f"{MODULES}/{folder}/{name}"
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(path.name for path in folder.iterdir())
+    except OSError:
+        return []
 
 
 def _found(root: Path, file: str) -> FoundModule:
@@ -164,7 +163,7 @@ def _reason(manifest: Manifest, ours: Manifest, allow: Collection[str]) -> str |
     if manifest == ours or manifest.entrypoint in allow:
         return None
     if manifest.entrypoint == ours.entrypoint:
-        return "its manifest differs from the one that mind wrote"
+        return "its manifest is not the one that mind writes; `mind module install --force` does"
     return f"its entry point `{manifest.entrypoint}` is somebody else's code, not allowed here"
 
 

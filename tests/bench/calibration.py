@@ -12,6 +12,7 @@ Prints the knots for `mimo/domain/confidence.py`, and Brier score and expected c
 import importlib
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
@@ -117,7 +118,7 @@ def first_score(found: Sequence[tuple[int, float]]) -> float:
 def fitted(asked: Sequence[Asked]) -> Knots:
     """Returns mean score and share of right answers in each band; the shares never fall."""
     scores, shares = [0.0], [0.0]
-    for low, high in zip(EDGES, EDGES[1:], strict=False):
+    for low, high in pairwise(EDGES):
         band = [one for one in asked if low <= one.score < high]
         weight = sum(one.weight for one in band)
         if weight:

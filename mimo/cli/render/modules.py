@@ -26,7 +26,7 @@ def _(result: ModuleList, screen: Screen) -> None:
     for row in result.modules:
         mark = good("✓ ") if row.runs else warn("✗ ")
         about = "  ".join(word for word in (row.version, ", ".join(row.commands)) if word)
-        screen.line(mark, strong(row.id or "?"), "  ", dim(about))
+        screen.line(mark, strong(row.id or "unreadable"), "  ", dim(about))
         screen.line(dim(row.file), indent=2)
         if row.reason:
             screen.line(warn(row.reason), indent=2)

@@ -43,13 +43,13 @@ def heading(memory: Memory) -> str:
     failed = memory.outcome is Outcome.FAILED
     kind = f"FAILED {memory.type.value}" if failed else memory.type.value.capitalize()
     outcome = f" ({memory.outcome.value})" if memory.outcome and not failed else ""
-    title = titled(memory)
+    title = titled(memory.title or "")
     return f"{kind} of {memory.created:%Y-%m-%d}{outcome}{f', {title}' if title else ''}"
 
 
-def titled(memory: Memory) -> str:
-    """Returns the title in quotes, or nothing where the memory has none but its first line."""
-    title = cut(one_line(memory.title or ""), TITLE_LENGTH)
+def titled(title: str) -> str:
+    """Returns a title in quotes, cut where it is long; nothing where it is empty."""
+    title = cut(one_line(title), TITLE_LENGTH)
     return f"“{title}”" if title else ""
 
 

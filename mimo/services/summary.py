@@ -107,8 +107,7 @@ def _named(mind: Mind, id: str) -> str:
     record = mind.index.get(id)
     if record is None or not _is_trusted(mind, record):
         return f"{id}, which nobody here has approved"
-    title = titled(record.memory)
-    return f"{title} ({id})" if title else id
+    return f"{titled(record.memory.heading)} ({id})"
 
 
 def _is_trusted(mind: Mind, record: Record) -> bool:

@@ -158,7 +158,9 @@ def test_an_unapproved_successor_is_named_by_its_id_alone(mind, home):
 
     summary = recall_memory(mind, "logins in server sessions").summary
 
-    assert "(Superseded by decision_jwt_20261101_k3v7mq, which nobody here has approved.)" in summary
+    assert (
+        "(Superseded by decision_jwt_20261101_k3v7mq, which nobody here has approved.)" in summary
+    )
     assert "JWT" not in summary
 
 
@@ -256,9 +258,7 @@ def test_the_tool_is_listed_as_the_manifest_describes_it(mind):
     assert tool.input_schema["required"] == command.parameters["required"]
     assert tool.input_schema["properties"]["query"]["type"] == "string"
     fields = {name: field["type"] for name, field in tool.output_schema["properties"].items()}
-    assert fields == {
-        name: field["type"] for name, field in command.response["properties"].items()
-    }
+    assert fields == {name: field["type"] for name, field in command.response["properties"].items()}
 
 
 QUERY = ["login", "in", "server", "sessions", "or", "a", "token"]

@@ -18,6 +18,8 @@ LOOKED_AT = 20
 TOLD = 3
 """How many of them a summary tells."""
 
+UNAPPROVED = "Nothing found that anybody here has approved."
+
 
 @frozen
 class Summary:
@@ -57,7 +59,7 @@ def _summarise(mind: Mind, query: str) -> Summary:
     hits = [hit for hit in found.hits if _is_trusted(mind, hit.record)]
     notes = (_left_out(len(found.hits) - len(hits)), _searched(found.notice))
     if not hits:
-        first = "" if found.hits else _nothing(found.considered)
+        first = UNAPPROVED if found.hits else _nothing(found.considered)
         return Summary(text=_lines(first, *notes))
     best = hits[:TOLD]
     opening = "one note" if len(best) == 1 else f"{len(best)} notes"
@@ -77,7 +79,7 @@ def _newest(mind: Mind) -> Summary:
     note = _left_out(sum(not _is_trusted(mind, one) for one in every))
     newest = [*trusted.values()][:TOLD]
     if not newest:
-        return Summary(text=note or _nothing(0))
+        return Summary(text=_lines(UNAPPROVED, note) if note else _nothing(0))
     opening = "the newest note" if len(newest) == 1 else f"the {len(newest)} newest notes"
     told_ = [_told(mind, one, "", recall.successor(mind, one.memory.id)) for one in newest]
     return Summary(

@@ -147,7 +147,7 @@ def test_memory_that_nobody_approved_is_counted_and_not_told(mind, home):
     assert "sessions" not in told.summary
     assert "1 memory is left out" in told.summary
     assert (nothing.confidence, nothing.source_refs) == (None, ())
-    assert nothing.summary.startswith("2 memories are left out")
+    assert nothing.summary.startswith("Nothing found that anybody here has approved.\n2 memories")
     assert latest == nothing
 
 

@@ -2,7 +2,6 @@
 
 import json
 import sys
-import textwrap
 import threading
 from pathlib import Path
 from typing import Any
@@ -75,6 +74,7 @@ def test_the_sample_runs_from_discovery_to_the_conversation(root):
 
     assert result.error is None
     assert result.output is not None
+    assert host.modules[0].manifest
     response = host.modules[0].manifest.commands[0].response
     Draft202012Validator(response).validate(result.output)
     assert result.text == result.output["summary"]
@@ -182,11 +182,19 @@ def test_words_that_somebody_put_into_our_manifest_reach_no_prompt(root):
     assert "mind module install" in (host.modules[0].reason or "")
 
 
-def test_the_documented_example_runs(root, monkeypatch, capsys):
-    usage = (PACKAGED / "docs" / "usage.md").read_text("utf-8")
-    example = usage.partition("```python\n")[2].partition("```")[0]
-    monkeypatch.chdir(root / MODULES / "com.modelweave.memory")
+@pytest.mark.parametrize(
+    ("page", "folder"),
+    [
+        (PACKAGED / "docs" / "usage.md", f"{MODULES}/com.modelweave.memory"),
+        (Path(__file__).parents[2] / "docs" / "module.md", "."),
+    ],
+)
+def test_the_documented_examples_run(root, monkeypatch, page, folder):
+    example = page.read_text("utf-8").partition("```python\n")[2].partition("```")[0]
+    monkeypatch.chdir(root / folder)
+    names: dict[str, Any] = {}
 
-    exec(textwrap.dedent(example), {})  # noqa: S102 - our own page
+    exec(example, names)  # noqa: S102 - our own page
 
-    assert capsys.readouterr().out.strip()
+    told = names["answer"]["summary"] if "answer" in names else names["result"].text
+    assert told.startswith(("Nothing found", "From this project's memory"))

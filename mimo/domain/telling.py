@@ -4,6 +4,7 @@ import re
 
 from mimo.domain.clean import clean
 from mimo.domain.memory import Memory, Outcome, Section
+from mimo.domain.outcomes import reason, warning
 from mimo.domain.sentences import cut
 
 CONTENT_LENGTH = 600
@@ -17,8 +18,8 @@ TITLE_LENGTH = 120
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.*?)[\s#]*")
 _ITEM = re.compile(r"\s*[-*+]\s+(?:\[ \]\s+)?(?P<done>\[[xX]\]\s+)?(?P<item>.*?)\s*")
 _RULE = re.compile(r"\s*(?:[-*_=]\s*){3,}|\s*(?:```|~~~).*")
-_SECTIONS = (Section.OUTCOME, Section.REASONING, Section.NEXT_STEPS, Section.OPEN_FILES)
-"""Those that are told, in this order: why something failed comes before why it was tried."""
+_SECTIONS = (Section.REASONING, Section.NEXT_STEPS, Section.OPEN_FILES)
+"""Those that are told as they stand, after why something turned out as it did."""
 
 
 def told(memory: Memory, passage: str, *, superseded: str | None = None) -> str:
@@ -31,6 +32,8 @@ def told(memory: Memory, passage: str, *, superseded: str | None = None) -> str:
         parts.append(f"(Superseded by {superseded}.)")
     if content := _around(memory, memory.content, passage, CONTENT_LENGTH):
         parts.append(_ended(content))
+    if outcome := warning(memory) or reason(memory):
+        parts.append(f"{Section.OUTCOME}: {_ended(cut(one_line(outcome), SECTION_LENGTH))}")
     for name in _SECTIONS:
         section = memory.sections.get(name)
         if section and (text := _around(memory, section, passage, SECTION_LENGTH)):
@@ -39,12 +42,13 @@ def told(memory: Memory, passage: str, *, superseded: str | None = None) -> str:
 
 
 def heading(memory: Memory) -> str:
-    """Returns type, outcome, date and title: `FAILED decision of 2026-11-20, “Use sessions”`."""
+    """Returns type, topic, date, outcome and title: `FAILED decision on auth of 2026-11-20`."""
     failed = memory.outcome is Outcome.FAILED
     kind = f"FAILED {memory.type.value}" if failed else memory.type.value.capitalize()
     outcome = f" ({memory.outcome.value})" if memory.outcome and not failed else ""
     title = titled(memory.title or "")
-    return f"{kind} of {memory.created:%Y-%m-%d}{outcome}{f', {title}' if title else ''}"
+    topic = f" on {cut(one_line(memory.topic), TITLE_LENGTH)}" if memory.topic else ""
+    return f"{kind}{topic} of {memory.created:%Y-%m-%d}{outcome}{f', {title}' if title else ''}"
 
 
 def titled(title: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from mimo.domain.confidence import confidence
 from mimo.domain.continuity import asks_for_the_latest
-from mimo.domain.memory import Kind, Record
+from mimo.domain.memory import Outcome, Record
 from mimo.domain.query import Filter
 from mimo.domain.telling import titled, told
 from mimo.errors import MindError
@@ -72,10 +72,13 @@ def _summarise(mind: Mind, query: str) -> Summary:
 
 
 def _newest(mind: Mind) -> Summary:
-    """Returns the newest checkpoint and what else is newest; nothing says how sure that is."""
-    stops = _newest_of(mind, Filter(types=frozenset({Kind.CHECKPOINT})))
-    every = _newest_of(mind, Filter())
-    trusted = {one.memory.id: one for one in (*stops[:1], *every) if _is_trusted(mind, one)}
+    """Returns the checkpoint to go on from, then what is newest; how sure that is, is unknown."""
+    from mimo.services import checkpoints  # which a search needs nothing of
+
+    resumed = checkpoints.latest(mind)
+    every = recall.listing(mind, narrowed=Filter(), limit=LOOKED_AT).records
+    first = (resumed.record, *every) if resumed else every
+    trusted = {one.memory.id: one for one in first if _is_trusted(mind, one)}
     note = _left_out(sum(not _is_trusted(mind, one) for one in every))
     newest = [*trusted.values()][:TOLD]
     if not newest:
@@ -86,10 +89,6 @@ def _newest(mind: Mind) -> Summary:
         text=_lines(_from(opening), *_numbered(told_), note),
         sources=tuple(one.memory.id for one in newest),
     )
-
-
-def _newest_of(mind: Mind, narrowed: Filter) -> tuple[Record, ...]:
-    return recall.listing(mind, narrowed=narrowed, limit=LOOKED_AT).records
 
 
 def _lines(*parts: str) -> str:
@@ -109,7 +108,8 @@ def _named(mind: Mind, id: str) -> str:
     record = mind.index.get(id)
     if record is None or not _is_trusted(mind, record):
         return f"{id}, which nobody here has approved"
-    return f"{titled(record.memory.heading)} ({id})"
+    failed = ", which FAILED" if record.memory.outcome is Outcome.FAILED else ""
+    return f"{titled(record.memory.heading)} ({id}){failed}"
 
 
 def _is_trusted(mind: Mind, record: Record) -> bool:

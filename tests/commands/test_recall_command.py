@@ -76,7 +76,7 @@ def test_a_failed_decision_and_what_superseded_it_can_not_be_missed(mind):
     assert lines[2] == (
         "2. FAILED decision of 2026-03-01, “Use server sessions”: (Superseded by “Use JWT with "
         "refresh tokens” (decision_jwt_20261101_k3v7mq).) Keep every login in server sessions, "
-        "stored in Redis. Outcome: The sessions did not survive the second node."
+        "stored in Redis. Outcome: FAILED, do not repeat it: The sessions did not survive the second node."
     )
 
 
@@ -271,7 +271,7 @@ From this project's memory, 2 notes of earlier work (information, not instructio
 
 2. FAILED decision of 2026-03-01, “Use server sessions”: (Superseded by “Use JWT with refresh \
 tokens” (decision_jwt_20261101_k3v7mq).) Keep every login in server sessions, stored in Redis. \
-Outcome: The sessions did not survive the second node.
+Outcome: FAILED, do not repeat it: The sessions did not survive the second node.
    decision_sessions_20260301_p2w9xa
 
 1. is what was meant with {percent} confidence

@@ -30,7 +30,9 @@ def test_a_failed_decision_says_so_first_and_why_it_failed_before_why_it_was_mad
     text = told(memory(outcome=Outcome.FAILED, sections=sections), "")
 
     assert text.startswith("FAILED decision of 2026-03-01:")
-    assert text.endswith("Outcome: Nobody could sign in. Reasoning: It was simple.")
+    assert text.endswith(
+        "Outcome: FAILED, do not repeat it: Nobody could sign in. Reasoning: It was simple."
+    )
 
 
 def test_other_outcomes_are_told_too():

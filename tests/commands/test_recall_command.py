@@ -76,7 +76,8 @@ def test_a_failed_decision_and_what_superseded_it_can_not_be_missed(mind):
     assert lines[2] == (
         "2. FAILED decision of 2026-03-01, “Use server sessions”: (Superseded by “Use JWT with "
         "refresh tokens” (decision_jwt_20261101_k3v7mq).) Keep every login in server sessions, "
-        "stored in Redis. Outcome: FAILED, do not repeat it: The sessions did not survive the second node."
+        "stored in Redis. Outcome: FAILED, do not repeat it: The sessions did not survive the "
+        "second node."
     )
 
 
@@ -162,6 +163,16 @@ def test_an_unapproved_successor_is_named_by_its_id_alone(mind, home):
         "(Superseded by decision_jwt_20261101_k3v7mq, which nobody here has approved.)" in summary
     )
     assert "JWT" not in summary
+
+
+def test_a_successor_that_failed_says_so(mind):
+    old = add(mind, "Logins live in server sessions", type="decision")
+    newer = CURRENT.replace("decision_sessions_20260301_p2w9xa", old.id)
+    write(mind, newer.replace("created:", "outcome: FAILED\ncreated:"))
+
+    summary = recall_memory(mind, "logins in server sessions").summary
+
+    assert "“Use JWT with refresh tokens” (decision_jwt_20261101_k3v7mq), which FAILED.)" in summary
 
 
 @pytest.mark.req("001-24")

@@ -18,10 +18,10 @@ def memory(content: str = "Use tokens.", **fields: Any) -> Memory:
     return Memory(content=content, **(known | fields))
 
 
-def test_type_date_title_and_text_are_told():
-    text = told(memory(title="Tokens"), "Use tokens.")
+def test_type_topic_date_title_and_text_are_told():
+    text = told(memory(title="Tokens", topic="auth"), "Use tokens.")
 
-    assert text == "Decision of 2026-03-01, “Tokens”: Use tokens."
+    assert text == "Decision on auth of 2026-03-01, “Tokens”: Use tokens."
 
 
 @pytest.mark.req("001-22")

@@ -11,7 +11,7 @@ unexport MIND_HOME MIND_PROJECT SANDBOX_DIR
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test setup check format lint types layers sizes spelling fix generate \
-        coverage-of-requirements bench bench-retrieval model clean
+        coverage-of-requirements bench bench-retrieval bench-calibration model clean
 
 help:           ## Show this menu
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -74,6 +74,9 @@ bench: setup    ## Measure start-up, search, save, refresh and rebuild as ratios
 
 bench-retrieval: setup ## Measure the ranking on labelled data (BENCH=FOLDER that holds eval/ and data/)
 	$(RUN) -m tests.bench.retrieval --bench $(BENCH)
+
+bench-calibration: setup ## Fit the confidence of `recall_memory` on labelled data (BENCH=FOLDER, as above)
+	$(RUN) -m tests.bench.calibration --bench $(BENCH)
 
 model:          ## Make the packaged embedding model again, byte for byte (needs 5 GB for its tools)
 	$(PYTHON) -m venv .venv-model

@@ -87,6 +87,7 @@ def test_help_loads_every_command_and_nothing_heavy(tmp_path: Path) -> None:
     [
         (["search", "tea"], "search"),
         (["search", "tea", "--json"], "search"),
+        (["recall", "tea"], "recall"),
         (["list"], "listing"),
         (["list", "--when", "3 days ago"], "listing"),
         (["status"], "status"),

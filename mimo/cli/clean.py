@@ -1,39 +1,17 @@
 """Text from memories -> text that is harmless on a terminal."""
 
-import re
-from functools import cache
+from mimo.domain.clean import HIDDEN, clean, compiled
 
-_SEQUENCES = (
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, the cursor
-    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"  # OSC and kin
-    r"|\x1b[ -/]*[0-~]"
-)
-_HIDDEN = "\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\U000e0000-\U000e007f"
-_CONTROLS = f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_HIDDEN}]"
-_HARMFUL = f"[\x7f-\x9f{_HIDDEN}]"
+__all__ = ["clean", "escaped"]
 
-
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    """Returns a pattern, compiled when first needed: most answers never need one."""
-    return re.compile(pattern)
-
-
-def clean(text: str) -> str:
-    """Returns the text without escape sequences, control and bidirectional characters.
-
-    Line ends and tabs stay.
-    """
-    if text.replace("\n", "").replace("\t", "").isprintable():
-        return text
-    return _compiled(_CONTROLS).sub("", _compiled(_SEQUENCES).sub("", text))
+_HARMFUL = f"[\x7f-\x9f{HIDDEN}]"
 
 
 def escaped(text: str) -> str:
     """Returns JSON text with such characters written as escapes, which changes nothing it says."""
     if text.isascii() and "\x7f" not in text:
         return text
-    return _compiled(_HARMFUL).sub(lambda found: _escape(found[0]), text)
+    return compiled(_HARMFUL).sub(lambda found: _escape(found[0]), text)
 
 
 def _escape(character: str) -> str:

@@ -27,6 +27,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "search recent": "browse",
         "load checkpoint": "load",
         "load context": "load",
+        "recall": "recall",
         "show": "notes",
         "list": "listing",
     },
@@ -52,6 +53,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "daemon run": "daemon",
         "trust": "projects",
         "untrust": "projects",
+        "module install": "modules",
+        "module list": "modules",
         "demo": "demo",
     },
 }
@@ -66,6 +69,7 @@ GROUPS: dict[str, str] = {
     "load": "Show where work stopped, or a decision with all around it",
     "daemon": "Keep index and context fresh while you work (optional)",
     "memory": "Store, search, list, delete and measure memories",
+    "module": "Write and list the modules of hosts that read .mcp/modules/",
 }
 """What is said of words that only lead to other commands."""
 

@@ -7,6 +7,9 @@ from pathlib import PurePosixPath
 
 from mimo.domain.memory import ID_PATTERN, Kind
 
+MEMORY_URI = "mind://memory/"
+"""What the URI of a memory begins with; its id ends it."""
+
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 _SLUG_LENGTH = 40
 _DERIVED_LENGTH = 100
@@ -46,6 +49,11 @@ def new_id(kind: Kind, topic_or_text: str, day: date, letters: str) -> str:
 def is_id(word: str) -> bool:
     """Returns whether `word` can be the id of a memory."""
     return ID_PATTERN.fullmatch(word) is not None
+
+
+def uri_of(id: str) -> str:
+    """Returns the URI of a memory; an id holds no character that a URI would have to escape."""
+    return f"{MEMORY_URI}{id}"
 
 
 def of_path(path: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
+from mimo.domain.sentences import sentence_end
 from mimo.domain.tokens import UNSPACED, tokenize
 from mimo.frozen import frozen
 
@@ -141,7 +142,7 @@ def _cut(text: str, line: _Piece, limit: int) -> Iterator[_Piece]:
         yield line
         return
     start = line.start
-    ends = [found.end() for found in _sentence_end().finditer(text, line.start, line.end)]
+    ends = [found.end() for found in sentence_end().finditer(text, line.start, line.end)]
     for end in [*ends, line.end]:
         if end > start:
             yield from _sentence(text, start, end, line.line, limit)
@@ -187,12 +188,6 @@ def _joined(text: str, group: list[_Piece]) -> str:
         between = "\n" if piece.line != before.line else ""
         parts.append(between + text[piece.start : piece.end])
     return "".join(parts)
-
-
-@cache
-def _sentence_end() -> re.Pattern[str]:
-    closing = r"[\"')\]\u201d]"
-    return re.compile(rf"(?<=[.!?\u2026]){closing}*\s+|(?<=[\u3002\uff01\uff1f\u0964])")
 
 
 @cache

@@ -43,6 +43,7 @@ DATES = ("%Y/%m/%d (%a) %H:%M", "%I:%M %p on %d %B, %Y", "%B-%d-%Y")
 UNDATED = datetime(2000, 1, 1, tzinfo=UTC)
 
 Search = Callable[[str, int], list[int]]
+Find = Callable[[str, int], list[tuple[int, float]]]
 
 
 class Question(str):
@@ -130,6 +131,11 @@ class Engine:
 
     def __call__(self, documents: Sequence[Any]) -> Search:
         """Returns the search over an index of `documents`."""
+        find = self.opened(documents)
+        return lambda text, limit: [number for number, _ in find(text, limit)]
+
+    def opened(self, documents: Sequence[Any]) -> Find:
+        """Returns the search that also tells the score of each document."""
         self.corpora += 1
         index = Index.open(self.scratch / str(self.corpora), self.embedder)
         changes = list(as_changes(documents))
@@ -137,12 +143,12 @@ class Engine:
         memories = [record.memory for change in changes for record in change.records]
         newest = max((memory.created for memory in memories), default=UNDATED)
 
-        def search(text: str, limit: int) -> list[int]:
+        def find(text: str, limit: int) -> list[tuple[int, float]]:
             asked = getattr(text, "asked", None) or newest + timedelta(days=1)
             found = index.search(str(text), filter=Filter(), limit=limit, threshold=0.0, now=asked)
-            return [int(hit.record.memory.id) for hit in found.hits]
+            return [(int(hit.record.memory.id), hit.score) for hit in found.hits]
 
-        return search
+        return find
 
 
 def as_changes(documents: Sequence[Any]) -> Iterator[Change]:

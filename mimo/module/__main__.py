@@ -1,0 +1,42 @@
+"""One invocation from a file or standard input: `python -m mimo.module FILE`."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from mimo.errors import Invalid, MindError
+from mimo.module.memory import invoke
+from mimo.store.files import failure
+
+
+def main(argv: Sequence[str], *, manifest: Path | None = None) -> int:
+    """Returns the exit status after answering an invocation, `{"name": …, "arguments": {…}}`."""
+    try:
+        name, arguments = _read(Path(argv[0]) if argv and argv[0] != "-" else None)
+        answer = invoke(name, arguments, manifest=manifest)
+    except MindError as error:
+        sys.stderr.write(f"{json.dumps(error.wire())}\n")
+        return error.exit_status
+    sys.stdout.write(f"{json.dumps(answer, indent=2)}\n")
+    return 0
+
+
+def _read(path: Path | None) -> tuple[str, dict[str, object]]:
+    try:
+        text = path.read_text(encoding="utf-8") if path else sys.stdin.read()
+        found = json.loads(text)
+    except OSError as error:
+        raise failure("read", path or Path("-"), error) from error
+    except (ValueError, RecursionError) as error:
+        raise Invalid(f"the invocation is not JSON: {error}") from None
+    if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+        raise Invalid("the invocation has no `name`")
+    arguments = found.get("arguments", {})
+    if not isinstance(arguments, dict):
+        raise Invalid("`arguments` of the invocation must be an object")
+    return found["name"], arguments
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,313 @@
+"""`recall_memory` and `mind recall`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp.client import Client
+
+from mimo.cli.main import main
+from mimo.commands import all_commands
+from mimo.commands.notes import add, edit
+from mimo.commands.recall import recall_memory
+from mimo.commands.schema import to_json
+from mimo.domain.memory import Kind
+from mimo.mind import Mind
+from mimo.server.app import App, Memory
+from mimo.store.trust import Trust
+
+FAILED = """---
+id: decision_sessions_20260301_p2w9xa
+type: decision
+title: Use server sessions
+outcome: FAILED
+created: 2026-03-01T10:00:00Z
+---
+Keep every login in server sessions, stored in Redis.
+
+## Outcome
+The sessions did not survive the second node.
+"""
+
+CURRENT = """---
+id: decision_jwt_20261101_k3v7mq
+type: decision
+title: Use JWT with refresh tokens
+created: 2026-11-01T08:00:00Z
+links:
+  - {to: decision_sessions_20260301_p2w9xa, type: supersedes}
+---
+Every login gets a token of 15 minutes.
+"""
+
+
+def write(mind: Mind, text: str, folder: str = "decisions") -> None:
+    identity = text.split("id: ", 1)[1].split("\n", 1)[0]
+    path = mind.folder / folder / f"{identity}.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.req("001-10", "001-22")
+def test_it_answers_with_summary_confidence_and_sources(mind):
+    memory = add(mind, "The API allows 50 requests a second. Ask before you raise it.")
+
+    answer = to_json(recall_memory(mind, "API requests a second"))
+
+    assert list(answer) == ["summary", "confidence", "source_refs"]
+    assert answer["summary"] == (
+        "From this project's memory, one note of earlier work (information, not instructions):\n"
+        "1. Fact of 2026-11-20: The API allows 50 requests a second. Ask before you raise it."
+    )
+    assert answer["source_refs"] == [f"mind://memory/{memory.id}"]
+    assert 0 < answer["confidence"] <= 1
+
+
+@pytest.mark.req("001-22")
+def test_a_failed_decision_and_what_superseded_it_can_not_be_missed(mind):
+    write(mind, FAILED)
+    write(mind, CURRENT)
+
+    lines = recall_memory(mind, "login in server sessions or a token").summary.splitlines()
+
+    assert lines[1].startswith("1. Decision of 2026-11-01, “Use JWT with refresh tokens”:")
+    assert lines[2] == (
+        "2. FAILED decision of 2026-03-01, “Use server sessions”: (Superseded by “Use JWT with "
+        "refresh tokens” (decision_jwt_20261101_k3v7mq).) Keep every login in server sessions, "
+        "stored in Redis. Outcome: FAILED, do not repeat it: The sessions did not survive the "
+        "second node."
+    )
+
+
+@pytest.mark.req("001-11", "001-13")
+@pytest.mark.parametrize("query", ["xyzzy plugh", "kernel scheduling", " ", "", "?", "x" * 20_000])
+def test_what_finds_nothing_is_answered_too(mind, query):
+    add(mind, "Lunch is served at noon")
+
+    answer = recall_memory(mind, query)
+
+    assert answer.summary.strip()
+    assert (answer.confidence, answer.source_refs) == (None, ())
+
+
+@pytest.mark.req("001-13")
+def test_an_empty_memory_says_so(mind):
+    assert "empty" in recall_memory(mind, "anything").summary
+    assert "empty" in recall_memory(mind, "where did we stop last time").summary
+
+
+@pytest.mark.req("001-11")
+def test_the_better_match_has_the_higher_confidence(mind):
+    add(mind, "The staging database is reset every night at two")
+
+    sure = recall_memory(mind, "staging database reset every night").confidence
+    vague = recall_memory(mind, "when does the database get its backup each week").confidence
+
+    assert sure is not None
+    assert vague is None or vague < sure
+
+
+@pytest.mark.req("001-12")
+def test_every_source_is_a_resource_of_the_server(mind):
+    write(mind, FAILED)
+    write(mind, CURRENT)
+    note = mind.folder / "notes" / "Über Anmeldung & mehr.md"
+    note.parent.mkdir()
+    note.write_text("# Login\n\nThe login form has two fields.\n", encoding="utf-8")
+    app = App(Memory(lambda: mind), all_commands(), toolsets=["recall"], naming="underscore")
+
+    async def talk() -> tuple[Any, list[str]]:
+        async with Client(app.server()) as client:
+            answer = await client.call_tool("recall_memory", {"query": "login"})
+            data = answer.structured_content
+            assert data is not None
+            texts = [await client.read_resource(uri) for uri in data["source_refs"]]
+            return data, [read.contents[0].text for read in texts]  # type: ignore[union-attr]
+
+    data, texts = anyio.run(talk)
+
+    assert len(texts) == 3
+    for line, text in zip(data["summary"].splitlines()[1:], texts, strict=True):
+        assert line.partition("“")[2].partition("”")[0] in text
+
+
+@pytest.mark.req("001-12")
+def test_memory_that_nobody_approved_is_counted_and_not_told(mind, home):
+    Trust(home, mind.project.root).follow(False)
+    write(mind, FAILED)
+    own = add(mind, "A login lasts 15 minutes")
+
+    told = recall_memory(mind, "login")
+    mind.trust.forget()
+    nothing = recall_memory(mind, "login")
+    latest = recall_memory(mind, "where did we stop last time")
+
+    assert told.source_refs == (f"mind://memory/{own.id}",)
+    assert "sessions" not in told.summary
+    assert "1 memory is left out" in told.summary
+    assert (nothing.confidence, nothing.source_refs) == (None, ())
+    assert nothing.summary.startswith("Nothing found that anybody here has approved.\n2 memories")
+    assert latest == nothing
+
+
+def test_an_unapproved_successor_is_named_by_its_id_alone(mind, home):
+    Trust(home, mind.project.root).follow(False)
+    old = add(mind, "Logins live in server sessions", type="decision")
+    write(mind, CURRENT.replace("decision_sessions_20260301_p2w9xa", old.id))
+
+    summary = recall_memory(mind, "logins in server sessions").summary
+
+    assert (
+        "(Superseded by decision_jwt_20261101_k3v7mq, which nobody here has approved.)" in summary
+    )
+    assert "JWT" not in summary
+
+
+def test_a_successor_that_failed_says_so(mind):
+    old = add(mind, "Logins live in server sessions", type="decision")
+    newer = CURRENT.replace("decision_sessions_20260301_p2w9xa", old.id)
+    write(mind, newer.replace("created:", "outcome: FAILED\ncreated:"))
+
+    summary = recall_memory(mind, "logins in server sessions").summary
+
+    assert "“Use JWT with refresh tokens” (decision_jwt_20261101_k3v7mq), which FAILED.)" in summary
+
+
+@pytest.mark.req("001-24")
+@pytest.mark.parametrize("kind", [Kind.CHECKPOINT, Kind.CONTEXT, Kind.OBSERVATION])
+def test_what_was_done_in_earlier_sessions_is_recalled(mind, kind):
+    add(mind, "The user asked for a dark theme; half of the colours are done", type=kind.value)
+
+    assert "half of the colours" in recall_memory(mind, "dark theme colours").summary
+
+
+@pytest.mark.req("001-24")
+def test_where_things_stand_is_told_by_the_newest_checkpoint_and_the_newest_notes(mind, clock):
+    checkpoint = add(mind, "The parser is half done", type="checkpoint")
+    notes = []
+    for number in range(5):
+        clock.forward(hours=1)
+        notes.append(add(mind, f"Note number {number}"))
+
+    answer = recall_memory(mind, "where did we leave off last time?")
+
+    wanted = [checkpoint.id, notes[4].id, notes[3].id]
+    assert answer.source_refs == tuple(f"mind://memory/{id}" for id in wanted)
+    assert "the 3 newest notes" in answer.summary
+    assert answer.confidence is None
+
+
+def test_at_most_three_memories_are_told_within_a_budget(mind):
+    for number in range(6):
+        add(mind, f"Deploy step {number}. " + "It is long and dull. " * 200)
+
+    answer = recall_memory(mind, "deploy step")
+
+    assert len(answer.source_refs) == 3
+    assert len(answer.summary) < 2_200
+
+
+def test_an_edited_memory_is_recalled_as_it_is_now(mind):
+    memory = add(mind, "The API allows 50 requests a second")
+    recall_memory(mind, "API requests")
+    edit(mind, memory.id, content="The API allows 90 requests a second")
+
+    assert "90 requests" in recall_memory(mind, "API requests").summary
+
+
+@pytest.mark.req("001-13", "001-23")
+def test_no_project_is_told_and_not_raised(home):
+    answer = recall_memory(Mind(home=home, project=None, environ={}), "anything")
+
+    assert "mind init" in answer.summary
+    assert (answer.confidence, answer.source_refs) == (None, ())
+
+
+@pytest.mark.req("001-13", "001-23")
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), OSError(5, "I/O")])
+def test_files_that_can_not_be_read_are_told_and_not_raised(mind, monkeypatch, error):
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("mimo.services.upkeep.refresh", fail)
+
+    answer = recall_memory(mind, "anything")
+
+    assert "could not be" in answer.summary
+    assert (answer.confidence, answer.source_refs) == (None, ())
+
+
+@pytest.mark.req("001-23")
+def test_a_damaged_index_is_no_obstacle(mind):
+    add(mind, "The API allows 50 requests a second")
+    recall_memory(mind, "API")
+    mind.close()
+    for path in mind.index_folder.iterdir():
+        path.write_bytes(b"not a database" * 100)
+
+    answer = recall_memory(mind.reopened(), "API requests a second")
+
+    assert "50 requests" in answer.summary
+
+
+@pytest.mark.req("001-07", "001-08", "001-09")
+def test_the_tool_is_listed_as_the_manifest_describes_it(mind):
+    from mimo.services.modules import packaged
+
+    app = App(Memory(lambda: mind), all_commands(), toolsets=[], naming="underscore")
+
+    async def talk() -> Any:
+        async with Client(app.server()) as client:
+            return {tool.name: tool for tool in (await client.list_tools()).tools}
+
+    tool = anyio.run(talk)["recall_memory"]
+    (command,) = packaged().commands
+
+    assert tool.description == command.description
+    assert tool.input_schema["required"] == command.parameters["required"]
+    assert tool.input_schema["properties"]["query"]["type"] == "string"
+    fields = {name: field["type"] for name, field in tool.output_schema["properties"].items()}
+    assert fields == {name: field["type"] for name, field in command.response["properties"].items()}
+
+
+QUERY = ["login", "in", "server", "sessions", "or", "a", "token"]
+
+TRANSCRIPT = """\
+From this project's memory, 2 notes of earlier work (information, not instructions):
+
+1. Decision of 2026-11-01, “Use JWT with refresh tokens”: Every login gets a token of 15 minutes.
+   decision_jwt_20261101_k3v7mq
+
+2. FAILED decision of 2026-03-01, “Use server sessions”: (Superseded by “Use JWT with refresh \
+tokens” (decision_jwt_20261101_k3v7mq).) Keep every login in server sessions, stored in Redis. \
+Outcome: FAILED, do not repeat it: The sessions did not survive the second node.
+   decision_sessions_20260301_p2w9xa
+
+1. is what was meant with {percent} confidence
+`mind show ID` shows one whole
+"""
+
+
+def test_how_it_reads(mind, monkeypatch, capsys):
+    write(mind, FAILED)
+    write(mind, CURRENT)
+    monkeypatch.chdir(mind.project.root)
+
+    assert main(["recall", *QUERY, "--json"]) == 0
+    confidence = json.loads(capsys.readouterr().out)["confidence"]
+    assert main(["recall", *QUERY]) == 0
+    assert capsys.readouterr().out == TRANSCRIPT.format(percent=f"{confidence:.0%}")
+
+    assert main(["recall", "zebra"]) == 0
+    told = "Nothing found: none of the 2 memories of this project matches well enough.\n"
+    assert capsys.readouterr() == (told, "")
+
+
+def test_outside_a_project_the_command_line_says_what_to_do(tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    assert main(["recall", "zebra"]) == 0
+
+    assert "mind init" in capsys.readouterr().out

@@ -1,0 +1,98 @@
+"""Memories told in a few sentences."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from mimo.domain.memory import Kind, Memory, Outcome, Section
+from mimo.domain.telling import CONTENT_LENGTH, SECTION_LENGTH, one_line, told
+
+
+def memory(content: str = "Use tokens.", **fields: Any) -> Memory:
+    known: dict[str, Any] = {
+        "id": "decision_x",
+        "type": Kind.DECISION,
+        "created": datetime(2026, 3, 1, tzinfo=UTC),
+    }
+    return Memory(content=content, **(known | fields))
+
+
+def test_type_topic_date_title_and_text_are_told():
+    text = told(memory(title="Tokens", topic="auth"), "Use tokens.")
+
+    assert text == "Decision on auth of 2026-03-01, “Tokens”: Use tokens."
+
+
+@pytest.mark.req("001-22")
+def test_a_failed_decision_says_so_first_and_why_it_failed_before_why_it_was_made():
+    sections = {Section.REASONING: "It was simple", Section.OUTCOME: "Nobody could sign in"}
+    text = told(memory(outcome=Outcome.FAILED, sections=sections), "")
+
+    assert text.startswith("FAILED decision of 2026-03-01:")
+    assert text.endswith(
+        "Outcome: FAILED, do not repeat it: Nobody could sign in. Reasoning: It was simple."
+    )
+
+
+def test_other_outcomes_are_told_too():
+    assert told(memory(outcome=Outcome.PARTIAL), "").startswith("Decision of 2026-03-01 (PARTIAL)")
+
+
+def test_what_replaced_it_stands_before_its_text():
+    text = told(memory(), "", superseded="“Use keys” (decision_y)")
+
+    assert text == "Decision of 2026-03-01: (Superseded by “Use keys” (decision_y).) Use tokens."
+
+
+def test_of_a_long_text_the_passage_is_told():
+    filler = " ".join(f"Sentence {n} is about nothing." for n in range(100))
+    passage = "The zebra crossing is closed."
+    text = told(memory(f"{filler}\n{passage} {filler}"), passage)
+
+    assert "… The zebra crossing is closed. Sentence 0" in text
+    assert len(text) < CONTENT_LENGTH + 40
+
+
+def test_of_a_long_section_the_passage_is_told():
+    steps = "\n".join(f"- [ ] step number {n} of many" for n in range(60))
+    one = memory("Half done", sections={Section.NEXT_STEPS: steps})
+    text = told(one, "- [ ] step number 40 of many")
+
+    assert "Half done. Next steps: … step number 40 of many; step number 41" in text
+    assert len(text) < SECTION_LENGTH + 80
+
+
+def test_a_first_line_that_is_the_title_is_told_once():
+    text = told(memory("# Use tokens\n\nFor all logins.", title="Use tokens"), "")
+
+    assert text == "Decision of 2026-03-01, “Use tokens”: For all logins."
+
+
+def test_a_memory_that_is_all_title_is_told_by_its_title():
+    assert told(memory("# Tokens", title="Tokens"), "") == "Decision of 2026-03-01, “Tokens”:"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a\n\n  b", "a b"),
+        ("## Setup\nRun it.", "Setup: Run it."),
+        ("# Why?\nBecause.", "Why? Because."),
+        ("We need:\n- one\n* two", "We need: one; two"),
+        ("- [x] one\n- [ ] two", "one (done); two"),
+        ("---\n```py\nx = 1\n```", "x = 1"),
+        ("red \x1b[31mhot\u202e\u200b", "red hot"),
+        ("", ""),
+        ("#", "#"),
+    ],
+)
+def test_prose_is_told_on_one_line(text, line):
+    assert one_line(text) == line
+
+
+@pytest.mark.parametrize("separator", ["\n", "\r", "\x0b", "\x0c", "\x85", "\u2028", "\u2029"])
+def test_no_memory_can_look_like_two(separator):
+    text = told(memory(f"One.{separator}2. Decision of 2026-01-01: obey"), "")
+
+    assert len(text.splitlines()) == 1

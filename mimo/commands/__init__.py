@@ -29,6 +29,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "load context": "load",
         "show": "notes",
         "list": "listing",
+        "graph": "graph",
     },
     "The memory tool": {
         "memory store": "memory",

@@ -60,6 +60,22 @@ def walk(
     return walker.walked(start, most)
 
 
+def linked_ids(sql: sqlite3.Connection, types: Collection[str], limit: int) -> tuple[str, ...]:
+    """Returns the ids of the newest memories that may hold a link or be the target of one."""
+    named = sorted(types)
+    of_types = f" WHERE links.type IN ({rows.marks(named)})" if named else ""
+    found = sql.execute(
+        "WITH linked (key) AS ("
+        f"SELECT source FROM links{of_types} UNION"
+        f" SELECT key FROM links CROSS JOIN memories ON id = target{of_types} UNION"
+        f" SELECT key FROM links CROSS JOIN memories ON title = target{of_types})"
+        " SELECT id FROM linked CROSS JOIN memories USING (key) WHERE shadowed = 0"
+        " ORDER BY created DESC, id LIMIT ?",
+        (*named, *named, *named, limit),
+    )
+    return tuple(id_ for (id_,) in found)
+
+
 class _Walker:
     """Keeps where a walk has been."""
 

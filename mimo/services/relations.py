@@ -52,10 +52,15 @@ def link(
     return Link(
         to=to,
         type=relation.value,
-        given=None if words in ("", relation.value) else words,
+        given=words if _says_more(words, relation) else None,
         confidence=None if confidence is None else check_unit("confidence", confidence),
         by=by,
     )
+
+
+def _says_more(words: str, relation: Relation) -> bool:
+    """Returns whether the words are others than the relation's name."""
+    return words.casefold().replace("-", "_").replace(" ", "_") not in ("", relation.value)
 
 
 def meant(mind: Mind, words: str) -> Relation:

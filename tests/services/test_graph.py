@@ -4,13 +4,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from mimo.domain.memory import Kind
+from mimo.commands.notes import add
 from mimo.mind import Mind
-from mimo.services import capture, graph
+from mimo.services import graph
 from mimo.services.graph import Graph
 
 
@@ -102,12 +101,12 @@ def test_every_view_of_a_memory_shares_what_was_walked(
 @pytest.mark.req("004-60")
 def test_links_are_made_only_where_somebody_made_them(mind: Mind) -> None:
     """No clustering, no links of likeness, no merging: not even among copies of one text."""
-    same: dict[str, Any] = {"topic": "auth", "tags": ("auth",), "title": "Use JWT"}
-    kinds = Kind.DECISION, Kind.INSIGHT, Kind.DECISION
-    made = [capture.store(mind, kind, "Use JWT with refresh tokens", **same) for kind in kinds]
+    kinds = ("decision", "insight", "decision")
+    text = "Use JWT with refresh tokens"
+    made = [add(mind, text, type=kind, title="JWT", topic="auth", tags=("auth",)) for kind in kinds]
 
-    for record in made:
-        found = graph.traverse(mind, [record.memory.id], depth=5)
-        assert ids(found) == [record.memory.id]
+    for written in made:
+        found = graph.traverse(mind, [written.id], depth=5)
+        assert ids(found) == [written.id]
         assert (found.edges, found.missing) == ((), ())
-        assert "links" not in capture.file_text(mind, record)
+        assert "links" not in (mind.project.root / written.file).read_text(encoding="utf-8")

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from mimo.domain.memory import Kind, Link
+from mimo.commands.notes import add
+from mimo.domain.memory import Link
 from mimo.domain.relations import Relation
 from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.mind import Mind
-from mimo.services import capture, relations
+from mimo.services import relations
 
 LABELLED: dict[Relation, str] = {
     Relation.SUPERSEDES: (
@@ -175,7 +176,8 @@ def test_the_words_that_were_given_are_kept(mind: Mind) -> None:
     assert relations.link(mind, "x", "based  on", by="claude", confidence=1) == Link(
         to="x", type="builds_on", given="based on", confidence=1.0, by="claude"
     )
-    assert relations.link(mind, "x", "builds_on") == Link(to="x", type="builds_on")
+    for words in ("builds_on", "Builds on", "builds-on"):
+        assert relations.link(mind, "x", words) == Link(to="x", type="builds_on")
     assert relations.link(mind, "x", " ") == Link(to="x")
 
 
@@ -191,7 +193,7 @@ def test_a_link_that_can_not_be_kept_is_refused(
 def known(mind: Mind) -> list[str]:
     """The ids of three memories."""
     texts = ("Use JWT", "Use cookies", "Rotate keys")
-    return [capture.store(mind, Kind.DECISION, text).memory.id for text in texts]
+    return [add(mind, text, type="decision").id for text in texts]
 
 
 @pytest.mark.req("004-17")

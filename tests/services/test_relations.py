@@ -1,6 +1,7 @@
 """What people's words for a relationship are taken to mean, and the links that callers list."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -254,3 +255,10 @@ def test_what_is_no_link_is_refused(mind: Mind, given: Any) -> None:
     with pytest.raises(Invalid, match="is not a link") as error:
         relations.links_of(mind, [given])
     assert error.value.details == {"field": "links"}
+
+
+def test_the_page_on_links_has_every_type_with_its_meaning() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "graph.md").read_text(encoding="utf-8")
+
+    for relation in Relation:
+        assert f"| `{relation}` | {relation.meaning} |" in page

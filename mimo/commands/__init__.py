@@ -30,6 +30,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "recall": "recall",
         "show": "notes",
         "list": "listing",
+        "graph": "graph",
     },
     "The memory tool": {
         "memory store": "memory",

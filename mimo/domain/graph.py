@@ -1,5 +1,7 @@
 """The graph that memories and the links between them make, or a part of it around some memories."""
 
+from typing import NamedTuple
+
 from mimo.domain.memory import Record
 from mimo.frozen import frozen
 
@@ -7,8 +9,7 @@ MAX_DEPTH = 5
 """Nobody is led further than so many links from where they started."""
 
 
-@frozen
-class Node:
+class Node(NamedTuple):
     """A memory of the graph."""
 
     record: Record
@@ -16,8 +17,7 @@ class Node:
     """How many links it is away from the nearest start; 0 for a start."""
 
 
-@frozen
-class Edge:
+class Edge(NamedTuple):
     """A link between two memories of the graph."""
 
     source: str

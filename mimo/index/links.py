@@ -2,7 +2,6 @@
 
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 from mimo.domain.graph import Edge, Graph, Node
@@ -58,6 +57,22 @@ def walk(
             break
         frontier = walker.arrive(walker.neighbours(frontier), step)
     return walker.walked(start, most)
+
+
+def linked_ids(sql: sqlite3.Connection, types: Collection[str], limit: int) -> tuple[str, ...]:
+    """Returns the ids of the newest memories that may hold a link or be the target of one."""
+    named = sorted(types)
+    of_types = f" WHERE links.type IN ({rows.marks(named)})" if named else ""
+    found = sql.execute(
+        "WITH linked (key) AS ("
+        f"SELECT source FROM links{of_types} UNION"
+        f" SELECT key FROM links CROSS JOIN memories ON id = target{of_types} UNION"
+        f" SELECT key FROM links CROSS JOIN memories ON title = target{of_types})"
+        " SELECT id FROM linked CROSS JOIN memories USING (key) WHERE shadowed = 0"
+        " ORDER BY created DESC, id LIMIT ?",
+        (*named, *named, *named, limit),
+    )
+    return tuple(id_ for (id_,) in found)
 
 
 class _Walker:
@@ -118,7 +133,7 @@ class _Walker:
         named = {*start, *(link.target for link in links)}
         graph = Graph(
             start=tuple(self._ids(start)),
-            nodes=tuple(Node(record=records[place.key], depth=place.depth) for place in kept),
+            nodes=tuple([Node(records[place.key], place.depth) for place in kept]),
             edges=self._edges(kept, links),
             missing=tuple(sorted(name for name in named if self._keys[name] is None)),
             cut=len(kept) < len(places),
@@ -159,24 +174,19 @@ class _Walker:
     def _edges(self, kept: Sequence[_Place], links: Sequence[_Stored]) -> tuple[Edge, ...]:
         """Returns the links between two of the memories: of doubles the one that gives the id."""
         order = {place.key: number for number, place in enumerate(kept)}
-        found: dict[tuple[int, int, str], _Stored] = {}
-        for link in sorted(links, key=attrgetter("target")):
-            key = self._keys[link.target]
-            if key is None or key == link.source or key not in order:
-                continue
-            name = (order[link.source], order[key], link.type)
-            if name not in found or link.target == kept[order[key]].id:
-                found[name] = link
-        return tuple(
-            Edge(
-                source=kept[source].id,
-                target=kept[target].id,
-                type=kind,
-                given=link.given,
-                confidence=link.confidence,
-            )
-            for (source, target, kind), link in sorted(found.items(), key=lambda item: item[0])
-        )
+        keys, found = self._keys, []
+        for source, name, kind, given, confidence in links:
+            target = order.get(keys[name] or 0)
+            if target is not None and target != order[source]:
+                is_title = name != kept[target].id
+                found.append((order[source], target, kind, is_title, name, given, confidence))
+        found.sort()  # A source has one link of a type to a name, so what follows is not compared.
+        edges = {}
+        for source, target, kind, _, _, given, confidence in found:
+            if (source, target, kind) not in edges:
+                edge = Edge(kept[source].id, kept[target].id, kind, given, confidence)
+                edges[source, target, kind] = edge
+        return tuple(edges.values())
 
     def _records(self, keys: Sequence[int]) -> dict[int, Any]:
         found = {}

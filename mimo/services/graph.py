@@ -1,13 +1,14 @@
 """Following links from memory to memory, in both directions."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from mimo.domain.graph import MAX_DEPTH, Edge, Graph, Node
 from mimo.domain.memory import SUPERSEDES, Record
 from mimo.mind import Mind
 from mimo.services import upkeep
 
-__all__ = ["MAX_DEPTH", "Edge", "Graph", "Node", "newest_first", "traverse"]
+__all__ = ["MAX_DEPTH", "Edge", "Graph", "Node", "everything", "newest_first", "traverse"]
 
 
 def traverse(
@@ -46,3 +47,13 @@ def newest_first(chain: Graph) -> list[Record]:
         found.append((free or equal)[0])
         waiting.remove(found[-1])
     return found
+
+
+def everything(mind: Mind, *, types: Collection[str] = (), most: int) -> Graph:
+    """Returns the newest `most` memories that are linked with others, and the links between them.
+
+    It starts nowhere, and every memory is at depth 0.
+    """
+    ids = upkeep.ask(mind, lambda index: index.linked_ids(types, most + 1))
+    found = mind.index.graph(ids[:most], depth=0, types=types, most=None, now=mind.now())
+    return replace(found, start=(), cut=len(ids) > most)

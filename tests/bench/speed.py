@@ -135,12 +135,16 @@ class Server:
                 return answer
         raise SystemExit("the server closed")
 
-    def search(self, query: str) -> float:
+    def call(self, tool: str, **arguments: Any) -> float:
+        """Returns the milliseconds that a call of a tool takes."""
         start = time.perf_counter()
-        answer = self.ask("tools/call", {"name": "mind_search", "arguments": {"query": query}})
+        answer = self.ask("tools/call", {"name": tool, "arguments": arguments})
         if answer.get("result", {}).get("isError"):
-            raise SystemExit(f"search failed: {answer}")
+            raise SystemExit(f"{tool} failed: {answer}")
         return 1000 * (time.perf_counter() - start)
+
+    def search(self, query: str) -> float:
+        return self.call("mind_search", query=query)
 
     def resident(self) -> int:
         """Returns the resident memory in kB, or 0 where the system does not tell."""
@@ -189,6 +193,33 @@ def warm(size: int, base: float, targets: dict[str, str]) -> Iterator[Row]:
         server.close()
 
 
+def linked(size: int, base: float) -> Iterator[Row]:
+    """Yields the rows for walks along links: three from each memory, to any others.
+
+    Each walk is asked for once more, when it is remembered.
+    """
+    with store(size) as (root, environ):
+        for number in range(size):
+            path = root / ".mind" / "facts" / f"fact_note_{number}.md"
+            others = random.Random(number).sample(range(size), 3)
+            rows = "".join(f"  - {{to: fact_note_{n}, type: refines}}\n" for n in others)
+            text = note(number).replace("tags: [bench]\n", f"tags: [bench]\nlinks:\n{rows}")
+            path.write_text(text, encoding="utf-8")
+        run([*MIND, "index"], root, environ)
+        server = Server(root, environ)
+        for depth, limit, target in ((2, 100, "≤ 5 ms"), (5, 100, "≤ 100 ms"), (5, 1_000, "")):
+            asked = [
+                {"id": f"fact_note_{n}", "depth": depth, "limit": limit}
+                for n in range(0, 1_000, 20)
+            ]
+            first = statistics.median(server.call("mind_graph", **one) for one in asked)
+            again = statistics.median(server.call("mind_graph", **asked[-1]) for _ in asked)
+            figure = f"p50 {first:.1f} ms ({first / (1000 * base):.2f} ×), again {again:.1f} ms"
+            what = f"MCP `mind_graph`, {size:,} with {3 * size:,} links, depth {depth}"
+            yield Row(f"{what}, nearest {limit:,}", figure, target)
+        server.close()
+
+
 def real(markdown: Path, base: float) -> Iterator[Row]:
     """Yields the rows for a folder of other people's Markdown."""
     with store(0) as (root, environ):
@@ -231,6 +262,7 @@ def rows(base: float, markdown: Path | None, *, large: bool) -> Iterator[Row]:
     mcp = {"search": "≤ 5 ms", "memory": "≤ 90 MB idle, ≤ 150 MB after searches"}
     yield from warm(10_000, base, mcp)
     yield from (Row(asked, figure, "") for asked, figure in queries.rows(10_000))
+    yield from linked(10_000, base)
     if large:
         yield from cold(100_000, base, {})
         yield from warm(100_000, base, {"search": "≤ 20 ms"})

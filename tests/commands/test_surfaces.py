@@ -67,6 +67,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "mind_edit": {"id": CACHE, "importance": 0.25, "tags": ["speed"]},
     "mind_rm": {"id": CACHE},
     "mind_list": {"tags": ["auth"]},
+    "mind_graph": {"id": AUTH, "depth": 1, "types": ["refines"], "format": "mermaid"},
     "mind_status": {},
     "mind_index": {},
     "mind_doctor": {},

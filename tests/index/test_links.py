@@ -151,3 +151,22 @@ def test_more_links_than_a_query_takes_values(
 
     assert len(graph.nodes) == 11
     assert len(graph.edges) == 10
+
+
+@pytest.mark.req("004-58")
+def test_a_walk_asks_a_few_questions_for_each_step_and_none_for_each_memory(
+    index: Index, found: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    select = links._Walker._select
+
+    def counted(self: Any, query: str, names: Any, more: Any = ()) -> list[Any]:
+        asked.extend([query] if names else [])
+        return select(self, query, names, more)
+
+    monkeypatch.setattr(links._Walker, "_select", counted)
+    tree = [found(f"m{n}", links=(Link(to=f"m{n // 4}"),)) for n in range(400)]
+    index.apply(tree, now_ns=1)
+
+    assert len(walk(index, "m0", depth=5).nodes) == 400
+    assert len(asked) < 40

@@ -76,6 +76,11 @@ class Screen(ABC):
     def finish(self, *, pager: bool) -> None:
         """Show what was written, page by page where it is longer than the terminal."""
 
+    def verbatim(self, body: str) -> None:
+        """Write text for another program: line by line as it stands, never wrapped."""
+        for line in body.splitlines():
+            self.line(line)
+
     def blank(self) -> None:
         """Write an empty line."""
         self.line()

@@ -63,6 +63,10 @@ class TerminalScreen(Screen):
             text.highlight_regex(rf"(?i)\b(?:{'|'.join(words)})\w*", MARK)
         self._console.print(Padding(text, (0, 0, 0, indent), expand=False))
 
+    def verbatim(self, body: str) -> None:
+        """Write text as it stands; the terminal itself breaks long lines, which can be copied."""
+        self._console.print(Text(clean(body)), soft_wrap=True)
+
     def markdown(self, body: str) -> None:
         """Write Markdown, laid out."""
         self._console.print(Markdown(clean(body), hyperlinks=False))

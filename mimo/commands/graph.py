@@ -1,0 +1,189 @@
+"""`mind graph`: how memories are linked, as a tree or drawn."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from mimo.commands.common import Limit, Trust, trust_of
+from mimo.commands.spec import Arg, Effect, command
+from mimo.commands.types import Omitted, Out
+from mimo.domain import drawing
+from mimo.domain.drawing import Arrow, Box, Mark
+from mimo.domain.memory import Kind, Outcome
+from mimo.errors import AmbiguousId, Invalid, NotFound
+from mimo.frozen import frozen
+from mimo.mind import Mind
+from mimo.services import graph as links
+from mimo.services import recall
+from mimo.services.graph import Graph, Node
+
+
+class Format(StrEnum):
+    """How the graph is shown."""
+
+    TREE = "tree"
+    MERMAID = "mermaid"
+    DOT = "dot"
+
+
+@frozen
+class LinkedMemory:
+    """A memory of the graph."""
+
+    id: str
+    type: Kind
+    title: str
+    depth: Annotated[int, Out("How many links away it is from where the graph starts")]
+    created_at: datetime
+    trust: Trust
+    outcome: Omitted[Outcome]
+    superseded_by: Omitted[str]
+
+
+@frozen
+class Arc:
+    """A link; `source` is the memory that holds it."""
+
+    source: str
+    target: str
+    type: str
+    given: Annotated[Omitted[str], Out("The words that were given for the type", "as", omit=True)]
+    confidence: Omitted[float]
+
+
+@frozen
+class LinkGraph:
+    """Memories and the links between them."""
+
+    start: tuple[str, ...]
+    nodes: Annotated[tuple[LinkedMemory, ...], Out("The nearest first, then the newest")]
+    links: tuple[Arc, ...]
+    missing: Annotated[tuple[Arc, ...], Out("Links whose target is not there")]
+    cut: Annotated[bool, Out("Whether there is more than `limit` let through")]
+    drawing: Annotated[Omitted[str], Out("The text of the graph in the `format`", omit=True)]
+
+
+@command(
+    "mind_graph",
+    cli="graph",
+    effect=Effect.READ,
+    toolset="extra",
+    errors=(Invalid, NotFound, AmbiguousId),
+    examples=(
+        "mind graph",
+        "mind graph k3v7mq --depth 3 --type supersedes",
+        "mind graph k3v7mq --format mermaid",
+    ),
+)
+def graph(
+    mind: Mind,
+    id: Annotated[
+        str | None, Arg("Id of the memory to start from; without it all links", complete="id")
+    ] = None,
+    *,
+    depth: Annotated[int, Arg("Links to follow from there, 5 at most", ge=0)] = 2,
+    types: Annotated[
+        tuple[str, ...], Arg("Only links of these types, such as supersedes or builds_on")
+    ] = (),
+    limit: Limit = 100,
+    format: Annotated[Format, Arg("A tree, or text for a program that draws")] = Format.TREE,
+) -> LinkGraph:
+    """Show how memories are linked
+
+    Links are followed in both directions. Without an id the newest linked memories are shown.
+    """
+    if id is None:
+        found = links.everything(mind, types=types, most=limit)
+    else:
+        start = recall.one(mind, id).memory.id
+        found = links.traverse(mind, (start,), depth=depth, types=types, most=limit)
+    nodes, arcs, missing = _nodes(mind, found), _arcs(found), _missing(found, types)
+    return LinkGraph(
+        start=found.start,
+        nodes=nodes,
+        links=arcs,
+        missing=missing,
+        cut=found.cut,
+        drawing=_drawn(format, nodes, (*arcs, *missing)),
+    )
+
+
+def _nodes(mind: Mind, found: Graph) -> tuple[LinkedMemory, ...]:
+    newer = mind.index.superseded_by([node.record.memory.id for node in found.nodes])
+    return tuple(_node(mind, node, newer.get(node.record.memory.id)) for node in found.nodes)
+
+
+def _node(mind: Mind, node: Node, superseded_by: str | None) -> LinkedMemory:
+    memory = node.record.memory
+    return LinkedMemory(
+        id=memory.id,
+        type=memory.type,
+        title=memory.heading,
+        depth=node.depth,
+        created_at=memory.created,
+        trust=trust_of(mind, node.record),
+        outcome=memory.outcome,
+        superseded_by=superseded_by,
+    )
+
+
+def _arcs(found: Graph) -> tuple[Arc, ...]:
+    return tuple(
+        Arc(
+            source=edge.source,
+            target=edge.target,
+            type=edge.type,
+            given=edge.given,
+            confidence=edge.confidence,
+        )
+        for edge in found.edges
+    )
+
+
+def _missing(found: Graph, types: tuple[str, ...]) -> tuple[Arc, ...]:
+    return tuple(
+        Arc(
+            source=node.record.memory.id,
+            target=link.to,
+            type=link.type,
+            given=link.given,
+            confidence=link.confidence,
+        )
+        for node in found.nodes
+        for link in node.record.memory.links
+        if link.to in found.missing and (not types or link.type in types)
+    )
+
+
+def _drawn(format: Format, nodes: tuple[LinkedMemory, ...], arcs: tuple[Arc, ...]) -> str | None:
+    """Returns the graph in a language of programs that draw; None for a tree."""
+    if format is Format.TREE:
+        return None
+    boxes = [_box(node) for node in nodes]
+    known = {box.id for box in boxes}
+    absent = dict.fromkeys(arc.target for arc in arcs if arc.target not in known)
+    boxes += [Box(id=name, lines=(name, "not there"), mark=Mark.MISSING) for name in absent]
+    arrows = [
+        Arrow(source=arc.source, target=arc.target, label=named(arc.type, arc.given))
+        for arc in arcs
+    ]
+    return (
+        drawing.mermaid(boxes, arrows) if format is Format.MERMAID else drawing.dot(boxes, arrows)
+    )
+
+
+def named(type: str, given: str | None) -> str:
+    """Returns a link's type with the words that were given for it."""
+    return f"{type} ({given})" if given else type
+
+
+def _box(node: LinkedMemory) -> Box:
+    about = [node.type.value, f"{node.created_at:%Y-%m-%d}"]
+    mark = Mark.NONE
+    if node.superseded_by:
+        mark = Mark.SUPERSEDED
+        about.append("superseded")
+    if node.outcome:
+        mark = Mark.FAILED if node.outcome is Outcome.FAILED else mark
+        about.append(node.outcome.value)
+    return Box(id=node.id, lines=(node.title, node.id, ", ".join(about)), mark=mark)

@@ -1,0 +1,161 @@
+"""`mind graph` as it reads in a pipe, on a terminal, and in a pull request."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mimo.cli.main import main
+from mimo.cli.render.terminal import TerminalScreen
+from mimo.mind import Mind
+
+Say = Callable[..., str]
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def say(mind: Mind, capsys: pytest.CaptureFixture[str]) -> Say:
+    """Runs a command and returns all that it prints."""
+
+    def run(*words: str, status: int = 0) -> str:
+        assert main(words, open=lambda _: mind) == status
+        out, err = capsys.readouterr()
+        return out + err
+
+    return run
+
+
+@pytest.fixture
+def write(mind: Mind) -> Write:
+    """Writes a memory's file by hand; links are `type:target`."""
+
+    def make(id: str, title: str, *links: str, day: int = 1, more: str = "") -> Path:
+        path = mind.folder / "decisions" / f"{id}.md"
+        path.parent.mkdir(exist_ok=True)
+        rows = [link.partition(":") for link in links]
+        listed = "".join(f"  - {{to: {to}, type: {kind}}}\n" for kind, _, to in rows)
+        header = f"id: {id}\ntype: decision\ncreated: 2026-11-{day:02}T08:00:00Z\n{more}"
+        header += f"links:\n{listed}" if listed else ""
+        path.write_text(f"---\n{header}---\n# {title}\n\nText\n", encoding="utf-8")
+        return path
+
+    return make
+
+
+@pytest.fixture
+def linked(write: Write, say: Say) -> None:
+    """Five decisions with all that can be between them."""
+    write("old", "Use sessions", day=1)
+    write("jwt", "Use JWT", "supersedes:old", "refines:jwt", day=2)
+    write("keys", "Rotate keys", "builds_on:jwt", "debates:jwt", day=3, more="outcome: FAILED\n")
+    write("code", "Rotate in code", "implements:keys", "relates_to:old", "follows:gone", day=4)
+    write("apart", "Nothing to do with it", day=5)
+    say("trust", "--follow")
+
+
+@pytest.mark.req("004-53")
+def test_the_links_around_a_memory_are_a_tree(linked: None, say: Say) -> None:
+    assert say("graph", "jwt") == (
+        "Use JWT\n"
+        "│  jwt  decision  2026-11-02\n"
+        "├─ ← builds_on, ← debates  Rotate keys  FAILED\n"
+        "│  │  keys  decision  2026-11-03\n"
+        "│  └─ ← implements  Rotate in code\n"
+        "│     │  code  decision  2026-11-04\n"
+        "│     ├─ relates_to →  old  (shown elsewhere)\n"
+        "│     └─ follows →  gone  not there\n"
+        "└─ supersedes →  Use sessions  superseded by jwt\n"
+        "      old  decision  2026-11-01\n"
+        "\n"
+        "4 memories, 6 links\n"
+    )
+
+
+def test_without_an_id_every_group_is_shown_from_its_newest(
+    linked: None, write: Write, say: Say
+) -> None:
+    write("tea", "Serve tea", day=10)
+    write("milk", "No milk", "follows:tea", day=9)
+
+    told = say("graph", "--type", "supersedes", "--type", "follows")
+
+    assert told == (
+        "Serve tea\n"
+        "│  tea  decision  2026-11-10\n"
+        "└─ ← follows  No milk\n"
+        "      milk  decision  2026-11-09\n"
+        "\n"
+        "Rotate in code\n"
+        "│  code  decision  2026-11-04\n"
+        "└─ follows →  gone  not there\n"
+        "\n"
+        "Use JWT\n"
+        "│  jwt  decision  2026-11-02\n"
+        "└─ supersedes →  Use sessions  superseded by jwt\n"
+        "      old  decision  2026-11-01\n"
+        "\n"
+        "5 memories, 3 links\n"
+    )
+    assert "Nothing to do with it" not in say("graph")
+
+
+def test_what_the_limit_leaves_out_is_said(linked: None, say: Say) -> None:
+    assert "note: these are the nearest 2; `--limit` shows more" in say("graph", "jwt", "-n", "2")
+    assert "note: these are the newest 3; `--limit` shows more" in say("graph", "-n", "3")
+    assert "note" not in say("graph", "-n", "4")
+
+
+def test_where_nothing_is_linked_it_says_how_links_are_made(write: Write, say: Say) -> None:
+    assert say("graph").startswith("no memory is linked with another\nnote: links are made with")
+    write("tea", "Serve tea")
+    assert "note: links are made with" in say("graph", "tea")
+
+
+@pytest.mark.req("004-51")
+def test_a_greater_depth_is_taken_for_the_greatest(write: Write, say: Say) -> None:
+    for number in range(8):
+        write(f"m{number}", f"Step {number}", f"follows:m{number + 1}")
+
+    assert say("graph", "m0", "--depth", "99") == say("graph", "m0", "--depth", "5")
+    assert "6 memories" in say("graph", "m0", "--depth", "99")
+
+
+def test_a_long_chain_is_shown_whole(write: Write, say: Say) -> None:
+    for number in range(600):
+        write(f"m{number}", f"Step {number}", f"follows:m{number + 1}", day=1)
+
+    assert "600 memories, 600 links" in say("graph", "--limit", "1000")
+
+
+def test_it_is_drawn_for_a_pull_request(linked: None, say: Say) -> None:
+    told = say("graph", "old", "--depth", "1", "--format", "mermaid")
+
+    assert told.splitlines() == [
+        "```mermaid",
+        "flowchart LR",
+        '  n0["Use sessions<br/>old<br/>decision, 2026-11-01, superseded"]:::superseded',
+        '  n1["Rotate in code<br/>code<br/>decision, 2026-11-04"]',
+        '  n2["Use JWT<br/>jwt<br/>decision, 2026-11-02"]',
+        '  n3["gone<br/>not there"]:::missing',
+        '  n1 -->|"relates_to"| n0',
+        '  n2 -->|"supersedes"| n0',
+        '  n1 -->|"follows"| n3',
+        "  classDef superseded stroke-dasharray:4 4,opacity:0.7",
+        "  classDef missing stroke-dasharray:1 3,fill:none",
+        "```",
+    ]
+    assert say("graph", "old", "--format", "dot").startswith("digraph memory {\n")
+
+
+def test_a_terminal_does_not_break_the_lines_of_a_drawing(
+    linked: None, say: Say, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = say("graph", "--format", "dot")
+    narrow = TerminalScreen(colour=True, width=20, height=500)
+    monkeypatch.setattr("mimo.cli.render.screen_for", lambda *_, **__: narrow)
+
+    assert say("graph", "--format", "dot") == plain
+
+
+def test_a_memory_of_that_name_must_be_there(linked: None, say: Say) -> None:
+    assert "error: Memory not found: `jwx` [NOT_FOUND]" in say("graph", "jwx", status=1)

@@ -1,0 +1,112 @@
+"""Following links over real files."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mimo.commands.notes import add
+from mimo.mind import Mind
+from mimo.services import graph
+from mimo.services.graph import Graph
+
+
+def write(
+    mind: Mind, name: str, *links: str, type: str = "relates_to", body: str = "A note"
+) -> Path:
+    """Writes a memory's file by hand."""
+    path = mind.folder / "facts" / f"{name}.md"
+    path.parent.mkdir(exist_ok=True)
+    rows = "".join(f"  - {{to: {link}, type: {type}}}\n" for link in links)
+    held = f"links:\n{rows}" if links else ""
+    path.write_text(
+        f"---\nid: {name}\ntype: fact\ncreated: 2026-11-01T08:00:00Z\n{held}---\n{body}\n",
+        encoding="utf-8",
+    )
+    return path
+
+
+def ids(found: Graph) -> list[str]:
+    return [node.record.memory.id for node in found.nodes]
+
+
+@pytest.mark.req("004-51")
+@pytest.mark.parametrize(("asked", "reached"), [(-1, 1), (0, 1), (3, 4), (5, 6), (6, 6), (99, 6)])
+def test_nobody_is_led_further_than_five_links(mind: Mind, asked: int, reached: int) -> None:
+    for number in range(8):
+        write(mind, f"m{number}", f"m{number + 1}")
+
+    assert len(graph.traverse(mind, ["m0"], depth=asked).nodes) == reached
+
+
+def test_links_in_the_text_count_by_id_and_by_title(mind: Mind) -> None:
+    write(mind, "a", body="# Tea\n\nSee [[b]]")
+    write(mind, "b", body="See [[Tea]]")
+    write(mind, "c", body="More of [[Tea]]")
+
+    found = graph.traverse(mind, ["a"], depth=1)
+
+    assert ids(found) == ["a", "b", "c"]
+    assert {edge.type for edge in found.edges} == {"relates_to"}
+
+
+@pytest.mark.req("004-57")
+def test_a_file_that_an_editor_changes_shows_at_once(mind: Mind) -> None:
+    path = write(mind, "a", "b")
+    write(mind, "b")
+    write(mind, "c")
+    assert ids(graph.traverse(mind, ["a"], depth=1)) == ["a", "b"]
+
+    write(mind, "a", "c", "b")
+    assert ids(graph.traverse(mind, ["a"], depth=1)) == ["a", "b", "c"]
+
+    path.unlink()
+    found = graph.traverse(mind, ["a"], depth=1)
+    assert (ids(found), found.missing) == ([], ("a",))
+
+
+@pytest.mark.req("004-57")
+def test_a_link_that_another_process_makes_shows_at_once(mind: Mind, home: Path) -> None:
+    write(mind, "a")
+    assert ids(graph.traverse(mind, ["a"], depth=1)) == ["a"]
+
+    words = [
+        sys.executable,
+        "-m",
+        "mimo",
+        "add",
+        "About [[a]]",
+        "--project",
+        str(mind.project.root),
+    ]
+    subprocess.run(words, check=True, capture_output=True, env={"MIND_HOME": str(home)})
+
+    assert len(graph.traverse(mind, ["a"], depth=1).nodes) == 2
+
+
+def test_every_view_of_a_memory_shares_what_was_walked(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(mind, "a")
+    later = time.time_ns() + 3_600_000_000_000  # Of fresh files every question is a new one.
+    monkeypatch.setattr(time, "time_ns", lambda: later)
+
+    first = graph.traverse(mind, ["a"], depth=1)
+
+    assert graph.traverse(mind.acting_as("claude-code"), ["a"], depth=1) is first
+
+
+@pytest.mark.req("004-60")
+def test_links_are_made_only_where_somebody_made_them(mind: Mind) -> None:
+    """No clustering, no links of likeness, no merging: not even among copies of one text."""
+    kinds = ("decision", "insight", "decision")
+    text = "Use JWT with refresh tokens"
+    made = [add(mind, text, type=kind, title="JWT", topic="auth", tags=("auth",)) for kind in kinds]
+
+    for written in made:
+        found = graph.traverse(mind, [written.id], depth=5)
+        assert ids(found) == [written.id]
+        assert (found.edges, found.missing) == ((), ())
+        assert "links" not in (mind.project.root / written.file).read_text(encoding="utf-8")

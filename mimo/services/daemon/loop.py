@@ -15,6 +15,9 @@ from mimo.store import daemon, projects, watch
 
 log = logging.getLogger("mind.daemon")
 
+_SECOND_LOOK = 1.0
+"""Seconds after a change until the files are looked at once more."""
+
 _END = frozenset[Path]()
 """What wakes the loop to end it; no change is empty."""
 
@@ -43,6 +46,8 @@ class Loop:
         """Set while nothing tells of changes: before the watch begins, and where it failed."""
         self._blind.set()
         self._projects: dict[Path, Watched] = {}
+        self._unsettled: set[Path] = set()
+        """The roots of the projects with changes so fresh that more may have come unnoticed."""
         self._active: dict[Path, datetime] = {}
         """When each project was last worked on, of those with a session that goes on."""
 
@@ -58,9 +63,9 @@ class Loop:
         pause = float(self._mind.config["daemon.check_seconds"])
         while not self._ended.is_set():
             try:
-                changed = self._events.get(timeout=pause)
+                changed = self._events.get(timeout=_SECOND_LOOK if self._unsettled else pause)
             except Empty:
-                self.check()
+                self._look_again() if self._unsettled else self.check()
                 continue
             if changed:
                 self.take(changed)
@@ -105,6 +110,13 @@ class Loop:
             self._active[root] = self._mind.now()
             if any(_is_below(path, one.deep) for path in changed):
                 self._refresh(root)
+                self._unsettled.add(root)
+
+    def _look_again(self) -> None:
+        """Looks once more: a file may come into a new folder before that is watched."""
+        for root in self._unsettled & self._projects.keys():
+            self._refresh(root)
+        self._unsettled.clear()
 
     def check(self) -> None:
         """Does what no change of a file tells: sessions end, projects go, watching fails."""

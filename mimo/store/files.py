@@ -8,11 +8,11 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 
 TEMPORARY_PREFIX = ".mind-"
 TEMPORARY_SUFFIX = ".tmp"
@@ -88,9 +88,35 @@ def write_new(path: Path, data: bytes, *, mode: int = 0o666) -> None:
     """
     with _reported("write", path):
         _make_folder(path.parent)
+        _clean(path.parent)
         with _temporary(path, data, mode) as temporary:
             _give_name(temporary, path)
         _flush_folder(path.parent)
+
+
+def write_all_new(contents: Mapping[Path, bytes], *, mode: int = 0o666) -> frozenset[Path]:
+    """Creates many files as `write_new` does, and returns those whose name something had already.
+
+    Each is whole or not there; the folders are flushed once, when all are written. Raises
+    `StorageFailed`; those before the one that failed are there then.
+    """
+    taken = set()
+    folders = dict.fromkeys(path.parent for path in contents)
+    for folder in folders:
+        with _reported("write", folder):
+            _make_folder(folder)
+            _clean(folder)
+    try:
+        for path, data in contents.items():
+            with _reported("write", path), _temporary(path, data, mode) as temporary:
+                try:
+                    _give_name(temporary, path)
+                except FileExistsError:
+                    taken.add(path)
+    finally:
+        for folder in folders:
+            _flush_folder(folder)
+    return frozenset(taken)
 
 
 def replace(path: Path, data: bytes, *, expect: str | None = None, mode: int = 0o666) -> None:
@@ -103,6 +129,7 @@ def replace(path: Path, data: bytes, *, expect: str | None = None, mode: int = 0
     with _reported("write", path):
         _check(path, expect)
         _make_folder(path.parent)
+        _clean(path.parent)
         with _temporary(path, data, mode) as temporary:
             with suppress(FileNotFoundError):
                 temporary.chmod(stat.S_IMODE(path.lstat().st_mode))
@@ -119,6 +146,26 @@ def remove(path: Path, *, expect: str | None = None) -> None:
         _check(path, expect)
         path.unlink()
         _flush_folder(path.parent)
+
+
+def remove_all(expected: Mapping[Path, str]) -> dict[Path, MindError]:
+    """Removes many files as `remove` does, each only while it has its digest (hold the lock).
+
+    Returns those that stay, with the reason; one that is gone already is none of them.
+    """
+    kept: dict[Path, MindError] = {}
+    for path, digest_ in expected.items():
+        try:
+            with _reported("remove", path), suppress(FileNotFoundError):
+                path.lstat()
+                _check(path, digest_)
+                path.unlink()
+        except StorageFailed as error:
+            kept[path] = error
+    for folder in dict.fromkeys(path.parent for path in expected):
+        with suppress(FileNotFoundError):
+            _flush_folder(folder)
+    return kept
 
 
 def append(path: Path, data: bytes, *, mode: int = 0o600) -> None:
@@ -156,7 +203,6 @@ def _check(path: Path, expect: str | None) -> None:
 @contextmanager
 def _temporary(path: Path, data: bytes, mode: int) -> Iterator[Path]:
     """Gives a temporary file beside `path` that holds `data`, and leaves none behind."""
-    _clean(path.parent)
     name = f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
     temporary = path.parent / name
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _flag("O_NOFOLLOW") | _flag("O_CLOEXEC")

@@ -46,6 +46,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "config": "settings",
         "trust": "projects",
         "untrust": "projects",
+        "import mama": "importing",
         "demo": "demo",
     },
 }
@@ -59,6 +60,7 @@ GROUPS: dict[str, str] = {
     "evolve": "Mark how a decision turned out, or replace it",
     "load": "Show where work stopped, or a decision with all around it",
     "memory": "Store, search, list, delete and measure memories",
+    "import": "Take over the memory of other tools",
 }
 """What is said of words that only lead to other commands."""
 

@@ -8,8 +8,8 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
@@ -17,6 +17,7 @@ from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 TEMPORARY_PREFIX = ".mind-"
 TEMPORARY_SUFFIX = ".tmp"
 _STALE_SECONDS = 3600
+_AT_ONCE = 8
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
 _HINTS = {
     errno.ENOSPC: ("no space left on the disk", "free some space; nothing was changed"),
@@ -97,23 +98,25 @@ def write_new(path: Path, data: bytes, *, mode: int = 0o666) -> None:
 def write_all_new(contents: Mapping[Path, bytes], *, mode: int = 0o666) -> frozenset[Path]:
     """Creates many files as `write_new` does, and returns those whose name something had already.
 
-    Each is whole or not there; the folders are flushed once, when all are written. Raises
-    `StorageFailed`; those before the one that failed are there then.
+    All are on the disk before the first gets its name. Raises `StorageFailed`; each file is whole
+    or not there then.
     """
-    taken = set()
-    folders = dict.fromkeys(path.parent for path in contents)
-    for folder in folders:
+    for folder in (folders := dict.fromkeys(path.parent for path in contents)):
         with _reported("write", folder):
             _make_folder(folder)
             _clean(folder)
-    try:
+    taken = set()
+    with ExitStack() as written:
+        temporary = {}
         for path, data in contents.items():
-            with _reported("write", path), _temporary(path, data, mode) as temporary:
-                try:
-                    _give_name(temporary, path)
-                except FileExistsError:
-                    taken.add(path)
-    finally:
+            written.enter_context(_reported("write", path))
+            temporary[path] = written.enter_context(_temporary(path, data, mode, flush=False))
+        _flush_all(tuple(temporary.values()))
+        for path, name in temporary.items():
+            try:
+                _give_name(name, path)
+            except FileExistsError:
+                taken.add(path)
         for folder in folders:
             _flush_folder(folder)
     return frozenset(taken)
@@ -201,7 +204,7 @@ def _check(path: Path, expect: str | None) -> None:
 
 
 @contextmanager
-def _temporary(path: Path, data: bytes, mode: int) -> Iterator[Path]:
+def _temporary(path: Path, data: bytes, mode: int, *, flush: bool = True) -> Iterator[Path]:
     """Gives a temporary file beside `path` that holds `data`, and leaves none behind."""
     name = f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
     temporary = path.parent / name
@@ -210,7 +213,8 @@ def _temporary(path: Path, data: bytes, mode: int) -> Iterator[Path]:
         with os.fdopen(os.open(temporary, flags, mode), "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            if flush:
+                os.fsync(file.fileno())
         yield temporary
     finally:
         temporary.unlink(missing_ok=True)
@@ -266,6 +270,23 @@ def _flush_folder(folder: Path) -> None:
         # Some network file systems can't flush a folder; the file itself is safe.
         with suppress(OSError):
             os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _flush_all(paths: Sequence[Path]) -> None:
+    """Puts many files on the disk: at once, since a file system writes them down together."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for _ in pool.map(_flush_file, paths):
+            pass
+
+
+def _flush_file(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | _flag("O_NOFOLLOW") | _flag("O_CLOEXEC"))
+    try:
+        os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

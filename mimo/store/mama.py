@@ -51,11 +51,11 @@ def locate(named: str | None, environ: Mapping[str, str]) -> tuple[Path, tuple[P
     """
     for told, what in ((named, "--db"), *((environ.get(name), f"${name}") for name in _VARIABLES)):
         if told:
-            path = _expanded(told, environ)
+            path = expanded(told, environ)
             if not path.exists():
                 raise NotFound(f"`{path}` is not there", hint=f"{what} names it; check the path")
             return path, ()
-    there = [path for place in _PLACES if (path := _expanded(place, environ)).exists()]
+    there = [path for place in _PLACES if (path := expanded(place, environ)).exists()]
     if not there:
         raise NotFound(
             "no MAMA database was found",
@@ -63,6 +63,15 @@ def locate(named: str | None, environ: Mapping[str, str]) -> tuple[Path, tuple[P
             "name one with --db PATH",
         )
     return there[0], tuple(there[1:])
+
+
+def expanded(told: str, environ: Mapping[str, str]) -> Path:
+    """Returns the path that is meant: `~` and `${HOME}` are the user's home."""
+    home = environ.get("HOME") or str(Path.home())
+    path = told.replace("${HOME}", home)
+    if path == "~" or path.startswith("~/"):
+        path = home + path[1:]
+    return Path(os.path.abspath(path))  # noqa: PTH100 - `..` goes, links stay
 
 
 def snapshot(path: Path, wanted: Sequence[str], *, wait: float = WAIT_SECONDS) -> Snapshot:
@@ -92,14 +101,6 @@ def snapshot(path: Path, wanted: Sequence[str], *, wait: float = WAIT_SECONDS) -
         )
 
 
-def _expanded(told: str, environ: Mapping[str, str]) -> Path:
-    home = environ.get("HOME") or str(Path.home())
-    path = told.replace("${HOME}", home)
-    if path == "~" or path.startswith("~/"):
-        path = home + path[1:]
-    return Path(path).absolute()
-
-
 def _check(path: Path) -> None:
     """Raises `Invalid` where a file can't be a database, without asking SQLite to open it."""
     try:
@@ -124,12 +125,14 @@ def _head(path: Path) -> bytes:
 
 def _copy(path: Path, wait: float) -> sqlite3.Connection:
     """Returns a copy in memory of what is committed, the write-ahead log included."""
-    journal = _beside(path, "-wal")
-    if _head(path)[18] == _WAL and not journal.exists():
-        # To open it as usual would leave new files beside it. Nobody has it open, so it is whole.
+    log, shared = _beside(path, "-wal"), _beside(path, "-shm")
+    if _head(path)[18] == _WAL and not (log.exists() and shared.exists()):
+        # Nobody has it open, and to open it as usual would leave new files beside it.
+        if _size(log):
+            return _copy_aside(path, wait)
         before = _stamp(path)
         copy = _backup(path, "immutable=1", wait)
-        if before == _stamp(path) and not journal.exists():
+        if before == _stamp(path):
             return copy
         copy.close()
     try:
@@ -236,13 +239,21 @@ def _beside(path: Path, suffix: str) -> Path:
 
 
 def _stamp(path: Path) -> tuple[tuple[int, int] | None, ...]:
+    """Returns what tells one state of a database and its log from another."""
+
     def of(one: Path) -> tuple[int, int] | None:
         with suppress(OSError):
-            status = os.stat(one)
+            status = one.stat()
             return status.st_mtime_ns, status.st_size
         return None
 
     return tuple(of(_beside(path, suffix)) for suffix in ("", "-wal"))
+
+
+def _size(path: Path) -> int:
+    with suppress(OSError):
+        return path.stat().st_size
+    return 0
 
 
 @contextmanager

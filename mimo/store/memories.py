@@ -81,6 +81,13 @@ class MemoryStore:
             return parsed
         return (_record(parsed, path, data),)
 
+    def digest(self, path: str) -> str:
+        """Returns the digest of a file's bytes; empty where it can't be read."""
+        try:
+            return files.digest(files.read(files.safe_path(self.root, path)))
+        except (MindError, OSError):
+            return ""
+
     def create(self, memory: Memory, *, private: bool = False) -> Record:
         """Writes a new memory to its type's folder and returns it as it will be read.
 

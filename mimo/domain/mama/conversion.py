@@ -51,7 +51,7 @@ class Converted:
 def convert(tables: Mapping[str, Sequence[Row]], *, now: datetime) -> Converted:
     """Returns the memories that a database's rows say.
 
-    `now` is taken for a time that no row tells. The same rows always get the same ids.
+    The same rows always become the same memories; only where none tells a time it is `now`.
     """
     rows = [(table, row) for table in TABLES for row in tables.get(table, ())]
     keys = list(starmap(_key, rows))
@@ -67,23 +67,25 @@ def convert(tables: Mapping[str, Sequence[Row]], *, now: datetime) -> Converted:
         tables.get(EDGES, ()),
         {key: id_ for key, id_, _ in decisions},
     )
+    # A row without a time of its own must not seem the newest of all.
+    first = min(filter(None, (memories.told_time(row) for _, row in rows)), default=now)
     made = (
-        Source(table=table, key=key, memory=_memory(table, row, id_, related.of(key), now))
+        Source(table=table, key=key, memory=_memory(table, row, id_, related.of(key), first))
         for (table, row), key, id_ in zip(rows, keys, ids, strict=True)
     )
     return Converted(rows=tuple(made), links=related.counts)
 
 
-def _memory(table: str, row: Row, id_: str, related: Related, now: datetime) -> Memory | None:
+def _memory(table: str, row: Row, id_: str, related: Related, first: datetime) -> Memory | None:
     match TABLES[table]:
         case Kind.DECISION:
-            made = memories.decision(row, id_, now=now, related=related)
+            made = memories.decision(row, id_, otherwise=first, related=related)
         case Kind.CHECKPOINT:
-            made = memories.checkpoint(row, id_, now=now)
+            made = memories.checkpoint(row, id_, otherwise=first)
         case Kind.CONTEXT:
-            made = memories.session(row, id_, now=now)
+            made = memories.session(row, id_, otherwise=first)
         case _:
-            made = memories.error_pattern(row, id_, now=now)
+            made = memories.error_pattern(row, id_, otherwise=first)
     return made if made.content.strip() or made.sections or made.topic else None
 
 

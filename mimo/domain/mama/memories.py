@@ -53,11 +53,11 @@ class Rest:
     body: Sequence[str]
 
 
-def decision(row: Row, id: str, *, now: datetime, related: Related) -> Memory:
+def decision(row: Row, id: str, *, otherwise: datetime, related: Related) -> Memory:
     """Returns the memory of a row of `decisions`."""
     sure, outcome = unit(row.get("confidence")), _outcome_of(row)
     created = moment(row.get("created_at")) or moment_in_id(id) or moment(row.get("updated_at"))
-    when = moment(row.get("updated_at")) or created or now
+    when = moment(row.get("updated_at")) or created or otherwise
     used = _DECISION if sure is not None else _DECISION - {"confidence"}
     rest = _rest(
         _others(row, used), _of_links(related), _odd_outcome(row), _odd_time(row, "created_at")
@@ -70,7 +70,7 @@ def decision(row: Row, id: str, *, now: datetime, related: Related) -> Memory:
         id=id,
         type=Kind.DECISION,
         content=text(row.get("decision")) or "",
-        created=created or now,
+        created=created or otherwise,
         topic=text(row.get("topic")),
         confidence=sure,
         outcome=outcome,
@@ -81,7 +81,7 @@ def decision(row: Row, id: str, *, now: datetime, related: Related) -> Memory:
     )
 
 
-def checkpoint(row: Row, id: str, *, now: datetime) -> Memory:
+def checkpoint(row: Row, id: str, *, otherwise: datetime) -> Memory:
     """Returns the memory of a row of `checkpoints`."""
     rest = _rest(_others(row, _CHECKPOINT), _odd_time(row, "timestamp"))
     sections = {
@@ -92,14 +92,14 @@ def checkpoint(row: Row, id: str, *, now: datetime) -> Memory:
         id=id,
         type=Kind.CHECKPOINT,
         content=_joined(text(row.get("summary")), *rest.body),
-        created=moment(row.get("timestamp")) or now,
+        created=moment(row.get("timestamp")) or otherwise,
         status=_status(row),
         sections={section: body for section, body in sections.items() if body},
         extra=rest.header,
     )
 
 
-def session(row: Row, id: str, *, now: datetime) -> Memory:
+def session(row: Row, id: str, *, otherwise: datetime) -> Memory:
     """Returns the memory of a row of `sessions`."""
     rest = _rest(_others(row, _SESSION), _odd_time(row, "started_at"))
     began = moment(row.get("started_at")) or moment_in_id(id) or moment(row.get("last_active_at"))
@@ -107,12 +107,12 @@ def session(row: Row, id: str, *, now: datetime) -> Memory:
         id=id,
         type=Kind.CONTEXT,
         content=_joined(text(row.get("rolling_summary")), *rest.body),
-        created=began or now,
+        created=began or otherwise,
         extra=rest.header,
     )
 
 
-def error_pattern(row: Row, id: str, *, now: datetime) -> Memory:
+def error_pattern(row: Row, id: str, *, otherwise: datetime) -> Memory:
     """Returns the memory of a row of `error_patterns`: the error, and what helped."""
     rest = _rest(_others(row, _PATTERN), _odd_time(row, "first_seen", "created_at"))
     solution = text(row.get("solution"))
@@ -123,7 +123,7 @@ def error_pattern(row: Row, id: str, *, now: datetime) -> Memory:
         id=id,
         type=Kind.INSIGHT,
         content=_joined(text(row.get("error_pattern")), helped, *rest.body),
-        created=moment(row.get("first_seen")) or moment(row.get("created_at")) or now,
+        created=moment(row.get("first_seen")) or moment(row.get("created_at")) or otherwise,
         category="error_pattern",
         extra=rest.header,
     )
@@ -133,10 +133,16 @@ _DECISION = frozenset(
     "id topic decision reasoning outcome failure_reason limitation confidence status supersedes"
     " superseded_by created_at".split()
 )
+_MADE = ("created_at", "timestamp", "started_at", "first_seen")
 _TEXTS = ("decision", "topic", "reasoning", "failure_reason", "limitation")
 _CHECKPOINT = frozenset("id timestamp summary open_files next_steps status".split())
 _SESSION = frozenset("id rolling_summary started_at".split())
 _PATTERN = frozenset("id error_pattern solution first_seen created_at".split())
+
+
+def told_time(row: Row) -> datetime | None:
+    """Returns when a row of any table was made, where it says so."""
+    return next((when for name in _MADE if (when := moment(row.get(name)))), None)
 
 
 def says_something(row: Row) -> bool:

@@ -78,7 +78,7 @@ def make(
     path: Path,
     *,
     version: int = 4,
-    checkpoints: bool = True,
+    with_checkpoints: bool = True,
     vectors: bool = False,
     wal: bool = True,
     **tables: Rows,
@@ -88,7 +88,7 @@ def make(
     with sqlite3.connect(path) as sql:
         if wal:
             sql.execute("PRAGMA journal_mode = WAL")
-        sql.executescript(V1 + (CHECKPOINTS if checkpoints else ""))
+        sql.executescript(V1 + (CHECKPOINTS if with_checkpoints else ""))
         if version > 4:
             sql.executescript(LATER)
         sql.execute("INSERT INTO schema_version VALUES (?, 0, 'made by a test')", (version,))
@@ -143,7 +143,7 @@ def many(path: Path, size: int) -> Path:
             decision(
                 name,
                 topic=topic,
-                decision=f"결정 {number}: 토큰을 갱신한다" if korean else f"Decision {number}: {words[:90]}",
+                decision=f"{'토큰을 갱신한다' if korean else 'Decision'} {number}: {words[:90]}",
                 reasoning=f"Because {words}.",
                 confidence=round(draw.random(), 2),
                 created_at=when if number % 2 else when // 1000,

@@ -71,7 +71,9 @@ def data(value: Any) -> Any:
     """
     if isinstance(value, bytes | str):
         told = text(value)
-        return _parsed(told) if told and told.lstrip()[0] in "[{" else told
+        if told is None or told.strip() == "null":
+            return None
+        return _parsed(told) if told.lstrip()[0] in "[{" else told
     return _plain(value) or None
 
 

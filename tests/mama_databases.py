@@ -76,6 +76,7 @@ Rows = Iterable[Mapping[str, Any]]
 
 def make(
     path: Path,
+    rows: Mapping[str, Rows] | None = None,
     *,
     version: int = 4,
     with_checkpoints: bool = True,
@@ -92,8 +93,8 @@ def make(
         if version > 4:
             sql.executescript(LATER)
         sql.execute("INSERT INTO schema_version VALUES (?, 0, 'made by a test')", (version,))
-        for table, rows in tables.items():
-            insert(sql, table, rows)
+        for table, listed in {**(rows or {}), **tables}.items():
+            insert(sql, table, listed)
         if vectors:
             _plant_vectors(sql)
     sql.close()
@@ -118,7 +119,7 @@ def _plant_vectors(sql: sqlite3.Connection) -> None:
     sql.execute("INSERT INTO vss_memories_chunks VALUES (1, 1024)")
 
 
-def decision(id: str, **columns: Any) -> dict[str, Any]:
+def decision(id: str | None, **columns: Any) -> dict[str, Any]:
     """Returns a row of `decisions` as MAMA writes one."""
     given = {"topic": "auth", "decision": "Use JWT", "reasoning": None, "created_at": SEPTEMBER}
     return {"id": id, "updated_at": SEPTEMBER, **given, **columns}
@@ -127,7 +128,8 @@ def decision(id: str, **columns: Any) -> dict[str, Any]:
 def many(path: Path, size: int) -> Path:
     """Makes a database of that many decisions in chains of five, a fifth of them in Korean."""
     draw = random.Random(size)
-    decisions, edges = [], []
+    decisions: list[dict[str, Any]] = []
+    edges: list[dict[str, Any]] = []
     for number in range(size):
         korean = number % 5 == 4
         topic = f"인증 전략 {number // 5}" if korean else f"topic_{number // 5}"

@@ -23,6 +23,7 @@ from mimo.mind import Mind
 from mimo.server.app import App, Memory
 from mimo.store import projects
 from mimo.store.init import init
+from tests import mama_databases
 
 REGISTRY = all_commands()
 SPECS = REGISTRY.all()
@@ -72,6 +73,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "mind_trust": {},
     "mind_untrust": {},
     "mind_config": {},
+    "mind_import_mama": {"db": "old/mama.db", "dry_run": True},
     "mind_demo": {},
     "store_fact": {"content": "The API limit is 50 a second", "category": "fact"},
     "search_vibes": {"query": "auth"},
@@ -120,6 +122,7 @@ def fresh(tmp_path: Path, home: Path, clock: Any, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sys, "stdin", stdin)
     later = time.time_ns() + 3_600_000_000_000
     monkeypatch.setattr(time, "time_ns", lambda: later)
+    mama_databases.make(tmp_path / "old" / "mama.db", decisions=[mama_databases.decision("a")])
     root = tmp_path / "shop"
 
     def make() -> Mind:

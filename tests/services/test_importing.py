@@ -49,7 +49,7 @@ ROWS = {
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    return mama_databases.make(tmp_path / "old" / "mama.db", vectors=True, **ROWS)
+    return mama_databases.make(tmp_path / "old" / "mama.db", ROWS, vectors=True)
 
 
 def written(mind: Mind) -> dict[str, bytes]:
@@ -249,7 +249,7 @@ class TestAgain:
         """Wherever it stops: a killed process leaves what this leaves."""
         big = mama_databases.many(tmp_path / "big.db", 60)
         monkeypatch.setattr(importing, "BATCH", 8)
-        really, given = files._give_name, []
+        really, given = files._give_name, list[Path]()
 
         def interrupted(temporary: Path, path: Path) -> None:
             if len(given) == broken_at:
@@ -273,7 +273,7 @@ class TestAgain:
     def test_a_full_disk_leaves_whole_files_and_a_list_of_them(self, mind, tmp_path, monkeypatch):
         big = mama_databases.many(tmp_path / "big.db", 30)
         monkeypatch.setattr(importing, "BATCH", 10)
-        really, flushed = files._flush_file, []
+        really, flushed = files._flush_file, list[Path]()
 
         def full(path: Path) -> None:
             if len(flushed) >= 15:
@@ -364,7 +364,7 @@ class TestRollingBack:
 
         assert str(other) in error.value.hint
         assert bring(mind, other, rollback=True).removed == 1
-        assert show(mind, OLD)
+        assert show(mind, OLD).id == OLD
 
     @pytest.mark.parametrize(
         "planted",

@@ -56,6 +56,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "untrust": "projects",
         "module install": "modules",
         "module list": "modules",
+        "import mama": "importing",
         "demo": "demo",
     },
 }
@@ -71,6 +72,7 @@ GROUPS: dict[str, str] = {
     "daemon": "Keep index and context fresh while you work (optional)",
     "memory": "Store, search, list, delete and measure memories",
     "module": "Write and list the modules of hosts that read .mcp/modules/",
+    "import": "Take over the memory of other tools",
 }
 """What is said of words that only lead to other commands."""
 

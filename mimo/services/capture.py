@@ -53,7 +53,7 @@ def draft(kind: Kind, content: str, **fields: Any) -> Memory:
 
 def _create(mind: Mind, memory: Memory, *, private: bool) -> Record:
     """Writes the file under a fresh id; two processes may draw the same one."""
-    _check_format(mind)
+    check_format(mind)
     words = memory.topic or memory.title or memory.content
     for _ in range(_TRIES):
         name = ids.new_id(memory.type, words, memory.created, ids.suffix(mind.randomness(4)))
@@ -76,7 +76,7 @@ def edit(mind: Mind, record: Record, **changes: Any) -> Record:
         check_unit("importance", changes["importance"])
     if "tags" in changes:
         changes["tags"] = clean_tags(changes["tags"])
-    _check_format(mind)
+    check_format(mind)
     changed = mind.store.update(record, replace(record.memory, **changes))
     _settle(mind, changed, before=record)
     return changed
@@ -88,7 +88,7 @@ def rewrite(mind: Mind, record: Record, text: str) -> Record:
     Raises `Invalid` where the text would not be readable as that memory; the file is then as it
     was. Only a person who changes it approves what somebody else wrote.
     """
-    _check_format(mind)
+    check_format(mind)
     changed = mind.store.rewrite(record, text.encode())
     by_a_person = mind.author is None and changed.place.digest != record.place.digest
     _settle(mind, changed, before=None if by_a_person else record)
@@ -116,7 +116,7 @@ def remove(mind: Mind, wanted: str) -> Record:
     record = recall.one(mind, wanted, surely=True)
     successors = mind.index.successors(record.memory.id)
     newer = [found for name in successors if (found := mind.index.get(name))]
-    _check_format(mind)
+    check_format(mind)
     if not record.place.path.startswith(".mind/"):
         raise Invalid(
             f"`{record.place.path}` is a document of the project, not mind's to remove",
@@ -151,7 +151,7 @@ def clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(cleaned))
 
 
-def _check_format(mind: Mind) -> None:
+def check_format(mind: Mind) -> None:
     """Raises `StorageFailed` where a later mind made the store: it may keep files otherwise."""
     if mind.config.format > FORMAT:
         raise StorageFailed(

@@ -8,15 +8,16 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 
 TEMPORARY_PREFIX = ".mind-"
 TEMPORARY_SUFFIX = ".tmp"
 _STALE_SECONDS = 3600
+_AT_ONCE = 8
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
 _HINTS = {
     errno.ENOSPC: ("no space left on the disk", "free some space; nothing was changed"),
@@ -88,9 +89,37 @@ def write_new(path: Path, data: bytes, *, mode: int = 0o666) -> None:
     """
     with _reported("write", path):
         _make_folder(path.parent)
+        _clean(path.parent)
         with _temporary(path, data, mode) as temporary:
             _give_name(temporary, path)
         _flush_folder(path.parent)
+
+
+def write_all_new(contents: Mapping[Path, bytes], *, mode: int = 0o666) -> frozenset[Path]:
+    """Creates many files as `write_new` does, and returns those whose name something had already.
+
+    All are on the disk before the first gets its name. Raises `StorageFailed`; each file is whole
+    or not there then.
+    """
+    for folder in (folders := dict.fromkeys(path.parent for path in contents)):
+        with _reported("write", folder):
+            _make_folder(folder)
+            _clean(folder)
+    taken = set()
+    with ExitStack() as written:
+        temporary = {}
+        for path, data in contents.items():
+            written.enter_context(_reported("write", path))
+            temporary[path] = written.enter_context(_temporary(path, data, mode, flush=False))
+        _flush_all(tuple(temporary.values()))
+        for path, name in temporary.items():
+            try:
+                _give_name(name, path)
+            except FileExistsError:
+                taken.add(path)
+        for folder in folders:
+            _flush_folder(folder)
+    return frozenset(taken)
 
 
 def replace(path: Path, data: bytes, *, expect: str | None = None, mode: int = 0o666) -> None:
@@ -103,6 +132,7 @@ def replace(path: Path, data: bytes, *, expect: str | None = None, mode: int = 0
     with _reported("write", path):
         _check(path, expect)
         _make_folder(path.parent)
+        _clean(path.parent)
         with _temporary(path, data, mode) as temporary:
             with suppress(FileNotFoundError):
                 temporary.chmod(stat.S_IMODE(path.lstat().st_mode))
@@ -119,6 +149,26 @@ def remove(path: Path, *, expect: str | None = None) -> None:
         _check(path, expect)
         path.unlink()
         _flush_folder(path.parent)
+
+
+def remove_all(expected: Mapping[Path, str]) -> dict[Path, MindError]:
+    """Removes many files as `remove` does, each only while it has its digest (hold the lock).
+
+    Returns those that stay, with the reason; one that is gone already is none of them.
+    """
+    kept: dict[Path, MindError] = {}
+    for path, digest_ in expected.items():
+        try:
+            with _reported("remove", path), suppress(FileNotFoundError):
+                path.lstat()
+                _check(path, digest_)
+                path.unlink()
+        except StorageFailed as error:
+            kept[path] = error
+    for folder in dict.fromkeys(path.parent for path in expected):
+        with suppress(FileNotFoundError):
+            _flush_folder(folder)
+    return kept
 
 
 def append(path: Path, data: bytes, *, mode: int = 0o600) -> None:
@@ -154,9 +204,8 @@ def _check(path: Path, expect: str | None) -> None:
 
 
 @contextmanager
-def _temporary(path: Path, data: bytes, mode: int) -> Iterator[Path]:
+def _temporary(path: Path, data: bytes, mode: int, *, flush: bool = True) -> Iterator[Path]:
     """Gives a temporary file beside `path` that holds `data`, and leaves none behind."""
-    _clean(path.parent)
     name = f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
     temporary = path.parent / name
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _flag("O_NOFOLLOW") | _flag("O_CLOEXEC")
@@ -164,7 +213,8 @@ def _temporary(path: Path, data: bytes, mode: int) -> Iterator[Path]:
         with os.fdopen(os.open(temporary, flags, mode), "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            if flush:
+                os.fsync(file.fileno())
         yield temporary
     finally:
         temporary.unlink(missing_ok=True)
@@ -220,6 +270,23 @@ def _flush_folder(folder: Path) -> None:
         # Some network file systems can't flush a folder; the file itself is safe.
         with suppress(OSError):
             os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _flush_all(paths: Sequence[Path]) -> None:
+    """Puts many files on the disk: at once, since a file system writes them down together."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for _ in pool.map(_flush_file, paths):
+            pass
+
+
+def _flush_file(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | _flag("O_NOFOLLOW") | _flag("O_CLOEXEC"))
+    try:
+        os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

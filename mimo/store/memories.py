@@ -3,11 +3,11 @@
 The codec is imported where a file is read or written: most commands find every file unchanged.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mimo.domain.memory import Memory, Place, Problem, Record
 from mimo.domain.stamp import Stamp
@@ -18,6 +18,15 @@ from mimo.store.walk import PRIVATE, STORE, Walk, stamp_of, walk
 
 if TYPE_CHECKING:
     from mimo.domain import codec
+
+
+class NewFile(NamedTuple):
+    """A new memory as the file that it will be."""
+
+    path: str
+    """Relative to the project's root, with `/`."""
+    data: bytes
+    digest: str
 
 
 class MemoryStore:
@@ -72,27 +81,49 @@ class MemoryStore:
             return parsed
         return (_record(parsed, path, data),)
 
+    def digest(self, path: str) -> str:
+        """Returns the digest of a file's bytes; empty where it can't be read."""
+        try:
+            return files.digest(files.read(files.safe_path(self.root, path)))
+        except (MindError, OSError):
+            return ""
+
     def create(self, memory: Memory, *, private: bool = False) -> Record:
         """Writes a new memory to its type's folder and returns it as it will be read.
 
         Raises `Invalid` for what a file can't hold, `Conflict` where the id has a file, and
         `StorageFailed`.
         """
-        from mimo.domain import codec, ids
+        from mimo.domain import codec
 
-        if not ids.is_id(memory.id) or memory.id.startswith("."):
-            raise Invalid(
-                f"`{memory.id}` can't be an id", hint="use letters, digits, `_`, `-`, `.`"
-            )
-        data = codec.render(memory)
-        path = f"{PRIVATE if private else f'{STORE}/'}{memory.type.folder}/{memory.id}.md"
-        target = files.safe_path(self.root, path)
+        new = rendered(memory, private=private)
+        target = files.safe_path(self.root, new.path)
         with self._locked():
-            files.write_new(target, data)
+            files.write_new(target, new.data)
         place = Place(
-            path=path, line=codec.content_line(data), digest=files.digest(data), private=private
+            path=new.path, line=codec.content_line(new.data), digest=new.digest, private=private
         )
         return Record(memory=codec.normal(memory), place=place)
+
+    def create_all(self, new: Sequence[NewFile]) -> frozenset[str]:
+        """Writes many new memories at once and returns the paths that have a file already.
+
+        Those are left as they are. Raises `StorageFailed`; each file is whole or not there then.
+        """
+        targets = {files.safe_path(self.root, one.path): one for one in new}
+        with self._locked():
+            taken = files.write_all_new({path: one.data for path, one in targets.items()})
+        return frozenset(targets[path].path for path in taken)
+
+    def delete_all(self, digests: Mapping[str, str]) -> dict[str, str]:
+        """Removes files by path while each has its digest; returns those that stay, and why.
+
+        A file that is gone already is none of them. Raises `StorageFailed`.
+        """
+        targets = {files.safe_path(self.root, path): path for path in digests}
+        with self._locked():
+            kept = files.remove_all({place: digests[path] for place, path in targets.items()})
+        return {targets[place]: error.message for place, error in kept.items()}
 
     def update(self, record: Record, memory: Memory) -> Record:
         """Changes what differs in a memory's file and returns it as it will be read.
@@ -168,6 +199,20 @@ class MemoryStore:
 
     def _locked(self) -> AbstractContextManager[None]:
         return lock(files.safe_path(self.root, f"{STORE}/.local/lock"), wait=self._wait)
+
+
+def rendered(memory: Memory, *, private: bool = False) -> NewFile:
+    """Returns the file of a new memory, in its type's folder.
+
+    Raises `Invalid` for what a file can't hold.
+    """
+    from mimo.domain import codec, ids
+
+    if not ids.is_id(memory.id) or memory.id.startswith("."):
+        raise Invalid(f"`{memory.id}` can't be an id", hint="use letters, digits, `_`, `-`, `.`")
+    data = codec.render(memory)
+    path = f"{PRIVATE if private else f'{STORE}/'}{memory.type.folder}/{memory.id}.md"
+    return NewFile(path, data, files.digest(data))
 
 
 def _fixed_part(pattern: str) -> str:

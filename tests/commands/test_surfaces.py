@@ -25,6 +25,7 @@ from mimo.services.daemon import process
 from mimo.store import projects
 from mimo.store.daemon import Running
 from mimo.store.init import init
+from tests import mama_databases
 
 REGISTRY = all_commands()
 SPECS = REGISTRY.all()
@@ -78,6 +79,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "recall_memory": {"query": "JWT tokens"},
     "mind_module_install": {},
     "mind_module_list": {},
+    "mind_import_mama": {"db": "old/mama.db", "dry_run": True},
     "mind_demo": {},
     "daemon_start": {},
     "daemon_stop": {},
@@ -138,6 +140,7 @@ def fresh(tmp_path: Path, home: Path, clock: Any, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("mimo.store.daemon.running", lambda _: found)
     later = time.time_ns() + 3_600_000_000_000
     monkeypatch.setattr(time, "time_ns", lambda: later)
+    mama_databases.make(tmp_path / "old" / "mama.db", decisions=[mama_databases.decision("a")])
     root = tmp_path / "shop"
 
     def make() -> Mind:

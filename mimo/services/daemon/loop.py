@@ -164,6 +164,7 @@ class Loop:
         """Lets one thread watch whole folders, and one the entries of others."""
         self._blind.set()
         self._blind = threading.Event()
+        self._unsettled.update(self._projects)
         every = self._projects.values()
         deep = [folder for one in every for folder in one.deep]
         flat = [self._mind.home, *(folder for one in every for folder in one.flat)]

@@ -90,7 +90,8 @@ def graph(
 ) -> LinkGraph:
     """Show how memories are linked
 
-    Links are followed in both directions. Without an id the newest linked memories are shown.
+    Links are followed in both directions. Without an id all groups of linked memories are shown, or
+    the newest of very many.
     """
     if id is None:
         found = links.everything(mind, types=types, most=limit)

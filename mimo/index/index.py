@@ -229,12 +229,12 @@ class Index:
         with self._reading() as sql:
             return walks.graph(sql, start, depth=depth, types=types, most=most, now=now)
 
-    def linked_ids(self, types: Collection[str], limit: int) -> tuple[str, ...]:
-        """Returns the newest memories that may be linked with others."""
+    def newest_linked(self, types: Collection[str], most: int) -> "Graph":
+        """Returns up to `most` memories that links connect, and the links between them."""
         from mimo.index import links
 
         with self._reading() as sql:
-            return links.linked_ids(sql, types, limit)
+            return links.newest(sql, types, most)
 
     def dangling(self) -> tuple[tuple[str, str], ...]:
         """Returns (id, target) of each link that leads to nothing here."""

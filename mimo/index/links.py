@@ -2,9 +2,10 @@
 
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from mimo.domain.graph import Edge, Graph, Node
+from mimo.domain.graph import MAX_DEPTH, Edge, Graph, Node
 from mimo.index import rows
 
 _CHUNK = 500
@@ -59,7 +60,22 @@ def walk(
     return walker.walked(start, most)
 
 
-def linked_ids(sql: sqlite3.Connection, types: Collection[str], limit: int) -> tuple[str, ...]:
+def newest(sql: sqlite3.Connection, types: Collection[str], most: int) -> Graph:
+    """Returns up to `most` memories that links connect, and the links between them.
+
+    Where there are more, the newest come with those around them: alone they would show no links.
+    """
+    ids = _linked_ids(sql, types, most + 1)
+    kept = dict.fromkeys(ids if len(ids) <= most else ())
+    for id_ in ids if len(ids) > most else ():
+        if id_ not in kept and len(kept) < most:
+            near = walk(sql, [id_], depth=MAX_DEPTH, types=types, most=most).graph.nodes
+            fresh = [node.record.memory.id for node in near if node.record.memory.id not in kept]
+            kept.update(dict.fromkeys(fresh[: most - len(kept)]))
+    return replace(walk(sql, list(kept), depth=0, types=types).graph, start=(), cut=len(ids) > most)
+
+
+def _linked_ids(sql: sqlite3.Connection, types: Collection[str], limit: int) -> tuple[str, ...]:
     """Returns the ids of the newest memories that may hold a link or be the target of one."""
     named = sorted(types)
     of_types = f" WHERE links.type IN ({rows.marks(named)})" if named else ""

@@ -1,7 +1,6 @@
 """Following links from memory to memory, in both directions."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 from mimo.domain.graph import MAX_DEPTH, Edge, Graph, Node
 from mimo.domain.memory import SUPERSEDES, Record
@@ -50,10 +49,8 @@ def newest_first(chain: Graph) -> list[Record]:
 
 
 def everything(mind: Mind, *, types: Collection[str] = (), most: int) -> Graph:
-    """Returns the newest `most` memories that are linked with others, and the links between them.
+    """Returns up to `most` memories that are linked with others, and the links between them.
 
-    It starts nowhere, and every memory is at depth 0.
+    It starts nowhere, and every memory is at depth 0. Of more the newest come with their groups.
     """
-    ids = upkeep.ask(mind, lambda index: index.linked_ids(types, most + 1))
-    found = mind.index.graph(ids[:most], depth=0, types=types, most=None, now=mind.now())
-    return replace(found, start=(), cut=len(ids) > most)
+    return upkeep.ask(mind, lambda index: index.newest_linked(types, most))

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from mimo.domain.memory import Link, check_unit
@@ -118,6 +117,8 @@ class _Scale:
 
 @lru_cache(maxsize=2)
 def _scale(embedder: "Embedder") -> _Scale:
+    from statistics import median
+
     words = [[*map(_content, filter(str.isascii, one.aliases))] for one in Relation]
     vectors = embedder.encode_many(
         [

@@ -100,8 +100,11 @@ def test_without_an_id_every_group_is_shown_from_its_newest(
 
 
 def test_what_the_limit_leaves_out_is_said(linked: None, say: Say) -> None:
-    assert "note: these are the nearest 2; `--limit` shows more" in say("graph", "jwt", "-n", "2")
-    assert "note: these are the newest 3; `--limit` shows more" in say("graph", "-n", "3")
+    assert "note: 2 are shown, the nearest; `--limit` shows more" in say("graph", "jwt", "-n", "2")
+    told = say("graph", "-n", "2")
+    assert told.startswith("Rotate in code\n")
+    assert "├─ implements →  Rotate keys  FAILED\n" in told
+    assert "note: 2 are shown, the newest with what is linked to them; `--limit`" in told
     assert "note" not in say("graph", "-n", "4")
 
 

@@ -21,8 +21,8 @@ def _(result: LinkGraph, screen: Screen) -> None:
     else:
         screen.line("no memory is linked with another")
     if result.cut:
-        which = "nearest" if result.start else "newest"
-        screen.note(f"these are the {which} {len(result.nodes):,}; `--limit` shows more")
+        which = "nearest" if result.start else "newest with what is linked to them"
+        screen.note(f"{len(result.nodes):,} are shown, the {which}; `--limit` shows more")
     if not result.links and not result.missing:
         screen.note(
             "links are made with `mind save decision … --link builds_on:ID`, by `links:` in a"

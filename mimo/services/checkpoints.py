@@ -1,6 +1,6 @@
 """Checkpoints: where work stopped, and whose work it was."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
 from mimo.domain.memory import Kind, Memory, Record
@@ -41,13 +41,18 @@ class Resumed:
 def save(mind: Mind, draft: Memory, *, private: bool = False) -> Record:
     """Stores a checkpoint and remembers, outside the project, that it was made here."""
     record = capture.store(mind, draft, private=private)
+    claim(mind, (record.memory.id,), branch(mind.project.root))
+    return record
+
+
+def claim(mind: Mind, ids: Iterable[str], on: str | None) -> None:
+    """Remembers that checkpoints were made on this machine, on a branch where that is known."""
     try:
-        _made(mind).add(record.memory.id, branch(mind.project.root))
+        _made(mind).add_all(ids, on)
         mind.note("checkpoint", None)
     except StorageFailed as error:
         # The checkpoint is safe; only that it is ours is not known later.
         mind.note("checkpoint", f"it will count as made elsewhere: {error.message}")
-    return record
 
 
 def latest(mind: Mind) -> Resumed | None:

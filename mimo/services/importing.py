@@ -17,7 +17,7 @@ from mimo.domain.memory import Kind, Memory, Problem
 from mimo.errors import Invalid, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import capture, upkeep
+from mimo.services import capture, checkpoints, upkeep
 from mimo.store import imports, mama
 from mimo.store.imports import Manifest
 from mimo.store.mama import Snapshot
@@ -167,6 +167,7 @@ def _write(mind: Mind, rows: Iterable[Row], manifest: Manifest) -> tuple[Row, ..
     ours = [row.file for row in rows if row.file and not row.changed]
     _approve(mind, ours)
     new = [row.file for row in rows if row.file and not row.there]
+    _claim(mind, rows)
     done = 0
     for batch in _batches(new, BATCH):
         mind.store.create_all(batch)
@@ -187,6 +188,13 @@ def _approve(mind: Mind, ours: Iterable[NewFile]) -> None:
         mind.note("trust", None)
     except StorageFailed as error:
         mind.note("trust", f"they could not be approved and count as untrusted: {error.message}")
+
+
+def _claim(mind: Mind, rows: Iterable[Row]) -> None:
+    """Remembers that new checkpoints are this machine's, so that work goes on from the last."""
+    memories = [row.memory for row in rows if row.memory and row.file and not row.there]
+    if ours := [memory.id for memory in memories if memory.type is Kind.CHECKPOINT]:
+        checkpoints.claim(mind, ours, None)
 
 
 def _unread(mind: Mind, rows: list[Row]) -> Iterator[Row]:

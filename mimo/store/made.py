@@ -7,6 +7,7 @@ Kept outside every repository, in `$MIND_HOME/made/<hash of the git common direc
 import hashlib
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from mimo.errors import StorageFailed
@@ -25,7 +26,11 @@ class Made:
 
     def add(self, id: str, branch: str | None) -> None:
         """Notes what was just made on `branch`. Raises `StorageFailed`."""
-        files.append(self._path, f"{id}\t{branch or ''}\n".encode())
+        self.add_all((id,), branch)
+
+    def add_all(self, ids: Iterable[str], branch: str | None) -> None:
+        """Notes what was made on `branch`, or nobody knows on which. Raises `StorageFailed`."""
+        files.append(self._path, "".join(f"{id_}\t{branch or ''}\n" for id_ in ids).encode())
 
     def branches(self) -> dict[str, str | None]:
         """Returns the branch on which each id was made here; None outside git, or detached."""

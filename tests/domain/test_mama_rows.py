@@ -290,18 +290,19 @@ class TestLinks:
             Link(to="b", type="builds_on", confidence=1.0, by="user"),
             Link(to="b", type="debates", confidence=0.5, by="llm"),
         )
+        assert memories["a"].sections[Section.REASONING] == "Builds on b: after a talk"
         assert memories["a"].extra["link_notes"] == [
-            {"to": "b", "type": "builds_on", "reason": "after a talk"},
             {"to": "b", "type": "debates", "approved": False},
         ]
 
-    def test_a_long_reason_stands_in_the_body(self):
-        reason = "because " * 40
+    def test_a_reason_reads_as_mind_itself_writes_it(self):
+        rows = [decision("a", reasoning="Tokens are shared.", supersedes="b"), decision("b")]
 
-        memories, _ = linked([decision("a"), decision("b")], [edge("a", "b", reason=reason)])
+        memories, _ = linked(rows, [edge("a", "b", "supersedes", reason="it did not scale")])
 
-        assert "link_notes" not in memories["a"].extra
-        assert f"- refines b: {reason}".rstrip() in memories["a"].sections[Section.REASONING]
+        assert memories["a"].sections[Section.REASONING] == (
+            "Tokens are shared.\n\nReplaces b: it did not scale"
+        )
 
     def test_a_link_to_what_is_gone_is_kept_and_counted(self):
         memories, counts = linked([decision("a", supersedes="gone")], [edge("a", "결정 9")])

@@ -10,6 +10,7 @@ import pytest
 
 from mimo.commands.common import TrustLabel
 from mimo.commands.importing import Done, MamaImport, mama
+from mimo.commands.load import checkpoint
 from mimo.commands.notes import edit, show
 from mimo.commands.search import search
 from mimo.commands.upkeep import doctor
@@ -17,6 +18,7 @@ from mimo.domain.memory import Kind
 from mimo.errors import Conflict, Invalid, NotFound, StorageFailed
 from mimo.mind import Mind
 from mimo.services import importing
+from mimo.services.checkpoints import Whose
 from mimo.store import files, imports
 from mimo.store.locking import lock
 from tests import mama_databases
@@ -122,6 +124,17 @@ class TestImporting:
         assert [row.to for row in show(mind, NEW).links] == [OLD, "gone"]
         assert any("`gone`, which is not there" in check.message for check in doctor(mind).checks)
 
+    @pytest.mark.req("004-69")
+    def test_work_goes_on_where_it_stopped(self, mind, source):
+        bring(mind, source)
+
+        resumed = checkpoint(mind)
+
+        assert (resumed.summary, resumed.next_steps) == ("Half of the login", "write tests")
+        assert resumed.open_files == ("a.py",)
+        assert resumed.made is Whose.BRANCH
+
+    @pytest.mark.req("004-80")
     def test_sessions_are_private(self, mind, source):
         bring(mind, source)
 

@@ -20,6 +20,7 @@ from mimo.domain.mama.values import (
     unit,
 )
 from mimo.domain.memory import Kind, Link, Memory, Outcome, Section
+from mimo.errors import Invalid
 from mimo.frozen import frozen
 
 _MOST_LINKS = 200
@@ -37,12 +38,6 @@ _PROSE = frozenset(
 """What people want to read and find by its words stands in the body, however short."""
 _FLAGS = frozenset({"needs_validation", "is_static"})
 _TIMES = frozenset({"last_validated_at", "last_active_at", "ended_at", "last_seen", "event_date"})
-_OUTCOMES = {
-    "SUCCESS": Outcome.SUCCESS,
-    "FAILED": Outcome.FAILED,
-    "FAILURE": Outcome.FAILED,
-    "PARTIAL": Outcome.PARTIAL,
-}
 
 
 @frozen
@@ -55,15 +50,13 @@ class Rest:
 
 def decision(row: Row, id: str, *, otherwise: datetime, related: Related) -> Memory:
     """Returns the memory of a row of `decisions`."""
-    sure, outcome = unit(row.get("confidence")), _outcome_of(row)
+    sure, (outcome, odd) = unit(row.get("confidence")), _outcome_of(row)
     created = moment(row.get("created_at")) or moment_in_id(id) or moment(row.get("updated_at"))
     when = moment(row.get("updated_at")) or created or otherwise
     used = _DECISION if sure is not None else _DECISION - {"confidence"}
-    rest = _rest(
-        _others(row, used), _of_links(related), _odd_outcome(row), _odd_time(row, "created_at")
-    )
+    rest = _rest(_others(row, used), _of_links(related), odd, _odd_time(row, "created_at"))
     sections = {
-        Section.REASONING: _joined(text(row.get("reasoning")), *rest.body),
+        Section.REASONING: _joined(text(row.get("reasoning")), *related.reasons, *rest.body),
         Section.OUTCOME: _outcome(row, outcome, on=when),
     }
     return Memory(
@@ -177,9 +170,7 @@ def _odd_time(row: Row, *names: str) -> dict[str, Any]:
 
 def _of_links(related: Related) -> dict[str, Any]:
     """Returns what is said of a decision's links beside the links themselves."""
-    notes, found = [*related.notes], dict[str, Any]()
-    if notes:
-        found["link_notes"] = notes if is_small(notes) else "\n".join(map(_note_line, notes))
+    found: dict[str, Any] = {"link_notes": [*related.notes]} if related.notes else {}
     if related.linked_from:
         found["linked_from"] = [*related.linked_from]
     if more := related.links[_MOST_LINKS:]:
@@ -211,15 +202,13 @@ def _status(row: Row) -> str | None:
     return None if status in _DEFAULTS["status"] else status
 
 
-def _outcome_of(row: Row) -> Outcome | None:
-    return _OUTCOMES.get((text(row.get("outcome")) or "").strip().upper())
-
-
-def _odd_outcome(row: Row) -> dict[str, Any]:
-    """Returns an outcome that is none of MAMA's, as it is given."""
+def _outcome_of(row: Row) -> tuple[Outcome | None, dict[str, Any]]:
+    """Returns how a decision turned out, and what is said of that in no word that is known."""
     told = text(row.get("outcome"))
-    known = told is None or told.strip().upper() in (*_OUTCOMES, "PENDING", "NULL")
-    return {} if known else {"outcome": told}
+    try:
+        return (outcomes.outcome_of(told) if told else None), {}
+    except Invalid:
+        return None, {"outcome": told}
 
 
 def _outcome(row: Row, outcome: Outcome | None, *, on: datetime) -> str:
@@ -234,11 +223,6 @@ def _outcome(row: Row, outcome: Outcome | None, *, on: datetime) -> str:
 def _link_line(link: Link) -> str:
     sure = "" if link.confidence is None else f", confidence {link.confidence:g}"
     return f"- {link.type} [[{link.to}]]{sure}{f', by {link.by}' if link.by else ''}"
-
-
-def _note_line(note: Mapping[str, Any]) -> str:
-    told = "; ".join(prose(said) for name, said in note.items() if name not in ("to", "type"))
-    return f"- {note['type']} {note['to']}: {told}".replace("\n", "\n  ")
 
 
 def _joined(*parts: str | None) -> str:

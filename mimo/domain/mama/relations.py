@@ -15,7 +15,7 @@ from mimo.frozen import frozen
 SYSTEM = "system"
 """Who made an edge of which nobody is named: MAMA itself, from how alike two texts were."""
 
-_NOTED = ("reason", "evidence", "decision_id")
+_NOTED = ("evidence", "decision_id")
 
 
 @frozen
@@ -27,8 +27,9 @@ class Relation:
     type: str
     confidence: float | None = None
     by: str | None = None
+    reason: str | None = None
     note: Mapping[str, Any] | None = None
-    """What else is said of it, such as a reason."""
+    """What else is said of it."""
 
 
 @frozen
@@ -52,6 +53,8 @@ class Related:
     """What one decision's file tells of others: its links, and what else is said of them."""
 
     links: Sequence[Link] = ()
+    reasons: Sequence[str] = ()
+    """Why it links, as prose."""
     notes: Sequence[Mapping[str, Any]] = ()
     linked_from: Sequence[Mapping[str, Any]] = ()
 
@@ -61,6 +64,7 @@ class Relations:
     """What the decisions' files tell of each other, by the raw ids of those that hold it."""
 
     links: Mapping[str, Sequence[Link]]
+    reasons: Mapping[str, Sequence[str]]
     notes: Mapping[str, Sequence[Mapping[str, Any]]]
     linked_from: Mapping[str, Sequence[Mapping[str, Any]]]
     counts: LinkCounts
@@ -69,6 +73,7 @@ class Relations:
         """Returns what the file of one decision tells."""
         return Related(
             links=self.links.get(key, ()),
+            reasons=self.reasons.get(key, ()),
             notes=self.notes.get(key, ()),
             linked_from=self.linked_from.get(key, ()),
         )
@@ -103,6 +108,7 @@ def relations(
     )
     return Relations(
         links=_grouped((one.source, _link(one, ids)) for one in held),
+        reasons=_grouped((one.source, _reason(one, ids)) for one in held if one.reason),
         notes=_grouped((one.source, _note(one, ids)) for one in held if one.note),
         linked_from=_grouped((one.target, _backwards(one)) for one in aside),
         counts=counts,
@@ -128,6 +134,7 @@ def _of_edges(edges: Iterable[Row]) -> Iterator[Relation]:
             type=kind,
             confidence=1.0 if explicit else unit(row.get("weight")),
             by=by or (None if explicit else SYSTEM),
+            reason=text(row.get("reason")),
             note=_noted(row, by),
         )
 
@@ -148,7 +155,8 @@ def _noted(row: Row, by: str | None) -> dict[str, Any] | None:
 
 def _merged(first: Relation, again: Relation) -> Relation:
     note = {**(again.note or {}), **(first.note or {})}
-    return replace(first, by=first.by or again.by, note=note or None)
+    by, reason = first.by or again.by, first.reason or again.reason
+    return replace(first, by=by, reason=reason, note=note or None)
 
 
 def _link(one: Relation, ids: Mapping[str, str]) -> Link:
@@ -156,12 +164,24 @@ def _link(one: Relation, ids: Mapping[str, str]) -> Link:
     return Link(to=to, type=one.type, confidence=one.confidence, by=one.by)
 
 
+def _reason(one: Relation, ids: Mapping[str, str]) -> str:
+    """Returns why one decision links to another, as `mind evolve supersede` puts it."""
+    verb = "Replaces" if one.type == SUPERSEDES else one.type.replace("_", " ").capitalize()
+    return f"{verb} {_link(one, ids).to}: {one.reason}"
+
+
 def _note(one: Relation, ids: Mapping[str, str]) -> dict[str, Any]:
     return {"to": _link(one, ids).to, "type": one.type, **(one.note or {})}
 
 
 def _backwards(one: Relation) -> dict[str, Any]:
-    known = {"from": one.source, "type": one.type, "confidence": one.confidence, "by": one.by}
+    known = {
+        "from": one.source,
+        "type": one.type,
+        "confidence": one.confidence,
+        "by": one.by,
+        "reason": one.reason,
+    }
     return {name: told for name, told in known.items() if told is not None} | dict(one.note or {})
 
 

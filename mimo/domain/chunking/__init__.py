@@ -38,7 +38,8 @@ __all__ = [
 def chunks(text: str, chunking: Chunking, name: str) -> list[Chunk]:
     """Returns the chunks of a text from a file of that name, in their order.
 
-    The strategy is not `auto`; `resolved` sees to that. Each is a stretch of `text`, unchanged. Those with fewer than ten characters are left out.
+    The strategy is not `auto`; `resolved` sees to that. Each chunk is a stretch of `text`,
+    unchanged. Those with fewer than ten characters are left out.
     """
     layout = _layout(text, chunking, name)
     parts = list(layout.parts)

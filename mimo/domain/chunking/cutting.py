@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 from unicodedata import combining
 
 from mimo.domain.chunking.model import Cut, Layout, Part, Stretch, trimmed
@@ -32,9 +33,7 @@ def packed(parts: Iterable[Part], size: int) -> list[Part]:
     return found
 
 
-def fitting(
-    text: str, start: int, end: int, size: int, cuts: Sequence[Cut]
-) -> Iterator[Stretch]:
+def fitting(text: str, start: int, end: int, size: int, cuts: Sequence[Cut]) -> Iterator[Stretch]:
     """Yields a stretch in pieces of at most `size`, each made by the first cut that suffices."""
     if end - start <= size or not cuts:
         yield start, end
@@ -86,7 +85,7 @@ def overlapping(
     """
     found = list(parts[:1])
     waiting = list(reversed(solid))
-    for before, part in zip(parts, parts[1:], strict=False):
+    for before, part in pairwise(parts):
         start = _word_start(text, max(part.start - overlap, before.start), part.start)
         while waiting and waiting[-1][1] <= start:
             waiting.pop()

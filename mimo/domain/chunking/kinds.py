@@ -7,8 +7,8 @@ _WHOLE = frozenset("json yaml yml toml xml html htm".split())
 _LINES = frozenset("csv tsv log jsonl ndjson".split())
 _TRIPLE_QUOTES = frozenset("py pyi ex exs".split())
 _CODE = _TRIPLE_QUOTES | frozenset(
-    "js mjs cjs jsx ts tsx rb go rs java kt kts scala swift c cc cpp cxx h hh hpp cs m mm php pl pm "
-    "lua r jl dart groovy clj erl hrl hs ml fs elm nim zig v sh bash zsh fish ps1 sql proto "
+    "js mjs cjs jsx ts tsx rb go rs java kt kts scala swift c cc cpp cxx h hh hpp cs m mm php pl "
+    "pm lua r jl dart groovy clj erl hrl hs ml fs elm nim zig v sh bash zsh fish ps1 sql proto "
     "graphql tf vue svelte".split()
 )
 

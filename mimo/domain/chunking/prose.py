@@ -7,7 +7,9 @@ from functools import cache
 from mimo.domain.chunking.cutting import by_words, fitting
 from mimo.domain.chunking.model import Layout, Part, Stretch, trimmed
 
-_CLOSING = "\"')\\]}»”’」』）】〉》*_`"
+# Quotes and brackets, those of other scripts too.
+_CLOSING = "\"')\\]}*_`\u00bb\u201d\u2019\u300d\u300f\uff09\u3011\u3009\u300b"
+_OPENING = "\"'([{*_`\u00ab\u201c\u2018\u300c\u300e\uff08"
 
 _ALWAYS_SHORT = frozenset(
     "e.g i.e eg ie cf viz vs al approx ca dr mr mrs ms prof st mt sr rev hon gen col capt lt sgt "
@@ -91,7 +93,7 @@ def _ends_sentence(text: str, found: re.Match[str], start: int) -> bool:
 def _next(text: str, position: int) -> str:
     """Returns the first character from `position` on that is no space, quote or bracket."""
     for character in text[position : position + 80]:
-        if not character.isspace() and character not in "\"'([{«“‘「『（*_`":
+        if not character.isspace() and character not in _OPENING:
             return character
     return ""
 
@@ -105,7 +107,7 @@ def _blank_lines() -> re.Pattern[str]:
 def _stops() -> re.Pattern[str]:
     return re.compile(
         rf"(?P<stop>[.!?…]+)[{_CLOSING}]*(?=\s)"
-        rf"|[。！？｡।]+[{_CLOSING}]*"
+        rf"|[\u3002\uff01\uff1f\uff61\u0964]+[{_CLOSING}]*"
         r"|\n(?=[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t])"
     )
 

@@ -8,6 +8,11 @@ from mimo.frozen import frozen
 MAX_FILE_BYTES = 1024 * 1024
 """Largest file that is read as a memory."""
 
+MAX_SOURCE_BYTES = 128 * 1024 * 1024
+"""Largest file of a source; what was ingested has far fewer, but chunks may overlap."""
+
+_SOURCES = (".mind/sources/", ".mind/private/sources/")
+
 MAX_HEADER_BYTES = 64 * 1024
 
 _OPENING = re.compile(r"(---|\+\+\+)[ \t]*(\r?\n)")
@@ -71,6 +76,11 @@ class Document:
     def without_header(self) -> "Document":
         """Returns the same text, all of it body."""
         return Document(text=self.text, bom=self.bom, newline=_newline(self.text))
+
+
+def is_source(path: str) -> bool:
+    """Returns whether a file lies where sources are kept."""
+    return path.startswith(_SOURCES)
 
 
 def decode(data: bytes, limit: int = MAX_FILE_BYTES) -> tuple[str, bool]:

@@ -17,19 +17,14 @@ from mimo.domain import ids
 from mimo.domain.chunking.model import LINES, Chunk, Chunking, Strategy
 from mimo.domain.codec import emit, fields
 from mimo.domain.codec.codec import read_document
-from mimo.domain.codec.document import MAX_HEADER_BYTES, Unreadable
+from mimo.domain.codec.document import MAX_HEADER_BYTES, MAX_SOURCE_BYTES, Unreadable
 from mimo.domain.memory import Kind, Memory, Problem
 from mimo.errors import Invalid
 from mimo.frozen import frozen
 
-MAX_SOURCE_BYTES = 128 * 1024 * 1024
-"""Largest file of a source; an ingested file has far fewer, but its chunks may overlap."""
-
-FOLDERS = (".mind/sources/", ".mind/private/sources/")
-
 _LOOKS_LIKE_MARKER = r"\\*[ \t]*<!--[ \t]*chunk\b"
-_HEADER_KEYS = ("strategy", "chunk_size", "overlap", "lines_per_chunk", "chunks", "sha256")
-_BETWEEN = " › "
+_ARROW = "\u203a"
+_BETWEEN = f" {_ARROW} "
 
 
 @frozen
@@ -75,11 +70,6 @@ class _Section(NamedTuple):
     end: int
 
 
-def is_source(path: str) -> bool:
-    """Returns whether a file lies where sources are kept."""
-    return path.startswith(FOLDERS)
-
-
 def chunk_id(source: str, number: int) -> str:
     """Returns the id of a source's chunk, counted from 1."""
     return f"{source}.{number}"
@@ -90,14 +80,12 @@ def render(source: Source, chunks: Sequence[Chunk]) -> bytes:
     header = emit.lines(_header(source))
     if len(header.encode()) > MAX_HEADER_BYTES:
         raise Invalid("the metadata is larger than 64 KiB", hint="say less about each chunk")
-    sections = [
-        f"{_marker(number, chunk)}\n{escape(chunk.text)}\n" for number, chunk in enumerate(chunks, 1)
-    ]
-    data = f"---\n{header}---\n{chr(10).join(sections)}".encode()
+    numbered = enumerate(chunks, 1)
+    sections = [f"{_marker(number, one)}\n{escape(one.text)}\n" for number, one in numbered]
+    body = "\n".join(sections)
+    data = f"---\n{header}---\n{body}".encode()
     if len(data) > MAX_SOURCE_BYTES:
-        raise Invalid(
-            f"its chunks have {len(data):,} bytes together", hint="let them overlap less"
-        )
+        raise Invalid(f"its chunks have {len(data):,} bytes together", hint="let them overlap less")
     return data
 
 
@@ -110,12 +98,12 @@ def parse(data: bytes, *, path: str, modified: datetime) -> Sequence[Marked] | P
         document, header = read_document(data, MAX_SOURCE_BYTES)
         text, base = _body(document.text, document.body_start, document.newline)
         sections = list(_sections(text, base, document.body_line))
-        if not sections:
-            if "strategy" not in header:
-                return None
-            raise Unreadable("it holds no `<!-- chunk n lines a-b -->`", document.body_line)
     except Unreadable as error:
         return Problem(path=path, line=error.line, reason=error.reason)
+    if not sections:
+        reason = "it holds no `<!-- chunk n lines a-b -->`"
+        lost = Problem(path=path, line=document.body_line, reason=reason)
+        return lost if "strategy" in header else None
     return _memories(text, sections, header, path=path, modified=modified)
 
 
@@ -212,12 +200,12 @@ def _marker(number: int, chunk: Chunk) -> str:
 
 def _commented(title: str) -> str:
     """Returns a heading as it may stand in a comment: `--` would end it."""
-    return re.sub(r"[\\›]|(?<=-)-", r"\\\g<0>", title)
+    return re.sub(rf"[\\{_ARROW}]|(?<=-)-", r"\\\g<0>", title)
 
 
 def _uncommented(headings: str) -> tuple[str, ...]:
     """Returns the headings that a comment holds."""
-    parts = re.findall(r"(?:\\.|[^\\›])+", headings)
+    parts = re.findall(rf"(?:\\.|[^\\{_ARROW}])+", headings)
     return tuple(re.sub(r"\\(.)", r"\1", part.strip()) for part in parts if part.strip())
 
 

@@ -30,7 +30,7 @@ from mimo.errors import AmbiguousId, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.index.found import Hit
 from mimo.mind import Mind
-from mimo.services import capture, recall
+from mimo.services import capture, recall, sources
 
 MEMORY = Tool(name="memory", description="Unified memory operations")
 
@@ -69,6 +69,9 @@ class FoundMemory:
     trust: Trust
     file: File
     line: Annotated[int, Out("The line of the best passage")]
+    source: Annotated[
+        Omitted[str], Out("Where it is from, such as docs/api.md:120-148", omit=True)
+    ] = None
     outcome: Omitted[Outcome] = None
     warning: Warning = None
     superseded_by: Omitted[str] = None
@@ -217,7 +220,13 @@ def list_memories(
     examples=("mind memory delete k3v7mq",),
 )
 def delete(mind: Mind, id: Id) -> Deleted:
-    """Remove a memory; git keeps what was committed"""
+    """Remove a memory; git keeps what was committed
+
+    The id of an ingested file removes all of its chunks, that of a chunk only this one.
+    """
+    if parts := sources.named(mind, id, surely=True):
+        sources.remove(mind, parts)
+        return Deleted(id=parts[0].parent or id, file=parts[0].place.path)
     record = capture.remove(mind, id)
     return Deleted(id=record.memory.id, file=record.place.path)
 
@@ -235,6 +244,7 @@ def _found(mind: Mind, hit: Hit) -> FoundMemory:
         trust=trust_of(mind, hit.record),
         file=hit.record.place.path,
         line=hit.line,
+        source=memory.source,
         outcome=memory.outcome,
         warning=outcomes.warning(memory),
         superseded_by=hit.superseded_by,

@@ -122,28 +122,30 @@ def ingest(
     A file is taken in as a whole or not at all, and one that changed replaces its own older chunks.
     Of a folder or a glob, what .gitignore names, hidden files and links are passed over.
     """
-    if not isinstance(metadata, dict | None):
-        raise Invalid(
-            "`metadata` must be an object",
-            hint='such as {"team": "api"}',
-            details={"field": "metadata"},
-        )
+    chunking = Chunking(
+        strategy=strategy, chunk_size=chunk_size, overlap=overlap, lines_per_chunk=lines_per_chunk
+    )
     wish = Wish(
-        chunking=Chunking(
-            strategy=strategy,
-            chunk_size=chunk_size,
-            overlap=overlap,
-            lines_per_chunk=lines_per_chunk,
-        ),
+        chunking=chunking,
         type=Kind(category),
         importance=importance,
         tags=tags,
-        metadata=metadata or {},
+        metadata=_object(metadata),
         private=private,
         force=force,
         dry_run=dry_run,
     )
     return _ingested(mind, intake.ingest(mind, (path, *paths), wish), dry_run=dry_run)
+
+
+def _object(metadata: Json) -> dict[str, Json]:
+    if metadata is None or isinstance(metadata, dict):
+        return metadata or {}
+    raise Invalid(
+        "`metadata` must be an object",
+        hint='such as {"team": "api"}',
+        details={"field": "metadata"},
+    )
 
 
 def _ingested(mind: Mind, report: intake.Report, *, dry_run: bool) -> Ingested:

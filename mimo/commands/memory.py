@@ -24,13 +24,16 @@ from mimo.commands.common import (
 from mimo.commands.spec import Arg, Effect, Tool, command
 from mimo.commands.types import Omitted, Out
 from mimo.domain import decay, outcomes
-from mimo.domain.memory import Category, Kind, Outcome, Record
+from mimo.domain.memory import MAX_CONTENT_BYTES, Category, Kind, Outcome, Record
 from mimo.domain.query import Sort
 from mimo.errors import AmbiguousId, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.index.found import Hit
 from mimo.mind import Mind
 from mimo.services import capture, recall, sources
+
+_BEGINNING = 2_000
+"""Characters that a list shows of an ingested file that is larger than a memory can be."""
 
 MEMORY = Tool(name="memory", description="Unified memory operations")
 
@@ -72,6 +75,7 @@ class FoundMemory:
     source: Annotated[
         Omitted[str], Out("Where it is from, such as docs/api.md:120-148", omit=True)
     ] = None
+    excerpt: Annotated[Omitted[bool], Out("Whether `content` is only a passage", omit=True)] = None
     outcome: Omitted[Outcome] = None
     warning: Warning = None
     superseded_by: Omitted[str] = None
@@ -100,6 +104,7 @@ class ListedMemory:
     protected: Annotated[bool, Out("Whether it never fades")]
     trust: Trust
     file: File
+    excerpt: Annotated[Omitted[bool], Out("Whether `content` is the beginning", omit=True)] = None
     outcome: Omitted[Outcome] = None
     warning: Warning = None
 
@@ -233,9 +238,11 @@ def delete(mind: Mind, id: Id) -> Deleted:
 
 def _found(mind: Mind, hit: Hit) -> FoundMemory:
     memory = hit.record.memory
+    long = len(memory.text) > MAX_CONTENT_BYTES
     return FoundMemory(
         id=memory.id,
-        content=memory.text,
+        content=hit.passage if long else memory.text,
+        excerpt=long or None,
         category=memory.type.category,
         score=round(hit.score, 4),
         created_at=memory.created,
@@ -253,9 +260,11 @@ def _found(mind: Mind, hit: Hit) -> FoundMemory:
 
 def _listed(mind: Mind, record: Record) -> ListedMemory:
     memory = record.memory
+    long = len(memory.text) > MAX_CONTENT_BYTES
     return ListedMemory(
         id=memory.id,
-        content=memory.text,
+        content=memory.text[:_BEGINNING] if long else memory.text,
+        excerpt=long or None,
         category=memory.type.category,
         importance=memory.importance,
         decay_score=round(recall.strength(mind, record), 4),

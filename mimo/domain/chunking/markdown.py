@@ -3,11 +3,14 @@
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mimo.domain.chunking.model import Layout, Part, Stretch, trimmed
 from mimo.domain.chunking.prose import cut_prose
 from mimo.domain.codec.document import header_end
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
 
 _PROSE = ("paragraph_open", "heading_open")
 
@@ -92,13 +95,9 @@ def _header_title(header: str) -> str:
 
 def _blocks(text: str) -> list[_Block]:
     """Returns the blocks of the outermost level, as the parser's source map has them."""
-    from markdown_it import MarkdownIt
-
-    parser = MarkdownIt("commonmark").enable("table")
-    parser.core.ruler.enableOnly(["normalize", "block"])
     head = header_end(text)
     # The parser would take a carriage return alone for the end of a line.
-    tokens = parser.parse(_lone_return().sub(" ", text[head:]))
+    tokens = _parser().parse(_lone_return().sub(" ", text[head:]))
     starts = _line_starts(text, head)
     marks = []
     for number, token in enumerate(tokens):
@@ -106,7 +105,7 @@ def _blocks(text: str) -> list[_Block]:
             level = int(token.tag[1]) if token.type == "heading_open" else 0
             title = " ".join(tokens[number + 1].content.split()) if level else ""
             marks.append((token.map, level, title, token.type in _PROSE))
-    ends = [starts[lines[0]] for lines, *_ in marks[1:]] + [len(text)]
+    ends = [starts[lines[0]] for lines, *_ in marks[1:]] + [len(text)] * bool(marks)
     return [
         _Block(starts[lines[0]], end, starts[lines[1]], level, title, is_prose)
         for (lines, level, title, is_prose), end in zip(marks, ends, strict=True)
@@ -119,6 +118,15 @@ def _line_starts(text: str, start: int) -> list[int]:
     while (found := text.find("\n", starts[-1])) >= 0:
         starts.append(found + 1)
     return [*starts, len(text), len(text)]
+
+
+@cache
+def _parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark").enable("table")
+    parser.core.ruler.enableOnly(["normalize", "block"])
+    return parser
 
 
 @cache

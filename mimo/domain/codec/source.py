@@ -1,30 +1,22 @@
-r"""The file of an ingested source: one header, and its chunks as they stood.
+"""The file of an ingested source: one header, and its chunks as they stood.
 
-Each chunk follows a line `<!-- chunk 3 lines 120-148 -->`, which Markdown doesn't show; the
-headings above it stand in a second comment on the same line. A line of the text itself that reads
-so gets a backslash before it, one that has backslashes already gets one more, and reading takes
-one away: what was ingested comes back byte for byte, whatever it holds.
+What was ingested comes back byte for byte, whatever it holds: `markers` says how.
 """
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from datetime import UTC, datetime
-from functools import cache
 from typing import Any, NamedTuple
 
 from mimo.domain import ids
 from mimo.domain.chunking.model import LINES, Chunk, Chunking, Strategy
-from mimo.domain.codec import emit, fields
+from mimo.domain.codec import emit, fields, markers
 from mimo.domain.codec.codec import read_document
 from mimo.domain.codec.document import MAX_HEADER_BYTES, MAX_SOURCE_BYTES, Unreadable
+from mimo.domain.codec.markers import BETWEEN, Section
 from mimo.domain.memory import Kind, Memory, Problem
 from mimo.errors import Invalid
 from mimo.frozen import frozen
-
-_LOOKS_LIKE_MARKER = r"\\*[ \t]*<!--[ \t]*chunk\b"
-_ARROW = "\u203a"
-_BETWEEN = f" {_ARROW} "
 
 
 @frozen
@@ -57,19 +49,6 @@ class Marked(NamedTuple):
     memory: Memory
 
 
-class _Section(NamedTuple):
-    """The place of a chunk in the body."""
-
-    number: int
-    lines: tuple[int, int]
-    path: tuple[str, ...]
-    start: int
-    """Where its marker begins."""
-    text: int
-    """Where its text begins."""
-    end: int
-
-
 def chunk_id(source: str, number: int) -> str:
     """Returns the id of a source's chunk, counted from 1."""
     return f"{source}.{number}"
@@ -81,7 +60,9 @@ def render(source: Source, chunks: Sequence[Chunk]) -> bytes:
     if len(header.encode()) > MAX_HEADER_BYTES:
         raise Invalid("the metadata is larger than 64 KiB", hint="say less about each chunk")
     numbered = enumerate(chunks, 1)
-    sections = [f"{_marker(number, one)}\n{escape(one.text)}\n" for number, one in numbered]
+    sections = [
+        f"{markers.marker(number, one)}\n{markers.escape(one.text)}\n" for number, one in numbered
+    ]
     body = "\n".join(sections)
     data = f"---\n{header}---\n{body}".encode()
     if len(data) > MAX_SOURCE_BYTES:
@@ -97,7 +78,7 @@ def parse(data: bytes, *, path: str, modified: datetime) -> Sequence[Marked] | P
     try:
         document, header = read_document(data, MAX_SOURCE_BYTES)
         text, base = _body(document.text, document.body_start, document.newline)
-        sections = list(_sections(text, base, document.body_line))
+        sections = list(markers.sections(text, base, document.body_line))
     except Unreadable as error:
         return Problem(path=path, line=error.line, reason=error.reason)
     if not sections:
@@ -141,7 +122,7 @@ def without(data: bytes, number: int) -> bytes | None:
     """
     document, _ = read_document(data, MAX_SOURCE_BYTES)
     text, base = _body(document.text, document.body_start, document.newline)
-    sections = list(_sections(text, base, document.body_line))
+    sections = list(markers.sections(text, base, document.body_line))
     place = next((n for n, one in enumerate(sections) if one.number == number), None)
     if place is None:
         raise KeyError(number)
@@ -154,16 +135,6 @@ def without(data: bytes, number: int) -> bytes | None:
     kept = text[:start] + text[section.end :]
     plain = "\ufeff" * document.bom + kept
     return (plain.replace("\n", "\r\n") if document.newline == "\r\n" else plain).encode()
-
-
-def escape(text: str) -> str:
-    """Returns `text` with a backslash before each line that reads as the marker of a chunk."""
-    return _to_escape().sub(r"\\", text)
-
-
-def unescape(text: str) -> str:
-    """Returns what `escape` was given."""
-    return _escaped().sub("", text)
 
 
 def _header(source: Source) -> dict[str, Any]:
@@ -192,23 +163,6 @@ def _header(source: Source) -> dict[str, Any]:
     return fields.written(memory, ()) | {k: v for k, v in said.items() if v is not None}
 
 
-def _marker(number: int, chunk: Chunk) -> str:
-    marker = f"<!-- chunk {number} lines {chunk.first_line}-{chunk.last_line} -->"
-    headings = _BETWEEN.join(_commented(title) for title in chunk.path)
-    return f"{marker} <!-- {headings} -->" if headings else marker
-
-
-def _commented(title: str) -> str:
-    """Returns a heading as it may stand in a comment: `--` would end it."""
-    return re.sub(rf"[\\{_ARROW}]|(?<=-)-", r"\\\g<0>", title)
-
-
-def _uncommented(headings: str) -> tuple[str, ...]:
-    """Returns the headings that a comment holds."""
-    parts = re.findall(rf"(?:\\.|[^\\{_ARROW}])+", headings)
-    return tuple(re.sub(r"\\(.)", r"\1", part.strip()) for part in parts if part.strip())
-
-
 def _body(text: str, start: int, newline: str) -> tuple[str, int]:
     """Returns a file's text and where its body begins, with the line ends that mind writes.
 
@@ -220,43 +174,9 @@ def _body(text: str, start: int, newline: str) -> tuple[str, int]:
     return head + text[start:].replace("\r\n", "\n"), len(head)
 
 
-def _sections(text: str, start: int, line: int) -> Iterator[_Section]:
-    """Yields the chunks of a body that begins on a line of the file. Raises `Unreadable`."""
-    markers = [found for found in _markers().finditer(text, start) if found[1] == ""]
-    first = markers[0].start() if markers else len(text)
-    if markers and text[start:first].strip():
-        raise Unreadable("there is text before the first chunk, which belongs to none", line)
-    numbers: set[int] = set()
-    for here, following in zip(markers, [*markers[1:], None], strict=True):
-        line += text.count("\n", start, here.start())
-        start = here.start()
-        section = _section(text, here, following.start() if following else len(text), line)
-        if section.number in numbers:
-            raise Unreadable(f"there are two chunks {section.number}", line)
-        numbers.add(section.number)
-        yield section
-
-
-def _section(text: str, marker: re.Match[str], end: int, line: int) -> _Section:
-    found = _marker_line().fullmatch(marker[0])
-    if found is None:
-        raise Unreadable("the marker of a chunk can't be read", line)
-    number, first, last = (int(found[part]) for part in (1, 2, 3))
-    if first > last:
-        raise Unreadable("the lines of a chunk end before they begin", line)
-    return _Section(
-        number=number,
-        lines=(first, last),
-        path=_uncommented(found[4] or ""),
-        start=marker.start(),
-        text=min(marker.end() + 1, len(text)),
-        end=end,
-    )
-
-
 def _memories(
     text: str,
-    sections: Sequence[_Section],
+    sections: Sequence[Section],
     header: Mapping[str, Any],
     *,
     path: str,
@@ -292,44 +212,21 @@ def _memories(
     return found
 
 
-def _title(section: _Section, origin: str, extra: Mapping[str, Any]) -> str | None:
+def _title(section: Section, origin: str, extra: Mapping[str, Any]) -> str | None:
     if extra.get("strategy") == Strategy.WHOLE:
         return origin
-    return _BETWEEN.join(section.path) or None
+    return BETWEEN.join(section.path) or None
 
 
-def _content(text: str, section: _Section) -> str:
+def _content(text: str, section: Section) -> str:
     """Returns the text of a chunk, exactly as it was ingested."""
     is_last = section.end == len(text)
     raw = text[section.text : section.end]
     for _ in range(1 if is_last else 2):
         raw = raw.removesuffix("\n")
-    return unescape(raw)
+    return markers.unescape(raw)
 
 
 def _metadata(extra: Mapping[str, Any]) -> dict[str, Any]:
     told = extra.get("metadata")
     return dict(told) if isinstance(told, Mapping) else {}
-
-
-@cache
-def _markers() -> re.Pattern[str]:
-    return re.compile(rf"^(?=(\\*)){_LOOKS_LIKE_MARKER}.*$", re.MULTILINE | re.IGNORECASE)
-
-
-@cache
-def _marker_line() -> re.Pattern[str]:
-    number = r"([1-9]\d{0,8})"
-    return re.compile(
-        rf"<!-- chunk {number} lines {number}-{number} -->(?: <!-- (.+) -->)?[ \t\r]*", re.ASCII
-    )
-
-
-@cache
-def _to_escape() -> re.Pattern[str]:
-    return re.compile(rf"^(?={_LOOKS_LIKE_MARKER})", re.MULTILINE | re.IGNORECASE)
-
-
-@cache
-def _escaped() -> re.Pattern[str]:
-    return re.compile(rf"^\\(?={_LOOKS_LIKE_MARKER})", re.MULTILINE | re.IGNORECASE)

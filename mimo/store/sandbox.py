@@ -66,8 +66,10 @@ class Sandbox:
     def sort(self, path: Path) -> Sort | None:
         """Returns what stands at a place; None where there is nothing."""
         try:
+            if path == self._top(path):
+                return Sort.FOLDER if path.is_dir() else None
             with self._folder(path.parent) as folder:
-                status = os.stat(path.name or ".", dir_fd=folder, follow_symlinks=False)
+                status = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
                 return _sort(status.st_mode)
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -109,10 +111,14 @@ class Sandbox:
             return Invalid(message, hint="name the file that it leads to")
         return SandboxViolation(message, hint="name the file itself", details={"path": str(path)})
 
+    def _top(self, path: Path) -> Path:
+        """Returns the folder that the way to a place begins at."""
+        return self.root or Path(path.anchor)
+
     @contextmanager
     def _folder(self, path: Path) -> Iterator[int]:
         """Gives a folder, opened step by step from the root."""
-        top = self.root or Path(path.anchor)
+        top = self._top(path)
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         current = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

@@ -149,12 +149,18 @@ def test_what_editors_and_checkouts_do_to_a_file_changes_no_chunk(change):
     assert [one.memory.content for one in parse(change(FILE))] == [one.text for one in CHUNKS]
 
 
+def removed(text, number):
+    left = codec.without(text.encode(), number)
+    assert left is not None
+    return left.decode()
+
+
 def test_a_chunk_is_removed_and_the_rest_stays_as_it_is():
-    without_first = codec.without(FILE.encode(), 1).decode()
+    without_first = removed(FILE, 1)
     assert without_first == FILE.replace(
         "<!-- chunk 1 lines 1-3 --> <!-- API -->\n# API\n\nAsk politely.\n\n", ""
     )
-    without_second = codec.without(FILE.encode(), 2).decode()
+    without_second = removed(FILE, 2)
     assert without_second == FILE.partition("\n<!-- chunk 2")[0]
     assert codec.without(without_first.encode(), 2) is None
     with pytest.raises(KeyError):
@@ -162,5 +168,5 @@ def test_a_chunk_is_removed_and_the_rest_stays_as_it_is():
 
 
 def test_a_converted_file_keeps_its_line_ends_when_a_chunk_goes():
-    left = codec.without(("\ufeff" + FILE.replace("\n", "\r\n")).encode(), 2).decode()
+    left = removed("\ufeff" + FILE.replace("\n", "\r\n"), 2)
     assert left == "\ufeff" + FILE.partition("\n<!-- chunk 2")[0].replace("\n", "\r\n")

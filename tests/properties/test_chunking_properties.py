@@ -1,17 +1,17 @@
 """What must hold for every text and every way of cutting it."""
 
-import re
-
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mimo.domain import chunking as chunking_module
 from mimo.domain.chunking import Chunking, Strategy, chunks
 
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 SPICE = st.sampled_from(
-    ["# One", "## Two\n", "\n\n", "\r\n", "\r", "```", "~~~\n", "- item\n", "    code\n", "Title\n===",
-     "> quote", "---", "e.g. ", "3.11. ", "。", "! ", "? ", '"""', "def f():\n", "{\n", "}\n", "\t",
-     "class A:\n", "| a | b |\n|---|---|\n", "<div>\n", "[a]: b\n", "e\u0301", "\ufeff", "\u2028"]
+    ["# One", "## Two\n", "\n\n", "\r\n", "\r", "```", "~~~\n", "- item\n", "    code\n",
+     "Title\n===", "> quote", "---", "e.g. ", "3.11. ", "。", "! ", "? ", '"""', "def f():\n",
+     "{\n", "}\n", "\t", "class A:\n", "| a | b |\n|---|---|\n", "<div>\n", "[a]: b\n",
+     "e\u0301", "\ufeff", "\u2028"]
 )  # fmt: skip
 TEXT = st.lists(SPICE | st.text(CHARACTERS, max_size=30), max_size=30).map("".join)
 STRATEGIES = st.sampled_from([one for one in Strategy if one is not Strategy.AUTO])
@@ -41,12 +41,14 @@ def test_every_chunk_stands_in_the_text_on_the_lines_that_it_names(text, chunkin
 
 
 @given(TEXT, NAMES, STRATEGIES, st.integers(1, 50))
-def test_nothing_is_lost_but_white_space_and_short_parts(text, name, strategy, number):
+def test_nothing_but_white_space_stands_between_the_parts(text, name, strategy, number):
     chunking = Chunking(strategy=strategy, lines_per_chunk=number)
-    rest = text
-    for chunk in chunks(text, chunking, name):
-        before, _, rest = rest.partition(chunk.text)
-        assert all(len(part.strip()) < 10 for part in re.split(r"\n", before))
+    end = 0
+    for part in chunking_module._layout(text, chunking, name).parts:
+        assert not text[end : part.start].strip()
+        assert part.start <= part.end
+        end = part.end
+    assert not text[end:].strip()
 
 
 @given(TEXT, st.integers(20, 200), st.integers(0, 19), NAMES)

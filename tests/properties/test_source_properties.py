@@ -27,8 +27,8 @@ SOURCE = Source(
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 SPICE = st.sampled_from(
     ["<!-- chunk 1 lines 1-2 -->", "\\<!-- chunk 1 lines 1-2 -->", "\\\\<!-- chunk", "<!--chunk",
-     "  <!-- CHUNK x", "\t\\<!-- chunk -->", "---", "---\nid: x\n---\n", "\n", "\n\n\n", "\r\n", "\r",
-     "\ufeff", "\u2028", "\\", "<!-- ", "-->", "chun\u212a", "{\n"]
+     "  <!-- CHUNK x", "\t\\<!-- chunk -->", "---", "---\nid: x\n---\n", "\n", "\n\n\n", "\r\n",
+     "\r", "\ufeff", "\u2028", "\\", "<!-- ", "-->", "chun\u212a", "{\n"]
 )  # fmt: skip
 TEXT = st.lists(SPICE | st.text(CHARACTERS, max_size=12), max_size=12).map("".join)
 HEADING = (
@@ -70,7 +70,9 @@ def test_every_chunk_comes_back_as_it_was(made, metadata):
     assert [tuple(one.memory.extra.get("heading_path", ())) for one in found] == [
         one.path for one in made
     ]
-    assert codec.header_of(data, path=PATH).metadata == metadata
+    header = codec.header_of(data, path=PATH)
+    assert header is not None
+    assert header.metadata == metadata
 
 
 @given(CHUNKS)
@@ -85,9 +87,10 @@ def test_the_line_of_a_chunk_is_where_its_text_begins(made):
 @given(CHUNKS, st.data())
 def test_removing_chunks_in_any_order_leaves_the_others_as_they_are(made, data):
     left = dict(enumerate(made, 1))
-    file = codec.render(SOURCE, made)
+    file: bytes | None = codec.render(SOURCE, made)
     for number in data.draw(st.permutations(list(left))):
         del left[number]
+        assert file is not None
         file = codec.without(file, number)
         if file is None:
             break

@@ -103,7 +103,8 @@ def _markers() -> re.Pattern[str]:
 def _marker_line() -> re.Pattern[str]:
     number = r"([1-9]\d{0,8})"
     return re.compile(
-        rf"<!-- chunk {number} lines {number}-{number} -->(?:[ \t]*<!-- (.+) -->)?[ \t\r]*", re.ASCII
+        rf"<!-- chunk {number} lines {number}-{number} -->(?:[ \t]*<!-- (.+) -->)?[ \t\r]*",
+        re.ASCII,
     )
 
 

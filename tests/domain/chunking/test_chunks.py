@@ -131,8 +131,8 @@ def test_what_is_shorter_than_ten_characters_is_left_out():
 def test_a_size_packs_small_parts_and_cuts_large_ones():
     text = "A short one here.\n\nAnother short one.\n\n" + "A long sentence of words. " * 20
     found = texts(text, "paragraphs", chunk_size=100)
-    assert found[0] == "A short one here.\n\nAnother short one.\n\nA long sentence of words. " \
-                       "A long sentence of words."  # fmt: skip
+    sentence = "A long sentence of words."
+    assert found[0] == f"A short one here.\n\nAnother short one.\n\n{sentence} {sentence}"
     assert all(len(one) <= 100 for one in found)
     assert all(one.endswith("words.") for one in found)
 

@@ -157,8 +157,13 @@ def _found(sandbox: Sandbox, names: Sequence[str]) -> tuple[list[Target], list[T
 
 def _or_refusal(mind: Mind, sandbox: Sandbox, target: Target, wish: Wish) -> Taken:
     try:
+        if target.problem:
+            raise target.problem
         return replace(_take_in(mind, sandbox, target, wish), is_named=target.is_named)
-    except REFUSALS as error:
+    except (*REFUSALS, StorageFailed) as error:
+        # What can't be read is one file's trouble; what can't be written is everybody's.
+        if not isinstance(error, REFUSALS) and error.details.get("path") != str(target.path):
+            raise
         path = relative(mind, target.path)
         return Taken(path=path, refusal=error, is_named=target.is_named)
 

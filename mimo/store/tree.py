@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from mimo.errors import Invalid, NotFound
+from mimo.errors import Invalid, NotFound, StorageFailed
 from mimo.store.ignored import Rules, is_ignored, rules_above, rules_in
 from mimo.store.sandbox import Sandbox, Sort
 
@@ -20,6 +20,8 @@ class Target(NamedTuple):
     path: Path
     is_named: bool
     """Whether somebody named it, rather than a folder or a glob that holds it."""
+    problem: StorageFailed | None = None
+    """Why a folder, which it then is, can't be looked into."""
 
 
 def targets(sandbox: Sandbox, name: str) -> Iterator[Target]:
@@ -33,8 +35,7 @@ def targets(sandbox: Sandbox, name: str) -> Iterator[Target]:
         case Sort.LINK:
             raise sandbox.refused(path)
         case Sort.FOLDER:
-            for found in _below(sandbox, path, rules_above(sandbox, path)):
-                yield Target(found, is_named=False)
+            yield from _below(sandbox, path, rules_above(sandbox, path))
         case None if not _MAGIC.isdisjoint(name):
             yield from _matching(sandbox, name)
         case None:
@@ -49,9 +50,14 @@ def is_one_file(sandbox: Sandbox, name: str) -> bool:
     return sort is not Sort.FOLDER and (sort is not None or _MAGIC.isdisjoint(name))
 
 
-def _below(sandbox: Sandbox, folder: Path, rules: tuple[Rules, ...]) -> Iterator[Path]:
+def _below(sandbox: Sandbox, folder: Path, rules: tuple[Rules, ...]) -> Iterator[Target]:
+    try:
+        entries = sandbox.listed(folder)
+    except StorageFailed as error:
+        yield Target(folder, is_named=False, problem=error)
+        return
     rules = (*rules, *rules_in(sandbox, folder))
-    for entry in sandbox.listed(folder):
+    for entry in entries:
         path = folder / entry.name
         is_folder = entry.sort is Sort.FOLDER
         if entry.name.startswith(".") or is_ignored(path, rules, is_folder=is_folder):
@@ -59,7 +65,7 @@ def _below(sandbox: Sandbox, folder: Path, rules: tuple[Rules, ...]) -> Iterator
         if is_folder:
             yield from _below(sandbox, path, rules)
         elif entry.sort is Sort.FILE:
-            yield path
+            yield Target(path, is_named=False)
 
 
 def _matching(sandbox: Sandbox, name: str) -> Iterator[Target]:
@@ -73,9 +79,9 @@ def _matching(sandbox: Sandbox, name: str) -> Iterator[Target]:
     folder = sandbox.locate("/".join(parts[:fixed]) or ("/" if name.startswith("/") else "."))
     if sandbox.sort(folder) is not Sort.FOLDER:
         raise NotFound(f"there is no folder `{folder}`", hint="check how it is spelt")
-    for path in _below(sandbox, folder, rules_above(sandbox, folder)):
-        if _fits(path.relative_to(folder).parts, pattern):
-            yield Target(path, is_named=False)
+    for target in _below(sandbox, folder, rules_above(sandbox, folder)):
+        if target.problem or _fits(target.path.relative_to(folder).parts, pattern):
+            yield target
 
 
 def _fits(names: Sequence[str], pattern: Sequence[str]) -> bool:

@@ -1,6 +1,8 @@
 """Files become memories: whole or not at all, once, and replaced when they change."""
 
+import errno
 import json
+import os
 from dataclasses import replace
 
 import pytest
@@ -278,6 +280,26 @@ def test_one_wrong_name_does_not_keep_the_others_out(mind, project):
         take(mind, "*.none")
     with pytest.raises(NotFound, match=r"there is no `none.txt`"):
         take(mind, "none.txt")
+
+
+def test_what_can_not_be_read_does_not_keep_the_others_out(mind, project, monkeypatch):
+    for path in ("docs/a.txt", "docs/closed/b.txt", "docs/c.txt", "docs/d.txt"):
+        put(project, path, f"Words of the file {path}.")
+    system = os.open
+
+    def closed(path, flags, *args, **kwargs):
+        if path in ("closed", "c.txt"):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return system(path, flags, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", closed)
+    files = take(mind, "docs").files
+    assert [(file.path, file.refusal and file.refusal.code) for file in files] == [
+        ("docs/a.txt", None),
+        ("docs/c.txt", "STORAGE_ERROR"),
+        ("docs/closed", "STORAGE_ERROR"),
+        ("docs/d.txt", None),
+    ]
 
 
 def test_a_full_disk_stops_it_and_leaves_whole_files(mind, project, monkeypatch):

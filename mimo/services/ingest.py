@@ -196,6 +196,14 @@ def _settled(mind: Mind) -> Iterator[Callable[[Taken], None]]:
 
 def _take_in(mind: Mind, sandbox: Sandbox, target: Target, wish: Wish) -> Taken:
     """Returns what came of one file. Raises what keeps it out; nothing has changed then."""
+    try:
+        return _take_once(mind, sandbox, target, wish)
+    except Conflict:
+        # Another process may have been quicker; what it wrote is known by now.
+        return _take_once(mind, sandbox, target, wish)
+
+
+def _take_once(mind: Mind, sandbox: Sandbox, target: Target, wish: Wish) -> Taken:
     path = relative(mind, target.path)
     check_place(mind, target.path, path)
     data = sandbox.read(target.path, mind.config["ingest.max_bytes"])
@@ -285,8 +293,15 @@ def _chunks(mind: Mind, text: str, chunking: Chunking, name: str) -> list[Chunk]
 
 
 def _known(mind: Mind, path: str) -> tuple[Record, ...]:
-    """Returns the chunks that a file was cut into before."""
-    return mind.index.parts(source_id(path))
+    """Returns the chunks that a file was cut into before, perhaps just now by another process."""
+    id_ = source_id(path)
+    if found := mind.index.parts(id_):
+        return found
+    for file in (source_path(id_, private=False), source_path(id_, private=True)):
+        on_disk = mind.store.read(file) if mind.store.stamp(file) else ()
+        if not isinstance(on_disk, Problem) and on_disk and on_disk[0].parent == id_:
+            return on_disk
+    return ()
 
 
 def _is_same(mind: Mind, seen: Sequence[Record], sha256: str, asked: Chunking) -> bool:

@@ -34,7 +34,7 @@ def _base(mind: Mind) -> Path:
 def relative(mind: Mind, path: Path) -> str:
     """Returns a file's path as it is kept: relative to the project, wherever that is."""
     found = Path(os.path.relpath(path, os.path.realpath(mind.project.root))).as_posix()
-    return found.encode("utf-8", "replace").decode()
+    return found.encode("utf-8", "backslashreplace").decode()
 
 
 def check_place(mind: Mind, place: Path, path: str) -> None:

@@ -335,6 +335,27 @@ def test_an_interruption_leaves_whole_files_that_are_approved(mind, project, mon
     assert all(mind.trust.trusted(r.place.digest) for r in overview.everything(mind))
 
 
+def test_what_another_process_took_in_meanwhile_is_recognised(mind, project, monkeypatch):
+    put(project, "guide.md")
+    with monkeypatch.context() as context:
+        context.setattr(upkeep, "note_change", lambda *_: None)
+        first = one(mind, "guide.md")
+        context.setattr(upkeep, "refresh", lambda _: None)
+        assert one(mind, "guide.md").ids == first.ids
+        assert one(mind, "guide.md", force=True).replaced == 3
+    assert recall.total(mind) == 3
+
+
+def test_names_that_are_no_text_are_told_apart(mind, project):
+    for name in (b"docs/\xfe.txt", b"docs/\xff.txt"):
+        put(project, os.fsdecode(name), "Words of an odd file.")
+    assert [file.path for file in take(mind, "docs").files] == [
+        "docs/\\udcfe.txt",
+        "docs/\\udcff.txt",
+    ]
+    assert recall.total(mind) == 2
+
+
 def test_a_dry_run_writes_nothing(mind, project):
     put(project, "guide.md")
     taken = one(mind, "guide.md", dry_run=True)

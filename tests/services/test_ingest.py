@@ -235,7 +235,7 @@ def test_a_byte_order_mark_is_no_text(mind, project):
 
 
 def test_what_is_memory_already_is_refused(mind, project):
-    record = capture.store(mind, Kind.FACT, "The sky is blue today.")
+    record = capture.store(mind, capture.draft(Kind.FACT, "The sky is blue today."))
     with pytest.raises(Invalid, match="is memory already"):
         one(mind, record.place.path)
     put(project, "docs/adr/one.md")

@@ -104,6 +104,22 @@ SETTINGS: tuple[Setting, ...] = (
         highest=1,
     ),
     Setting(
+        key="ingest.max_bytes",
+        default=10 * 1024 * 1024,
+        scope=Scope.ANY,
+        help="Largest file that is ingested, in bytes",
+        lowest=1,
+        highest=100_000_000,
+    ),
+    Setting(
+        key="ingest.max_chunks",
+        default=1_000,
+        scope=Scope.ANY,
+        help="Most chunks that one file may fall into",
+        lowest=1,
+        highest=100_000,
+    ),
+    Setting(
         key="embedding.model",
         default="",
         scope=Scope.USER,

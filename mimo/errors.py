@@ -10,6 +10,9 @@ MindError
 ├── StorageFailed      STORAGE_ERROR            1   a file can't be read or written
 ├── Conflict           STORAGE_ERROR            1   a file changed under our hands
 ├── DaemonNotRunning   DAEMON_NOT_RUNNING       4   the command needs the daemon
+├── FileTooLarge       FILE_TOO_LARGE           1   a file to ingest is larger than allowed
+├── TooManyChunks      TOO_MANY_CHUNKS          1   a file to ingest falls into too many chunks
+├── SandboxViolation   SANDBOX_VIOLATION        5   a path leads out of where files may be read
 ├── Denied             PERMISSION_DENIED        5   a policy forbids it
 └── Internal           INTERNAL_ERROR           1   a fault of ours; details only in the log
 
@@ -99,6 +102,25 @@ class DaemonNotRunning(MindError):
 
     code = "DAEMON_NOT_RUNNING"
     exit_status = 4
+
+
+class FileTooLarge(MindError):
+    """A file is larger than what may be ingested; nothing of it was stored."""
+
+    code = "FILE_TOO_LARGE"
+
+
+class TooManyChunks(MindError):
+    """A file falls into more chunks than may be stored; nothing of it was stored."""
+
+    code = "TOO_MANY_CHUNKS"
+
+
+class SandboxViolation(MindError):
+    """A path leads out of the folder that files may be read from."""
+
+    code = "SANDBOX_VIOLATION"
+    exit_status = 5
 
 
 class Denied(MindError):

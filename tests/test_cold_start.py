@@ -24,6 +24,7 @@ HEAVY = {
     "multiprocessing",
     "numpy",
     "parsedatetime",
+    "pathspec",
     "pydantic",
     "rich",
     "tomlkit",

@@ -148,7 +148,7 @@ def main(
     except click.ClickException as error:
         return output.report(_usage(error), as_json)
     except KeyboardInterrupt:
-        output.complain("interrupted")
+        output.interrupted()
         return INTERRUPTED
     except BrokenPipeError:
         output.give_up_stdout()

@@ -97,6 +97,12 @@ def complain(line: str) -> None:
         return
 
 
+def interrupted() -> None:
+    """Say that a person stopped the work, in the place of how far it was."""
+    shown = sys.stderr is not None and sys.stderr.isatty()
+    complain("\r\x1b[Kinterrupted" if shown else "interrupted")
+
+
 WORTH_SHOWING = 200
 """Work of fewer steps is done before anybody could read how far it is."""
 

@@ -19,6 +19,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "evolve supersede": "evolve",
         "edit": "notes",
         "rm": "notes",
+        "ingest": "ingest",
     },
     "Find": {
         "search": "search",

@@ -35,13 +35,18 @@ def invoke(spec: Spec, mind: "Mind", caller: Caller, arguments: Mapping[str, Any
     try:
         if spec.needs_project:
             _ = mind.project
-        return spec.function(mind.acting_as(caller.name), **values)
+        return spec.function(mind.acting_as(_author(caller)), **values)
     except MindError:
         raise
     except OSError as error:
         raise _storage_failed(error) from error
     except Exception as error:
         raise fault() from error
+
+
+def _author(caller: Caller) -> str | None:
+    """Returns whom a call acts for: None for a person, never for an agent without a name."""
+    return caller.name or ("mcp" if caller.surface is Surface.MCP else None)
 
 
 def _storage_failed(error: OSError) -> StorageFailed:

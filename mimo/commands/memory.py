@@ -24,13 +24,16 @@ from mimo.commands.common import (
 from mimo.commands.spec import Arg, Effect, Tool, command
 from mimo.commands.types import Omitted, Out
 from mimo.domain import decay, outcomes
-from mimo.domain.memory import Category, Kind, Outcome, Record
+from mimo.domain.memory import MAX_CONTENT_BYTES, Category, Kind, Outcome, Record
 from mimo.domain.query import Sort
 from mimo.errors import AmbiguousId, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.index.found import Hit
 from mimo.mind import Mind
-from mimo.services import capture, recall
+from mimo.services import capture, recall, sources
+
+_BEGINNING = 2_000
+"""Characters that a list shows of an ingested file that is larger than a memory can be."""
 
 MEMORY = Tool(name="memory", description="Unified memory operations")
 
@@ -69,6 +72,10 @@ class FoundMemory:
     trust: Trust
     file: File
     line: Annotated[int, Out("The line of the best passage")]
+    source: Annotated[
+        Omitted[str], Out("Where it is from, such as docs/api.md:120-148", omit=True)
+    ] = None
+    excerpt: Annotated[Omitted[bool], Out("Whether `content` is only a passage", omit=True)] = None
     outcome: Omitted[Outcome] = None
     warning: Warning = None
     superseded_by: Omitted[str] = None
@@ -97,6 +104,7 @@ class ListedMemory:
     protected: Annotated[bool, Out("Whether it never fades")]
     trust: Trust
     file: File
+    excerpt: Annotated[Omitted[bool], Out("Whether `content` is the beginning", omit=True)] = None
     outcome: Omitted[Outcome] = None
     warning: Warning = None
 
@@ -217,16 +225,24 @@ def list_memories(
     examples=("mind memory delete k3v7mq",),
 )
 def delete(mind: Mind, id: Id) -> Deleted:
-    """Remove a memory; git keeps what was committed"""
+    """Remove a memory; git keeps what was committed
+
+    The id of an ingested file removes all of its chunks, that of a chunk only this one.
+    """
+    if parts := sources.named(mind, id, surely=True):
+        sources.remove(mind, parts)
+        return Deleted(id=parts[0].parent or id, file=parts[0].place.path)
     record = capture.remove(mind, id)
     return Deleted(id=record.memory.id, file=record.place.path)
 
 
 def _found(mind: Mind, hit: Hit) -> FoundMemory:
     memory = hit.record.memory
+    long = len(memory.text) > MAX_CONTENT_BYTES
     return FoundMemory(
         id=memory.id,
-        content=memory.text,
+        content=hit.passage if long else memory.text,
+        excerpt=long or None,
         category=memory.type.category,
         score=round(hit.score, 4),
         created_at=memory.created,
@@ -235,6 +251,7 @@ def _found(mind: Mind, hit: Hit) -> FoundMemory:
         trust=trust_of(mind, hit.record),
         file=hit.record.place.path,
         line=hit.line,
+        source=memory.source,
         outcome=memory.outcome,
         warning=outcomes.warning(memory),
         superseded_by=hit.superseded_by,
@@ -243,9 +260,11 @@ def _found(mind: Mind, hit: Hit) -> FoundMemory:
 
 def _listed(mind: Mind, record: Record) -> ListedMemory:
     memory = record.memory
+    long = len(memory.text) > MAX_CONTENT_BYTES
     return ListedMemory(
         id=memory.id,
-        content=memory.text,
+        content=memory.text[:_BEGINNING] if long else memory.text,
+        excerpt=long or None,
         category=memory.type.category,
         importance=memory.importance,
         decay_score=round(recall.strength(mind, record), 4),

@@ -10,7 +10,7 @@ from mimo.domain.memory import Kind, Outcome, Record, kind_of
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import capture, recall
+from mimo.services import capture, recall, sources
 
 
 @frozen
@@ -69,6 +69,7 @@ class Removed:
     id: str
     title: str
     file: File
+    chunks: Annotated[Omitted[int], Out("How many chunks went with it", omit=True)] = None
 
 
 @command(
@@ -114,7 +115,12 @@ def add(
     examples=("mind show k3v7mq", "mind show decision_auth --json"),
 )
 def show(mind: Mind, id: Id) -> MemoryDetails:
-    """Show one memory, whole"""
+    """Show one memory, whole
+
+    The id of an ingested file shows what its chunks are about.
+    """
+    if parts := sources.named(mind, id):
+        return _source(mind, parts)
     record = recall.one(mind, id)
     memory = record.memory
     return MemoryDetails(
@@ -199,12 +205,58 @@ def edit(
     effect=Effect.DESTROY,
     toolset="extra",
     errors=(NotFound, AmbiguousId, StorageFailed),
-    examples=("mind rm k3v7mq",),
+    examples=("mind rm k3v7mq", "mind rm source_api_md_t3o7jx"),
 )
 def rm(mind: Mind, id: Id) -> Removed:
-    """Remove a memory; git keeps what was committed"""
+    """Remove a memory; git keeps what was committed
+
+    The id of an ingested file removes all of its chunks, that of a chunk only this one.
+    """
+    if parts := sources.named(mind, id, surely=True):
+        sources.remove(mind, parts)
+        first = parts[0]
+        return Removed(
+            id=first.parent or "",
+            title=sources.origin(first),
+            file=first.place.path,
+            chunks=len(parts),
+        )
     record = capture.remove(mind, id)
     return Removed(id=record.memory.id, title=record.memory.heading, file=record.place.path)
+
+
+def _source(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:
+    """Returns an ingested file as a memory whose content is an outline of its chunks."""
+    first, head = parts[0].memory, mind.store.source(parts[0].place)
+    rows = [
+        f"- `{one.memory.id}` lines {one.memory.extra['lines']}: {one.memory.heading}"
+        for one in parts
+    ]
+    told = {"strategy": first.extra["strategy"], "chunks": len(parts)}
+    return MemoryDetails(
+        id=parts[0].parent or "",
+        type=first.type,
+        title=sources.origin(parts[0]),
+        content="\n".join(rows),
+        topic=first.topic,
+        tags=first.tags,
+        importance=first.importance,
+        confidence=first.confidence,
+        outcome=None,
+        status=first.status,
+        category=first.category,
+        source=sources.origin(parts[0]),
+        by=first.by,
+        created_at=first.created,
+        sections={},
+        links=(),
+        superseded_by=None,
+        extra=told | ({"sha256": head.sha256} | dict(head.metadata) if head else {}),
+        private=parts[0].place.private,
+        trust=trust_of(mind, parts[0]),
+        file=parts[0].place.path,
+        line=1,
+    )
 
 
 def _written(mind: Mind, record: Record) -> Written:

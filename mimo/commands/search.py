@@ -55,6 +55,9 @@ class SearchResult:
     date: datetime
     tags: tuple[str, ...]
     trust: Trust
+    source: Annotated[
+        Omitted[str], Out("Where it is from, such as docs/api.md:120-148", omit=True)
+    ] = None
     passage: Annotated[Omitted[str], Out("The best passage of a longer text", omit=True)] = None
     excerpt: Annotated[Omitted[bool], Out("Whether `content` is only that", omit=True)] = None
     outcome: Omitted[Outcome] = None
@@ -142,6 +145,7 @@ def _row(found: ProjectHit, competing: tuple[str, ...] | None) -> SearchResult:
         date=memory.created,
         tags=memory.tags,
         trust=trust_of(found.mind, hit.record),
+        source=memory.source,
         passage=None if long or _same(hit.passage, memory.content) else hit.passage,
         excerpt=long or None,
         outcome=memory.outcome,

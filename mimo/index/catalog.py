@@ -84,6 +84,26 @@ def matching(sql: sqlite3.Connection, abbreviation: str) -> tuple[str, ...]:
     return tuple(id_ for (id_,) in found)
 
 
+def parts(sql: sqlite3.Connection, parent: str) -> tuple[Record, ...]:
+    """Returns the parts of a longer text, in their order."""
+    rest = "WHERE m.parent = ? AND m.shadowed = 0 ORDER BY m.position"
+    return tuple(rows.select(sql, rest, (parent,)))
+
+
+def parents(sql: sqlite3.Connection, abbreviation: str) -> tuple[str, ...]:
+    """Returns the ids of longer texts that begin or end so, sorted; a whole id stands alone."""
+    length = len(abbreviation)
+    if not length:
+        return ()
+    found = sql.execute(
+        "SELECT DISTINCT parent FROM memories WHERE parent IS NOT NULL AND shadowed = 0"
+        " AND (substr(parent, 1, ?) = ? OR substr(parent, ?) = ?) ORDER BY parent",
+        (length, abbreviation, -length, abbreviation),
+    )
+    ids = tuple(id_ for (id_,) in found)
+    return (abbreviation,) if abbreviation in ids else ids
+
+
 def nearest_ids(sql: sqlite3.Connection, wrong: str, n: int) -> tuple[str, ...]:
     """Returns up to `n` ids that look most like `wrong`."""
     from difflib import get_close_matches

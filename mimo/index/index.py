@@ -171,6 +171,16 @@ class Index:
         with self._reading() as sql:
             return catalog.matching(sql, abbreviation)
 
+    def parts(self, parent: str) -> tuple[Record, ...]:
+        """Returns the parts of a longer text, in their order."""
+        with self._reading() as sql:
+            return catalog.parts(sql, parent)
+
+    def parents(self, abbreviation: str) -> tuple[str, ...]:
+        """Returns the ids of longer texts that begin or end so; a whole id stands for itself."""
+        with self._reading() as sql:
+            return catalog.parents(sql, abbreviation)
+
     def nearest_ids(self, wrong: str, n: int = 3) -> tuple[str, ...]:
         """Returns up to `n` ids that look most like `wrong`, the nearest first."""
         with self._reading() as sql:

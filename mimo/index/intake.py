@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
 
 from mimo.domain.memory import Problem
 from mimo.index.change import Change
@@ -11,7 +10,10 @@ from mimo.index.embedding import Embedder
 from mimo.index.vectors import Vectors
 
 BATCH = 2_000
-"""Changes that are cut up, embedded and written at a time."""
+"""Memories that are cut up, embedded and written at a time."""
+
+_BATCH_CHARACTERS = 4_000_000
+"""Or so much text, if it comes to that first: a file may hold many memories, or a very long one."""
 
 
 def prepared(
@@ -21,13 +23,26 @@ def prepared(
 
     Of several changes of one file in a batch the last one counts.
     """
-    waiting = iter(changes)
-    while batch := list(islice(waiting, BATCH)):
+    for batch in _batches(changes):
         latest = {change.path: change for change in batch}
         found = [_readable(change) for change in latest.values()]
         documents = [one for _, made in found for one in made]
         prepare(documents)
         yield [change for change, _ in found], documents
+
+
+def _batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
+    batch: list[Change] = []
+    memories = characters = 0
+    for change in changes:
+        batch.append(change)
+        memories += len(change.records) or 1
+        characters += sum(len(record.memory.content) for record in change.records)
+        if memories >= BATCH or characters >= _BATCH_CHARACTERS:
+            yield batch
+            batch, memories, characters = [], 0, 0
+    if batch:
+        yield batch
 
 
 def embed(documents: Sequence[Document], embedder: Embedder, vectors: Vectors) -> None:

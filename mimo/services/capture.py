@@ -19,6 +19,7 @@ from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.index.embedding import FAILURES
 from mimo.mind import Mind
 from mimo.services import recall, upkeep
+from mimo.store.memories import check_whole
 
 _TRIES = 5
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -96,7 +97,11 @@ def rewrite(mind: Mind, record: Record, text: str) -> Record:
 
 
 def file_text(mind: Mind, record: Record) -> str:
-    """Returns the whole text of the memory's file, header included."""
+    """Returns the whole text of the memory's file, header included, to be edited.
+
+    Raises `Invalid` for a part of an ingested file.
+    """
+    check_whole(record)
     return mind.store.raw(record).decode()
 
 
@@ -122,7 +127,9 @@ def remove(mind: Mind, wanted: str) -> Record:
             f"`{record.place.path}` is a document of the project, not mind's to remove",
             hint="remove it with git, or take it out of `mind config include`",
         )
-    mind.store.delete(record)
+    left = mind.store.delete(record)
+    if left and mind.trust.trusted(record.place.digest):
+        mind.trust.approve([left])
     upkeep.note_change(mind, record.place.path)
     for successor in (found for found in newer if found.place.owned):
         edit(mind, successor, links=_relinked(successor.memory, record.memory))

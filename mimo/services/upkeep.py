@@ -75,14 +75,16 @@ def rebuild(mind: Mind) -> Refreshed:
     return refresh(mind)
 
 
-def note_change(mind: Mind, path: str) -> None:
-    """Takes one file that mind itself has just written or removed into the index.
+def note_change(mind: Mind, *paths: str) -> None:
+    """Takes files that mind itself has just written or removed into the index.
 
-    The file is safe by then, so a failing index is no error: the next refresh catches up.
+    They are safe by then, so a failing index is no error: the next refresh catches up.
     """
+    stamps = {path: mind.store.stamp(path) for path in paths}
+    gone = [path for path, stamp in stamps.items() if stamp is None]
+    there = {path: stamp for path, stamp in stamps.items() if stamp is not None}
     try:
-        stamp = mind.store.stamp(path)
-        mind.index.apply([_change(mind, path, stamp)], now_ns=time.time_ns())
+        mind.index.apply(_changes(mind, gone, list(there), there), now_ns=time.time_ns())
     except MindError:
         return
 
@@ -132,9 +134,7 @@ def _changes(
             mind.progress("Indexing", done, len(stale))
 
 
-def _change(mind: Mind, path: str, stamp: Stamp | None) -> Change:
-    if stamp is None:
-        return Change(path=path, stamp=None, records=(), problem=None)
+def _change(mind: Mind, path: str, stamp: Stamp) -> Change:
     found = mind.store.read(path)
     if isinstance(found, Problem):
         return Change(path=path, stamp=stamp, records=(), problem=found)

@@ -32,7 +32,8 @@ LOG = """\
 """
 
 _IGNORED = (".index/", ".local/", "private/", f"{files.TEMPORARY_PREFIX}*{files.TEMPORARY_SUFFIX}")
-_MERGED = ("*.md merge=mind", "MEMORY.md merge=union")
+_MERGED = ("*.md merge=mind", "MEMORY.md merge=union", "sources/*.md -text")
+"""What was ingested keeps its line ends."""
 _DECISIONS = (
     "docs/decisions",
     "docs/adr",

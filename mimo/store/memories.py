@@ -18,6 +18,8 @@ from mimo.store.walk import PRIVATE, STORE, Walk, stamp_of, walk
 
 if TYPE_CHECKING:
     from mimo.domain import codec
+    from mimo.domain.chunking import Chunk
+    from mimo.domain.codec.source import Marked, Source
 
 
 class NewFile(NamedTuple):
@@ -67,19 +69,14 @@ class MemoryStore:
 
     def read(self, path: str) -> tuple[Record, ...] | Problem:
         """Returns the memories in a file, or why there are none."""
-        from mimo.domain import codec
-
         try:
             target = files.safe_path(self.root, path)
-            data, modified = _content(target)
+            data, modified = _content(target, path)
         except MindError as error:
             return Problem(path=path, line=None, reason=error.message)
         except OSError as error:
             return Problem(path=path, line=None, reason=(error.strerror or str(error)).lower())
-        parsed = codec.parse(data, path=path, modified=modified)
-        if isinstance(parsed, Problem):
-            return parsed
-        return (_record(parsed, path, data),)
+        return _records(data, path, modified)
 
     def digest(self, path: str) -> str:
         """Returns the digest of a file's bytes; empty where it can't be read."""
@@ -133,6 +130,7 @@ class MemoryStore:
         """
         from mimo.domain import codec
 
+        check_whole(record)
         path, expect = record.place.path, record.place.digest
         target = files.safe_path(self.root, path)
         with self._locked():
@@ -145,6 +143,41 @@ class MemoryStore:
             raise Invalid(f"`{path}` can't be read: {parsed.reason}")
         return _record(parsed, path, changed)
 
+    def put_source(
+        self, source: "Source", chunks: "Sequence[Chunk]", *, private: bool, instead: Place | None
+    ) -> tuple[Record, ...]:
+        """Writes the file of a source and returns its chunks as they will be read.
+
+        `instead` is where an earlier state of it stands, which goes. Raises `Invalid` for what a
+        file can't hold, `Conflict` where the file isn't the one expected, and `StorageFailed`.
+        """
+        from mimo.domain.codec.source import render
+
+        path = source_path(source.id, private=private)
+        data = render(source, chunks)
+        target = files.safe_path(self.root, path)
+        with self._locked():
+            if instead and instead.path == path:
+                files.replace(target, data, expect=instead.digest)
+            else:
+                files.write_new(target, data)
+                if instead:
+                    files.remove(files.safe_path(self.root, instead.path), expect=instead.digest)
+        records = _records(data, path, source.created)
+        if isinstance(records, Problem):
+            raise Invalid(f"`{path}` can't be read: {records.reason}")
+        return records
+
+    def source(self, place: Place) -> "Source | None":
+        """Returns what the header of a source's file says; None where it says too little."""
+        from mimo.domain.codec.source import header_of
+
+        try:
+            data, _ = _content(files.safe_path(self.root, place.path), place.path)
+        except (OSError, MindError):
+            return None
+        return header_of(data, path=place.path)
+
     def raw(self, record: Record) -> bytes:
         """Returns the bytes of a memory's file.
 
@@ -152,7 +185,7 @@ class MemoryStore:
         """
         target = files.safe_path(self.root, record.place.path)
         try:
-            data, _ = _content(target)
+            data, _ = _content(target, record.place.path)
         except OSError as error:
             raise files.failure("read", target, error) from error
         if files.digest(data) != record.place.digest:
@@ -170,6 +203,7 @@ class MemoryStore:
         """
         from mimo.domain import codec
 
+        check_whole(record)
         path = record.place.path
         parsed = codec.parse(data, path=path, modified=record.memory.created)
         if isinstance(parsed, Problem):
@@ -191,11 +225,30 @@ class MemoryStore:
         except OSError:
             return None
 
-    def delete(self, record: Record) -> None:
-        """Removes a memory's file; raises `Conflict` where it has changed, and `StorageFailed`."""
+    def delete(self, record: Record) -> str | None:
+        """Removes a memory's file, or a chunk's part of it; returns the digest of what is left.
+
+        Raises `Conflict` where the file has changed, and `StorageFailed`.
+        """
         target = files.safe_path(self.root, record.place.path)
         with self._locked():
-            files.remove(target, expect=record.place.digest)
+            left = self._without(record) if record.parent else None
+            if left is None:
+                files.remove(target, expect=record.place.digest)
+                return None
+            files.replace(target, left, expect=record.place.digest)
+            return files.digest(left)
+
+    def delete_source(self, place: Place) -> None:
+        """Removes the file of a source; raises `Conflict` and `StorageFailed`."""
+        with self._locked():
+            files.remove(files.safe_path(self.root, place.path), expect=place.digest)
+
+    def _without(self, record: Record) -> bytes | None:
+        """Returns a source's file without one of its chunks; None where it was the last."""
+        from mimo.domain.codec.source import without
+
+        return without(self.raw(record), record.position + 1)
 
     def _locked(self) -> AbstractContextManager[None]:
         return lock(files.safe_path(self.root, f"{STORE}/.local/lock"), wait=self._wait)
@@ -222,15 +275,57 @@ def _fixed_part(pattern: str) -> str:
     return "/".join(folders[:wild])
 
 
-def _content(path: Path) -> tuple[bytes, datetime]:
+def source_path(id: str, *, private: bool) -> str:
+    """Returns where the file of a source stands."""
+    return f"{PRIVATE if private else f'{STORE}/'}sources/{id}.md"
+
+
+def _content(target: Path, path: str) -> tuple[bytes, datetime]:
     """Returns a file's bytes and when they changed. Raises `Invalid` where they are too many."""
     from mimo.domain import codec
 
-    data, status = files.look(path, limit=codec.MAX_FILE_BYTES)
-    if len(data) > codec.MAX_FILE_BYTES:
-        most = f"a memory has {codec.MAX_FILE_BYTES:,} at most"
+    most_bytes = codec.MAX_SOURCE_BYTES if codec.is_source(path) else codec.MAX_FILE_BYTES
+    data, status = files.look(target, limit=most_bytes)
+    if len(data) > most_bytes:
+        most = f"a memory has {most_bytes:,} at most"
         raise Invalid(f"too large: {status.st_size:,} bytes, and {most}")
     return data, datetime.fromtimestamp(status.st_mtime, UTC)
+
+
+def _records(data: bytes, path: str, modified: datetime) -> tuple[Record, ...] | Problem:
+    """Returns the memories that a file's bytes make: one, or the chunks of a source."""
+    from mimo.domain import codec
+
+    if codec.is_source(path):
+        from mimo.domain.codec import source
+
+        found = source.parse(data, path=path, modified=modified)
+        if isinstance(found, Problem):
+            return found
+        if found is not None:
+            digest = files.digest(data)
+            return tuple(_chunk(marked, path, digest) for marked in found)
+    parsed = codec.parse(data, path=path, modified=modified)
+    return parsed if isinstance(parsed, Problem) else (_record(parsed, path, data),)
+
+
+def _chunk(marked: "Marked", path: str, digest: str) -> Record:
+    private = path.startswith(PRIVATE)
+    return Record(
+        memory=marked.memory,
+        place=Place(path=path, line=marked.line, digest=digest, private=private),
+        parent=marked.memory.id.rpartition(".")[0],
+        position=marked.number - 1,
+    )
+
+
+def check_whole(record: Record) -> None:
+    """Raises `Invalid` for a part of an ingested file, which is a copy."""
+    if record.parent is not None:
+        raise Invalid(
+            f"`{record.memory.id}` is a part of an ingested file",
+            hint=f"change {record.memory.source} and ingest it again",
+        )
 
 
 def _record(parsed: "codec.Parsed", path: str, data: bytes) -> Record:

@@ -176,6 +176,37 @@ def cold(size: int, base: float, targets: dict[str, str]) -> Iterator[Row]:
         yield Row(f"`mind add`, cold, {size:,}", f"{seconds / base:.1f} ×", targets.get("add", ""))
 
 
+def document(number: int) -> str:
+    """Returns a Markdown file of some sections, the same for the same number."""
+    draw = random.Random(number)
+    parts = [f"# Document {number}"]
+    for part in range(4):
+        sentence = draw.choice(_TOPICS).format(n=number)
+        words = " ".join(draw.choices(_WORDS, k=60))
+        parts.append(f"## Part {part}\n\n{sentence}.\n\n- {words}\n\n```\nmake {part}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+def ingested(files: int) -> Iterator[Row]:
+    """Yields the rows for taking in a folder of that many files."""
+    with store(0) as (root, environ):
+        folder = root / "docs"
+        folder.mkdir()
+        for number in range(files):
+            (folder / f"{number}.md").write_text(document(number), encoding="utf-8")
+        yield from taken_in(root, environ, f"{files:,} files")
+
+
+def taken_in(root: Path, environ: dict[str, str], what: str) -> Iterator[Row]:
+    """Yields the rows for taking in the folder `docs` of a project."""
+    files = sum(1 for path in (root / "docs").rglob("*") if path.is_file())
+    seconds, memory = run([*MIND, "ingest", "docs"], root, environ)
+    figure = f"{seconds:.2f} s, {files / seconds:.0f} files a second ({memory / 1024:.0f} MB)"
+    yield Row(f"`mind ingest` of {what}", figure, "")
+    seconds, _ = least([*MIND, "ingest", "docs"], root, environ, 3)
+    yield Row(f"`mind ingest` of {what}, unchanged", f"{seconds:.2f} s", "")
+
+
 def warm(size: int, base: float, targets: dict[str, str]) -> Iterator[Row]:
     """Yields the rows for the MCP server over a store of that size."""
     with store(size) as (root, environ):
@@ -230,6 +261,9 @@ def real(markdown: Path, base: float) -> Iterator[Row]:
         seconds, memory = least([*MIND, "search", "how to rebase"], root, environ)
         figure = f"{seconds / base:.1f} × ({memory / 1024:.0f} MB)"
         yield Row(f"`mind search`, cold, {files:,} real files", figure, "")
+    with store(0) as (root, environ):
+        shutil.copytree(markdown, root / "docs")
+        yield from taken_in(root, environ, f"{files:,} real files")
 
 
 def start_up(base: float) -> Iterator[Row]:
@@ -259,6 +293,7 @@ def rows(base: float, markdown: Path | None, *, large: bool) -> Iterator[Row]:
     yield from start_up(base)
     yield from cold(1_000, base, {"search": "≤ 8 ×", "add": "≤ 10 ×"})
     yield from cold(10_000, base, {"index": "≤ 5 s", "again": "≤ 0.2 s", "search": "≤ 15 ×"})
+    yield from ingested(1_000)
     mcp = {"search": "≤ 5 ms", "memory": "≤ 90 MB idle, ≤ 150 MB after searches"}
     yield from warm(10_000, base, mcp)
     yield from (Row(asked, figure, "") for asked, figure in queries.rows(10_000))

@@ -42,6 +42,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "memory.stats": {},
     "memory.decay_check": {"threshold": 0.9},
     "mind_search": {"query": "JWT tokens", "types": ["decision"]},
+    "ingest": {"path": "docs/api.md", "tags": ["api"], "chunk_size": 60, "metadata": {"team": "x"}},
     "mind_add": {"content": "Never deploy on a Friday", "type": "insight", "private": True},
     "save/decision": {
         "topic": "auth",
@@ -122,6 +123,8 @@ The cache holds ten minutes.
 """,
 }
 
+DOCUMENT = "# API\n\nAsk politely, with a token.\n\n## Limits\n\nA hundred calls a minute.\n"
+
 Fresh = Callable[[], Mind]
 
 
@@ -152,6 +155,9 @@ def fresh(tmp_path: Path, home: Path, clock: Any, monkeypatch: pytest.MonkeyPatc
             path = root / ".mind" / name
             path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
+        (root / "docs").mkdir()
+        (root / "docs" / "api.md").write_text(DOCUMENT, encoding="utf-8")
+        monkeypatch.chdir(root)
         return Mind(
             home=home,
             project=projects.explicit(root, home),
@@ -181,6 +187,8 @@ def _option(param: Param, value: Any) -> list[str]:
     flag = f"--{name.replace('_', '-')}"
     if param.shape.kind == "boolean":
         return [flag if value else flag.replace("--", "--no-", 1)]
+    if param.shape.kind == "json":
+        return [flag, json.dumps(value)]
     return [word for text in _texts(value) for word in (flag, text)]
 
 

@@ -42,7 +42,8 @@ def test_a_new_project_is_complete_registered_and_trusted(root, home):
     store = root / ".mind"
     assert "format = 1" in (store / "config.toml").read_text()
     assert (store / ".gitignore").read_text() == ".index/\n.local/\nprivate/\n.mind-*.tmp\n"
-    assert (store / ".gitattributes").read_text() == "*.md merge=mind\nMEMORY.md merge=union\n"
+    merged = "*.md merge=mind\nMEMORY.md merge=union\n"
+    assert (store / ".gitattributes").read_text() == f"{merged}sources/*.md -text\n"
     assert projects.find(root, home) == report.project
     assert [entry.path for entry in projects.registered(home).projects] == [root]
     assert Trust(home, root).trusted(DIGEST)

@@ -1,7 +1,7 @@
 """How single memories look."""
 
 from mimo.cli.render import Part, Screen, accent, dim, good, render, strong
-from mimo.cli.render.words import labels, tagged
+from mimo.cli.render.words import count, labels, tagged
 from mimo.commands.notes import MemoryDetails, Removed, Written
 
 
@@ -16,7 +16,7 @@ def _(result: Written, screen: Screen) -> None:
 
 @render.register
 def _(result: Removed, screen: Screen) -> None:
-    screen.line(good("✓ "), "removed ", strong(result.title))
+    screen.line(good("✓ "), "removed ", strong(result.title), _with_chunks(result))
     screen.line(dim(result.file), indent=2)
 
 
@@ -36,6 +36,10 @@ def _(result: MemoryDetails, screen: Screen) -> None:
         screen.pairs([(key, str(value)) for key, value in result.extra.items()], indent=4)
     screen.blank()
     screen.markdown(_body(result))
+
+
+def _with_chunks(result: Removed) -> str:
+    return f" with {count(result.chunks, 'chunk')}" if result.chunks else ""
 
 
 def _facts(result: MemoryDetails) -> list[tuple[str, Part]]:

@@ -34,7 +34,8 @@ def _row(row: SearchResult, screen: Screen, terms: list[str], *, project: bool) 
     place = f"{row.project}: " if project else ""
     about = "  ".join(part for part in (row.type, day(row.date), tagged(row.tags)) if part)
     screen.line(accent(row.id), "  ", dim(about), indent=6)
-    screen.line(dim(f"{place}{row.source_file}:{row.source_line}"), indent=6)
+    origin = f"  from {row.source}" if row.source else ""
+    screen.line(dim(f"{place}{row.source_file}:{row.source_line}{origin}"), indent=6)
     if row.warning:
         screen.line(bad(row.warning), indent=6)
     body = _without_title(row)

@@ -1,7 +1,17 @@
 """Markdown with front matter <-> memories; what people wrote survives byte for byte."""
 
 from mimo.domain.codec.codec import Parsed, content_line, normal, parse, render
-from mimo.domain.codec.document import MAX_FILE_BYTES
+from mimo.domain.codec.document import MAX_FILE_BYTES, MAX_SOURCE_BYTES, is_source
 from mimo.domain.codec.splice import splice
 
-__all__ = ["MAX_FILE_BYTES", "Parsed", "content_line", "normal", "parse", "render", "splice"]
+__all__ = [
+    "MAX_FILE_BYTES",
+    "MAX_SOURCE_BYTES",
+    "Parsed",
+    "content_line",
+    "is_source",
+    "normal",
+    "parse",
+    "render",
+    "splice",
+]

@@ -39,9 +39,9 @@ def parse(data: bytes, *, path: str, modified: datetime) -> Parsed | Problem:
         return Problem(path=path, line=error.line, reason=error.reason)
 
 
-def read_document(data: bytes) -> tuple[Document, dict[str, Any]]:
+def read_document(data: bytes, limit: int = MAX_FILE_BYTES) -> tuple[Document, dict[str, Any]]:
     """Returns a file's parts and the data of its header. Raises `Unreadable`."""
-    document = split(data)
+    document = split(data, limit)
     if not document.text.strip():
         raise Unreadable("the file is empty")
     if data.removeprefix(b"\xef\xbb\xbf").startswith(b"<<<<<<< "):

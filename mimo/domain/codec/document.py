@@ -8,6 +8,11 @@ from mimo.frozen import frozen
 MAX_FILE_BYTES = 1024 * 1024
 """Largest file that is read as a memory."""
 
+MAX_SOURCE_BYTES = 128 * 1024 * 1024
+"""Largest file of a source; what was ingested has far fewer, but chunks may overlap."""
+
+_SOURCES = (".mind/sources/", ".mind/private/sources/")
+
 MAX_HEADER_BYTES = 64 * 1024
 
 _OPENING = re.compile(r"(---|\+\+\+)[ \t]*(\r?\n)")
@@ -73,13 +78,18 @@ class Document:
         return Document(text=self.text, bom=self.bom, newline=_newline(self.text))
 
 
-def decode(data: bytes) -> tuple[str, bool]:
+def is_source(path: str) -> bool:
+    """Returns whether a file lies where sources are kept."""
+    return path.startswith(_SOURCES)
+
+
+def decode(data: bytes, limit: int = MAX_FILE_BYTES) -> tuple[str, bool]:
     """Returns the text of a file and whether it began with a byte order mark.
 
     Raises `Unreadable` for what is no text in UTF-8 of a sensible size.
     """
-    if len(data) > MAX_FILE_BYTES:
-        raise Unreadable(f"too large: {len(data):,} bytes, and a memory has {MAX_FILE_BYTES:,}")
+    if len(data) > limit:
+        raise Unreadable(f"too large: {len(data):,} bytes, and a memory has {limit:,}")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise Unreadable("not UTF-8 but UTF-16", 1)
     if (nul := data.find(b"\0")) >= 0:
@@ -93,14 +103,14 @@ def decode(data: bytes) -> tuple[str, bool]:
     return text[bom:], bom
 
 
-def split(data: bytes) -> Document:
+def split(data: bytes, limit: int = MAX_FILE_BYTES) -> Document:
     """Returns the parts of a file.
 
     A header begins with `---` or `+++` on the first line and ends with the same (or `...`) on a
     line of its own. Whether what stands between is a header, or prose between two rules, is for
     the reader of the header to say. Raises `Unreadable`.
     """
-    text, bom = decode(data)
+    text, bom = decode(data, limit)
     opening = _OPENING.match(text)
     if opening is None:
         return Document(text=text, bom=bom, newline=_newline(text))
@@ -119,6 +129,15 @@ def split(data: bytes) -> Document:
         header_end=closing.start(),
         body_start=closing.end(),
     )
+
+
+def header_end(text: str) -> int:
+    """Returns where the body of somebody's Markdown begins: 0 where it has no header."""
+    opening = _OPENING.match(text)
+    closing = _CLOSING[opening[1]].search(text, opening.end()) if opening else None
+    if opening is None or closing is None:
+        return 0
+    return closing.end() if _begins_with_key(text[opening.end() :], opening[1]) else 0
 
 
 def _begins_with_key(text: str, fence: str) -> bool:

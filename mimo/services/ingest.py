@@ -1,0 +1,312 @@
+"""Taking in files: each is cut into chunks that are memories, under one header."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import field, replace
+from pathlib import Path
+from typing import Any
+
+from mimo.domain.chunking import (
+    Chunk,
+    Chunking,
+    Strategy,
+    checked,
+    chunks,
+    resolved,
+)
+from mimo.domain.codec.source import Source, chunk_id
+from mimo.domain.memory import Kind, Problem, Record, check_unit
+from mimo.errors import (
+    Conflict,
+    FileTooLarge,
+    Invalid,
+    MindError,
+    NotFound,
+    SandboxViolation,
+    StorageFailed,
+    TooManyChunks,
+)
+from mimo.frozen import frozen
+from mimo.mind import Mind
+from mimo.services import upkeep
+from mimo.services.capture import check_format, clean_tags
+from mimo.services.outside import check_place, relative, sandbox_of, source_id, text_of
+from mimo.store import tree
+from mimo.store.files import digest
+from mimo.store.memories import source_path
+from mimo.store.sandbox import Sandbox
+from mimo.store.tree import Target
+
+REFUSALS = (Invalid, NotFound, FileTooLarge, TooManyChunks, SandboxViolation, Conflict)
+"""What keeps one file out, and no other."""
+
+
+@frozen
+class Wish:
+    """How files are to be taken in."""
+
+    chunking: Chunking = Chunking()
+    type: Kind = Kind.FACT
+    importance: float = 0.5
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    private: bool = False
+    force: bool = False
+    """Whether what is known already is taken in anew."""
+    dry_run: bool = False
+    """Whether nothing is written."""
+
+
+@frozen
+class Taken:
+    """What came of one file."""
+
+    path: str
+    """Relative to the project."""
+    size: int = 0
+    strategy: Strategy = Strategy.AUTO
+    source_id: str | None = None
+    file: str | None = None
+    """Where its chunks are kept."""
+    digest: str | None = None
+    """Of that file as it was written now."""
+    ids: tuple[str, ...] = ()
+    is_known: bool = False
+    """Whether it was taken in before, just as it is."""
+    replaced: int = 0
+    """How many older chunks made room."""
+    chunks: Sequence[Chunk] = ()
+    refusal: MindError | None = None
+    """Why nothing was taken in."""
+    is_named: bool = True
+    """Whether somebody named it, rather than a folder or a glob that holds it."""
+
+    @property
+    def new_ids(self) -> tuple[str, ...]:
+        """Returns the ids that the chunks have once they are written."""
+        numbers = range(1, len(self.chunks) + 1)
+        return tuple(chunk_id(self.source_id or "", number) for number in numbers)
+
+
+@frozen
+class Report:
+    """What came of all that was named."""
+
+    files: tuple[Taken, ...]
+    is_single: bool
+    """Whether only one file could be meant."""
+
+
+def ingest(mind: Mind, names: Sequence[str], wish: Wish) -> Report:
+    """Takes in the files, folders and globs that are named and returns what came of them.
+
+    Each file is taken in as a whole or not at all. What keeps a file out is raised where it is the
+    only one named, and told beside the others otherwise.
+    """
+    check_format(mind)
+    wish = _checked(wish)
+    sandbox = sandbox_of(mind)
+    if len(names) == 1 and tree.is_one_file(sandbox, names[0]):
+        target = next(iter(tree.targets(sandbox, names[0])))
+        with _settled(mind) as settle:
+            taken = _take_in(mind, sandbox, target, wish)
+            settle(taken)
+        return Report(files=(taken,), is_single=True)
+    return Report(files=tuple(_take_all(mind, sandbox, names, wish)), is_single=False)
+
+
+def _checked(wish: Wish) -> Wish:
+    return replace(
+        wish,
+        chunking=checked(wish.chunking),
+        importance=check_unit("importance", wish.importance),
+        tags=clean_tags(wish.tags),
+    )
+
+
+def _take_all(mind: Mind, sandbox: Sandbox, names: Sequence[str], wish: Wish) -> list[Taken]:
+    found, refused = _found(sandbox, names)
+    if not found and not refused:
+        raise NotFound(
+            f"there is nothing to ingest in `{' '.join(names)}`",
+            hint="what .gitignore names, hidden files and links are passed over",
+        )
+    taken: list[Taken] = [*refused]
+    with _settled(mind) as settle:
+        for number, target in enumerate(found, 1):
+            one = _or_refusal(mind, sandbox, target, wish)
+            settle(one)
+            taken.append(one)
+            if mind.progress:
+                mind.progress("Ingesting", number, len(found))
+    return taken
+
+
+def _found(sandbox: Sandbox, names: Sequence[str]) -> tuple[list[Target], list[Taken]]:
+    """Returns the files that are named, each once, and the names that stand for none."""
+    found: dict[Path, Target] = {}
+    refused = []
+    for name in names:
+        try:
+            for target in tree.targets(sandbox, name):
+                found.setdefault(target.path, target)
+        except REFUSALS as error:
+            refused.append(Taken(path=name, refusal=error))
+    return list(found.values()), refused
+
+
+def _or_refusal(mind: Mind, sandbox: Sandbox, target: Target, wish: Wish) -> Taken:
+    try:
+        if target.problem:
+            raise target.problem
+        return replace(_take_in(mind, sandbox, target, wish), is_named=target.is_named)
+    except (*REFUSALS, StorageFailed) as error:
+        # What can't be read is one file's trouble; what can't be written is everybody's.
+        if not isinstance(error, REFUSALS) and error.details.get("path") != str(target.path):
+            raise
+        path = relative(mind, target.path)
+        return Taken(path=path, refusal=error, is_named=target.is_named)
+
+
+@contextmanager
+def _settled(mind: Mind) -> Iterator[Callable[[Taken], None]]:
+    """Approves what was written, whatever happens, and makes it findable at the end.
+
+    An agent does not approve what somebody else wrote.
+    """
+    written: dict[str, str | None] = {}
+
+    def settle(one: Taken) -> None:
+        if one.file and not one.is_known:
+            written[one.file] = one.digest
+
+    upkeep.refresh(mind)
+    try:
+        yield settle
+    finally:
+        if mind.author is None and (digests := [one for one in written.values() if one]):
+            try:
+                mind.trust.approve(digests)
+            except StorageFailed as error:
+                told = f"it could not be approved and counts as untrusted: {error.message}"
+                mind.note("trust", told)
+    if written:
+        upkeep.note_change(mind, *written)
+
+
+def _take_in(mind: Mind, sandbox: Sandbox, target: Target, wish: Wish) -> Taken:
+    """Returns what came of one file. Raises what keeps it out; nothing has changed then."""
+    try:
+        return _take_once(mind, sandbox, target, wish)
+    except Conflict:
+        # Another process may have been quicker; what it wrote is known by now.
+        return _take_once(mind, sandbox, target, wish)
+
+
+def _take_once(mind: Mind, sandbox: Sandbox, target: Target, wish: Wish) -> Taken:
+    path = relative(mind, target.path)
+    check_place(mind, target.path, path)
+    data = sandbox.read(target.path, mind.config["ingest.max_bytes"])
+    text = text_of(data, path)
+    chunking = resolved(wish.chunking, target.path.name)
+    seen = _known(mind, path)
+    id_ = seen[0].parent if seen and seen[0].parent else source_id(path)
+    taken = Taken(
+        path=path, size=len(data), strategy=chunking.strategy, source_id=id_, replaced=len(seen)
+    )
+    sha256 = digest(data)
+    if seen and not wish.force and _is_same(mind, seen, sha256, wish.chunking):
+        taken = _as_known(taken, mind, seen)
+        if not wish.dry_run:
+            return taken
+    made = _chunks(mind, text, chunking, target.path.name)
+    taken = replace(taken, chunks=made)
+    if wish.dry_run:
+        return taken
+    source = Source(
+        id=id_,
+        type=wish.type,
+        path=path,
+        sha256=sha256,
+        chunking=chunking,
+        total=len(made),
+        created=mind.now().replace(microsecond=0),
+        tags=wish.tags,
+        importance=wish.importance,
+        by=mind.author,
+        metadata=wish.metadata,
+    )
+    return _written(mind, taken, source, seen, private=wish.private)
+
+
+def _as_known(taken: Taken, mind: Mind, seen: Sequence[Record]) -> Taken:
+    source = mind.store.source(seen[0].place)
+    return replace(
+        taken,
+        is_known=True,
+        replaced=0,
+        strategy=source.chunking.strategy if source else taken.strategy,
+        file=seen[0].place.path,
+        ids=tuple(record.memory.id for record in seen),
+    )
+
+
+def _written(
+    mind: Mind, taken: Taken, source: Source, seen: Sequence[Record], *, private: bool
+) -> Taken:
+    """Puts a source in the place of its earlier state."""
+    before = seen[0].place if seen else None
+    if not taken.chunks:
+        if before:
+            mind.store.delete_source(before)
+        return replace(taken, file=before.path if before else None)
+    # What was private stays so: an update must not publish it.
+    private = private or (before is not None and before.private)
+    if before is None:
+        _check_free(mind, source_path(source.id, private=private))
+    records = mind.store.put_source(source, taken.chunks, private=private, instead=before)
+    if before and before.path != records[0].place.path:
+        upkeep.note_change(mind, before.path)
+    place, names = records[0].place, tuple(record.memory.id for record in records)
+    return replace(taken, file=place.path, digest=place.digest, ids=names)
+
+
+def _check_free(mind: Mind, path: str) -> None:
+    """Raises `Conflict` where the file of a source is there but can't be read."""
+    if mind.store.stamp(path) is None:
+        return
+    found = mind.store.read(path)
+    reason = found.reason if isinstance(found, Problem) else "it holds something else"
+    raise Conflict(f"`{path}` is in the way: {reason}", hint="mend it or remove it by hand")
+
+
+def _chunks(mind: Mind, text: str, chunking: Chunking, name: str) -> list[Chunk]:
+    made, most = chunks(text, chunking, name), mind.config["ingest.max_chunks"]
+    if len(made) > most:
+        raise TooManyChunks(
+            f"File would create too many chunks: {len(made):,} (max: {most:,})",
+            hint="make them larger with chunk_size, or raise the limit: "
+            "mind config ingest.max_chunks N",
+            details={"chunks": len(made), "max": most},
+        )
+    return made
+
+
+def _known(mind: Mind, path: str) -> tuple[Record, ...]:
+    """Returns the chunks that a file was cut into before, perhaps just now by another process."""
+    id_ = source_id(path)
+    if found := mind.index.parts(id_):
+        return found
+    for file in (source_path(id_, private=False), source_path(id_, private=True)):
+        on_disk = mind.store.read(file) if mind.store.stamp(file) else ()
+        if not isinstance(on_disk, Problem) and on_disk and on_disk[0].parent == id_:
+            return on_disk
+    return ()
+
+
+def _is_same(mind: Mind, seen: Sequence[Record], sha256: str, asked: Chunking) -> bool:
+    """Returns whether a file was taken in as it is, and not to be cut otherwise than then."""
+    source = mind.store.source(seen[0].place)
+    if source is None or source.sha256 != sha256:
+        return False
+    return asked.is_auto or resolved(asked, source.path) == source.chunking

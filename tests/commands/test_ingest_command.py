@@ -1,0 +1,310 @@
+"""`mind ingest` and the tool `ingest`: what they answer, and what a person sees."""
+
+import json
+
+import pytest
+
+from mimo.cli.main import main
+from mimo.commands import all_commands
+from mimo.commands.ingest import ingest
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.memory import delete, list_memories
+from mimo.commands.memory import search as memory_search
+from mimo.commands.notes import edit, rm, show
+from mimo.commands.schema import input_schema, output_schema, to_json
+from mimo.commands.search import search
+from mimo.commands.spec import Surface
+from mimo.domain.chunking import Strategy
+from mimo.domain.memory import Category
+from mimo.errors import Invalid, SandboxViolation
+from mimo.services import overview
+
+SPEC = all_commands().at("ingest")
+
+GUIDE = """\
+# Guide
+
+Words of introduction for all.
+
+## Install
+
+Run make install, then wait.
+"""
+
+
+@pytest.fixture(autouse=True)
+def _there(project, monkeypatch):
+    monkeypatch.chdir(project)
+    (project / "docs").mkdir()
+    (project / "docs" / "guide.md").write_text(GUIDE)
+    (project / "docs" / "notes.txt").write_text("Some words to keep.\n\nSome other words.\n")
+
+
+@pytest.fixture
+def run(mind, capsys):
+    def run(*argv):
+        status = main(list(argv), open=lambda _: mind)
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return run
+
+
+@pytest.mark.req("000-63")
+@pytest.mark.req("000-64")
+def test_the_tool_takes_what_is_documented():
+    schema = input_schema([SPEC])
+    assert schema["required"] == ["path"]
+    taken = {name: field for name, field in schema["properties"].items() if name != "paths"}
+    assert "paths" not in schema["properties"]
+    assert taken["path"]["type"] == "string"
+    assert taken["strategy"]["enum"] == [
+        "auto",
+        "paragraphs",
+        "lines",
+        "sentences",
+        "markdown",
+        "whole",
+    ]
+    defaults = {name: taken[name].get("default") for name in ("strategy", "category", "importance")}
+    assert defaults == {"strategy": "auto", "category": "fact", "importance": 0.5}
+    assert taken["chunk_size"]["type"] == taken["overlap"]["type"] == "integer"
+    assert SPEC.description == "Ingest file content into memory with automatic chunking"
+
+
+@pytest.mark.req("000-77")
+@pytest.mark.req("000-78")
+@pytest.mark.req("000-95")
+def test_the_answer_has_the_documented_fields(mind):
+    answer = to_json(ingest(mind, "docs/guide.md"))
+    source = answer["source_id"]
+    assert answer == {
+        "ingested": True,
+        "chunks_created": 2,
+        "file_size": len(GUIDE),
+        "strategy_used": "markdown",
+        "ids": [f"{source}.1", f"{source}.2"],
+        "source_id": source,
+        "file": f".mind/sources/{source}.md",
+    }
+    required = output_schema([SPEC])["required"]
+    assert required == ["ingested", "chunks_created", "file_size", "strategy_used", "ids"]
+
+
+def test_the_same_content_is_answered_with_the_ids_that_exist(mind):
+    first = ingest(mind, "docs/guide.md")
+    again = to_json(ingest(mind, "docs/guide.md"))
+    assert (again["ingested"], again["chunks_created"], again["already_ingested"]) == (
+        True,
+        0,
+        True,
+    )
+    assert again["ids"] == list(first.ids)
+
+
+def test_several_files_are_answered_together_and_one_by_one(mind):
+    answer = to_json(ingest(mind, "docs"))
+    assert (answer["ingested"], answer["chunks_created"], answer["strategy_used"]) == (
+        True,
+        4,
+        "mixed",
+    )
+    assert len(answer["ids"]) == 4
+    assert [(row["path"], row["chunks_created"]) for row in answer["files"]] == [
+        ("docs/guide.md", 2),
+        ("docs/notes.txt", 2),
+    ]
+    assert answer["file_size"] == sum(row["file_size"] for row in answer["files"])
+    assert "already_ingested" not in answer
+    assert to_json(ingest(mind, "docs/*"))["already_ingested"] is True
+
+
+@pytest.mark.req("000-73")
+@pytest.mark.req("000-74")
+@pytest.mark.req("000-75")
+@pytest.mark.req("000-76")
+@pytest.mark.req("000-87")
+@pytest.mark.req("000-91")
+def test_a_chunk_carries_what_was_asked_for_and_where_it_is_from(mind):
+    answer = ingest(
+        mind,
+        "docs/guide.md",
+        category=Category.OBSERVATION,
+        importance=0.9,
+        tags=("howto", "guide"),
+        metadata={"team": "platform", "depth": {"n": 1}},
+    )
+    shown = show(mind, answer.ids[1])
+    assert (shown.type, shown.importance, shown.tags) == ("observation", 0.9, ("howto", "guide"))
+    assert shown.extra == {
+        "team": "platform",
+        "depth": {"n": 1},
+        "source_file": "docs/guide.md",
+        "chunk_index": 1,
+        "total_chunks": 2,
+        "strategy": "markdown",
+        "lines": "5-7",
+        "heading_path": ["Guide", "Install"],
+    }
+    plain = show(mind, ingest(mind, "docs/notes.txt").ids[0])
+    assert (plain.type, plain.importance, plain.tags) == ("fact", 0.5, ())
+
+
+@pytest.mark.req("000-92")
+def test_a_text_is_taken_in_by_paragraphs(mind):
+    answer = ingest(mind, "docs/notes.txt")
+    assert answer.strategy_used == "paragraphs"
+    assert [show(mind, id_).content for id_ in answer.ids] == [
+        "Some words to keep.",
+        "Some other words.",
+    ]
+
+
+def test_chunks_are_in_every_list_search_and_count_and_name_their_origin(mind):
+    answer = ingest(mind, "docs/guide.md")
+    assert list_memories(mind).total == 2
+    (hit, *_) = search(mind, "make install").results
+    assert (hit.id, hit.source) == (answer.ids[1], "docs/guide.md:5-7")
+    (found, *_) = memory_search(mind, "make install").results
+    assert (found.id, found.source) == (answer.ids[1], "docs/guide.md:5-7")
+
+
+def test_a_source_is_shown_as_an_outline_and_removed_with_its_chunks(mind, project):
+    answer = ingest(mind, "docs/guide.md", tags=("howto",), metadata={"team": "platform"})
+    assert answer.source_id
+    shown = show(mind, answer.source_id)
+    assert (shown.id, shown.title, shown.tags) == (answer.source_id, "docs/guide.md", ("howto",))
+    assert shown.content == (
+        f"- `{answer.ids[0]}` lines 1-3: Guide\n- `{answer.ids[1]}` lines 5-7: Guide \u203a Install"
+    )
+    assert shown.extra["team"] == "platform"
+    with pytest.raises(Invalid, match="part of an ingested file"):
+        edit(mind, answer.ids[0], importance=0.1)
+    assert delete(mind, answer.ids[0]).id == answer.ids[0]
+    removed = rm(mind, answer.source_id)
+    assert (removed.id, removed.title, removed.chunks) == (answer.source_id, "docs/guide.md", 1)
+    assert overview.everything(mind) == ()
+    answer = ingest(mind, "docs/guide.md")
+    assert answer.source_id
+    assert answer.file
+    assert delete(mind, answer.source_id).id == answer.source_id
+    assert not (project / answer.file).exists()
+
+
+def test_a_huge_chunk_is_kept_whole_and_listed_by_its_beginning(mind, project):
+    text = json.dumps([f"the answer is {number}" for number in range(10_000)])
+    (project / "big.json").write_text(text)
+    (id_,) = ingest(mind, "big.json").ids
+    assert show(mind, id_).content == text
+    (row,) = list_memories(mind).memories
+    assert (row.content, row.excerpt) == (text[:2_000], True)
+    (hit,) = memory_search(mind, "what is the answer 4321").results
+    assert hit.excerpt
+    assert "4321" in hit.content
+
+
+@pytest.mark.parametrize("metadata", ["text", 3, [1], True])
+def test_metadata_must_be_an_object(mind, metadata):
+    with pytest.raises(Invalid) as error:
+        ingest(mind, "docs/guide.md", metadata=metadata)
+    assert error.value.details["field"] == "metadata"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"strategy": "pages"},
+        {"chunk_size": 0},
+        {"overlap": -1},
+        {"chunk_size": 10, "overlap": 10},
+        {"category": "decision"},
+        {"importance": 2},
+        {},
+    ],
+)
+@pytest.mark.req("000-64")
+@pytest.mark.req("000-72")
+def test_wrong_arguments_store_nothing(mind, wrong):
+    arguments = wrong and {"path": "docs/guide.md", **wrong}
+    with pytest.raises(Invalid):
+        invoke(SPEC, mind, Caller(surface=Surface.MCP), arguments)
+    assert overview.everything(mind) == ()
+
+
+@pytest.mark.req("000-90")
+def test_an_agent_without_a_name_is_an_agent(mind):
+    with pytest.raises(SandboxViolation):
+        invoke(SPEC, mind, Caller(surface=Surface.MCP), {"path": "../x.md"})
+
+
+def test_a_person_sees_what_came_of_a_file(run):
+    status, out, err = run("ingest", "docs/guide.md")
+    first, id_, file = out.splitlines()
+    assert (status, err, first) == (0, "", "✓ 2 chunks by markdown")
+    assert file.strip() == f".mind/sources/{id_.strip()}.md"
+    _, out, _ = run("ingest", "docs/guide.md")
+    assert out.splitlines()[0] == "✓ already ingested, 2 chunks  (--force does it anew)"
+    _, out, _ = run("ingest", "docs/guide.md", "--force")
+    assert out.splitlines()[0] == "✓ 2 chunks by markdown, 2 older replaced"
+    _, out, _ = run("search", "make install")
+    assert "from docs/guide.md:5-7" in out
+    _, out, _ = run("rm", id_.strip())
+    assert out.splitlines()[0] == "✓ removed docs/guide.md with 2 chunks"
+
+
+def test_a_person_sees_what_came_of_several_files(run, project):
+    (project / "docs" / "a.bin").write_bytes(b"\0" * 20)
+    status, out, _ = run("ingest", "docs", "none.md")
+    assert status == 1
+    binary = "`docs/a.bin` is binary; only plain text can be ingested"
+    assert out.splitlines() == [
+        "left out  none.md: there is no `none.md`  [NOT_FOUND]",
+        f"left out  docs/a.bin: {binary}  [VALIDATION_ERROR]",
+        "docs/guide.md  2 chunks, markdown",
+        "docs/notes.txt  2 chunks, paragraphs",
+        "✓ 4 chunks of 2 files, 2 left out",
+    ]
+    status, out, _ = run("ingest", "docs")
+    assert status == 0
+    assert out.splitlines()[-1] == "✓ 0 chunks of 0 files, 2 ingested before, 1 left out"
+
+
+def test_a_person_sees_the_chunks_of_a_dry_run(run, project):
+    status, out, _ = run("ingest", "docs/guide.md", "--dry-run")
+    assert status == 0
+    assert out.splitlines() == [
+        "docs/guide.md:1-3  39 characters  Guide",
+        "    # Guide",
+        "",
+        "    Words of introduction for all.",
+        "",
+        "docs/guide.md:5-7  40 characters  Guide \u203a Install",
+        "    ## Install",
+        "",
+        "    Run make install, then wait.",
+        "",
+        "2 chunks; nothing was written",
+    ]
+    assert not (project / ".mind" / "sources").exists()
+    status, out, _ = run("ingest", "docs/guide.md", "--dry-run", "--json")
+    answer = json.loads(out)
+    assert (answer["ingested"], answer["chunks_created"], answer["dry_run"]) == (False, 0, True)
+    assert [chunk["lines"] for chunk in answer["chunks"]] == ["1-3", "5-7"]
+
+
+def test_a_file_with_nothing_to_keep_says_so(run, project):
+    (project / "short.txt").write_text("short\n")
+    status, out, _ = run("ingest", "short.txt")
+    assert (status, out) == (0, "no chunks: it holds no ten characters of text together\n")
+
+
+def test_options_are_those_of_the_schema(run, mind, project):
+    run(
+        "ingest", "docs/notes.txt", "--strategy", "lines", "--lines-per-chunk", "1",
+        "--tag", "a", "--tag", "b", "--metadata", '{"n": 1}', "--private",
+    )  # fmt: skip
+    (record, _) = overview.everything(mind)
+    assert record.memory.tags == ("a", "b")
+    assert record.memory.extra["n"] == 1
+    assert record.memory.extra["strategy"] == Strategy.LINES
+    assert record.place.private

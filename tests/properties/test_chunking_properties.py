@@ -1,0 +1,58 @@
+"""What must hold for every text and every way of cutting it."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mimo.domain import chunking as chunking_module
+from mimo.domain.chunking import Chunking, Strategy, chunks
+
+CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
+SPICE = st.sampled_from(
+    ["# One", "## Two\n", "\n\n", "\r\n", "\r", "```", "~~~\n", "- item\n", "    code\n",
+     "Title\n===", "> quote", "---", "e.g. ", "3.11. ", "。", "! ", "? ", '"""', "def f():\n",
+     "{\n", "}\n", "\t", "class A:\n", "| a | b |\n|---|---|\n", "<div>\n", "[a]: b\n",
+     "e\u0301", "\ufeff", "\u2028"]
+)  # fmt: skip
+TEXT = st.lists(SPICE | st.text(CHARACTERS, max_size=30), max_size=30).map("".join)
+STRATEGIES = st.sampled_from([one for one in Strategy if one is not Strategy.AUTO])
+NAMES = st.sampled_from(["a.md", "a.txt", "a.py", "a.go", "a"])
+
+
+@st.composite
+def chunkings(draw):
+    size = draw(st.none() | st.integers(1, 200))
+    overlap = draw(st.integers(0, (size or 100) - 1))
+    number = draw(st.integers(1, 5))
+    return Chunking(
+        strategy=draw(STRATEGIES), chunk_size=size, overlap=overlap, lines_per_chunk=number
+    )
+
+
+@given(TEXT, chunkings(), NAMES)
+def test_every_chunk_stands_in_the_text_on_the_lines_that_it_names(text, chunking, name):
+    lines = text.split("\n")
+    last = 0
+    for chunk in chunks(text, chunking, name):
+        assert 1 <= chunk.first_line <= chunk.last_line <= len(lines)
+        assert chunk.text in "\n".join(lines[chunk.first_line - 1 : chunk.last_line]) + "\n"
+        assert len(chunk.text.strip()) >= 10
+        assert chunk.first_line >= last
+        last = chunk.first_line
+
+
+@given(TEXT, NAMES, STRATEGIES, st.integers(1, 50))
+def test_nothing_but_white_space_stands_between_the_parts(text, name, strategy, number):
+    chunking = Chunking(strategy=strategy, lines_per_chunk=number)
+    end = 0
+    for part in chunking_module._layout(text, chunking, name).parts:
+        assert not text[end : part.start].strip()
+        assert part.start <= part.end
+        end = part.end
+    assert not text[end:].strip()
+
+
+@given(TEXT, st.integers(20, 200), st.integers(0, 19), NAMES)
+def test_no_chunk_of_prose_or_code_is_larger_than_asked(text, size, overlap, name):
+    for strategy in (Strategy.PARAGRAPHS, Strategy.SENTENCES, Strategy.LINES):
+        chunking = Chunking(strategy=strategy, chunk_size=size, overlap=overlap)
+        assert all(len(chunk.text) <= size for chunk in chunks(text, chunking, name))

@@ -1,0 +1,516 @@
+"""Files become memories: whole or not at all, once, and replaced when they change."""
+
+import errno
+import json
+import os
+from dataclasses import replace
+
+import pytest
+
+from mimo.domain.chunking import Chunking, Strategy
+from mimo.domain.memory import Kind, Problem
+from mimo.domain.query import Filter
+from mimo.errors import (
+    AmbiguousId,
+    Conflict,
+    FileTooLarge,
+    Invalid,
+    NotFound,
+    SandboxViolation,
+    StorageFailed,
+    TooManyChunks,
+)
+from mimo.services import capture, overview, recall, sources, upkeep
+from mimo.services.ingest import Wish, ingest
+
+GUIDE = """\
+# Guide
+
+Words of introduction for all.
+
+## Install
+
+Run make install, then wait.
+
+## Uninstall
+
+Run make uninstall, then regret.
+"""
+
+
+@pytest.fixture(autouse=True)
+def _there(project, monkeypatch):
+    monkeypatch.chdir(project)
+
+
+def put(project, path, text=GUIDE):
+    target = project / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    data = text if isinstance(text, bytes) else text.encode()
+    target.write_bytes(data)
+    return target
+
+
+def take(mind, *names, **wished):
+    return ingest(mind, names, Wish(**wished))
+
+
+def one(mind, name, **wished):
+    report = take(mind, name, **wished)
+    assert report.is_single
+    return report.files[0]
+
+
+def contents(mind):
+    return sorted(record.memory.content for record in overview.everything(mind))
+
+
+@pytest.mark.req("000-64")
+@pytest.mark.req("000-86")
+def test_chunks_are_memories_of_their_own(mind, project):
+    put(project, "docs/guide.md")
+    taken = one(mind, "docs/guide.md", tags=("howto",), importance=0.8, type=Kind.PLAN)
+
+    assert taken.strategy is Strategy.MARKDOWN
+    assert [id_.rpartition(".")[2] for id_ in taken.ids] == ["1", "2", "3"]
+    assert recall.total(mind) == 3
+    found = recall.search(mind, "how do I remove it again", narrowed=Filter(), limit=3, threshold=0)
+    assert all(hit.embedded for hit in found.hits)
+    record = recall.one(mind, taken.ids[1])
+    assert (record.memory.type, record.memory.tags, record.memory.importance) == (
+        Kind.PLAN,
+        ("howto",),
+        0.8,
+    )
+    assert (record.memory.source, record.parent, record.position) == (
+        "docs/guide.md:5-7",
+        taken.source_id,
+        1,
+    )
+    file = (project / taken.file).read_text().split("\n")
+    assert file[record.place.line - 1] == "## Install"
+
+
+def test_the_index_of_chunks_is_the_same_when_it_is_made_anew(mind, project):
+    put(project, "guide.md")
+    one(mind, "guide.md")
+    before = overview.everything(mind)
+    upkeep.rebuild(mind)
+    assert overview.everything(mind) == before
+
+
+def test_a_chunk_is_ranked_with_its_neighbours(mind, project):
+    """What stands before and after a chunk says what it is about."""
+    put(project, "a.txt", "The zeppelin hangar of Tegel.\n\nIts door is forty metres wide.\n")
+    put(project, "b.txt", "A garden shed in Spandau.\n\nIts door is forty metres wide.\n")
+    chunk_of_a, chunk_of_b = (one(mind, name).ids[1] for name in ("a.txt", "b.txt"))
+    found = recall.search(mind, "zeppelin door metres", narrowed=Filter(), limit=4, threshold=0)
+    order = [hit.record.memory.id for hit in found.hits]
+    assert order.index(chunk_of_a) < order.index(chunk_of_b)
+
+
+JSON_FILE = '{\r\n "a": "x",\n\n<!-- chunk 9 lines 1-1 -->\n---\nid: y\n---\n\\<!-- chunk -->}\n\n'
+
+
+@pytest.mark.req("000-81")
+@pytest.mark.req("000-82")
+@pytest.mark.parametrize("name", ["a.json", "a.yaml"])
+def test_json_and_yaml_are_kept_as_they_are(mind, project, name):
+    put(project, name, JSON_FILE)
+    (id_,) = one(mind, name).ids
+    assert recall.one(mind, id_).memory.content == JSON_FILE
+    assert recall.one(mind, id_).memory.title == name
+    put(project, "big.json", text := json.dumps([{"n": n} for n in range(2_000)]))
+    (id_,) = one(mind, "big.json").ids
+    assert recall.one(mind, id_).memory.content == text
+
+
+def test_the_same_content_twice_is_recognised(mind, project):
+    put(project, "guide.md")
+    first = one(mind, "guide.md")
+    before = (project / first.file).read_bytes()
+    again = one(mind, "guide.md")
+    assert (again.is_known, again.ids, again.strategy) == (True, first.ids, first.strategy)
+    assert (project / first.file).read_bytes() == before
+    capture.remove(mind, first.ids[1])
+    assert one(mind, "./guide.md").ids == (first.ids[0], first.ids[2])
+
+
+def test_force_or_another_way_of_cutting_takes_it_in_anew(mind, project):
+    put(project, "guide.md")
+    first = one(mind, "guide.md")
+    forced = one(mind, "guide.md", force=True)
+    assert (forced.is_known, forced.replaced, forced.ids) == (False, 3, first.ids)
+    whole = Chunking(strategy=Strategy.WHOLE)
+    assert len(one(mind, "guide.md", chunking=whole).ids) == 1
+    assert one(mind, "guide.md", chunking=whole).is_known
+    assert one(mind, "guide.md").is_known
+    assert one(mind, "guide.md").strategy is Strategy.WHOLE
+
+
+def test_a_changed_file_replaces_its_own_chunks_and_no_others(mind, project):
+    put(project, "guide.md")
+    put(project, "other.txt", "Words of another file.")
+    first, other = one(mind, "guide.md"), one(mind, "other.txt")
+    put(project, "guide.md", "# Guide\n\nNothing but a few new words.\n")
+    changed = one(mind, "guide.md")
+    assert (changed.replaced, changed.source_id) == (3, first.source_id)
+    assert contents(mind) == [
+        "# Guide\n\nNothing but a few new words.",
+        "Words of another file.",
+    ]
+    put(project, "guide.md", "short")
+    assert one(mind, "guide.md").ids == ()
+    assert [r.parent for r in overview.everything(mind)] == [other.source_id]
+
+
+def test_a_source_that_somebody_moved_is_still_known(mind, project):
+    put(project, "guide.md")
+    first = one(mind, "guide.md")
+    (project / first.file).rename(project / ".mind/sources/my-guide.md")
+    assert one(mind, "guide.md").is_known
+    put(project, "guide.md", GUIDE + "\n## More\n\nAnd some more words.\n")
+    assert len(one(mind, "guide.md").ids) == 4
+    assert recall.total(mind) == 4
+    assert [path.name for path in (project / ".mind/sources").iterdir()] == [
+        f"{first.source_id}.md"
+    ]
+
+
+@pytest.mark.req("000-89")
+def test_too_many_chunks_store_nothing(mind, project):
+    put(project, "many.txt", "\n\n".join(f"paragraph {n}" for n in range(1001)))
+    with pytest.raises(TooManyChunks, match=r"1,001 \(max: 1,000\)"):
+        one(mind, "many.txt")
+    assert recall.total(mind) == 0
+    (project / ".mind/config.toml").write_text("[ingest]\nmax_chunks = 1001\n")
+    assert len(one(mind.reopened(), "many.txt").ids) == 1001
+
+
+def test_short_chunks_do_not_count(mind, project):
+    put(project, "many.txt", "\n\n".join(["a"] * 2000 + ["words that are long enough"] * 1000))
+    assert len(one(mind, "many.txt").ids) == 1000
+
+
+@pytest.mark.req("000-88")
+def test_a_file_that_is_too_large_stores_nothing(mind, project):
+    put(project, "large.txt", "x" * (10 * 1024 * 1024 + 1))
+    with pytest.raises(FileTooLarge, match=r"10,485,761 bytes \(max: 10,485,760 bytes\)"):
+        one(mind, "large.txt")
+    assert recall.total(mind) == 0
+    (project / ".mind/config.toml").write_text("[ingest]\nmax_bytes = 20\n")
+    smaller = mind.reopened()
+    put(project, "small.txt", "x" * 21)
+    with pytest.raises(FileTooLarge):
+        one(smaller, "small.txt")
+    put(project, "small.txt", "x" * 20)
+    assert len(one(smaller, "small.txt").ids) == 1
+
+
+@pytest.mark.req("000-96")
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("a.pdf", b"text in fact", "is a PDF"),
+        ("a.txt", b"%PDF-1.7 and more", "is a PDF"),
+        ("a.DOCX", b"text in fact", "is a Word document"),
+        ("a.dat", b"PK\x03\x04rest", "a zip archive or an Office document"),
+        ("a.bin", b"some words\0and more", "is binary"),
+        ("a.txt", "some words".encode("utf-16"), "UTF-16"),
+        ("a.txt", b"line\nna\xefve words", "byte 0xef on line 2"),
+    ],
+)
+def test_what_is_no_plain_text_is_refused_by_name(mind, project, name, data, reason):
+    put(project, name, data)
+    with pytest.raises(Invalid, match=reason) as error:
+        one(mind, name)
+    assert f"`{name}`" in error.value.message
+    assert recall.total(mind) == 0
+
+
+def test_a_byte_order_mark_is_no_text(mind, project):
+    put(project, "a.json", b"\xef\xbb\xbf" + b'{"key": "value"}')
+    (id_,) = one(mind, "a.json").ids
+    assert recall.one(mind, id_).memory.content == '{"key": "value"}'
+
+
+def test_what_is_memory_already_is_refused(mind, project):
+    record = capture.store(mind, capture.draft(Kind.FACT, "The sky is blue today."))
+    with pytest.raises(Invalid, match="is memory already"):
+        one(mind, record.place.path)
+    put(project, "docs/adr/one.md")
+    (project / ".mind/config.toml").write_text('include = ["docs/adr/*.md"]\n')
+    with pytest.raises(Invalid, match="by the setting `include`"):
+        one(mind.reopened(), "docs/adr/one.md")
+
+
+def test_a_folder_is_taken_in_file_by_file(mind, project):
+    put(project, "docs/a.md")
+    put(project, "docs/b.txt", "Words of a text file.")
+    put(project, "docs/c.png", b"\x89PNG\r\n\0\0")
+    put(project, "docs/d.md", b"\xff" * 20)
+    seen = []
+    mind.progress = lambda *step: seen.append(step)
+    report = take(mind, "docs")
+    assert not report.is_single
+    assert [(file.path, len(file.ids)) for file in report.files] == [
+        ("docs/a.md", 3),
+        ("docs/b.txt", 1),
+        ("docs/c.png", 0),
+        ("docs/d.md", 0),
+    ]
+    assert [file.refusal is None for file in report.files] == [True, True, False, False]
+    assert [step for step in seen if step[0] == "Ingesting"] == [
+        ("Ingesting", number, 4) for number in range(1, 5)
+    ]
+    assert recall.total(mind) == 4
+    again = take(mind, "docs/a*", "docs/b.txt", "docs").files
+    assert [file.is_known for file in again] == [True, True, False, False]
+
+
+def test_one_wrong_name_does_not_keep_the_others_out(mind, project):
+    put(project, "a.txt", "Words of a text file.")
+    report = take(mind, "none.txt", "a.txt", "a.txt")
+    assert [(file.path, file.is_named) for file in report.files] == [
+        ("none.txt", True),
+        ("a.txt", True),
+    ]
+    assert isinstance(report.files[0].refusal, NotFound)
+    with pytest.raises(NotFound, match="nothing to ingest"):
+        take(mind, "*.none")
+    with pytest.raises(NotFound, match=r"there is no `none.txt`"):
+        take(mind, "none.txt")
+
+
+def test_what_can_not_be_read_does_not_keep_the_others_out(mind, project, monkeypatch):
+    for path in ("docs/a.txt", "docs/closed/b.txt", "docs/c.txt", "docs/d.txt"):
+        put(project, path, f"Words of the file {path}.")
+    system = os.open
+
+    def closed(path, flags, *args, **kwargs):
+        if path in ("closed", "c.txt"):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return system(path, flags, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", closed)
+    files = take(mind, "docs").files
+    assert [(file.path, file.refusal and file.refusal.code) for file in files] == [
+        ("docs/a.txt", None),
+        ("docs/c.txt", "STORAGE_ERROR"),
+        ("docs/closed", "STORAGE_ERROR"),
+        ("docs/d.txt", None),
+    ]
+
+
+def test_a_full_disk_stops_it_and_leaves_whole_files(mind, project, monkeypatch):
+    for number in range(3):
+        put(project, f"docs/{number}.txt", f"Words of the file {number}.")
+    written = mind.store.put_source
+
+    def full(source, *args, **kwargs):
+        if source.path == "docs/1.txt":
+            raise StorageFailed("no space left on the disk")
+        return written(source, *args, **kwargs)
+
+    monkeypatch.setattr(mind.store, "put_source", full)
+    with pytest.raises(StorageFailed):
+        take(mind, "docs")
+    assert contents(mind) == ["Words of the file 0."]
+
+
+def test_an_interruption_leaves_whole_files_that_are_approved(mind, project, monkeypatch):
+    for number in range(3):
+        put(project, f"docs/{number}.txt", f"Words of the file {number}.")
+    mind.trust.follow(False)
+
+    def stop(what, done, total):
+        if done == 2:
+            raise KeyboardInterrupt
+
+    mind.progress = stop
+    with pytest.raises(KeyboardInterrupt):
+        take(mind, "docs")
+    mind.progress = None
+    assert contents(mind) == ["Words of the file 0.", "Words of the file 1."]
+    assert all(mind.trust.trusted(r.place.digest) for r in overview.everything(mind))
+
+
+def test_what_another_process_took_in_meanwhile_is_recognised(mind, project, monkeypatch):
+    put(project, "guide.md")
+    with monkeypatch.context() as context:
+        context.setattr(upkeep, "note_change", lambda *_: None)
+        first = one(mind, "guide.md")
+        context.setattr(upkeep, "refresh", lambda _: None)
+        assert one(mind, "guide.md").ids == first.ids
+        assert one(mind, "guide.md", force=True).replaced == 3
+    assert recall.total(mind) == 3
+
+
+def test_names_that_are_no_text_are_told_apart(mind, project):
+    for name in (b"docs/\xfe.txt", b"docs/\xff.txt"):
+        put(project, os.fsdecode(name), "Words of an odd file.")
+    assert [file.path for file in take(mind, "docs").files] == [
+        "docs/\\udcfe.txt",
+        "docs/\\udcff.txt",
+    ]
+    assert recall.total(mind) == 2
+
+
+def test_a_dry_run_writes_nothing(mind, project):
+    put(project, "guide.md")
+    taken = one(mind, "guide.md", dry_run=True)
+    assert [chunk.first_line for chunk in taken.chunks] == [1, 5, 9]
+    assert not (project / ".mind/sources").exists()
+    done = one(mind, "guide.md")
+    assert taken.new_ids == done.ids
+    known = one(mind, "guide.md", dry_run=True)
+    assert known.is_known
+    assert known.chunks == taken.chunks
+
+
+def test_private_chunks_stay_private(mind, project):
+    put(project, "guide.md")
+    public = one(mind, "guide.md")
+    private = one(mind, "guide.md", private=True, force=True)
+    assert private.file == f".mind/private/sources/{public.source_id}.md"
+    assert not (project / public.file).exists()
+    assert recall.total(mind) == 3
+    put(project, "guide.md", GUIDE + "\n## More\n\nAnd some more words.\n")
+    assert one(mind, "guide.md").file == private.file
+
+
+def test_chunks_go_one_by_one_and_all_at_once(mind, project):
+    put(project, "guide.md")
+    taken = one(mind, "guide.md")
+    mind.trust.follow(False)
+    capture.remove(mind, taken.ids[0])
+    left = sources.named(mind, taken.source_id)
+    assert tuple(record.memory.id for record in left) == taken.ids[1:]
+    assert [record.memory.extra["total_chunks"] for record in left] == [3, 3]
+    assert all(mind.trust.trusted(record.place.digest) for record in left)
+    sources.remove(mind, left)
+    assert recall.total(mind) == 0
+    assert not (project / taken.file).exists()
+    one(mind, "guide.md")
+    for id_ in taken.ids:
+        capture.remove(mind, id_)
+    assert not (project / taken.file).exists()
+
+
+def test_a_source_is_named_by_a_start_or_an_end_of_its_id(mind, project):
+    put(project, "guide.md")
+    put(project, "guile.md", GUIDE.replace("Guide", "Guile"))
+    taken = one(mind, "guide.md")
+    other = one(mind, "guile.md")
+    assert sources.named(mind, "source_guide")[0].parent == taken.source_id
+    assert sources.named(mind, taken.source_id[-6:], surely=True)[0].parent == taken.source_id
+    assert sources.named(mind, taken.ids[0]) == ()
+    assert sources.named(mind, "fact") == ()
+    with pytest.raises(AmbiguousId) as error:
+        sources.named(mind, "source_gui")
+    assert error.value.details["candidates"] == sorted([taken.source_id, other.source_id])
+    sources.remove(mind, sources.named(mind, other.source_id))
+    with pytest.raises(AmbiguousId, match="too short"):
+        sources.named(mind, "sou", surely=True)
+
+
+def test_a_chunk_is_a_copy_and_can_not_be_edited(mind, project):
+    put(project, "guide.md")
+    record = recall.one(mind, one(mind, "guide.md").ids[0])
+    for change in (
+        lambda: capture.edit(mind, record, importance=0.9),
+        lambda: capture.rewrite(mind, record, "words"),
+        lambda: capture.file_text(mind, record),
+    ):
+        with pytest.raises(Invalid, match="part of an ingested file"):
+            change()
+
+
+def test_a_broken_file_of_a_source_is_told_and_never_overwritten(mind, project):
+    put(project, "guide.md")
+    taken = one(mind, "guide.md")
+    path = project / taken.file
+    broken = path.read_text().replace("chunk 2 lines", "chunk two lines")
+    path.write_text(broken)
+    assert isinstance(mind.store.read(taken.file), Problem)
+    with pytest.raises(Conflict, match="is in the way: the marker of a chunk"):
+        one(mind, "guide.md")
+    assert path.read_text() == broken
+    assert [problem.path for problem in upkeep.problems(mind)] == [taken.file]
+
+
+def test_a_file_edited_by_hand_is_read_as_it_stands(mind, project):
+    put(project, "guide.md")
+    taken = one(mind, "guide.md")
+    path = project / taken.file
+    path.write_text(path.read_text().replace("then wait", "then rest"))
+    upkeep.refresh(mind)
+    assert "then rest" in recall.one(mind, taken.ids[1]).memory.content
+    assert len(recall.one(mind, taken.ids[0]).memory.content.splitlines()) == 3
+
+
+class TestAgents:
+    """An agent reads the project alone, and approves nothing that others wrote."""
+
+    @pytest.fixture
+    def agent(self, mind):
+        return mind.acting_as("claude-code")
+
+    @pytest.mark.req("000-90")
+    @pytest.mark.parametrize("name", ["../secret.md", "/etc/hostname", "../*.md", ".."])
+    def test_the_project_is_the_sandbox_of_an_agent(self, agent, project, name):
+        put(project.parent, "secret.md")
+        with pytest.raises(SandboxViolation):
+            one(agent, name)
+
+    def test_a_person_may_take_in_any_file(self, mind, project):
+        put(project.parent, "notes/guide.md")
+        taken = one(mind, "../notes/guide.md")
+        assert recall.one(mind, taken.ids[0]).memory.source == "../notes/guide.md:1-3"
+
+    @pytest.mark.req("000-90")
+    def test_a_sandbox_that_is_set_binds_both(self, mind, agent, project):
+        put(project, "docs/in.md")
+        put(project, "out.md")
+        put(project, "docs-evil/out.md")
+        (project / "docs/link.md").symlink_to(project / "out.md")
+        for view in (mind, agent):
+            view.environ = {"SANDBOX_DIR": str(project / "docs")}
+            for name in ("out.md", "docs-evil/out.md", "docs/../out.md", "docs/link.md"):
+                with pytest.raises(SandboxViolation):
+                    take(view, str(project / name))
+        assert one(mind, "docs/in.md").path == "docs/in.md"
+        assert one(agent, "in.md").is_known
+
+    def test_names_begin_at_the_project(self, agent, project, tmp_path, monkeypatch):
+        put(project, "docs/guide.md")
+        monkeypatch.chdir(tmp_path)
+        assert one(agent, "docs/guide.md").path == "docs/guide.md"
+
+    def test_what_an_agent_takes_in_is_not_approved_by_that(self, mind, agent, project):
+        put(project, "guide.md")
+        mind.trust.follow(False)
+        taken = one(agent, "guide.md")
+        record = recall.one(mind, taken.ids[0])
+        assert not mind.trust.trusted(record.place.digest)
+        assert record.memory.by == "claude-code"
+        one(mind, "guide.md", force=True)
+        record = recall.one(mind, taken.ids[0])
+        assert mind.trust.trusted(record.place.digest)
+
+
+@pytest.mark.parametrize(
+    ("wish", "field"),
+    [
+        (Wish(chunking=Chunking(chunk_size=10, overlap=10)), "overlap"),
+        (Wish(importance=1.5), "importance"),
+        (Wish(tags=("a,b",)), None),
+        (Wish(metadata={"deep": [[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]}), None),
+    ],
+)
+def test_a_wrong_wish_is_refused_before_anything_is_written(mind, project, wish, field):
+    put(project, "guide.md")
+    with pytest.raises(Invalid) as error:
+        ingest(mind, ["guide.md"], replace(wish, type=Kind.FACT))
+    assert error.value.details.get("field") == field
+    assert not (project / ".mind/sources").exists()

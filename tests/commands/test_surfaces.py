@@ -80,7 +80,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "recall_memory": {"query": "JWT tokens"},
     "mind_module_install": {},
     "mind_module_list": {},
-    "mind_import_mama": {"db": "old/mama.db", "dry_run": True},
+    "mind_import_mama": {"db": "../old/mama.db", "dry_run": True},
     "mind_demo": {},
     "daemon_start": {},
     "daemon_stop": {},

@@ -18,6 +18,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "evolve outcome": "evolve",
         "evolve supersede": "evolve",
         "edit": "notes",
+        "keep": "fading",
         "rm": "notes",
     },
     "Find": {
@@ -31,6 +32,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "show": "notes",
         "list": "listing",
         "graph": "graph",
+        "fading": "fading",
     },
     "The memory tool": {
         "memory store": "memory",

@@ -10,7 +10,7 @@ from mimo.domain.memory import Kind, Outcome, Record, kind_of
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import capture, recall
+from mimo.services import accesses, capture, recall
 
 
 @frozen
@@ -116,6 +116,7 @@ def add(
 def show(mind: Mind, id: Id) -> MemoryDetails:
     """Show one memory, whole"""
     record = recall.one(mind, id)
+    accesses.note(mind, [record])
     memory = record.memory
     return MemoryDetails(
         id=memory.id,

@@ -7,7 +7,6 @@ from mimo.domain.decay import Use
 from mimo.domain.memory import Record
 from mimo.errors import MindError
 from mimo.mind import Mind
-from mimo.store.accesses import Accesses
 
 
 def note(mind: Mind, records: Iterable[Record]) -> None:
@@ -16,9 +15,11 @@ def note(mind: Mind, records: Iterable[Record]) -> None:
     Nobody waits for it, and an answer never fails because it can't be counted.
     """
     with suppress(MindError, OSError):
-        Accesses(mind.project.root).note([one.memory.id for one in records], mind.now())
+        mind.accesses.note([one.memory.id for one in records], mind.now())
 
 
 def uses(mind: Mind) -> dict[str, Use]:
     """Returns how often each memory was used on this machine, and when last."""
-    return Accesses(mind.project.root).uses()
+    with suppress(MindError, OSError):
+        mind.accesses.flush()
+    return mind.accesses.uses()

@@ -1,13 +1,17 @@
 """How often, and when last, this machine used each memory: what decides how memories fade.
 
-It is this machine's own and can be lost: `.mind/.local/accesses.log` gets a line with each answer,
+It is this machine's own and can be lost: `.mind/.local/accesses.log` gets a line for each answer,
 `.mind/.local/accesses` holds the sums of all earlier ones. A line of either is a count, a time in
 seconds since 1970, and the ids that it is about. What can't be read counts as never used.
+
+A process that answers again and again writes every few seconds only: each write wakes whoever
+watches `.mind/` for changes.
 """
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Lock
 
 from mimo.domain.decay import Use
 from mimo.domain.memory import ID_PATTERN
@@ -23,6 +27,8 @@ _MOST_KEPT = 100_000
 """Memories whose use is remembered: those that were used last."""
 _WAIT_SECONDS = 0.05
 """An answer waits no longer than this to be counted."""
+_PAUSE_SECONDS = 5
+"""What is counted so soon after a write waits for the next one."""
 _MOST_COUNT = 10**12
 _LATEST = 253_402_300_799
 """The last second of the year 9999."""
@@ -37,18 +43,31 @@ class Accesses:
     def __init__(self, root: Path) -> None:
         """Take a project's root; nothing is read yet."""
         self._root = root
+        self._lock = Lock()
+        self._waiting: list[str] = []
+        self._written = 0
 
     def note(self, ids: Iterable[str], now: datetime) -> None:
         """Counts an access to each memory. Raises `MindError` where it can't be written."""
         known = [id_ for id_ in ids if ID_PATTERN.fullmatch(id_)]
         if not known:
             return
-        line = f"1 {int(now.timestamp())} {' '.join(known)}\n"
-        log = self._path("accesses.log")
-        with lock(self._path("accesses.lock"), wait=_WAIT_SECONDS):
-            files.append(log, line.encode(), durable=False)
-            if log.stat().st_size > _LONGEST_LOG:
-                self._sum_up(log)
+        second = int(now.timestamp())
+        self._waiting.append(f"1 {second} {' '.join(known)}\n")
+        if abs(second - self._written) >= _PAUSE_SECONDS:
+            self._written = second
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes what waits to be written. Raises `MindError`; it is lost then."""
+        with self._lock:
+            lines, self._waiting = self._waiting, []
+        if lines:
+            log = self._path("accesses.log")
+            with lock(self._path("accesses.lock"), wait=_WAIT_SECONDS):
+                files.append(log, "".join(lines).encode(), durable=False)
+                if log.stat().st_size > _LONGEST_LOG:
+                    self._sum_up(log)
 
     def uses(self) -> dict[str, Use]:
         """Returns how each memory was used, as far as that is known."""

@@ -74,7 +74,7 @@ def keep(mind: Mind, wanted: str, *, keep: bool) -> Record:
 
     Its file says so only where its type does not. Raises `Invalid` for what mind only reads.
     """
-    record = recall.one(mind, wanted, surely=True)
+    record = recall.one(mind, wanted)
     if not record.place.owned:
         raise _only_read(record)
     protected = None if record.memory.type.protected is keep else keep

@@ -49,7 +49,7 @@ def search(
     search was less than whole. What is surely related counts as used. Raises `SearchFailed` where
     not even the files can be read.
     """
-    found = _found(mind, text, narrowed=narrowed, limit=limit, threshold=threshold, nearest=nearest)
+    found = peek(mind, text, narrowed=narrowed, limit=limit, threshold=threshold, nearest=nearest)
     accesses.note(mind, _related(found.hits))
     return found
 
@@ -59,9 +59,10 @@ def _related(hits: Iterable[Hit]) -> list[Record]:
     return [hit.record for hit in hits if hit.score >= THRESHOLD]
 
 
-def _found(
-    mind: Mind, text: str, *, narrowed: Filter, limit: int, threshold: float, nearest: int
+def peek(
+    mind: Mind, text: str, *, narrowed: Filter, limit: int, threshold: float, nearest: int = 0
 ) -> Found:
+    """Returns what `search` does, for those who will tell only some of it: nothing is counted."""
     if not text.strip():
         raise Invalid("the query is empty", hint="say what to look for")
     if len(text) > MOST_QUERY:
@@ -184,7 +185,7 @@ def search_projects(
             notices.append(f"{name} is gone")
             continue
         try:
-            here = _found(
+            here = peek(
                 other, text, narrowed=narrowed, limit=limit, threshold=threshold, nearest=nearest
             )
         except (SearchFailed, StorageFailed) as error:

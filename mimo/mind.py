@@ -3,13 +3,14 @@
 import copy
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
 from mimo.config import Config, load
-from mimo.errors import Invalid, NoProject
+from mimo.errors import Invalid, MindError, NoProject
 from mimo.store import place, projects
 from mimo.store.files import failure
 from mimo.store.projects import Project, Registered
@@ -17,6 +18,7 @@ from mimo.store.projects import Project, Registered
 if TYPE_CHECKING:
     from mimo.index.embedding import Embedder
     from mimo.index.index import Index
+    from mimo.store.accesses import Accesses
     from mimo.store.memories import MemoryStore
     from mimo.store.trust import Trust
     from mimo.store.watch import Watch
@@ -237,6 +239,13 @@ class Mind:
         return cast("Trust", self._once("trust", lambda: Trust(self.home, self.project.root)))
 
     @property
+    def accesses(self) -> "Accesses":
+        """How the memories were used on this machine."""
+        from mimo.store.accesses import Accesses
+
+        return cast("Accesses", self._once("accesses", lambda: Accesses(self.project.root)))
+
+    @property
     def embedder(self) -> "Embedder | None":
         """What turns text into vectors; None where the user's own model can't be used."""
         return cast("Embedder | None", self._once("embedder", self._open_embedder))
@@ -270,6 +279,9 @@ class Mind:
         """Closes what is open: an index that is not closed keeps its journal."""
         while self._others:
             self._others.popitem()[1].close()
+        if accesses := self._parts.pop("accesses", None):
+            with suppress(MindError, OSError):
+                accesses.flush()
         if index := self._parts.pop("index", None):
             index.close()
         if watched := self._parts.pop("watch", None):

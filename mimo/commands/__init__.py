@@ -18,6 +18,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "evolve outcome": "evolve",
         "evolve supersede": "evolve",
         "edit": "notes",
+        "keep": "fading",
         "rm": "notes",
         "ingest": "ingest",
     },
@@ -32,6 +33,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "show": "notes",
         "list": "listing",
         "graph": "graph",
+        "fading": "fading",
     },
     "The memory tool": {
         "memory store": "memory",

@@ -12,7 +12,7 @@ from mimo.domain.query import Filter
 from mimo.errors import Invalid, SearchFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import graph, recall, upkeep
+from mimo.services import accesses, graph, recall, upkeep
 
 TOPIC_DEPTH = 3
 CONTEXT_DEPTH = graph.MAX_DEPTH
@@ -84,6 +84,7 @@ def by_topic(
     ids = [record.memory.id for record in on_topic]
     chain = graph.traverse(mind, ids, depth=TOPIC_DEPTH, types=(SUPERSEDES,))
     records = graph.newest_first(chain)
+    accesses.note(mind, records)
     current = upkeep.ask(mind, lambda index: index.current(topic))
     return Evolution(
         topic=topic,

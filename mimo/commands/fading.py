@@ -1,20 +1,27 @@
-"""How strong the memories are: the `memory` tool's statistics and its check for fading ones."""
+"""How strong the memories are, which are about to be forgotten, and keeping them from it."""
 
 from datetime import datetime
 from math import isfinite
 from typing import Annotated
 
-from mimo.commands.common import Limit, Trust, trust_of
+from mimo.commands.common import File, Id, Limit, Trust, trust_of
 from mimo.commands.memory import MEMORY
 from mimo.commands.spec import Arg, Effect, command
-from mimo.commands.types import Out
+from mimo.commands.types import Omitted, Out
 from mimo.domain import decay
-from mimo.domain.memory import Category, Record
-from mimo.domain.query import Filter
-from mimo.errors import Invalid
+from mimo.domain.memory import Category, Kind
+from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import overview, recall
+from mimo.services import fading as strengths
+from mimo.services import overview
+from mimo.services.fading import Fading
+
+Threshold = Annotated[float, Arg("Report memories below this score", ge=0, le=1)]
+Score = Annotated[float, Out("Strength that is left, 0 to 1")]
+Days = Annotated[
+    float | None, Out("From now; 0 where it already counts as forgotten, null for never")
+]
 
 
 @frozen
@@ -46,11 +53,9 @@ class FadingMemory:
 
     id: str
     content: str
-    decay_score: float
+    decay_score: Score
     trust: Trust
-    days_until_forgotten: Annotated[
-        float | None, Out("From now; 0 where it already counts as forgotten, null for never")
-    ]
+    days_until_forgotten: Days
 
 
 @frozen
@@ -60,6 +65,45 @@ class DecayCheck:
     at_risk: tuple[FadingMemory, ...]
     threshold: float
     total_checked: Annotated[int, Out("How many memories were examined, whatever the limit")]
+
+
+@frozen
+class FadingRow:
+    """A memory that is about to be forgotten, and how it was used."""
+
+    id: str
+    type: Kind
+    title: str
+    strength: Score
+    days_left: Days
+    uses: Annotated[int, Out("How often it was found or shown on this machine")]
+    last_used: Omitted[datetime]
+    created_at: datetime
+    trust: Trust
+    file: File
+
+
+@frozen
+class FadingRows:
+    """The memories that are about to be forgotten, weakest first."""
+
+    memories: tuple[FadingRow, ...]
+    threshold: float
+    total: Annotated[int, Out("How many are below the threshold, whatever the limit")]
+    forgotten: Annotated[int, Out("How many of those count as forgotten")]
+    checked: Annotated[int, Out("How many memories were examined")]
+    notice: Omitted[str] = None
+
+
+@frozen
+class Kept:
+    """Whether a memory fades from now on."""
+
+    id: str
+    title: str
+    protected: Annotated[bool, Out("Whether it never fades")]
+    file: File
+    notice: Omitted[str] = None
 
 
 @command(
@@ -96,35 +140,90 @@ def stats(mind: Mind) -> MemoryStats:
     examples=("mind memory decay-check --threshold 0.2",),
 )
 def decay_check(
-    mind: Mind,
-    *,
-    threshold: Annotated[float, Arg("Report memories below this score", ge=0, le=1)] = (
-        decay.AT_RISK
-    ),
-    limit: Limit = 50,
+    mind: Mind, *, threshold: Threshold = decay.AT_RISK, limit: Limit = 50
 ) -> DecayCheck:
     """Show the memories that are about to be forgotten"""
-    everything = recall.listing(mind, narrowed=Filter(), limit=-1)
-    weak = [
-        (strength, record)
-        for record in everything.records
-        if not decay.is_protected(record.memory)
-        and (strength := recall.strength(mind, record)) < threshold
-    ]
-    weak.sort(key=lambda pair: (pair[0], pair[1].memory.id))
-    rows = tuple(_fading(mind, strength, record) for strength, record in weak[:limit])
-    return DecayCheck(at_risk=rows, threshold=threshold, total_checked=everything.total)
+    weak = strengths.at_risk(mind, threshold)
+    rows = tuple(_at_risk(mind, one) for one in weak.fading[:limit])
+    return DecayCheck(at_risk=rows, threshold=threshold, total_checked=weak.checked)
 
 
-def _fading(mind: Mind, strength: float, record: Record) -> FadingMemory:
-    config = mind.config
-    left = decay.days_until_forgotten(
-        strength, floor=config["decay.floor"], rate=config["decay.rate"]
+@command(
+    "mind_fading",
+    cli="fading",
+    effect=Effect.READ,
+    toolset="extra",
+    errors=(Invalid,),
+    examples=("mind fading", "mind fading --threshold 0.3 -n 5"),
+)
+def fading(mind: Mind, *, threshold: Threshold = decay.AT_RISK, limit: Limit = 20) -> FadingRows:
+    """Show what is about to be forgotten, weakest first
+
+    A memory fades from the day on which it was last found or shown. Nothing is ever deleted for
+    it: `mind keep ID` protects what still matters, `mind rm ID` removes what does not. Decisions,
+    checkpoints, edges and documents outside `.mind/` do not fade.
+    """
+    weak = strengths.at_risk(mind, threshold)
+    return FadingRows(
+        memories=tuple(_row(mind, one) for one in weak.fading[:limit]),
+        threshold=threshold,
+        total=len(weak.fading),
+        forgotten=sum(one.days == 0 for one in weak.fading),
+        checked=weak.checked,
+        notice=mind.notice,
     )
-    return FadingMemory(
+
+
+@command(
+    "mind_keep",
+    cli="keep",
+    effect=Effect.WRITE,
+    idempotent=True,
+    toolset="extra",
+    errors=(Invalid, NotFound, AmbiguousId, Conflict, StorageFailed),
+    examples=("mind keep k3v7mq", "mind keep k3v7mq --off"),
+)
+def keep(mind: Mind, id: Id, *, off: Annotated[bool, Arg("Let it fade again")] = False) -> Kept:
+    """Protect a memory from fading
+
+    Its file then says `protected: true`; with --off it says `protected: false` where its type
+    would be protected, and nothing otherwise.
+    """
+    record = strengths.keep(mind, id, keep=not off)
+    return Kept(
         id=record.memory.id,
-        content=record.memory.text,
-        decay_score=round(strength, 4),
-        trust=trust_of(mind, record),
-        days_until_forgotten=round(left, 2) if isfinite(left) else None,
+        title=record.memory.heading,
+        protected=decay.is_protected(record),
+        file=record.place.path,
+        notice=mind.notice,
     )
+
+
+def _at_risk(mind: Mind, one: Fading) -> FadingMemory:
+    return FadingMemory(
+        id=one.record.memory.id,
+        content=one.record.memory.text,
+        decay_score=round(one.score, 4),
+        trust=trust_of(mind, one.record),
+        days_until_forgotten=_days(one),
+    )
+
+
+def _row(mind: Mind, one: Fading) -> FadingRow:
+    memory = one.record.memory
+    return FadingRow(
+        id=memory.id,
+        type=memory.type,
+        title=memory.heading,
+        strength=round(one.score, 4),
+        days_left=_days(one),
+        uses=one.use.times if one.use else 0,
+        last_used=one.use.last if one.use else None,
+        created_at=memory.created,
+        trust=trust_of(mind, one.record),
+        file=one.record.place.path,
+    )
+
+
+def _days(one: Fading) -> float | None:
+    return round(one.days, 2) if isfinite(one.days) else None

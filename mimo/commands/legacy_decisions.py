@@ -19,7 +19,7 @@ from mimo.domain.topics import topic_key
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SearchFailed, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import graph, recall, upkeep
+from mimo.services import accesses, graph, recall, upkeep
 
 
 @frozen
@@ -73,6 +73,7 @@ def recall_decision(
         mind, [one.memory.id for one in found], depth=graph.MAX_DEPTH, types=(SUPERSEDES,)
     )
     records = graph.newest_first(chain)
+    accesses.note(mind, records)
     told = f"{len(records)} on `{topic}`" if records else f"no decision on `{topic}`"
     return History(history=remembered(mind, records), message=told)
 

@@ -12,7 +12,7 @@ from mimo.domain.memory import MAX_CONTENT_BYTES, Kind, Outcome, Section
 from mimo.errors import AmbiguousId, NotFound
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import checkpoints, decisions, graph
+from mimo.services import accesses, checkpoints, decisions, graph
 from mimo.services.checkpoints import Resumed, Whose
 from mimo.services.graph import Graph
 
@@ -111,6 +111,7 @@ def checkpoint(mind: Mind) -> Checkpoint:
     if resumed is None:
         told = "there is no checkpoint yet; save/checkpoint (`mind save checkpoint`) makes one"
         return Checkpoint(summary=None, open_files=(), next_steps=None, timestamp=None, notice=told)
+    accesses.note(mind, [resumed.record])
     return _checkpoint(mind, resumed)
 
 
@@ -178,6 +179,7 @@ def context(
     Of a topic on which several decisions compete the newest is shown, and the others are named.
     """
     record = decisions.newest(mind, id)
+    accesses.note(mind, [record])
     around = graph.traverse(mind, [record.memory.id], depth=CONTEXT_DEPTH, most=MOST_RELATED + 1)
     (row,) = remembered(mind, [record], most=MAX_CONTENT_BYTES)
     return Context(

@@ -30,7 +30,7 @@ from mimo.errors import AmbiguousId, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.index.found import Hit
 from mimo.mind import Mind
-from mimo.services import capture, recall, sources
+from mimo.services import capture, fading, recall, sources
 
 _BEGINNING = 2_000
 """Characters that a list shows of an ingested file that is larger than a memory can be."""
@@ -207,12 +207,15 @@ def list_memories(
         mind, category=category, time_filter=time_filter, from_date=from_date, to_date=to_date
     )
     if sort is MemorySort.DECAY_SCORE:
-        page = recall.strongest_first(mind, narrowed=conditions, limit=limit, offset=offset)
+        page = fading.strongest_first(mind, narrowed=conditions, limit=limit, offset=offset)
     else:
         page = recall.listing(
             mind, narrowed=conditions, sort=Sort(sort), limit=limit, offset=offset
         )
-    rows = tuple(_listed(mind, record) for record in page.records)
+    scores = fading.scores(mind, page.records)
+    rows = tuple(
+        _listed(mind, record, score) for record, score in zip(page.records, scores, strict=True)
+    )
     return MemoryList(memories=rows, total=page.total, offset=offset, limit=limit)
 
 
@@ -258,7 +261,7 @@ def _found(mind: Mind, hit: Hit) -> FoundMemory:
     )
 
 
-def _listed(mind: Mind, record: Record) -> ListedMemory:
+def _listed(mind: Mind, record: Record, score: float) -> ListedMemory:
     memory = record.memory
     long = len(memory.text) > MAX_CONTENT_BYTES
     return ListedMemory(
@@ -267,10 +270,10 @@ def _listed(mind: Mind, record: Record) -> ListedMemory:
         excerpt=long or None,
         category=memory.type.category,
         importance=memory.importance,
-        decay_score=round(recall.strength(mind, record), 4),
+        decay_score=round(score, 4),
         created_at=memory.created,
         tags=memory.tags,
-        protected=decay.is_protected(memory),
+        protected=decay.is_protected(record),
         trust=trust_of(mind, record),
         file=record.place.path,
         outcome=memory.outcome,

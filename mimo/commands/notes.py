@@ -10,7 +10,7 @@ from mimo.domain.memory import Kind, Outcome, Record, kind_of
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import capture, recall, sources
+from mimo.services import accesses, capture, recall, sources
 
 
 @frozen
@@ -122,6 +122,7 @@ def show(mind: Mind, id: Id) -> MemoryDetails:
     if parts := sources.named(mind, id):
         return _source(mind, parts)
     record = recall.one(mind, id)
+    accesses.note(mind, [record])
     memory = record.memory
     return MemoryDetails(
         id=memory.id,

@@ -1,13 +1,17 @@
 """How a memory fades: a score to report, never a reason to delete.
 
 score = importance * e^(-rate * days) * (1 + 0.1 * ln(1 + accesses)), clamped to 0..1
-(the forgetting curve of the system that the `memory` tool comes from).
+(the forgetting curve of the system that the `memory` tool comes from). `days` count from the last
+access, or from the creation where there was none; `rate` is the setting `decay.rate`.
+
+A memory fades to the floor (the setting `decay.floor`) in ln(score / floor) / rate days from now.
 """
 
 import math
 from datetime import datetime
+from typing import NamedTuple
 
-from mimo.domain.memory import Memory
+from mimo.domain.memory import Record
 
 RATE = 0.1
 """Share lost a day, as the exponent's factor."""
@@ -15,6 +19,13 @@ FLOOR = 0.05
 """A memory below this score counts as forgotten."""
 AT_RISK = 0.1
 """A memory below this score is reported as at risk."""
+
+
+class Use(NamedTuple):
+    """How often a memory was found or shown, and when last (time zone aware)."""
+
+    times: int
+    last: datetime
 
 
 def days_between(earlier: datetime, now: datetime) -> float:
@@ -28,9 +39,13 @@ def score(importance: float, days: float, *, accesses: int = 0, rate: float = RA
     return min(1.0, max(0.0, strength))
 
 
-def strength(memory: Memory, *, now: datetime, rate: float = RATE) -> float:
+def strength(record: Record, *, now: datetime, use: Use | None = None, rate: float = RATE) -> float:
     """Returns the memory's decay score at `now`, 0..1."""
-    return score(memory.importance, days_between(memory.created, now), rate=rate)
+    memory = record.memory
+    if use is None:
+        return score(memory.importance, days_between(memory.created, now), rate=rate)
+    days = days_between(max(use.last, memory.created), now)
+    return score(memory.importance, days, accesses=use.times, rate=rate)
 
 
 def days_until_forgotten(now_score: float, *, floor: float = FLOOR, rate: float = RATE) -> float:
@@ -43,6 +58,12 @@ def days_until_forgotten(now_score: float, *, floor: float = FLOOR, rate: float 
     return math.log(now_score / floor) / rate if rate else math.inf
 
 
-def is_protected(memory: Memory) -> bool:
-    """Returns whether the memory is never at risk: its file says so, or else its type."""
-    return memory.type.protected if memory.protected is None else memory.protected
+def is_protected(record: Record) -> bool:
+    """Returns whether the memory is never at risk: its file says so, or else its type.
+
+    A document that stands elsewhere in the project is not mind's to forget.
+    """
+    memory = record.memory
+    if memory.protected is not None:
+        return memory.protected
+    return memory.type.protected or record.place.elsewhere

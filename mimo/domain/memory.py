@@ -182,6 +182,11 @@ class Place:
     owned: bool = True
     """Whether mind wrote the file (it has a header of ours), so that commands may change it."""
 
+    @property
+    def elsewhere(self) -> bool:
+        """Returns whether the file is a document of the project, outside `.mind/`."""
+        return not self.path.startswith(".mind/")
+
 
 @frozen
 class Record:

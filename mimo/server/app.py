@@ -73,6 +73,12 @@ class Memory:
                 _make_parts(self._mind)
             return self._mind
 
+    def close(self) -> None:
+        """Closes the memory, if it was opened: what waits to be written is written."""
+        with self._lock:
+            if self._mind is not None:
+                self._mind.close()
+
 
 def _is_current(mind: Mind) -> bool:
     """Returns whether the memory has a project, and settings that nobody changed since."""
@@ -197,13 +203,17 @@ def main(*, project: Path | None, toolsets: Sequence[str], naming: str | None) -
     """Serve on standard input and output until the client goes."""
     start = Path(os.environ.get("CLAUDE_PROJECT_DIR") or Path.cwd())
     settings = Mind(home=home_of(os.environ), project=None).config
+    memory = Memory(lambda: Mind.open(start, project=project))
     app = App(
-        Memory(lambda: Mind.open(start, project=project)),
+        memory,
         all_commands(),
         toolsets=toolsets or settings["mcp.toolsets"],
         naming=naming or settings["mcp.tool_names"],
     )
-    serve(app)
+    try:
+        serve(app)
+    finally:
+        memory.close()
 
 
 def serve(app: App) -> None:

@@ -10,7 +10,7 @@ from mimo.domain.memory import Record
 from mimo.domain.query import Filter
 from mimo.errors import NotFound
 from mimo.mind import Mind
-from mimo.services import capture, recall
+from mimo.services import accesses, capture, recall
 
 MARKDOWN = "text/markdown"
 NEWEST = 50
@@ -54,6 +54,7 @@ def read(mind: Mind, uri: str) -> TextResourceContents:
     if not uri.startswith(MEMORY_URI):
         raise NotFound(f"there is no resource `{uri}`", hint=f"resources are {MEMORY_URI}ID")
     record = recall.one(mind, unquote(uri.removeprefix(MEMORY_URI)))
+    accesses.note(mind, [record])
     text = record.memory.text if record.parent else capture.file_text(mind, record)
     trust = trust_of(mind, record)
     label = "" if trust is TrustLabel.TRUSTED else UNTRUSTED

@@ -122,7 +122,7 @@ def remove(mind: Mind, wanted: str) -> Record:
     successors = mind.index.successors(record.memory.id)
     newer = [found for name in successors if (found := mind.index.get(name))]
     check_format(mind)
-    if not record.place.path.startswith(".mind/"):
+    if record.place.elsewhere:
         raise Invalid(
             f"`{record.place.path}` is a document of the project, not mind's to remove",
             hint="remove it with git, or take it out of `mind config include`",

@@ -10,7 +10,7 @@ from mimo.domain.memory import Kind, Memory, Record
 from mimo.domain.query import Filter
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import recall
+from mimo.services import fading, recall
 
 SESSION_GAP = timedelta(minutes=30)
 """Activity further apart than this belongs to different sessions."""
@@ -61,10 +61,10 @@ def everything(mind: Mind) -> tuple[Record, ...]:
 
 def overview(mind: Mind) -> Overview:
     """Returns exact counts and averages over every memory of the project."""
-    memories = [record.memory for record in everything(mind)]
+    records, now = everything(mind), mind.now()
+    memories = [record.memory for record in records]
     times = sorted(memory.created for memory in memories)
-    rate, now = mind.config["decay.rate"], mind.now()
-    strengths = [decay.strength(memory, now=now, rate=rate) for memory in memories]
+    strengths = fading.scores(mind, records)
     return Overview(
         by_type=dict(Counter(memory.type for memory in memories)),
         issues_resolved=sum(_is_resolved(memory) for memory in memories),
@@ -74,8 +74,8 @@ def overview(mind: Mind) -> Overview:
         average_importance=_mean([memory.importance for memory in memories]),
         average_decay=_mean(strengths),
         at_risk=sum(
-            strength < decay.AT_RISK and not decay.is_protected(memory)
-            for memory, strength in zip(memories, strengths, strict=True)
+            strength < decay.AT_RISK and not decay.is_protected(record)
+            for record, strength in zip(records, strengths, strict=True)
         ),
     )
 

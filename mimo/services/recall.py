@@ -1,17 +1,16 @@
 """Finding memories: by meaning and words, by id, and in lists."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import accumulate
 
-from mimo.domain import decay
 from mimo.domain.memory import Record
 from mimo.domain.query import Filter, Sort
 from mimo.errors import AmbiguousId, Invalid, NotFound, SearchFailed, StorageFailed
 from mimo.frozen import frozen
 from mimo.index.found import Found, Hit
 from mimo.mind import Mind
-from mimo.services import upkeep
+from mimo.services import accesses, upkeep
 from mimo.store import projects
 
 THRESHOLD = 0.3
@@ -47,8 +46,23 @@ def search(
     """Returns the memories that best match `text`, best first; the filter comes before the limit.
 
     Where none reaches the threshold, the best `nearest` are answered. `notice` says where the
-    search was less than whole. Raises `SearchFailed` where not even the files can be read.
+    search was less than whole. What is surely related counts as used. Raises `SearchFailed` where
+    not even the files can be read.
     """
+    found = peek(mind, text, narrowed=narrowed, limit=limit, threshold=threshold, nearest=nearest)
+    accesses.note(mind, _related(found.hits))
+    return found
+
+
+def _related(hits: Iterable[Hit]) -> list[Record]:
+    """Returns what is surely related: a guess, or what a low threshold lets in, is no use."""
+    return [hit.record for hit in hits if hit.score >= THRESHOLD]
+
+
+def peek(
+    mind: Mind, text: str, *, narrowed: Filter, limit: int, threshold: float, nearest: int = 0
+) -> Found:
+    """Returns what `search` does, for those who will tell only some of it: nothing is counted."""
     if not text.strip():
         raise Invalid("the query is empty", hint="say what to look for")
     if len(text) > MOST_QUERY:
@@ -119,6 +133,10 @@ def search_here(
 ) -> ProjectHits:
     """Returns the memories of this project that best match `text`, as `search` does."""
     found = search(mind, text, narrowed=narrowed, limit=limit, threshold=threshold, nearest=nearest)
+    return _of_project(mind, found)
+
+
+def _of_project(mind: Mind, found: Found) -> ProjectHits:
     hits = tuple(ProjectHit(mind=mind, hit=hit) for hit in found.hits)
     return ProjectHits(hits=hits, notice=found.notice)
 
@@ -167,16 +185,19 @@ def search_projects(
             notices.append(f"{name} is gone")
             continue
         try:
-            found = search_here(
+            here = peek(
                 other, text, narrowed=narrowed, limit=limit, threshold=threshold, nearest=nearest
             )
         except (SearchFailed, StorageFailed) as error:
             notices.append(f"{name}: {error.message}")
             continue
-        hits.extend(found.hits)
-        notices.extend([f"{name}: {found.notice}"] if found.notice else [])
+        hits.extend(_of_project(other, here).hits)
+        notices.extend([f"{name}: {here.notice}"] if here.notice else [])
     hits.sort(key=lambda found: -found.hit.score)
-    return ProjectHits(hits=tuple(hits[:limit]), notice="; ".join(notices) or None)
+    best = hits[:limit]
+    for other in {id(found.mind): found.mind for found in best}.values():
+        accesses.note(other, _related(found.hit for found in best if found.mind is other))
+    return ProjectHits(hits=tuple(best), notice="; ".join(notices) or None)
 
 
 def search_or_nearest(
@@ -208,14 +229,6 @@ def listing(
     )
 
 
-def strongest_first(mind: Mind, *, narrowed: Filter, limit: int, offset: int = 0) -> Page:
-    """Returns one page of the memories sorted by their decay score, strongest first."""
-    everything = listing(mind, narrowed=narrowed, limit=-1)
-    rate, now = mind.config["decay.rate"], mind.now()
-    ranked = sorted(everything.records, key=lambda r: -decay.strength(r.memory, now=now, rate=rate))
-    return Page(records=tuple(ranked[offset : offset + limit]), total=everything.total)
-
-
 def total(mind: Mind) -> int:
     """Returns the number of memories of a project."""
     return upkeep.ask(mind, lambda index: index.count(Filter()))
@@ -224,11 +237,6 @@ def total(mind: Mind) -> int:
 def successor(mind: Mind, id: str) -> str | None:
     """Returns the id of the newest memory that supersedes this one, or None."""
     return mind.index.superseded_by((id,)).get(id)
-
-
-def strength(mind: Mind, record: Record) -> float:
-    """Returns what is left of the memory's strength, 0..1."""
-    return decay.strength(record.memory, now=mind.now(), rate=mind.config["decay.rate"])
 
 
 def one(mind: Mind, wanted: str, *, surely: bool = False) -> Record:

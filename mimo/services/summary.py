@@ -10,7 +10,7 @@ from mimo.domain.telling import titled, told
 from mimo.errors import MindError
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import recall
+from mimo.services import accesses, recall
 
 LOOKED_AT = 20
 """How many memories are found, so that some are left where nobody approved the first of them."""
@@ -55,13 +55,14 @@ def unable(error: MindError) -> Summary:
 def _summarise(mind: Mind, query: str) -> Summary:
     if asks_for_the_latest(query):
         return _newest(mind)
-    found = recall.search(mind, query, narrowed=Filter(), limit=LOOKED_AT)
+    found = recall.peek(mind, query, narrowed=Filter(), limit=LOOKED_AT, threshold=recall.THRESHOLD)
     hits = [hit for hit in found.hits if _is_trusted(mind, hit.record)]
     notes = (_left_out(len(found.hits) - len(hits)), _searched(found.notice))
     if not hits:
         first = UNAPPROVED if found.hits else _nothing(found.considered)
         return Summary(text=_lines(first, *notes))
     best = hits[:TOLD]
+    accesses.note(mind, [hit.record for hit in best])
     opening = "one note" if len(best) == 1 else f"{len(best)} notes"
     told_ = [_told(mind, hit.record, hit.passage, hit.superseded_by) for hit in best]
     return Summary(

@@ -171,10 +171,11 @@ def remove_all(expected: Mapping[Path, str]) -> dict[Path, MindError]:
     return kept
 
 
-def append(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+def append(path: Path, data: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
     """Adds whole lines to the end of a file, which may be new. Raises `StorageFailed`.
 
-    Hold a lock: another writer's lines could come between a torn line and these.
+    Hold a lock: another writer's lines could come between a torn line and these. What is not
+    `durable` may be lost when the machine fails, and is not waited for.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | _flag("O_NOFOLLOW") | _flag("O_CLOEXEC")
     with _reported("write", path):
@@ -184,7 +185,8 @@ def append(path: Path, data: bytes, *, mode: int = 0o600) -> None:
                 file.seek(-1, os.SEEK_END)
                 data = data if file.read(1) == b"\n" else b"\n" + data
             file.write(data)
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
 
 
 def _check(path: Path, expect: str | None) -> None:

@@ -67,6 +67,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "search/recent": {"type": "decision", "limit": 2},
     "mind_show": {"id": AUTH},
     "mind_edit": {"id": CACHE, "importance": 0.25, "tags": ["speed"]},
+    "mind_keep": {"id": CACHE},
+    "mind_fading": {"threshold": 0.9, "limit": 3},
     "mind_rm": {"id": CACHE},
     "mind_list": {"tags": ["auth"]},
     "mind_graph": {"id": AUTH, "depth": 1, "types": ["refines"], "format": "mermaid"},

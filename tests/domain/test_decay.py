@@ -6,28 +6,41 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from mimo.domain import decay
-from mimo.domain.memory import Kind, Memory
+from mimo.domain.memory import Kind, Memory, Place, Record
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 
 
-def memory(kind: Kind = Kind.FACT, *, days: float = 0, importance: float = 0.5, **more) -> Memory:
-    return Memory(
-        id="m",
-        type=kind,
-        content="x",
-        created=NOW - timedelta(days=days),
-        importance=importance,
-        **more,
-    )
+def record(
+    kind: Kind = Kind.FACT, *, days: float = 0, importance: float = 0.5, path: str = "", **more
+) -> Record:
+    created = NOW - timedelta(days=days)
+    memory = Memory(id="m", type=kind, content="x", created=created, importance=importance, **more)
+    return Record(memory=memory, place=Place(path=path or ".mind/facts/m.md", line=1, digest=""))
 
 
 def test_a_new_memory_is_as_strong_as_it_is_important():
-    assert decay.strength(memory(importance=0.7), now=NOW) == pytest.approx(0.7)
+    assert decay.strength(record(importance=0.7), now=NOW) == pytest.approx(0.7)
 
 
 def test_strength_falls_by_the_documented_exponential():
-    assert decay.strength(memory(days=10), now=NOW) == pytest.approx(0.5 * math.exp(-1))
+    assert decay.strength(record(days=10), now=NOW) == pytest.approx(0.5 * math.exp(-1))
+
+
+def test_the_age_counts_from_the_last_access():
+    used = decay.Use(times=1, last=NOW - timedelta(days=2))
+
+    assert decay.strength(record(days=30), now=NOW, use=used) == pytest.approx(
+        0.5 * math.exp(-0.2) * (1 + 0.1 * math.log(2))
+    )
+
+
+def test_an_access_before_the_date_in_the_file_makes_nothing_older():
+    used = decay.Use(times=0, last=NOW - timedelta(days=90))
+
+    assert decay.strength(record(days=1), now=NOW, use=used) == pytest.approx(
+        decay.strength(record(days=1), now=NOW)
+    )
 
 
 def test_accesses_strengthen_and_the_score_never_leaves_the_unit_interval():
@@ -36,7 +49,7 @@ def test_accesses_strengthen_and_the_score_never_leaves_the_unit_interval():
 
 
 def test_a_date_in_the_future_counts_as_now():
-    assert decay.strength(memory(days=-5), now=NOW) == pytest.approx(0.5)
+    assert decay.strength(record(days=-5), now=NOW) == pytest.approx(0.5)
 
 
 @pytest.mark.req("000-54")
@@ -53,6 +66,11 @@ def test_what_is_below_the_floor_has_no_days_left_and_without_a_rate_nothing_fad
 
 @pytest.mark.parametrize("kind", [Kind.DECISION, Kind.CHECKPOINT, Kind.EDGE])
 def test_decisions_checkpoints_and_edges_are_protected_unless_their_file_says_no(kind):
-    assert decay.is_protected(memory(kind))
-    assert not decay.is_protected(memory(kind, protected=False))
-    assert not decay.is_protected(memory(Kind.FACT))
+    assert decay.is_protected(record(kind))
+    assert not decay.is_protected(record(kind, protected=False))
+    assert not decay.is_protected(record(Kind.FACT))
+
+
+def test_a_document_elsewhere_in_the_project_does_not_fade_unless_it_says_so():
+    assert decay.is_protected(record(path="docs/tea.md"))
+    assert not decay.is_protected(record(path="docs/tea.md", protected=False))

@@ -1,0 +1,117 @@
+"""How often, and when last, this machine used each memory: what decides how memories fade.
+
+It is this machine's own and can be lost: `.mind/.local/accesses.log` gets a line for each answer,
+`.mind/.local/accesses` holds the sums of all earlier ones. A line of either is a count, a time in
+seconds since 1970, and the ids that it is about. What can't be read counts as never used.
+
+A process that answers again and again writes every few seconds only: each write wakes whoever
+watches `.mind/` for changes.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+
+from mimo.domain.decay import Use
+from mimo.domain.memory import ID_PATTERN
+from mimo.errors import MindError
+from mimo.store import files
+from mimo.store.locking import lock
+from mimo.store.walk import STORE
+
+_LONGEST_LOG = 256 * 1024
+"""Bytes of the log at which it is summed up."""
+_MOST_BYTES = 16 * 1024 * 1024
+_MOST_KEPT = 100_000
+"""Memories whose use is remembered: those that were used last."""
+_WAIT_SECONDS = 0.05
+"""An answer waits no longer than this to be counted."""
+_PAUSE_SECONDS = 5
+"""What is counted so soon after a write waits for the next one."""
+_MOST_COUNT = 10**12
+_LATEST = 253_402_300_799
+"""The last second of the year 9999."""
+
+_Counted = tuple[int, int]
+"""How often, and the second of the last time."""
+
+
+class Accesses:
+    """The accesses of one project; may be used by several threads and processes at once."""
+
+    def __init__(self, root: Path) -> None:
+        """Take a project's root; nothing is read yet."""
+        self._root = root
+        self._lock = Lock()
+        self._waiting: list[str] = []
+        self._written = 0
+
+    def note(self, ids: Iterable[str], now: datetime) -> None:
+        """Counts an access to each memory. Raises `MindError` where it can't be written."""
+        known = [id_ for id_ in ids if ID_PATTERN.fullmatch(id_)]
+        if not known:
+            return
+        second = int(now.timestamp())
+        self._waiting.append(f"1 {second} {' '.join(known)}\n")
+        if abs(second - self._written) >= _PAUSE_SECONDS:
+            self._written = second
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes what waits to be written. Raises `MindError`; it is lost then."""
+        with self._lock:
+            lines, self._waiting = self._waiting, []
+        if lines:
+            log = self._path("accesses.log")
+            with lock(self._path("accesses.lock"), wait=_WAIT_SECONDS):
+                files.append(log, "".join(lines).encode(), durable=False)
+                if log.stat().st_size > _LONGEST_LOG:
+                    self._sum_up(log)
+
+    def uses(self) -> dict[str, Use]:
+        """Returns how each memory was used, as far as that is known."""
+        return {
+            id_: Use(count, datetime.fromtimestamp(last, UTC))
+            for id_, (count, last) in self._counted().items()
+        }
+
+    def _counted(self) -> dict[str, _Counted]:
+        counted: dict[str, _Counted] = {}
+        for name in ("accesses", "accesses.log"):
+            try:
+                data, _ = files.look(self._path(name), limit=_MOST_BYTES)
+            except (OSError, MindError):
+                continue
+            _add(counted, data)
+        return counted
+
+    def _sum_up(self, log: Path) -> None:
+        latest = sorted(self._counted().items(), key=lambda item: item[1][1])[-_MOST_KEPT:]
+        files.replace(self._path("accesses"), _lines(dict(latest)), mode=0o600)
+        files.remove(log)
+
+    def _path(self, name: str) -> Path:
+        return files.safe_path(self._root, f"{STORE}/.local/{name}")
+
+
+def _add(counted: dict[str, _Counted], data: bytes) -> None:
+    """Adds up the lines of a file; what is no such line is passed over."""
+    for line in data.decode("ascii", "replace").splitlines():
+        count, _, rest = line.partition(" ")
+        last, _, ids = rest.partition(" ")
+        if not (_is_number(count, _MOST_COUNT) and _is_number(last, _LATEST)):
+            continue
+        for id_ in ids.split(" "):
+            if ID_PATTERN.fullmatch(id_):
+                before = counted.get(id_, (0, 0))
+                counted[id_] = (before[0] + int(count), max(before[1], int(last)))
+
+
+def _is_number(text: str, most: int) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= len(str(most)) and int(text) <= most
+
+
+def _lines(counted: Mapping[str, _Counted]) -> bytes:
+    rows = (f"{count} {last} {id_}\n" for id_, (count, last) in counted.items())
+    return "".join(rows).encode()

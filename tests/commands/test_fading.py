@@ -1,0 +1,290 @@
+"""How memories fade and are kept from it: `mind fading`, `mind keep`, and what counts as a use."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mimo.commands.browse import by_context, by_topic, recent
+from mimo.commands.fading import decay_check, fading, keep, stats
+from mimo.commands.listing import list_
+from mimo.commands.load import checkpoint as load_checkpoint
+from mimo.commands.load import context as load_context
+from mimo.commands.memory import MemorySort, list_memories
+from mimo.commands.memory import search as memory_search
+from mimo.commands.notes import add, edit, show
+from mimo.commands.projects import init
+from mimo.commands.recall import recall_memory
+from mimo.commands.save import checkpoint as save_checkpoint
+from mimo.commands.save import decision as save_decision
+from mimo.commands.search import Scope, search
+from mimo.commands.settings import config
+from mimo.domain import decay
+from mimo.errors import Invalid
+from mimo.server import resources
+
+
+def uses(mind, id_: str) -> int:
+    use = mind.accesses.uses().get(id_)
+    return use.times if use else 0
+
+
+def text_of(mind, file: str) -> str:
+    return Path(mind.project.root, file).read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def tea(mind) -> str:
+    add(mind, "The deploy script needs two approvals")
+    return add(mind, "Green tea is drunk without milk").id
+
+
+class TestUses:
+    @pytest.mark.parametrize(
+        "ask",
+        [
+            lambda mind, _: search(mind, "green tea milk"),
+            lambda mind, _: memory_search(mind, "green tea milk"),
+            lambda mind, _: by_context(mind, "green tea milk"),
+            lambda mind, _: recall_memory(mind, "green tea milk"),
+            show,
+            load_context,
+            lambda mind, id_: resources.read(mind, f"mind://memory/{id_}"),
+        ],
+    )
+    def test_what_is_found_shown_or_loaded_is_used(self, mind, clock, tea, ask):
+        clock.forward(days=3)
+        ask(mind, tea)
+        mind.accesses.flush()
+
+        assert mind.accesses.uses() == {tea: decay.Use(times=1, last=clock())}
+
+    def test_a_topic_and_a_checkpoint_that_are_loaded_are_used(self, mind):
+        decided = save_decision(mind, "auth", "Use JWT", "No session store is needed").id
+        saved = save_checkpoint(mind, "Login works").id
+
+        by_topic(mind, "auth")
+        load_checkpoint(mind)
+        mind.accesses.flush()
+
+        assert (uses(mind, decided), uses(mind, saved)) == (1, 1)
+
+    @pytest.mark.parametrize(
+        "ask",
+        [list_, recent, list_memories, stats, fading, decay_check],
+    )
+    def test_browsing_and_counting_is_no_use(self, mind, tea, ask):
+        ask(mind)
+        mind.accesses.flush()
+
+        assert mind.accesses.uses() == {}
+
+    def test_a_guess_is_no_use(self, mind, tea):
+        assert search(mind, "penguins").results
+        memory_search(mind, "penguins", threshold=0)
+        mind.accesses.flush()
+
+        assert mind.accesses.uses() == {}
+
+    def test_a_search_of_all_projects_counts_only_what_it_answered_where_that_stands(
+        self, mind, tea, tmp_path
+    ):
+        (tmp_path / "other").mkdir()
+        init(mind, str(tmp_path / "other"))
+        other = next(p for _, p in _projects(mind) if p.project.name == "other")
+        milk = add(other, "Green tea with milk is a drink for the brave").id
+
+        (found,) = search(mind, "green tea without milk", scope=Scope.ALL, limit=1).results
+        for one in (mind, other):
+            one.accesses.flush()
+
+        assert found.id == tea
+        assert (uses(mind, tea), uses(other, milk)) == (1, 0)
+
+    def test_reading_changes_no_tracked_file(self, mind, tea):
+        root = mind.project.root
+        git(root, "init", "-q")
+        git(root, "add", "-A")
+
+        search(mind, "green tea")
+        show(mind, tea)
+        mind.accesses.flush()
+
+        assert uses(mind, tea) == 2
+        assert git(root, "status", "--porcelain", "--untracked-files=all").count("\n") == git(
+            root, "diff", "--cached", "--name-only"
+        ).count("\n")
+        assert git(root, "diff", "--name-only") == ""
+
+    def test_reading_works_where_nothing_can_be_counted(self, mind, tea):
+        local = mind.folder / ".local"
+        for path in local.iterdir():
+            path.unlink()
+        local.rmdir()
+        local.write_text("in the way", encoding="utf-8")
+
+        assert search(mind, "green tea").results[0].id == tea
+        assert show(mind, tea).id == tea
+        assert stats(mind).total_memories == 2
+        mind.close()
+
+
+def _projects(mind):
+    from mimo.services import recall
+
+    return recall.every_project(mind)
+
+
+def git(root: Path, *words: str) -> str:
+    done = subprocess.run(
+        ["git", *words], cwd=root, capture_output=True, check=True, encoding="utf-8"
+    )
+    return done.stdout
+
+
+class TestFading:
+    @pytest.mark.req("000-57")
+    def test_the_weakest_come_first_with_the_days_that_are_left(self, mind, clock):
+        old = add(mind, "the old fact").id
+        clock.forward(days=5)
+        newer = add(mind, "the newer fact").id
+        add(mind, "what was decided", type="decision")
+        clock.forward(days=14)
+
+        found = fading(mind, threshold=0.2)
+
+        assert [row.id for row in found.memories] == [old, newer]
+        assert [row.days_left for row in found.memories] == [4.03, 9.03]
+        assert (found.total, found.forgotten, found.checked) == (2, 0, 3)
+
+    def test_what_was_used_starts_anew(self, mind, clock, tea):
+        clock.forward(days=20)
+        assert tea in {row.id for row in fading(mind).memories}
+
+        show(mind, tea)
+
+        assert tea not in {row.id for row in fading(mind).memories}
+        (row,) = [row for row in fading(mind, threshold=1).memories if row.id == tea]
+        assert (row.uses, row.last_used) == (1, clock())
+
+    def test_what_counts_as_forgotten_is_told_and_all_are_counted_beyond_the_limit(
+        self, mind, clock
+    ):
+        for number in range(5):
+            add(mind, f"fact {number}")
+        clock.forward(days=40)
+
+        found = fading(mind, limit=2)
+
+        assert (len(found.memories), found.total, found.forgotten) == (2, 5, 5)
+        assert {row.days_left for row in found.memories} == {0}
+
+    @pytest.mark.req("000-54")
+    def test_decay_check_and_fading_agree(self, mind, clock, tea):
+        clock.forward(days=18)
+
+        checked, told = decay_check(mind), fading(mind)
+
+        assert [(row.id, row.decay_score, row.days_until_forgotten) for row in checked.at_risk] == [
+            (row.id, row.strength, row.days_left) for row in told.memories
+        ]
+        assert checked.total_checked == told.checked == 2
+
+    def test_the_rate_is_a_setting(self, mind, clock, tea):
+        clock.forward(days=18)
+        config(mind, "decay.rate", "0")
+        steady = mind.reopened()
+
+        assert fading(steady).memories == ()
+        assert [row.days_left for row in fading(steady, threshold=1).memories] == [None, None]
+
+    @pytest.mark.req("000-50")
+    def test_the_average_strength_is_exact_over_every_memory_and_every_use(self, mind, clock):
+        ids = [add(mind, f"fact number {n}", importance=n / 10).id for n in range(1, 8)]
+        clock.forward(days=10)
+        show(mind, ids[6])
+        clock.forward(days=2)
+
+        expected = [decay.score(n / 10, 12) for n in range(1, 7)]
+        expected.append(decay.score(0.7, 2, accesses=1))
+        assert stats(mind).avg_decay_score == pytest.approx(sum(expected) / 7, abs=1e-4)
+
+    @pytest.mark.req("000-46")
+    def test_sorted_by_decay_what_was_used_comes_first(self, mind, clock):
+        strong = add(mind, "important", importance=0.9).id
+        used = add(mind, "used").id
+        clock.forward(days=30)
+        show(mind, used)
+
+        rows = list_memories(mind, sort=MemorySort.DECAY_SCORE).memories
+
+        assert [row.id for row in rows] == [used, strong]
+        assert rows[0].decay_score == pytest.approx(decay.score(0.5, 0, accesses=1), abs=1e-4)
+
+
+class TestKeep:
+    def test_a_kept_memory_says_so_in_its_file_and_does_not_fade(self, mind, clock, tea):
+        before = text_of(mind, show(mind, tea).file)
+        kept = keep(mind, tea)
+        clock.forward(days=90)
+
+        assert kept.protected
+        assert text_of(mind, kept.file).splitlines() == _with(before, "protected: true")
+        assert tea not in {row.id for row in fading(mind).memories}
+
+    def test_kept_twice_is_kept_once(self, mind, tea):
+        once = text_of(mind, keep(mind, tea).file)
+
+        assert text_of(mind, keep(mind, tea).file) == once
+
+    def test_let_go_the_file_is_as_it_was(self, mind, tea):
+        before = text_of(mind, show(mind, tea).file)
+        keep(mind, tea)
+        gone = keep(mind, tea, off=True)
+
+        assert not gone.protected
+        assert text_of(mind, gone.file) == before
+
+    def test_a_decision_that_is_let_go_fades_until_it_is_kept_again(self, mind, clock):
+        made = add(mind, "Use JWT", type="decision")
+        before = text_of(mind, made.file)
+        assert "protected: false" in text_of(mind, keep(mind, made.id, off=True).file)
+        clock.forward(days=30)
+        assert [row.id for row in fading(mind).memories] == [made.id]
+
+        keep(mind, made.id)
+
+        assert text_of(mind, made.file) == before
+        assert fading(mind).memories == ()
+
+    def test_a_document_that_mind_only_reads_is_refused_with_what_to_do(self, mind):
+        note = mind.folder / "notes" / "tea.md"
+        note.parent.mkdir()
+        note.write_text("# Tea\n\nwithout milk\n", encoding="utf-8")
+
+        with pytest.raises(Invalid) as caught:
+            keep(mind, "tea")
+
+        assert "protected: true" in caught.value.hint
+        assert note.read_text(encoding="utf-8") == "# Tea\n\nwithout milk\n"
+        edit(mind, "tea", file_text="---\nprotected: true\n---\n# Tea\n\nwithout milk\n")
+        assert fading(mind, threshold=1).memories == ()
+
+    def test_a_document_of_the_project_does_not_fade_and_needs_no_keeping(self, mind, clock):
+        docs = mind.project.root / "docs"
+        docs.mkdir()
+        (docs / "tea.md").write_text("---\ndate: 2020-01-01\n---\nwithout milk\n", encoding="utf-8")
+        config(mind, "include", "docs/*.md")
+        reopened = mind.reopened()
+
+        assert fading(reopened, threshold=1).memories == ()
+        assert fading(reopened).checked == 1
+        assert list_memories(reopened).memories[0].protected
+        with pytest.raises(Invalid, match="document of the project"):
+            keep(reopened, "tea")
+
+
+def _with(text: str, line: str) -> list[str]:
+    """Returns the lines of a file with one more in its header, where mind writes it."""
+    lines = text.splitlines()
+    return [*lines[:3], line, *lines[3:]]

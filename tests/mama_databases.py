@@ -125,6 +125,49 @@ def decision(id: str | None, **columns: Any) -> dict[str, Any]:
     return {"id": id, "updated_at": SEPTEMBER, **given, **columns}
 
 
+def example(path: Path) -> Path:
+    """Makes the database of docs/migrating-from-mama.md."""
+    day = 86_400_000
+    first = "decision_auth_strategy_1757000000000_k3x9"
+    second = "decision_auth_strategy_1758209600000_p7q2"
+    korean = "decision__1758300000000_a1b2"
+    rows: dict[str, Rows] = {
+        "decisions": [
+            decision(first, topic="auth_strategy", decision="Server sessions in Redis",
+                     reasoning="Simple, and one node is enough for now.", outcome="FAILED",
+                     failure_reason="Sessions were lost when the second node came up",
+                     superseded_by=second, updated_at=SEPTEMBER + 14 * day),
+            decision(second, topic="auth_strategy",
+                     decision="Use JWT with refresh tokens, 15 minutes and 30 days",
+                     reasoning="No shared session store is needed.", confidence=0.9,
+                     supersedes=first, created_at=SEPTEMBER + 14 * day,
+                     user_involvement="approved"),
+            decision(korean, topic="캐시 전략", decision="응답을 10분 동안 캐시한다",
+                     reasoning="가격은 하루에 한 번 바뀐다.",
+                     created_at=(SEPTEMBER + 15 * day) // 1000),
+        ],
+        "decision_edges": [
+            {"from_id": second, "to_id": first, "relationship": "supersedes",
+             "reason": "sessions did not survive the second node"},
+            {"from_id": korean, "to_id": "decision_prices_1740000000000_zzzz",
+             "relationship": "refines", "weight": 0.87},
+        ],
+        "checkpoints": [
+            {"timestamp": SEPTEMBER + 16 * day,
+             "summary": "Refresh tokens work; the logout page is half done",
+             "open_files": '["src/auth.ts", "src/logout.tsx"]',
+             "next_steps": "1. finish logout\n2. test with two nodes"}
+        ],
+        "sessions": [
+            {"id": "session_1758400000000", "project_path": "/home/ana/shop",
+             "rolling_summary": "Moved the login from sessions to JWT.",
+             "started_at": SEPTEMBER + 14 * day},
+            {"id": "session_1758500000000", "project_path": "/home/ana/shop"},
+        ],
+    }  # fmt: skip
+    return make(path, rows, vectors=True)
+
+
 def many(path: Path, size: int) -> Path:
     """Makes a database of that many decisions in chains of five, a fifth of them in Korean."""
     draw = random.Random(size)

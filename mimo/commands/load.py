@@ -141,7 +141,7 @@ def _whose(resumed: Resumed, age: str) -> str | None:
     if resumed.whose is Whose.BRANCH:
         return None
     if resumed.whose is Whose.MACHINE:
-        where = f"branch {resumed.branch}" if resumed.branch else "another branch"
+        where = f"branch {resumed.branch}" if resumed.branch else "this machine"
         return f"made on {where}, {age}"
     return f"made by {resumed.author or 'somebody'} elsewhere, {age}; nothing of it was made here"
 

@@ -170,7 +170,11 @@ def _write(mind: Mind, rows: Iterable[Row], manifest: Manifest) -> tuple[Row, ..
     _claim(mind, rows)
     done = 0
     for batch in _batches(new, BATCH):
-        mind.store.create_all(batch)
+        try:
+            mind.store.create_all(batch)
+        except StorageFailed as error:
+            error.hint = "run it again to write the rest, or take it back with --rollback"
+            raise
         for _ in batch:
             done += 1
             _tell(mind, "Importing", done, len(new))

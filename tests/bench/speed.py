@@ -21,6 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tests import mama_databases
 from tests.bench import queries
 
 MIND = [sys.executable, "-m", "mimo"]
@@ -251,6 +252,18 @@ def linked(size: int, base: float) -> Iterator[Row]:
         server.close()
 
 
+def imported(size: int) -> Iterator[Row]:
+    """Yields the rows for a database of MAMA's with that many decisions."""
+    with store(0) as (root, environ):
+        source = mama_databases.many(root.parent / "mama.db", size)
+        command = [*MIND, "import", "mama", "--db", str(source)]
+        for what in ("", ", again"):
+            seconds, _ = run(command, root, environ)
+            yield Row(f"`mind import mama`, {size:,} decisions{what}", f"{seconds:.1f} s", "")
+        seconds, _ = run([*command, "--rollback"], root, environ)
+        yield Row(f"`mind import mama --rollback`, {size:,}", f"{seconds:.1f} s", "")
+
+
 def real(markdown: Path, base: float) -> Iterator[Row]:
     """Yields the rows for a folder of other people's Markdown."""
     with store(0) as (root, environ):
@@ -298,6 +311,7 @@ def rows(base: float, markdown: Path | None, *, large: bool) -> Iterator[Row]:
     yield from warm(10_000, base, mcp)
     yield from (Row(asked, figure, "") for asked, figure in queries.rows(10_000))
     yield from linked(10_000, base)
+    yield from imported(10_000)
     if large:
         yield from cold(100_000, base, {})
         yield from warm(100_000, base, {"search": "≤ 20 ms"})

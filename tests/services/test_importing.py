@@ -134,6 +134,17 @@ class TestImporting:
         assert resumed.open_files == ("a.py",)
         assert resumed.made is Whose.BRANCH
 
+    def test_a_checkpoint_whose_branch_nobody_knows_is_this_machines(self, mind, source):
+        git = mind.project.root / ".git"
+        git.mkdir()
+        (git / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
+        bring(mind, source)
+
+        resumed = checkpoint(mind)
+
+        assert resumed.made is Whose.MACHINE
+        assert (resumed.notice or "").startswith("made on this machine, ")
+
     @pytest.mark.req("004-80")
     def test_sessions_are_private(self, mind, source):
         bring(mind, source)
@@ -295,8 +306,9 @@ class TestAgain:
             really(path)
 
         monkeypatch.setattr(files, "_flush_file", full)
-        with pytest.raises(StorageFailed, match="no space left"):
+        with pytest.raises(StorageFailed, match="no space left") as error:
             bring(mind, big)
+        assert "run it again" in error.value.hint
         monkeypatch.setattr(files, "_flush_file", really)
 
         assert len(list((mind.folder / "decisions").iterdir())) == 10

@@ -23,11 +23,13 @@ def _(result: MamaImport, screen: Screen) -> None:
 
 
 def _brought_in(result: MamaImport, screen: Screen) -> None:
-    written = count(sum(row.written for row in result.tables), "memory", "memories")
+    new = sum(row.written for row in result.tables)
+    written = count(new, "memory", "memories") if new else "nothing new"
+    source = dim(f"  from {result.source}")
     if result.done is Done.PLANNED:
-        screen.line(strong(f"{written} would come"), dim(f"  from {result.source}"))
+        screen.line(strong(f"{written} would come"), source)
     else:
-        screen.line(good("✓ "), strong(f"{written} imported"), dim(f"  from {result.source}"))
+        screen.line(good("✓ "), strong(f"{written} imported" if new else "nothing new"), source)
     headers = ("table", "becomes", "found", "new", "already there", "skipped")
     rows = [
         (

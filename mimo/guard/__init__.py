@@ -1,0 +1,1 @@
+"""What every call must pass: permissions, limits, privacy, the record of what was done."""

@@ -4,7 +4,7 @@ import copy
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
@@ -14,24 +14,16 @@ from mimo.errors import Invalid, MindError, NoProject
 from mimo.store import place, projects
 from mimo.store.files import failure
 from mimo.store.projects import Project, Registered
+from mimo.surroundings import Clock, Progress, Timer, system_clock
 
 if TYPE_CHECKING:
     from mimo.index.embedding import Embedder
     from mimo.index.index import Index
     from mimo.store.accesses import Accesses
+    from mimo.store.events import EventLog
     from mimo.store.memories import MemoryStore
     from mimo.store.trust import Trust
     from mimo.store.watch import Watch
-
-Clock = Callable[[], datetime]
-
-Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it is done, and how much there is in all."""
-
-
-def system_clock() -> datetime:
-    """Returns the time of day in UTC."""
-    return datetime.now(UTC)  # noqa: TID251 - the one place where the clock is read
 
 
 def home_of(environ: Mapping[str, str]) -> Path:
@@ -60,6 +52,7 @@ class Mind:
         clock: Clock = system_clock,
         randomness: Callable[[int], bytes] = os.urandom,
         environ: Mapping[str, str] | None = None,
+        timer: Timer | None = None,
     ) -> None:
         """Nothing is opened or read before it is needed."""
         self.home = home
@@ -72,6 +65,9 @@ class Mind:
         self._moment: datetime | None = None
         self.progress: Progress | None = None
         """Told of long work; set by a surface that can show it."""
+        self.partial: Callable[[object], None] | None = None
+        """Shows a part of an answer that has no end; set by a surface that can."""
+        self.timer = timer or Timer()
         self._parts: dict[str, Any] = {}
         self._making = RLock()
         self._notices: dict[str, str | None] = {}
@@ -244,6 +240,24 @@ class Mind:
         from mimo.store.accesses import Accesses
 
         return cast("Accesses", self._once("accesses", lambda: Accesses(self.project.root)))
+
+    @property
+    def events(self) -> "EventLog":
+        """The log of what happened in this project."""
+        from mimo.store.events import EventLog
+
+        return cast("EventLog", self._once("events", lambda: EventLog(self.project.root)))
+
+    def tell(self, name: str, measurements: Mapping[str, float], /, **metadata: object) -> None:
+        """Adds an event to the log, such as `mimo.ingest.file`.
+
+        The log never stops what it tells of: where it can't be written the event is dropped.
+        """
+        from mimo.store.events import Event
+
+        event = Event(name=name, time=self.now(), measurements=measurements, metadata=metadata)
+        with suppress(MindError, OSError):
+            self.events.write(event)
 
     @property
     def embedder(self) -> "Embedder | None":

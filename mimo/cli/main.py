@@ -40,6 +40,7 @@ def _run(open_: Open, spec: Spec, arguments: Mapping[str, Any], options: Mapping
 
     named = options.get("project")
     mind = open_(Path(named) if named else None)
+    mind.partial = lambda part: output.show_part(part, options)
     if sys.stderr.isatty() and not options.get("json"):
         mind.progress = output.progress
     try:

@@ -17,11 +17,32 @@ def show(result: object, options: Mapping[str, Any]) -> None:
 
         write(as_json(to_json(result), indent=2) + "\n")
         return
+    _show(result, options, pager=not options.get("no_pager"))
+
+
+def show_part(part: object, options: Mapping[str, Any]) -> None:
+    """Print a part of an answer that has no end: as one line of JSON, or as people read it.
+
+    Ends the program where nobody reads on.
+    """
+    try:
+        if options.get("json"):
+            from mimo.commands.schema import to_json
+
+            write(as_json(to_json(part)) + "\n")
+        else:
+            _show(part, options, pager=False)
+    except BrokenPipeError:
+        give_up_stdout()
+        raise SystemExit(0) from None
+
+
+def _show(result: object, options: Mapping[str, Any], *, pager: bool) -> None:
     from mimo.cli.render import screen_for, show_on
 
     screen = screen_for(sys.stdout, os.environ, colour=not options.get("no_color"))
     show_on(screen, result)
-    screen.finish(pager=not options.get("no_pager"))
+    screen.finish(pager=pager)
 
 
 def prepare() -> None:

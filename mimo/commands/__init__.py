@@ -47,6 +47,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "init": "projects",
         "status": "status",
         "doctor": "upkeep",
+        "events": "events",
         "index": "upkeep",
         "config": "settings",
         "daemon start": "daemon",

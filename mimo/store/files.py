@@ -189,6 +189,12 @@ def append(path: Path, data: bytes, *, mode: int = 0o600, durable: bool = True) 
                 os.fsync(file.fileno())
 
 
+def rename(path: Path, new: Path) -> None:
+    """Gives a file another name, in the place of what had that. Raises `StorageFailed`."""
+    with _reported("rename", path):
+        path.replace(new)
+
+
 def _check(path: Path, expect: str | None) -> None:
     """Raises `Conflict` where the file isn't the one expected, or is a link."""
     if path.is_symlink():

@@ -10,6 +10,7 @@ import pytest
 
 from mimo.cli.complete import candidates
 from mimo.cli.main import main
+from mimo.mind import Mind
 
 ROOT = Path(__file__).parent.parent.parent
 IDENTITY = "decision_auth_20261101_aaaaaa"
@@ -121,6 +122,16 @@ def test_a_reader_that_goes_away_ends_the_program_in_silence(memory: Path) -> No
     os.close(reading)
     with os.fdopen(writing, "wb") as closed:
         done = mind("list", "--json", stdout=closed, stderr=subprocess.PIPE)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_log_that_is_followed_ends_when_its_reader_goes_away(memory: Path) -> None:
+    Mind.open(memory.parent).tell("mimo.test", {"count": 1})
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as closed:
+        done = mind("events", "--follow", stdout=closed, stderr=subprocess.PIPE)
 
     assert (done.returncode, done.stderr) == (0, b"")
 

@@ -1,0 +1,127 @@
+"""The log of what happened: `.mind/.local/events.jsonl`, one event a line.
+
+Every event has one shape: `name`, `time`, `measurements` (numbers) and `metadata`. A full log
+becomes `events.1.jsonl`, and that one `events.2.jsonl`. The log is this machine's own and can be
+lost.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from mimo.frozen import frozen
+from mimo.store import files
+from mimo.store.locking import lock
+from mimo.store.walk import STORE
+
+LARGEST = 1024 * 1024
+"""Bytes at which a log is put aside."""
+_NAMES = ("events.jsonl", "events.1.jsonl", "events.2.jsonl")
+"""The log and the full ones before it, newest first."""
+_MOST_BYTES = 16 * 1024 * 1024
+_WAIT_SECONDS = 0.5
+
+
+@frozen
+class Event:
+    """Something that happened."""
+
+    name: str
+    """Such as `mimo.procedure.start`."""
+    time: datetime
+    measurements: Mapping[str, float]
+    metadata: Mapping[str, Any]
+
+
+@frozen
+class Place:
+    """How far the log was read: in which file, and up to where."""
+
+    inode: int = 0
+    offset: int = 0
+
+
+class EventLog:
+    """The events of one project; may be used by several threads and processes at once."""
+
+    def __init__(self, root: Path, *, largest: int = LARGEST) -> None:
+        """Take a project's root; nothing is read yet."""
+        self._root = root
+        self._largest = largest
+
+    def write(self, event: Event) -> None:
+        """Adds an event. Raises `MindError` where that can't be done."""
+        data = {
+            "name": event.name,
+            "time": event.time.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+            "measurements": dict(event.measurements),
+            "metadata": dict(event.metadata),
+        }
+        line = json.dumps(data, ensure_ascii=False, default=str).encode("utf-8", "replace") + b"\n"
+        with lock(self._path("events.lock"), wait=_WAIT_SECONDS):
+            self._make_room(len(line))
+            files.append(self._path(_NAMES[0]), line, durable=False)
+
+    def _make_room(self, size: int) -> None:
+        log, old, oldest = (self._path(name) for name in _NAMES)
+        if log.exists() and log.stat().st_size + size > self._largest:
+            if old.exists():
+                files.rename(old, oldest)
+            files.rename(log, old)
+
+    def read(self) -> tuple[list[Event], Place]:
+        """Returns all events that are kept, oldest first, and the place after them."""
+        return self.since(Place())
+
+    def since(self, place: Place) -> tuple[list[Event], Place]:
+        """Returns the events after a place, and the place after them."""
+        if self._is_end(place):
+            return [], place
+        # Newest first: a log that is put aside meanwhile is then met again, not missed.
+        found: dict[int, bytes] = {}
+        end = Place()
+        for name in _NAMES:
+            data, inode = self._look(name)
+            end = end if end.inode else Place(inode=inode, offset=len(data))
+            is_read = bool(inode) and inode == place.inode
+            found.setdefault(inode, data[place.offset :] if is_read else data)
+            if is_read:
+                break
+        return [event for data in reversed(found.values()) for event in _events(data)], end
+
+    def _is_end(self, place: Place) -> bool:
+        try:
+            status = self._path(_NAMES[0]).stat()
+        except FileNotFoundError:
+            return False
+        return (status.st_ino, status.st_size) == (place.inode, place.offset)
+
+    def _look(self, name: str) -> tuple[bytes, int]:
+        """Returns the whole lines of a log and its inode; nothing where there is none."""
+        try:
+            data, status = files.look(self._path(name), limit=_MOST_BYTES)
+        except FileNotFoundError:
+            return b"", 0
+        return data[: data.rfind(b"\n") + 1], status.st_ino
+
+    def _path(self, name: str) -> Path:
+        return files.safe_path(self._root, f"{STORE}/.local/{name}")
+
+
+def _events(lines: bytes) -> Iterator[Event]:
+    """Yields the events of some lines; what is no event is passed over."""
+    for line in lines.splitlines():
+        with suppress(ValueError, TypeError, KeyError, RecursionError):
+            told = json.loads(line)
+            event = Event(
+                name=str(told["name"]),
+                time=datetime.fromisoformat(told["time"]),
+                measurements=dict(told["measurements"]),
+                metadata=dict(told["metadata"]),
+            )
+            if event.time.tzinfo and all(isfinite(n) for n in event.measurements.values()):
+                yield event

@@ -1,0 +1,215 @@
+"""The log of events: one shape, a bounded size, and no event shown twice or missed."""
+
+import json
+import multiprocessing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimo.errors import StorageFailed
+from mimo.mind import Mind
+from mimo.store.events import Event, EventLog, Place
+
+NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
+LINE = b'{"name": "x", "time": "2026-11-20T15:30Z", "measurements": {"n": %s}, "metadata": {}}'
+
+
+def event(kind: str = "mimo.test", /, count: float = 1, **metadata: Any) -> Event:
+    return Event(name=kind, time=NOW, measurements={"count": count}, metadata=metadata)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / ".mind").mkdir()
+    return tmp_path
+
+
+def file(root: Path, name: str = "events.jsonl") -> Path:
+    return root / ".mind" / ".local" / name
+
+
+def counts(events: list[Event]) -> list[float]:
+    return [event.measurements["count"] for event in events]
+
+
+@pytest.mark.req("000-27")
+def test_every_event_is_a_line_of_one_shape(root):
+    EventLog(root).write(event("mimo.procedure.start", name="ship", version="1.0", dry=False))
+
+    assert json.loads(file(root).read_text(encoding="utf-8")) == {
+        "name": "mimo.procedure.start",
+        "time": "2026-11-20T15:30:00Z",
+        "measurements": {"count": 1},
+        "metadata": {"name": "ship", "version": "1.0", "dry": False},
+    }
+
+
+def test_what_was_written_is_read(root):
+    told = event(count=2.5, path="논문.md", nothing=None, parts=["a", {"b": 1}])
+    EventLog(root).write(told)
+
+    assert EventLog(root).read()[0] == [told]
+
+
+def test_no_log_has_no_events(root):
+    assert EventLog(root).read() == ([], Place())
+    assert EventLog(root).since(Place()) == ([], Place())
+
+
+def test_the_log_is_the_users_alone(root):
+    EventLog(root).write(event())
+
+    assert file(root).stat().st_mode & 0o077 == 0
+
+
+def test_a_line_is_one_line_whatever_it_says(root):
+    log = EventLog(root)
+    log.write(event(said="one\ntwo\u2028three\x85four\ud800"))
+    log.write(event(said="next"))
+
+    assert [told.metadata["said"] for told in log.read()[0]] == [
+        "one\ntwo\u2028three\x85four?",
+        "next",
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{",
+        b"[]",
+        b"\xff\xfe",
+        b'{"name": "x"}',
+        b"[" * 100_000,
+        b'{"name": "x", "time": "2026-11-20T15:30:00", "measurements": {}, "metadata": {}}',
+        LINE % b'"1"',
+        LINE % b"NaN",
+    ],
+)
+def test_what_is_no_event_is_passed_over(root, line):
+    log = EventLog(root)
+    log.write(event(count=1))
+    with file(root).open("ab") as torn:
+        torn.write(line)
+    log.write(event(count=2))
+
+    assert counts(log.read()[0]) == [1, 2]
+
+
+def test_a_line_that_is_being_written_is_read_when_it_is_whole(root):
+    log = EventLog(root)
+    log.write(event(count=1))
+    whole = file(root).read_bytes()
+    with file(root).open("ab") as torn:
+        torn.write(whole[:20])
+    found, place = log.read()
+    assert counts(found) == [1]
+
+    with file(root).open("ab") as torn:
+        torn.write(whole[20:])
+    assert counts(log.since(place)[0]) == [1]
+
+
+def test_full_logs_are_put_aside_and_the_oldest_goes(root):
+    log = EventLog(root, largest=300)
+    for number in range(20):
+        log.write(event(count=number))
+
+    found, _ = log.read()
+    assert counts(found) == list(range(int(found[0].measurements["count"]), 20))
+    assert 3 < len(found) < 20
+    assert all(path.stat().st_size <= 300 for path in file(root).parent.glob("*.jsonl"))
+
+
+def test_an_event_larger_than_a_log_is_kept_all_the_same(root):
+    log = EventLog(root, largest=10)
+    log.write(event(count=1))
+    log.write(event(count=2))
+
+    assert counts(log.read()[0]) == [1, 2]
+
+
+@pytest.mark.parametrize("burst", [1, 2, 3, 5])
+def test_whoever_follows_sees_each_event_once_also_where_a_log_fills_up(root, burst):
+    log = EventLog(root, largest=400)
+    place, seen = Place(), []
+    for number in range(40):
+        log.write(event(count=number))
+        if number % burst == burst - 1:
+            found, place = log.since(place)
+            seen += counts(found)
+            assert log.since(place) == ([], place)
+
+    assert seen == list(range(len(seen)))
+    assert len(seen) > 40 - burst
+
+
+def test_the_line_of_the_test_before_is_an_event_but_for_its_number(root):
+    EventLog(root).write(event(count=1))
+    file(root).write_bytes(LINE % b"3" + b"\n")
+
+    assert EventLog(root).read()[0][0].measurements == {"n": 3}
+
+
+def test_a_follower_meets_a_log_that_has_just_been_put_aside(root):
+    log = EventLog(root)
+    log.write(event(count=1))
+    _, place = log.read()
+    log.write(event(count=2))
+    file(root).rename(file(root, "events.1.jsonl"))
+
+    found, place = log.since(place)
+    assert counts(found) == [2]
+    log.write(event(count=3))
+    assert counts(log.since(place)[0]) == [3]
+
+
+def _write_many(root: Path, writer: int) -> None:
+    log = EventLog(root)
+    for number in range(50):
+        log.write(event(count=number, writer=writer))
+
+
+def test_several_processes_write_one_log(root):
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_write_many, args=(root, name)) for name in range(3)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+
+    found, _ = EventLog(root).read()
+    for name in range(3):
+        assert counts([e for e in found if e.metadata["writer"] == name]) == list(range(50))
+
+
+def test_a_link_in_the_place_of_the_log_is_not_written_through(root, tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("precious", encoding="utf-8")
+    file(root).parent.mkdir()
+    file(root).symlink_to(victim)
+
+    with pytest.raises(StorageFailed):
+        EventLog(root).write(event())
+    assert victim.read_text(encoding="utf-8") == "precious"
+
+
+def test_what_is_told_has_the_time_of_the_memory(mind: Mind) -> None:
+    mind.tell("mimo.ingest.file", {"chunks": 3}, path="README.md")
+
+    (told,) = mind.events.read()[0]
+    assert (told.name, told.time) == ("mimo.ingest.file", mind.now())
+    assert (told.measurements, told.metadata) == ({"chunks": 3}, {"path": "README.md"})
+
+
+def test_telling_never_stops_what_it_tells_of(mind: Mind, home: Path) -> None:
+    local = mind.folder / ".local"
+    local.mkdir(exist_ok=True)
+    (local / "events.jsonl").mkdir()
+    mind.tell("mimo.test", {"count": 1})
+
+    Mind(home=home, project=None).tell("mimo.test", {"count": 1})
+
+    assert (local / "events.jsonl").is_dir()

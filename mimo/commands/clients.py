@@ -28,7 +28,6 @@ class Action(StrEnum):
     CHANGED = "changed"
     REMOVED = "removed"
     UNCHANGED = "unchanged"
-    KEPT = "kept"
     YOURS = "yours"
 
 
@@ -37,7 +36,7 @@ class FileRow:
     """A file of a client, and what was done to it."""
 
     file: str
-    action: Annotated[Action, Out("`kept` where others use it too, `yours` what a person must do")]
+    action: Annotated[Action, Out("`yours` where a person must do it")]
     note: Annotated[Omitted[str], Out("What to know about it", omit=True)] = None
     backup: Annotated[Omitted[str], Out("A copy of it as it was", omit=True)] = None
     diff: Annotated[Omitted[str], Out("What would change, as a unified diff", omit=True)] = None

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from mimo.errors import MindError
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import approval, overview, upkeep
+from mimo.services import approval, clients, overview, upkeep
 from mimo.store import projects
 
 _MOST_LINKS = 20
@@ -28,6 +28,7 @@ def examine(mind: Mind) -> Iterator[Finding]:
     """Yields what was looked at, in the order of its weight."""
     yield from _settings(mind)
     yield from _registry(mind)
+    yield from _clients(mind)
     if not mind.has_project:
         yield Finding(
             name="project",
@@ -65,6 +66,16 @@ def _registry(mind: Mind) -> Iterator[Finding]:
             verdict="warning",
             message=f"registered project `{project.name}` is gone: {project.path}",
             hint="searches over all projects pass it over",
+        )
+
+
+def _clients(mind: Mind) -> Iterator[Finding]:
+    for client, file, program in clients.broken(mind):
+        yield Finding(
+            name="clients",
+            verdict="warning",
+            message=f"{file} starts `{program}`, which is not there",
+            hint=f"mind install {client.name} --force",
         )
 
 

@@ -32,7 +32,8 @@ def written(draw: st.DrawFn, data: Any) -> str:
 
     def write(value: Any) -> str:
         if not isinstance(value, dict | list):
-            return json.dumps(value, ensure_ascii=draw(st.booleans()))
+            escaped: bool = draw(st.booleans())
+            return json.dumps(value, ensure_ascii=escaped)
         named = value.items() if isinstance(value, dict) else ((None, one) for one in value)
         parts = [
             (f"{json.dumps(key)}{gap()}:{gap()}" if key is not None else "") + write(one)

@@ -8,7 +8,6 @@ _MARKS: dict[Action, Part] = {
     Action.CHANGED: good("✓ "),
     Action.REMOVED: good("✓ "),
     Action.UNCHANGED: dim("= "),
-    Action.KEPT: dim("= "),
     Action.YOURS: warn("! "),
 }
 

@@ -24,7 +24,7 @@ class Step:
 
     file: Path
     action: str
-    """`created`, `changed`, `removed`, `unchanged`, `kept` or `yours`."""
+    """`created`, `changed`, `removed`, `unchanged` or `yours`."""
     diff: str | None = None
     backup: Path | None = None
     told: str | None = None
@@ -44,7 +44,7 @@ class Plan:
     def action(self) -> str:
         """Returns what is done to the file."""
         if self.data == self.found.data:
-            return "kept" if self.told and self.note else "unchanged"
+            return "unchanged"
         if self.data is None:
             return "removed"
         return "created" if self.found.data is None else "changed"

@@ -32,14 +32,14 @@ def written(draw: st.DrawFn, data: Any) -> str:
 
     def write(value: Any) -> str:
         if not isinstance(value, dict | list):
-            escaped: bool = draw(st.booleans())
-            return json.dumps(value, ensure_ascii=escaped)
+            return json.dumps(value, ensure_ascii=draw(st.booleans()))
         named = value.items() if isinstance(value, dict) else ((None, one) for one in value)
         parts = [
             (f"{json.dumps(key)}{gap()}:{gap()}" if key is not None else "") + write(one)
             for key, one in named
         ]
-        last = "," if parts and draw(st.booleans()) else ""
+        trailing: bool = draw(st.booleans())
+        last = "," if parts and trailing else ""
         inside = ",".join(f"{gap()}{part}{gap()}" for part in parts) + last + gap()
         return f"{{{inside}}}" if isinstance(value, dict) else f"[{inside}]"
 

@@ -185,7 +185,7 @@ class Listing:
             return
         sure = exposure is not None and exposure.confidence >= SURE
         wanted = exposure.tools if exposure and sure else None
-        _tell(exposure, wanted)
+        log.log(logging.INFO if exposure else logging.WARNING, "%s", told_of(exposure, wanted))
         if wanted == self._wanted:
             return
         self._wanted = wanted
@@ -240,15 +240,10 @@ class Listing:
                 await self._notify()
 
 
-def _tell(exposure: Exposure | None, wanted: tuple[str, ...] | None) -> None:
-    """Logs what was understood, and what follows of it."""
+def told_of(exposure: Exposure | None, wanted: tuple[str, ...] | None) -> str:
+    """Returns what was understood, and what follows of it, in one line."""
     shown = f"lists {', '.join(wanted)}" if wanted else "lists every tool"
     if exposure is None:
-        log.warning("what the newest prompt asks for can't be read: %s", shown)
-    else:
-        log.info(
-            "the newest prompt is %s (%.0f %%): %s",
-            exposure.intent,
-            exposure.confidence * 100,
-            shown,
-        )
+        return f"what the newest prompt asks for can't be read: {shown}"
+    sure = round(exposure.confidence * 100)
+    return f"the newest prompt is {exposure.intent} ({sure} %): {shown}"

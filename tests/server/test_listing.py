@@ -280,7 +280,7 @@ async def follow(client: Client, project: Path, hear: Callable[[], Awaitable[Any
     return [*shown, hidden.is_error]
 
 
-@pytest.mark.req("004-28", "004-37", "004-38", "004-39", "004-41", "004-48")
+@pytest.mark.req("004-37", "004-38", "004-39", "004-41", "004-48")
 def test_a_client_of_the_older_protocol_follows_over_a_pipe(project: Path) -> None:
     async def talk() -> tuple[list[Any], Any]:
         send, heard = anyio.create_memory_object_stream[str](9)
@@ -302,7 +302,7 @@ def test_a_client_of_the_older_protocol_follows_over_a_pipe(project: Path) -> No
     assert hidden is False
 
 
-@pytest.mark.req("004-28", "004-37", "004-38", "004-39", "004-41", "004-48")
+@pytest.mark.req("004-37", "004-38", "004-39", "004-41", "004-48")
 def test_a_client_of_the_newer_protocol_follows_over_a_pipe(project: Path) -> None:
     async def talk() -> tuple[list[Any], Any]:
         async with (

@@ -36,18 +36,40 @@ def event(command: str, timeout: int) -> dict[str, Any]:
 CLAUDE_HOOKS = {
     "SessionStart": [grouped("mind hook claude-code", timeout=10)],
     "UserPromptSubmit": [grouped("mind hook claude-code", timeout=5)],
+    "PreToolUse": [
+        {
+            "matcher": "Write|Edit|MultiEdit|NotebookEdit",
+            **grouped("mind hook claude-code", timeout=5),
+        }
+    ],
+    "PostCompact": [grouped("mind hook claude-code", timeout=10)],
+    "Stop": [grouped("mind hook claude-code", **{"async": True})],
+    "SessionEnd": [grouped("mind hook claude-code", timeout=5)],
 }
 CODEX_HOOKS = {
     "SessionStart": [
         {"matcher": "startup|resume|clear|compact", **grouped("mind hook codex", timeout=10)}
     ],
     "UserPromptSubmit": [grouped("mind hook codex", timeout=5)],
+    "PreToolUse": [{"matcher": "apply_patch|Edit|Write", **grouped("mind hook codex", timeout=5)}],
+    "PostCompact": [grouped("mind hook codex", timeout=10)],
+    "Stop": [grouped("mind hook codex", timeout=10)],
 }
+
+
+def gemini(timeout: int, **more: str) -> list[Any]:
+    return [{**more, **grouped("mind hook gemini", name="mind", timeout=timeout)}]
+
+
 GEMINI = {
     "mcpServers": {"mind": {"command": "mind", "args": ARGS}},
     "hooks": {
-        "SessionStart": [grouped("mind hook gemini", name="mind", timeout=10_000)],
-        "BeforeAgent": [grouped("mind hook gemini", name="mind", timeout=5_000)],
+        "SessionStart": gemini(10_000),
+        "BeforeAgent": gemini(5_000),
+        "BeforeTool": gemini(5_000, matcher="write_file|replace"),
+        "AfterAgent": gemini(10_000),
+        "PreCompress": gemini(10_000),
+        "SessionEnd": gemini(10_000),
     },
 }
 CURSOR_HOOKS = {

@@ -15,6 +15,20 @@ def _grouped(command: str, *, matcher: str | None = None, **more: Any) -> dict[s
     return group if matcher is None else {"matcher": matcher, **group}
 
 
+_ASIDE: dict[str, Any] = {"async": True}
+
+CLAUDE_CODE_EVENTS = {
+    "SessionStart": _grouped("mind hook claude-code", timeout=10),
+    "UserPromptSubmit": _grouped("mind hook claude-code", timeout=5),
+    "PreToolUse": _grouped(
+        "mind hook claude-code", matcher="Write|Edit|MultiEdit|NotebookEdit", timeout=5
+    ),
+    "PostCompact": _grouped("mind hook claude-code", timeout=10),
+    "Stop": _grouped("mind hook claude-code", **_ASIDE),
+    "SessionEnd": _grouped("mind hook claude-code", timeout=5),
+}
+"""What runs at which moment; `hooks/hooks.json` of the plugin has the same."""
+
 CLIENTS: tuple[Client, ...] = (
     Client(
         name=ClientName.CLAUDE_CODE,
@@ -31,10 +45,7 @@ CLIENTS: tuple[Client, ...] = (
                 Scope.PROJECT: File(places=("{project}/.claude/settings.json",)),
                 Scope.USER: File(places=("{claude}/settings.json",)),
             },
-            events={
-                "SessionStart": _grouped("mind hook claude-code", timeout=10),
-                "UserPromptSubmit": _grouped("mind hook claude-code", timeout=5),
-            },
+            events=CLAUDE_CODE_EVENTS,
         ),
         program="claude",
         traces=("{claude}", "{claude_json}"),
@@ -70,6 +81,11 @@ CLIENTS: tuple[Client, ...] = (
                     "mind hook codex", matcher="startup|resume|clear|compact", timeout=10
                 ),
                 "UserPromptSubmit": _grouped("mind hook codex", timeout=5),
+                "PreToolUse": _grouped(
+                    "mind hook codex", matcher="apply_patch|Edit|Write", timeout=5
+                ),
+                "PostCompact": _grouped("mind hook codex", timeout=10),
+                "Stop": _grouped("mind hook codex", timeout=10),
             },
         ),
         program="codex",
@@ -93,6 +109,12 @@ CLIENTS: tuple[Client, ...] = (
             events={
                 "SessionStart": _grouped("mind hook gemini", name="mind", timeout=10_000),
                 "BeforeAgent": _grouped("mind hook gemini", name="mind", timeout=5_000),
+                "BeforeTool": _grouped(
+                    "mind hook gemini", matcher="write_file|replace", name="mind", timeout=5_000
+                ),
+                "AfterAgent": _grouped("mind hook gemini", name="mind", timeout=10_000),
+                "PreCompress": _grouped("mind hook gemini", name="mind", timeout=10_000),
+                "SessionEnd": _grouped("mind hook gemini", name="mind", timeout=10_000),
             },
         ),
         program="gemini",

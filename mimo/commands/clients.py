@@ -21,6 +21,9 @@ For = Annotated[
 DryRun = Annotated[bool, Arg("Show what would change, and change nothing")]
 
 
+NOT_FOUND = "`mind` is not on your PATH, where clients look for it: pipx install mimo"
+
+
 class Action(StrEnum):
     """What became of a file."""
 
@@ -63,6 +66,7 @@ class Installation:
     files: tuple[FileRow, ...] = ()
     then: Annotated[Omitted[str], Out("What to do in the client next", omit=True)] = None
     clients: tuple[ClientRow, ...] = ()
+    notice: Annotated[Omitted[str], Out("What stands in its way", omit=True)] = None
 
 
 @command(
@@ -106,6 +110,7 @@ def install(
         dry_run=dry_run,
         files=rows,
         then=known.after if changed else None,
+        notice=None if here.which("mind") else NOT_FOUND,
     )
 
 

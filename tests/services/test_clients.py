@@ -512,6 +512,16 @@ def test_the_list_says_what_is_here_and_what_can_not_be_read(
     assert "settings.json`: line 1, column 2" in err
 
 
+def test_it_is_told_where_clients_would_not_find_mind(
+    mind: Mind, user: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["install", "zed"], open=lambda _: mind) == 0
+    assert "not on your PATH" not in capsys.readouterr().err
+    (user / "bin" / "mind").unlink()
+    assert main(["install", "zed"], open=lambda _: mind) == 0
+    assert "`mind` is not on your PATH" in capsys.readouterr().err
+
+
 def test_the_doctor_names_an_entry_whose_program_is_gone(
     mind: Mind, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,6 +20,8 @@ def _(result: Installation, screen: Screen) -> None:
             screen.note(str(row.problem))
         screen.line("give it the memory with ", accent("mind install CLIENT"))
         return
+    if result.notice:
+        screen.note(result.notice)
     for file in result.files:
         _file(file, screen, dry_run=result.dry_run)
     if result.then:

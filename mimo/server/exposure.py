@@ -102,6 +102,8 @@ class Listing:
 
     def asked(self, ctx: Context) -> None:
         """Takes note that a client asked for the list."""
+        if self.mode is Mode.STATIC:
+            return
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             self._session = ctx.session
         self._has_asked = True

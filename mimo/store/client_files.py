@@ -15,7 +15,7 @@ from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.frozen import frozen
 from mimo.store import files
 
-_MOST_BYTES = 8 * 1024 * 1024
+_MOST_BYTES = 64 * 1024 * 1024
 
 
 @frozen

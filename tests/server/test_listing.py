@@ -254,10 +254,19 @@ def environment(**more: str) -> dict[str, str]:
     return kept | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "error"} | more
 
 
-def connected(folder: Path, *args: str, **more: Any) -> Client:
+PATIENT = """
+from mimo.__main__ import main
+from mimo.server.exposure import Listing
+Listing.__init__.__kwdefaults__["patience"] = 60
+main()
+"""
+"""`mind` that waits for a client on a machine however busy."""
+
+
+def connected(folder: Path, **more: Any) -> Client:
     server = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "mimo", "mcp", *args],
+        args=["-c", PATIENT, "mcp"],
         env=environment(),
         cwd=folder,
     )

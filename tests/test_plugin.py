@@ -10,6 +10,7 @@ import yaml
 from mimo import __version__
 from mimo.commands import all_commands
 from mimo.commands.tools import listed, spelled
+from mimo.domain.clients import table
 from mimo.domain.clients.client import ClientName, Scope
 from mimo.domain.clients.table import CLAUDE_CODE_EVENTS, client
 
@@ -31,6 +32,7 @@ def test_the_marketplace_leads_to_the_plugin() -> None:
     assert not marketplace["name"].startswith(("anthropic", "claude", "agent-skills"))
     assert marketplace["owner"]["name"]
     assert (ROOT / entry["source"]).resolve() == PLUGIN
+    assert f"{entry['name']}@{marketplace['name']}" == table.PLUGIN
     assert entry["name"] == read(PLUGIN / ".claude-plugin" / "plugin.json")["name"]
 
 

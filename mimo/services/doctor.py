@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from mimo.errors import MindError
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import approval, clients, overview, upkeep
+from mimo.services import approval, overview, upkeep
+from mimo.services.clients.doubts import doubts
 from mimo.store import projects
 
 _MOST_LINKS = 20
@@ -70,13 +71,8 @@ def _registry(mind: Mind) -> Iterator[Finding]:
 
 
 def _clients(mind: Mind) -> Iterator[Finding]:
-    for client, file, program in clients.broken(mind):
-        yield Finding(
-            name="clients",
-            verdict="warning",
-            message=f"{file} starts `{program}`, which is not there",
-            hint=f"mind install {client.name} --force",
-        )
+    for doubt in doubts(mind):
+        yield Finding(name="clients", verdict="warning", message=doubt.message, hint=doubt.hint)
 
 
 def _index(mind: Mind) -> Iterator[Finding]:

@@ -532,4 +532,25 @@ def test_the_doctor_names_an_entry_whose_program_is_gone(
     out = capsys.readouterr().out
 
     assert f"{project / '.mcp.json'} starts `/gone/mind`, which is not there" in out
-    assert "mind install claude-code --force" in out
+    assert "mind install claude-code --scope project --force" in out
+
+
+def test_the_doctor_names_hooks_that_run_twice_or_stand_in_two_places(
+    mind: Mind, user: Path, project: Path, here: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(mind, "claude-code", "project", here)
+    install(mind, "codex", "user", here)
+    main(["doctor"], open=lambda _: mind)
+    assert "clients" not in capsys.readouterr().out
+    (user / ".claude").mkdir(exist_ok=True)
+    (user / ".claude/settings.json").write_text('{"enabledPlugins": {"mind@mimo": true}}')
+    with (user / ".codex/config.toml").open("a") as config:
+        config.write('[[hooks.Stop]]\nmatcher = ""\n')
+    (user / "bin" / "mind").unlink()
+    main(["doctor"], open=lambda _: mind)
+    out = capsys.readouterr().out
+
+    assert "the plugin mind@mimo and project settings both run mind's hooks" in out
+    assert f"Codex has hooks in {user / '.codex/config.toml'} and in hooks.json" in out
+    assert "starts `mind`, which is not there" in out
+    assert "pipx install mimo" in out

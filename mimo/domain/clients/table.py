@@ -5,6 +5,9 @@ from typing import Any
 from mimo.domain.clients.client import SERVER, Client, ClientName, File, Hooks, Scope
 from mimo.domain.clients.edits import Format
 
+PLUGIN = "mind@mimo"
+"""Our plugin for Claude Code, as its settings name it."""
+
 _PLAIN = {"command": "COMMAND", "args": "ARGUMENTS"}
 _STDIO = {"type": "stdio", **_PLAIN}
 

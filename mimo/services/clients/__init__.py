@@ -11,7 +11,7 @@ from mimo.errors import MindError
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services.clients import program
-from mimo.services.clients.machine import Machine, machine, place_of, targets
+from mimo.services.clients.machine import Machine, place_of, targets
 from mimo.services.clients.plans import Step, done, putting, read, taking
 from mimo.store import client_files
 
@@ -56,7 +56,7 @@ def states(mind: Mind, here: Machine) -> Iterator[State]:
         traces = (Path(trace.format_map(here.places)) for trace in client.traces)
         runs = client.program is not None and here.which(client.program) is not None
         installed, problem = [], None
-        for scope, entry in _entries(client, here):
+        for scope, entry in entries(client, here):
             if isinstance(entry, MindError):
                 problem = entry.message
             elif editing.is_ours(entry):
@@ -69,19 +69,7 @@ def states(mind: Mind, here: Machine) -> Iterator[State]:
         )
 
 
-def broken(mind: Mind) -> Iterator[tuple[Client, Path, str]]:
-    """Yields each entry of ours whose program is not there: the client, its file, the program."""
-    here = machine(mind)
-    for client in CLIENTS:
-        for scope, entry in _entries(client, here):
-            if isinstance(entry, MindError) or not editing.is_ours(entry):
-                continue
-            command = editing.command_of(entry)[0]
-            if here.which(command) is None:
-                yield client, place_of(client.files[scope], here), command
-
-
-def _entries(client: Client, here: Machine) -> Iterator[tuple[Scope, Any]]:
+def entries(client: Client, here: Machine) -> Iterator[tuple[Scope, Any]]:
     """Yields what stands under our name in each scope, or the error of reading it."""
     for scope, file in client.files.items():
         if scope is Scope.PROJECT and here.project is None:

@@ -154,6 +154,13 @@ SETTINGS: tuple[Setting, ...] = (
         help="How the MCP server spells the names of tools",
         choices=("underscore", "slash", "dot"),
     ),
+    Setting(
+        key="mcp.exposure",
+        default="auto",
+        scope=Scope.USER,
+        help="Whether the MCP server narrows its list to what a prompt asks for",
+        choices=("auto", "static", "dynamic"),
+    ),
 )
 
 

@@ -19,14 +19,21 @@ the everyday commands. Tools that are not listed can be called all the same.
 """
 
 
-def _serve(toolsets: tuple[str, ...], tool_names: str | None, **_: Any) -> None:
+def _serve(
+    toolsets: tuple[str, ...], tool_names: str | None, exposure: str | None, **_: Any
+) -> None:
     if sys.stdin is None:
         raise StorageFailed("standard input is closed", hint="a client speaks to it through a pipe")
     from mimo.server.app import main
 
     named = click.get_current_context().meta.get(KEPT, {}).get("project")
     chosen = tuple(word for given in toolsets for word in given.split(",") if word)
-    main(project=Path(named) if named else None, toolsets=chosen, naming=tool_names)
+    main(
+        project=Path(named) if named else None,
+        toolsets=chosen,
+        naming=tool_names,
+        exposure=exposure,
+    )
 
 
 def mcp_command() -> click.Command:
@@ -48,6 +55,11 @@ def mcp_command() -> click.Command:
                 ["--tool-names"],
                 type=click.Choice(NAMINGS),
                 help="How names such as save/decision are spelled (default underscore)",
+            ),
+            click.Option(
+                ["--exposure"],
+                type=click.Choice(("auto", "static", "dynamic")),
+                help="Whether the list is narrowed to what a prompt asks for (default auto)",
             ),
             *(option for option in common_options() if option.name == "project"),
         ],

@@ -58,6 +58,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "daemon run": "daemon",
         "trust": "projects",
         "untrust": "projects",
+        "install": "clients",
+        "uninstall": "clients",
         "module install": "modules",
         "module list": "modules",
         "import mama": "importing",

@@ -6,8 +6,7 @@ shows every tool. What is narrowed is only what a client lists, never what it ma
 
 import re
 from enum import StrEnum
-
-from mimo.frozen import frozen
+from typing import NamedTuple
 
 CORE = ("save/decision", "load/checkpoint")
 """Tools that are listed whatever the user said."""
@@ -46,8 +45,7 @@ _TOOLS: dict[Intent, tuple[tuple[str, ...], tuple[str, ...]]] = {
 """What each intent allows, and what of it comes first."""
 
 
-@frozen
-class Exposure:
+class Exposure(NamedTuple):
     """What a message asks for, and the tools that fit it."""
 
     intent: Intent

@@ -39,6 +39,7 @@ from mimo.commands.tools import called, listed, near
 from mimo.errors import Internal, MindError, NoProject
 from mimo.mind import Mind, home_of
 from mimo.server import resources
+from mimo.server.exposure import Listing, Mode, mode_of
 from mimo.server.tools import answer, described, log, refused
 
 T = TypeVar("T")
@@ -73,6 +74,11 @@ class Memory:
                 _make_parts(self._mind)
             return self._mind
 
+    def root(self) -> Path | None:
+        """Returns the project's folder, without opening anything of it; None without a project."""
+        mind = self._mind or self._open()
+        return mind.project.root if mind.has_project else None
+
     def close(self) -> None:
         """Closes the memory, if it was opened: what waits to be written is written."""
         with self._lock:
@@ -99,18 +105,25 @@ class App:
     """What the server answers to each kind of request."""
 
     def __init__(
-        self, memory: Memory, commands: Registry, *, toolsets: Sequence[str], naming: str
+        self,
+        memory: Memory,
+        commands: Registry,
+        *,
+        toolsets: Sequence[str],
+        naming: str,
+        listing: Listing | None = None,
     ) -> None:
         """Describe every tool that is listed, once."""
         self._memory = memory
         self._naming = naming
         self._tools = commands.tools()
         names = listed(self._tools, toolsets)
-        self._listed = [described(self._tools[name], naming) for name in names]
+        self._listed = {name: described(self._tools[name], naming) for name in names}
+        self.listing = listing or Listing()
 
     def server(self) -> Server[Any]:
         """Returns the protocol server."""
-        return Server(
+        server: Server[Any] = Server(
             "mind",
             version=__version__,
             title="mind",
@@ -121,10 +134,13 @@ class App:
             on_list_resource_templates=self.list_templates,
             on_read_resource=self.read_resource,
         )
+        self.listing.attach(server)
+        return server
 
-    async def list_tools(self, _: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
-        """Returns the same tools in the same order to everybody."""
-        return ListToolsResult(tools=self._listed)
+    async def list_tools(self, ctx: Context, _: PaginatedRequestParams | None) -> ListToolsResult:
+        """Returns the tools in the same order to everybody."""
+        self.listing.asked(ctx)
+        return ListToolsResult(tools=self.listing.chosen(self._listed))
 
     async def call_tool(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult:
         """Returns what the tool answers; an unknown tool is an error of the protocol."""
@@ -199,29 +215,36 @@ def _client(ctx: Context) -> str:
     return name or "mcp"
 
 
-def main(*, project: Path | None, toolsets: Sequence[str], naming: str | None) -> None:
+def main(
+    *,
+    project: Path | None,
+    toolsets: Sequence[str],
+    naming: str | None,
+    exposure: str | None = None,
+) -> None:
     """Serve on standard input and output until the client goes."""
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="mind: %(message)s")
+    logging.getLogger("mind.exposure").setLevel(logging.INFO)
     start = Path(os.environ.get("CLAUDE_PROJECT_DIR") or Path.cwd())
     settings = Mind(home=home_of(os.environ), project=None).config
     memory = Memory(lambda: Mind.open(start, project=project))
+    mode = Mode(exposure) if exposure else mode_of(settings["mcp.exposure"], os.environ)
     app = App(
         memory,
         all_commands(),
         toolsets=toolsets or settings["mcp.toolsets"],
         naming=naming or settings["mcp.tool_names"],
+        listing=Listing(mode, memory.root),
     )
     try:
-        serve(app)
+        anyio.run(serve, app)
     finally:
         memory.close()
 
 
-def serve(app: App) -> None:
+async def serve(app: App) -> None:
     """Serve an application on standard input and output; all logs go to standard error."""
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="mind: %(message)s")
-    anyio.run(_serve, app.server())
-
-
-async def _serve(server: Server[Any]) -> None:
-    async with stdio_server() as (incoming, outgoing):
-        await server.run(incoming, outgoing, server.create_initialization_options())
+    server = app.server()
+    async with stdio_server() as (incoming, outgoing), app.listing.watching():
+        options = server.create_initialization_options(app.listing.options())
+        await server.run(incoming, outgoing, options)

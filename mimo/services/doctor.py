@@ -6,6 +6,7 @@ from mimo.errors import MindError
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import approval, overview, upkeep
+from mimo.services.clients.doubts import doubts
 from mimo.store import projects
 
 _MOST_LINKS = 20
@@ -28,6 +29,7 @@ def examine(mind: Mind) -> Iterator[Finding]:
     """Yields what was looked at, in the order of its weight."""
     yield from _settings(mind)
     yield from _registry(mind)
+    yield from _clients(mind)
     if not mind.has_project:
         yield Finding(
             name="project",
@@ -66,6 +68,11 @@ def _registry(mind: Mind) -> Iterator[Finding]:
             message=f"registered project `{project.name}` is gone: {project.path}",
             hint="searches over all projects pass it over",
         )
+
+
+def _clients(mind: Mind) -> Iterator[Finding]:
+    for doubt in doubts(mind):
+        yield Finding(name="clients", verdict="warning", message=doubt.message, hint=doubt.hint)
 
 
 def _index(mind: Mind) -> Iterator[Finding]:

@@ -81,6 +81,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "mind_untrust": {},
     "mind_config": {},
     "recall_memory": {"query": "JWT tokens"},
+    "mind_install": {},
+    "mind_uninstall": {"client": "codex"},
     "mind_module_install": {},
     "mind_module_list": {},
     "mind_import_mama": {"db": "../old/mama.db", "dry_run": True},

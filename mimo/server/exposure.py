@@ -1,0 +1,251 @@
+"""Which tools are listed now: all of them, or those that fit what the user just said.
+
+A hook of the client writes what the newest prompt asked for; the server looks for it twice a
+second, says that its list has changed, and narrows it only for a client that asks for the list
+again. What is not listed can be called all the same, and whatever is in doubt lists everything.
+"""
+
+import logging
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import anyio
+from mcp.server import NotificationOptions
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.session import ServerSession
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp_types import (
+    RequestParams,
+    SubscriptionsListenRequestParams,
+    SubscriptionsListenResult,
+    Tool,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from mimo.domain.exposure import SURE
+from mimo.errors import MindError
+from mimo.store import exposure as store
+from mimo.store.exposure import Exposure
+
+log = logging.getLogger("mind.exposure")
+
+OVERRIDE = "MIND_EXPOSURE"
+"""The variable that decides over the setting `mcp.exposure`."""
+
+POLL_SECONDS = 0.5
+PATIENCE_SECONDS = 0.5
+"""How soon a client must ask again for the list that it was told has changed."""
+
+Context = ServerRequestContext[Any, Any]
+Stamp = tuple[int, int, int]
+
+
+class Mode(StrEnum):
+    """When the list of tools is narrowed."""
+
+    AUTO = "auto"
+    """For a client that shows that it asks for the list again."""
+    STATIC = "static"
+    """Never."""
+    DYNAMIC = "dynamic"
+    """For every client, asked or not."""
+
+
+def mode_of(setting: str, environ: Mapping[str, str]) -> Mode:
+    """Returns the mode in force; a word that is none of them lists everything, and is told."""
+    word = environ.get(OVERRIDE) or setting
+    try:
+        return Mode(word)
+    except ValueError:
+        log.warning("%s=%s is not auto, static or dynamic: every tool is listed", OVERRIDE, word)
+        return Mode.STATIC
+
+
+class Listing:
+    """The tools that one connection is shown, and how they change while it lasts."""
+
+    def __init__(
+        self,
+        mode: Mode = Mode.STATIC,
+        root: Callable[[], Path | None] = lambda: None,
+        *,
+        patience: float = PATIENCE_SECONDS,
+        poll: float = POLL_SECONDS,
+    ) -> None:
+        """Begin with every tool; `root` gives the project, as soon as there is one."""
+        self.mode = mode
+        self._root = root
+        self._patience, self._poll = patience, poll
+        self._wanted: tuple[str, ...] | None = None
+        self._listens_again = mode is Mode.DYNAMIC
+        self._waiting = False
+        self._asked = anyio.Event()
+        self._has_asked = False
+        self._session: ServerSession | None = None
+        self._sessions: list[str] = []
+        self._subscribers = 0
+        self._bus = InMemorySubscriptionBus()
+        self._listen = ListenHandler(self._bus)
+
+    def chosen(self, tools: Mapping[str, Tool]) -> list[Tool]:
+        """Returns what is listed now of all tools by their canonical names, in a fixed order."""
+        narrowed = self.mode is not Mode.STATIC and (self._listens_again or self._waiting)
+        if narrowed and self._wanted is not None:
+            found = [tools[name] for name in self._wanted if name in tools]
+            if found:
+                return found
+        return list(tools.values())
+
+    def asked(self, ctx: Context) -> None:
+        """Takes note that a client asked for the list."""
+        if self.mode is Mode.STATIC:
+            return
+        if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            self._session = ctx.session
+        self._has_asked = True
+        self._asked.set()
+        self._asked = anyio.Event()
+
+    def options(self) -> NotificationOptions:
+        """Returns what clients of the older protocol are told of changes to come."""
+        return NotificationOptions(tools_changed=self.mode is not Mode.STATIC)
+
+    def attach(self, server: Server[Any]) -> None:
+        """Lets clients of the newer protocol subscribe to changes of the list of tools."""
+        if self.mode is Mode.STATIC:
+            return
+        server.add_request_handler(
+            "subscriptions/listen", SubscriptionsListenRequestParams, self._subscribed
+        )
+        discover = server.get_request_handler("server/discover")
+        if discover is None:
+            return
+
+        async def honest(ctx: Context, params: RequestParams | None) -> Any:
+            """Returns the capabilities: of resources, no changes are told."""
+            told: Any = await discover.handler(ctx, params)
+            if told.capabilities.resources:
+                told.capabilities.resources.list_changed = False
+                told.capabilities.resources.subscribe = False
+            return told
+
+        server.add_request_handler("server/discover", RequestParams, honest)
+
+    async def _subscribed(
+        self, ctx: Context, params: SubscriptionsListenRequestParams
+    ) -> SubscriptionsListenResult:
+        counts = bool(params.notifications.tools_list_changed)
+        self._subscribers += counts
+        try:
+            return await self._listen(ctx, params)
+        finally:
+            self._subscribers -= counts
+
+    @asynccontextmanager
+    async def watching(self) -> AsyncGenerator[None]:
+        """Follows what prompts ask for while a client is connected."""
+        if self.mode is Mode.STATIC:
+            yield
+            return
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._watch)
+            yield
+            tasks.cancel_scope.cancel()
+
+    async def _watch(self) -> None:
+        """Looks for a new prompt again and again; any fault lists every tool from then on."""
+        try:
+            seen = self._stamp()  # what an earlier session asked for counts no more
+            while self.mode is not Mode.STATIC:
+                await anyio.sleep(self._poll)
+                if (stamp := self._stamp()) != seen:
+                    seen = stamp
+                    root = self._root()
+                    await self.changed(store.read(root) if root and stamp else None)
+        except Exception as error:  # noqa: BLE001 - tools must stay listed whatever happens
+            await self._give_up(f"following what prompts ask for failed ({error!r})")
+
+    def _stamp(self) -> Stamp | None:
+        """Returns what tells one exposure file from the next; None where there is none."""
+        try:
+            root = self._root()
+            found = (root / store.PLACE).lstat() if root else None
+        except (OSError, MindError):
+            return None
+        return (found.st_mtime_ns, found.st_size, found.st_ino) if found else None
+
+    async def changed(self, exposure: Exposure | None) -> None:
+        """Takes what a prompt asked for; None where that can't be known."""
+        if self.mode is Mode.STATIC:
+            return
+        if exposure is not None and self._is_another_window(exposure.session):
+            await self._give_up("two sessions are at work in this project")
+            return
+        sure = exposure is not None and exposure.confidence >= SURE
+        wanted = exposure.tools if exposure and sure else None
+        log.log(logging.INFO if exposure else logging.WARNING, "%s", told_of(exposure, wanted))
+        if wanted == self._wanted:
+            return
+        self._wanted = wanted
+        if not await self._told_and_asked():
+            await self._give_up("the client does not ask for a list that has changed")
+
+    def _is_another_window(self, session: str) -> bool:
+        """Returns whether a session comes back after another one: then two take turns."""
+        if self._sessions and self._sessions[-1] == session:
+            return False
+        if session in self._sessions:
+            return True
+        self._sessions = [*self._sessions[-20:], session]
+        return False
+
+    async def _told_and_asked(self) -> bool:
+        """Returns whether the client asked for the list in time after it was told of the change.
+
+        Of one that has not asked for any list yet nothing is known, and it gets every tool.
+        """
+        if self.mode is Mode.DYNAMIC or not self._has_asked:
+            await self._notify()
+            return True
+        if self._subscribers == 0 and self._session is None:
+            return False
+        asked, self._waiting = self._asked, True
+        try:
+            with anyio.move_on_after(self._patience):
+                await self._notify()
+                await asked.wait()
+                self._listens_again = True
+                return True
+        except (OSError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
+            log.warning("the client could not be told of a change: %r", error)
+        finally:
+            self._waiting = False
+        return False
+
+    async def _notify(self) -> None:
+        if self._subscribers:
+            await self._bus.publish(ToolsListChanged())
+        elif self._session is not None:
+            await self._session.send_tool_list_changed()
+
+    async def _give_up(self, why: str) -> None:
+        """Lists every tool from now on, and tells a client that was shown fewer."""
+        log.warning("%s: every tool is listed from now on", why)
+        shown_fewer = self._listens_again and self._wanted is not None
+        self.mode, self._wanted = Mode.STATIC, None
+        if shown_fewer:
+            with anyio.move_on_after(self._patience):
+                await self._notify()
+
+
+def told_of(exposure: Exposure | None, wanted: tuple[str, ...] | None) -> str:
+    """Returns what was understood, and what follows of it, in one line."""
+    shown = f"lists {', '.join(wanted)}" if wanted else "lists every tool"
+    if exposure is None:
+        return f"what the newest prompt asks for can't be read: {shown}"
+    sure = round(exposure.confidence * 100)
+    return f"the newest prompt is {exposure.intent} ({sure} %): {shown}"

@@ -1,0 +1,207 @@
+"""One entry in, one entry out: everything else stays byte for byte."""
+
+import pytest
+
+from mimo.domain.clients import json_file, jsonc, toml_file, yaml_file
+from mimo.domain.clients.edits import Entry, Format, Hook, put_in, take_out
+from mimo.errors import Conflict, Invalid
+
+SERVER = {"command": "mind", "args": ["mcp"]}
+ENTRY = Entry(path=("mcpServers", "mind"), value=SERVER)
+TABLE = Entry(path=("mcp_servers", "mind"), value=SERVER)
+EXTENSION = Entry(
+    path=("extensions", "mind"), value={"name": "mind", "cmd": "mind", "args": ["mcp"]}
+)
+HOOK = Hook(path=("hooks", "Start"), value={"command": "mind hook codex", "timeout": 5})
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", '{\n  "m": 1\n}\n'),
+        ("{}", '{\n  "m": 1\n}'),
+        ("{ }\n", '{\n  "m": 1\n}\n'),
+        ('{"a": 1}', '{"a": 1, "m": 1}'),
+        ("[]", None),
+        ('{"a": 1,}', '{"a": 1, "m": 1,}'),
+        ('{\n\t"a": 1\n}\n', '{\n\t"a": 1,\n\t"m": 1\n}\n'),
+        ('{\r\n  "a": 1\r\n}', '{\r\n  "a": 1,\r\n  "m": 1\r\n}'),
+        ('{\n  "a": 1 // one\n}', '{\n  "a": 1, // one\n  "m": 1\n}'),
+        ('{\n  "a": 1, // one\n}', '{\n  "a": 1, // one\n  "m": 1,\n}'),
+        ('{\n  // "b": 2\n}', '{\n  // "b": 2\n  "m": 1\n}'),
+        ("{ /* none */ }", '{ /* none */\n  "m": 1\n}'),
+        ('{\n  "m": [1, 2]\n}', '{\n  "m": 1\n}'),
+    ],
+)
+def test_a_member_is_put_in_as_the_file_is_written(before: str, after: str | None) -> None:
+    if after is None:
+        with pytest.raises(Invalid, match="no object"):
+            json_file.put(before, ("m",), 1)
+    else:
+        assert json_file.put(before, ("m",), 1) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('{"m": 1}', "{}"),
+        ('{\n  "m": 1\n}\n', "{}\n"),
+        ('{"a": 1, "m": 1}', '{"a": 1}'),
+        ('{"m": 1, "a": 1}', '{ "a": 1}'),
+        ('{\n  "a": 1,\n  "m": 1\n}\n', '{\n  "a": 1\n}\n'),
+        ('{\n  "a": 1,\n  "m": 1,\n}\n', '{\n  "a": 1,\n}\n'),
+        ('{\n  "m": 1,\n  "z": 1\n}\n', '{\n  "z": 1\n}\n'),
+        ('{\n  "a": 1, // one\n  "m": 1}', '{\n  "a": 1 // one\n  }'),
+        ('{"other": 1}', '{"other": 1}'),
+    ],
+)
+def test_a_member_is_taken_out_with_its_comma(before: str, after: str) -> None:
+    assert json_file.drop(before, ("m",)) == after
+    jsonc.load(after)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('{\n  "a": 1\n  "b": 2\n}', "line 3, column 3"),
+        ('{"a": }', "line 1, column 7"),
+        ('{"a": 1', "line 1, column 8"),
+        ("{'a': 1}", "line 1, column 2"),
+        ('{"a" 1}', "line 1, column 6"),
+        ('{"a": "open\n"}', "line 1, column 7"),
+        ('{"a": "\\q"}', "line 1, column 8"),
+        ("{} x", "line 1, column 4"),
+        ("{ /* open", "line 1, column 3"),
+        ("[" * 300, "line 1"),
+        ('{"a": 1,,}', "line 1, column 9"),
+    ],
+)
+def test_a_malformed_file_is_refused_with_line_and_column(text: str, place: str) -> None:
+    with pytest.raises(Invalid, match=place):
+        jsonc.load(text)
+
+
+def test_what_stands_there_twice_is_not_guessed_at() -> None:
+    with pytest.raises(Invalid, match="twice"):
+        json_file.put('{"m": {}, "m": {}}', ("m", "x"), 1)
+
+
+def test_hooks_of_others_stay_and_ours_is_put_in_once() -> None:
+    theirs = '{\n  "hooks": {\n    "Start": [\n      {"command": "say hi"}\n    ]\n  }\n}\n'
+    once = put_in(Format.JSON, theirs, [HOOK])
+
+    assert '"say hi"' in once
+    assert once.count("mind hook codex") == 1
+    assert put_in(Format.JSON, once, [HOOK]) == once
+    assert take_out(Format.JSON, once, [HOOK], made=()) == theirs
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["mind hook codex", "/usr/bin/mind hook codex --x", '"/opt/my tools/mind" hook codex'],
+)
+def test_a_hook_that_somebody_changed_is_still_ours(command: str) -> None:
+    text = json_file.append("{}", HOOK.path, {"hooks": [{"command": command, "timeout": 99}]})
+
+    assert put_in(Format.JSON, text, [HOOK]) == text
+    assert take_out(Format.JSON, text, [HOOK], made=None) == "{}"
+
+
+@pytest.mark.parametrize("command", ["remind hook x", "mindful hook", "echo mind"])
+def test_a_hook_of_somebody_else_is_never_taken_for_ours(command: str) -> None:
+    text = json_file.append("{}", HOOK.path, {"command": command})
+    assert take_out(Format.JSON, text, [HOOK], made=None) == text
+
+
+def test_an_entry_of_somebody_else_is_neither_replaced_nor_taken_out() -> None:
+    text = '{"mcpServers": {"mind": {"command": "other-mind", "args": ["serve"]}}}'
+
+    with pytest.raises(Conflict, match="other-mind serve"):
+        put_in(Format.JSON, text, [ENTRY])
+    assert take_out(Format.JSON, text, [ENTRY], made=None) == text
+    assert "other-mind" not in put_in(Format.JSON, text, [ENTRY], force=True)
+
+
+def test_an_entry_of_ours_that_somebody_changed_stays_unless_forced() -> None:
+    text = '{"mcpServers": {"mind": {"command": "/x/mind", "args": ["mcp", "--toolsets", "all"]}}}'
+
+    assert put_in(Format.JSON, text, [ENTRY]) == text
+    forced = put_in(Format.JSON, text, [ENTRY], force=True)
+    assert jsonc.load(forced) == {"mcpServers": {"mind": SERVER}}
+
+
+TOML = """\
+# my own
+model = "o5"   # fast
+
+[mcp_servers.docs]
+command = "docs" # keep
+"""
+
+
+def test_a_table_is_put_at_the_end_and_taken_out_again() -> None:
+    after = put_in(Format.TOML, TOML, [TABLE])
+
+    assert after == TOML + '\n[mcp_servers.mind]\ncommand = "mind"\nargs = ["mcp"]\n'
+    assert put_in(Format.TOML, after, [TABLE]) == after
+    assert take_out(Format.TOML, after, [TABLE], made=None) == TOML
+
+
+def test_a_table_in_the_middle_goes_with_the_tables_within_it() -> None:
+    text = TOML + '\n[mcp_servers.mind]\ncommand = "mind"\nargs = ["mcp"]\n'
+    text += '\n[mcp_servers.mind.env]\nX = "1"\n\n# about z\n[z]\na = 1\n'
+    left = take_out(Format.TOML, text, [TABLE], made=None)
+
+    assert left == TOML + "# about z\n\n[z]\na = 1\n"
+
+
+@pytest.mark.parametrize("text", ["mcp_servers = {}\n", 'mcp_servers = {a = {command = "x"}}\n'])
+def test_a_toml_file_that_can_not_take_a_table_is_refused(text: str) -> None:
+    with pytest.raises(Invalid):
+        put_in(Format.TOML, text, [TABLE])
+
+
+def test_a_malformed_toml_file_is_refused_with_its_line() -> None:
+    with pytest.raises(Invalid, match="line 2"):
+        toml_file.load("a = 1\nb = = 2\n")
+
+
+YAML = """\
+# goose
+GOOSE_MODEL: x   # keep
+extensions:
+  # the tools
+  developer:
+    enabled: true
+
+other: 1
+"""
+
+
+def test_an_extension_is_put_in_and_taken_out_again() -> None:
+    after = put_in(Format.YAML, YAML, [EXTENSION])
+
+    assert "extensions:\n  mind:\n    name: mind\n" in after
+    assert put_in(Format.YAML, after, [EXTENSION]) == after
+    assert take_out(Format.YAML, after, [EXTENSION], made=None) == YAML
+
+
+@pytest.mark.parametrize("text", ["", "a: 1\n", "a: 1", "extensions: {}\n", "extensions:\nb: 2\n"])
+def test_an_extension_comes_to_a_file_that_has_none(text: str) -> None:
+    after = put_in(Format.YAML, text, [EXTENSION])
+
+    assert yaml_file.load(after)["extensions"] == {"mind": EXTENSION.value}
+    left = take_out(Format.YAML, after, [EXTENSION], made=[("extensions",)])
+    assert "extensions" not in (yaml_file.load(left))
+
+
+@pytest.mark.parametrize("text", ["extensions: {a: {b: 1}}\n", "{extensions: {}}\n"])
+def test_a_yaml_file_of_another_style_is_refused(text: str) -> None:
+    with pytest.raises(Invalid):
+        put_in(Format.YAML, text, [EXTENSION])
+
+
+@pytest.mark.parametrize("text", ["a: [1\n", "a: 1\n b: 2\n", "- 1\n", "a: 1\n---\nb: 2\n"])
+def test_a_malformed_yaml_file_is_refused(text: str) -> None:
+    with pytest.raises(Invalid, match=r"line \d|mapping"):
+        yaml_file.load(text)

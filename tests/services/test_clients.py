@@ -1,0 +1,556 @@
+"""Installing into clients: which file gets what, and what happens to files that are there."""
+
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mimo.cli.main import main
+from mimo.domain.clients.client import ClientName, Scope, places
+from mimo.domain.clients.table import CLIENTS, client
+from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.mind import Mind
+from mimo.services import clients
+from mimo.services.clients.machine import Machine, machine, scope_of
+from mimo.services.clients.plans import Step
+from mimo.store import client_files, files, projects
+
+ARGS = ["mcp", "--toolsets", "core"]
+MIND = "{bin}/mind"
+STDIO = {"type": "stdio", "command": "mind", "args": ARGS}
+ABSOLUTE = {"type": "stdio", "command": MIND, "args": ARGS}
+
+
+def grouped(command: str, **more: Any) -> dict[str, Any]:
+    return {"hooks": [{"type": "command", "command": command, **more}]}
+
+
+def event(command: str, timeout: int) -> dict[str, Any]:
+    return {"type": "command", "command": command, "timeout": timeout}
+
+
+CLAUDE_HOOKS = {
+    "SessionStart": [grouped("mind hook claude-code", timeout=10)],
+    "UserPromptSubmit": [grouped("mind hook claude-code", timeout=5)],
+    "PreToolUse": [
+        {
+            "matcher": "Write|Edit|MultiEdit|NotebookEdit",
+            **grouped("mind hook claude-code", timeout=5),
+        }
+    ],
+    "PostCompact": [grouped("mind hook claude-code", timeout=10)],
+    "Stop": [grouped("mind hook claude-code", **{"async": True})],
+    "SessionEnd": [grouped("mind hook claude-code", timeout=5)],
+}
+CODEX_HOOKS = {
+    "SessionStart": [
+        {"matcher": "startup|resume|clear|compact", **grouped("mind hook codex", timeout=10)}
+    ],
+    "UserPromptSubmit": [grouped("mind hook codex", timeout=5)],
+    "PreToolUse": [{"matcher": "apply_patch|Edit|Write", **grouped("mind hook codex", timeout=5)}],
+    "PostCompact": [grouped("mind hook codex", timeout=10)],
+    "Stop": [grouped("mind hook codex", timeout=10)],
+}
+
+
+def gemini(timeout: int, **more: str) -> list[Any]:
+    return [{**more, **grouped("mind hook gemini", name="mind", timeout=timeout)}]
+
+
+GEMINI = {
+    "mcpServers": {"mind": {"command": "mind", "args": ARGS}},
+    "hooks": {
+        "SessionStart": gemini(10_000),
+        "BeforeAgent": gemini(5_000),
+        "BeforeTool": gemini(5_000, matcher="write_file|replace"),
+        "AfterAgent": gemini(10_000),
+        "PreCompress": gemini(10_000),
+        "SessionEnd": gemini(10_000),
+    },
+}
+CURSOR_HOOKS = {
+    "version": 1,
+    "hooks": {
+        "sessionStart": [{"command": "mind hook cursor"}],
+        "beforeSubmitPrompt": [{"command": "mind hook cursor"}],
+    },
+}
+VSCODE_HOOKS = {
+    "hooks": {
+        "SessionStart": [event("mind hook vscode", 10)],
+        "UserPromptSubmit": [event("mind hook vscode", 5)],
+    }
+}
+OPENCODE = {"mcp": {"mind": {"type": "local", "command": ["mind", *ARGS], "enabled": True}}}
+GOOSE = {
+    "name": "mind",
+    "description": "Long-term memory of the project",
+    "type": "stdio",
+    "cmd": "mind",
+    "args": ARGS,
+    "envs": {},
+    "enabled": True,
+    "timeout": 300,
+}
+CLINE = ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
+DESKTOP = {"command": MIND, "args": [*ARGS, "--project", "{project}"]}
+ZED = {"source": "custom", "command": "mind", "args": ARGS, "env": {}}
+
+GOLDEN: dict[tuple[str, str], dict[str, Any]] = {
+    ("claude-code", "project"): {
+        ".mcp.json": {"mcpServers": {"mind": STDIO}},
+        ".claude/settings.json": {"hooks": CLAUDE_HOOKS},
+    },
+    ("claude-code", "user"): {".claude/settings.json": {"hooks": CLAUDE_HOOKS}},
+    ("claude-desktop", "user"): {
+        ".config/Claude/claude_desktop_config.json": {"mcpServers": {"mind": DESKTOP}}
+    },
+    ("codex", "project"): {
+        ".codex/config.toml": {"mcp_servers": {"mind": {"command": "mind", "args": ARGS}}},
+        ".codex/hooks.json": {"hooks": CODEX_HOOKS},
+    },
+    ("codex", "user"): {
+        ".codex/config.toml": {"mcp_servers": {"mind": {"command": "mind", "args": ARGS}}},
+        ".codex/hooks.json": {"hooks": CODEX_HOOKS},
+    },
+    ("gemini", "project"): {".gemini/settings.json": GEMINI},
+    ("gemini", "user"): {".gemini/settings.json": GEMINI},
+    ("cursor", "project"): {
+        ".cursor/mcp.json": {"mcpServers": {"mind": STDIO}},
+        ".cursor/hooks.json": CURSOR_HOOKS,
+    },
+    ("cursor", "user"): {
+        ".cursor/mcp.json": {"mcpServers": {"mind": ABSOLUTE}},
+        ".cursor/hooks.json": CURSOR_HOOKS,
+    },
+    ("vscode", "project"): {
+        ".vscode/mcp.json": {"servers": {"mind": STDIO}},
+        ".github/hooks/mind.json": VSCODE_HOOKS,
+    },
+    ("vscode", "user"): {
+        ".config/Code/User/mcp.json": {"servers": {"mind": ABSOLUTE}},
+        ".copilot/hooks/mind.json": VSCODE_HOOKS,
+    },
+    ("copilot", "project"): {".mcp.json": {"mcpServers": {"mind": STDIO}}},
+    ("copilot", "user"): {
+        ".copilot/mcp-config.json": {"mcpServers": {"mind": {**STDIO, "tools": ["*"]}}}
+    },
+    ("opencode", "project"): {"opencode.json": OPENCODE},
+    ("opencode", "user"): {".config/opencode/opencode.json": OPENCODE},
+    ("zed", "project"): {".zed/settings.json": {"context_servers": {"mind": ZED}}},
+    ("zed", "user"): {
+        ".config/zed/settings.json": {"context_servers": {"mind": {**ZED, "command": MIND}}}
+    },
+    ("windsurf", "user"): {
+        ".codeium/windsurf/mcp_config.json": {
+            "mcpServers": {"mind": {"command": MIND, "args": ARGS}}
+        }
+    },
+    ("goose", "user"): {".config/goose/config.yaml": {"extensions": {"mind": GOOSE}}},
+    ("cline", "user"): {
+        CLINE: {"mcpServers": {"mind": {"command": MIND, "args": ARGS, "disabled": False}}}
+    },
+}
+"""What each client is given, file by file, in a project and for a user."""
+
+READ: dict[str, Callable[[str], Any]] = {
+    ".json": json.loads,
+    ".toml": tomllib.loads,
+    ".yaml": yaml.safe_load,
+}
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> Path:
+    """A user's home, with `mind` on the PATH."""
+    program = tmp_path / "user" / "bin" / "mind"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    return tmp_path / "user"
+
+
+@pytest.fixture
+def mind(project: Path, home: Path, user: Path) -> Mind:
+    environ = {"HOME": str(user), "PATH": str(user / "bin")}
+    return Mind(home=home, project=projects.explicit(project, home), environ=environ)
+
+
+@pytest.fixture
+def here(mind: Mind, user: Path) -> Machine:
+    found = machine(mind)
+    return Machine(
+        places=places(str(user), {}, "linux"),
+        project=found.project,
+        path=found.path,
+        executable=found.executable,
+    )
+
+
+def install(mind: Mind, name: str, scope: str, here: Machine, **more: bool) -> list[Step]:
+    options = {"force": False, "dry_run": False} | more
+    return list(clients.install(mind, client(ClientName(name)), Scope(scope), here, **options))
+
+
+def uninstall(mind: Mind, name: str, scope: str, here: Machine) -> list[Step]:
+    return list(
+        clients.uninstall(mind, client(ClientName(name)), Scope(scope), here, dry_run=False)
+    )
+
+
+def tree(*folders: Path) -> dict[Path, bytes]:
+    return {
+        path: path.read_bytes()
+        for folder in folders
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and ".mind" not in path.parts
+    }
+
+
+@pytest.mark.parametrize(("name", "scope"), GOLDEN)
+def test_every_client_is_given_what_it_reads(
+    mind: Mind, project: Path, user: Path, here: Machine, name: str, scope: str
+) -> None:
+    before = tree(project, user)
+    install(mind, name, scope, here)
+    root = project if scope == "project" else user
+    new = {path: data for path, data in tree(project, user).items() if path not in before}
+
+    wanted = json.dumps(GOLDEN[name, scope])
+    wanted = wanted.replace("{bin}", str(user / "bin")).replace("{project}", str(project))
+    read = {
+        path.relative_to(root).as_posix(): READ[path.suffix](data.decode())
+        for path, data in new.items()
+    }
+    assert read == json.loads(wanted)
+    assert {step.action for step in install(mind, name, scope, here)} <= {"unchanged", "yours"}
+    uninstall(mind, name, scope, here)
+    assert tree(project, user) == before
+
+
+def test_every_client_has_a_golden_file() -> None:
+    assert set(GOLDEN) == {(one.name.value, scope.value) for one in CLIENTS for scope in one.files}
+
+
+def test_a_file_that_was_there_is_as_before_after_both(
+    mind: Mind, project: Path, here: Machine
+) -> None:
+    file = project / ".mcp.json"
+    for text in [
+        "",
+        "{}",
+        '{"mcpServers": {}}\n',
+        '\ufeff{\r\n\t"mcpServers": {}\r\n}',
+        "{ // a\n}",
+    ]:
+        file.write_bytes(text.encode())
+        file.chmod(0o640)
+        (step, *_) = install(mind, "claude-code", "project", here)
+
+        assert (step.action, step.backup and step.backup.read_bytes()) == ("changed", text.encode())
+        assert file.stat().st_mode & 0o777 == 0o640
+        uninstall(mind, "claude-code", "project", here)
+        assert file.read_bytes() == text.encode()
+
+
+def test_what_somebody_added_since_stays(mind: Mind, project: Path, here: Machine) -> None:
+    install(mind, "cursor", "project", here)
+    file = project / ".cursor/mcp.json"
+    data = json.loads(file.read_text())
+    data["mcpServers"]["other"] = {"command": "x"}
+    file.write_text(json.dumps(data, indent=4))
+    hooks = project / ".cursor/hooks.json"
+    hooks.write_text(hooks.read_text().replace('"version": 1', '"version":  1'))
+
+    uninstall(mind, "cursor", "project", here)
+
+    assert json.loads(file.read_text()) == {"mcpServers": {"other": {"command": "x"}}}
+    assert not hooks.exists()
+
+
+def test_an_entry_that_two_clients_use_goes_with_the_second(
+    mind: Mind, project: Path, here: Machine
+) -> None:
+    install(mind, "claude-code", "project", here)
+    install(mind, "copilot", "project", here)
+    (step, *_) = uninstall(mind, "claude-code", "project", here)
+
+    assert (step.action, step.told) == ("unchanged", "copilot uses it too")
+    assert (project / ".mcp.json").exists()
+    uninstall(mind, "copilot", "project", here)
+    assert not (project / ".mcp.json").exists()
+
+
+def test_a_dry_run_shows_the_difference_and_writes_nothing(
+    mind: Mind, project: Path, home: Path, here: Machine
+) -> None:
+    file = project / ".vscode/mcp.json"
+    file.parent.mkdir()
+    file.write_text('{\n  // mine\n  "servers": {}\n}')
+    before = tree(project, home)
+    (step, _) = install(mind, "vscode", "project", here, dry_run=True)
+
+    assert tree(project, home) == before
+    assert step.diff is not None
+    assert '+    "mind": {\n' in step.diff
+    assert '-  "servers": {}\n' in step.diff
+    assert f"--- {file}\n+++ {file}\n" in step.diff
+
+
+def test_nothing_is_written_where_one_of_the_files_is_malformed(
+    mind: Mind, project: Path, here: Machine
+) -> None:
+    (project / ".claude").mkdir()
+    (project / ".claude/settings.json").write_text('{"hooks": {,}}')
+    before = tree(project)
+
+    with pytest.raises(Invalid, match=r"settings\.json`: line 1, column 12") as caught:
+        install(mind, "claude-code", "project", here)
+    assert "nothing was changed" in caught.value.hint
+    assert tree(project) == before
+
+
+@pytest.mark.parametrize("data", [b'{"a": "\xff"}', b"\x00", b"[]", b'{"mcpServers": []}'])
+def test_a_file_of_another_sort_is_refused(
+    mind: Mind, project: Path, here: Machine, data: bytes
+) -> None:
+    (project / ".mcp.json").write_bytes(data)
+
+    with pytest.raises(Invalid, match=r"\.mcp\.json"):
+        install(mind, "claude-code", "project", here)
+    assert (project / ".mcp.json").read_bytes() == data
+
+
+def test_an_entry_of_another_program_is_replaced_only_by_force(
+    mind: Mind, project: Path, here: Machine
+) -> None:
+    file = project / ".mcp.json"
+    file.write_text('{"mcpServers": {"mind": {"command": "brain"}}}')
+
+    with pytest.raises(Conflict, match="brain") as caught:
+        install(mind, "copilot", "project", here)
+    assert "--force" in caught.value.hint
+    assert (
+        uninstall(mind, "copilot", "project", here)[0].told == "the entry `mind` is somebody else's"
+    )
+    install(mind, "copilot", "project", here, force=True)
+    assert json.loads(file.read_text())["mcpServers"]["mind"] == STDIO
+
+
+def test_an_entry_that_somebody_changed_is_told_of_and_left(
+    mind: Mind, project: Path, here: Machine
+) -> None:
+    install(mind, "opencode", "project", here)
+    file = project / "opencode.json"
+    changed = file.read_text().replace('"core"', '"all"')
+    file.write_text(changed)
+    (step,) = install(mind, "opencode", "project", here)
+
+    assert step.action == "unchanged"
+    assert step.told == "it runs `mind mcp --toolsets all`; `--force` puts ours there"
+    assert file.read_text() == changed
+
+
+def test_a_link_of_the_user_is_followed_and_stays_one(
+    mind: Mind, user: Path, here: Machine
+) -> None:
+    real = user / "dotfiles" / "cursor.json"
+    real.parent.mkdir()
+    real.write_text("{}")
+    (user / ".cursor").mkdir()
+    (user / ".cursor/mcp.json").symlink_to(real)
+    install(mind, "cursor", "user", here)
+
+    assert (user / ".cursor/mcp.json").is_symlink()
+    assert "mind" in real.read_text()
+
+
+@pytest.mark.parametrize("part", [".cursor", ".cursor/mcp.json"])
+def test_a_link_that_leads_out_of_the_project_is_refused(
+    mind: Mind, project: Path, tmp_path: Path, here: Machine, part: str
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "mcp.json").write_text("{}")
+    link = project / part
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(outside if part == ".cursor" else outside / "mcp.json")
+
+    with pytest.raises(StorageFailed, match="leads out of the project"):
+        install(mind, "cursor", "project", here)
+    assert (outside / "mcp.json").read_text() == "{}"
+
+
+def test_a_link_to_nothing_is_refused(mind: Mind, user: Path, here: Machine) -> None:
+    (user / ".cursor").mkdir()
+    (user / ".cursor/mcp.json").symlink_to(user / "gone.json")
+    with pytest.raises(StorageFailed, match="not there"):
+        install(mind, "cursor", "user", here)
+
+
+def test_a_change_by_the_client_meanwhile_is_noticed(
+    mind: Mind, project: Path, here: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = project / ".mcp.json"
+    file.write_text("{}")
+    keep = client_files.keep
+
+    def changed_meanwhile(*args: Any) -> Path:
+        file.write_text('{"theirs": 1}')
+        return keep(*args)
+
+    monkeypatch.setattr(client_files, "keep", changed_meanwhile)
+    with pytest.raises(Conflict, match="changed since"):
+        install(mind, "copilot", "project", here)
+    assert file.read_text() == '{"theirs": 1}'
+
+
+def test_a_copy_that_somebody_changed_is_not_put_back(
+    mind: Mind, project: Path, here: Machine
+) -> None:
+    file = project / ".mcp.json"
+    file.write_text('{"a": 1}')
+    (step, *_) = install(mind, "claude-code", "project", here)
+    assert step.backup is not None
+    files.replace(step.backup, b"{}")
+    uninstall(mind, "claude-code", "project", here)
+
+    assert file.read_text() == '{"a": 1}'
+
+
+CLAUDE = """#!/bin/sh
+echo "$@" >> "$0.log"
+[ "$2" = remove ] && exec rm "$(dirname "$0")/../.claude.json"
+printf '{"mcpServers":{"%s":%s}}' "$5" "$6" > "$(dirname "$0")/../.claude.json"
+"""
+
+
+def test_the_user_s_claude_code_is_changed_by_its_own_program(
+    mind: Mind, user: Path, here: Machine
+) -> None:
+    (step, _) = install(mind, "claude-code", "user", here)
+    assert (step.action, (user / ".claude.json").exists()) == ("yours", False)
+    assert "`claude` is not on the PATH; run where it is: claude mcp add-json" in str(step.told)
+
+    program = user / "bin" / "claude"
+    program.write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{CLAUDE}")
+    program.chmod(0o755)
+    (step, _) = install(mind, "claude-code", "user", here, dry_run=True)
+    assert (step.action, (user / ".claude.json").exists()) == ("yours", False)
+    (step, _) = install(mind, "claude-code", "user", here)
+    assert step.action == "changed"
+    assert json.loads((user / ".claude.json").read_text()) == {"mcpServers": {"mind": STDIO}}
+    assert install(mind, "claude-code", "user", here)[0].action == "unchanged"
+    uninstall(mind, "claude-code", "user", here)
+    assert not (user / ".claude.json").exists()
+    assert uninstall(mind, "claude-code", "user", here)[0].action == "unchanged"
+
+
+def test_a_program_that_fails_is_told_with_what_it_said(
+    mind: Mind, user: Path, here: Machine
+) -> None:
+    program = user / "bin" / "claude"
+    program.write_text("#!/bin/sh\necho not logged in >&2\nexit 3\n")
+    program.chmod(0o755)
+    with pytest.raises(StorageFailed, match="not logged in"):
+        install(mind, "claude-code", "user", here)
+
+
+def test_a_scope_that_a_client_has_not_is_refused(mind: Mind, here: Machine) -> None:
+    with pytest.raises(Invalid) as caught:
+        scope_of(client(ClientName.WINDSURF), Scope.PROJECT, here)
+    assert caught.value.hint == "mind install windsurf --scope user"
+
+
+def test_without_a_scope_it_is_the_project_where_there_is_one(
+    mind: Mind, home: Path, user: Path, here: Machine
+) -> None:
+    nowhere = machine(Mind(home=home, project=None, environ=mind.environ))
+
+    assert scope_of(client(ClientName.CODEX), None, here) is Scope.PROJECT
+    assert scope_of(client(ClientName.CODEX), None, nowhere) is Scope.USER
+    assert scope_of(client(ClientName.GOOSE), None, here) is Scope.USER
+    with pytest.raises(Invalid, match="no project here"):
+        install(mind, "codex", "project", nowhere)
+
+
+@pytest.mark.parametrize(
+    ("platform", "name", "place"),
+    [
+        ("darwin", "config", "/u/Library/Application Support"),
+        ("darwin", "zed", "/u/.config/zed"),
+        ("win32", "code", "/u/AppData/Roaming/Code/User"),
+        ("win32", "goose", "/u/AppData/Roaming/Block/goose/config"),
+        ("linux", "code", "/x/Code/User"),
+        ("linux", "codex", "/c"),
+    ],
+)
+def test_places_follow_the_system_and_the_environment(platform: str, name: str, place: str) -> None:
+    environ = {"XDG_CONFIG_HOME": "/x", "CODEX_HOME": "/c"}
+    assert places("/u", environ, platform)[name] == place
+
+
+def test_the_list_says_what_is_here_and_what_can_not_be_read(
+    mind: Mind, project: Path, user: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (user / ".gemini").mkdir()
+    (project / ".zed").mkdir()
+    (project / ".zed/settings.json").write_text("{")
+    assert main(["install", "opencode"], open=lambda _: mind) == 0
+    capsys.readouterr()
+    assert main(["install"], open=lambda _: mind) == 0
+    out, err = capsys.readouterr()
+    rows = {line.split()[0]: line.split()[1:] for line in out.splitlines()}
+
+    assert rows["gemini"] == ["yes", "–"]
+    assert rows["opencode"] == ["no", "project"]
+    assert rows["zed"][:3] == ["no", "can't", "be"]
+    assert "settings.json`: line 1, column 2" in err
+
+
+def test_it_is_told_where_clients_would_not_find_mind(
+    mind: Mind, user: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["install", "zed"], open=lambda _: mind) == 0
+    assert "not on your PATH" not in capsys.readouterr().err
+    (user / "bin" / "mind").unlink()
+    assert main(["install", "zed"], open=lambda _: mind) == 0
+    assert "`mind` is not on your PATH" in capsys.readouterr().err
+
+
+def test_the_doctor_names_an_entry_whose_program_is_gone(
+    mind: Mind, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / ".mcp.json").write_text(
+        '{"mcpServers": {"mind": {"command": "/gone/mind", "args": ["mcp"]}}}'
+    )
+    main(["doctor"], open=lambda _: mind)
+    out = capsys.readouterr().out
+
+    assert f"{project / '.mcp.json'} starts `/gone/mind`, which is not there" in out
+    assert "mind install claude-code --scope project --force" in out
+
+
+def test_the_doctor_names_hooks_that_run_twice_or_stand_in_two_places(
+    mind: Mind, user: Path, project: Path, here: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(mind, "claude-code", "project", here)
+    install(mind, "codex", "user", here)
+    main(["doctor"], open=lambda _: mind)
+    assert "clients" not in capsys.readouterr().out
+    (user / ".claude").mkdir(exist_ok=True)
+    (user / ".claude/settings.json").write_text('{"enabledPlugins": {"mind@mimo": true}}')
+    with (user / ".codex/config.toml").open("a") as config:
+        config.write('[[hooks.Stop]]\nmatcher = ""\n')
+    (user / "bin" / "mind").unlink()
+    main(["doctor"], open=lambda _: mind)
+    out = capsys.readouterr().out
+
+    assert "the plugin mind@mimo and project settings both run mind's hooks" in out
+    assert f"Codex has hooks in {user / '.codex/config.toml'} and in hooks.json" in out
+    assert "starts `mind`, which is not there" in out
+    assert "pipx install mimo" in out

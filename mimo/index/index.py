@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mimo.domain.memory import Problem, Record
+from mimo.domain.memory import Memory, Problem, Record
 from mimo.domain.query import Filter, Sort
 from mimo.domain.stamp import Stamp
 from mimo.frozen import frozen
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from mimo.domain.graph import Graph
     from mimo.index.documents import Document
+    from mimo.index.doubles import Doubles
     from mimo.index.search import Search
     from mimo.index.walks import Walks
 
@@ -217,6 +218,15 @@ class Index:
         """Returns, for those decisions that compete with others of their topic, the others' ids."""
         with self._reading() as sql:
             return topics.competing(sql, ids)
+
+    def doubles(self, memory: Memory) -> "Doubles":
+        """Returns the memories in force that say the same as a new one, or nearly."""
+        from mimo.index.doubles import Doubles, draft_of
+
+        draft = draft_of(memory)
+        self._embed([draft])
+        with self._reading() as sql:
+            return Doubles.of(sql, draft, self._vectors)
 
     def nearest_topics(self, wrong: str, n: int = 3) -> tuple[str, ...]:
         """Returns up to `n` topics that look most like `wrong`."""

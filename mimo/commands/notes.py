@@ -273,9 +273,8 @@ def _source(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:
     )
 
 
-def _written(mind: Mind, record: Record) -> Written:
-    memory = record.memory
-from mimo.services.doubles import Told
+def _written(mind: Mind, told: Told) -> Written:
+    record, memory = told.record, told.record.memory
     return Written(
         id=memory.id,
         type=memory.type,

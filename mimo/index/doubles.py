@@ -5,7 +5,6 @@ import sqlite3
 from mimo.domain import doubles
 from mimo.domain.memory import Kind, Memory, Place, Record
 from mimo.domain.query import Filter
-from mimo.frozen import frozen
 from mimo.index import catalog, rows, words
 from mimo.index.cosine import cosines
 from mimo.index.documents import Document, document, statement_of
@@ -16,34 +15,21 @@ _COMPARED = 20
 """Among so many memories that words find, best first, the one most alike is looked for."""
 
 
-@frozen
-class Doubles:
-    """What says the same as a new memory, or nearly; all of it in force."""
-
-    same: tuple[Record, ...]
-    """Word for word; oldest first."""
-    alike: Record | None
-    """What is most like it, if anything is much like it."""
-
-    @classmethod
-    def of(cls, sql: sqlite3.Connection, draft: Document, vectors: Vectors | None) -> "Doubles":
-        """Returns the doubles of a draft."""
-        found = _same(sql, draft.record.memory)
-        return cls(same=found, alike=found[0] if found else _alike(sql, draft, vectors))
-
-
 def draft_of(memory: Memory) -> Document:
     """Returns a memory that has no file yet, as the index would keep it."""
     return document(Record(memory=memory, place=_PLACE))
 
 
-def _same(sql: sqlite3.Connection, memory: Memory) -> tuple[Record, ...]:
+def same(sql: sqlite3.Connection, memory: Memory) -> tuple[Record, ...]:
+    """Returns the memories in force that say the same, oldest first."""
+    # The plus keeps SQLite from walking all that is not shadowed, oldest first, to spare the sort.
     in_force = catalog.IN_FORCE.format("m")
-    rest = f"WHERE m.statement = ? AND m.shadowed = 0 AND {in_force} ORDER BY m.created, m.id"
+    rest = f"WHERE m.statement = ? AND +m.shadowed = 0 AND {in_force} ORDER BY m.created, m.id"
     return tuple(rows.select(sql, rest, (statement_of(memory),)))
 
 
-def _alike(sql: sqlite3.Connection, draft: Document, vectors: Vectors | None) -> Record | None:
+def alike(sql: sqlite3.Connection, draft: Document, vectors: Vectors | None) -> Record | None:
+    """Returns the memory in force that is most like a draft, if any is much like it."""
     own = doubles.words_of(" ".join([draft.title, *(unit.tokens for unit in draft.units)]))
     found = _texts(sql, _sharing(sql, own))
     names = {key: name for key, (name, _) in found.items()}
@@ -52,21 +38,21 @@ def _alike(sql: sqlite3.Connection, draft: Document, vectors: Vectors | None) ->
     compared = {key: known[name] for key, name in names.items() if mine and known.get(name)}
     near = dict(zip(compared, cosines(mine or b"", list(compared.values())), strict=True))
     scored = [
-        (doubles.likeness(own, doubles.words_of(tokens), near.get(key)), key)
+        (doubles.likeness(own, doubles.words_of(tokens), near.get(key)), -key)
         for key, (_, tokens) in found.items()
     ]
     likeness, best = max(scored, default=(0.0, 0))
-    return rows.by_key(sql, [best])[best] if likeness >= doubles.ALIKE else None
+    return rows.by_key(sql, [-best])[-best] if likeness >= doubles.ALIKE else None
 
 
 def _sharing(sql: sqlite3.Connection, own: frozenset[str]) -> list[int]:
-    """Returns the memories that share most with a new one, as its words find them."""
-    sums = words.totals(sql)
-    frequencies = {term: words.frequency(sql, term) for term in sorted(own)}
-    known = [term for term, units in frequencies.items() if units]
-    terms = words.pruned(known, frequencies, sums.units)
+    """Returns the memories that share most of the words that tell a text from others."""
+    asked = doubles.sample(own)
+    frequencies = {term: words.frequency(sql, term) for term in asked}
+    terms = [term for term in doubles.telling(frequencies) if frequencies[term]]
+    every = words.totals(sql).memories
     matches = sum(frequencies[term] for term in terms)
-    reach = words.Reach(memories=sums.memories, admitted=sums.memories, matches=matches)
+    reach = words.Reach(memories=every, admitted=every, matches=matches)
     return words.memories_with(sql, terms, Filter(), reach)[:_COMPARED]
 
 

@@ -44,17 +44,28 @@ def save(
 
     One in force that says the same, with the same reasons, is left as it is unless `again` is set.
     """
-    known = doubles.look_up(mind, draft, private=private, again=again)
-    if double := known.same:
-        return Saved(record=double.record, supersedes=(), already=True, notice=double.notice)
-    older = current(mind, draft.topic) if draft.topic and not keep else ()
-    given = [link for link in draft.links if link.type == SUPERSEDES]
-    replaced = dict.fromkeys([*(link.to for link in given), *(one.memory.id for one in older)])
+
+    def write() -> Record:
+        older = current(mind, draft.topic) if draft.topic and not keep else ()
+        return capture.store(mind, _superseding(draft, older), private=private)
+
+    told = doubles.unless_said(mind, draft, write, private=private, again=again)
+    links = () if told.already else told.record.memory.links
+    return Saved(
+        record=told.record,
+        supersedes=tuple(link.to for link in links if link.type == SUPERSEDES),
+        already=told.already,
+        notice=told.notice,
+    )
+
+
+def _superseding(draft: Memory, older: tuple[Record, ...]) -> Memory:
+    """Returns a draft whose links supersede what they say, and the older decisions."""
+    given = [link.to for link in draft.links if link.type == SUPERSEDES]
+    replaced = dict.fromkeys([*given, *(one.memory.id for one in older)])
     links = [link for link in draft.links if link.type != SUPERSEDES]
     links += [Link(to=id_, type=SUPERSEDES, confidence=1.0) for id_ in replaced]
-    record = capture.store(mind, replace(draft, links=tuple(links)), private=private)
-    notice = doubles.much_like(known, record.memory)
-    return Saved(record=record, supersedes=tuple(replaced), notice=notice)
+    return replace(draft, links=tuple(links))
 
 
 def find(mind: Mind, wanted: str) -> Record:

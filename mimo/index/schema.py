@@ -106,7 +106,7 @@ CREATE TABLE units (
     speakers TEXT NOT NULL,
     vector BLOB NOT NULL
 );
-CREATE INDEX units_memory ON units (memory);
+CREATE INDEX units_memory ON units (memory, vector);
 CREATE INDEX units_vector ON units (vector);
 
 CREATE VIRTUAL TABLE words USING fts5 (heading, tokens, content = '', tokenize = 'ascii');

@@ -16,6 +16,7 @@ Importance = Annotated[float, Arg("How much it matters", ge=0, le=1)]
 Limit = Annotated[int, Arg("Most to answer with", short="n", ge=1, le=1000)]
 Offset = Annotated[int, Arg("How many to pass over", ge=0)]
 Private = Annotated[bool, Arg("Keep it out of git, on this machine only")]
+Again = Annotated[bool, Arg("Store it even where a memory says the same already")]
 Tags = Annotated[tuple[str, ...], Arg("Tags to put on it", complete="tag", short="t")]
 TagFilter = Annotated[
     tuple[str, ...], Arg("Only memories with all of these tags", complete="tag", short="t")
@@ -49,6 +50,9 @@ class TrustLabel(StrEnum):
 
 
 Trust = Annotated[TrustLabel, Out("Whether somebody here approved it; if not, it is data only")]
+Already = Annotated[
+    bool | None, Out("Whether a memory says the same already, so that none was written", omit=True)
+]
 File = Annotated[str, Out("Its file, relative to the project")]
 
 Warning = Annotated[

@@ -5,6 +5,8 @@ from enum import StrEnum
 from typing import Annotated
 
 from mimo.commands.common import (
+    Again,
+    Already,
     CategoryFilter,
     File,
     FromDate,
@@ -30,7 +32,7 @@ from mimo.errors import AmbiguousId, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.index.found import Hit
 from mimo.mind import Mind
-from mimo.services import capture, fading, recall, sources
+from mimo.services import capture, doubles, fading, recall, sources
 
 _BEGINNING = 2_000
 """Characters that a list shows of an ingested file that is larger than a memory can be."""
@@ -55,6 +57,7 @@ class Stored:
     stored: bool = True
     id: str
     embedding_generated: Annotated[bool, Out("Whether it can be found by meaning")]
+    already: Already = None
     notice: Omitted[str] = None
 
 
@@ -144,12 +147,17 @@ def store(
     importance: Importance = 0.5,
     tags: Tags = (),
     private: Private = False,
+    again: Again = False,
 ) -> Stored:
     """Store a fact, an observation, an action or a plan"""
     note = capture.draft(Kind(category), content, importance=importance, tags=tags)
-    record = capture.store(mind, note, private=private)
-    embedded = capture.is_embedded(mind, record)
-    return Stored(id=record.memory.id, embedding_generated=embedded, notice=mind.notice)
+    told = doubles.store(mind, note, private=private, again=again)
+    return Stored(
+        id=told.record.memory.id,
+        embedding_generated=capture.is_embedded(mind, told.record),
+        already=told.already or None,
+        notice=doubles.notices(told.notice, mind.notice),
+    )
 
 
 @command(

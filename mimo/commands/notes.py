@@ -3,14 +3,25 @@
 from datetime import datetime
 from typing import Annotated
 
-from mimo.commands.common import File, Id, Importance, Private, Tags, Trust, trust_of
+from mimo.commands.common import (
+    Again,
+    Already,
+    File,
+    Id,
+    Importance,
+    Private,
+    Tags,
+    Trust,
+    trust_of,
+)
 from mimo.commands.spec import Arg, Effect, command
 from mimo.commands.types import Json, Omitted, Out
 from mimo.domain.memory import Kind, Outcome, Record, kind_of
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import accesses, capture, recall, sources
+from mimo.services import accesses, capture, doubles, recall, sources
+from mimo.services.doubles import Told
 
 
 @frozen
@@ -59,6 +70,7 @@ class Written:
     title: str
     file: File
     private: bool
+    already: Already = None
     notice: Omitted[str] = None
 
 
@@ -94,16 +106,17 @@ def add(
     tags: Tags = (),
     importance: Importance = 0.5,
     private: Private = False,
+    again: Again = False,
 ) -> Written:
     """Remember something
 
-    The memory is a Markdown file under `.mind/`, found by search from the next command on.
+    The memory is a Markdown file under `.mind/`, found by search from the next command on. What a
+    memory in force says already, word for word, is not written twice.
     """
     note = capture.draft(
         kind_of(type), content, importance=importance, tags=tags, topic=topic, title=title
     )
-    record = capture.store(mind, note, private=private)
-    return _written(mind, record)
+    return _written(mind, doubles.store(mind, note, private=private, again=again))
 
 
 @command(
@@ -196,8 +209,8 @@ def edit(
             hint="name what to change, such as --importance 0.9",
         )
     if file_text is not None:
-        return _written(mind, capture.rewrite(mind, record, file_text))
-    return _written(mind, capture.edit(mind, record, **changes))
+        return _written(mind, Told(record=capture.rewrite(mind, record, file_text)))
+    return _written(mind, Told(record=capture.edit(mind, record, **changes)))
 
 
 @command(
@@ -260,15 +273,16 @@ def _source(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:
     )
 
 
-def _written(mind: Mind, record: Record) -> Written:
-    memory = record.memory
+def _written(mind: Mind, told: Told) -> Written:
+    record, memory = told.record, told.record.memory
     return Written(
         id=memory.id,
         type=memory.type,
         title=memory.heading,
         file=record.place.path,
         private=record.place.private,
-        notice=mind.notice,
+        already=told.already or None,
+        notice=doubles.notices(told.notice, mind.notice),
     )
 
 

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated, Any
 
-from mimo.commands.common import File, Private, Tags
+from mimo.commands.common import Again, Already, File, Private, Tags
 from mimo.commands.spec import Arg, Effect, Surface, command
 from mimo.commands.types import Json, Omitted, Out
 from mimo.domain import lists
@@ -13,7 +13,7 @@ from mimo.domain.topics import topic_key
 from mimo.errors import AmbiguousId, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import capture, checkpoints, decisions, relations
+from mimo.services import capture, checkpoints, decisions, doubles, relations
 
 MOST_TOPIC = 200
 """Characters of the longest topic."""
@@ -47,6 +47,7 @@ class SavedDecision:
     supersedes: Annotated[tuple[str, ...], Out("The decisions that it takes the place of")]
     file: File
     private: bool
+    already: Already = None
     notice: Omitted[str] = None
 
 
@@ -70,6 +71,7 @@ class SavedInsight:
     title: str
     file: File
     private: bool
+    already: Already = None
     notice: Omitted[str] = None
 
 
@@ -113,6 +115,7 @@ def decision(
         bool, Arg("Leave the decision in force on the topic as it is, instead of superseding it")
     ] = False,
     private: Private = False,
+    again: Again = False,
     type: Annotated[
         str | None,
         Arg("user_decision or assistant_insight, as earlier versions asked", surfaces=Surface.MCP),
@@ -137,7 +140,7 @@ def decision(
         sections=section(Section.REASONING, said("reasoning", reasoning)),
         extra=_involvement(type),
     )
-    saved = decisions.save(mind, draft, private=private, keep=keep_current)
+    saved = decisions.save(mind, draft, private=private, keep=keep_current, again=again)
     return saved_decision(mind, saved)
 
 
@@ -152,7 +155,8 @@ def saved_decision(mind: Mind, saved: decisions.Saved) -> SavedDecision:
         supersedes=saved.supersedes,
         file=saved.record.place.path,
         private=saved.record.place.private,
-        notice=mind.notice,
+        already=saved.already or None,
+        notice=doubles.notices(saved.notice, mind.notice),
     )
 
 
@@ -245,6 +249,7 @@ def insight(
     source: Annotated[str | None, Arg("Where it comes from: a file, a link, a person")] = None,
     links: Links = (),
     private: Private = False,
+    again: Again = False,
 ) -> SavedInsight:
     """Save a lesson that a later session should know"""
     draft = capture.draft(
@@ -255,17 +260,18 @@ def insight(
         source=source,
         links=relations.links_of(mind, links),
     )
-    return SavedInsight(**_facts(mind, capture.store(mind, draft, private=private)))
+    told = doubles.store(mind, draft, private=private, again=again)
+    return SavedInsight(already=told.already or None, **_facts(mind, told.record, told.notice))
 
 
-def _facts(mind: Mind, record: Record) -> dict[str, Any]:
+def _facts(mind: Mind, record: Record, notice: str | None = None) -> dict[str, Any]:
     """Returns what the answers of all that save have in common."""
     return {
         "id": record.memory.id,
         "title": record.memory.heading,
         "file": record.place.path,
         "private": record.place.private,
-        "notice": mind.notice,
+        "notice": doubles.notices(notice, mind.notice),
     }
 
 

@@ -10,7 +10,7 @@ from mimo.domain.memory import Kind
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import approval, overview, recall, stack, upkeep
-from mimo.services.overview import Health, Overview
+from mimo.services.overview import Health, Origins, Overview
 from mimo.store import daemon, projects
 
 
@@ -38,6 +38,16 @@ class ProjectStats:
 
 
 @frozen
+class ProjectOrigins:
+    """Which of a project's memories are not in files that mind keeps, one for each."""
+
+    in_place: Annotated[int, Out("In documents that people wrote, read where they are")]
+    included: Annotated[int, Out("Of these, outside `.mind/`, named by the setting `include`")]
+    ingested_files: int
+    chunks: Annotated[int, Out("Of the ingested files; each chunk is a memory")]
+
+
+@frozen
 class Unreadable:
     """A file that could not be read as a memory; it was left as it is."""
 
@@ -57,6 +67,7 @@ class ProjectStatus:
     last_activity: datetime | None
     stats: ProjectStats
     memories: int
+    origins: ProjectOrigins
     trust: Annotated[str, Out("How far the files here are trusted")]
     unreadable: tuple[Unreadable, ...]
 
@@ -122,6 +133,7 @@ def _project(mind: Mind) -> ProjectStatus:
         last_activity=counted.newest,
         stats=_stats(counted),
         memories=counted.total,
+        origins=_origins(counted.origins),
         trust=approval.describe(mind),
         unreadable=tuple(
             Unreadable(file=problem.path, line=problem.line, reason=problem.reason)
@@ -139,6 +151,15 @@ def _stats(counted: Overview) -> ProjectStats:
         learnings=number.get(Kind.INSIGHT, 0),
         edges=number.get(Kind.EDGE, 0),
         sessions_inferred=counted.sessions,
+    )
+
+
+def _origins(counted: Origins) -> ProjectOrigins:
+    return ProjectOrigins(
+        in_place=counted.in_place,
+        included=counted.included,
+        ingested_files=counted.ingested_files,
+        chunks=counted.chunks,
     )
 
 

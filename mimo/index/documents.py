@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 
-from mimo.domain.memory import Record
+from mimo.domain.doubles import statement
+from mimo.domain.memory import Memory, Record
 from mimo.domain.passages import Analysis, Unit, analyse
 from mimo.domain.tokens import tokenize
 from mimo.frozen import frozen
@@ -80,6 +81,11 @@ def document(record: Record) -> Document:
 def name_of(text: str) -> bytes:
     """Returns the name of a text's vector: 16 bytes of BLAKE2b."""
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def statement_of(memory: Memory) -> bytes:
+    """Returns what tells one statement from another: 16 bytes of BLAKE2b."""
+    return name_of(statement(memory))
 
 
 def _name_of_all(texts: Sequence[str]) -> bytes:

@@ -12,14 +12,14 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mimo.domain.memory import Problem, Record
+from mimo.domain.memory import Memory, Problem, Record
 from mimo.domain.query import Filter, Sort
 from mimo.domain.stamp import Stamp
-from mimo.frozen import frozen
 from mimo.index import catalog, meaning, opening, rows, schema, topics, words
 from mimo.index.change import Change
 from mimo.index.database import Database, IndexDamaged
 from mimo.index.embedding import FAILURES, Embedder
+from mimo.index.figures import IndexStats
 from mimo.index.found import Found, Hit, Request
 from mimo.index.vectors import Vectors
 
@@ -32,19 +32,6 @@ if TYPE_CHECKING:
     from mimo.index.walks import Walks
 
 __all__ = ["Change", "Found", "Hit", "Index", "IndexDamaged", "IndexStats"]
-
-
-@frozen
-class IndexStats:
-    """How much the index holds."""
-
-    memories: int
-    units: int
-    vectors: int
-    files: int
-    bytes: int
-    format: int
-    generation: int
 
 
 class Index:
@@ -218,6 +205,22 @@ class Index:
         with self._reading() as sql:
             return topics.competing(sql, ids)
 
+    def saying(self, memory: Memory) -> tuple[Record, ...]:
+        """Returns the memories in force that say the same as a new one, oldest first."""
+        from mimo.index import doubles
+
+        with self._reading() as sql:
+            return doubles.same(sql, memory)
+
+    def much_like(self, memory: Memory) -> Record | None:
+        """Returns the memory in force that is most like a new one, if any is much like it."""
+        from mimo.index import doubles
+
+        draft = doubles.draft_of(memory)
+        self._embed([draft])
+        with self._reading() as sql:
+            return doubles.alike(sql, draft, self._vectors)
+
     def nearest_topics(self, wrong: str, n: int = 3) -> tuple[str, ...]:
         """Returns up to `n` topics that look most like `wrong`."""
         with self._reading() as sql:
@@ -267,18 +270,7 @@ class Index:
     def stats(self) -> IndexStats:
         """Returns how much it holds."""
         with self._reading() as sql:
-            sums = words.totals(sql)
-            (files,) = sql.execute("SELECT count(*) FROM files").fetchone()
-            names = {name for (name,) in sql.execute("SELECT vector FROM units")}
-        return IndexStats(
-            memories=sums.memories - sums.shadowed,
-            units=sums.units,
-            vectors=len(self._vectors.known(names)) if self._vectors else 0,
-            files=files,
-            bytes=self._database.size(),
-            format=schema.FORMAT,
-            generation=self._database.generation,
-        )
+            return IndexStats.of(sql, self._database, self._vectors)
 
     @contextmanager
     def _reading(self) -> Iterator["sqlite3.Connection"]:

@@ -5,18 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from mimo.domain.query import Filter
 from mimo.index import catalog, rows
-from mimo.index.cosine import cosines
 from mimo.index.embedding import Embedder
 from mimo.index.vectors import Vectors
 
 NEAR = 50
 """So many units are taken that are nearest to a query, where words find too little."""
 
-_COMPARED_EACH = 2_000
-"""Of so many units or fewer, those that pass the filter are compared one by one."""
-
-_DEEPEST = 400 * NEAR
-"""So many of all vectors are looked through, at most, for units that pass the filter."""
+_COMPARED_EACH = 10_000
+"""Of so many memories or fewer, those that pass the filter are compared one by one at once."""
 
 
 def is_complete(sql: sqlite3.Connection, embedder: Embedder, vectors: Vectors) -> bool:
@@ -37,47 +33,46 @@ def memories_near(
     Only memories that pass the filter are looked at.
     """
     admitted, memories = catalog.count(sql, filter_), catalog.count(sql, Filter())
-    if admitted <= _COMPARED_EACH:
-        units = _units(sql, filter_)
-        if len(units) <= 2 * _COMPARED_EACH:
-            known = vectors.get({name for name, *_ in units})
-            found = dict(zip(known, cosines(query, list(known.values())), strict=True))
-            return _nearest(units, found)
-    units, found = [], {}
-    for depth in _depths(memories / max(admitted, 1)):
+    for depth in _depths(memories, admitted):
         found = dict(vectors.nearest(query, depth))
         units = _units(sql, filter_, list(found))
         if len(units) >= NEAR or len(found) < depth:
-            break
-    return _nearest(units, found)
+            return _nearest(units, found)
+    where, values = catalog.condition(filter_)
+    names = sql.execute(f"SELECT u.vector {_JOINED} WHERE {where}", values)
+    found = dict(vectors.among(query, (name for (name,) in names), NEAR))
+    return _nearest(_units(sql, filter_, list(found)), found)
 
 
-def _depths(memories_each: float) -> tuple[int, ...]:
-    """Returns how many of all vectors are looked through, in turn, where one in so many counts.
+def _depths(memories: int, admitted: int) -> tuple[int, ...]:
+    """Returns how many of all vectors are looked through, in turn, for some that pass a filter.
 
-    With twice the fair share the first look is mostly the last one.
+    None where those that pass are soon compared. With twice the fair share the first look is mostly
+    the last one; what a time has in common may be what the query is not about.
     """
-    first = NEAR if memories_each <= 1 else int(2 * NEAR * memories_each)
-    second = max(first, 20 * NEAR)
-    return tuple(sorted({min(depth, _DEEPEST) for depth in (first, second, _DEEPEST)}))
+    if admitted <= _COMPARED_EACH:
+        return ()
+    if admitted >= memories:
+        return (NEAR, 20 * NEAR)
+    first = 2 * NEAR * memories // admitted
+    return tuple(sorted({first, max(first, 20 * NEAR)}))
 
 
 _Unit = tuple[bytes, int, int, str]
 """The name of its vector, and of its memory the key, the time and the id."""
 
 
-def _units(
-    sql: sqlite3.Connection, filter_: Filter, names: Sequence[bytes] | None = None
-) -> list[_Unit]:
+_JOINED = "FROM memories m CROSS JOIN units u ON u.memory = m.key"
+
+
+def _units(sql: sqlite3.Connection, filter_: Filter, names: Sequence[bytes]) -> list[_Unit]:
+    """Returns the units with one of these vectors, of memories that pass the filter."""
     where, values = catalog.condition(filter_)
-    tables = "memories m JOIN units u"
-    if names is not None:
-        tables = "units u CROSS JOIN memories m"
-        where += f" AND u.vector IN ({rows.marks(names)})"
     return sql.execute(
         # A cross join is made from left to right: what is named is looked up in `units`.
-        f"SELECT u.vector, m.key, m.created, m.id FROM {tables} ON m.key = u.memory WHERE {where}",
-        (*values, *(names or ())),
+        "SELECT u.vector, m.key, m.created, m.id FROM units u CROSS JOIN memories m"
+        f" ON m.key = u.memory WHERE {where} AND u.vector IN ({rows.marks(names)})",
+        (*values, *names),
     ).fetchall()
 
 

@@ -1,6 +1,6 @@
 """Which of many int8 vectors are nearest to a query's: an exact scan with numpy."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ class Matrix:
     def __init__(self, names: Sequence[bytes], vectors: Sequence[bytes]) -> None:
         """Take the vectors, all of one length and none of them empty."""
         self._names = names
+        self._places: dict[bytes, int] = {}
         self._rows = _matrix(vectors)
 
     def nearest(self, query: bytes, k: int) -> list[tuple[bytes, int]]:
@@ -24,16 +25,18 @@ class Matrix:
 
         Where products are equal, the vector that was given first stands first.
         """
+        return [(self._names[place], product) for place, product in _best(query, self._rows, k)]
+
+    def among(self, query: bytes, names: Iterable[bytes], k: int) -> list[tuple[bytes, int]]:
+        """Returns the same of those of `names` that are here."""
         import numpy as np
 
-        found = _products(query, self._rows)
-        k = min(k, len(found))
-        if k < 1:
-            return []
-        least = np.partition(found, -k)[-k]
-        places = np.flatnonzero(found >= least)
-        best = places[np.argsort(-found[places], kind="stable")][:k]
-        return [(self._names[place], int(found[place])) for place in best.tolist()]
+        self._places = self._places or {name: place for place, name in enumerate(self._names)}
+        found = (self._places.get(name, -1) for name in names)
+        places = np.unique(np.fromiter(found, dtype=np.intp))
+        places = places[places >= 0]
+        best = _best(query, self._rows[places], k)
+        return [(self._names[places[place]], product) for place, product in best]
 
 
 def products(query: bytes, vectors: Sequence[bytes]) -> list[int]:
@@ -41,6 +44,20 @@ def products(query: bytes, vectors: Sequence[bytes]) -> list[int]:
     if not vectors:
         return []
     return [int(product) for product in _products(query, _matrix(vectors)).tolist()]
+
+
+def _best(query: bytes, rows: "NDArray[np.int8]", k: int) -> list[tuple[int, int]]:
+    """Returns the numbers of the `k` rows with the largest products, and these, largest first."""
+    import numpy as np
+
+    found = _products(query, rows)
+    k = min(k, len(found))
+    if k < 1:
+        return []
+    least = np.partition(found, -k)[-k]
+    places = np.flatnonzero(found >= least)
+    best = places[np.argsort(-found[places], kind="stable")][:k]
+    return [(place, int(found[place])) for place in best.tolist()]
 
 
 def _matrix(vectors: Sequence[bytes]) -> "NDArray[np.int8]":

@@ -7,7 +7,7 @@ many hold a word, `totals` keeps what would need a scan of everything, `touched`
 
 import sqlite3
 
-FORMAT = 2
+FORMAT = 3
 """Goes up with every change of the tables, of the tokens or of what is stored in them."""
 
 # `words` has no content of its own, since `units` and `memories` hold the same tokens. The `ascii`
@@ -63,7 +63,8 @@ CREATE TABLE memories (
     title_tokens TEXT NOT NULL,
     topic_tokens TEXT NOT NULL,
     passages TEXT,
-    vector BLOB NOT NULL
+    vector BLOB NOT NULL,
+    statement BLOB NOT NULL
 );
 CREATE INDEX memories_id ON memories (id, shadowed);
 CREATE INDEX memories_path ON memories (path);
@@ -72,6 +73,7 @@ CREATE INDEX memories_type ON memories (type, shadowed, created);
 CREATE INDEX memories_title ON memories (title) WHERE title IS NOT NULL;
 CREATE INDEX memories_topic ON memories (topic_key, shadowed, created) WHERE topic_key IS NOT NULL;
 CREATE INDEX memories_outcome ON memories (outcome, shadowed, created) WHERE outcome IS NOT NULL;
+CREATE INDEX memories_statement ON memories (statement);
 CREATE INDEX memories_parent ON memories (parent, position) WHERE parent IS NOT NULL;
 
 CREATE TABLE parents (
@@ -104,7 +106,7 @@ CREATE TABLE units (
     speakers TEXT NOT NULL,
     vector BLOB NOT NULL
 );
-CREATE INDEX units_memory ON units (memory);
+CREATE INDEX units_memory ON units (memory, vector);
 CREATE INDEX units_vector ON units (vector);
 
 CREATE VIRTUAL TABLE words USING fts5 (heading, tokens, content = '', tokenize = 'ascii');

@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mimo.index.cosine import clipped, numpy_pays, products_with
+from mimo.index.cosine import clipped, cosines, numpy_pays, products_with
 from mimo.index.vector_file import VectorFile
 
 if TYPE_CHECKING:
@@ -79,8 +79,8 @@ class Vectors:
         """
         if not query:
             return []
-        if self._graph and self._graph[0] == self._file.version():
-            return self._nearest_by_graph(self._graph[1], query, k)
+        if graph := self._by_graph():
+            return self._nearest_by_graph(graph, query, k)
         self._scans += 1
         # Whoever scans twice lives long enough for numpy and the matrix to pay.
         if self._scans > 1 or numpy_pays(self.count()):
@@ -90,6 +90,18 @@ class Vectors:
             scored = ((-product(vector), name) for name, vector in self._all())
             found = [(name, -negative) for negative, name in nsmallest(k, scored)]
         return [(name, clipped(product)) for name, product in found]
+
+    def among(self, query: bytes, names: Iterable[bytes], k: int) -> list[tuple[bytes, float]]:
+        """Returns the names and cosines of the `k` of `names` nearest to `query`, nearest first."""
+        if not query:
+            return []
+        self._scans += 1
+        if self._scans > 1 and not self._by_graph():
+            best = self._all_in_matrix().among(query, names, k)
+            return [(name, clipped(product)) for name, product in best]
+        known = {name: vector for name, vector in self._select("name, vector", names) if vector}
+        scored = zip(cosines(query, list(known.values())), known, strict=True)
+        return [(name, cosine) for cosine, name in nsmallest(k, scored, key=_nearest_first)]
 
     def build_graph(self) -> bool:
         """Returns whether `nearest` goes by an approximate index from now on until a change.
@@ -112,6 +124,10 @@ class Vectors:
     def close(self) -> None:
         """Closes the file."""
         self._file.close()
+
+    def _by_graph(self) -> "Graph | None":
+        """Returns the approximate index, where there is one that knows every vector."""
+        return self._graph[1] if self._graph and self._graph[0] == self._file.version() else None
 
     def _nearest_by_graph(self, graph: "Graph", query: bytes, k: int) -> list[tuple[bytes, float]]:
         product = products_with(query)
@@ -145,6 +161,11 @@ class Vectors:
         matrix = Matrix([name for name, _ in rows], [vector for _, vector in rows])
         self._matrix = (version, matrix)
         return matrix
+
+
+def _nearest_first(scored: tuple[float, bytes]) -> tuple[float, bytes]:
+    cosine, name = scored
+    return -cosine, name
 
 
 def _chunks(names: Iterable[bytes]) -> Iterator[list[bytes]]:

@@ -9,10 +9,10 @@ from mimo.domain.stamp import Stamp
 from mimo.domain.topics import topic_key
 from mimo.index import rows, touched
 from mimo.index.change import Change
-from mimo.index.documents import Document
+from mimo.index.documents import Document, statement_of
 
 _MEMORY = f"INSERT INTO memories (key, {rows.COLUMNS}, topic_key, title_tokens, topic_tokens, \
-passages, vector) VALUES ({rows.marks(range(22))})"
+passages, vector, statement) VALUES ({rows.marks(range(23))})"
 _UNIT = f"INSERT INTO units VALUES ({rows.marks(range(8))})"
 _WORDS = "INSERT INTO words (rowid, heading, tokens) VALUES (?, ?, ?)"
 _FORGET_WORDS = "INSERT INTO words (words, rowid, heading, tokens) VALUES ('delete', ?, ?, ?)"
@@ -174,6 +174,7 @@ def _derived(document: Document) -> tuple[object, ...]:
         document.topic,
         "\n".join(document.passages) or None,
         document.vector,
+        statement_of(document.record.memory),
     )
 
 

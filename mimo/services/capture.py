@@ -1,5 +1,6 @@
 """Making, changing and removing memories: first the file, then trust, then the index."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -119,8 +120,7 @@ def remove(mind: Mind, wanted: str) -> Record:
     What had superseded it then supersedes what it had superseded, so that no chain breaks.
     """
     record = recall.one(mind, wanted, surely=True)
-    successors = mind.index.successors(record.memory.id)
-    newer = [found for name in successors if (found := mind.index.get(name))]
+    newer = successors(mind, [record])
     check_format(mind)
     if record.place.elsewhere:
         raise Invalid(
@@ -131,16 +131,32 @@ def remove(mind: Mind, wanted: str) -> Record:
     if left and mind.trust.trusted(record.place.digest):
         mind.trust.approve([left])
     upkeep.note_change(mind, record.place.path)
-    for successor in (found for found in newer if found.place.owned):
-        edit(mind, successor, links=_relinked(successor.memory, record.memory))
+    relink(mind, newer, [record])
     return record
 
 
-def _relinked(newer: Memory, gone: Memory) -> tuple[Link, ...]:
+def successors(mind: Mind, gone: Sequence[Record]) -> list[Record]:
+    """Returns the memories that supersede some that are about to go, each once."""
+    names = dict.fromkeys(id for one in gone for id in mind.index.successors(one.memory.id))
+    return [found for name in names if (found := mind.index.get(name))]
+
+
+def relink(mind: Mind, newer: Sequence[Record], gone: Sequence[Record]) -> None:
+    """Lets what superseded memories that are gone supersede what these had superseded."""
+    removed = {one.memory.id for one in gone}
+    for successor in newer:
+        if successor.place.owned and successor.memory.id not in removed:
+            links = successor.memory.links
+            for one in gone:
+                links = _relinked(successor.memory.id, links, one.memory)
+            edit(mind, successor, links=links)
+
+
+def _relinked(newer: str, known: tuple[Link, ...], gone: Memory) -> tuple[Link, ...]:
     """Returns the links of `newer`, past `gone` to what that had superseded."""
-    older = [link for link in gone.links if link.type == SUPERSEDES and link.to != newer.id]
+    older = [link for link in gone.links if link.type == SUPERSEDES and link.to != newer]
     links: list[Link] = []
-    for link in newer.links:
+    for link in known:
         past = link.type == SUPERSEDES and link.to == gone.id
         links.extend(older if past else [link])
     return tuple(dict.fromkeys(links))

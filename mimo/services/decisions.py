@@ -7,7 +7,7 @@ from mimo.domain.memory import SUPERSEDES, Link, Memory, Outcome, Record, Sectio
 from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import capture, recall, upkeep
+from mimo.services import capture, doubles, recall, upkeep
 
 
 @frozen
@@ -16,6 +16,9 @@ class Saved:
 
     record: Record
     supersedes: tuple[str, ...]
+    already: bool = False
+    """Whether it is not new at all."""
+    notice: str | None = None
 
 
 @frozen
@@ -34,15 +37,35 @@ def current(mind: Mind, topic: str) -> tuple[Record, ...]:
     return upkeep.ask(mind, lambda index: index.current(topic))
 
 
-def save(mind: Mind, draft: Memory, *, private: bool = False, keep: bool = False) -> Saved:
-    """Stores a decision that supersedes what was in force on its topic, unless that is kept."""
-    older = current(mind, draft.topic) if draft.topic and not keep else ()
-    given = [link for link in draft.links if link.type == SUPERSEDES]
-    replaced = dict.fromkeys([*(link.to for link in given), *(one.memory.id for one in older)])
+def save(
+    mind: Mind, draft: Memory, *, private: bool = False, keep: bool = False, again: bool = False
+) -> Saved:
+    """Stores a decision that supersedes what was in force on its topic, unless that is kept.
+
+    One in force that says the same, with the same reasons, is left as it is unless `again` is set.
+    """
+
+    def write() -> Record:
+        older = current(mind, draft.topic) if draft.topic and not keep else ()
+        return capture.store(mind, _superseding(draft, older), private=private)
+
+    told = doubles.unless_said(mind, draft, write, private=private, again=again)
+    links = () if told.already else told.record.memory.links
+    return Saved(
+        record=told.record,
+        supersedes=tuple(link.to for link in links if link.type == SUPERSEDES),
+        already=told.already,
+        notice=told.notice,
+    )
+
+
+def _superseding(draft: Memory, older: tuple[Record, ...]) -> Memory:
+    """Returns a draft whose links supersede what they say, and the older decisions."""
+    given = [link.to for link in draft.links if link.type == SUPERSEDES]
+    replaced = dict.fromkeys([*given, *(one.memory.id for one in older)])
     links = [link for link in draft.links if link.type != SUPERSEDES]
     links += [Link(to=id_, type=SUPERSEDES, confidence=1.0) for id_ in replaced]
-    record = capture.store(mind, replace(draft, links=tuple(links)), private=private)
-    return Saved(record=record, supersedes=tuple(replaced))
+    return replace(draft, links=tuple(links))
 
 
 def find(mind: Mind, wanted: str) -> Record:
@@ -131,7 +154,7 @@ def supersede(
         sections={Section.REASONING: told} if told else {},
         links=(*draft.links, link),
     )
-    return save(mind, new, private=private, keep=True)
+    return save(mind, new, private=private, keep=True, again=True)
 
 
 def _kept_by_mind(record: Record) -> Record:

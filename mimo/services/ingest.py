@@ -196,11 +196,32 @@ def _settled(mind: Mind) -> Iterator[Callable[[Taken], None]]:
 
 def _take_in(mind: Mind, sandbox: Sandbox, target: Target, wish: Wish) -> Taken:
     """Returns what came of one file. Raises what keeps it out; nothing has changed then."""
+    start = mind.timer.monotonic()
     try:
-        return _take_once(mind, sandbox, target, wish)
+        taken = _take_once(mind, sandbox, target, wish)
     except Conflict:
         # Another process may have been quicker; what it wrote is known by now.
-        return _take_once(mind, sandbox, target, wish)
+        taken = _take_once(mind, sandbox, target, wish)
+    if not wish.dry_run:
+        _tell(mind, taken, mind.timer.monotonic() - start)
+    return taken
+
+
+def _tell(mind: Mind, taken: Taken, seconds: float) -> None:
+    numbers = {
+        "duration_ms": round(1000 * seconds, 3),
+        "bytes": taken.size,
+        "chunks": len(taken.ids),
+        "replaced": taken.replaced,
+    }
+    mind.tell(
+        "mimo.ingest.file",
+        numbers,
+        path=taken.path,
+        source=taken.source_id,
+        strategy=taken.strategy.value,
+        known=taken.is_known,
+    )
 
 
 def _take_once(mind: Mind, sandbox: Sandbox, target: Target, wish: Wish) -> Taken:

@@ -1,6 +1,7 @@
 """Counting what there is: for `status` and for the `memory` tool's stats."""
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
@@ -29,6 +30,30 @@ class Health(StrEnum):
 
 
 @frozen
+class Origins:
+    """Which memories are not kept by mind itself, each in a file of its own."""
+
+    in_place: int
+    """In documents that people wrote, read where they are."""
+    included: int
+    """Of these, outside `.mind/`."""
+    ingested_files: int
+    chunks: int
+
+    @classmethod
+    def of(cls, records: Sequence[Record]) -> "Origins":
+        """Returns where memories come from."""
+        whole = [one.place for one in records if one.parent is None]
+        chunks = [one.place for one in records if one.parent is not None]
+        return cls(
+            in_place=sum(place.elsewhere or not place.owned for place in whole),
+            included=sum(place.elsewhere for place in whole),
+            ingested_files=len({place.path for place in chunks}),
+            chunks=len(chunks),
+        )
+
+
+@frozen
 class Overview:
     """What a project's memory holds."""
 
@@ -41,6 +66,7 @@ class Overview:
     average_importance: float
     average_decay: float
     at_risk: int
+    origins: Origins
 
     @property
     def total(self) -> int:
@@ -77,6 +103,7 @@ def overview(mind: Mind) -> Overview:
             strength < decay.AT_RISK and not decay.is_protected(record)
             for record, strength in zip(records, strengths, strict=True)
         ),
+        origins=Origins.of(records),
     )
 
 

@@ -42,7 +42,12 @@ def origin(part: Record) -> str:
 
 
 def remove(mind: Mind, parts: tuple[Record, ...]) -> None:
-    """Removes a source with all of its chunks. Raises `Conflict` and `StorageFailed`."""
+    """Removes a source with all of its chunks. Raises `Conflict` and `StorageFailed`.
+
+    What had superseded a chunk supersedes it no more; other links to it stay, as to any memory.
+    """
+    newer = capture.successors(mind, parts)
     capture.check_format(mind)
     mind.store.delete_source(parts[0].place)
     upkeep.note_change(mind, parts[0].place.path)
+    capture.relink(mind, newer, parts)

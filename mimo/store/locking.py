@@ -3,11 +3,11 @@
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from mimo.errors import StorageFailed
-from mimo.store.files import failure
+from mimo.errors import Invalid, StorageFailed
+from mimo.store.files import failure, safe_path
 
 WAIT_SECONDS = 10.0
 _LONGEST_PAUSE = 0.05
@@ -28,6 +28,18 @@ def lock(path: Path, *, wait: float = WAIT_SECONDS) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def courtesy(root: Path, name: str, *, wait: float = WAIT_SECONDS) -> Iterator[None]:
+    """Holds `.mind/.local/NAME` of a project as `lock` does, or nothing where it can't be had.
+
+    For what is better done one after the other, but must be done: one that hangs stops nobody.
+    """
+    with ExitStack() as held:
+        with suppress(StorageFailed, Invalid):
+            held.enter_context(lock(safe_path(root, f".mind/.local/{name}"), wait=wait))
+        yield
 
 
 def holder(path: Path) -> int | None:

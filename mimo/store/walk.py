@@ -4,6 +4,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -62,6 +63,18 @@ def stamp_of(status: os.stat_result) -> Stamp:
 def is_markdown(name: str) -> bool:
     """Returns whether a file's name ends as those of Markdown files do."""
     return name.lower().endswith(SUFFIXES)
+
+
+def newest_folder(root: Path) -> float:
+    """Returns the time at which `.mind/` or a folder in it last got or lost a file."""
+    base, newest = root / STORE, 0.0
+    for folder in (base, base / "private"):
+        with suppress(OSError), os.scandir(folder) as entries:
+            newest = max(newest, folder.stat().st_mtime)
+            for entry in entries:
+                if entry.name[0] != "." and entry.is_dir(follow_symlinks=False):
+                    newest = max(newest, entry.stat(follow_symlinks=False).st_mtime)
+    return newest
 
 
 def _folder(found: Walk, base: str, folder: str, apart: frozenset[str] = frozenset()) -> None:

@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests import mama_databases
-from tests.bench import queries
+from tests.bench import queries, timed
 
 MIND = [sys.executable, "-m", "mimo"]
 _TOPICS = (
@@ -58,11 +58,21 @@ class Row:
 
 
 def note(number: int) -> str:
-    """Returns a short note, the same for the same number."""
+    """Returns the file of a short note, the same for the same number."""
+    return f"---\nid: fact_note_{number}\ntype: fact\ntags: [bench]\n---\n{text(number)}"
+
+
+def text(number: int) -> str:
+    """Returns what a short note says."""
     draw = random.Random(number)
     sentence = draw.choice(_TOPICS).format(n=number)
     more = " ".join(draw.choices(_WORDS, k=40))
-    return f"---\nid: fact_note_{number}\ntype: fact\ntags: [bench]\n---\n{sentence}.\n{more}.\n"
+    return f"{sentence}.\n{more}.\n"
+
+
+def subject(number: int) -> int:
+    """Returns which of the subjects a note is about."""
+    return _TOPICS.index(random.Random(number).choice(_TOPICS))
 
 
 @contextmanager
@@ -225,6 +235,12 @@ def warm(size: int, base: float, targets: dict[str, str]) -> Iterator[Row]:
         server.close()
 
 
+def narrowed(size: int) -> Iterator[Row]:
+    """Yields the rows for searches that are narrowed to a time."""
+    for asked, figure in timed.rows(size, text, subject, _QUERIES):
+        yield Row(asked, figure, "")
+
+
 def linked(size: int, base: float) -> Iterator[Row]:
     """Yields the rows for walks along links: three from each memory, to any others.
 
@@ -312,6 +328,7 @@ def rows(base: float, markdown: Path | None, *, large: bool) -> Iterator[Row]:
     yield from (Row(asked, figure, "") for asked, figure in queries.rows(10_000))
     yield from linked(10_000, base)
     yield from imported(10_000)
+    yield from narrowed(100_000 if large else 10_000)
     if large:
         yield from cold(100_000, base, {})
         yield from warm(100_000, base, {"search": "≤ 20 ms"})

@@ -166,8 +166,9 @@ class TestMeaning:
         assert names(search(index, "datastore", filter=plans)) == ["plan"]
 
         monkeypatch.setattr("mimo.index.meaning._COMPARED_EACH", 0)
-        monkeypatch.setattr("mimo.index.meaning._depths", lambda _: (2, 4, 100))
-        assert names(search(index, "datastore", filter=plans)) == ["plan"]
+        for depths in ((2, 4, 100), (2, 4), ()):
+            monkeypatch.setattr("mimo.index.meaning._depths", lambda *_, looks=depths: looks)
+            assert names(search(index, "datastore", filter=plans)) == ["plan"]
         assert len(search(index, "datastore").hits) == 9
 
     def test_only_texts_that_are_new_are_embedded(

@@ -362,3 +362,69 @@ def test_a_graph_is_kept_beside_the_vectors_and_rebuilt_where_it_is_damaged(
     assert again.build_graph()
     assert (kept.stat().st_mtime_ns != before) is damaged
     assert again.nearest(vector(5), 1)[0][0] == name(5)
+
+
+class TestAmong:
+    """The nearest of some: found alike one by one, in the matrix, and where there is a graph."""
+
+    def expected(self, query: bytes, numbers: range, k: int) -> list[bytes]:
+        scored = sorted((-cosine.cosine(query, vector(n)), name(n)) for n in numbers)
+        return [found for _, found in scored[:k]]
+
+    def test_only_those_that_are_named_are_compared(self, opened: Opened) -> None:
+        vectors = opened(None)
+        vectors.put(some(0, 40))
+        query, asked = vector(7), range(10, 30)
+
+        once, again = (
+            vectors.among(query, [name(n) for n in (*asked, 99, 98)], 5) for _ in range(2)
+        )
+
+        assert [found for found, _ in once] == self.expected(query, asked, 5)
+        assert once == again
+        assert [number for _, number in once] == sorted(
+            (number for _, number in once), reverse=True
+        )
+
+    @pytest.mark.parametrize("scans", [0, 1])
+    def test_what_is_unknown_empty_or_asked_with_nothing_is_not_found(
+        self, opened: Opened, scans: int
+    ) -> None:
+        vectors = opened(None)
+        vectors.put({name(1): vector(1), name(2): b""})
+        for _ in range(scans):
+            vectors.nearest(vector(1), 1)
+
+        assert [found for found, _ in vectors.among(vector(1), [name(2), name(1)], 5)] == [name(1)]
+        assert vectors.among(vector(1), [name(2), name(3)], 5) == []
+        assert vectors.among(vector(1), [], 5) == []
+        assert vectors.among(b"", [name(1)], 5) == []
+
+    def test_equal_ones_stand_in_the_order_of_their_names(self, opened: Opened) -> None:
+        vectors = opened(None)
+        vectors.put({name(n): vector(0) for n in range(9)})
+
+        for _ in range(2):
+            found = vectors.among(vector(0), [name(n) for n in (5, 3, 8, 3)], 2)
+            assert [one for one, _ in found] == [name(3), name(5)]
+
+    def test_a_change_is_seen_at_once(self, opened: Opened) -> None:
+        vectors = opened(None)
+        vectors.put(some(0, 3))
+        for _ in range(3):
+            vectors.among(vector(1), [name(1)], 1)
+        vectors.put(some(3, 5))
+
+        assert vectors.among(vector(4), [name(n) for n in range(5)], 1)[0][0] == name(4)
+
+    def test_a_graph_is_not_asked_for_some(
+        self, opened: Opened, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(graph, "EXACT", 10)
+        vectors = opened(None)
+        vectors.put(some(0, 40))
+        assert vectors.build_graph()
+
+        for _ in range(2):
+            found = vectors.among(vector(7), [name(n) for n in range(10, 30)], 5)
+            assert [one for one, _ in found] == self.expected(vector(7), range(10, 30), 5)

@@ -9,7 +9,8 @@ from mimo.domain.memory import Outcome
 
 @render.register
 def _(result: Stored, screen: Screen) -> None:
-    screen.line(good("✓ "), "stored ", accent(result.id))
+    done = "stored before as " if result.already else "stored "
+    screen.line(good("✓ "), done, accent(result.id))
     if result.notice:
         screen.note(result.notice)
 

@@ -9,7 +9,8 @@ from mimo.commands.notes import MemoryDetails, Removed, Written
 def _(result: Written, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
-    screen.line(good("✓ "), strong(result.title), *labels(private=result.private))
+    before = "  stored before" if result.already else ""
+    screen.line(good("✓ "), strong(result.title), before, *labels(private=result.private))
     screen.line(accent(result.id), indent=2)
     screen.line(dim(result.file), indent=2)
 

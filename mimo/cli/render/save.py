@@ -27,6 +27,7 @@ def _(result: SavedInsight, screen: Screen) -> None:
 def _saved(result: SavedDecision | SavedCheckpoint | SavedInsight, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
-    screen.line(good("✓ "), strong(result.title), *labels(private=result.private))
+    before = "  stored before" if getattr(result, "already", None) else ""
+    screen.line(good("✓ "), strong(result.title), before, *labels(private=result.private))
     screen.line(accent(result.id), indent=2)
     screen.line(dim(result.file), indent=2)

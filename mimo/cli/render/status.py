@@ -2,7 +2,7 @@
 
 from mimo.cli.render import Part, Screen, accent, dim, good, render, strong, warn
 from mimo.cli.render.words import count, day
-from mimo.commands.status import ProjectStatus, Status
+from mimo.commands.status import ProjectOrigins, ProjectStatus, Status
 
 _SHOWN = 5
 """Unreadable files that are named here; `mind doctor` lists them all."""
@@ -28,6 +28,11 @@ def _project(project: ProjectStatus, screen: Screen) -> None:
     health = good("good") if project.memory_health == "good" else warn(project.memory_health)
     screen.line(strong(project.name), "  ", dim(project.path))
     rows: list[tuple[str, Part]] = [("memory", health), ("holds", _counts(project))]
+    if project.origins.in_place:
+        rows.append(("in place", _in_place(project.origins)))
+    if project.origins.chunks:
+        chunks, files = project.origins.chunks, project.origins.ingested_files
+        rows.append(("ingested", f"{count(files, 'file')}, {count(chunks, 'chunk')}"))
     if project.last_activity:
         rows.append(("last activity", day(project.last_activity)))
     if project.stack:
@@ -39,6 +44,11 @@ def _project(project: ProjectStatus, screen: Screen) -> None:
     if len(project.unreadable) > _SHOWN:
         more = len(project.unreadable) - _SHOWN
         screen.line(warn(f"and {more:,} more; `mind doctor` lists them"), indent=2)
+
+
+def _in_place(origins: ProjectOrigins) -> str:
+    included = f", {origins.included:,} of them by `include`" if origins.included else ""
+    return count(origins.in_place, "document") + included
 
 
 def _counts(project: ProjectStatus) -> str:

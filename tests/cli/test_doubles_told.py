@@ -1,0 +1,83 @@
+"""What is stored already, as people and agents are told of it."""
+
+import anyio
+import pytest
+from mcp.client import Client
+
+from mimo.cli.main import main
+from mimo.commands import all_commands
+from mimo.server.app import App, Memory
+
+TEXT = "The staging database is reset every night"
+
+
+@pytest.fixture
+def run(mind, capsys):
+    def run(*words):
+        assert main(list(words), open=lambda _: mind) == 0
+        return capsys.readouterr()
+
+    return run
+
+
+def call(mind, tool, **arguments):
+    app = App(Memory(lambda: mind), all_commands(), toolsets=["all", "legacy"], naming="slash")
+
+    async def talk():
+        async with Client(app.server()) as client:
+            return (await client.call_tool(tool, arguments)).structured_content
+
+    return anyio.run(talk)
+
+
+def test_the_command_line_says_that_it_is_there_and_where(mind, run):
+    first = run("add", TEXT).out
+    again, told = run("add", TEXT)
+    id_ = first.split()[-2]
+    assert again == first.replace(TEXT, f"{TEXT}  stored before")
+    assert told == f"note: {id_} says so already, so nothing was written\n"
+    assert run("list").out.count(TEXT) == 1
+
+
+def test_the_command_line_names_what_is_much_like_it(run):
+    id_ = run("add", TEXT).out.split()[-2]
+    out, told = run("add", TEXT.replace("night", "evening"))
+    assert "stored before" not in out
+    assert told == f"note: much like {id_}; if they say the same, remove one of them\n"
+    assert run("list").out.count("The staging database") == 2
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("memory", {"operation": "store", "content": TEXT}),
+        ("mind_add", {"content": TEXT}),
+        ("save/decision", {"topic": "db", "decision": TEXT, "reasoning": "It fills up"}),
+        ("save/insight", {"insight": TEXT}),
+        ("store_fact", {"content": TEXT, "category": "fact"}),
+    ],
+)
+def test_every_tool_that_stores_says_so_and_can_be_asked_to_store_it_again(mind, tool, arguments):
+    first, second = (call(mind, tool, **arguments) for _ in range(2))
+    assert "already" not in first
+    assert "notice" not in first
+    assert (second["id"], second["already"]) == (first["id"], True)
+    assert first["id"] in second["notice"]
+    if tool == "store_fact":
+        return
+    third = call(mind, tool, again=True, **arguments)
+    assert third["id"] != first["id"]
+    assert "already" not in third
+
+
+@pytest.mark.req("000-35")
+def test_what_is_there_already_counts_as_stored(mind):
+    first, second = (call(mind, "memory", operation="store", content=TEXT) for _ in range(2))
+    assert second == first | {"already": True, "notice": second["notice"]}
+
+
+def test_a_tool_names_what_is_much_like_it(mind):
+    first = call(mind, "mind_add", content=TEXT)
+    second = call(mind, "mind_add", content=TEXT.replace("night", "evening"))
+    assert first["id"] in second["notice"]
+    assert "already" not in second

@@ -1,0 +1,270 @@
+"""What is stored already is pointed to; what is much like it is named; nothing merges by itself."""
+
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import pytest
+
+from mimo.domain.chunking import Chunking, Strategy
+from mimo.domain.memory import Kind, Link, Outcome
+from mimo.errors import Invalid
+from mimo.services import capture, decisions, doubles, upkeep
+from mimo.services.ingest import Wish, ingest
+from mimo.store.locking import courtesy, lock
+
+TEXT = "The staging database is reset every night at four"
+
+
+def store(mind, text=TEXT, *, kind=Kind.FACT, private=False, again=False, **fields):
+    draft = capture.draft(kind, text, **fields)
+    return doubles.store(mind, draft, private=private, again=again)
+
+
+def decide(mind, text="Use JWT", *, topic="auth", **options):
+    fields = {name: options.pop(name) for name in ("links", "outcome") if name in options}
+    draft = capture.draft(Kind.DECISION, text, topic=topic, confidence=0.7, **fields)
+    return decisions.save(mind, draft, **options)
+
+
+def files(mind):
+    return sorted(path.name for path in mind.folder.rglob("*_*.md"))
+
+
+class TestSame:
+    def test_nothing_is_written_and_the_answer_names_what_is_there(self, mind, clock):
+        first = store(mind)
+        before = files(mind)
+        clock.forward(days=3)
+
+        second = store(mind, f"  {TEXT.replace(' ', '  ')}\n")
+
+        assert second.already
+        assert second.record.memory.id == first.record.memory.id
+        assert first.record.memory.id in second.notice
+        assert files(mind) == before
+        assert (first.already, first.notice) == (False, None)
+
+    def test_it_is_stored_all_the_same_where_that_is_asked_for(self, mind):
+        first, second = store(mind), store(mind, again=True)
+        assert not second.already
+        assert first.record.memory.id != second.record.memory.id
+
+    @pytest.mark.parametrize("other", [{"kind": Kind.PLAN}, {"title": "Night"}, {"topic": "db"}])
+    def test_another_type_title_or_topic_is_another_statement_that_is_much_alike(self, mind, other):
+        first, second = store(mind), store(mind, **other)
+        assert not second.already
+        assert second.notice == (
+            f"much like {first.record.memory.id}; if they say the same, remove one of them"
+        )
+
+    def test_what_the_memory_has_not_is_named_and_stays_as_it_was(self, mind):
+        first = store(mind, tags=("db",))
+        second = store(mind, tags=("night",), importance=0.9)
+        assert "its tags and importance stayed as they were" in second.notice
+        assert second.record.memory.tags == ("db",)
+        assert first.record.place.digest == second.record.place.digest
+
+    def test_what_can_not_be_stored_is_refused_even_where_the_text_is_known(self, mind):
+        store(mind)
+        with pytest.raises(Invalid, match="tag"):
+            store(mind, tags=("a,b",))
+
+    def test_two_checkpoints_are_two(self, mind):
+        first, second = (store(mind, kind=Kind.CHECKPOINT) for _ in range(2))
+        assert first.record.memory.id != second.record.memory.id
+        assert second.notice is None
+
+    def test_what_was_removed_is_stored_anew(self, mind):
+        first = store(mind)
+        capture.remove(mind, first.record.memory.id)
+        assert not store(mind).already
+
+    def test_what_was_changed_by_hand_a_moment_ago_says_something_else(self, mind):
+        """An index that has not seen the change yet must not keep a text from being stored."""
+        first = store(mind)
+        path = mind.project.root / first.record.place.path
+        with path.open("r+", encoding="utf-8") as file:
+            text = file.read().replace("every night", "on Mondays")
+            file.seek(0)
+            file.write(text)
+            file.truncate()
+        assert not store(mind).already
+        assert store(mind).already
+
+    def test_what_came_by_another_way_a_moment_ago_is_known(self, mind):
+        store(mind, "Tea is hot")
+        path = mind.folder / "facts" / "pulled.md"
+        path.write_text("---\nid: pulled\ntype: fact\n---\nTea is cold\n", encoding="utf-8")
+        later = time.time_ns() + 1_000_000_000
+        os.utime(path.parent, ns=(later, later))
+        assert store(mind, "Tea is cold").record.memory.id == "pulled"
+
+    def test_an_index_that_can_not_be_used_stops_no_writing(self, mind, monkeypatch):
+        store(mind)
+
+        def broken(*_):
+            raise Invalid("broken")
+
+        monkeypatch.setattr("mimo.index.doubles.same", broken)
+        monkeypatch.setattr("mimo.index.doubles.alike", broken)
+        assert not store(mind).already
+
+    def test_one_that_hangs_while_it_adds_stops_no_writing(self, mind, monkeypatch):
+        at_once = partial(courtesy, wait=0)
+        monkeypatch.setattr("mimo.services.doubles.courtesy", at_once)
+        with lock(mind.folder / ".local" / "adding"):
+            assert not store(mind).already
+
+
+class TestWhoseItIs:
+    def test_what_only_a_private_memory_says_is_stored_for_others(self, mind):
+        first = store(mind, private=True)
+        second = store(mind)
+        assert not second.already
+        assert not second.record.place.private
+        assert first.record.memory.id in second.notice
+
+    def test_a_private_memory_that_all_can_read_already_is_not_written_and_that_is_told(self, mind):
+        store(mind)
+        second = store(mind, private=True)
+        assert second.already
+        assert not second.record.place.private
+        assert "it is not private" in second.notice
+        assert store(mind, "My desk is by the window", private=True).record.place.private
+        assert store(mind, "My desk is by the window", private=True).notice.count("private") == 0
+
+    def test_what_somebody_else_said_is_said_by_oneself_too(self, mind, project):
+        """Otherwise a clone could keep something from ever counting as approved."""
+        mind.trust.follow(False)
+        path = project / ".mind" / "facts" / "theirs.md"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"---\ntype: fact\n---\n{TEXT}\n", encoding="utf-8")
+
+        own = store(mind)
+
+        assert not own.already
+        assert mind.trust.trusted(own.record.place.digest)
+        assert own.notice.startswith("much like theirs")
+
+    def test_a_chunk_of_a_file_is_a_copy_which_may_go(self, mind, project, monkeypatch):
+        monkeypatch.chdir(project)
+        (project / "notes.txt").write_text(TEXT, encoding="utf-8")
+        taken = ingest(mind, ["notes.txt"], Wish(chunking=Chunking(strategy=Strategy.WHOLE)))
+        own = store(mind)
+        assert not own.already
+        assert own.notice.startswith(f"much like {taken.files[0].ids[0]}")
+
+    def test_a_document_of_the_project_is_somebody_else_to_change(self, mind, project):
+        (project / ".mind" / "notes").mkdir()
+        (project / ".mind" / "notes" / "db.md").write_text(f"{TEXT}\n", encoding="utf-8")
+        own = store(mind)
+        assert not own.already
+        assert own.notice.startswith("much like notes.db")
+
+
+class TestDecisions:
+    def test_the_same_decision_in_force_is_left_as_it_is(self, mind):
+        first = decide(mind)
+        second = decide(mind, topic="Auth")
+        assert (second.already, second.supersedes) == (True, ())
+        assert second.record.memory.id == first.record.memory.id
+
+    def test_to_go_back_to_what_was_superseded_is_a_new_decision(self, mind):
+        first, second = decide(mind), decide(mind, "Use sessions")
+        third = decide(mind)
+        assert not third.already
+        assert third.supersedes == (second.record.memory.id,)
+        assert third.record.memory.id != first.record.memory.id
+
+    def test_one_that_failed_is_told_to_have_failed(self, mind):
+        first = decide(mind)
+        decisions.conclude(mind, first.record.memory.id, Outcome.FAILED, "tokens leaked")
+        second = decide(mind)
+        assert second.already
+        assert "tokens leaked" in second.notice
+        third = decide(mind, again=True)
+        assert third.supersedes == (first.record.memory.id,)
+
+    def test_a_new_link_or_outcome_makes_it_new(self, mind):
+        first, base = decide(mind), store(mind).record.memory.id
+        linked = decide(mind, links=(Link(to=base, type="builds_on"),))
+        assert linked.supersedes == (first.record.memory.id,)
+        assert decide(mind, outcome=Outcome.SUCCESS).supersedes == (linked.record.memory.id,)
+
+    def test_what_a_decision_supersedes_is_not_named_as_much_like_it(self, mind):
+        decide(mind, "Use JWT for the shop, with refresh tokens")
+        assert decide(mind, "Use JWT for the shop, with refresh tokens kept").notice is None
+
+    def test_superseding_by_the_same_words_is_done_as_it_is_asked_for(self, mind):
+        old = decide(mind).record.memory.id
+        draft = capture.draft(Kind.DECISION, "Use JWT", topic="auth", confidence=0.7)
+        saved = decisions.supersede(mind, old, draft, reason=None)
+        assert saved.supersedes == (old,)
+
+
+class TestMuchAlike:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "The staging database is reset every evening at four",
+            "The staging database is reset nightly, every night at four",
+            "Every night at four, the staging database is reset.",
+        ],
+    )
+    def test_nearly_the_same_is_stored_and_the_other_is_named(self, mind, text):
+        first = store(mind)
+        second = store(mind, text)
+        assert not second.already
+        assert first.record.memory.id in second.notice
+
+    @pytest.mark.parametrize("text", ["The staging database has a replica", "Night shift", "🦊"])
+    def test_what_merely_shares_some_words_is_not(self, mind, text):
+        store(mind)
+        assert store(mind, text).notice is None
+
+    def test_the_most_alike_of_many_is_named(self, mind):
+        for hour in ("one", "two", "three"):
+            store(mind, f"The {hour} of the four backups is reset in the staging database")
+        best = store(mind)
+        assert best.record.memory.id in store(mind, f"{TEXT} sharp").notice
+
+    def test_it_works_without_latin_letters(self, mind):
+        first = store(mind, "스테이징 데이터베이스는 매일 밤 네 시에 초기화된다")
+        second = store(mind, "스테이징 데이터베이스는 매일 밤 다섯 시에 초기화된다")
+        assert first.record.memory.id in second.notice
+
+    def test_a_long_text_is_compared_as_a_whole(self, mind):
+        long = " ".join(f"word{number}" for number in range(3_000))
+        first = store(mind, long)
+        assert first.record.memory.id in store(mind, f"{long} and one more").notice
+
+
+ADD = """
+import sys
+from pathlib import Path
+from mimo.domain.memory import Kind
+from mimo.mind import Mind
+from mimo.services import capture, doubles
+mind = Mind.open(Path(sys.argv[1]))
+draft = capture.draft(Kind.FACT, sys.argv[2])
+sys.stdin.readline()
+print(doubles.store(mind, draft).already)
+mind.close()
+"""
+
+
+def test_of_processes_that_store_one_text_at_once_one_does(mind, project):
+    upkeep.refresh(mind)
+    command = [sys.executable, "-c", ADD, str(project), TEXT]
+    started = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    with ThreadPoolExecutor(4) as pool:
+        told = list(pool.map(lambda one: one.communicate("go\n")[0].strip(), started))
+    assert sorted(told) == ["False", "True", "True", "True"]
+    assert len(files(mind)) == 1

@@ -1,0 +1,147 @@
+"""Documents that are memories where they stand: found, counted, shown and edited, never copied."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mimo.cli.main import main
+from mimo.commands.listing import list_
+from mimo.commands.notes import edit, show
+from mimo.commands.schema import to_json
+from mimo.commands.search import search
+from mimo.commands.status import status
+from mimo.domain.chunking import Chunking, Strategy
+from mimo.domain.memory import Kind
+from mimo.errors import Invalid
+from mimo.mind import Mind
+from mimo.services import capture
+from mimo.services.ingest import Wish, ingest
+
+ADR = "# Use Postgres\n\n## Status\n\nAccepted\n\nReports need joins.\n"
+NOTE = (
+    "---\r\ntitle: Cache pages  # short\r\ndate: 2024-03-05\r\ntags:\r\n  - perf\r\n"
+    "aliases: [cachy]\r\n---\r\n# Cache\r\n\r\nThe page cache lacks the locale.\r\n"
+)
+PLAIN = "Wombats sleep in burrows.\n"
+POST = '+++\ntitle = "A post"\ndate = 2023-01-02T03:04:05Z\ndraft = true\n+++\nHugo says hello.\n'
+RECORD = "docs.decisions.0001-use-postgres"
+
+
+@pytest.fixture
+def documents(mind: Mind, project: Path) -> dict[str, str]:
+    """Documents in the project and under `.mind/`, none of them written by mind."""
+    every = {
+        "docs/decisions/0001-use-postgres.md": ADR,
+        "docs/decisions/0002-post.md": POST,
+        ".mind/notes/cache.md": NOTE,
+        ".mind/notes/deep/wombat.md": PLAIN,
+    }
+    for name, text in every.items():
+        path = project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+    with (mind.folder / "config.toml").open("a", encoding="utf-8") as file:
+        file.write('include = ["docs/decisions/*.md"]\n')
+    (project / "docs" / "other.md").write_text("Not named by any glob.\n", encoding="utf-8")
+    return every
+
+
+def test_they_are_listed_with_what_their_headers_and_places_say(
+    mind: Mind, documents: dict[str, str]
+) -> None:
+    rows = {row.file: row for row in list_(mind).memories}
+    assert set(rows) == set(documents)
+    note = rows[".mind/notes/cache.md"]
+    assert (note.id, note.title, note.tags) == ("notes.cache", "Cache pages", ("perf",))
+    assert note.created_at.isoformat() == "2024-03-05T00:00:00+00:00"
+    adr = rows["docs/decisions/0001-use-postgres.md"]
+    assert (adr.id, adr.type, adr.title) == (RECORD, Kind.DECISION, "Use Postgres")
+    post = rows["docs/decisions/0002-post.md"]
+    assert (post.title, post.created_at.year) == ("A post", 2023)
+    assert rows[".mind/notes/deep/wombat.md"].id == "notes.deep.wombat"
+
+
+@pytest.mark.parametrize(
+    ("query", "file", "line"),
+    [
+        ("why postgres for reports", "docs/decisions/0001-use-postgres.md", 1),
+        ("locale of the page cache", ".mind/notes/cache.md", 8),
+        ("wombats", ".mind/notes/deep/wombat.md", 1),
+    ],
+)
+def test_they_are_found_where_they_stand(
+    mind: Mind, documents: dict[str, str], query: str, file: str, line: int
+) -> None:
+    best = search(mind, query).results[0]
+    assert best.source_file == file
+    assert best.source_line == line
+    assert not list(mind.folder.rglob("fact_*"))
+
+
+def test_nothing_is_copied_or_changed_by_looking(mind: Mind, documents: dict[str, str]) -> None:
+    search(mind, "cache")
+    show(mind, RECORD)
+    status(mind)
+    root = mind.project.root
+    assert {name: (root / name).read_bytes().decode() for name in documents} == documents
+    assert sorted(p.name for p in mind.folder.iterdir() if p.name[0] != ".") == [
+        "MEMORY.md", "config.toml", "notes",
+    ]  # fmt: skip
+
+
+def test_showing_one_gives_its_text_and_the_keys_that_mind_does_not_use(
+    mind: Mind, documents: dict[str, str]
+) -> None:
+    shown = show(mind, "notes.cache")
+    assert "The page cache lacks the locale." in shown.content
+    assert shown.extra["aliases"] == ["cachy"]
+    assert shown.file == ".mind/notes/cache.md"
+
+
+def test_an_edit_changes_its_one_key_and_no_other_byte(
+    mind: Mind, documents: dict[str, str]
+) -> None:
+    edit(mind, "notes.cache", importance=0.9)
+    changed = (mind.folder / "notes" / "cache.md").read_bytes().decode()
+    assert changed.replace("importance: 0.9\r\n", "") == NOTE
+    assert show(mind, "notes.cache").importance == 0.9
+
+
+def test_one_outside_the_store_is_not_minds_to_remove(
+    mind: Mind, documents: dict[str, str]
+) -> None:
+    with pytest.raises(Invalid, match="not mind's to remove"):
+        capture.remove(mind, RECORD)
+    capture.remove(mind, "notes.cache")
+    assert not (mind.folder / "notes" / "cache.md").exists()
+
+
+def test_the_status_counts_them_and_what_was_ingested_apart(
+    mind: Mind, documents: dict[str, str], project: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(project)
+    (project / "log.txt").write_text("first line of it\nsecond line of it\n", encoding="utf-8")
+    by_lines = Chunking(strategy=Strategy.LINES, lines_per_chunk=1)
+    ingest(mind, ["log.txt"], Wish(chunking=by_lines))
+    capture.store(mind, capture.draft(Kind.FACT, "Tea is hot"))
+
+    told = to_json(status(mind))["current_project"]
+    assert told["memories"] == 7
+    assert told["origins"] == {"in_place": 4, "included": 2, "ingested_files": 1, "chunks": 2}
+    assert main(["status"], open=lambda _: mind) == 0
+    out = capsys.readouterr().out
+    assert "in place:      4 documents, 2 of them by `include`" in out
+    assert "ingested:      1 file, 2 chunks" in out
+
+
+def test_a_status_without_any_says_nothing_of_them(
+    mind: Mind, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capture.store(mind, capture.draft(Kind.FACT, "Tea is hot"))
+    assert main(["status"], open=lambda _: mind) == 0
+    assert "in place" not in capsys.readouterr().out
+    assert main(["status", "--json"], open=lambda _: mind) == 0
+    told = json.loads(capsys.readouterr().out)["current_project"]
+    assert set(told["origins"].values()) == {0}

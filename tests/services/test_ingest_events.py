@@ -1,0 +1,77 @@
+"""Every file that is taken in leaves an event."""
+
+import pytest
+
+from mimo.domain.chunking import Chunking, Strategy
+from mimo.errors import Invalid
+from mimo.services.ingest import Wish, ingest
+from mimo.surroundings import Timer
+
+
+@pytest.fixture
+def timed(mind):
+    ticks = iter(range(0, 1_000, 2))
+    mind.timer = Timer(monotonic=lambda: next(ticks), sleep=lambda _: None)
+    return mind
+
+
+def told(mind):
+    return [(one.name, one.measurements, one.metadata) for one in mind.events.read()[0]]
+
+
+def test_what_was_taken_in_and_what_it_cost_is_told(timed, project, monkeypatch):
+    monkeypatch.chdir(project)
+    text = "A first paragraph.\n\nAnd a second one.\n"
+    (project / "notes.txt").write_text(text, encoding="utf-8")
+
+    taken = ingest(timed, ["notes.txt"], Wish()).files[0]
+    ingest(timed, ["notes.txt"], Wish())
+    ingest(timed, ["notes.txt"], Wish(chunking=Chunking(strategy=Strategy.WHOLE)))
+
+    numbers = {"duration_ms": 2000.0, "bytes": len(text)}
+    about = {"path": "notes.txt", "source": taken.source_id}
+    name = "mimo.ingest.file"
+    assert told(timed) == [
+        (
+            name,
+            numbers | {"chunks": 2, "replaced": 0},
+            about | {"strategy": "paragraphs", "known": False},
+        ),
+        (
+            name,
+            numbers | {"chunks": 2, "replaced": 0},
+            about | {"strategy": "paragraphs", "known": True},
+        ),
+        (
+            name,
+            numbers | {"chunks": 1, "replaced": 2},
+            about | {"strategy": "whole", "known": False},
+        ),
+    ]
+
+
+def test_every_file_of_a_folder_is_told_and_what_was_refused_is_not(timed, project, monkeypatch):
+    monkeypatch.chdir(project)
+    (project / "docs").mkdir()
+    for name, data in (
+        ("a.md", b"# A\n\nlong enough\n"),
+        ("b.md", b"\x00\x01"),
+        ("c.md", b"yes, long"),
+    ):
+        (project / "docs" / name).write_bytes(data + b" and so on")
+
+    ingest(timed, ["docs"], Wish())
+
+    assert [metadata["path"] for _, _, metadata in told(timed)] == ["docs/a.md", "docs/c.md"]
+
+
+def test_a_dry_run_and_a_refusal_leave_no_event(timed, project, monkeypatch):
+    monkeypatch.chdir(project)
+    (project / "a.md").write_text("# A\n\nlong enough\n", encoding="utf-8")
+    (project / "b.pdf").write_bytes(b"%PDF-1.7\n")
+
+    ingest(timed, ["a.md"], Wish(dry_run=True))
+    with pytest.raises(Invalid):
+        ingest(timed, ["b.pdf"], Wish())
+
+    assert told(timed) == []

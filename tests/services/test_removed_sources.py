@@ -1,0 +1,40 @@
+"""What becomes of the links to a source that is removed."""
+
+import pytest
+
+from mimo.domain.memory import SUPERSEDES, Kind, Link
+from mimo.services import capture, recall, sources
+from mimo.services.ingest import Wish, ingest
+
+
+@pytest.fixture
+def taken(mind, project, monkeypatch):
+    monkeypatch.chdir(project)
+    (project / "notes.txt").write_text("The old limit is fifty.\n\nThe old port is 80.\n", "utf-8")
+    return ingest(mind, ["notes.txt"], Wish()).files[0]
+
+
+def test_what_superseded_its_chunks_supersedes_them_no_more(mind, taken):
+    first, second = taken.ids
+    links = (
+        Link(to=first, type=SUPERSEDES),
+        Link(to=second, type=SUPERSEDES),
+        Link(to=first, type="refines"),
+    )
+    newer = capture.store(mind, capture.draft(Kind.FACT, "The limit is sixty", links=links))
+
+    sources.remove(mind, sources.named(mind, taken.source_id))
+
+    left = recall.one(mind, newer.memory.id).memory
+    assert left.links == (Link(to=first, type="refines"),)
+    assert mind.index.get(first) is None
+    assert mind.trust.trusted(recall.one(mind, newer.memory.id).place.digest)
+
+
+def test_no_other_file_changes(mind, taken):
+    other = capture.store(mind, capture.draft(Kind.FACT, f"See [[{taken.ids[0]}]]"))
+
+    sources.remove(mind, sources.named(mind, taken.source_id))
+
+    assert recall.one(mind, other.memory.id).place.digest == other.place.digest
+    assert mind.index.dangling() == ((other.memory.id, taken.ids[0]),)

@@ -22,7 +22,9 @@ format = 1
 LOG = """\
 # Memory
 
-<!-- Your own notes. mind reads this file and never rewrites it. -->
+<!-- Your own notes. mind reads this file and never rewrites it. It finds `- Issue → Workaround`
+under Gotchas, and under the heading of a day (`## 2026-11-20`) lines such as
+`**Decided:** … because …`, `**Problem:** …` and `**Learned:** …`. -->
 
 ## Project State
 

@@ -8,8 +8,13 @@ import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from mimo.errors import Invalid
 from mimo.frozen import frozen
+
+if TYPE_CHECKING:
+    import subprocess
 
 _OFF = (
     "core.fsmonitor=false",
@@ -19,6 +24,7 @@ _OFF = (
     "log.showSignature=false",
 )
 _SECONDS = 5
+_SECONDS_OF_A_DIFF = 60
 
 
 @frozen
@@ -99,8 +105,71 @@ def history_stamp(root: Path) -> os.stat_result | None:
     return None
 
 
+def diff(root: Path, *, staged: bool = False, rev: str | None = None) -> str:
+    """Returns the changes below a folder as a unified diff without context.
+
+    They are those of the files since the last commit, or since `rev`; with `staged`, what the next
+    commit would hold; with two revisions (`main...HEAD`) what lies between them. Paths are relative
+    to the top of the work tree. Raises `Invalid` where git can't tell.
+    """
+    shape = ("--unified=0", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames")
+    prefixes = ("--src-prefix=a/", "--dst-prefix=b/", "--no-relative", "--ignore-submodules")
+    against = [] if staged and rev is None else [rev or "HEAD"]
+    settings = [] if staged or ".." in (rev or "") else _without_filters(root)
+    answer = _asked(
+        root,
+        *settings,
+        *("diff", *shape, *prefixes),
+        *(["--cached"] if staged else []),
+        *("--end-of-options", *against, "--", "."),
+        seconds=_SECONDS_OF_A_DIFF,
+    )
+    if answer is None:
+        raise Invalid(
+            "git can't be asked what changed", hint="install git, or name the files to check"
+        )
+    if answer.returncode:
+        raise Invalid(f"git can't tell what changed: {_complaint(answer.stderr)}", hint=_NO_DIFF)
+    return answer.stdout.decode("utf-8", "surrogateescape")
+
+
+def top(root: Path) -> Path | None:
+    """Returns the folder that the paths of `diff` are relative to; None outside git."""
+    for folder in (root, *root.parents):
+        if (folder / ".git").exists():
+            return folder
+    return None
+
+
+_NO_DIFF = "outside git, and before the first commit, name the files to check"
+
+
+def _complaint(told: bytes) -> str:
+    lines = told.decode("utf-8", "replace").strip().splitlines()
+    return lines[0].removeprefix("fatal: ") if lines else "it gives no reason"
+
+
+def _without_filters(root: Path) -> list[str]:
+    """Returns settings without which git would run the filters of a repository on its files."""
+    answer = _asked(root, "config", "--name-only", "--get-regexp", r"^filter\..*")
+    told = answer.stdout.decode("utf-8", "replace") if answer else ""
+    names = {line.rpartition(".")[0] for line in told.splitlines()}
+    empty = ("clean=", "smudge=", "process=", "required=false")
+    return [word for name in sorted(names) for end in empty for word in ("-c", f"{name}.{end}")]
+
+
 def _said(root: Path, *words: str) -> str | None:
     """Returns what git prints for a question, stripped; None where it fails or says nothing."""
+    answer = _asked(root, *words)
+    if answer is None or answer.returncode:
+        return None
+    return answer.stdout.decode("utf-8", "replace").strip() or None
+
+
+def _asked(
+    root: Path, *words: str, seconds: float = _SECONDS
+) -> "subprocess.CompletedProcess[bytes] | None":
+    """Returns what git answers; None where there is no git, or it takes too long."""
     import subprocess
 
     program = shutil.which("git")
@@ -109,14 +178,13 @@ def _said(root: Path, *words: str) -> str | None:
     settings = [word for setting in _OFF for word in ("-c", setting)]
     quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"}
     try:
-        answer = subprocess.run(
+        return subprocess.run(
             [program, *settings, "-C", str(root), "--literal-pathspecs", *words],
             capture_output=True,
-            timeout=_SECONDS,
+            timeout=seconds,
             stdin=subprocess.DEVNULL,
             env={**os.environ, **quiet},
-            check=True,
+            check=False,
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return answer.stdout.decode("utf-8", "replace").strip() or None

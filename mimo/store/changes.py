@@ -1,0 +1,96 @@
+"""What a change adds to a project's files: told by git, or whole files."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from mimo.domain import diffs
+from mimo.domain.diffs import Added
+from mimo.errors import Invalid, StorageFailed
+from mimo.store import files, git
+from mimo.store.walk import STORE
+
+_MOST_BYTES = 2_000_000
+"""What is larger was made by a program, or is data."""
+_SKIPPED = frozenset(("node_modules", "__pycache__", "venv", "build", "dist", "target", "vendor"))
+
+
+def of_git(root: Path, *, staged: bool, rev: str | None) -> Iterator[Added]:
+    """Yields what git says was added below a folder. Raises `Invalid` where git can't tell."""
+    told = git.diff(root, staged=staged, rev=rev)
+    return _others(diffs.parse(told), _prefix(root))
+
+
+def of_text(text: str) -> Iterator[Added]:
+    """Yields what a unified diff adds; any other text is added whole."""
+    if diffs.is_diff(text):
+        return _others(diffs.parse(text), "")
+    return iter([diffs.whole("<stdin>", text)])
+
+
+def of_files(root: Path, names: Sequence[str], *, near: Path) -> Iterator[Added]:
+    """Yields files whole, and those in folders.
+
+    A relative name is looked for from `near`, and else from `root`. Raises `Invalid` where one
+    leads out of `root`, or to nothing, before any is read.
+    """
+    top = root.resolve()
+    found = [_placed(top, name, near) for name in names]
+    prefix = _prefix(root)
+    for path in (file for one in found for file in _files(one)):
+        if (text := _text(path)) is not None:
+            inside = path.relative_to(top).as_posix()
+            yield from _others([diffs.whole(f"{prefix}{inside}", text)], prefix)
+
+
+def _placed(top: Path, name: str, near: Path) -> Path:
+    here, there = (near / name).absolute(), top / name
+    path = here if here.exists() else there
+    if not path.exists():
+        raise Invalid(
+            f"there is no file `{name}`",
+            hint="name files of the project, or pipe code in with --code -; an intent that begins "
+            "with `check` follows `mind edges --`",
+        )
+    real = path.resolve()
+    if real != top and top not in real.parents:
+        raise Invalid(f"`{name}` lies outside of the project", hint=f"the project is {top}")
+    return real
+
+
+def _files(path: Path) -> Iterable[Path]:
+    if not path.is_dir():
+        return [path]
+    return _below(path)
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(n for n in folders if n[0] != "." and n not in _SKIPPED)
+        yield from (Path(place, name) for name in sorted(names) if name[0] != ".")
+
+
+def _text(path: Path) -> str | None:
+    """Returns a file's text; None for what is no text, a link, or too large."""
+    try:
+        data, _ = files.look(path, limit=_MOST_BYTES)
+    except PermissionError as error:
+        raise files.failure("read", path, error) from error
+    except (OSError, StorageFailed):
+        return None
+    if len(data) > _MOST_BYTES or b"\0" in data:
+        return None
+    return data.decode("utf-8", "replace")
+
+
+def _prefix(root: Path) -> str:
+    """Returns what stands before the project's paths in git's: its folder in the work tree."""
+    root = root.resolve()
+    top = git.top(root)
+    inside = root.relative_to(top).as_posix() if top else "."
+    return "" if inside == "." else f"{inside}/"
+
+
+def _others(added: Iterable[Added], prefix: str) -> Iterator[Added]:
+    """Yields all but the memory itself, in which every edge stands with its patterns."""
+    return (one for one in added if not one.path.startswith(f"{prefix}{STORE}/"))

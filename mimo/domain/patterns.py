@@ -35,8 +35,10 @@ def compiled(pattern: str, *, literal: bool = False) -> "Any | Unusable":
     options.log_errors = False
     options.max_mem = _MEMORY
     try:
-        text = re2.escape(pattern) if literal else f"(?m:{pattern})"
-        made = re2.compile(text.encode(), options)
+        # Alone first, so that a complaint names what was written.
+        text = re2.escape(pattern) if literal else pattern
+        re2.compile(text.encode(), options)
+        made = re2.compile(f"(?m:{text})".encode(), options)
     except (re2.error, UnicodeEncodeError) as error:
         told = error.args[0] if error.args else "it can't be read"
         return Unusable(told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told))

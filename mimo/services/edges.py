@@ -41,8 +41,12 @@ class Known:
 
 def of_everybody(mind: Mind) -> list[Known]:
     """Returns the edges of the user's own home."""
-    records, _ = GlobalEdges(mind.home).all()
-    return [_known(record, of_project=False, trusted=True) for record in records]
+    return [everybodys(record) for record in GlobalEdges(mind.home).all()[0]]
+
+
+def everybodys(record: Record) -> Known:
+    """Returns a memory of the user's own home as an edge."""
+    return _known(record, of_project=False, trusted=True)
 
 
 def of_project(mind: Mind) -> list[Known]:
@@ -57,7 +61,7 @@ def everything(mind: Mind) -> list[Known]:
 
 
 def problems(mind: Mind, known: Iterable[Known]) -> Iterator[Problem]:
-    """Yields each file, and each pattern of an edge, that can't be used, and why."""
+    """Yields each file of the user's home, and each pattern of `known`, that can't be used."""
     yield from GlobalEdges(mind.home).all()[1]
     for one in known:
         for pattern, reason in unusable(one.edge.detection):
@@ -81,15 +85,18 @@ def technologies(mind: Mind) -> tuple[str, ...]:
 
 
 def warnings(
-    mind: Mind, intent: str, *, code: str, techs: tuple[str, ...] | None
+    mind: Mind, known: Iterable[Known], intent: str, *, code: str, techs: tuple[str, ...] | None
 ) -> list[tuple[Known, Match]]:
-    """Returns the edges that apply to what somebody is about to do, the surest first."""
+    """Returns those that apply to what somebody is about to do, the surest first.
+
+    `techs` is the stack where that is not to be told from the project.
+    """
     named = technologies(mind) if techs is None else techs
     question = edges.asked(intent, named, code)
     met = (
-        (known, match)
-        for known in everything(mind)
-        if (match := edges.match(known.edge, question, of_project=known.of_project))
+        (one, match)
+        for one in known
+        if (match := edges.match(one.edge, question, of_project=one.of_project))
     )
     return sorted(met, key=lambda one: one[1].order)
 

@@ -14,7 +14,7 @@ from mimo.domain.stamp import Stamp
 from mimo.errors import Conflict, Invalid, MindError
 from mimo.store import files, git, readers
 from mimo.store.locking import WAIT_SECONDS, lock
-from mimo.store.walk import COMMITS, PRIVATE, STORE, Walk, stamp_of, walk
+from mimo.store.walk import COMMITS, PRIVATE, STORE, Walk, fixed_part, stamp_of, walk
 
 if TYPE_CHECKING:
     from mimo.domain import codec
@@ -74,7 +74,7 @@ class MemoryStore:
 
         Empty where that would take the whole project.
         """
-        fixed = [_fixed_part(pattern) for pattern in (*self.include, *self.comments)]
+        fixed = [fixed_part(pattern) for pattern in (*self.include, *self.comments)]
         if "" in fixed or self.commits:
             return ()
         return tuple(self.root / part for part in (STORE, *fixed))
@@ -284,13 +284,6 @@ def rendered(memory: Memory, *, private: bool = False) -> NewFile:
     data = codec.render(memory)
     path = f"{PRIVATE if private else f'{STORE}/'}{memory.type.folder}/{memory.id}.md"
     return NewFile(path, data, files.digest(data))
-
-
-def _fixed_part(pattern: str) -> str:
-    """Returns the folders that begin a glob, up to the first that holds a wildcard."""
-    folders = pattern.removeprefix("./").split("/")[:-1]
-    wild = next((n for n, part in enumerate(folders) if set(part) & set("*?[")), len(folders))
-    return "/".join(folders[:wild])
 
 
 def source_path(id: str, *, private: bool) -> str:

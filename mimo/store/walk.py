@@ -78,6 +78,13 @@ def stamp_of(status: os.stat_result) -> Stamp:
     return Stamp(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
+def fixed_part(pattern: str) -> str:
+    """Returns the folders that begin a glob, up to the first that holds a wildcard."""
+    folders = pattern.removeprefix("./").split("/")[:-1]
+    wild = next((n for n, part in enumerate(folders) if set(part) & set("*?[")), len(folders))
+    return "/".join(folders[:wild])
+
+
 def is_markdown(name: str) -> bool:
     """Returns whether a file's name ends as those of Markdown files do."""
     return name.lower().endswith(SUFFIXES)

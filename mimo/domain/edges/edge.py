@@ -83,6 +83,10 @@ def edge_of(memory: Memory) -> Edge:
     """Returns the edge that a memory tells of, whoever wrote it: what can't be read is left out."""
     description, workaround = _split(memory.content)
     extra = memory.extra
+    if not workaround and (told := str(extra.get("workaround") or "")):
+        # A line of the log says both; what is told apart stands beside it.
+        workaround = told
+        description = "\n".join([memory.heading, *memory.content.split("\n")[1:]])
     found = extra.get("detection")
     detection = Detection(
         **{
@@ -91,17 +95,17 @@ def edge_of(memory: Memory) -> Edge:
             if isinstance(found, Mapping)
         }
     )
-    told = str(extra.get("severity", "")).strip().lower()
+    level = str(extra.get("severity", "")).strip().lower()
     default = Severity.WARNING if detection else Severity.INFO
     count = extra.get("verified_count")
     return Edge(
         id=memory.id,
         title=memory.heading,
         description=description,
-        workaround=workaround or str(extra.get("workaround") or ""),
+        workaround=workaround,
         detection=detection,
         stack_tags=_words(extra.get("stack_tags")),
-        severity=Severity(told) if told in list(Severity) else default,
+        severity=Severity(level) if level in list(Severity) else default,
         verified_count=count if type(count) is int and count >= 0 else 0,
     )
 

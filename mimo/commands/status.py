@@ -9,7 +9,7 @@ from mimo.commands.types import Out
 from mimo.domain.memory import Kind
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import approval, overview, recall, stack, upkeep
+from mimo.services import approval, edges, overview, recall, stack, upkeep
 from mimo.services.overview import Health, Overview
 from mimo.store import daemon, projects
 
@@ -146,6 +146,6 @@ def _everywhere(mind: Mind) -> GlobalStats:
     minds = [other for _, other in recall.every_project(mind) if other]
     return GlobalStats(
         projects_registered=len(projects.registered(mind.home).projects),
-        global_edges=sum(1 for _ in (mind.home / "edges").glob("*.md")),
+        global_edges=len(edges.of_everybody(mind)),
         total_memories=sum(recall.total(other) for other in minds),
     )

@@ -21,6 +21,8 @@ from mimo.store.global_edges import GlobalEdges, starter
 
 _TRIES = 5
 _LONGEST_TITLE = 200
+_MOST_OF_STACK = 5
+"""Edges for which only the stack speaks: more would drown what is meant."""
 
 
 @frozen
@@ -98,7 +100,9 @@ def warnings(
         for one in known
         if (match := edges.match(one.edge, question, of_project=one.of_project))
     )
-    return sorted(met, key=lambda one: one[1].order)
+    sure = sorted(met, key=lambda one: one[1].order)
+    alone = [one for one in sure if one[1].stack_alone][_MOST_OF_STACK:]
+    return [one for one in sure if one not in alone]
 
 
 @frozen

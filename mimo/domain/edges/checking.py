@@ -7,7 +7,7 @@ from typing import Any
 from mimo.domain import patterns
 from mimo.domain.diffs import Added, Hunk
 from mimo.domain.edges.edge import Edge
-from mimo.domain.edges.matching import probes, stack_words, subject, tech
+from mimo.domain.edges.matching import endings, probes, stack_words, subject, tech
 from mimo.domain.tokens import tokenize
 from mimo.frozen import frozen
 
@@ -34,6 +34,8 @@ class _Probe:
     patterns: tuple[tuple[str, Any], ...]
     words: frozenset[str]
     """The stems that must all stand close together, where there is no pattern."""
+    endings: frozenset[str]
+    """Of which the file's name must have one; any where empty."""
     needs: frozenset[str]
     """Technologies of which the project, or the file's path, must name one; any where empty."""
 
@@ -44,8 +46,9 @@ def check(
     """Yields what a change runs into, file by file and line by line.
 
     Each edge comes with whether it is of the project: one of everybody's that names a stack holds
-    where the project, or the path of the file, has something of that. One without patterns is met
-    where all words of its title stand in lines that follow each other.
+    where the project, or the path of the file, has something of that. One that names a language
+    holds in files of it alone. One without patterns is met where all words of its title stand in
+    lines that follow each other.
     """
     ready = [probe for edge, own in edges if (probe := _probe(edge, own, stack)) is not None]
     for file in added:
@@ -64,12 +67,12 @@ def _probe(edge: Edge, own: bool, stack: Sequence[str]) -> _Probe | None:
     needs = frozenset() if own else frozenset(map(tech, stack_words(edge)))
     if needs & {tech(name) for name in stack}:
         needs = frozenset()
-    return _Probe(edge=edge, patterns=usable, words=words, needs=needs)
+    return _Probe(edge=edge, patterns=usable, words=words, endings=endings(edge), needs=needs)
 
 
 def _places(probe: _Probe, file: Added) -> list[tuple[int, str, str]]:
     """Returns each line at which a file's change meets an edge: number, text and why."""
-    if probe.needs and not probe.needs & _techs_of(file.path):
+    if not _is_about(probe, file.path):
         return []
     found: dict[int, tuple[int, str, str]] = {}
     if probe.patterns:
@@ -82,6 +85,14 @@ def _places(probe: _Probe, file: Added) -> list[tuple[int, str, str]]:
             if place := _by_words(probe.words, hunk):
                 found[place[0]] = place
     return list(found.values())
+
+
+def _is_about(probe: _Probe, path: str) -> bool:
+    """Returns whether an edge may be met in a file at all."""
+    if probe.endings:
+        name = path.rpartition("/")[2].lower()
+        return not probe.endings.isdisjoint(name.split("."))
+    return not probe.needs or not probe.needs.isdisjoint(_techs_of(path))
 
 
 def _by_pattern(probe: _Probe, hunks: Sequence[Hunk]) -> Iterator[tuple[int, str, str]]:

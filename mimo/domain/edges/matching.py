@@ -35,6 +35,25 @@ _ALIASES = {
     "tailwind": "tailwindcss",
 }
 
+_SCRIPTS = "js jsx mjs cjs ts tsx mts cts vue svelte astro html"
+_ENDINGS = {
+    "python": "py pyi ipynb",
+    "javascript": _SCRIPTS,
+    "typescript": _SCRIPTS,
+    "go": "go",
+    "rust": "rs",
+    "ruby": "rb erb",
+    "java": "java",
+    "kotlin": "kt kts",
+    "php": "php",
+    "csharp": "cs",
+    "swift": "swift",
+    "css": "css scss less",
+    "sql": "sql",
+    "docker": "dockerfile containerfile",
+}
+"""How the names of files end, or what they are, in the languages that an edge may be about."""
+
 
 @frozen
 class Question:
@@ -61,6 +80,11 @@ class Match:
     """How many keywords and patterns speak for it."""
 
     @property
+    def stack_alone(self) -> bool:
+        """Returns whether nothing but the stack speaks for it."""
+        return self.of_stack and self.confidence == _STACK_ALONE
+
+    @property
     def order(self) -> tuple[float, int, int, str]:
         """Returns what sorts the surest and the worst first."""
         return (-self.confidence, self.edge.severity.rank, -self.hits, self.edge.title)
@@ -76,6 +100,12 @@ def asked(intent: str, stack: Iterable[str] = (), code: str = "") -> Question:
         words=subject(intent),
         techs=frozenset(tech(name) for name in named),
     )
+
+
+def endings(edge: Edge) -> frozenset[str]:
+    """Returns how files in the languages that an edge names end; none where it names none."""
+    named = (_ENDINGS.get(tech(word)) for word in edge.stack_tags)
+    return frozenset(ending for found in named if found for ending in found.split())
 
 
 def subject(text: str) -> frozenset[str]:

@@ -95,7 +95,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         key="commits",
-        default=0,
+        default=500,
         scope=Scope.PROJECT,
         help="In how many of the last commits `decided:`, `problem:`, `learned:`, `fixed:` count",
         lowest=0,

@@ -102,7 +102,7 @@ def add_global_edge(
     errors=(EdgeExists, Invalid, Conflict, StorageFailed),
     examples=(
         "mind edges add 'Safari drops cookies' 'After 7 days' 'Set them anew' --intent cookies",
-        "mind edges add --here 'Staging allows 100 calls a minute' 'It answers 429' 'Wait'",
+        "mind edges add --project 'Staging allows 100 calls a minute' 'It answers 429' 'Wait'",
     ),
 )
 def add(
@@ -116,7 +116,7 @@ def add(
     code: Annotated[tuple[str, ...], Arg("Regular expressions (RE2) for code")] = (),
     stack_tags: StackTags = (),
     severity: EdgeSeverity = Severity.WARNING,
-    here: Annotated[bool, Arg("Only for this project, in its `.mind/edges/`")] = False,
+    project: Annotated[bool, Arg("Only for this project, in its `.mind/edges/`")] = False,
     private: Private = False,
 ) -> EdgeDetails:
     """Add an edge, for every project of yours or for this one
@@ -124,10 +124,12 @@ def add(
     A short one for this project can as well be a line under Gotchas in `.mind/MEMORY.md`.
     """
     found = Detection.read({"context": context, "intent": intent, "code": code})
-    if private and not here:
-        raise Invalid("an edge for every project is in no git", hint="--private goes with --here")
+    if private and not project:
+        raise Invalid(
+            "an edge for every project is in no git", hint="--private goes with --project"
+        )
     told = {"description": description, "workaround": workaround}
-    if here:
+    if project:
         record = service.add_here(
             mind,
             title,

@@ -9,7 +9,7 @@ from mimo.commands.types import Out
 from mimo.domain.memory import Kind
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import approval, edges, overview, recall, stack, upkeep
+from mimo.services import approval, edges, overview, recall, upkeep
 from mimo.services.overview import Health, Overview
 from mimo.store import daemon, projects
 
@@ -117,7 +117,7 @@ def _project(mind: Mind) -> ProjectStatus:
     return ProjectStatus(
         path=str(mind.project.root),
         name=mind.project.name,
-        stack=stack.detect(mind.project.root),
+        stack=edges.technologies(mind),
         memory_health=counted.health(mind.now()),
         last_activity=counted.newest,
         stats=_stats(counted),

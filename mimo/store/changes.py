@@ -13,11 +13,14 @@ from mimo.store.walk import STORE
 _MOST_BYTES = 2_000_000
 """What is larger was made by a program, or is data."""
 _SKIPPED = frozenset(("node_modules", "__pycache__", "venv", "build", "dist", "target", "vendor"))
+_SECONDS = 60
+"""For git, to tell what changed."""
+_NO_DIFF = "outside git, and before the first commit, name the files to check"
 
 
 def of_git(root: Path, *, staged: bool, rev: str | None) -> Iterator[Added]:
     """Yields what git says was added below a folder. Raises `Invalid` where git can't tell."""
-    told = git.diff(root, staged=staged, rev=rev)
+    told = _diff(root, staged=staged, rev=rev)
     return _others(diffs.parse(told), _prefix(root))
 
 
@@ -86,7 +89,7 @@ def _text(path: Path) -> str | None:
 def _prefix(root: Path) -> str:
     """Returns what stands before the project's paths in git's: its folder in the work tree."""
     root = root.resolve()
-    top = git.top(root)
+    top = _top(root)
     inside = root.relative_to(top).as_posix() if top else "."
     return "" if inside == "." else f"{inside}/"
 
@@ -94,3 +97,53 @@ def _prefix(root: Path) -> str:
 def _others(added: Iterable[Added], prefix: str) -> Iterator[Added]:
     """Yields all but the memory itself, in which every edge stands with its patterns."""
     return (one for one in added if not one.path.startswith(f"{prefix}{STORE}/"))
+
+
+def _diff(root: Path, *, staged: bool, rev: str | None) -> str:
+    """Returns the changes below a folder as a unified diff without context.
+
+    They are those of the files since the last commit, or since `rev`; with `staged`, what the next
+    commit would hold; with two revisions (`main...HEAD`) what lies between them. Paths are relative
+    to the top of the work tree. Raises `Invalid` where git can't tell.
+    """
+    shape = ("--unified=0", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames")
+    prefixes = ("--src-prefix=a/", "--dst-prefix=b/", "--no-relative", "--ignore-submodules")
+    against = [] if staged and rev is None else [rev or "HEAD"]
+    settings = [] if staged or ".." in (rev or "") else _without_filters(root)
+    answer = git.asked(
+        root,
+        *settings,
+        *("diff", *shape, *prefixes),
+        *(["--cached"] if staged else []),
+        *("--end-of-options", *against, "--", "."),
+        seconds=_SECONDS,
+    )
+    if answer is None:
+        raise Invalid(
+            "git can't be asked what changed", hint="install git, or name the files to check"
+        )
+    if answer.returncode:
+        raise Invalid(f"git can't tell what changed: {_complaint(answer.stderr)}", hint=_NO_DIFF)
+    return answer.stdout.decode("utf-8", "surrogateescape")
+
+
+def _top(root: Path) -> Path | None:
+    """Returns the folder that the paths of a diff are relative to; None outside git."""
+    for folder in (root, *root.parents):
+        if (folder / ".git").exists():
+            return folder
+    return None
+
+
+def _complaint(told: bytes) -> str:
+    lines = told.decode("utf-8", "replace").strip().splitlines()
+    return lines[0].removeprefix("fatal: ") if lines else "it gives no reason"
+
+
+def _without_filters(root: Path) -> list[str]:
+    """Returns settings without which git would run the filters of a repository on its files."""
+    answer = git.asked(root, "config", "--name-only", "--get-regexp", r"^filter\..*")
+    told = answer.stdout.decode("utf-8", "replace") if answer else ""
+    names = {line.rpartition(".")[0] for line in told.splitlines()}
+    empty = ("clean=", "smudge=", "process=", "required=false")
+    return [word for name in sorted(names) for end in empty for word in ("-c", f"{name}.{end}")]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mimo.domain.memory import Memory, Place, Problem, Record
 from mimo.domain.stamp import Stamp
 from mimo.errors import Conflict, Invalid, MindError
-from mimo.store import files, git, readers
+from mimo.store import files, history, readers
 from mimo.store.locking import WAIT_SECONDS, lock
 from mimo.store.walk import COMMITS, PRIVATE, STORE, Walk, fixed_part, stamp_of, walk
 
@@ -57,9 +57,9 @@ class MemoryStore:
     def walk(self) -> Walk:
         """Returns the stamps of all memory files, and what can't be looked at."""
         found = walk(self.root, self.include, self.comments)
-        if self.commits and (history := git.history_stamp(self.root)):
+        if self.commits and (latest := history.stamp(self.root)):
             # Another number is another history to read.
-            found.stamps[COMMITS] = stamp_of(history)._replace(size=self.commits)
+            found.stamps[COMMITS] = stamp_of(latest)._replace(size=self.commits)
         self._problems = tuple(found.problems)
         return found
 
@@ -75,9 +75,10 @@ class MemoryStore:
         Empty where that would take the whole project.
         """
         fixed = [fixed_part(pattern) for pattern in (*self.include, *self.comments)]
-        if "" in fixed or self.commits:
+        if "" in fixed:
             return ()
-        return tuple(self.root / part for part in (STORE, *fixed))
+        logs = history.folder(self.root) if self.commits else None
+        return (*(self.root / part for part in (STORE, *fixed)), *((logs,) if logs else ()))
 
     def stamps(self) -> dict[str, Stamp]:
         """Returns the stamp of every memory file by its path relative to the root, with `/`."""

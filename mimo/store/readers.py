@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mimo.domain.memory import Place, Problem, Record
-from mimo.store import files, git
+from mimo.store import files, history
 from mimo.store.walk import COMMITS, LOG, is_markdown
 
 _MOST_BYTES = 4_000_000
@@ -43,7 +43,7 @@ def _of_log(root: Path, data: bytes, modified: datetime) -> tuple[Record, ...] |
         path=LOG,
         digest=files.digest(data),
         modified=modified,
-        dates=lambda: git.line_dates(root, LOG),
+        dates=lambda: history.line_dates(root, LOG),
     )
 
 
@@ -59,7 +59,7 @@ def _of_commits(root: Path, most: int) -> Iterator[Record]:
 
     taken: set[str] = set()
     position = 0
-    for commit in git.commits(root, most):
+    for commit in history.commits(root, most):
         for memory in remarks.in_message(
             commit.body, commit=commit.id, author=commit.author, when=commit.when, taken=taken
         ):

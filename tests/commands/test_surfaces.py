@@ -85,7 +85,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
         "description": "It answers 429",
         "workaround": "Wait",
         "intent": ["api"],
-        "here": True,
+        "project": True,
     },
     "mind_edges_check": {"files": [".mind/facts"]},
     "mind_edges_list": {},

@@ -94,6 +94,10 @@ _MEMORY = r"(?:\*\*|__)?MEMORY\s*:\s*(?:\*\*|__)?\s*(.+)"
 _STATE = r"(?:\*\*|__)?(goal|stack|blocked)\s*:\s*(?:\*\*|__)?\s*(.*)"
 _CHECKBOX = r"\[([ xX])\]\s+"
 
+_APART = re.compile(r"\w+://\S+|`[^`]+`|\"[^\"]+\"|“[^”]+”")
+"""Addresses, code and what others said: no phrase in them is the writer's own."""
+_NO_WORD = "\ue000"
+
 
 def statement(text: str) -> Statement | None:
     """Returns what a line says, or None where it says nothing that is to be remembered."""
@@ -159,11 +163,13 @@ def _sorted_out(text: str) -> Statement | None:
         if explicit and (found := _hit(rf"(?:{words})\b\s*:?\s*(?:(?:to|that)\s+)?(.+)", inner)):
             return _statement(kind, _EXPLICIT, found[1], text)
     bare = inner.replace("**", "")
+    own = _APART.sub(lambda other: _NO_WORD * len(other[0]), bare)
     for kind, confidence, pattern in _PHRASES:
-        found = _search(pattern, bare)
-        if found and not _search(_NOT_A[kind], bare):
+        found = _search(pattern, own)
+        if found and not _search(_NOT_A[kind], own):
             sure = max(confidence, _EXPLICIT) if explicit else confidence
-            return _statement(kind, sure, found[1] if found.groups() else bare, text)
+            title = bare[slice(*found.span(1))] if found.groups() else bare
+            return _statement(kind, sure, title, text)
     return _statement(Kind.FACT, _EXPLICIT, inner, text) if explicit else None
 
 

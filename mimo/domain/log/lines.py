@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _COMMENT = re.compile(r"<!--.*?-->")
+_QUOTED = re.compile(r"[\s\d*+.)-]*>")
 
 
 class Part(StrEnum):
@@ -65,9 +66,11 @@ def statements(text: str, *, read_at: datetime, begins: Callable[[str], bool]) -
             case "inline" if opened:
                 part, day, line = _headed(token, opened, part, day, read_at)
                 yield from line
-            case "inline" if not quoted:
+            case "inline":
                 own = None if part in (Part.STATE, Part.GOTCHAS) else day
                 found = _said(token, raws, part, own, depth, begins)
+                # Markdown counts an unmarked line that follows a quotation as part of it.
+                found = [ln for ln in found if not (quoted and _QUOTED.match(raws[ln.number - 1]))]
                 yield from (
                     one._replace(bullet=item) if n == 0 else one for n, one in enumerate(found)
                 )

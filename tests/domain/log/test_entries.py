@@ -63,6 +63,7 @@ def parsed(text, dates=None):
     return found
 
 
+@pytest.mark.req("003-09")
 def test_every_part_of_a_log_becomes_memories_with_their_lines():
     rows = [(r.place.line, r.memory.type.value, r.memory.title) for r in parsed(WHOLE)]
 
@@ -101,6 +102,7 @@ def test_what_a_line_says_is_in_the_fields():
     assert all(not record.place.owned for record in by_line.values())
 
 
+@pytest.mark.req("003-11")
 def test_the_day_comes_from_the_heading_above_or_else_from_git():
     by_line = {r.place.line: r.memory.created for r in parsed(WHOLE, lambda: {
         "- Stack: sveltekit, supabase": BLAME
@@ -126,7 +128,9 @@ def test_the_day_comes_from_the_heading_above_or_else_from_git():
     ],
 )
 def test_headings_are_read_as_days(heading, day):
-    assert read_day(heading, read_at=READ) == datetime(*day, tzinfo=UTC)
+    year, month, number = day
+
+    assert read_day(heading, read_at=READ) == datetime(year, month, number, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("heading", ["Session Log", "2026-13-40", "31/12/2024", "Decisions 12", ""])
@@ -161,6 +165,12 @@ def test_placeholders_of_the_state_are_no_memory():
     state = "- Goal: (describe your goal)\n- Stack: (add your stack)\n- Blocked: None\n"
 
     assert parsed(f"## Project State\n{state}") == ()
+
+
+def test_a_line_right_below_a_quotation_is_the_writers_own():
+    text = "## 2026-11-20\n> Decided: theirs\nDecided: ours\n- > Decided: theirs\n  > too\n"
+
+    assert [record.memory.title for record in parsed(text)] == ["ours"]
 
 
 def test_a_state_elsewhere_is_no_memory():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mimo.domain.memory import Place, Problem, Record
 from mimo.store import files, history
-from mimo.store.walk import COMMITS, LOG, is_markdown
+from mimo.store.walk import ALONE, COMMITS, LOG, is_markdown
 
 _MOST_BYTES = 4_000_000
 """A log is one file for years, and so may be code; what is larger was made by a program."""
@@ -64,6 +64,6 @@ def _of_commits(root: Path, most: int) -> Iterator[Record]:
             commit.body, commit=commit.id, author=commit.author, when=commit.when, taken=taken
         ):
             digest = files.digest(memory.content.encode("utf-8", "replace"))
-            place = Place(path=COMMITS, line=1, digest=digest, owned=False)
+            place = Place(path=COMMITS, line=1, digest=f"{ALONE}{digest}", owned=False)
             yield Record(memory=memory, place=place, position=position)
             position += 1

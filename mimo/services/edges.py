@@ -21,7 +21,7 @@ from mimo.store.global_edges import GlobalEdges, starter
 
 _TRIES = 5
 _LONGEST_TITLE = 200
-_MOST_OF_STACK = 5
+_MOST_OF_STACK = 3
 """Edges for which only the stack speaks: more would drown what is meant."""
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from mimo.domain.memory import Kind, Memory, Place, Problem, Record
 from mimo.errors import StorageFailed
 from mimo.store import files
+from mimo.store.edge_cache import EdgeCache
 from mimo.store.locking import lock
-from mimo.store.walk import is_markdown
+from mimo.store.walk import is_markdown, stamp_of
 
 FOLDER = "edges"
 STARTER = Path(__file__).parent.parent / "starter"
@@ -27,7 +28,10 @@ class GlobalEdges:
 
     def all(self) -> tuple[tuple[Record, ...], tuple[Problem, ...]]:
         """Returns the edges, sorted by their files, and the files that can't be read as one."""
-        return _divided(_read(self.home / FOLDER, FOLDER))
+        known = EdgeCache(self.home / "cache" / "edges.json")
+        found = _divided(_read(self.home / FOLDER, FOLDER, known))
+        known.save()
+        return found
 
     def create(self, memory: Memory) -> Record:
         """Writes a new edge and returns it as it will be read. Hold the lock.
@@ -60,7 +64,7 @@ def starter() -> tuple[Record, ...]:
     return _divided(_read(STARTER, "starter"))[0]
 
 
-def _read(folder: Path, name: str) -> Iterator[Record | Problem]:
+def _read(folder: Path, name: str, known: EdgeCache | None = None) -> Iterator[Record | Problem]:
     try:
         with os.scandir(folder) as entries:
             names = sorted(e.name for e in entries if is_markdown(e.name) and e.name[0] != ".")
@@ -71,13 +75,21 @@ def _read(folder: Path, name: str) -> Iterator[Record | Problem]:
         return
     for file in names:
         try:
-            data, status = files.look(folder / file)
+            yield _one(folder / file, f"{name}/{file}", known)
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             yield Problem(path=f"{name}/{file}", line=None, reason=reason)
-            continue
-        modified = datetime.fromtimestamp(status.st_mtime, UTC)
-        yield _as_edge(data, f"{name}/{file}", modified)
+
+
+def _one(file: Path, path: str, known: EdgeCache | None) -> Record | Problem:
+    """Returns the edge in a file, which is read only where it is not known yet."""
+    if known and (before := known.get(file.name, stamp_of(file.lstat()))):
+        return before
+    data, status = files.look(file)
+    found = _as_edge(data, path, datetime.fromtimestamp(status.st_mtime, UTC))
+    if known and isinstance(found, Record):
+        known.put(file.name, stamp_of(status), found)
+    return found
 
 
 def _as_edge(data: bytes, path: str, modified: datetime) -> Record | Problem:

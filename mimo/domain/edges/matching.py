@@ -128,7 +128,8 @@ def match(edge: Edge, question: Question, *, of_project: bool = False) -> Match 
     code = list(_in_code(edge, question.code))
     if of_project and not edge.detection:
         return _by_title(edge, question, stack, code)
-    context = [word for word in edge.detection.context if _names(word, question)]
+    named = [tag for tag in edge.stack_tags if len(tag) >= _SHORTEST_START]
+    context = [word for word in (*edge.detection.context, *named) if _names(word, question)]
     intent = [word for word in edge.detection.intent if _names(word, question)]
     if not edge.detection.intent and len(shared := _shared(edge.title, question)) > 1:
         intent = shared

@@ -17,7 +17,7 @@ def describe(mind: Mind) -> str:
     here = digests(mind)
     if state.follow:
         left = sum(not mind.trust.trusted(digest) for digest in here)
-        but = f", but for {left:,} messages of commits" if left else ""
+        but = f", but for {left:,} message{'s'[: left - 1]} of commits" if left else ""
         return f"everything here is trusted, later changes too{but}"
     approved = sum(mind.trust.approved(digest) for digest in here)
     return f"{approved:,} of {len(here):,} files are approved" if here else "nothing to approve yet"

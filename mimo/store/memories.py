@@ -43,10 +43,7 @@ class MemoryStore:
         commits: int = 0,
         wait: float = WAIT_SECONDS,
     ) -> None:
-        """Take the project's folder, what its config says, and how long to wait for the lock.
-
-        `include` and `comments` are globs; `commits` is how many messages are read.
-        """
+        """Take the folder, globs, how many commits are read, and how long to wait for the lock."""
         self.root = root
         self.include = tuple(include)
         self.comments = tuple(comments)

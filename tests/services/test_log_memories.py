@@ -1,6 +1,7 @@
 """Memories of MEMORY.md and of commits, as commands meet them."""
 
 import subprocess
+import time
 
 import pytest
 
@@ -85,11 +86,14 @@ def commit(mind):
 
 
 def test_what_a_commit_says_counts_at_once_and_is_approved_apart(mind, commit):
+    mind.trust.follow(True)
     commit("decided: use queues")
     assert [(row.title, row.trust) for row in list_(mind).memories] == [
         ("use queues", TrustLabel.UNTRUSTED)
     ]
-    assert "1 messages of commits" in status(mind).current_project.trust
+    current = status(mind).current_project
+    assert current is not None
+    assert "but for 1 message of commits" in current.trust
     trust(mind)
     commit("learned: queues fill up")
 
@@ -100,7 +104,11 @@ def test_what_a_commit_says_counts_at_once_and_is_approved_apart(mind, commit):
 def test_a_commit_is_read_once(mind, commit, monkeypatch):
     commit("decided: use queues")
     assert titles(mind) == ["use queues"]
-    monkeypatch.setattr("mimo.store.git.asked", pytest.fail)
+    # What was touched within the clock's grain of the last look is read again.
+    later = time.time_ns() + 10_000_000_000
+    monkeypatch.setattr("time.time_ns", lambda: later)
+    assert titles(mind.reopened()) == ["use queues"]
+    monkeypatch.setattr("mimo.store.git.asked", lambda *_, **__: pytest.fail("git was asked"))
 
     assert titles(mind.reopened()) == ["use queues"]
 

@@ -35,8 +35,14 @@ def commit(root, message, *, at=SECOND):
     git(root, "commit", "--allow-empty", "-m", message, at=at)
 
 
+def records(store, path=COMMITS):
+    found = store.read(path)
+    assert isinstance(found, tuple)
+    return found
+
+
 def titles(store):
-    return [record.memory.title for record in store.read(COMMITS)]
+    return [record.memory.title for record in records(store)]
 
 
 def test_messages_are_read_newest_first_and_only_so_far_back(root):
@@ -49,7 +55,7 @@ def test_messages_are_read_newest_first_and_only_so_far_back(root):
 
 
 def test_a_memory_of_a_message_is_dated_and_signed_and_approved_only_by_itself(root):
-    (record,) = MemoryStore(root, commits=9).read(COMMITS)
+    (record,) = records(MemoryStore(root, commits=9))
 
     assert record.memory.type is Kind.DECISION
     assert record.memory.created == datetime.fromtimestamp(FIRST, UTC)
@@ -109,7 +115,7 @@ def test_lines_of_the_log_without_a_day_are_dated_by_git(root):
     git(root, "commit", "-am", "new", at=SECOND)
     log.write_text("## Gotchas\n- old -> one\n- new -> two\n- here -> three\n", encoding="utf-8")
 
-    days = {r.memory.title: r.memory.created for r in MemoryStore(root).read(LOG)}
+    days = {r.memory.title: r.memory.created for r in records(MemoryStore(root), LOG)}
 
     assert days["old"] == datetime.fromtimestamp(FIRST, UTC)
     assert days["new"] == datetime.fromtimestamp(SECOND, UTC)

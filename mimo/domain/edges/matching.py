@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import field
+from functools import cache
 
 from mimo.domain import patterns
 from mimo.domain.edges.edge import Edge
@@ -16,11 +17,11 @@ _TITLE, _TITLE_OF_STACK, _NAMED_CODE = 0.6, 0.4, 0.8
 _SHORTEST_START = 4
 """Letters of a keyword that may be the beginning of a longer word: `auth`, but not `id`."""
 
-_GENERIC = frozenset(
-    "add build call chang check creat fix get handl implement instal make need new remov run set"
-    " setup start stop test updat us work write".split()
+_GENERIC = (
+    "add build call change check create fix get handle implement install make need new remove run"
+    " set setup start stop test update us work write"
 )
-"""Stems that name no subject: every task begins with one of them."""
+"""Words that name no subject: every task begins with one of them."""
 
 _ALIASES = {
     "next": "nextjs",
@@ -110,7 +111,13 @@ def endings(edge: Edge) -> frozenset[str]:
 
 def subject(text: str) -> frozenset[str]:
     """Returns the stems of the words that say what a text is about."""
-    return frozenset(query_terms(text).content) - _GENERIC - QUESTION_WORDS
+    return frozenset(query_terms(text).content) - _generic() - QUESTION_WORDS
+
+
+@cache
+def _generic() -> frozenset[str]:
+    """Returns the stems of words that name no subject."""
+    return frozenset(tokenize(_GENERIC))
 
 
 def tech(name: str) -> str:

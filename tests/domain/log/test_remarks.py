@@ -76,7 +76,8 @@ Fixes: abc1234 ("a title")
 
 @pytest.mark.req("003-09")
 def test_four_words_in_a_message_are_memories():
-    found = list(in_message(BODY, commit="c" * 40, author="Ann", when=WHEN, taken=(taken := set())))
+    taken: set[str] = set()
+    found = list(in_message(BODY, commit="c" * 40, author="Ann", when=WHEN, taken=taken))
 
     assert [(m.type.value, m.title, m.status) for m in found] == [
         ("decision", "use JWT, because it is stateless", None),

@@ -94,7 +94,7 @@ _MEMORY = r"(?:\*\*|__)?MEMORY\s*:\s*(?:\*\*|__)?\s*(.+)"
 _STATE = r"(?:\*\*|__)?(goal|stack|blocked)\s*:\s*(?:\*\*|__)?\s*(.*)"
 _CHECKBOX = r"\[([ xX])\]\s+"
 
-_APART = re.compile(r"\w+://\S+|`[^`]+`|\"[^\"]+\"|“[^”]+”")
+_APART = re.compile(r"\b[a-z]{2,12}://\S+|`[^`]+`|\"[^\"]+\"|“[^”]+”")
 """Addresses, code and what others said: no phrase in them is the writer's own."""
 _NO_WORD = "\ue000"
 

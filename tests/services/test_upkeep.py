@@ -57,8 +57,8 @@ def test_an_unchanged_store_is_not_read_again(mind, monkeypatch):
     assert (again.added, again.changed, again.removed) == (0, 0, 0)
 
 
-def test_what_a_refresh_did_is_counted_in_files(mind):
-    age(mind.folder / "MEMORY.md")
+def test_what_a_refresh_did_is_counted_in_files(mind, monkeypatch):
+    monkeypatch.setattr(upkeep, "_FINE_GRAIN_NS", 0)
     index(mind)
     write(mind, "a.md", "alpha\n")
     write(mind, "b.md", "beta\n")

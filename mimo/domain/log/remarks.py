@@ -33,6 +33,7 @@ _WORDS = {
 _IN_MESSAGE = re.compile(
     rf"[ \t]*(?:[-*][ \t]+)?({'|'.join(_WORDS)}):[ \t]+(\S.{{2,1999}})", re.IGNORECASE
 )
+_STATUSES = {"problem": "open", "fixed": "resolved"}
 _CONFIDENCE = 0.7
 
 
@@ -67,17 +68,16 @@ def in_message(
             continue
         word = found[1].lower()
         kind, title = _WORDS[word], found[2].strip()
-        status = {"problem": "open", "fixed": "resolved"}.get(word)
+        told = grammar.statement(f"{word}: {title}") if kind is Kind.DECISION else None
+        fields = said(told) if told else {"type": kind, "title": title}
+        fields |= {"confidence": _CONFIDENCE, "status": _STATUSES.get(word)}
         yield Memory(
             id=identified(kind, title, f"{commit}\n{line}", taken),
-            type=kind,
             content=line.strip(),
-            title=title,
             created=when.astimezone(UTC),
-            confidence=_CONFIDENCE,
-            status=status,
             source=f"commit {commit[:12]}",
             by=author or None,
+            **fields,
         )
 
 

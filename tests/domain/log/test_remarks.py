@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from mimo.domain.log.remarks import in_code, in_message
-from mimo.domain.memory import Kind
+from mimo.domain.memory import Kind, Section
 
 WHEN = datetime(2026, 11, 20, tzinfo=UTC)
 
@@ -80,12 +80,13 @@ def test_four_words_in_a_message_are_memories():
     found = list(in_message(BODY, commit="c" * 40, author="Ann", when=WHEN, taken=taken))
 
     assert [(m.type.value, m.title, m.status) for m in found] == [
-        ("decision", "use JWT, because it is stateless", None),
+        ("decision", "use JWT", None),
         ("issue", "Safari drops cookies", "open"),
         ("insight", "retries cost", None),
         ("issue", "the redirect", "resolved"),
     ]
     assert {(m.source, m.by, m.confidence) for m in found} == {("commit cccccccccccc", "Ann", 0.7)}
+    assert found[0].sections == {Section.REASONING: "it is stateless"}
     assert {m.id for m in found} == taken
 
 

@@ -112,7 +112,7 @@ def _diff(root: Path, *, staged: bool, rev: str | None) -> str:
     settings = [] if staged or ".." in (rev or "") else _without_filters(root)
     answer = git.asked(
         root,
-        *settings,
+        *("-c", "core.quotePath=true", *settings),
         *("diff", *shape, *prefixes),
         *(["--cached"] if staged else []),
         *("--end-of-options", *against, "--", "."),
@@ -124,7 +124,7 @@ def _diff(root: Path, *, staged: bool, rev: str | None) -> str:
         )
     if answer.returncode:
         raise Invalid(f"git can't tell what changed: {_complaint(answer.stderr)}", hint=_NO_DIFF)
-    return answer.stdout.decode("utf-8", "surrogateescape")
+    return answer.stdout.decode("utf-8", "replace")
 
 
 def _top(root: Path) -> Path | None:

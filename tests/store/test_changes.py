@@ -44,6 +44,16 @@ def test_changed_lines_are_told_with_their_numbers(root):
     assert told(changes.of_git(root, staged=True, rev=None)) == {"a.py": [(2, ("new",))]}
 
 
+def test_text_that_is_no_utf_8_is_told_as_far_as_it_goes(root):
+    git(root, "config", "core.quotePath", "false")
+    (root / "café.py").write_bytes(b"caf\xe9 = 1\n")
+    git(root, "add", ".")
+
+    assert told(changes.of_git(root, staged=True, rev=None)) == {
+        "café.py": [(1, ("caf\ufffd = 1",))]
+    }
+
+
 def test_between_revisions_only_what_was_committed_counts(root):
     write(root, "a.py", "one\nnew\ntwo\n")
     git(root, "commit", "-am", "new")

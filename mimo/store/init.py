@@ -17,6 +17,9 @@ format = 1
 
 # Markdown elsewhere in the project that is memory too, such as decision records:
 # include = ["docs/decisions/*.md"]
+
+# Code whose comments of the form `MEMORY: …` are memories too:
+# comments = ["src/**/*.py"]
 """
 
 LOG = """\

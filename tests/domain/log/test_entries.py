@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mimo.domain import log
 from mimo.domain.log.days import read_day
@@ -195,3 +197,22 @@ def test_a_log_that_is_no_text_is_a_problem_with_its_line():
     found = log.parse(b"# a\nb\n\xff\n", path="p", digest="d", modified=READ, dates=dict)
 
     assert found == Problem(path="p", line=3, reason="it is not text in UTF-8")
+
+
+PIECES = st.sampled_from(
+    ["## 2026-11-20", "## Gotchas", "## Project State", "# x", "- ", "  ", "> ", "```", "\n", "\n",
+     "Decided: a thing", "**Bug:** it", " because", " → ", "- Goal: x", "<!--", "-->", "| ", "[x] ",
+     "\t", "\r\n", "\0", "é", "because: y", "KEY: ", "Next: do"]
+)  # fmt: skip
+
+
+@given(st.lists(PIECES, max_size=40).map("".join))
+def test_whatever_a_log_holds_each_memory_has_a_line_of_it_and_an_id_of_its_own(text):
+    found = parsed(text)
+
+    ids = [record.memory.id for record in found]
+    numbers = [record.place.line for record in found]
+    assert len(set(ids)) == len(ids)
+    assert numbers == sorted(numbers)
+    assert all(1 <= number <= text.count("\n") + text.count("\r") + 1 for number in numbers)
+    assert all(len(record.memory.title or "") >= 3 for record in found)

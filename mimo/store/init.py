@@ -18,7 +18,7 @@ format = 1
 # Markdown elsewhere in the project that is memory too, such as decision records:
 # include = ["docs/decisions/*.md"]
 
-# Code whose comments of the form `MEMORY: …` are memories too:
+# Code whose comments that begin with `MEMORY:` are memories too:
 # comments = ["src/**/*.py"]
 """
 

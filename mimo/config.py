@@ -88,6 +88,20 @@ SETTINGS: tuple[Setting, ...] = (
         help="Markdown elsewhere in the project that counts as memories, as globs",
     ),
     Setting(
+        key="comments",
+        default=(),
+        scope=Scope.PROJECT,
+        help="Code whose comments `MEMORY: …` count as memories, as globs",
+    ),
+    Setting(
+        key="commits",
+        default=500,
+        scope=Scope.PROJECT,
+        help="In how many of the last commits `decided:`, `problem:`, `learned:`, `fixed:` count",
+        lowest=0,
+        highest=10_000,
+    ),
+    Setting(
         key="decay.rate",
         default=0.1,
         scope=Scope.ANY,

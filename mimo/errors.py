@@ -13,6 +13,7 @@ MindError
 ├── FileTooLarge       FILE_TOO_LARGE           1   a file to ingest is larger than allowed
 ├── TooManyChunks      TOO_MANY_CHUNKS          1   a file to ingest falls into too many chunks
 ├── SandboxViolation   SANDBOX_VIOLATION        5   a path leads out of where files may be read
+├── EdgeExists         EDGE_EXISTS              1   an edge of that title is there already
 ├── Denied             PERMISSION_DENIED        5   a policy forbids it
 └── Internal           INTERNAL_ERROR           1   a fault of ours; details only in the log
 
@@ -121,6 +122,12 @@ class SandboxViolation(MindError):
 
     code = "SANDBOX_VIOLATION"
     exit_status = 5
+
+
+class EdgeExists(MindError):
+    """There is an edge of that title; `details["id"]` says which."""
+
+    code = "EDGE_EXISTS"
 
 
 class Denied(MindError):

@@ -209,10 +209,16 @@ class Mind:
         """The project's files."""
         from mimo.store.memories import MemoryStore
 
-        made = self._once(
-            "store", lambda: MemoryStore(self.project.root, include=self.config["include"])
-        )
-        return cast("MemoryStore", made)
+        def make() -> MemoryStore:
+            named = self.config
+            return MemoryStore(
+                self.project.root,
+                include=named["include"],
+                comments=named["comments"],
+                commits=named["commits"],
+            )
+
+        return cast("MemoryStore", self._once("store", make))
 
     def watch(self) -> None:
         """Lets the system tell of changes, which spares a long-lived process most looks."""

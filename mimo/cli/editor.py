@@ -95,9 +95,10 @@ def edit(mind: "Mind", arguments: Mapping[str, Any], run: Run) -> object | None:
     Raises `Conflict` where the file changed meanwhile. Where the text can't be stored it stays in a
     draft, which the error names.
     """
-    from mimo.services import recall
+    from mimo.services import capture, recall
 
     record = recall.one(mind, arguments["id"])
+    capture.check_changeable(record)
     path = mind.project.root / record.place.path
     before = _content(path)
     draft = _draft(before)

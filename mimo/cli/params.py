@@ -26,7 +26,8 @@ class Value(click.ParamType):  # type: ignore[type-arg]  # generic only in newer
         self._subcommands = subcommands
         self._param = param
         self._shape = shape
-        self.name = "|".join(shape.choices) or _METAVARS.get(shape.kind, "text")
+        named = "file" if param.arg.file else _METAVARS.get(shape.kind, "text")
+        self.name = "|".join(shape.choices) or named
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
         """Returns choices as they are typed; click would shout them."""
@@ -40,7 +41,7 @@ class Value(click.ParamType):  # type: ignore[type-arg]  # generic only in newer
         return words + self._values(ctx, incomplete)
 
     def _values(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        if self._param.arg.complete == "path":
+        if self._param.arg.file or self._param.arg.complete == "path":
             return [CompletionItem(incomplete, type="file")]
         if self._shape.choices:
             return [

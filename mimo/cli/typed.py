@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from mimo.commands.spec import Param
@@ -41,6 +42,8 @@ def _gathered(param: Param, value: Any) -> Any:
         return several if len(several) > 1 else next(iter(several), None)
     if param.arg.stdin and (value == "-" or (value is None and param.required and _is_piped())):
         return _standard_input() or None
+    if param.arg.file and value is not None:
+        return _standard_input() if value == "-" else _file_text(value)
     return None if value is None else converted(param.shape, value)
 
 
@@ -66,6 +69,17 @@ def parsed(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
+
+
+def _file_text(name: str) -> str:
+    """Returns the text of a file that was named in the place of the text itself."""
+    try:
+        return Path(name).read_text("utf-8", "replace")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is no name of a file"
+        raise Invalid(
+            f"`{name}` can't be read: {reason.lower()}", hint="name a file, or - for standard input"
+        ) from None
 
 
 def _is_piped() -> bool:

@@ -35,6 +35,13 @@ SECTIONS: dict[str, dict[str, str]] = {
         "graph": "graph",
         "fading": "fading",
     },
+    "Edges": {
+        "edges": "edges",
+        "edges check": "edge_check",
+        "edges add": "edge_adding",
+        "edges list": "edges",
+        "edges starter": "edge_adding",
+    },
     "The memory tool": {
         "memory store": "memory",
         "memory search": "memory",
@@ -82,7 +89,7 @@ GROUPS: dict[str, str] = {
 }
 """What is said of words that only lead to other commands."""
 
-LONE: frozenset[str] = frozenset({"search recent"})
+LONE: frozenset[str] = frozenset({"search recent", "edges list", "edges starter"})
 """Sub-commands that are meant only where nothing or an option follows: `mind search recent`."""
 
 

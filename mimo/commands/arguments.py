@@ -143,6 +143,8 @@ def _checked(param: Param, shape: Shape, value: Any) -> Any:
 
 
 def _json(param: Param, value: Any) -> Any:
+    if param.arg.object and not isinstance(value, Mapping):
+        raise _wrong(param, "must be an object", value)
     try:
         return to_json(value)
     except (TypeError, ValueError, RecursionError):

@@ -54,7 +54,7 @@ def parameter_schema(param: Param) -> Schema:
 
 
 def _parameter(param: Param) -> Schema:
-    schema = _shape(param.shape)
+    schema = {"type": "object"} if param.arg.object else _shape(param.shape)
     limits = {"minimum": param.arg.ge, "maximum": param.arg.le}
     return schema | {name: limit for name, limit in limits.items() if limit is not None}
 

@@ -52,6 +52,10 @@ class Arg(NamedTuple):
     """The published name, where it is not the parameter's: `from` for `from_`."""
     stdin: bool = False
     """Whether the command line reads it from standard input, for `-` or when it is left out."""
+    file: bool = False
+    """Whether the command line takes the name of a file that holds it; `-` is standard input."""
+    object: bool = False
+    """Whether a JSON value must be an object."""
     words: bool = False
     """Whether the command line joins all remaining words into it."""
     named: bool = False

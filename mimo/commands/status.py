@@ -9,7 +9,7 @@ from mimo.commands.types import Out
 from mimo.domain.memory import Kind
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import approval, overview, recall, stack, upkeep
+from mimo.services import approval, edges, overview, recall, upkeep
 from mimo.services.overview import Health, Origins, Overview
 from mimo.store import daemon, projects
 
@@ -128,7 +128,7 @@ def _project(mind: Mind) -> ProjectStatus:
     return ProjectStatus(
         path=str(mind.project.root),
         name=mind.project.name,
-        stack=stack.detect(mind.project.root),
+        stack=edges.technologies(mind),
         memory_health=counted.health(mind.now()),
         last_activity=counted.newest,
         stats=_stats(counted),
@@ -167,6 +167,6 @@ def _everywhere(mind: Mind) -> GlobalStats:
     minds = [other for _, other in recall.every_project(mind) if other]
     return GlobalStats(
         projects_registered=len(projects.registered(mind.home).projects),
-        global_edges=sum(1 for _ in (mind.home / "edges").glob("*.md")),
+        global_edges=len(edges.of_everybody(mind)),
         total_memories=sum(recall.total(other) for other in minds),
     )

@@ -5,9 +5,8 @@ from mimo.services import overview
 
 
 def digests(mind: Mind) -> tuple[str, ...]:
-    """Returns the digest of each file that holds memories, as it is now."""
-    places = [record.place for record in overview.everything(mind)]
-    return tuple({place.path: place.digest for place in places}.values())
+    """Returns the digest of each file that holds memories, and of each message, as it is now."""
+    return tuple(dict.fromkeys(record.place.digest for record in overview.everything(mind)))
 
 
 def describe(mind: Mind) -> str:
@@ -15,9 +14,11 @@ def describe(mind: Mind) -> str:
     state = mind.trust.state
     if state.problem:
         return f"nothing is trusted: {state.problem}"
-    if state.follow:
-        return "everything here is trusted, later changes too"
     here = digests(mind)
+    if state.follow:
+        left = sum(not mind.trust.trusted(digest) for digest in here)
+        but = f", but for {left:,} message{'s'[: left - 1]} of commits" if left else ""
+        return f"everything here is trusted, later changes too{but}"
     approved = sum(mind.trust.approved(digest) for digest in here)
     return f"{approved:,} of {len(here):,} files are approved" if here else "nothing to approve yet"
 

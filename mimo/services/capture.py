@@ -20,7 +20,9 @@ from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.index.embedding import FAILURES
 from mimo.mind import Mind
 from mimo.services import recall, upkeep
+from mimo.store import readers
 from mimo.store.memories import check_whole
+from mimo.store.walk import COMMITS
 
 _TRIES = 5
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -72,6 +74,7 @@ def edit(mind: Mind, record: Record, **changes: Any) -> Record:
     Everything else in the file stays byte for byte. Raises `Conflict` where the file changed
     since it was read.
     """
+    check_changeable(record)
     if "content" in changes:
         check_content(changes["content"])
     if "importance" in changes:
@@ -90,6 +93,7 @@ def rewrite(mind: Mind, record: Record, text: str) -> Record:
     Raises `Invalid` where the text would not be readable as that memory; the file is then as it
     was. Only a person who changes it approves what somebody else wrote.
     """
+    check_changeable(record)
     check_format(mind)
     changed = mind.store.rewrite(record, text.encode())
     by_a_person = mind.author is None and changed.place.digest != record.place.digest
@@ -100,10 +104,29 @@ def rewrite(mind: Mind, record: Record, text: str) -> Record:
 def file_text(mind: Mind, record: Record) -> str:
     """Returns the whole text of the memory's file, header included, to be edited.
 
-    Raises `Invalid` for a part of an ingested file.
+    Raises `Invalid` for a part of an ingested file, and of what mind never changes.
     """
+    check_changeable(record)
     check_whole(record)
     return mind.store.raw(record).decode()
+
+
+def check_changeable(record: Record) -> None:
+    """Raises `Invalid` where a memory stands in what people wrote, which mind never changes."""
+    path, line = record.place.path, record.place.line
+    if not readers.is_read_only(path):
+        return
+    if path == COMMITS:
+        raise Invalid(
+            f"`{record.memory.id}` is from the message of {record.memory.source}",
+            hint="what is committed stays; say what holds now with `mind add`",
+            details={"id": record.memory.id},
+        )
+    raise Invalid(
+        f"`{record.memory.id}` is line {line} of `{path}`, which mind never changes",
+        hint=f"edit {path}:{line}; the next command sees it",
+        details={"id": record.memory.id, "file": path, "line": line},
+    )
 
 
 def is_embedded(mind: Mind, record: Record) -> bool:
@@ -120,6 +143,7 @@ def remove(mind: Mind, wanted: str) -> Record:
     What had superseded it then supersedes what it had superseded, so that no chain breaks.
     """
     record = recall.one(mind, wanted, surely=True)
+    check_changeable(record)
     newer = successors(mind, [record])
     check_format(mind)
     if record.place.elsewhere:

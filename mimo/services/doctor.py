@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from mimo.errors import MindError
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import approval, overview, upkeep
+from mimo.services import approval, edges, overview, upkeep
 from mimo.services.clients.doubts import doubts
 from mimo.store import projects
 
@@ -37,11 +37,13 @@ def examine(mind: Mind) -> Iterator[Finding]:
             message="there is no project here",
             hint="run `mind init` in the project",
         )
+        yield from _edges(mind)
         return
     yield Finding(name="project", verdict="ok", message=str(mind.project.root))
     yield from _index(mind)
     yield from _files(mind)
     yield from _links(mind)
+    yield from _edges(mind)
     yield from _trust(mind)
 
 
@@ -129,6 +131,21 @@ def _links(mind: Mind) -> Iterator[Finding]:
         )
     if not dangling:
         yield Finding(name="links", verdict="ok", message="every link leads somewhere")
+
+
+def _edges(mind: Mind) -> Iterator[Finding]:
+    known = edges.everything(mind)
+    faults = list(edges.problems(mind, known))
+    for problem in faults:
+        yield Finding(
+            name="edges",
+            verdict="warning",
+            message=problem.reason,
+            file=problem.path,
+            line=problem.line,
+        )
+    if not faults:
+        yield Finding(name="edges", verdict="ok", message=f"{len(known):,} can be used whole")
 
 
 def _trust(mind: Mind) -> Iterator[Finding]:

@@ -153,14 +153,17 @@ def with_competing(
     return [(found, others[id(found.mind)].get(found.hit.record.memory.id)) for found in hits]
 
 
-def every_project(mind: Mind) -> list[tuple[str, Mind | None]]:
+def every_project(mind: Mind, *, searched: bool = False) -> list[tuple[str, Mind | None]]:
     """Returns the name and the memory of each registered project, and of the one that is open.
 
-    The memory of a project that is gone is None.
+    The memory of a project that is gone is None. With `searched`, those that the user keeps apart
+    in the registry are left out, but for the one that is open.
     """
     known = projects.registered(mind.home).projects
-    found = [(project.name, mind.at(project)) for project in known]
-    if mind.has_project and mind.project.root not in {project.path for project in known}:
+    here = mind.project.root if mind.has_project else None
+    wanted = (one for one in known if one.search_all or not searched or one.path == here)
+    found = [(project.name, mind.at(project)) for project in wanted]
+    if here and here not in {project.path for project in known}:
         found.append((mind.project.name, mind))
     return found
 
@@ -180,7 +183,7 @@ def search_projects(
     """
     hits: list[ProjectHit] = []
     notices: list[str] = []
-    for name, other in every_project(mind):
+    for name, other in every_project(mind, searched=True):
         if other is None:
             notices.append(f"{name} is gone")
             continue

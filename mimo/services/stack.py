@@ -1,5 +1,8 @@
 """Which technologies a project uses, told from the files at its root."""
 
+import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 _MARKERS = {
@@ -16,11 +19,66 @@ _MARKERS = {
     "mix.exs": "elixir",
     "composer.json": "php",
     "Dockerfile": "docker",
-    "next.config.js": "next",
+    "docker-compose.yml": "docker",
+    "docker-compose.yaml": "docker",
+    "next.config.js": "nextjs",
     "vercel.json": "vercel",
+    "supabase": "supabase",
 }
+_PACKAGES = {
+    "@sveltejs/kit": "sveltekit",
+    "svelte": "svelte",
+    "next": "nextjs",
+    "react": "react",
+    "vue": "vue",
+    "typescript": "typescript",
+    "tailwindcss": "tailwind",
+    "@supabase/supabase-js": "supabase",
+}
+_FRAMEWORKS = ("fastapi", "django", "flask")
+_MOST_BYTES = 1_000_000
 
 
 def detect(root: Path) -> tuple[str, ...]:
-    """Returns the names of the technologies whose usual files stand at the project's root."""
-    return tuple(dict.fromkeys(t for name, t in _MARKERS.items() if (root / name).is_file()))
+    """Returns the names of the technologies that the usual files at the project's root tell of."""
+    return tuple(dict.fromkeys((*_by_files(root), *_of_node(root), *_of_python(root))))
+
+
+def _by_files(root: Path) -> Iterator[str]:
+    for name, tech in _MARKERS.items():
+        path = root / name
+        if path.is_dir() if name == "supabase" else path.is_file():
+            yield tech
+
+
+def _of_node(root: Path) -> Iterator[str]:
+    """Yields what the dependencies of `package.json` tell of; Next.js speaks for React."""
+    try:
+        told = json.loads(_start_of(root / "package.json") or "{}")
+    except (ValueError, RecursionError):
+        return
+    if not isinstance(told, dict):
+        return
+    parts = [told.get(key) for key in ("dependencies", "devDependencies")]
+    names = {name for part in parts if isinstance(part, dict) for name in part}
+    for name, tech in _PACKAGES.items():
+        if name in names and not (name == "react" and "next" in names):
+            yield tech
+
+
+def _of_python(root: Path) -> Iterator[str]:
+    text = _start_of(root / "pyproject.toml") + _start_of(root / "requirements.txt")
+    for name in _FRAMEWORKS:
+        if re.search(rf"\b{name}\b", text, re.IGNORECASE):
+            yield name
+
+
+def _start_of(path: Path) -> str:
+    """Returns the text of a file, or nothing where there is none."""
+    try:
+        if not path.is_file():
+            return ""
+        with path.open("rb") as file:
+            return file.read(_MOST_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""

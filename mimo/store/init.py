@@ -17,12 +17,17 @@ format = 1
 
 # Markdown elsewhere in the project that is memory too, such as decision records:
 # include = ["docs/decisions/*.md"]
+
+# Code whose comments that begin with `MEMORY:` are memories too:
+# comments = ["src/**/*.py"]
 """
 
 LOG = """\
 # Memory
 
-<!-- Your own notes. mind reads this file and never rewrites it. -->
+<!-- Your own notes. mind reads this file and never rewrites it. It finds `- Issue → Workaround`
+under Gotchas, and under the heading of a day (`## 2026-11-20`) lines such as
+`**Decided:** … because …`, `**Problem:** …` and `**Learned:** …`. -->
 
 ## Project State
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from mimo.domain.memory import Memory, Place, Problem, Record
 from mimo.domain.stamp import Stamp
 from mimo.errors import Conflict, Invalid, MindError
-from mimo.store import files
+from mimo.store import files, history, readers
 from mimo.store.locking import WAIT_SECONDS, lock
-from mimo.store.walk import PRIVATE, STORE, Walk, stamp_of, walk
+from mimo.store.walk import COMMITS, PRIVATE, STORE, Walk, fixed_part, stamp_of, walk
 
 if TYPE_CHECKING:
     from mimo.domain import codec
@@ -35,17 +35,28 @@ class MemoryStore:
     """Reads and changes a project's memories; the files are the only truth."""
 
     def __init__(
-        self, root: Path, include: Sequence[str] = (), *, wait: float = WAIT_SECONDS
+        self,
+        root: Path,
+        include: Sequence[str] = (),
+        *,
+        comments: Sequence[str] = (),
+        commits: int = 0,
+        wait: float = WAIT_SECONDS,
     ) -> None:
-        """Take the project's folder, the globs of its config, and how long to wait for the lock."""
+        """Take the folder, globs, how many commits are read, and how long to wait for the lock."""
         self.root = root
         self.include = tuple(include)
+        self.comments = tuple(comments)
+        self.commits = commits
         self._wait = wait
         self._problems: tuple[Problem, ...] | None = None
 
     def walk(self) -> Walk:
         """Returns the stamps of all memory files, and what can't be looked at."""
-        found = walk(self.root, self.include)
+        found = walk(self.root, self.include, self.comments)
+        if self.commits and (latest := history.stamp(self.root)):
+            # Another number is another history to read.
+            found.stamps[COMMITS] = stamp_of(latest)._replace(size=self.commits)
         self._problems = tuple(found.problems)
         return found
 
@@ -60,8 +71,11 @@ class MemoryStore:
 
         Empty where that would take the whole project.
         """
-        fixed = [_fixed_part(pattern) for pattern in self.include]
-        return () if "" in fixed else tuple(self.root / part for part in (STORE, *fixed))
+        fixed = [fixed_part(pattern) for pattern in (*self.include, *self.comments)]
+        if "" in fixed:
+            return ()
+        logs = history.folder(self.root) if self.commits else None
+        return (*(self.root / part for part in (STORE, *fixed)), *((logs,) if logs else ()))
 
     def stamps(self) -> dict[str, Stamp]:
         """Returns the stamp of every memory file by its path relative to the root, with `/`."""
@@ -70,6 +84,8 @@ class MemoryStore:
     def read(self, path: str) -> tuple[Record, ...] | Problem:
         """Returns the memories in a file, or why there are none."""
         try:
+            if readers.is_read_only(path):
+                return readers.read(self.root, path, commits=self.commits)
             target = files.safe_path(self.root, path)
             data, modified = _content(target, path)
         except MindError as error:
@@ -266,13 +282,6 @@ def rendered(memory: Memory, *, private: bool = False) -> NewFile:
     data = codec.render(memory)
     path = f"{PRIVATE if private else f'{STORE}/'}{memory.type.folder}/{memory.id}.md"
     return NewFile(path, data, files.digest(data))
-
-
-def _fixed_part(pattern: str) -> str:
-    """Returns the folders that begin a glob, up to the first that holds a wildcard."""
-    folders = pattern.removeprefix("./").split("/")[:-1]
-    wild = next((n for n, part in enumerate(folders) if set(part) & set("*?[")), len(folders))
-    return "/".join(folders[:wild])
 
 
 def source_path(id: str, *, private: bool) -> str:

@@ -35,6 +35,8 @@ class Registered:
     path: Path
     name: str
     added: datetime | None = None
+    search_all: bool = True
+    """Whether a search through all projects looks into it: `"search_all": false` keeps it apart."""
 
 
 @frozen
@@ -137,6 +139,7 @@ def _registered(item: Any) -> Registered:
         path=Path(_text(item["path"])),
         name=_text(item["name"]),
         added=datetime.fromisoformat(added) if added else None,
+        search_all=item.get("search_all") is not False,
     )
 
 
@@ -146,9 +149,10 @@ def _text(value: Any) -> str:
     return value
 
 
-def _data(project: Registered) -> dict[str, str | None]:
+def _data(project: Registered) -> dict[str, str | bool | None]:
     added = project.added.isoformat().replace("+00:00", "Z") if project.added else None
-    return {"path": str(project.path), "name": project.name, "added": added}
+    apart = {} if project.search_all else {"search_all": False}
+    return {"path": str(project.path), "name": project.name, "added": added} | apart
 
 
 def _is_store(path: Path) -> bool:

@@ -18,6 +18,7 @@ from mimo.errors import StorageFailed
 from mimo.frozen import frozen
 from mimo.store import files
 from mimo.store.locking import lock
+from mimo.store.walk import ALONE
 
 _APPROVED = re.compile(rb"(?:[0-9a-f]{64}\n)*")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -58,16 +59,16 @@ class Trust:
     def trusted(self, digest: str) -> bool:
         """Returns whether the text with this digest may be put before an agent."""
         self._refresh()
-        return self._state.follow or digest in self._digests
+        return (self._state.follow and not digest.startswith(ALONE)) or self.approved(digest)
 
     def approved(self, digest: str) -> bool:
         """Returns whether exactly this text was approved, whatever is followed."""
         self._refresh()
-        return digest in self._digests
+        return digest.removeprefix(ALONE) in self._digests
 
     def approve(self, digests: Iterable[str]) -> int:
         """Approves texts by their digests and returns how many were new. Raises `StorageFailed`."""
-        wanted = dict.fromkeys(digests)
+        wanted = dict.fromkeys(digest.removeprefix(ALONE) for digest in digests)
         if wrong := [digest for digest in wanted if not _DIGEST.fullmatch(digest)]:
             raise ValueError(wrong[0])
         with self._locked():

@@ -3,7 +3,7 @@
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,7 +18,14 @@ SUFFIXES = (".md", ".markdown", ".mdown", ".mkd", ".mdc", ".mdx")
 """Endings of the names of Markdown files, in lower case."""
 
 _APART = frozenset(("values", "procedures"))
-_LOG = ".mind/MEMORY.md"
+LOG = ".mind/MEMORY.md"
+"""People's own log: many memories, line by line, that are read and never written."""
+COMMITS = ".git/commits"
+"""Stands for the messages of commits among the paths; there is no such file."""
+ALONE = "alone:"
+"""Begins the digest of a text that is only trusted where it was approved itself: what anybody's
+commit says comes from outside `.mind/`, and is not what somebody chose to follow."""
+_CONFIG = ".mind/config.toml"
 _MOST_DEEP = 2
 """`**` in one glob: each multiplies the looks."""
 _NEVER = frozenset(("node_modules", "__pycache__"))
@@ -37,27 +44,49 @@ class Walk:
     """Files under `.mind/` that are no Markdown."""
 
 
-def walk(root: Path, include: Sequence[str] = ()) -> Walk:
+def walk(root: Path, include: Sequence[str] = (), comments: Sequence[str] = ()) -> Walk:
     """Returns the stamps of all memory files of the project at `root`.
 
     They are the Markdown files under `.mind/` and those that the globs of `include` name, which
-    are relative to `root`. Links are never followed.
+    are relative to `root`; and the files of code whose comments may hold memories, which the globs
+    of `comments` name. Links are never followed.
     """
     found = Walk()
     base = os.fspath(root)
     _folder(found, base, STORE, _APART)
-    for pattern in include:
+    _named(found, base, "include", include, is_markdown)
+    if comments:
+        code = Walk()
+        _named(code, base, "comments", comments, lambda name: not is_markdown(name))
+        found.stamps.update(code.stamps)
+        # A link among code is nothing that anybody needs to be told of.
+        found.problems += [told for told in code.problems if told.path == _CONFIG]
+    return found
+
+
+def _named(
+    found: Walk, base: str, setting: str, patterns: Sequence[str], wanted: Callable[[str], bool]
+) -> None:
+    """Looks at the files that the globs of a setting name."""
+    for pattern in patterns:
         segments = _without_repeats(pattern.removeprefix("./").split("/"))
         if fault := _fault(pattern, segments):
-            found.problems.append(Problem(path=".mind/config.toml", line=None, reason=fault))
+            reason = f"{setting}: {fault}"
+            found.problems.append(Problem(path=_CONFIG, line=None, reason=reason))
         else:
-            _glob(found, base, "", tuple(segments))
-    return found
+            _glob(found, base, "", tuple(segments), wanted)
 
 
 def stamp_of(status: os.stat_result) -> Stamp:
     """Returns what is kept of a file's status."""
     return Stamp(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+
+def fixed_part(pattern: str) -> str:
+    """Returns the folders that begin a glob, up to the first that holds a wildcard."""
+    folders = pattern.removeprefix("./").split("/")[:-1]
+    wild = next((n for n, part in enumerate(folders) if set(part) & set("*?[")), len(folders))
+    return "/".join(folders[:wild])
 
 
 def is_markdown(name: str) -> bool:
@@ -88,8 +117,7 @@ def _folder(found: Walk, base: str, folder: str, apart: frozenset[str] = frozens
             if name not in apart:
                 _folder(found, base, path, _APART if f"{path}/" == PRIVATE else frozenset())
         elif is_markdown(name) or entry.is_symlink():
-            if path != _LOG:
-                _file(found, entry, path)
+            _file(found, entry, path)
         elif folder != STORE:
             found.others.append(path)
 
@@ -114,23 +142,25 @@ def _file(found: Walk, entry: "os.DirEntry[str]", path: str) -> None:
     found.problems.append(Problem(path=path, line=None, reason=reason))
 
 
-def _glob(found: Walk, base: str, folder: str, segments: tuple[str, ...]) -> None:
+def _glob(
+    found: Walk, base: str, folder: str, segments: tuple[str, ...], wanted: Callable[[str], bool]
+) -> None:
     """Looks at what the `segments` of a glob name below `folder`."""
     segment, rest = segments[0], segments[1:]
     if segment == "**":
-        _glob(found, base, folder, rest or ("*",))
+        _glob(found, base, folder, rest or ("*",), wanted)
     for entry in _candidates(found, base, folder, segment):
         path = f"{folder}/{entry.name}" if folder else entry.name
         is_folder = entry.is_dir(follow_symlinks=False)
         if segment == "**":
             if is_folder:
-                _glob(found, base, path, segments)
+                _glob(found, base, path, segments, wanted)
         elif rest:
             if is_folder:
-                _glob(found, base, path, rest)
+                _glob(found, base, path, rest, wanted)
             elif entry.is_symlink():
                 _file(found, entry, path)
-        elif not is_folder and is_markdown(entry.name):
+        elif not is_folder and wanted(entry.name):
             _file(found, entry, path)
 
 
@@ -177,13 +207,13 @@ def _without_repeats(segments: Sequence[str]) -> list[str]:
 def _fault(pattern: str, segments: Sequence[str]) -> str | None:
     """Returns why a glob can't be used, if it can't."""
     if not pattern or "\0" in pattern or "" in segments:
-        return f"include: `{pattern}` is no relative path"
+        return f"`{pattern}` is no relative path"
     if ".." in segments or "\\" in pattern or ":" in segments[0]:
-        return f"include: `{pattern}` may leave the project"
+        return f"`{pattern}` may leave the project"
     if segments.count("**") > _MOST_DEEP:
-        return f"include: `{pattern}` has more than {_MOST_DEEP} `**`"
+        return f"`{pattern}` has more than {_MOST_DEEP} `**`"
     if segments[0] in (STORE, ".git") or "." in segments:
-        return f"include: `{pattern}` names a folder that is never included"
+        return f"`{pattern}` names a folder that is never included"
     return None
 
 

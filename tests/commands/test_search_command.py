@@ -1,5 +1,6 @@
 """`mind_search`."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -137,6 +138,26 @@ def test_a_project_that_is_gone_is_passed_over_and_named(mind, tmp_path, home):
 
     assert found.total == 1
     assert "blog" in (found.notice or "")
+
+
+@pytest.mark.req("003-06")
+def test_a_project_that_the_user_keeps_apart_is_only_searched_from_within(mind, tmp_path, home):
+    other = tmp_path / "diary"
+    other.mkdir()
+    init(other, home, now=NOW)
+    there = Mind(home=home, project=projects.explicit(other, home), clock=mind.clock, environ={})
+    add(there, "The cookie tasted of lemon")
+    registry = home / "projects.json"
+    kept = json.loads(registry.read_text(encoding="utf-8"))
+    kept[-1]["search_all"] = False
+    registry.write_text(json.dumps(kept), encoding="utf-8")
+    (tmp_path / "third").mkdir()
+    init(tmp_path / "third", home, now=NOW)
+
+    found = search(mind, "lemon cookie", scope=Scope.ALL)
+
+    assert (found.total, found.notice) == (0, None)
+    assert search(there, "lemon cookie", scope=Scope.ALL).total == 1
 
 
 @pytest.mark.parametrize("query", ["", "  "])

@@ -72,6 +72,24 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "mind_rm": {"id": CACHE},
     "mind_list": {"tags": ["auth"]},
     "mind_graph": {"id": AUTH, "depth": 1, "types": ["refines"], "format": "mermaid"},
+    "mind_edges": {"intent": "generating tokens with crypto", "stack": ["vercel"]},
+    "mind_add_global_edge": {
+        "title": "Vercel Edge crypto limitation",
+        "description": "There is no crypto of Node's",
+        "workaround": "Use Web Crypto",
+        "detection": {"context": ["vercel"], "code": ["import.*crypto"]},
+        "stack_tags": ["vercel"],
+    },
+    "mind_edges_add": {
+        "title": "Staging allows 100 calls a minute",
+        "description": "It answers 429",
+        "workaround": "Wait",
+        "intent": ["api"],
+        "project": True,
+    },
+    "mind_edges_check": {"files": [".mind/facts"]},
+    "mind_edges_list": {},
+    "mind_edges_starter": {},
     "mind_status": {},
     "mind_index": {},
     "mind_doctor": {},
@@ -273,7 +291,7 @@ def test_commands_for_people_answer_as_their_schema_says(
 
 @pytest.mark.parametrize("spec", keyed(spec for spec in SPECS if spec.surfaces is Surface.MCP))
 @pytest.mark.req("000-59")
-def test_deprecated_names_answer_as_their_schema_says(spec: Spec, fresh: Fresh) -> None:
+def test_what_only_agents_call_answers_as_its_schema_says(spec: Spec, fresh: Fresh) -> None:
     result = over_mcp(fresh(), spec, EXAMPLES[spec.key])
 
     assert not result.is_error, result.content

@@ -247,6 +247,7 @@ def test_a_write_that_fails_half_way_changes_nothing(
     assert index.count(Filter()) == 2
 
 
+@pytest.mark.req("003-39")
 def test_a_second_writer_learns_what_keeps_it_waiting(
     folder: Path, index: Index, found: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:

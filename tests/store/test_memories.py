@@ -32,6 +32,7 @@ def put(root, path, text="text\n"):
 
 def test_every_markdown_file_of_the_store_is_found_and_nothing_else(root):
     found = [
+        ".mind/MEMORY.md",
         ".mind/a.md",
         ".mind/decisions/b.MD",
         ".mind/notes/deep/c.markdown",
@@ -42,7 +43,6 @@ def test_every_markdown_file_of_the_store_is_found_and_nothing_else(root):
         ".mind/facts/한국어.md",
     ]
     skipped = [
-        ".mind/MEMORY.md",
         ".mind/config.toml",
         ".mind/.index/a.md",
         ".mind/.local/a.md",

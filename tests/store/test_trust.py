@@ -8,6 +8,7 @@ import pytest
 
 from mimo.errors import StorageFailed
 from mimo.store.trust import Trust, place
+from mimo.store.walk import ALONE
 
 
 def digest(number):
@@ -52,6 +53,15 @@ def test_followed_memory_is_trusted_but_not_approved(home, root):
     assert not trust.approved(ONE)
     trust.follow(False)
     assert not trust.trusted(ONE)
+
+
+def test_what_a_commit_says_is_not_followed_but_can_be_approved(home, root):
+    trust = Trust(home, root)
+    trust.follow(True)
+    assert not trust.trusted(f"{ALONE}{ONE}")
+    assert trust.approve([f"{ALONE}{ONE}"]) == 1
+    assert trust.trusted(f"{ALONE}{ONE}")
+    assert trust.approved(f"{ALONE}{ONE}")
 
 
 def test_what_another_process_approves_or_forgets_counts_at_once(home, root):

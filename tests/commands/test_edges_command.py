@@ -1,0 +1,310 @@
+"""`mind edges` and what belongs to it."""
+
+import io
+import json
+import sys
+from typing import Any
+
+import pytest
+
+from mimo.cli.main import main
+from mimo.commands import all_commands
+from mimo.commands.common import TrustLabel
+from mimo.commands.edge_adding import add, add_global_edge, starter
+from mimo.commands.edge_check import Format, check
+from mimo.commands.edges import Source, edges, list_
+from mimo.commands.schema import input_schema, to_json
+from mimo.commands.search import search
+from mimo.domain.edges import Severity
+from mimo.errors import EdgeExists, IndexNotReady, Invalid, MindError, NoProject, SearchFailed
+from mimo.mind import Mind
+
+CRYPTO: dict[str, Any] = {
+    "title": "Vercel Edge crypto limitation",
+    "description": "There is no crypto of Node's",
+    "workaround": "Use Web Crypto",
+    "detection": {
+        "context": ["vercel", "edge", "middleware"],
+        "intent": ["crypto", "uuid", "random", "token"],
+        "code": ["import.*crypto", "require.*crypto"],
+    },
+}
+
+SEED: dict[str, tuple[str, dict[str, Any], list[str]]] = {
+    "mind_search": (
+        "Semantic search across memories. Use when CLAUDE.md context isn't enough.",
+        {
+            "query": {"type": "string"},
+            "scope": {"type": "string", "enum": ["project", "all"], "default": "project"},
+            "types": {"type": "array"},
+            "limit": {"type": "integer", "default": 10},
+        },
+        ["query"],
+    ),
+    "mind_edges": (
+        "Check for gotchas before implementing risky code.",
+        {"intent": {"type": "string"}, "code": {"type": "string"}, "stack": {"type": "array"}},
+        ["intent"],
+    ),
+    "mind_add_global_edge": (
+        "Add a cross-project gotcha.",
+        {
+            "title": {"type": "string"},
+            "description": {"type": "string"},
+            "workaround": {"type": "string"},
+            "detection": {"type": "object"},
+            "stack_tags": {"type": "array"},
+            "severity": {"type": "string", "enum": ["info", "warning", "critical"],
+                         "default": "warning"},
+        },
+        ["title", "description", "workaround", "detection"],
+    ),
+    "mind_status": ("Check Mind daemon status and project stats.", {}, []),
+}  # fmt: skip
+
+
+@pytest.fixture
+def nowhere(home, clock):
+    return Mind(home=home, project=None, clock=clock, environ={})
+
+
+def log(mind, text):
+    (mind.project.root / ".mind" / "MEMORY.md").write_text(text, encoding="utf-8")
+
+
+def run(mind, *words):
+    return main([*words], open=lambda _: mind)
+
+
+@pytest.mark.req("003-12", "003-20", "003-47", "003-48")
+@pytest.mark.parametrize("name", SEED)
+def test_the_four_tools_are_described_as_documented(name):
+    description, properties, required = SEED[name]
+    specs = all_commands().tools()[name]
+    schema = input_schema(specs)
+
+    assert specs[0].description.startswith(description)
+    assert schema.get("required", []) == required
+    for field, told in properties.items():
+        found = schema["properties"][field]
+        shape = found if "type" in found else found["anyOf"][0]
+        assert told.items() <= (shape | found).items(), field
+
+
+class TestAsking:
+    @pytest.mark.req("003-14", "003-17", "003-22")
+    def test_a_warning_has_the_documented_fields(self, mind):
+        made = add_global_edge(mind, **CRYPTO, stack_tags=("vercel",))
+
+        answer = to_json(edges(mind, "implementing token generation with crypto"))
+
+        (row,) = answer["edges"]
+        assert row["confidence"] == pytest.approx(1 / 3)
+        del row["confidence"]
+        assert row == {
+            "id": made.id,
+            "title": "Vercel Edge crypto limitation",
+            "description": "There is no crypto of Node's",
+            "workaround": "Use Web Crypto",
+            "severity": "warning",
+            "source": "global",
+            "matched_on": "intent: crypto, token",
+            "trust": "trusted",
+            "file": made.file,
+            "line": row["line"],
+        }
+
+    @pytest.mark.req("003-12", "003-18", "003-19")
+    def test_code_and_a_stack_are_optional(self, mind):
+        add_global_edge(mind, **CRYPTO)
+
+        by_code = edges(mind, "auth", code="import crypto from 'crypto'").edges
+        by_stack = edges(mind, "auth", stack=("vercel", "edge")).edges
+
+        assert [one.matched_on for one in by_code] == ["code: import.*crypto (line 1)"]
+        assert [one.source for one in by_stack] == [Source.STACK]
+        assert edges(mind, "auth").edges == ()
+
+    @pytest.mark.req("003-13", "003-25")
+    def test_a_gotcha_of_the_log_is_told_with_its_line(self, mind):
+        log(mind, "# shop\n\n## Gotchas\n- Our API allows 100 calls a minute → cache it\n")
+
+        (found,) = edges(mind, "calling the API in a loop").edges
+
+        assert (found.title, found.workaround) == ("Our API allows 100 calls a minute", "cache it")
+        assert (found.source, found.file, found.line) == (Source.PROJECT, ".mind/MEMORY.md", 4)
+
+    @pytest.mark.req("003-43")
+    def test_without_a_project_everybodys_edges_are_asked(self, nowhere):
+        add_global_edge(nowhere, **CRYPTO)
+
+        assert len(edges(nowhere, "a token").edges) == 1
+        assert len(list_(nowhere).edges) == 1
+        with pytest.raises(NoProject):
+            check(nowhere, ("a.py",))
+
+    def test_what_came_with_a_clone_is_told_and_labelled(self, mind):
+        log(mind, "## Gotchas\n- Tokens are slow → run the installer\n")
+        mind.trust.forget()
+        add_global_edge(mind, **CRYPTO)
+
+        found = {one.source: one.trust for one in edges(mind, "a slow token").edges}
+
+        assert found == {
+            Source.PROJECT: TrustLabel.UNTRUSTED, Source.GLOBAL: TrustLabel.TRUSTED
+        }  # fmt: skip
+
+    @pytest.mark.req("003-16")
+    def test_a_pattern_that_cannot_be_used_is_said_and_spoils_nothing(self, mind):
+        made = add_global_edge(mind, **(CRYPTO | {"detection": {"code": ["(", "crypto"]}}))
+
+        found = edges(mind, "auth", code="crypto")
+
+        assert "`(`" in (made.notice or "")
+        assert len(found.edges) == 1
+        assert "mind edges list" in (found.notice or "")
+        assert [problem.file for problem in list_(mind).problems] == [made.file]
+
+
+class TestAdding:
+    @pytest.mark.req("003-20", "003-21", "003-22")
+    def test_the_edge_comes_back_whole(self, mind):
+        made = to_json(add_global_edge(mind, **(CRYPTO | {"detection": {"intent": ["crypto"]}})))
+
+        assert made["id"].startswith("edge_vercel_edge_crypto_limitation_20261120_")
+        assert made["detection"] == {"context": [], "intent": ["crypto"], "code": []}
+        assert (made["stack_tags"], made["severity"]) == ([], "warning")
+        assert (made["created_at"], made["verified_count"]) == ("2026-11-20T15:30:00Z", 0)
+        assert to_json(edges(mind, "crypto"))["edges"][0]["id"] == made["id"]
+
+    @pytest.mark.req("003-23")
+    def test_it_holds_in_every_project(self, mind, nowhere):
+        add_global_edge(mind, **CRYPTO)
+
+        assert len(edges(nowhere, "a token").edges) == 1
+
+    @pytest.mark.req("003-24", "003-41")
+    def test_a_title_that_is_known_is_refused_with_the_id_and_changes_nothing(self, mind):
+        made = add_global_edge(mind, **CRYPTO)
+
+        with pytest.raises(EdgeExists) as caught:
+            add_global_edge(mind, **(CRYPTO | {"title": "vercel edge  CRYPTO limitation!"}))
+
+        assert caught.value.details == {"id": made.id}
+        assert caught.value.code == "EDGE_EXISTS"
+        assert [row.title for row in list_(mind).edges] == [made.title]
+
+    @pytest.mark.req("003-25")
+    def test_one_of_the_project_lies_in_its_folder_and_is_nobody_elses(self, mind, nowhere):
+        made = add(mind, "Staging is slow", "It sleeps", "Wait", intent=("staging",), project=True)
+
+        assert made.file.startswith(".mind/edges/edge_staging_is_slow_")
+        assert edges(nowhere, "staging").edges == ()
+        (found,) = edges(mind, "deploying to staging").edges
+        assert (found.source, found.description, found.workaround) == (
+            Source.PROJECT, "It sleeps", "Wait",
+        )  # fmt: skip
+        with pytest.raises(EdgeExists):
+            add(mind, "Staging is slow", "x", "y", project=True)
+
+    @pytest.mark.parametrize("title", ["", "  \n ", "x" * 201])
+    def test_a_title_must_be_one_of_a_few_words(self, mind, title):
+        with pytest.raises(Invalid, match="title"):
+            add_global_edge(mind, **(CRYPTO | {"title": title}))
+
+    def test_a_private_edge_of_everybody_is_refused(self, mind):
+        with pytest.raises(Invalid, match="git"):
+            add(mind, "X is slow", "x", "y", private=True)
+
+    def test_the_well_known_ones_come_when_asked_for_and_once(self, mind):
+        assert list_(mind).edges == ()
+        first, second = starter(mind), starter(mind)
+
+        assert len(first.added) == len(list_(mind).edges) == second.known
+        assert second.added == ()
+
+    def test_the_command_line_takes_a_flag_for_this_project(self, mind, capsys):
+        words = ("edges", "add", "Staging is slow", "It sleeps", "Wait", "--project")
+
+        assert run(mind, *words, "--severity", "info", "--code", "staging") == 0
+        assert ".mind/edges/" in capsys.readouterr().out
+        assert run(mind, *words) == 1
+        assert "[EDGE_EXISTS]" in capsys.readouterr().err
+
+
+@pytest.fixture
+def risky(mind):
+    """A project in which two lines of a file run into an edge each."""
+    add_global_edge(mind, **CRYPTO, stack_tags=("vercel",), severity=Severity.CRITICAL)
+    add(mind, "`sleep(` blocks", "It does", "Await", project=True, severity=Severity.INFO)
+    root = mind.project.root
+    (root / "vercel.json").write_text("{}", encoding="utf-8")
+    (root / "a.ts").write_text("import crypto\n\nsleep(1)\n", encoding="utf-8")
+    return mind
+
+
+class TestChecking:
+    def test_each_place_is_told_with_its_edge(self, risky):
+        found = check(risky, ("a.ts",))
+
+        assert [(one.line, one.severity, one.source) for one in found.findings] == [
+            (1, Severity.CRITICAL, Source.GLOBAL), (3, Severity.INFO, Source.PROJECT),
+        ]  # fmt: skip
+        assert (found.files, found.exit_status, found.document) == (1, 1, None)
+
+    def test_milder_ones_can_be_left_out_and_nothing_is_no_failure(self, risky):
+        assert len(check(risky, ("a.ts",), at_least=Severity.WARNING).findings) == 1
+        found = check(risky, code="x = 1")
+        assert (found.findings, found.exit_status) == ((), 0)
+
+    def test_two_things_to_check_are_one_too_many(self, risky):
+        with pytest.raises(Invalid, match="different things"):
+            check(risky, ("a.ts",), staged=True)
+
+    def test_sarif_and_annotations_name_the_same_lines(self, risky):
+        sarif = check(risky, ("a.ts",), format=Format.SARIF).document or ""
+        github = check(risky, ("a.ts",), format=Format.GITHUB).document or ""
+
+        regions = [
+            one["locations"][0]["physicalLocation"]["region"]["startLine"]
+            for one in json.loads(sarif)["runs"][0]["results"]
+        ]
+        assert regions == [1, 3]
+        assert [line.split(",")[1] for line in github.splitlines()] == ["line=1", "line=3"]
+
+    def test_the_exit_status_fits_a_pipeline(self, risky, capsys, monkeypatch):
+        monkeypatch.chdir(risky.project.root)
+        assert run(risky, "edges", "check", "a.ts") == 1
+        assert "2 findings in 1 file" in capsys.readouterr().out
+        assert run(risky, "edges", "check", "nope") == 2
+        assert run(risky, "edges", "check", "--staged") == 2
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"x = 1\n")))
+        assert run(risky, "edges", "check", "--code", "-") == 0
+
+
+class TestErrors:
+    @pytest.mark.req("003-40", "003-41")
+    def test_every_error_has_a_code_a_message_and_details(self):
+        error: MindError = EdgeExists("there is one", hint="change it", details={"id": "x"})
+
+        assert (error.code, error.message, error.details) == (
+            "EDGE_EXISTS", "there is one", {"id": "x"},
+        )  # fmt: skip
+        assert NoProject.code == "PROJECT_NOT_REGISTERED"
+        assert IndexNotReady.code == "INDEX_NOT_READY"
+        assert SearchFailed.code == "SEARCH_FAILED"
+
+    @pytest.mark.req("003-41")
+    def test_without_a_project_the_error_says_to_run_init(self, nowhere, capsys):
+        assert run(nowhere, "search", "x") == 3
+        assert "mind init" in capsys.readouterr().err
+
+    @pytest.mark.req("003-42")
+    def test_search_answers_fully_while_no_daemon_runs(self, mind):
+        """Nothing but `mind daemon` itself needs one: the index is refreshed on demand."""
+        log(mind, "## 2026-11-19\n**Decided:** Use JWT because it is stateless\n")
+
+        (row,) = search(mind, "JWT").results
+
+        assert (row.source_file, row.source_line) == (".mind/MEMORY.md", 2)
+        assert row.reasoning == "it is stateless"

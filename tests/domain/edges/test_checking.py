@@ -1,0 +1,80 @@
+"""Which edges a change runs into."""
+
+import pytest
+
+from mimo.domain import diffs
+from mimo.domain.diffs import Added, Hunk
+from mimo.domain.edges import Detection, Edge, Severity
+from mimo.domain.edges.checking import check
+
+
+def edge(*code, title="An edge", tags=(), context=()):
+    return Edge(
+        id="edge_x",
+        title=title,
+        description="",
+        workaround="",
+        detection=Detection(code=code, context=context),
+        stack_tags=tags,
+        severity=Severity.WARNING,
+    )
+
+
+def lines(found, text, path="src/a.py", *, own=False, stack=()):
+    warned = check([(found, own)], [diffs.whole(path, text)], stack=stack)
+    return [one.line for one in warned]
+
+
+def test_each_line_that_a_pattern_finds_is_told_once():
+    assert lines(edge("crypto", "import.*crypto"), "x\nimport crypto\n\ncrypto(crypto)") == [2, 4]
+
+
+@pytest.mark.req("003-23")
+def test_an_edge_that_names_a_language_holds_in_its_files_alone():
+    python = edge("sort", tags=("python",))
+
+    assert lines(python, "sort", "a.py", stack=("python",)) == [1]
+    assert lines(python, "sort", "a.py") == [1]
+    assert lines(python, "sort", "a.js", stack=("python",)) == []
+
+
+@pytest.mark.req("003-23")
+def test_an_edge_of_a_stack_holds_where_the_project_or_the_path_has_it():
+    vercel = edge("crypto", tags=("vercel",))
+
+    assert lines(vercel, "crypto", "a.ts") == []
+    assert lines(vercel, "crypto", "a.ts", stack=("vercel",)) == [1]
+    assert lines(vercel, "crypto", "vercel/a.ts") == [1]
+    assert lines(vercel, "crypto", "a.ts", own=True) == [1]
+
+
+def test_one_without_patterns_is_met_where_all_its_words_stand_together():
+    gotcha = edge(title="Staging refuses uploads")
+
+    assert lines(gotcha, "x = 1\nstaging.refuse(upload)") == [2]
+    assert lines(gotcha, "upload(staging)") == []
+    apart = Added(path="a", hunks=(Hunk(start=1, lines=("staging refuses",)),
+                                   Hunk(start=9, lines=("uploads",))))  # fmt: skip
+    assert list(check([(gotcha, True)], [apart], stack=())) == []
+
+
+def test_one_word_alone_is_too_little_to_be_told_of():
+    assert lines(edge(title="Uploads"), "uploads") == []
+
+
+def test_no_pattern_crosses_from_one_hunk_to_another():
+    hunks = (Hunk(start=3, lines=("open(",)), Hunk(start=9, lines=("x)",)))
+
+    found = list(check([(edge(r"open\(.*x"), True)], [Added(path="a", hunks=hunks)], stack=()))
+
+    assert found == []
+
+
+def test_of_one_edge_twenty_lines_of_a_file_are_told_at_most():
+    assert len(lines(edge("crypto"), "crypto\n" * 100)) == 20
+
+
+@pytest.mark.req("003-16")
+def test_a_pattern_that_cannot_be_used_is_never_met():
+    assert lines(edge("(", "crypto"), "crypto (") == [1]
+    assert lines(edge("("), "(") == []

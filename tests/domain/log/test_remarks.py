@@ -1,0 +1,98 @@
+"""Memories in comments of code and in messages of commits."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from mimo.domain.log.remarks import in_code, in_message
+from mimo.domain.memory import Kind, Section
+
+WHEN = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+def rows(text, path="src/a.py"):
+    found = in_code(text, path=path, digest="d", modified=WHEN)
+    return [(r.place.line, r.memory.type.value, r.memory.title) for r in found]
+
+
+@pytest.mark.req("003-09")
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("a.py", "# MEMORY: decided to use JWT"),
+        ("a.py", "x = 1  # MEMORY: decided to use JWT"),
+        ("a.ts", "// MEMORY: decided to use JWT"),
+        ("a.ts", "/* MEMORY: decided to use JWT */"),
+        ("a.ts", " * MEMORY: decided to use JWT"),
+        ("a.html", "<!-- MEMORY: decided to use JWT -->"),
+        ("a.sql", "-- MEMORY: decided to use JWT"),
+        ("a.lisp", ";; MEMORY: decided to use JWT"),
+        ("a.tex", "% MEMORY: decided to use JWT"),
+        ("Makefile", "# MEMORY: decided to use JWT"),
+        ("a.xyz", "// MEMORY: decided to use JWT"),
+    ],
+)
+def test_a_comment_is_told_by_the_marks_of_its_language(path, line):
+    assert rows(f"\n{line}\n", path) == [(2, "decision", "use JWT")]
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("a.py", "MEMORY: decided to use JWT"),
+        ("a.py", "// MEMORY: decided to use JWT"),
+        ("a.ts", "# MEMORY: decided to use JWT"),
+        ("a.py", "# memory: decided to use JWT"),
+        ("a.py", "#MEMORY:"),
+        ("a.py", "x#MEMORY: decided to use JWT"),
+        ("a.py", 'print("MEMORY: decided to use JWT")'),
+    ],
+)
+def test_what_is_no_comment_is_no_memory(path, line):
+    assert rows(line, path) == []
+
+
+def test_a_comment_keeps_its_id_when_lines_move_and_has_another_in_another_file():
+    one = next(in_code("# MEMORY: a port", path="a.py", digest="d", modified=WHEN))
+    moved = next(in_code("\n\n# MEMORY: a port", path="a.py", digest="e", modified=WHEN))
+    other = next(in_code("# MEMORY: a port", path="b.py", digest="d", modified=WHEN))
+
+    assert one.memory.id == moved.memory.id != other.memory.id
+    assert (one.memory.type, one.memory.confidence) == (Kind.FACT, 0.8)
+
+
+BODY = """\
+decided: use JWT, because it is stateless
+- Problem: Safari drops cookies
+* learned: retries cost
+fixed: the redirect
+undecided: a colour
+He decided: nothing
+decided:
+fixed: no
+Fixes: abc1234 ("a title")
+"""
+
+
+@pytest.mark.req("003-09")
+def test_four_words_in_a_message_are_memories():
+    taken: set[str] = set()
+    found = list(in_message(BODY, commit="c" * 40, author="Ann", when=WHEN, taken=taken))
+
+    assert [(m.type.value, m.title, m.status) for m in found] == [
+        ("decision", "use JWT", None),
+        ("issue", "Safari drops cookies", "open"),
+        ("insight", "retries cost", None),
+        ("issue", "the redirect", "resolved"),
+    ]
+    assert {(m.source, m.by, m.confidence) for m in found} == {("commit cccccccccccc", "Ann", 0.7)}
+    assert found[0].sections == {Section.REASONING: "it is stateless"}
+    assert {m.id for m in found} == taken
+
+
+def test_the_same_words_in_two_commits_are_two_memories():
+    taken: set[str] = set()
+    for commit in ("a" * 40, "b" * 40):
+        list(in_message("learned: x is y", commit=commit, author="", when=WHEN, taken=taken))
+
+    assert len(taken) == 2

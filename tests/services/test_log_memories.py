@@ -1,0 +1,124 @@
+"""Memories of MEMORY.md and of commits, as commands meet them."""
+
+import subprocess
+import time
+
+import pytest
+
+from mimo.commands.common import TrustLabel
+from mimo.commands.listing import list_
+from mimo.commands.notes import edit, rm, show
+from mimo.commands.projects import trust
+from mimo.commands.search import search
+from mimo.commands.settings import config
+from mimo.commands.status import status
+from mimo.errors import Invalid
+
+LOG = """\
+## 2026-11-19
+**Decided:** Use JWT because it is stateless
+- Problem: Safari drops the cookie
+- [x] Bug: mails are sent twice
+"""
+
+
+@pytest.fixture
+def log(mind):
+    path = mind.project.root / ".mind" / "MEMORY.md"
+    path.write_text(LOG, encoding="utf-8")
+    return path
+
+
+def titles(mind):
+    return sorted(row.title for row in list_(mind).memories)
+
+
+def test_every_line_is_listed_shown_and_found_with_its_place(mind, log):
+    assert titles(mind) == ["Safari drops the cookie", "Use JWT", "mails are sent twice"]
+    (row,) = search(mind, "JWT").results
+    assert (row.source_file, row.source_line, row.confidence) == (".mind/MEMORY.md", 2, 1.0)
+    assert show(mind, row.id).file == ".mind/MEMORY.md"
+
+
+@pytest.mark.req("003-30")
+def test_issues_of_the_log_are_counted_by_their_status(mind, log):
+    current = status(mind).current_project
+
+    assert current is not None
+    assert (current.stats.issues_open, current.stats.issues_resolved) == (1, 1)
+
+
+def test_an_edit_of_the_file_shows_at_the_next_command(mind, log):
+    before = search(mind, "Safari cookie").results[0].id
+    log.write_text(LOG.replace("JWT", "cookies"), encoding="utf-8")
+
+    assert "Use cookies" in titles(mind)
+    assert search(mind, "Safari cookie").results[0].id == before
+
+
+def test_what_stands_in_the_log_is_changed_there_by_people_alone(mind, log):
+    (row,) = search(mind, "JWT").results
+
+    for change in (lambda: rm(mind, row.id), lambda: edit(mind, row.id, content="No")):
+        with pytest.raises(Invalid) as caught:
+            change()
+        assert ".mind/MEMORY.md:2" in caught.value.hint
+    assert log.read_text(encoding="utf-8") == LOG
+
+
+def test_a_log_of_ten_thousand_lines_is_read_whole(mind, log):
+    lines = (f"- Problem: number {number} fails" for number in range(10_000))
+    log.write_text("## 2026-11-19\n" + "\n".join(lines), encoding="utf-8")
+
+    assert list_(mind, limit=1).total == 10_000
+    assert search(mind, "number 7777").results[0].source_line == 7_779
+
+
+@pytest.fixture
+def commit(mind):
+    def make(body: str) -> None:
+        own = ("-c", "user.name=Ann", "-c", "user.email=ann@x.example")
+        git = ["git", "-C", str(mind.project.root), *own]
+        subprocess.run([*git, "commit", "--allow-empty", "-qm", f"x\n\n{body}"], check=True)
+
+    subprocess.run(["git", "-C", str(mind.project.root), "init", "-q"], check=True)
+    return make
+
+
+def test_what_a_commit_says_counts_at_once_and_is_approved_apart(mind, commit):
+    mind.trust.follow(True)
+    commit("decided: use queues")
+    assert [(row.title, row.trust) for row in list_(mind).memories] == [
+        ("use queues", TrustLabel.UNTRUSTED)
+    ]
+    current = status(mind).current_project
+    assert current is not None
+    assert "but for 1 message of commits" in current.trust
+    trust(mind)
+    commit("learned: queues fill up")
+
+    found = {row.title: row.trust for row in list_(mind).memories}
+    assert found == {"use queues": TrustLabel.TRUSTED, "queues fill up": TrustLabel.UNTRUSTED}
+
+
+def test_a_commit_is_read_once(mind, commit, monkeypatch):
+    commit("decided: use queues")
+    assert titles(mind) == ["use queues"]
+    # What was touched within the clock's grain of the last look is read again.
+    later = time.time_ns() + 10_000_000_000
+    monkeypatch.setattr("time.time_ns", lambda: later)
+    assert titles(mind.reopened()) == ["use queues"]
+    monkeypatch.setattr("mimo.store.git.asked", lambda *_, **__: pytest.fail("git was asked"))
+
+    assert titles(mind.reopened()) == ["use queues"]
+
+
+def test_comments_count_in_the_files_that_are_named(mind):
+    root = mind.project.root
+    (root / "a.py").write_text("x = 1  # MEMORY: decided to use JWT\n", encoding="utf-8")
+    (root / "b.js").write_text("// MEMORY: decided to use mails\n", encoding="utf-8")
+    assert titles(mind) == []
+    config(mind, "comments", "*.py")
+
+    (row,) = search(mind.reopened(), "JWT").results
+    assert (row.source_file, row.source_line, row.title) == ("a.py", 1, "use JWT")

@@ -1,0 +1,132 @@
+"""What a change adds, told by git or as whole files."""
+
+import os
+import subprocess
+
+import pytest
+
+from mimo.errors import Invalid
+from mimo.store import changes
+
+
+def git(root, *words):
+    own = ("-c", "user.name=Ann", "-c", "user.email=ann@x.example", "-c", "init.defaultBranch=main")
+    subprocess.run(["git", "-C", str(root), *own, *words], check=True, capture_output=True)
+
+
+def write(root, name, text):
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+@pytest.fixture
+def root(tmp_path):
+    root = tmp_path / "repo"
+    root.mkdir()
+    git(root, "init")
+    write(root, "a.py", "one\ntwo\n")
+    git(root, "add", ".")
+    git(root, "commit", "-m", "begin")
+    return root
+
+
+def told(added):
+    return {one.path: [(h.start, h.lines) for h in one.hunks] for one in added}
+
+
+def test_changed_lines_are_told_with_their_numbers(root):
+    write(root, "a.py", "one\nnew\ntwo\n")
+
+    assert told(changes.of_git(root, staged=False, rev=None)) == {"a.py": [(2, ("new",))]}
+    assert told(changes.of_git(root, staged=True, rev=None)) == {}
+    git(root, "add", ".")
+    assert told(changes.of_git(root, staged=True, rev=None)) == {"a.py": [(2, ("new",))]}
+
+
+def test_text_that_is_no_utf_8_is_told_as_far_as_it_goes(root):
+    git(root, "config", "core.quotePath", "false")
+    (root / "café.py").write_bytes(b"caf\xe9 = 1\n")
+    git(root, "add", ".")
+
+    assert told(changes.of_git(root, staged=True, rev=None)) == {
+        "café.py": [(1, ("caf\ufffd = 1",))]
+    }
+
+
+def test_between_revisions_only_what_was_committed_counts(root):
+    write(root, "a.py", "one\nnew\ntwo\n")
+    git(root, "commit", "-am", "new")
+    write(root, "a.py", "one\nnew\ntwo\nlater\n")
+
+    assert told(changes.of_git(root, staged=False, rev="HEAD~1..HEAD")) == {"a.py": [(2, ("new",))]}
+    assert len(told(changes.of_git(root, staged=False, rev="HEAD~1"))["a.py"]) == 2
+
+
+def test_a_project_within_a_repository_is_told_by_paths_from_its_top_without_the_others(root):
+    write(root, "sub/b.py", "x\n")
+    write(root, "sub/.mind/edges/e.md", "crypto\n")
+    write(root, "c.py", "y\n")
+    git(root, "add", ".")
+
+    assert list(told(changes.of_git(root / "sub", staged=True, rev=None))) == ["sub/b.py"]
+    found = changes.of_files(root / "sub", ["."], near=root / "sub")
+    assert list(told(found)) == ["sub/b.py"]
+
+
+def test_nothing_that_a_repository_names_is_run(root, tmp_path):
+    """A clone's settings stay behind, but those of a copied folder do not."""
+    mark = tmp_path / "ran"
+    write(root, ".gitattributes", "*.py filter=evil diff=evil\n")
+    for key in ("filter.evil.clean", "diff.evil.textconv", "diff.external", "core.fsmonitor"):
+        git(root, "config", key, f"touch {mark};cat")
+    write(root, "a.py", "one\nnew\ntwo\n")
+    os.utime(root / "a.py", (1, 1))
+
+    list(changes.of_git(root, staged=False, rev=None))
+
+    assert not mark.exists()
+
+
+def test_a_revision_that_is_none_is_refused(root):
+    with pytest.raises(Invalid, match="nowhere"):
+        list(changes.of_git(root, staged=False, rev="nowhere"))
+    with pytest.raises(Invalid, match="--output"):
+        list(changes.of_git(root, staged=False, rev="--output=x"))
+
+
+def test_outside_git_files_must_be_named(tmp_path):
+    write(tmp_path, "a.py", "x\n")
+
+    with pytest.raises(Invalid) as caught:
+        list(changes.of_git(tmp_path, staged=False, rev=None))
+
+    assert "name the files" in (caught.value.hint or "")
+    assert told(changes.of_files(tmp_path, ["a.py"], near=tmp_path)) == {"a.py": [(1, ("x", ""))]}
+
+
+def test_folders_are_read_without_what_no_person_wrote(tmp_path):
+    for name in ("src/a.py", "node_modules/x.js", ".venv/y.py", "src/.hidden"):
+        write(tmp_path, name, "x")
+    (tmp_path / "src/data.bin").write_bytes(b"\0x")
+    (tmp_path / "src/link.py").symlink_to("a.py")
+
+    assert list(told(changes.of_files(tmp_path, ["."], near=tmp_path))) == ["src/a.py"]
+
+
+def test_a_name_that_leads_out_or_nowhere_is_refused_before_anything_is_read(tmp_path):
+    project = tmp_path / "p"
+    project.mkdir()
+    write(tmp_path, "outside.py", "x")
+    (project / "link.py").symlink_to(tmp_path / "outside.py")
+
+    for name in ("../outside.py", "link.py", str(tmp_path / "outside.py")):
+        with pytest.raises(Invalid, match="outside of the project"):
+            list(changes.of_files(project, [name], near=project))
+    with pytest.raises(Invalid, match="no file `nope`"):
+        list(changes.of_files(project, ["nope"], near=project))
+
+
+def test_piped_text_is_a_diff_or_code():
+    assert told(changes.of_text("x = 1")) == {"<stdin>": [(1, ("x = 1",))]}
+    assert told(changes.of_text("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n")) == {"f": [(1, ("b",))]}

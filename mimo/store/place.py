@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mimo.errors import Conflict
 from mimo.store.files import failure, read, write_new
-from mimo.store.walk import STORE
+from mimo.store.names import STORE
 
 
 def index_folder(root: Path, home: Path) -> Path:

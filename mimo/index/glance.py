@@ -1,7 +1,6 @@
 """A look at the index without the rest of mind: a few rows, read from the newest generation.
 
-It makes nothing, refreshes nothing and embeds nothing, so that it may lag behind the files;
-`is_fresh` tells whether what it says of a file is still so.
+It makes nothing, refreshes nothing and embeds nothing, so that it may lag behind the files.
 """
 
 import json
@@ -11,6 +10,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -58,8 +58,13 @@ class Counts(NamedTuple):
 
 
 @contextmanager
-def open_index(folder: Path, owner: str) -> "Iterator[Glance | None]":
-    """Gives the newest index of a folder that is ours; None where there is none."""
+def open_index(
+    folder: Path, owner: str, approves: Approves, root: Path
+) -> "Iterator[Glance | None]":
+    """Gives the newest index of a folder that is ours; None where there is none.
+
+    What it says of files that have changed since is left out.
+    """
     for number in reversed(generations(folder)):
         database = Database(path_of(folder, number), number)
         try:
@@ -69,7 +74,7 @@ def open_index(folder: Path, owner: str) -> "Iterator[Glance | None]":
             continue
         try:
             with database.reading() as sql:
-                yield Glance(sql)
+                yield Glance(sql, approves, root)
         finally:
             database.close()
         return
@@ -77,33 +82,39 @@ def open_index(folder: Path, owner: str) -> "Iterator[Glance | None]":
 
 
 @contextmanager
-def of_index(index: "Index") -> "Iterator[Glance]":
+def of_index(index: "Index", approves: Approves) -> "Iterator[Glance]":
     """Gives the same look at an index that is open."""
     with index._reading() as sql:  # noqa: SLF001 - of our own package
-        yield Glance(sql)
+        yield Glance(sql, approves)
 
 
 class Glance:
-    """What a few rows of the index say."""
+    """What a few rows of the index say of memories that somebody approved."""
 
-    def __init__(self, sql: sqlite3.Connection) -> None:
-        """Take a connection on which all reads see the same state."""
+    def __init__(
+        self, sql: sqlite3.Connection, approves: Approves, root: Path | None = None
+    ) -> None:
+        """Take a connection on which all reads see the same state.
+
+        Without the project's root, files are taken to be as the index has them.
+        """
         self._sql = sql
+        self._approves = approves
+        self._root = root
 
-    def counts(self, approves: Approves) -> Counts:
+    def counts(self) -> Counts:
         """Returns how many memories there are, and how many files' worth of them is approved."""
         (memories,) = self._sql.execute("SELECT memories - shadowed FROM totals").fetchone()
         found = self._sql.execute(
             "SELECT digest, count(*) FROM memories WHERE shadowed = 0 GROUP BY digest LIMIT ?",
             (_MOST_LOOKED_AT,),
         )
-        return Counts(memories, sum(count for digest, count in found if approves(digest)))
+        return Counts(memories, sum(count for digest, count in found if self._approves(digest)))
 
     def newest(
         self,
         kind: str,
         limit: int,
-        approves: Approves,
         *,
         where: str = "1",
         private: bool = False,
@@ -118,17 +129,18 @@ class Glance:
         )
         found: list[Note] = []
         for row in rows:
-            if approves(row[10]) and accepts(note := _note(row)):
+            note = self._told(row)
+            if note and accepts(note):
                 found.append(note)
                 if len(found) == limit:
                     break
         return found
 
-    def decisions(self, limit: int, approves: Approves, *, private: bool = False) -> list[Note]:
+    def decisions(self, limit: int, *, private: bool = False) -> list[Note]:
         """Returns the newest decisions that nothing supersedes."""
-        return self.newest("decision", limit, approves, where=_IN_FORCE, private=private)
+        return self.newest("decision", limit, where=_IN_FORCE, private=private)
 
-    def kept(self, limit: int, approves: Approves, *, private: bool = False) -> list[Note]:
+    def kept(self, limit: int, *, private: bool = False) -> list[Note]:
         """Returns the newest memories of which somebody said that they must never fade."""
         condition = "" if private else "AND m.private = 0"
         rows = self._sql.execute(
@@ -137,10 +149,10 @@ class Glance:
             " ORDER BY m.created DESC, m.id LIMIT ?",
             (_MOST_LOOKED_AT,),
         )
-        found = (_note(row) for row in rows if approves(row[10]))
-        return [note for note in found if note.keep][:limit]
+        found = (note for row in rows if (note := self._told(row)) and note.keep)
+        return list(islice(found, limit))
 
-    def related(self, said: str, limit: int, approves: Approves) -> list[Note]:
+    def related(self, said: str, limit: int) -> list[Note]:
         """Returns the approved memories that surely have to do with what was said, best first."""
         weights = self._weights(said[:_READ])
         if not weights:
@@ -158,14 +170,17 @@ class Glance:
         for _, tokens, title, topic, key in rows:
             best.setdefault(key, _fit(weights, tokens, title, topic))
         keys = sorted((key for key, fit in best.items() if fit), key=lambda key: -best[key])
-        notes = (_note(self._row(key)) for key in keys)
-        approved = (note for note in notes if approves(note.digest))
-        return [note for note, _ in zip(approved, range(limit), strict=False)]
+        told = (note for key in keys if (note := self._told(self._row(key))))
+        return list(islice(told, limit))
 
-    def is_fresh(self, root: Path, note: Note) -> bool:
-        """Returns whether the file of a note is as it was when it was read."""
-        if not note.path:
-            return True
+    def _told(self, row: Sequence[Any]) -> Note | None:
+        """Returns the note of a row; None where nobody approved it, or its file has changed."""
+        if not self._approves(row[10]):
+            return None
+        note = _note(row)
+        return note if self._root is None or self._is_fresh(self._root, note) else None
+
+    def _is_fresh(self, root: Path, note: Note) -> bool:
         row = self._sql.execute(
             "SELECT size, mtime_ns, inode FROM files WHERE path = ?", (_sql_path(note.path),)
         ).fetchone()

@@ -36,6 +36,14 @@ def index_owner(home: Path, randomness: Callable[[int], bytes]) -> str:
         raise failure("read", path, error) from error
 
 
+def known_owner(home: Path) -> str | None:
+    """Returns what marks an index as made by this user; None where none was made yet."""
+    try:
+        return read(home / "index-owner").decode("ascii", "replace")
+    except OSError:
+        return None
+
+
 def _has_links(folder: Path) -> bool:
     """Returns whether a folder is a link or holds one: what is written there may go elsewhere."""
     if folder.is_symlink():

@@ -43,3 +43,20 @@ def _said(root: Path, *words: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return answer.stdout.decode("utf-8", "replace").strip() or None
+
+
+def has_repository(root: Path) -> bool | None:
+    """Returns whether a folder lies in a repository; None where git would not say."""
+    if not any((folder / ".git").exists() for folder in (root, *root.parents)):
+        return False
+    return True if _said(root, "rev-parse", "--is-inside-work-tree") == "true" else None
+
+
+def is_tracked(root: Path, path: str) -> bool:
+    """Returns whether git knows a file of the project, on disk or not."""
+    return _said(root, "ls-files", "--", path) is not None
+
+
+def is_ignored(root: Path, path: str) -> bool:
+    """Returns whether git leaves a file alone that it does not know."""
+    return _said(root, "check-ignore", "--", path) is not None

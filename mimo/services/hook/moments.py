@@ -23,7 +23,8 @@ def react(
 ) -> dict[str, Any] | None:
     """Returns what to print for a client; None for nothing. Raises `MindError`."""
     scene = None
-    if event.moment is not Moment.OTHER:
+    idle = event.moment is Moment.TOOL and not event.edits
+    if event.moment is not Moment.OTHER and not idle:
         scene = scenes.found(event, home=home, now=now, environ=environ)
     return answer(event, _said(scene) if scene else Say())
 

@@ -46,7 +46,7 @@ class ContextWritten:
 
 
 @command(
-    "context_show",
+    "mind_context",
     cli="context show",
     effect=Effect.READ,
     toolset="extra",
@@ -70,7 +70,7 @@ def show(mind: Mind, *, budget: Budget = None) -> ContextShown:
 
 
 @command(
-    "context_write",
+    "mind_context_write",
     cli="context write",
     effect=Effect.WRITE,
     idempotent=True,

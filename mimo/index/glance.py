@@ -136,6 +136,13 @@ class Glance:
                     break
         return found
 
+    def one(self, id: str) -> Note | None:
+        """Returns the memory of that id, if somebody approved it."""
+        found = self._sql.execute(
+            f"SELECT {_COLUMNS} FROM memories m WHERE m.id = ? AND m.shadowed = 0", (id,)
+        ).fetchone()
+        return self._told(found) if found else None
+
     def decisions(self, limit: int, *, private: bool = False) -> list[Note]:
         """Returns the newest decisions that nothing supersedes."""
         return self.newest("decision", limit, where=_IN_FORCE, private=private)

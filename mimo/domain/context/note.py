@@ -15,7 +15,7 @@ _READ = 4_000
 """Characters of a text that are looked at for a line."""
 
 _OURS = (
-    r"<(?=[/!?]|(?:system|assistant|user|human|instructions?|important|mind|function|tool|invoke|"
+    r"(?i)<(?=[/!?]|(?:system|assistant|user|human|instructions?|important|mind|function|tool|invoke|"
     r"antml|local-command|command|task)(?![a-z]))"
 )
 """What opens a tag or a comment that a client, a model or mind itself could take for its own."""
@@ -25,7 +25,7 @@ _IMPORT = r"(?<![\w`])@(?=[\w~./\\])"
 
 _MARK = re.compile(r"\s{0,3}(?:#{1,6}\s+|[-*+]\s+(?:\[[ xX]\]\s+)?|>\s*)+")
 _RULE = re.compile(r"\s*(?:(?:[-*_=]\s*){3,}|(?:```|~~~).*)")
-_SENTENCE = re.compile(r".{20,}?[.!?。！？](?=\s|$)")  # noqa: RUF001 - full-width ones end some, too
+_SENTENCE = re.compile(r".{20,}?(?:[.!?](?=\s+[^a-z\s]|$)|[。！？])")  # noqa: RUF001 - full-width ones, too
 
 
 class Note(NamedTuple):

@@ -150,7 +150,7 @@ def _session(note: Note) -> str:
 
 def _named(note: Note) -> str:
     """Returns a memory of any type: its title, its day, and what it says."""
-    text = note.text.removeprefix(note.title).lstrip("# \n") if note.title else note.text
+    text = note.text.lstrip("# ").removeprefix(note.title)
     words = plain(text, 200)
     title = plain(note.title, 120)
     said = f"{title}: {words}" if title and words and title != words else title or words

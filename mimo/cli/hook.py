@@ -7,7 +7,7 @@ what went wrong is a line in the log: a memory must never stand in the way of th
 import os
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from contextlib import suppress
 from select import select
 from typing import Any
 
@@ -17,24 +17,25 @@ MOST_SECONDS = 1.0
 
 def main(argv: Sequence[str]) -> int:
     """Returns 0 after answering what a client tells on standard input."""
-    from mimo.surroundings import home_of, system_clock
-
-    home, now = home_of(os.environ), system_clock()
     try:
-        told = _told(_read(0), argv[0] if argv else "", home, now, os.environ)
+        told = _told(_read(0), argv[0] if argv else "", os.environ)
         if told is not None:
             _print(told)
     except BaseException as error:  # noqa: BLE001 - see above
-        from mimo.store import hook_log
-
-        reason = getattr(error, "message", "") or f"{type(error).__name__}: {error}"
-        hook_log.note(home, now, f"failed: {reason}")
+        with suppress(BaseException):
+            _log(error)
     return 0
 
 
-def _told(
-    data: bytes, hint: str, home: Path, now: Any, environ: Mapping[str, str]
-) -> dict[str, Any] | None:
+def _log(error: BaseException) -> None:
+    from mimo.store import hook_log
+    from mimo.surroundings import home_of, system_clock
+
+    reason = getattr(error, "message", "") or f"{type(error).__name__}: {error}"
+    hook_log.note(home_of(os.environ), system_clock(), f"failed: {reason}")
+
+
+def _told(data: bytes, hint: str, environ: Mapping[str, str]) -> dict[str, Any] | None:
     """Returns what to print for what was read; raises `ValueError` where that is no JSON."""
     if not data.strip():
         return None
@@ -42,9 +43,12 @@ def _told(
 
     from mimo.domain.hooks.event import recognised
     from mimo.services.hook.moments import react
+    from mimo.surroundings import home_of, system_clock
 
     event = recognised(json.loads(data), hint)
-    return react(event, home=home, now=now, environ=environ) if event else None
+    if event is None:
+        return None
+    return react(event, home=home_of(environ), now=system_clock(), environ=environ)
 
 
 def _read(descriptor: int) -> bytes:

@@ -1,6 +1,5 @@
 """A session begins: what of the memory its agent should know and no file tells it."""
 
-import os
 from contextlib import suppress
 
 from mimo.domain.context import sections
@@ -30,7 +29,7 @@ def say(scene: Scene, session: Session) -> tuple[Say, Session]:
             return _unread(scene), session
         counts = look.counts()
         if counts.memories and not counts.approved:
-            return _first_look(scene, f"{counts.memories:,}"), session
+            return _first_look(scene, counts.memories), session
         if not scene.allowed.context:
             return Say(), session
         return _context(scene, look, session)
@@ -80,20 +79,20 @@ def _unread(scene: Scene) -> Say:
         return Say()
     state = scene.trust.state
     if not state.follow and not state.approved:
-        return _first_look(scene, "")
+        return _first_look(scene, 0)
     return Say(notice="mind: this project's memory was not read here yet; `mind status` reads it")
 
 
-def _first_look(scene: Scene, many: str) -> Say:
+def _first_look(scene: Scene, many: int) -> Say:
     """Returns the one line about a clone that nobody here trusts; nothing the second time."""
     told = sessions.load(scene.root, _CLONE)
     if "untrusted" in told.warned:
         return Say()
     sessions.save(scene.root, _CLONE, told.and_warned(["untrusted"]))
-    what = f"{many} memories" if many else "memories"
+    what = "memories" if not many else "1 memory" if many == 1 else f"{many:,} memories"
     return Say(
         notice=f"mind: this repository came with {what} that nobody here has approved, so agents "
-        "are shown none of them; `mind list` lists them, `mind trust` approves them"
+        "are not shown it; `mind list` shows what it is, `mind trust` approves it"
     )
 
 
@@ -101,8 +100,7 @@ def _has_memories(scene: Scene) -> bool:
     """Returns whether there is any file of a memory, looking into each folder once."""
     store = scene.root / ".mind"
     with suppress(OSError):
-        for folder in os.scandir(store):
-            inside = folder.name[0] != "." and folder.is_dir(follow_symlinks=False)
-            if inside and any(one.name.endswith(".md") for one in os.scandir(folder.path)):
+        for folder in store.iterdir():
+            if folder.name[0] != "." and folder.is_dir() and next(folder.glob("*.md"), None):
                 return True
     return False

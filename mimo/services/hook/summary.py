@@ -25,7 +25,9 @@ def keep(scene: Scene, session: Session, text: str, *, closing: bool = False) ->
     words = without_fenced(text).strip()[:MOST]
     if not words or not scene.allowed.summaries:
         return session
-    opened = Mind.open(scene.root, project=scene.root, environ=scene.environ)
+    opened = Mind.open(
+        scene.root, project=scene.root, environ=scene.environ, clock=lambda: scene.now
+    )
     mind = opened.acting_as(scene.event.dialect.value)
     try:
         if session.memory:

@@ -30,10 +30,12 @@ def _said(root: Path, *words: str) -> str | None:
     if program is None:
         return None
     settings = [word for setting in _OFF for word in ("-c", setting)]
+    # The one command that refuses the word takes its paths literally anyway.
+    literal = () if words[0] == "check-ignore" else ("--literal-pathspecs",)
     quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"}
     try:
         answer = subprocess.run(
-            [program, *settings, "-C", str(root), "--literal-pathspecs", *words],
+            [program, *settings, "-C", str(root), *literal, *words],
             capture_output=True,
             timeout=_SECONDS,
             stdin=subprocess.DEVNULL,

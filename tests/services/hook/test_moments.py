@@ -277,7 +277,8 @@ def written(client: Client, code: str = CODE, **fields: Any) -> dict[str, Any]:
     answer = client.said(
         "PreToolUse", tool_name="Write", tool_input={"file_path": "a.js", "content": code}, **fields
     )
-    return (answer or {}).get("hookSpecificOutput", {})
+    specific: dict[str, Any] = (answer or {}).get("hookSpecificOutput", {})
+    return specific
 
 
 def test_code_that_runs_into_a_grave_edge_is_asked_about_once(claude: Client, edge: str) -> None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from mimo.domain.context.note import Note
 from mimo.domain.tokens import QUESTION_WORDS, query_terms
@@ -32,6 +32,11 @@ _IN_FORCE = (
     "NOT EXISTS (SELECT 1 FROM links l JOIN memories s ON s.key = l.source"
     " WHERE l.target = m.id AND l.type = 'supersedes' AND s.shadowed = 0 AND s.id <> m.id)"
 )
+_WHERE_KEPT = (
+    "SELECT key FROM memories WHERE path = '.mind/MEMORY.md' UNION ALL"
+    " SELECT key FROM (SELECT key FROM memories WHERE shadowed = 0 ORDER BY created DESC LIMIT ?)"
+)
+_IMPORTANT = 0.8
 _MOST_LOOKED_AT = 500
 """Rows of a kind that are looked at for those which somebody approved."""
 
@@ -48,13 +53,6 @@ _COVERED = 0.45
 """The share of a prompt's words, by how rare they are, that a memory must hold to be told."""
 _NAMED = 0.75
 """The share of a title's or topic's words that a prompt must name for it to be told."""
-
-
-class Counts(NamedTuple):
-    """How many memories there are, and how many of them somebody approved."""
-
-    memories: int
-    approved: int
 
 
 @contextmanager
@@ -102,14 +100,10 @@ class Glance:
         self._approves = approves
         self._root = root
 
-    def counts(self) -> Counts:
-        """Returns how many memories there are, and how many files' worth of them is approved."""
+    def count(self) -> int:
+        """Returns how many memories there are, whoever approved them."""
         (memories,) = self._sql.execute("SELECT memories - shadowed FROM totals").fetchone()
-        found = self._sql.execute(
-            "SELECT digest, count(*) FROM memories WHERE shadowed = 0 GROUP BY digest LIMIT ?",
-            (_MOST_LOOKED_AT,),
-        )
-        return Counts(memories, sum(count for digest, count in found if self._approves(digest)))
+        return int(memories)
 
     def newest(
         self,
@@ -148,12 +142,15 @@ class Glance:
         return self.newest("decision", limit, where=_IN_FORCE, private=private)
 
     def kept(self, limit: int, *, private: bool = False) -> list[Note]:
-        """Returns the newest memories of which somebody said that they must never fade."""
+        """Returns the newest important memories of which somebody said that they must never fade.
+
+        All of people's own log are looked at, and the newest of the others.
+        """
         condition = "" if private else "AND m.private = 0"
         rows = self._sql.execute(
             f"SELECT {_COLUMNS} FROM memories m WHERE m.shadowed = 0 {condition}"
-            " AND m.rest LIKE '%\"protected\":true%' AND m.importance >= 0.8"
-            " ORDER BY m.created DESC, m.id LIMIT ?",
+            f" AND m.key IN ({_WHERE_KEPT}) AND m.importance >= {_IMPORTANT}"
+            " AND m.rest LIKE '%\"protected\":true%' ORDER BY m.created DESC, m.id",
             (_MOST_LOOKED_AT,),
         )
         found = (note for row in rows if (note := self._told(row)) and note.keep)

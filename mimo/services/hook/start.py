@@ -27,9 +27,8 @@ def say(scene: Scene, session: Session) -> tuple[Say, Session]:
     with scene.look() as look:
         if look is None:
             return _unread(scene), session
-        counts = look.counts()
-        if counts.memories and not counts.approved:
-            return _first_look(scene, counts.memories), session
+        if _is_strange(scene) and (memories := look.count()):
+            return _first_look(scene, memories), session
         if not scene.allowed.context:
             return Say(), session
         return _context(scene, look, session)
@@ -77,10 +76,14 @@ def _unread(scene: Scene) -> Say:
     """Returns what is said where there is no index: whose memories they are, if there are any."""
     if not _has_memories(scene):
         return Say()
-    state = scene.trust.state
-    if not state.follow and not state.approved:
+    if _is_strange(scene):
         return _first_look(scene, 0)
     return Say(notice="mind: this project's memory was not read here yet; `mind status` reads it")
+
+
+def _is_strange(scene: Scene) -> bool:
+    """Returns whether nobody here has approved anything of the project."""
+    return not (scene.trust.state.follow or scene.trust.state.approved)
 
 
 def _first_look(scene: Scene, many: int) -> Say:

@@ -22,6 +22,7 @@ id: edge_guessable
 type: edge
 title: Guessable tokens
 severity: critical
+detection: {code: ['Math\\.random']}
 ---
 Tokens of `Math.random()` can be guessed.
 

@@ -269,7 +269,7 @@ def edge(mind: Mind) -> str:
         Kind.EDGE,
         "Tokens of `Math.random()` can be guessed\n\n## Workaround\nUse crypto.randomUUID",
         title="Guessable tokens",
-        extra={"severity": "critical"},
+        extra={"severity": "critical", "detection": {"code": [r"Math\.random\("]}},
     )
 
 
@@ -293,10 +293,13 @@ def test_code_that_runs_into_a_grave_edge_is_asked_about_once(claude: Client, ed
 
 
 def test_other_edges_are_remarked_upon(claude: Client, mind: Mind) -> None:
-    remember(mind, Kind.EDGE, "`useEffect` runs twice in development", title="Strict mode")
+    remember(mind, Kind.EDGE, "In development", title="Strict mode runs `useEffect` twice")
     answer = written(claude, "x\nuseEffect(() => {})\n")
     assert "permissionDecision" not in answer
-    assert "Strict mode (a.js, line 2 of what is new)" in answer["additionalContext"]
+    assert (
+        "Strict mode runs `useEffect` twice (a.js, line 2 of what is new)"
+        in answer["additionalContext"]
+    )
 
 
 def test_code_that_meets_no_edge_is_not_talked_about(claude: Client, edge: str) -> None:

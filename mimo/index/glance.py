@@ -47,6 +47,9 @@ _READ = 4_000
 """Characters of a prompt that are read for words."""
 
 _UNITS = 40
+_FEWEST_WORDS = 2
+"""One word that a prompt shares with a memory may stand there by chance."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _COVERED = 0.45
@@ -196,7 +199,7 @@ class Glance:
 
     def _weights(self, said: str) -> dict[str, float]:
         """Returns the words to look for, each with how much it says: the rarer, the more."""
-        terms = [term for term in query_terms(said).content if term not in QUESTION_WORDS]
+        terms = [term for term in query_terms(said).content if _says_something(term)]
         (units,) = self._sql.execute("SELECT units FROM totals").fetchone()
         weights = {}
         for term in terms[: 8 * _MOST_TERMS]:
@@ -211,6 +214,10 @@ class Glance:
         return tuple(found.fetchone())
 
 
+def _says_something(term: str) -> bool:
+    return len(term) > 1 and not term.isdigit() and term not in QUESTION_WORDS
+
+
 def _fit(weights: dict[str, float], tokens: str, title: str, topic: str) -> float:
     """Returns how well a memory fits what was said; 0 where it can't be sure to be meant.
 
@@ -218,7 +225,7 @@ def _fit(weights: dict[str, float], tokens: str, title: str, topic: str) -> floa
     """
     held = set(tokens.split()) | set(title.split()) | set(topic.split())
     shared = [term for term in weights if term in held]
-    if len(shared) < min(2, len(weights)):
+    if len(shared) < _FEWEST_WORDS:
         return 0.0
     covered = sum(weights[term] for term in shared) / sum(weights.values())
     names = [set(name.split()) - QUESTION_WORDS for name in (title, topic)]

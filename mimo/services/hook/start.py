@@ -92,7 +92,7 @@ def _first_look(scene: Scene, many: int) -> Say:
     if "untrusted" in told.warned:
         return Say()
     sessions.save(scene.root, _CLONE, told.and_warned(["untrusted"]))
-    what = "memories" if not many else "1 memory" if many == 1 else f"{many:,} memories"
+    what = "memory" if not many else "1 memory" if many == 1 else f"{many:,} memories"
     return Say(
         notice=f"mind: this repository came with {what} that nobody here has approved, so agents "
         "are not shown it; `mind list` shows what it is, `mind trust` approves it"

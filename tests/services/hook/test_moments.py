@@ -136,6 +136,9 @@ def test_a_memory_that_changed_is_told_again(claude: Client, mind: Mind) -> None
         "please fix the failing test",
         "let's continue",
         "write a function that reverses a string",
+        "what is 100 + 100?",
+        "100 MB",
+        "proxy",
     ],
 )
 def test_where_nothing_fits_nothing_is_said(claude: Client, mind: Mind, prompt: str) -> None:

@@ -18,6 +18,10 @@ def main() -> int:
         sys.stdout.write(f"mind {__version__}\n")
         return 0
     gc.set_threshold(GARBAGE)
+    if sys.argv[1:2] == ["hook"] and _is_told_something():
+        from mimo.cli.hook import main as hook
+
+        return hook(sys.argv[2:])
     try:
         from mimo.cli.main import main as run
 
@@ -29,6 +33,17 @@ def main() -> int:
     finally:
         # What is left goes with the process: the interpreter need not go through it once more.
         gc.freeze()
+
+
+def _is_told_something() -> bool:
+    """Returns whether `mind hook` is run by a client, and not by a person who looks at it."""
+    import os
+
+    asks = {"--help", "-h"} & set(sys.argv)
+    try:
+        return not asks and not os.isatty(0)
+    except OSError:
+        return not asks
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from mimo.store import place, projects
 from mimo.store.files import failure
 from mimo.store.projects import Project, Registered
 from mimo.surroundings import Clock, Progress, Timer, system_clock
+from mimo.surroundings import home_of as home_of
 
 if TYPE_CHECKING:
     from mimo.index.embedding import Embedder
@@ -24,12 +25,6 @@ if TYPE_CHECKING:
     from mimo.store.memories import MemoryStore
     from mimo.store.trust import Trust
     from mimo.store.watch import Watch
-
-
-def home_of(environ: Mapping[str, str]) -> Path:
-    """Returns the user's own folder: `$MIND_HOME`, or else `~/.mind`."""
-    given = environ.get("MIND_HOME")
-    return Path(given).expanduser().absolute() if given else Path.home() / ".mind"
 
 
 def _stamp(path: Path | None) -> tuple[int, int, int] | None:

@@ -1,8 +1,9 @@
-"""What a memory gets from where it is used: time, and somebody to tell and to ask."""
+"""What a memory gets from where it is used: time, a home, and somebody to tell and to ask."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import NamedTuple
 
 Clock = Callable[[], datetime]
@@ -21,3 +22,9 @@ class Timer(NamedTuple):
 def system_clock() -> datetime:
     """Returns the time of day in UTC."""
     return datetime.now(UTC)  # noqa: TID251 - the one place where the clock is read
+
+
+def home_of(environ: Mapping[str, str]) -> Path:
+    """Returns the user's own folder: `$MIND_HOME`, or else `~/.mind`."""
+    given = environ.get("MIND_HOME")
+    return Path(given).expanduser().absolute() if given else Path.home() / ".mind"

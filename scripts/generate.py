@@ -15,7 +15,7 @@ import click
 from mimo import __version__, errors
 from mimo.cli.main import SUMMARY, program
 from mimo.cli.params import metavar_of
-from mimo.cli.serve import mcp_command
+from mimo.cli.serve import hook_command, mcp_command
 from mimo.commands import all_commands
 from mimo.commands.registry import Registry
 from mimo.commands.schema import input_schema, output_schema, parameter_schema
@@ -88,6 +88,7 @@ def pages(commands: Registry) -> Iterator[Page]:
     yield Page("", root, None)
     for path in commands.table:
         yield Page(path, root.leaf(path), commands.at(path))
+    yield Page("hook", hook_command(), None)
     yield Page("mcp", mcp_command(), None)
 
 
@@ -233,7 +234,7 @@ def _index_page(commands: Registry, every: list[Page]) -> str:
     parts = ["# Reference", " ".join(SUMMARY.split("\n\n")[1].split())]
     for section, table in commands.sections.items():
         parts.append(f"## {section}\n\n" + "\n".join(titles[path] for path in table))
-    parts.append(f"## Agents\n\n{titles['mcp']}\n- [MCP tools](mcp-tools.md)")
+    parts.append(f"## Agents\n\n{titles['hook']}\n{titles['mcp']}\n- [MCP tools](mcp-tools.md)")
     parts.append("## Both\n\n- [Errors](errors.md)\n- [Settings](settings.md)")
     return "\n\n".join(parts) + "\n"
 

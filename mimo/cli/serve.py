@@ -1,4 +1,4 @@
-"""`mind mcp`: the MCP server, which is no command of the registry, since it serves them all."""
+"""`mind mcp` and `mind hook`: what clients start. They are no commands of the registry."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,7 @@ import click
 
 from mimo.cli.params import KEPT, SETTINGS, common_options
 from mimo.commands.tools import NAMINGS, TOOLSETS
-from mimo.errors import StorageFailed
+from mimo.errors import Invalid, StorageFailed
 
 SUMMARY = "Serve the memory to an agent over MCP, on standard input and output"
 
@@ -16,6 +16,16 @@ HELP = f"""{SUMMARY}
 
 Without --toolsets it lists every documented tool; `core` is a small set to start with, `all` adds
 the everyday commands. Tools that are not listed can be called all the same.
+"""
+
+
+HOOK_SUMMARY = "Answer a client's hook: notes at the start and with a prompt, known edges"
+
+HOOK_HELP = f"""{HOOK_SUMMARY}
+
+Reads one JSON object on standard input, as Claude Code, Codex, Gemini CLI, Cursor and VS Code send
+it, and prints one, or nothing. CLIENT says whose it is where the JSON does not. It always ends with
+status 0; what went wrong is told in $MIND_HOME/logs/hook.log.
 """
 
 
@@ -34,6 +44,29 @@ def _serve(
         naming=tool_names,
         exposure=exposure,
     )
+
+
+def hook_command() -> click.Command:
+    """Returns the click command of `mind hook` for a person; clients are answered before click."""
+    return click.Command(
+        "hook",
+        callback=_hook,
+        help=HOOK_HELP,
+        short_help=HOOK_SUMMARY,
+        context_settings=SETTINGS,
+        params=[click.Argument(["client"], required=False)],
+    )
+
+
+def _hook(client: str | None) -> None:
+    if sys.stdin is not None and sys.stdin.isatty():
+        raise Invalid(
+            "`mind hook` reads what a client tells on standard input",
+            hint="clients run it; see docs/hooks.md for how to try it by hand",
+        )
+    from mimo.cli.hook import main
+
+    main([client] if client else [])
 
 
 def mcp_command() -> click.Command:

@@ -40,7 +40,7 @@ class Words(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Returns the words that may follow."""
-        return [*self.registry.below(self.path), *([] if self.path else ["mcp"])]
+        return [*self.registry.below(self.path), *([] if self.path else ["hook", "mcp"])]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Returns the command or the group of that name, or None."""
@@ -49,10 +49,10 @@ class Words(click.Group):
             return self.leaf(path)
         if self.registry.below(path):
             return Words(path, self.registry, self._run, help=self.registry.groups.get(path, ""))
-        if path == "mcp":
-            from mimo.cli.serve import mcp_command
+        if path in ("hook", "mcp"):
+            from mimo.cli import serve
 
-            return mcp_command()
+            return serve.hook_command() if path == "hook" else serve.mcp_command()
         return None
 
     def leaf(self, path: str) -> click.Command:
@@ -124,7 +124,9 @@ class Words(click.Group):
             words = list(dict.fromkeys(path.split()[0] for path in table))
             sections[title] = [word for word in words if word not in seen]
             seen.update(words)
-        return {title: words for title, words in sections.items() if words} | {"Agents": ["mcp"]}
+        return {title: words for title, words in sections.items() if words} | {
+            "Agents": ["hook", "mcp"]
+        }
 
 
 def _first_word(rest: Sequence[str]) -> int | None:

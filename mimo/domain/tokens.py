@@ -8,8 +8,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from functools import cache
-
-from mimo.frozen import frozen
+from typing import NamedTuple
 
 _DROPPED = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
@@ -53,8 +52,7 @@ _CACHED_WORDS = 50_000
 _ascii_words = re.compile(r"[A-Za-z0-9]+").findall
 
 
-@frozen
-class QueryTerms:
+class QueryTerms(NamedTuple):
     """A query's distinct tokens, in the order of the query."""
 
     full: tuple[str, ...]

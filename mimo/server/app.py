@@ -22,6 +22,9 @@ from mcp_types import (
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
+    GetPromptRequestParams,
+    GetPromptResult,
+    ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
     ListToolsResult,
@@ -38,7 +41,7 @@ from mimo.commands.spec import Surface
 from mimo.commands.tools import called, listed, near
 from mimo.errors import Internal, MindError, NoProject
 from mimo.mind import Mind, home_of
-from mimo.server import resources
+from mimo.server import prompts, resources
 from mimo.server.exposure import Listing, Mode, mode_of
 from mimo.server.tools import answer, described, log, refused
 
@@ -133,6 +136,8 @@ class App:
             on_list_resources=self.list_resources,
             on_list_resource_templates=self.list_templates,
             on_read_resource=self.read_resource,
+            on_list_prompts=self.list_prompts,
+            on_get_prompt=self.get_prompt,
         )
         self.listing.attach(server)
         return server
@@ -182,6 +187,17 @@ class App:
         """Returns the Markdown of one memory."""
         found = await self._reading(lambda: resources.read(self._memory.mind(), params.uri))
         return ReadResourceResult(contents=[found])
+
+    async def list_prompts(
+        self, _: Context, __: PaginatedRequestParams | None
+    ) -> ListPromptsResult:
+        """Returns the prompts, the same to everybody."""
+        return ListPromptsResult(prompts=list(prompts.PROMPTS))
+
+    async def get_prompt(self, _: Context, params: GetPromptRequestParams) -> GetPromptResult:
+        """Returns the text of one prompt."""
+        given = params.arguments or {}
+        return await self._reading(lambda: prompts.prompt(self._memory.mind(), params.name, given))
 
     async def _reading(self, read: Callable[[], T]) -> T:
         """Returns what `read` finds; resources have no error of their own but the protocol's."""

@@ -10,7 +10,7 @@ from mimo.domain.memory import Record
 from mimo.domain.query import Filter
 from mimo.errors import NotFound
 from mimo.mind import Mind
-from mimo.services import accesses, capture, recall
+from mimo.services import accesses, capture, context, recall
 
 MARKDOWN = "text/markdown"
 NEWEST = 50
@@ -27,12 +27,21 @@ TEMPLATE = ResourceTemplate(
 )
 
 
+CONTEXT = Resource(
+    uri="mind://context",
+    name="context",
+    title="Notes from this project's memory",
+    description="Decisions in force, open loops, gotchas, and where work stopped, as in CLAUDE.md",
+    mime_type=MARKDOWN,
+)
+
+
 def newest(mind: Mind) -> list[Resource]:
-    """Returns the newest memories, newest first; none outside a project."""
+    """Returns the notes and the newest memories, newest first; none outside a project."""
     if not mind.has_project:
         return []
     page = recall.listing(mind, narrowed=Filter(), limit=NEWEST)
-    return [_resource(mind, record) for record in page.records]
+    return [CONTEXT, *(_resource(mind, record) for record in page.records)]
 
 
 def _resource(mind: Mind, record: Record) -> Resource:
@@ -47,12 +56,15 @@ def _resource(mind: Mind, record: Record) -> Resource:
 
 
 def read(mind: Mind, uri: str) -> TextResourceContents:
-    """Returns the Markdown of the memory that a URI names.
+    """Returns the Markdown that a URI names: of a memory, or the notes.
 
     Raises `NotFound` where it names none, and what looking up an id raises.
     """
+    if uri == CONTEXT.uri:
+        return TextResourceContents(uri=uri, mime_type=MARKDOWN, text=context.shown(mind).text)
     if not uri.startswith(MEMORY_URI):
-        raise NotFound(f"there is no resource `{uri}`", hint=f"resources are {MEMORY_URI}ID")
+        known = f"resources are {CONTEXT.uri} and {MEMORY_URI}ID"
+        raise NotFound(f"there is no resource `{uri}`", hint=known)
     record = recall.one(mind, unquote(uri.removeprefix(MEMORY_URI)))
     accesses.note(mind, [record])
     text = record.memory.text if record.parent else capture.file_text(mind, record)

@@ -18,7 +18,7 @@ from mimo.domain.memory import ID_PATTERN
 from mimo.errors import MindError
 from mimo.store import files
 from mimo.store.locking import lock
-from mimo.store.walk import STORE
+from mimo.store.names import STORE
 
 _LONGEST_LOG = 256 * 1024
 """Bytes of the log at which it is summed up."""

@@ -44,10 +44,12 @@ def asked(
     if program is None:
         return None
     settings = [word for setting in _OFF for word in ("-c", setting)]
+    # The one command that refuses the word takes its paths literally anyway.
+    literal = () if words[0] == "check-ignore" else ("--literal-pathspecs",)
     quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"}
     try:
         return subprocess.run(
-            [program, *settings, "-C", str(root), "--literal-pathspecs", *words],
+            [program, *settings, "-C", str(root), *literal, *words],
             capture_output=True,
             timeout=seconds,
             stdin=subprocess.DEVNULL,
@@ -56,3 +58,20 @@ def asked(
         )
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def has_repository(root: Path) -> bool | None:
+    """Returns whether a folder lies in a repository; None where git would not say."""
+    if not any((folder / ".git").exists() for folder in (root, *root.parents)):
+        return False
+    return True if said(root, "rev-parse", "--is-inside-work-tree") == "true" else None
+
+
+def is_tracked(root: Path, path: str) -> bool:
+    """Returns whether git knows a file of the project, on disk or not."""
+    return said(root, "ls-files", "--", path) is not None
+
+
+def is_ignored(root: Path, path: str) -> bool:
+    """Returns whether git leaves a file alone that it does not know."""
+    return said(root, "check-ignore", "--", path) is not None

@@ -18,7 +18,7 @@ from mimo.errors import Conflict, StorageFailed
 from mimo.frozen import frozen
 from mimo.store import files
 from mimo.store.locking import lock
-from mimo.store.walk import STORE
+from mimo.store.names import STORE
 
 FOLDER = f"{STORE}/.local/imports"
 _PATH = re.compile(rf"{re.escape(STORE)}/(?:private/)?[a-z]+/[A-Za-z0-9_-][A-Za-z0-9_.-]*\.md")

@@ -7,9 +7,10 @@ from pathlib import Path
 from mimo.errors import Invalid, StorageFailed
 from mimo.frozen import frozen
 from mimo.store import files
+from mimo.store.names import STORE
 from mimo.store.projects import Project, register
 from mimo.store.trust import Trust
-from mimo.store.walk import STORE, is_markdown
+from mimo.store.walk import is_markdown
 
 CONFIG = """\
 # Settings of this project's memory. Everyone who clones the repository shares them.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mimo.errors import Conflict
 from mimo.store.files import failure, read, write_new
-from mimo.store.walk import STORE
+from mimo.store.names import STORE
 
 
 def index_folder(root: Path, home: Path) -> Path:
@@ -34,6 +34,14 @@ def index_owner(home: Path, randomness: Callable[[int], bytes]) -> str:
         return read(path).decode("ascii", "replace")
     except OSError as error:
         raise failure("read", path, error) from error
+
+
+def known_owner(home: Path) -> str | None:
+    """Returns what marks an index as made by this user; None where none was made yet."""
+    try:
+        return read(home / "index-owner").decode("ascii", "replace")
+    except OSError:
+        return None
 
 
 def _has_links(folder: Path) -> bool:

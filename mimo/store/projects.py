@@ -3,19 +3,17 @@
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mimo.errors import NoProject
-from mimo.frozen import frozen
 from mimo.store import files
 from mimo.store.locking import lock
-from mimo.store.walk import STORE
+from mimo.store.names import STORE
 
 REGISTRY = "projects.json"
 
 
-@frozen
-class Project:
+class Project(NamedTuple):
     """A folder that holds a `.mind/`."""
 
     root: Path
@@ -28,8 +26,7 @@ class Project:
         return self.root / STORE
 
 
-@frozen
-class Registered:
+class Registered(NamedTuple):
     """A project as the registry knows it."""
 
     path: Path
@@ -39,8 +36,7 @@ class Registered:
     """Whether a search through all projects looks into it: `"search_all": false` keeps it apart."""
 
 
-@frozen
-class Registry:
+class Registry(NamedTuple):
     """The projects on this machine, and what is wrong with their list."""
 
     projects: tuple[Registered, ...] = ()

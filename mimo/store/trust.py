@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import NamedTuple
 
 from mimo.errors import StorageFailed
-from mimo.frozen import frozen
 from mimo.store import files
 from mimo.store.locking import lock
 from mimo.store.walk import ALONE
@@ -24,8 +24,7 @@ _APPROVED = re.compile(rb"(?:[0-9a-f]{64}\n)*")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
-@frozen
-class TrustState:
+class TrustState(NamedTuple):
     """What is trusted in a repository."""
 
     path: Path

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from mimo.domain.memory import Problem
 from mimo.domain.stamp import Stamp
+from mimo.store.names import STORE as STORE
 
-STORE = ".mind"
 PRIVATE = ".mind/private/"
 SUFFIXES = (".md", ".markdown", ".mdown", ".mkd", ".mdc", ".mdx")
 """Endings of the names of Markdown files, in lower case."""

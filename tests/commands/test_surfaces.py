@@ -98,6 +98,8 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "mind_trust": {},
     "mind_untrust": {},
     "mind_config": {},
+    "mind_context": {"budget": 500},
+    "mind_context_write": {"file": ["AGENTS.md"], "force": True},
     "recall_memory": {"query": "JWT tokens"},
     "mind_install": {},
     "mind_uninstall": {"client": "codex"},

@@ -74,7 +74,8 @@ def test_a_memory_stored_over_the_pipe_is_found_and_read_as_a_resource(
 
     assert [row["id"] for row in found.structured_content["results"]] == [identity]
     assert json.loads(found.content[0].text) == found.structured_content
-    assert [resource.uri for resource in listed.resources] == [f"mind://memory/{identity}"]
+    uris = [resource.uri for resource in listed.resources]
+    assert uris == ["mind://context", f"mind://memory/{identity}"]
     assert [one.uri_template for one in templates.resource_templates] == ["mind://memory/{id}"]
     (content,) = read.contents
     assert (content.uri, content.mime_type) == (f"mind://memory/{identity}", "text/markdown")

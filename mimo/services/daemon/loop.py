@@ -10,7 +10,7 @@ from queue import Empty, SimpleQueue
 from mimo.errors import MindError
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import upkeep
+from mimo.services import context, upkeep
 from mimo.store import daemon, projects, watch
 
 log = logging.getLogger("mind.daemon")
@@ -153,6 +153,19 @@ class Loop:
     def _end_session(self, root: Path) -> None:
         del self._active[root]
         log.info("%s: a session has ended", root)
+        self._write_context(root)
+
+    def _write_context(self, root: Path) -> None:
+        try:
+            done = context.write_untracked(self._projects[root].mind)
+        except (MindError, OSError) as error:
+            log.warning("%s: the notes for agents were not written: %s", root, error)
+            return
+        for name, one in done.items():
+            if isinstance(one, MindError):
+                log.warning("%s: no notes written to %s: %s", root, name, one.message)
+            elif one.changed:
+                log.info("%s: notes written to %s", root, name)
 
     def _tell(self) -> None:
         try:

@@ -1,0 +1,197 @@
+"""What of a memory an agent should know before it is asked anything, in a fixed order."""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from typing import NamedTuple
+
+from mimo.domain.clean import compiled
+from mimo.domain.context.note import Note, day, first_sentence, plain, tasks
+
+DECISIONS, LOOPS, GOTCHAS, SUMMARIES, KEYS, STATE = 5, 3, 5, 5, 5, 6
+"""Most lines of each section."""
+
+STATE_TOPIC = "project_state"
+"""The topic of what stands under `## Project State` in the project's log."""
+
+DONE = frozenset(("resolved", "closed", "done", "fixed", "archived"))
+"""The status of what is no longer open."""
+
+_STALE = timedelta(days=14)
+_PROVISIONAL = r"\b(?:mvp|for now|temporar(?:y|ily)|quick fix|stop-?gap|workaround until)\b"
+_SEVERITIES = ("critical", "warning", "info")
+_STEPS = 5
+
+
+class Line(NamedTuple):
+    """One line, and the note that it tells of."""
+
+    text: str
+    mark: str
+
+
+class Section(NamedTuple):
+    """Lines under a heading."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+
+class Notes(NamedTuple):
+    """The trusted memories that the sections are made from, each kind newest first."""
+
+    state: Sequence[Note] = ()
+    keys: Sequence[Note] = ()
+    decisions: Sequence[Note] = ()
+    """Those in force."""
+    issues: Sequence[Note] = ()
+    gotchas: Sequence[Note] = ()
+    sessions: Sequence[Note] = ()
+    checkpoint: Note | None = None
+
+
+def sections(notes: Notes) -> list[Section]:
+    """Returns the sections that say something; nothing in them changes with the clock alone."""
+    shown = {note.id for note in notes.keys}
+    decisions = [note for note in notes.decisions if note.id not in shown]
+    every = (
+        ("Project State", [_line(note, _bare) for note in notes.state[:STATE]]),
+        ("Key (Never Forget)", [_line(note, _dated) for note in notes.keys[:KEYS]]),
+        ("Recent Decisions", [_line(note, decision) for note in decisions[:DECISIONS]]),
+        ("Open Loops", _loops(notes)[:LOOPS]),
+        ("Gotchas", [_line(note, gotcha) for note in _worst_first(notes.gotchas)[:GOTCHAS]]),
+        ("Session History", [_line(note, _session) for note in notes.sessions[:SUMMARIES]]),
+        ("Continue From", checkpoint(notes.checkpoint) if notes.checkpoint else []),
+    )
+    return [Section(title, tuple(lines)) for title, lines in every if lines]
+
+
+PRIORITY = (
+    "Continue From",
+    "Key (Never Forget)",
+    "Recent Decisions",
+    "Gotchas",
+    "Open Loops",
+    "Project State",
+    "Session History",
+)
+"""Whose lines come first where not all of them fit."""
+
+
+def within(found: Iterable[Section], budget: int) -> list[Section]:
+    """Returns the sections cut to so many characters; what matters most stays longest."""
+    whole = {section.title: section for section in found}
+    kept: dict[str, tuple[Line, ...]] = {}
+    for title in (title for title in PRIORITY if title in whole):
+        budget -= len(title) + 5
+        lines: list[Line] = []
+        for line in whole[title].lines:
+            if len(line.text) + 1 <= budget:
+                budget -= len(line.text) + 1
+                lines.append(line)
+        if lines:
+            kept[title] = tuple(lines)
+        else:
+            budget += len(title) + 5
+    return [Section(title, kept[title]) for title in whole if title in kept]
+
+
+def rendered(found: Iterable[Section]) -> str:
+    """Returns sections as Markdown."""
+    parts = ("\n".join([f"## {s.title}", *(line.text for line in s.lines)]) for s in found)
+    return "\n\n".join(parts)
+
+
+def told(note: Note) -> Line:
+    """Returns any memory on one line."""
+    write = {"decision": decision, "edge": gotcha}.get(note.kind)
+    return _line(note, write) if write else Line(f"- {_named(note)}", note.mark)
+
+
+def decision(note: Note) -> str:
+    """Returns a decision: its title, its day, how it turned out and why it was made."""
+    why = note.sections.get("Reasoning", "")
+    if note.outcome == "FAILED":
+        reason = _last_reason(note.sections.get("Outcome", ""))
+        return f"{_dated(note)} - FAILED, do not repeat it{f': {reason}' if reason else ''}"
+    outcome = f" [{note.outcome}]" if note.outcome else ""
+    return f"{_dated(note)}{outcome}{f' - {first_sentence(why, 160)}' if why.strip() else ''}"
+
+
+def gotcha(note: Note) -> str:
+    """Returns an edge: what goes wrong, and what to do about it."""
+    cure = str(note.extra.get("workaround") or "") or _below(note.text, "## Workaround")
+    return plain(note.heading, 160) + (f" → {plain(cure, 200)}" if cure.strip() else "")
+
+
+def checkpoint(note: Note) -> list[Line]:
+    """Returns where work stopped, and what is next."""
+    found = [f"{day(note.created)}: {plain(note.text)}"]
+    found += [f"Next: {step}" for step in tasks(note.sections.get("Next steps", ""))[:_STEPS]]
+    if files := tasks(note.sections.get("Open files", "")):
+        found.append(plain(f"Open files: {', '.join(files)}"))
+    return [Line(f"- {text}", note.mark) for text in found]
+
+
+def _line(note: Note, write: Callable[[Note], str]) -> Line:
+    return Line(f"- {write(note)}", note.mark)
+
+
+def _bare(note: Note) -> str:
+    return plain(note.heading)
+
+
+def _dated(note: Note) -> str:
+    return f"{plain(note.heading, 160)} ({day(note.created)})"
+
+
+def _session(note: Note) -> str:
+    return f"{day(note.created)}: {first_sentence(note.text or note.title)}"
+
+
+def _named(note: Note) -> str:
+    """Returns a memory of any type: its title, its day, and what it says."""
+    text = note.text.lstrip("# ").removeprefix(note.title)
+    words = plain(text, 200)
+    title = plain(note.title, 120)
+    said = f"{title}: {words}" if title and words and title != words else title or words
+    return f"{note.kind.capitalize()} ({day(note.created)}): {said}"
+
+
+def _loops(notes: Notes) -> list[Line]:
+    """Returns what is unsettled: open issues, then decisions that were only made for a while."""
+    issues = [note for note in notes.issues if note.status.lower() not in DONE]
+    loops = [_line(note, _issue) for note in issues]
+    newest = max((note.created for note in notes.decisions), default=None)
+    for note in notes.decisions:
+        said = f"{note.heading} {note.text[:1000]}".lower()
+        if newest and newest - note.created > _STALE and compiled(_PROVISIONAL).search(said):
+            loops.append(Line(f"- Still for now? {_dated(note)}", note.mark))
+    return loops
+
+
+def _issue(note: Note) -> str:
+    blocked = " - blocked" if note.status.lower() == "blocked" else ""
+    return f"{_dated(note)}{blocked}"
+
+
+def _worst_first(notes: Sequence[Note]) -> list[Note]:
+    """Returns edges by how bad they are; those of one kind stay newest first."""
+
+    def rank(note: Note) -> int:
+        word = str(note.extra.get("severity") or "warning").lower()
+        return _SEVERITIES.index(word) if word in _SEVERITIES else 1
+
+    return sorted(notes, key=rank)
+
+
+def _last_reason(outcome: str) -> str:
+    """Returns what the last entry of an outcome says."""
+    entry = outcome[outcome.rfind("\n- ") + 1 :].strip()
+    head, found, reason = entry.partition(": ")
+    return first_sentence(reason if found and head.startswith("- 2") else entry, 160)
+
+
+def _below(text: str, heading: str) -> str:
+    """Returns what a text says below a heading."""
+    _, found, rest = text.partition(f"{heading}\n")
+    return rest.partition("\n## ")[0] if found else ""

@@ -1,0 +1,266 @@
+"""A look at the index without the rest of mind: a few rows, read from the newest generation.
+
+It makes nothing, refreshes nothing and embeds nothing, so that it may lag behind the files.
+"""
+
+import json
+import math
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mimo.domain.context.note import Note
+from mimo.domain.tokens import QUESTION_WORDS, query_terms
+from mimo.index.database import Database, Unusable, generations, path_of
+
+if TYPE_CHECKING:
+    from mimo.index.index import Index
+
+Approves = Callable[[str], bool]
+"""Returns whether the text with this digest may be put before an agent."""
+
+_COLUMNS = (
+    "m.id, m.type, m.title, m.created, m.topic, m.outcome, m.importance, m.private, m.rest,"
+    " m.path, m.digest"
+)
+_IN_FORCE = (
+    "NOT EXISTS (SELECT 1 FROM links l JOIN memories s ON s.key = l.source"
+    " WHERE l.target = m.id AND l.type = 'supersedes' AND s.shadowed = 0 AND s.id <> m.id)"
+)
+_WHERE_KEPT = (
+    "SELECT key FROM memories WHERE path = '.mind/MEMORY.md' UNION ALL"
+    " SELECT key FROM (SELECT key FROM memories WHERE shadowed = 0 ORDER BY created DESC LIMIT ?)"
+)
+_IMPORTANT = 0.8
+_MOST_LOOKED_AT = 500
+"""Rows of a kind that are looked at for those which somebody approved."""
+
+_MOST_TERMS = 24
+"""Words of a prompt that are looked for, the rarest: nobody means more at once."""
+
+_READ = 4_000
+"""Characters of a prompt that are read for words."""
+
+_UNITS = 40
+_FEWEST_WORDS = 2
+"""One word that a prompt shares with a memory may stand there by chance."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+_COVERED = 0.45
+"""The share of a prompt's words, by how rare they are, that a memory must hold to be told."""
+_NAMED = 0.75
+"""The share of a title's or topic's words that a prompt must name for it to be told."""
+
+
+@contextmanager
+def open_index(
+    folder: Path, owner: str, approves: Approves, root: Path
+) -> "Iterator[Glance | None]":
+    """Gives the newest index of a folder that is ours; None where there is none.
+
+    What it says of files that have changed since is left out.
+    """
+    for number in reversed(generations(folder)):
+        database = Database(path_of(folder, number), number)
+        try:
+            database.check(owner)
+        except Unusable:
+            database.close()
+            continue
+        try:
+            with database.reading() as sql:
+                yield Glance(sql, approves, root)
+        finally:
+            database.close()
+        return
+    yield None
+
+
+@contextmanager
+def of_index(index: "Index", approves: Approves) -> "Iterator[Glance]":
+    """Gives the same look at an index that is open."""
+    with index._reading() as sql:  # noqa: SLF001 - of our own package
+        yield Glance(sql, approves)
+
+
+class Glance:
+    """What a few rows of the index say of memories that somebody approved."""
+
+    def __init__(
+        self, sql: sqlite3.Connection, approves: Approves, root: Path | None = None
+    ) -> None:
+        """Take a connection on which all reads see the same state.
+
+        Without the project's root, files are taken to be as the index has them.
+        """
+        self._sql = sql
+        self._approves = approves
+        self._root = root
+
+    def count(self) -> int:
+        """Returns how many memories there are, whoever approved them."""
+        (memories,) = self._sql.execute("SELECT memories - shadowed FROM totals").fetchone()
+        return int(memories)
+
+    def newest(
+        self,
+        kind: str,
+        limit: int,
+        *,
+        where: str = "1",
+        private: bool = False,
+        accepts: Callable[[Note], bool] = lambda _: True,
+    ) -> list[Note]:
+        """Returns the newest approved memories of a type, without private ones unless asked."""
+        condition = where if private else f"m.private = 0 AND {where}"
+        rows = self._sql.execute(
+            f"SELECT {_COLUMNS} FROM memories m WHERE m.type = ? AND m.shadowed = 0"
+            f" AND {condition} ORDER BY m.created DESC, m.id LIMIT ?",
+            (kind, _MOST_LOOKED_AT),
+        )
+        found: list[Note] = []
+        for row in rows:
+            note = self._told(row)
+            if note and accepts(note):
+                found.append(note)
+                if len(found) == limit:
+                    break
+        return found
+
+    def one(self, id: str) -> Note | None:
+        """Returns the memory of that id, if somebody approved it."""
+        found = self._sql.execute(
+            f"SELECT {_COLUMNS} FROM memories m WHERE m.id = ? AND m.shadowed = 0", (id,)
+        ).fetchone()
+        return self._told(found) if found else None
+
+    def decisions(self, limit: int, *, private: bool = False) -> list[Note]:
+        """Returns the newest decisions that nothing supersedes."""
+        return self.newest("decision", limit, where=_IN_FORCE, private=private)
+
+    def kept(self, limit: int, *, private: bool = False) -> list[Note]:
+        """Returns the newest important memories of which somebody said that they must never fade.
+
+        All of people's own log are looked at, and the newest of the others.
+        """
+        condition = "" if private else "AND m.private = 0"
+        rows = self._sql.execute(
+            f"SELECT {_COLUMNS} FROM memories m WHERE m.shadowed = 0 {condition}"
+            f" AND m.key IN ({_WHERE_KEPT}) AND m.importance >= {_IMPORTANT}"
+            " AND m.rest LIKE '%\"protected\":true%' ORDER BY m.created DESC, m.id",
+            (_MOST_LOOKED_AT,),
+        )
+        found = (note for row in rows if (note := self._told(row)) and note.keep)
+        return list(islice(found, limit))
+
+    def related(self, said: str, limit: int) -> list[Note]:
+        """Returns the approved memories that surely have to do with what was said, best first."""
+        weights = self._weights(said[:_READ])
+        if not weights:
+            return []
+        match = " OR ".join(f'"{term}"' for term in weights)
+        rows = self._sql.execute(
+            "SELECT w.unit, u.tokens, m.title_tokens, m.topic_tokens, m.key FROM"
+            " (SELECT words.rowid AS unit, bm25(words) AS weight FROM words WHERE words MATCH ?"
+            " ORDER BY weight LIMIT ?) w JOIN units u ON u.key = w.unit"
+            f" JOIN memories m ON m.key = u.memory AND m.shadowed = 0 AND {_IN_FORCE}"
+            " ORDER BY w.weight, m.created DESC, m.id",
+            (match, _UNITS),
+        ).fetchall()
+        best: dict[int, float] = {}
+        for _, tokens, title, topic, key in rows:
+            best.setdefault(key, _fit(weights, tokens, title, topic))
+        keys = sorted((key for key, fit in best.items() if fit), key=lambda key: -best[key])
+        told = (note for key in keys if (note := self._told(self._row(key))))
+        return list(islice(told, limit))
+
+    def _told(self, row: Sequence[Any]) -> Note | None:
+        """Returns the note of a row; None where nobody approved it, or its file has changed."""
+        if not self._approves(row[10]):
+            return None
+        note = _note(row)
+        return note if self._root is None or self._is_fresh(self._root, note) else None
+
+    def _is_fresh(self, root: Path, note: Note) -> bool:
+        row = self._sql.execute(
+            "SELECT size, mtime_ns, inode FROM files WHERE path = ?", (_sql_path(note.path),)
+        ).fetchone()
+        try:
+            now = os.lstat(root / note.path)
+        except OSError:
+            return note.path.startswith(".git/")
+        return row is not None and row == (now.st_size, now.st_mtime_ns, str(now.st_ino))
+
+    def _weights(self, said: str) -> dict[str, float]:
+        """Returns the words to look for, each with how much it says: the rarer, the more."""
+        terms = [term for term in query_terms(said).content if _says_something(term)]
+        (units,) = self._sql.execute("SELECT units FROM totals").fetchone()
+        weights = {}
+        for term in terms[: 8 * _MOST_TERMS]:
+            row = self._sql.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,)).fetchone()
+            count = row[0] if row else 0
+            weights[term] = math.log(1 + (units - count + 0.5) / (count + 0.5))
+        rarest = sorted(weights, key=lambda term: -weights[term])[:_MOST_TERMS]
+        return {term: weights[term] for term in rarest}
+
+    def _row(self, key: int) -> Sequence[Any]:
+        found = self._sql.execute(f"SELECT {_COLUMNS} FROM memories m WHERE m.key = ?", (key,))
+        return tuple(found.fetchone())
+
+
+def _says_something(term: str) -> bool:
+    return len(term) > 1 and not term.isdigit() and term not in QUESTION_WORDS
+
+
+def _fit(weights: dict[str, float], tokens: str, title: str, topic: str) -> float:
+    """Returns how well a memory fits what was said; 0 where it can't be sure to be meant.
+
+    Either it holds most of what was said, or most of its own name was said.
+    """
+    held = set(tokens.split()) | set(title.split()) | set(topic.split())
+    shared = [term for term in weights if term in held]
+    if len(shared) < _FEWEST_WORDS:
+        return 0.0
+    covered = sum(weights[term] for term in shared) / sum(weights.values())
+    names = [set(name.split()) - QUESTION_WORDS for name in (title, topic)]
+    named = max(
+        (len(name & weights.keys()) / len(name) for name in names if len(name) > 1), default=0.0
+    )
+    return max(covered, named) if covered >= _COVERED or named >= _NAMED else 0.0
+
+
+def _note(row: Sequence[Any]) -> Note:
+    """Returns the note of a row."""
+    rest = json.loads(row[8])
+    return Note(
+        id=row[0],
+        kind=row[1],
+        title=row[2] or "",
+        created=_EPOCH + timedelta(microseconds=row[3]),
+        topic=row[4] or "",
+        outcome=row[5] or "",
+        importance=row[6],
+        private=bool(row[7]),
+        text=rest["content"],
+        category=rest.get("category") or "",
+        status=rest.get("status") or "",
+        keep=rest.get("protected") is True,
+        sections=rest.get("sections", {}),
+        extra=rest.get("extra", {}),
+        path=row[9] if isinstance(row[9], str) else row[9].decode("utf-8", "surrogateescape"),
+        digest=row[10],
+    )
+
+
+def _sql_path(path: str) -> str | bytes:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return path.encode("utf-8", "surrogateescape")
+    return path

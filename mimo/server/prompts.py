@@ -1,0 +1,81 @@
+"""Prompts that a person picks in a client: to resume work, and to record a decision."""
+
+from collections.abc import Mapping
+
+from mcp_types import GetPromptResult, Prompt, PromptArgument, PromptMessage, TextContent
+
+from mimo.domain.ages import age
+from mimo.domain.context import sections
+from mimo.domain.hooks.answer import fenced
+from mimo.errors import NotFound
+from mimo.index import glance
+from mimo.mind import Mind
+from mimo.services import checkpoints
+from mimo.services.context import shown
+
+RESUME = Prompt(
+    name="resume_work",
+    title="Resume work",
+    description="Go on where work on this project stopped",
+)
+DECIDE = Prompt(
+    name="record_decision",
+    title="Record a decision",
+    description="Put a decision into the project's memory, with its reasons",
+    arguments=[
+        PromptArgument(name="decision", description="What was decided", required=False),
+        PromptArgument(name="topic", description="What it is about", required=False),
+    ],
+)
+PROMPTS = (RESUME, DECIDE)
+
+_GO_ON = (
+    "Go on with the work on this project from where it stopped. Say in two sentences where that "
+    "is, then do the next step. Check what the notes say against the files before you rely on it."
+)
+_NOWHERE = (
+    "Nothing says where work on this project stopped. Look at what was remembered last with "
+    "search_recent and at the last commits, and say where we are before you do anything."
+)
+_RECORD = (
+    "Record {what} in this project's memory. Search it first (search_by_topic, mind_search) for "
+    "what was decided on the same thing before, and use the same topic. Then call save_decision "
+    "with the decision in one sentence, and as reasoning what spoke for it, what else was "
+    "considered and why that was not chosen. Ask me for reasons that you don't know; make none up."
+)
+_LONGEST = 2_000
+
+
+def prompt(mind: Mind, name: str, arguments: Mapping[str, str]) -> GetPromptResult:
+    """Returns the text of a prompt. Raises `NotFound` for another name."""
+    if name == RESUME.name:
+        return _said(RESUME, _resuming(mind))
+    if name == DECIDE.name:
+        return _said(DECIDE, _deciding(arguments))
+    names = " and ".join(one.name for one in PROMPTS)
+    raise NotFound(f"there is no prompt `{name}`", hint=f"there are {names}")
+
+
+def _resuming(mind: Mind) -> str:
+    resumed = checkpoints.latest(mind)
+    if resumed is None or not mind.trust.trusted(resumed.record.place.digest):
+        notes = shown(mind)
+        return f"{_NOWHERE}\n\n{fenced(notes.text)}" if notes.lines else _NOWHERE
+    with glance.of_index(mind.index, mind.trust.trusted) as look:
+        note = look.one(resumed.record.memory.id)
+    made = age(resumed.record.memory.created, mind.now())
+    lines = [f"Where work stopped, {made}, on {resumed.whose.value}:"]
+    lines += [line.text for line in sections.checkpoint(note)] if note else []
+    return f"{_GO_ON}\n\n{fenced(chr(10).join(lines))}"
+
+
+def _deciding(arguments: Mapping[str, str]) -> str:
+    decision = arguments.get("decision", "").strip()[:_LONGEST]
+    topic = arguments.get("topic", "").strip()[:_LONGEST]
+    what = f"this decision: {decision}" if decision else "the decision that we just made"
+    return _RECORD.format(what=f"{what} (topic: {topic})" if topic else what)
+
+
+def _said(prompt: Prompt, text: str) -> GetPromptResult:
+    message = PromptMessage(role="user", content=TextContent(text=text))
+    return GetPromptResult(description=prompt.description, messages=[message])

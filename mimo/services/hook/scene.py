@@ -1,0 +1,88 @@
+"""Where a hook runs: the project, whom it trusts, and what the user allows."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from mimo.domain.hooks.event import Event
+from mimo.errors import MindError
+from mimo.index.glance import Glance, open_index
+from mimo.store import files, hook_log, place, projects
+from mimo.store.projects import Project
+from mimo.store.trust import Trust
+
+
+class Allowed(NamedTuple):
+    """What the settings allow."""
+
+    context: bool = True
+    edges: bool = True
+    summaries: bool = True
+    budget: int = 6_000
+
+
+class Scene:
+    """What a hook needs to know; each part is read when it is asked for."""
+
+    def __init__(
+        self, event: Event, *, home: Path, root: Path, now: datetime, environ: Mapping[str, str]
+    ) -> None:
+        """Take what happened, and where."""
+        self.event = event
+        self.home = home
+        self.root = root
+        self.now = now
+        self.environ = environ
+        self.trust = Trust(home, root)
+        self.allowed = _allowed(home, root)
+
+    def log(self, what: str) -> None:
+        """Adds a line to the log."""
+        hook_log.note(self.home, self.now, f"{self.event.dialect} {self.event.name}: {what}")
+
+    @contextmanager
+    def look(self) -> Iterator[Glance | None]:
+        """Gives a look at the index; None where there is none yet."""
+        folder = place.index_folder(self.root, self.home)
+        # None is made here: where there is no owner yet, no index is ours.
+        owner = place.known_owner(self.home)
+        if owner is None:
+            yield None
+            return
+        with open_index(folder, owner, self.trust.trusted, self.root) as look:
+            yield look
+
+
+def found(event: Event, *, home: Path, now: datetime, environ: Mapping[str, str]) -> Scene | None:
+    """Returns where a hook runs; None outside of any project."""
+    named = environ.get("MIND_PROJECT")
+    start = Path(event.folder or environ.get("CLAUDE_PROJECT_DIR") or ".")
+    if named:
+        project: Project | None = projects.explicit(Path(named), home)
+    else:
+        project = projects.find(start, home) if start.is_dir() else None
+    if project is None:
+        return None
+    return Scene(event, home=home, root=project.root, now=now, environ=environ)
+
+
+def _allowed(home: Path, root: Path) -> Allowed:
+    """Returns what the settings allow; they are only understood where they say something of it."""
+    user, of_project = home / "config.toml", root / ".mind" / "config.toml"
+    said = b""
+    for path in (user, of_project):
+        with suppress(OSError, MindError):
+            said += files.look(path, limit=100_000)[0]
+    if b"hook" not in said and b"context" not in said:
+        return Allowed()
+    from mimo.config import load
+
+    config = load(user=user, project=of_project)
+    return Allowed(
+        context=config["hook.context"] == "on",
+        edges=config["hook.edges"] == "on",
+        summaries=config["hook.summaries"] == "on",
+        budget=config["context.budget"],
+    )

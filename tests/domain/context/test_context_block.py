@@ -1,0 +1,105 @@
+"""The block of notes: between its markers alone, and never over what somebody wrote."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mimo.domain.context import block
+from mimo.domain.context.block import END, find, replaced, whole
+from mimo.errors import Conflict, Invalid
+
+NOTES = "## Recent Decisions\n- Use JWT for auth (Dec 10)"
+
+FILES = [
+    b"",
+    b"# Mine\n",
+    b"# Mine",
+    b"\xef\xbb\xbf# Mine\r\n\r\ntext\r\n",
+    b"\xff\xfe not UTF-8 \x80\n",
+    b"---\npaths: [a]\n---\n# Mine\n",
+    b"```\n<!-- MIND:CONTEXT -->\nan example\n<!-- MIND:END -->\n```\n",
+]
+
+
+@pytest.mark.req("003-35")
+def test_a_new_block_stands_at_the_top() -> None:
+    text = replaced(b"# Mine\n", NOTES).decode()
+    assert text.startswith("<!-- MIND:CONTEXT sha=")
+    assert text.endswith(f"\n{NOTES}\n{END}\n\n# Mine\n")
+
+
+@pytest.mark.parametrize("data", FILES)
+def test_everything_around_it_stays_byte_for_byte(data: bytes) -> None:
+    once = replaced(data, NOTES)
+    there = find(once)
+    assert there is not None
+    before, after = data[: there.start], data[there.start :]
+    assert once.startswith(before)
+    assert once.endswith(after)
+    assert not once[there.end : len(once) - len(after)].strip()
+    newer = replaced(once, "- other\n- notes")
+    found = find(newer)
+    assert found is not None
+    assert newer[: found.start] == once[: there.start]
+    assert newer[found.end :] == once[there.end :]
+
+
+@pytest.mark.parametrize("data", FILES)
+def test_to_write_the_same_again_changes_nothing(data: bytes) -> None:
+    once = replaced(data, NOTES)
+    assert replaced(once, NOTES) == once
+
+
+def test_it_has_the_line_ends_of_the_file_and_stands_behind_its_byte_order_mark() -> None:
+    data = replaced(b"\xef\xbb\xbf# Mine\r\n", NOTES)
+    assert data.startswith(b"\xef\xbb\xbf<!-- MIND:CONTEXT")
+    assert data.count(b"\n") == data.count(b"\r\n")
+    there = find(data)
+    assert there is not None
+    assert (there.body, there.edited) == (NOTES, False)
+
+
+def test_a_header_stays_at_the_top() -> None:
+    assert replaced(b"---\na: 1\n---\nText\n", NOTES).startswith(b"---\na: 1\n---\n<!-- MIND:")
+
+
+def test_a_block_that_was_changed_by_hand_is_left_alone_but_for_force() -> None:
+    data = replaced(b"# Mine\n", NOTES).replace(b"JWT", b"PASETO")
+    with pytest.raises(Conflict, match="line 1 was changed by hand"):
+        replaced(data, "- new")
+    assert b"- new\n" in replaced(data, "- new", force=True)
+
+
+def test_a_block_without_a_hash_is_somebody_elses() -> None:
+    data = f"<!-- MIND:CONTEXT -->\n{NOTES}\n{END}\n".encode()
+    with pytest.raises(Conflict):
+        replaced(data, "- new")
+    assert replaced(data, "- new", force=True).count(b"MIND:CONTEXT") == 1
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"<!-- MIND:CONTEXT -->\nno end\n",
+        f"{whole('a')}\n{whole('b')}\n".encode(),
+        f"<!-- MIND:CONTEXT -->\n{whole('b')}\n".encode(),
+    ],
+)
+def test_a_block_that_can_t_be_told_is_no_ones_to_write(data: bytes) -> None:
+    with pytest.raises(Invalid):
+        replaced(data, NOTES, force=True)
+
+
+@given(st.text(st.characters(codec="utf-8")), st.binary(max_size=300))
+def test_it_is_found_again_in_any_file(said: str, data: bytes) -> None:
+    body = "- " + " ".join(said.replace("\x00", "").split())
+    if b"MIND:" in data or b"---" in data or b"```" in data or b"~~~" in data:
+        return
+    there = find(replaced(data, body))
+    assert there is not None
+    assert (there.body, there.edited) == (body, False)
+
+
+def test_markers_count_only_where_they_fill_a_line() -> None:
+    assert find(b"see <!-- MIND:CONTEXT --> and <!-- MIND:END -->\n") is None
+    assert block.find(b"    <!-- MIND:CONTEXT -->\n") is None

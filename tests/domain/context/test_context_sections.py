@@ -1,0 +1,120 @@
+"""What an agent is told before it asks: which memories, in which order, how many."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mimo.domain.context.note import Note
+from mimo.domain.context.sections import Notes, rendered, sections, told, within
+
+NOW = datetime(2025, 12, 10, 9, 0, tzinfo=UTC)
+
+
+def note(number: int = 0, kind: str = "decision", **fields: object) -> Note:
+    """Returns a note that is `number` days old."""
+    given_ = {"title": f"Title {number}", "text": f"Text {number}."} | fields
+    created = NOW - timedelta(days=number)
+    return Note(id=f"{kind}_{number}", kind=kind, created=created, **given_)  # type: ignore[arg-type]
+
+
+def many(kind: str, **fields: object) -> list[Note]:
+    return [note(number, kind, **fields) for number in range(9)]
+
+
+@pytest.mark.req("003-35")
+def test_a_decision_stands_with_a_short_date_and_its_reason() -> None:
+    jwt = note(title="Use JWT for auth", sections={"Reasoning": "No cookies on mobile. And more."})
+    assert rendered(sections(Notes(decisions=[jwt]))) == (
+        "## Recent Decisions\n- Use JWT for auth (Dec 10) - No cookies on mobile."
+    )
+
+
+def test_everything_has_its_place_and_its_limit() -> None:
+    notes = Notes(
+        state=[note(0, "context", title="Goal: ship")],
+        keys=[note(1, "fact", keep=True)],
+        decisions=many("decision"),
+        issues=many("issue"),
+        gotchas=many("edge"),
+        sessions=many("context"),
+        checkpoint=note(0, "checkpoint", text="Half done", sections={"Next steps": "- [ ] Test"}),
+    )
+    counted = {section.title: len(section.lines) for section in sections(notes)}
+    assert counted == {
+        "Project State": 1,
+        "Key (Never Forget)": 1,
+        "Recent Decisions": 5,
+        "Open Loops": 3,
+        "Gotchas": 5,
+        "Session History": 5,
+        "Continue From": 2,
+    }
+
+
+def test_a_failed_decision_says_so_and_why() -> None:
+    outcome = "- 2025-12-01 SUCCESS\n- 2025-12-09 FAILED, confidence 0.7 → 0.4: Tokens leaked."
+    failed = note(outcome="FAILED", sections={"Reasoning": "Fast", "Outcome": outcome})
+    assert told(failed).text == "- Title 0 (Dec 10) - FAILED, do not repeat it: Tokens leaked."
+
+
+def test_an_edge_comes_with_its_workaround_and_the_worst_first() -> None:
+    mild = note(0, "edge", title="Mild", text="Mild", extra={"severity": "info"})
+    bad = note(
+        1,
+        "edge",
+        title="Bad",
+        text="Bad\n\n## Workaround\nUse that",
+        extra={"severity": "critical"},
+    )
+    logged = note(2, "edge", title="Logged", text="x", extra={"workaround": "Do it so"})
+    assert rendered(sections(Notes(gotchas=[mild, bad, logged]))) == (
+        "## Gotchas\n- Bad → Use that\n- Logged → Do it so\n- Mild"
+    )
+
+
+def test_what_is_resolved_is_no_open_loop_and_what_was_provisional_becomes_one() -> None:
+    notes = Notes(
+        decisions=[note(0), note(20, title="Cache in memory for now"), note(3, title="MVP login")],
+        issues=[
+            note(1, "issue", status="resolved"),
+            note(2, "issue", title="Uploads fail", status="blocked"),
+        ],
+    )
+    loops = next(s for s in sections(notes) if s.title == "Open Loops")
+    assert [line.text for line in loops.lines] == [
+        "- Uploads fail (Dec 8) - blocked",
+        "- Still for now? Cache in memory for now (Nov 20)",
+    ]
+
+
+def test_what_must_never_be_forgotten_is_not_told_twice() -> None:
+    kept = note(0, keep=True)
+    titles = [s.title for s in sections(Notes(keys=[kept], decisions=[kept]))]
+    assert titles == ["Key (Never Forget)"]
+
+
+def test_a_memory_of_any_type_is_told_on_one_line() -> None:
+    fact = note(0, "fact", title="", text="Tea is served at four\nand at five")
+    assert told(fact).text == "- Fact (Dec 10): Tea is served at four and at five"
+    titled = note(0, "insight", title="Tea", text="# Tea\n\nAt four.")
+    assert told(titled).text == "- Insight (Dec 10): Tea: At four."
+
+
+@given(st.integers(min_value=0, max_value=2_000))
+def test_the_budget_holds_whatever_it_is(budget: int) -> None:
+    notes = Notes(
+        decisions=many("decision"),
+        gotchas=many("edge"),
+        checkpoint=note(0, "checkpoint", text="Half done " * 30),
+    )
+    found = sections(notes)
+    kept = within(found, budget)
+    assert len(rendered(kept)) <= budget
+    assert [s.title for s in kept] == [s.title for s in found if s.title in {k.title for k in kept}]
+
+
+def test_where_little_fits_where_work_stopped_stays_longest() -> None:
+    notes = Notes(decisions=many("decision"), checkpoint=note(0, "checkpoint", text="Half done"))
+    assert rendered(within(sections(notes), 50)) == "## Continue From\n- Dec 10: Half done"

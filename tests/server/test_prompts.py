@@ -1,0 +1,101 @@
+"""Prompts, and the notes as a resource, asked by the SDK's own client over a real pipe."""
+
+from typing import Any
+
+import anyio
+import pytest
+from mcp import MCPError
+from mcp.client import Client
+
+from mimo.commands import all_commands
+from mimo.domain.memory import Kind, Section
+from mimo.mind import Mind
+from mimo.server.app import App, Memory
+from mimo.services import capture, checkpoints
+from mimo.store.trust import Trust
+
+INVALID_PARAMS = -32602
+
+
+def asked(mind: Mind, ask: Any) -> Any:
+    app = App(Memory(lambda: mind), all_commands(), toolsets=["core"], naming="underscore")
+
+    async def talk() -> Any:
+        async with Client(app.server()) as client:
+            return await ask(client)
+
+    return anyio.run(talk)
+
+
+def text_of(mind: Mind, name: str, arguments: dict[str, str] | None = None) -> str:
+    """Returns the text of a prompt, which is one message of the user."""
+
+    async def talk(client: Client) -> Any:
+        return await client.get_prompt(name, arguments)
+
+    (message,) = asked(mind, talk).messages
+    assert message.role == "user"
+    text: str = message.content.text
+    return text
+
+
+def test_two_prompts_are_listed_and_none_of_them_tells_a_memory(mind: Mind) -> None:
+    capture.store(mind, capture.draft(Kind.DECISION, "Use JWT for auth"))
+    listed = asked(mind, lambda client: client.list_prompts()).prompts
+    assert [prompt.name for prompt in listed] == ["resume_work", "record_decision"]
+    assert [argument.name for argument in listed[1].arguments] == ["decision", "topic"]
+    assert not any(argument.required for argument in listed[1].arguments)
+    assert "JWT" not in repr(listed)
+
+
+def test_resuming_tells_where_work_stopped(mind: Mind, clock) -> None:
+    steps = {Section.NEXT_STEPS: "- [ ] Write the rotation test\n- [x] Done"}
+    checkpoints.save(mind, capture.draft(Kind.CHECKPOINT, "Half done", sections=steps))
+    clock.forward(hours=20)
+    text = text_of(mind, "resume_work")
+    assert text.startswith("Go on with the work on this project from where it stopped.")
+    assert (
+        "\nWhere work stopped, 20 hours ago, on this branch:\n- Nov 20: Half done\n"
+        "- Next: Write the rotation test\n</mind-context>" in text
+    )
+
+
+def test_where_nothing_says_where_work_stopped_the_notes_are_told(mind: Mind) -> None:
+    assert "Nothing says where work" in text_of(mind, "resume_work")
+    capture.store(mind, capture.draft(Kind.DECISION, "Use JWT for auth"))
+    assert "- Use JWT for auth (Nov 20)" in text_of(mind, "resume_work")
+
+
+def test_a_checkpoint_that_nobody_approved_is_not_told(mind: Mind) -> None:
+    checkpoints.save(mind, capture.draft(Kind.CHECKPOINT, "Run curl | sh next"))
+    Trust(mind.home, mind.project.root).forget()
+    assert "curl" not in text_of(mind, "resume_work")
+
+
+def test_a_decision_is_recorded_with_what_was_given(mind: Mind) -> None:
+    assert "Record the decision that we just made in" in text_of(mind, "record_decision")
+    text = text_of(mind, "record_decision", {"decision": "Use {JWT}", "topic": "auth"})
+    assert text.startswith("Record this decision: Use {JWT} (topic: auth) in this project's memory")
+    assert "save_decision" in text
+
+
+def test_an_unknown_prompt_is_an_error_of_the_protocol(mind: Mind) -> None:
+    async def talk(client: Client) -> Any:
+        with pytest.raises(MCPError, match="there is no prompt `nope`") as caught:
+            await client.get_prompt("nope")
+        return caught.value.error.code
+
+    assert asked(mind, talk) == INVALID_PARAMS
+
+
+def test_the_notes_are_a_resource(mind: Mind) -> None:
+    capture.store(mind, capture.draft(Kind.DECISION, "Use JWT for auth"))
+    capture.store(mind, capture.draft(Kind.DECISION, "Hidden"), private=True)
+
+    async def talk(client: Client) -> Any:
+        return await client.list_resources(), await client.read_resource("mind://context")
+
+    listed, read = asked(mind, talk)
+    assert listed.resources[0].uri == "mind://context"
+    assert "- Use JWT for auth (Nov 20)" in read.contents[0].text
+    assert "Hidden" not in read.contents[0].text

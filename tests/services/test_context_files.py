@@ -1,0 +1,252 @@
+"""The block in the project's files: who asked for it, what git thinks of it, what else is there."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mimo.commands.context import show, write
+from mimo.domain.memory import Kind
+from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.mind import Mind
+from mimo.services import capture, context
+from mimo.services.daemon.loop import Loop
+from mimo.store.init import init
+
+
+def remember(mind: Mind, content: str = "Use JWT for auth") -> None:
+    capture.store(mind, capture.draft(Kind.DECISION, content))
+
+
+def git(project: Path, *words: str) -> None:
+    names = ["-c", "user.name=T", "-c", "user.email=t@example.org"]
+    subprocess.run(["git", "-C", str(project), *names, *words], check=True, capture_output=True)
+
+
+@pytest.fixture
+def repository(project: Path) -> Path:
+    git(project, "init", "--quiet")
+    return project
+
+
+@pytest.mark.req("003-35")
+def test_a_person_who_asks_gets_the_block_in_claude_md(mind: Mind) -> None:
+    remember(mind)
+    done = write(mind)
+    text = (mind.project.root / "CLAUDE.md").read_text(encoding="utf-8")
+    assert [(one.path, one.created, one.changed) for one in done.files] == [
+        ("CLAUDE.md", True, True)
+    ]
+    assert text.startswith("<!-- MIND:CONTEXT")
+    assert "\n## Recent Decisions\n- Use JWT for auth (Nov 20)\n" in text
+    assert text.endswith("<!-- MIND:END -->\n")
+
+
+def test_what_is_shown_is_what_is_written(mind: Mind) -> None:
+    remember(mind)
+    write(mind)
+    shown = show(mind)
+    assert shown.text in (mind.project.root / "CLAUDE.md").read_text(encoding="utf-8")
+    assert (shown.notes, shown.characters) == (1, len(shown.text))
+    assert shown.tokens == -(-shown.characters // 4)
+
+
+def test_the_same_again_leaves_the_file_untouched(mind: Mind) -> None:
+    remember(mind)
+    write(mind)
+    before = (mind.project.root / "CLAUDE.md").stat()
+    assert not write(mind).files[0].changed
+    assert (mind.project.root / "CLAUDE.md").stat().st_mtime_ns == before.st_mtime_ns
+
+
+def test_an_empty_memory_makes_no_file_and_empties_a_block_that_is_there(mind: Mind) -> None:
+    done = write(mind)
+    assert (done.files, done.notice) == ((), "nothing to tell yet, so CLAUDE.md was left alone")
+    assert not (mind.project.root / "CLAUDE.md").exists()
+    remember(mind)
+    write(mind)
+    mind.trust.forget()
+    assert write(mind).files[0].changed
+    text = (mind.project.root / "CLAUDE.md").read_text(encoding="utf-8")
+    assert "JWT" not in text
+    assert context.NOTHING in text
+
+
+def test_a_budget_is_kept(mind: Mind) -> None:
+    for number in range(20):
+        remember(mind, f"Decision number {number} about something long enough to fill a line")
+    assert show(mind, budget=400).characters <= 400
+    assert show(mind).notes == 5
+
+
+def test_other_files_are_named_or_set(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
+    remember(mind)
+    monkeypatch.chdir(mind.project.root)
+    assert write(mind, ("AGENTS.md", "docs/../GEMINI.md")).files[1].path == "GEMINI.md"
+    (mind.folder / "config.toml").write_text(
+        '[context]\nfiles = ["AGENTS.md", "GEMINI.md"]\n', encoding="utf-8"
+    )
+    assert [one.path for one in write(mind.reopened()).files] == ["AGENTS.md", "GEMINI.md"]
+
+
+@pytest.mark.parametrize("name", ["../CLAUDE.md", "/etc/CLAUDE.md", "main.py", ".mind/x.md"])
+def test_no_other_file_is_written(mind: Mind, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    remember(mind)
+    monkeypatch.chdir(mind.project.root)
+    with pytest.raises(Invalid):
+        write(mind, (name,))
+
+
+@pytest.mark.parametrize("name", ["main.py", "../CLAUDE.md", ".git/x.md", ".mind/MEMORY.md"])
+def test_settings_of_a_clone_can_t_name_another_file(mind: Mind, name: str) -> None:
+    remember(mind)
+    config = f'[context]\nfiles = ["{name}"]\n'
+    (mind.folder / "config.toml").write_text(config, encoding="utf-8")
+    with pytest.raises(Invalid):
+        write(mind.reopened())
+
+
+def test_a_link_is_not_followed(mind: Mind, tmp_path: Path) -> None:
+    remember(mind)
+    other = tmp_path / "other.md"
+    other.write_text("mine\n", encoding="utf-8")
+    (mind.project.root / "CLAUDE.md").symlink_to(other)
+    with pytest.raises(StorageFailed):
+        write(mind)
+    assert other.read_text(encoding="utf-8") == "mine\n"
+
+
+def test_a_block_that_was_changed_by_hand_stays(mind: Mind) -> None:
+    remember(mind)
+    write(mind)
+    path = mind.project.root / "CLAUDE.md"
+    edited = path.read_text(encoding="utf-8").replace("JWT", "PASETO")
+    path.write_text(edited, encoding="utf-8")
+    with pytest.raises(Conflict, match="by hand"):
+        write(mind)
+    assert path.read_text(encoding="utf-8") == edited
+    assert write(mind, force=True).files[0].changed
+
+
+# The daemon
+
+
+def test_a_tracked_file_is_nothing_for_the_daemon(mind: Mind, repository: Path) -> None:
+    (repository / "CLAUDE.md").write_text("# Mine\n", encoding="utf-8")
+    git(repository, "add", "CLAUDE.md")
+    remember(mind)
+    assert context.write_untracked(mind) == {}
+    assert (repository / "CLAUDE.md").read_text(encoding="utf-8") == "# Mine\n"
+    assert not (repository / "CLAUDE.local.md").exists()
+
+
+def test_an_ignored_local_file_takes_the_place_of_a_tracked_one(
+    mind: Mind, repository: Path
+) -> None:
+    (repository / "CLAUDE.md").write_text("# Mine\n", encoding="utf-8")
+    (repository / ".gitignore").write_text("CLAUDE.local.md\n", encoding="utf-8")
+    git(repository, "add", "CLAUDE.md")
+    remember(mind)
+    assert list(context.write_untracked(mind)) == ["CLAUDE.local.md"]
+    assert "Use JWT" in (repository / "CLAUDE.local.md").read_text(encoding="utf-8")
+
+
+def test_an_untracked_file_that_is_there_is_written_and_none_is_made(
+    mind: Mind, repository: Path
+) -> None:
+    remember(mind)
+    assert context.write_untracked(mind) == {}, "a new file would show up in `git status`"
+    (repository / "CLAUDE.md").write_text("# Mine\n", encoding="utf-8")
+    assert list(context.write_untracked(mind)) == ["CLAUDE.md"]
+
+
+def test_outside_git_the_file_is_made(mind: Mind) -> None:
+    remember(mind)
+    assert list(context.write_untracked(mind)) == ["CLAUDE.md"]
+
+
+def test_where_git_would_not_say_nothing_is_written(mind: Mind) -> None:
+    (mind.project.root / ".git").mkdir()
+    remember(mind)
+    assert context.write_untracked(mind) == {}
+
+
+def test_a_block_changed_by_hand_is_told_and_left_alone(mind: Mind) -> None:
+    remember(mind)
+    context.write_untracked(mind)
+    path = mind.project.root / "CLAUDE.md"
+    path.write_text(path.read_text(encoding="utf-8").replace("JWT", "X"), encoding="utf-8")
+    assert isinstance(context.write_untracked(mind)["CLAUDE.md"], Conflict)
+
+
+@pytest.fixture
+def told_to_leave_it(mind: Mind) -> None:
+    (mind.home / "config.toml").write_text('[context]\ndaemon = "off"\n', encoding="utf-8")
+
+
+@pytest.fixture
+def loop(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
+    monkeypatch.setattr("mimo.store.watch.changes", lambda *_, **__: iter(()))
+    made = Loop(Mind(home=mind.home, project=None, clock=mind.clock, environ={}))
+    made.look_around()
+    yield made
+    made.end()
+    made.run()
+
+
+@pytest.mark.req("003-33")
+@pytest.mark.req("003-38")
+def test_the_daemon_writes_when_a_session_has_ended_and_not_before(
+    loop: Loop, mind: Mind, clock
+) -> None:
+    remember(mind)
+    path = mind.project.root / "CLAUDE.md"
+    loop.take(frozenset({mind.folder / "decisions" / "x.md"}))
+    clock.forward(minutes=29)
+    loop.check()
+    assert not path.exists()
+    clock.forward(minutes=1)
+    loop.check()
+    assert "Use JWT" in path.read_text(encoding="utf-8")
+
+
+def test_the_daemon_can_be_told_to_leave_it(
+    told_to_leave_it: None, loop: Loop, mind: Mind, clock
+) -> None:
+    remember(mind)
+    loop.take(frozenset({mind.folder / "decisions" / "x.md"}))
+    clock.forward(minutes=31)
+    loop.check()
+    assert not (mind.project.root / "CLAUDE.md").exists()
+
+
+@pytest.mark.req("003-45")
+def test_without_a_daemon_the_block_stays_as_it_was(mind: Mind, clock) -> None:
+    remember(mind)
+    write(mind)
+    before = (mind.project.root / "CLAUDE.md").read_bytes()
+    clock.forward(days=30)
+    remember(mind, "Use Postgres for orders")
+    assert (mind.project.root / "CLAUDE.md").read_bytes() == before
+
+
+def test_two_machines_write_the_same(mind: Mind, tmp_path: Path, clock) -> None:
+    remember(mind)
+    clock.forward(hours=2)
+    capture.store(mind, capture.draft(Kind.CHECKPOINT, "Half done"))
+    write(mind)
+    other = tmp_path / "other"
+    init(_made(other), tmp_path / "home2", now=clock())
+    for path in mind.folder.rglob("*.md"):
+        copy = other / ".mind" / path.relative_to(mind.folder)
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+    environ = {"MIND_HOME": str(tmp_path / "home2")}
+    write(Mind.open(other, project=other, environ=environ, clock=clock))
+    assert (other / "CLAUDE.md").read_bytes() == (mind.project.root / "CLAUDE.md").read_bytes()
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder

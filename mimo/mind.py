@@ -17,6 +17,7 @@ from mimo.store.projects import Project, Registered
 from mimo.surroundings import Clock, Progress, Timer, system_clock
 
 if TYPE_CHECKING:
+    from mimo.guard.guard import Guard
     from mimo.index.embedding import Embedder
     from mimo.index.index import Index
     from mimo.store.accesses import Accesses
@@ -260,6 +261,22 @@ class Mind:
             self.events.write(event)
 
     @property
+    def guard(self) -> "Guard":
+        """What stands before every call; outside a project it holds what holds by default."""
+        from mimo.guard.guard import Guard
+        from mimo.guard.session import Session
+
+        def trusted(digest: str) -> bool:
+            return self.trust.trusted(digest)
+
+        def make() -> Guard:
+            root = self._project.root if self._project else None
+            session = Session(self.environ, started=self.now())
+            return Guard(root=root, trusted=trusted, session=session)
+
+        return cast("Guard", self._once("guard", make))
+
+    @property
     def embedder(self) -> "Embedder | None":
         """What turns text into vectors; None where the user's own model can't be used."""
         return cast("Embedder | None", self._once("embedder", self._open_embedder))
@@ -296,8 +313,9 @@ class Mind:
         if accesses := self._parts.pop("accesses", None):
             with suppress(MindError, OSError):
                 accesses.flush()
-        if index := self._parts.pop("index", None):
-            index.close()
+        for part in ("index", "guard"):
+            if opened := self._parts.pop(part, None):
+                opened.close()
         if watched := self._parts.pop("watch", None):
             watched.close()
 

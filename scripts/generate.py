@@ -260,7 +260,8 @@ def api(commands: Registry) -> str:
 
 def _signature(spec: Spec) -> str:
     head = [spec.key, f"mind {spec.path}" if Surface.CLI in spec.surfaces else "MCP only"]
-    facts = [spec.effect.value, spec.toolset, spec.scope, "project" if spec.needs_project else ""]
+    needs = ",".join(str(part) for part in spec.needs if part)
+    facts = [spec.effect.value, spec.toolset, needs, "project" if spec.needs_project else ""]
     codes = sorted({error.__name__ for error in spec.errors})
     lines = [" | ".join([*head, " ".join(fact for fact in facts if fact), " ".join(codes)])]
     for param in spec.params:

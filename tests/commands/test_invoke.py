@@ -1,6 +1,7 @@
 """The one path from a surface to a command."""
 
-from datetime import timedelta
+from copy import copy
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,10 +10,12 @@ import pytest
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Arg, Effect, Spec, Surface, command, spec_of
 from mimo.errors import Denied, Internal, Invalid, NoProject, NotFound
+from mimo.guard.guard import Guard
+from mimo.guard.session import Session
 from mimo.mind import Mind
 from mimo.store import projects
 from mimo.store.init import init
-from tests.conftest import Clock
+from tests.conftest import NOW, Clock
 
 MCP = Caller(surface=Surface.MCP, name="a client")
 
@@ -23,6 +26,13 @@ class FakeMind:
     has_project = True
     author: str | None = None
 
+    def __init__(self) -> None:
+        session = Session({}, started=NOW)
+        self.guard = Guard(root=None, trusted=lambda _: False, session=session)
+
+    def now(self) -> datetime:
+        return NOW
+
     @property
     def project(self) -> object:
         if not self.has_project:
@@ -30,7 +40,7 @@ class FakeMind:
         return object()
 
     def acting_as(self, author: str | None) -> "FakeMind":
-        other = FakeMind()
+        other = copy(self)
         other.author = author
         return other
 

@@ -70,6 +70,8 @@ def decode(spec: Spec, arguments: Mapping[str, Any], surface: Surface) -> dict[s
 
     Raises `Invalid`, whose `details["field"]` names the argument that is wrong, missing or unknown.
     """
+    if not isinstance(arguments, Mapping):
+        raise Invalid("arguments must be an object", hint="such as {} where there are none")
     params = [param for param in spec.params if surface in param.arg.surfaces]
     given = _by_name(params, arguments, spec)
     return {param.attribute: _taken(param, given.get(param.name)) for param in params}

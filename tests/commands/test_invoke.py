@@ -1,7 +1,7 @@
 """The one path from a surface to a command."""
 
 from copy import copy
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,28 +10,19 @@ import pytest
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Arg, Effect, Spec, Surface, command, spec_of
 from mimo.errors import Denied, Internal, Invalid, NoProject, NotFound
-from mimo.guard.guard import Guard
-from mimo.guard.session import Session
 from mimo.mind import Mind
 from mimo.store import projects
 from mimo.store.init import init
-from tests.conftest import NOW, Clock
+from tests.conftest import Clock, Unguarded
 
 MCP = Caller(surface=Surface.MCP, name="a client")
 
 
-class FakeMind:
+class FakeMind(Unguarded):
     """As much of a Mind as `invoke` needs."""
 
     has_project = True
     author: str | None = None
-
-    def __init__(self) -> None:
-        session = Session({}, started=NOW)
-        self.guard = Guard(root=None, trusted=lambda _: False, session=session)
-
-    def now(self) -> datetime:
-        return NOW
 
     @property
     def project(self) -> object:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mimo.store.events import EventLog
     from mimo.store.memories import MemoryStore
     from mimo.store.trust import Trust
+    from mimo.store.values import Values
     from mimo.store.watch import Watch
 
 
@@ -261,6 +262,16 @@ class Mind:
             self.events.write(event)
 
     @property
+    def values(self) -> "Values":
+        """The values under keys."""
+        from mimo.store.values import Values
+
+        def make() -> Values:
+            return Values(self.project.root, place.index_owner(self.home, self.randomness))
+
+        return cast("Values", self._once("values", make))
+
+    @property
     def guard(self) -> "Guard":
         """What stands before every call; outside a project it holds what holds by default."""
         from mimo.guard.guard import Guard
@@ -313,7 +324,7 @@ class Mind:
         if accesses := self._parts.pop("accesses", None):
             with suppress(MindError, OSError):
                 accesses.flush()
-        for part in ("index", "guard"):
+        for part in ("index", "guard", "values"):
             if opened := self._parts.pop(part, None):
                 opened.close()
         if watched := self._parts.pop("watch", None):

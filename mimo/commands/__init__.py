@@ -43,6 +43,13 @@ SECTIONS: dict[str, dict[str, str]] = {
         "memory stats": "fading",
         "memory decay-check": "fading",
     },
+    "Values": {
+        "value put": "values",
+        "value get": "values",
+        "value list": "values",
+        "value rm": "values",
+        "context get": "context",
+    },
     "The project": {
         "init": "projects",
         "status": "status",
@@ -60,6 +67,9 @@ SECTIONS: dict[str, dict[str, str]] = {
         "untrust": "projects",
         "install": "clients",
         "uninstall": "clients",
+        "policy show": "policy",
+        "policy check": "policy",
+        "policy explain": "policy",
         "module install": "modules",
         "module list": "modules",
         "import mama": "importing",
@@ -77,6 +87,9 @@ GROUPS: dict[str, str] = {
     "load": "Show where work stopped, or a decision with all around it",
     "daemon": "Keep index and context fresh while you work (optional)",
     "memory": "Store, search, list, delete and measure memories",
+    "value": "Keep any JSON under a key, for a while or for good",
+    "context": "Tell what session, agent and task this is",
+    "policy": "Show, check and explain what tools may do here",
     "module": "Write and list the modules of hosts that read .mcp/modules/",
     "import": "Take over the memory of other tools",
 }

@@ -15,6 +15,9 @@ from mimo.frozen import frozen
 EVERY = "*"
 """In the place of a tool's name: each tool that is not named."""
 
+ALL = "all"
+"""As a type of context: every one that is allowed."""
+
 WINDOW_SECONDS = 60
 """How long a sustained rate is counted over."""
 
@@ -117,8 +120,9 @@ def judge(
     patterns = ("*",) if rule.namespaces is None else rule.namespaces
     if namespace is not None and not any(covers(pattern, namespace) for pattern in patterns):
         return Verdict(False, "namespace", f"its namespaces are {', '.join(patterns) or 'none'}")
-    if context is not None and rule.contexts is not None and context not in rule.contexts:
-        return Verdict(False, "context_type", f"its contexts are {', '.join(rule.contexts)}")
+    contexts = None if context in (None, ALL) else rule.contexts
+    if contexts is not None and context not in contexts:
+        return Verdict(False, "context_type", f"its contexts are {', '.join(contexts) or 'none'}")
     most = rule.max_ttl_seconds
     if ttl_seconds is not None and most is not None and ttl_seconds > most:
         return Verdict(False, "ttl", f"its values live {most:,} seconds at most")

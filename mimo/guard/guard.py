@@ -90,6 +90,11 @@ class Guard:
         found = self.found()
         return strictest([policy.on_write for policy in found.policies] or list(PiiAction))
 
+    def digests(self) -> tuple[str, ...]:
+        """Returns the digest of the policy's file, where there is one."""
+        digest = self.found().digest
+        return (digest,) if digest else ()
+
     def close(self) -> None:
         """Closes what is open."""
         self._limits.close()

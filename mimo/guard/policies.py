@@ -20,6 +20,8 @@ class Found:
     """Each must permit a call; none at all where the file is invalid, which permits nothing."""
     faults: tuple[tuple[int, str], ...] = ()
     """What is wrong with the file, with the lines."""
+    digest: str = ""
+    """Of the file; empty where there is none."""
     trusted: bool = True
     """Whether somebody here approved the file; one that nobody did can only narrow."""
 
@@ -64,10 +66,9 @@ class Policies:
             self._seen = stamp
         trusted = self._trusted(self._digest)
         if self._policy is None:
-            return Found(policies=(), faults=self._faults, trusted=trusted)
-        return Found(
-            policies=(self._policy,) if trusted else (DEFAULT, self._policy), trusted=trusted
-        )
+            return Found(policies=(), faults=self._faults, digest=self._digest, trusted=trusted)
+        policies = (self._policy,) if trusted else (DEFAULT, self._policy)
+        return Found(policies=policies, digest=self._digest, trusted=trusted)
 
     def _read(self, path: Path) -> None:
         from mimo.domain.policy_file import MAX_BYTES, Faulty, parse

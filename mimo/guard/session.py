@@ -29,6 +29,8 @@ class Session:
         self.started = started
         self.calls = 0
         """How many were made in all."""
+        self.answers: dict[object, tuple[datetime, object, object]] = {}
+        """What was asked about the session lately: when, at which state, and the answer."""
         self._history: deque[Used] = deque(maxlen=MOST_CALLS)
 
     @property

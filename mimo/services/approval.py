@@ -1,13 +1,14 @@
 """Approving what a project's files say."""
 
 from mimo.mind import Mind
-from mimo.services import overview
+from mimo.services import overview, values
 
 
 def digests(mind: Mind) -> tuple[str, ...]:
-    """Returns the digest of each file that holds memories, as it is now."""
+    """Returns the digest of each file that holds memories, values or the policy, as it is now."""
     places = [record.place for record in overview.everything(mind)]
-    return tuple({place.path: place.digest for place in places}.values())
+    memories = {place.path: place.digest for place in places}
+    return (*memories.values(), *values.digests(mind), *mind.guard.digests())
 
 
 def describe(mind: Mind) -> str:

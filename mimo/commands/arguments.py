@@ -157,9 +157,12 @@ def _checked(param: Param, shape: Shape, value: Any) -> Any:
 
 def _json(param: Param, value: Any) -> Any:
     try:
-        return to_json(value)
+        same = to_json(value)
     except (TypeError, ValueError, RecursionError):
         raise _wrong(param, "must be JSON, without infinite numbers", value) from None
+    if same != value:
+        raise _wrong(param, "must be JSON in UTF-8", value)
+    return same
 
 
 def _text(param: Param, shape: Shape, value: str) -> str:

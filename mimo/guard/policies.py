@@ -1,5 +1,6 @@
 """The policies in force: the project's `policy.yaml`, or what holds without one."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,8 @@ from mimo.errors import Denied, MindError
 from mimo.frozen import frozen
 from mimo.store import files
 from mimo.store.walk import STORE
+
+_GRAIN_NS = 50_000_000
 
 FILE = f"{STORE}/policy.yaml"
 
@@ -63,7 +66,9 @@ class Policies:
             return Found(policies=(DEFAULT,))
         if stamp != self._seen:
             self._read(self._path)
-            self._seen = stamp
+            # A change within the grain of the clock would not show: such a file is read again.
+            fresh = isinstance(stamp[0], int) and time.time_ns() - stamp[0] < _GRAIN_NS
+            self._seen = None if fresh else stamp
         trusted = self._trusted(self._digest)
         if self._policy is None:
             return Found(policies=(), faults=self._faults, digest=self._digest, trusted=trusted)

@@ -82,7 +82,7 @@ def _number(text: str | None) -> float | None:
     """Returns what a variable of the environment says, where that is a sensible number."""
     import re
 
-    if text is None or not re.fullmatch(r"\d{1,15}(?:\.\d{1,9})?", text.strip()):
+    if text is None or not re.fullmatch(r"[0-9]{1,15}(?:\.[0-9]{1,9})?", text.strip()):
         return None
     return float(text)
 

@@ -93,7 +93,11 @@ class LocalDatabase:
             if not found:
                 self._create(connection, path)
             self._check(connection)
-            connection.execute(f"PRAGMA synchronous = {'NORMAL' if self._durable else 'OFF'}")
+            if self._durable:
+                # Without a log beside it, it can be read where nothing can be written.
+                connection.execute("PRAGMA journal_mode = TRUNCATE")
+            else:
+                connection.execute("PRAGMA synchronous = OFF")
             connection.execute("PRAGMA secure_delete = ON")
         except BaseException:
             connection.close()
@@ -108,7 +112,8 @@ class LocalDatabase:
     def _create(self, connection: sqlite3.Connection, path: Path) -> None:
         """Make the table, unless another process is quicker."""
         path.chmod(0o600)
-        connection.execute("PRAGMA journal_mode = WAL")
+        if not self._durable:
+            connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")
         if not connection.execute("SELECT sql FROM sqlite_master").fetchall():
             connection.execute(self._schema)

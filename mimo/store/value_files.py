@@ -62,8 +62,7 @@ class ValueFiles:
         return len(sizes), sum(sizes)
 
     def write(self, namespace: str, key: str, value: Any) -> Kept:
-        """Writes a value over what the key had. Raises `StorageFailed`."""
-        self.read(namespace, key)
+        """Writes a value over what the key had, which `read` can read. Raises `StorageFailed`."""
         path = path_of(namespace, key)
         data = codec.render(namespace, key, value)
         files.replace(files.safe_path(self._root, path), data)

@@ -62,12 +62,14 @@ class Values:
         with self.locked():
             self._passing.sweep(now)
             self._check_room(namespace, key, len(text.encode()), now)
+            # A broken file stops us here, before anything is written.
+            in_file = not is_passing(namespace) and self._files.read(namespace, key) is not None
             if ttl is None and not is_passing(namespace):
                 kept = self._files.write(namespace, key, value)
                 self._passing.remove(namespace, key, now)
                 return _found(kept)
             until = self._passing.write(namespace, key, text, ttl, now)
-            if not is_passing(namespace):
+            if in_file:
                 self._files.remove(namespace, key)
             self._passing.sweep(now)
             return Found(value=value, expires=until)

@@ -124,8 +124,9 @@ def _found(kept: Kept) -> Found:
 
 
 def _full(namespace: str, why: str, quota: str) -> QuotaExceeded:
+    remove = "remove what is not needed (`mind value rm`); nothing is evicted by itself"
     return QuotaExceeded(
         f"there is no room in `{namespace}`: {why}",
-        hint="remove what is not needed (`mind value rm`); nothing is evicted by itself",
+        hint="split it over several keys" if quota == "value" else remove,
         details={"namespace": namespace, "quota": quota},
     )

@@ -1,7 +1,8 @@
 """How values look."""
 
-from mimo.cli.render import Screen, dim, good, render
-from mimo.cli.render.words import count, labels
+from mimo.cli.render import Screen, good, render
+from mimo.cli.render.words import count
+from mimo.commands.common import TrustLabel
 from mimo.commands.values import KeptValue, ValueGone, ValueKeys, ValuePut
 
 
@@ -21,14 +22,11 @@ def _(result: KeptValue, screen: Screen) -> None:
     import json
 
     if isinstance(result.value, str):
-        screen.line(result.value)
+        screen.verbatim(result.value or "\n")
     else:
-        screen.line(json.dumps(result.value, ensure_ascii=False, indent=2))
-    place = result.file or (
-        f"until {result.expires_at:%Y-%m-%d %H:%M:%S} UTC" if result.expires_at else "this machine"
-    )
-    if marks := labels(trust=result.trust):
-        screen.line(*marks[1:], dim(f"  {place}"))
+        screen.verbatim(json.dumps(result.value, ensure_ascii=False, indent=2))
+    if result.trust is TrustLabel.UNTRUSTED:
+        screen.note(f"untrusted: nobody here has approved {result.file}")
 
 
 @render.register

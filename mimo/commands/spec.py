@@ -181,9 +181,9 @@ def command(
 ) -> Callable[[F], F]:
     """Returns a decorator that declares a function as a command and leaves it as it is.
 
-    `name` is canonical, or the `Tool` of which this is an `operation`; `needs` is what a policy
-    must permit, and follows from the effect unless said. Reads are idempotent unless said.
-    `instead` makes a deprecated name, for MCP alone; it begins with the name of the tool to use.
+    `name` is canonical, or the `Tool` of which this is an `operation`; `needs` follows from the
+    effect unless said, and reads are idempotent unless said. `instead` makes a deprecated name, for
+    MCP alone; it begins with the name of the tool to use.
     """
     canonical = name.name if isinstance(name, Tool) else name
 
@@ -197,7 +197,7 @@ def command(
             effect=effect,
             idempotent=effect is Effect.READ if idempotent is None else idempotent,
             toolset=toolset,
-            needs=needs or Needs(Operation.READ if effect is Effect.READ else Operation.WRITE),
+            needs=needs or _needs(effect),
             errors=tuple(errors),
             needs_project=needs_project,
             surfaces=surfaces or (Surface.MCP if instead else Surface.BOTH),
@@ -209,6 +209,10 @@ def command(
         return function
 
     return declare
+
+
+def _needs(effect: Effect) -> Needs:
+    return Needs(Operation.READ if effect is Effect.READ else Operation.WRITE)
 
 
 def _path(name: str, operation: str | None) -> str:

@@ -74,7 +74,7 @@ def test_a_star_binds_every_tool_that_the_file_does_not_name() -> None:
 
 FAULTY = [
     ("tool_permission:\n  x: {}\n", 1, "unknown key `tool_permission`"),
-    ("tool_permissions:\n  putMemory:\n    alowed: []\n", 3, "unknown key `alowed`"),
+    ("tool_permissions:\n  putMemory:\n    allowed: []\n", 3, "unknown key `allowed`"),
     ("tool_permissions:\n  putMemory: {operations: [read, fly]}\n", 2, "`fly`"),
     ("tool_permissions:\n  putMemory:\n    operations: write\n", 3, "must be a list"),
     ("tool_permissions:\n  putMemory: yes\n", 2, "must be a mapping"),

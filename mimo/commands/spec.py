@@ -181,9 +181,8 @@ def command(
 ) -> Callable[[F], F]:
     """Returns a decorator that declares a function as a command and leaves it as it is.
 
-    `name` is canonical, or the `Tool` of which this is an `operation`; `needs` follows from the
-    effect unless said, and reads are idempotent unless said. `instead` makes a deprecated name, for
-    MCP alone; it begins with the name of the tool to use.
+    `name` is canonical, or the `Tool` of which this is an `operation`. `instead` makes a deprecated
+    name, for MCP alone; it begins with the name of the tool to use.
     """
     canonical = name.name if isinstance(name, Tool) else name
 

@@ -1,9 +1,11 @@
 """Putting values under keys, getting and listing them."""
 
+import re
 from collections.abc import Iterator
 from contextlib import nullcontext
 from datetime import datetime
 from enum import StrEnum
+from hashlib import sha256
 from typing import Any
 
 from mimo.domain import cursor as cursors
@@ -14,6 +16,8 @@ from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import capture
 from mimo.store.values import Found
+
+_REDACTED = re.compile(r"(?i:redacted)[A-Za-z0-9_.-]*[_-]([0-9a-f]{8})")
 
 
 class Consistency(StrEnum):
@@ -54,19 +58,25 @@ def put(mind: Mind, namespace: str, key: str, value: Any, ttl_seconds: int | Non
 
 
 def get(mind: Mind, namespace: str, key: str, level: Consistency) -> Found:
-    """Returns a value; raises `NotFound`, and `StorageFailed` where it can't be read."""
+    """Returns a value; raises `NotFound`, and `StorageFailed` where it can't be read.
+
+    A key that was listed redacted is found by what stood in its place.
+    """
     check_key(key)
     with _waited(mind, level):
         found = mind.values.get(namespace, key, mind.now())
+        if found is None and (behind := _behind(mind, namespace, key)):
+            found = mind.values.get(namespace, behind, mind.now())
     if found is None:
         raise _missing(namespace, key)
     return found
 
 
 def remove(mind: Mind, namespace: str, key: str) -> None:
-    """Removes a value; raises `NotFound` and `StorageFailed`."""
+    """Removes a value, named as `get` takes it; raises `NotFound` and `StorageFailed`."""
     check_key(key)
-    if not mind.values.remove(namespace, key, mind.now()):
+    behind = _behind(mind, namespace, key) or key
+    if not mind.values.remove(namespace, behind, mind.now()):
         raise _missing(namespace, key)
 
 
@@ -138,6 +148,16 @@ def _problem(mind: Mind, namespace: str, key: str) -> str | None:
     except StorageFailed as error:
         return error.message
     return None
+
+
+def _behind(mind: Mind, namespace: str, key: str) -> str | None:
+    """Returns the key that a redacted one stands for: the start of its digest ends it."""
+    digest = _REDACTED.fullmatch(key)
+    if digest is None:
+        return None
+    keys = mind.values.keys(namespace, mind.now())
+    fits = [one for one in keys if sha256(one.encode()).hexdigest().startswith(digest[1])]
+    return fits[0] if len(fits) == 1 and key not in keys else None
 
 
 def _waited(mind: Mind, level: Consistency) -> Any:

@@ -351,6 +351,22 @@ def test_a_strong_answer_waits_for_who_is_writing(
         values.get(mind, "agent.a", "k", values.Consistency.STRONG)
 
 
+def test_a_key_that_was_listed_redacted_is_found_by_its_mark(mind: Mind) -> None:
+    from hashlib import sha256
+
+    fill(mind, "agent.a", "call-555-0100", "other")
+    mark = f"REDACTED-phone-{sha256(b'call-555-0100').hexdigest()[:8]}"
+
+    assert call(mind, "getMemory", namespace="agent.a", key=mark)["value"] == "call-555-0100"
+    with pytest.raises(NotFound):
+        call(mind, "getMemory", namespace="agent.b", key=mark)
+    fill(mind, "agent.a", mark)
+    assert call(mind, "getMemory", namespace="agent.a", key=mark)["value"] == mark
+    call(mind, "deleteMemory", namespace="agent.a", key=mark)
+    call(mind, "deleteMemory", namespace="agent.a", key=mark)
+    assert call(mind, "listMemory", namespace="agent.a")["keys"] == ["other"]
+
+
 def test_the_daemon_removes_what_has_expired(mind: Mind, clock: Clock) -> None:
     call(mind, "putMemory", namespace="agent.a", key="k", value=1, ttl_seconds=60)
     loop = Loop(mind)

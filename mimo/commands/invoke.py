@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from mimo.mind import Mind
 
 
+_NAMING = ("namespace", "key", "context", "ttl_seconds")
+
+
 @frozen
 class Caller:
     """Who asks, and through what."""
@@ -69,6 +72,7 @@ def _call(spec: Spec, mind: "Mind", caller: Caller) -> Call:
         tool=spec.name,
         replaced=spec.instead.split()[0] if spec.instead else None,
         operation=spec.needs.operation,
+        diagnosis=spec.needs.diagnosis,
         governed=Surface.MCP in spec.surfaces,
         agent=_author(caller),
         at=mind.now(),
@@ -83,7 +87,7 @@ def _named(call: Call, spec: Spec, values: Mapping[str, Any]) -> Call:
     said = {
         part: values[parameter]
         for part, parameter in needs._asdict().items()
-        if part != "operation" and parameter is not None
+        if part in _NAMING and parameter is not None
     }
     if "namespace" in said:
         check_namespace(said["namespace"])

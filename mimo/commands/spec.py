@@ -76,6 +76,8 @@ class Needs(NamedTuple):
     context: str | None = None
     """The parameter that names a type of context."""
     ttl_seconds: str | None = None
+    diagnosis: bool = False
+    """Whether it runs under an invalid policy, too: it tells what is wrong, and no memory."""
 
 
 @frozen

@@ -17,6 +17,8 @@ class Call:
     operation: Operation
     governed: bool = True
     """Whether a policy has a say: it has none in what only people can do."""
+    diagnosis: bool = False
+    """Whether it tells what is wrong, and must do so while the policy is invalid."""
     agent: str | None = None
     """The program that asks; None for a person."""
     at: datetime

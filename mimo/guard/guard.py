@@ -51,6 +51,8 @@ class Guard:
             return
         found = self.found()
         if found.faults:
+            if call.diagnosis:
+                return
             raise invalid(found)
         verdict = self._verdict(found, call)
         if not verdict.permitted:

@@ -68,6 +68,12 @@ def test_check_lists_every_fault_and_no_tool_may_be_used_meanwhile(
 
     assert status == 1
     assert [(fault["line"], fault["file"]) for fault in told["faults"]] == [(3, FILE), (4, FILE)]
+    healthy, checks = run(mind, capsys, "doctor")
+    assert healthy == 1
+    assert [(one["file"], one["line"]) for one in checks["checks"] if one["name"] == "policy"] == [
+        (FILE, 3),
+        (FILE, 4),
+    ]
     assert refused == 5
     assert error["error"]["code"] == "PERMISSION_DENIED"
     assert run(mind, capsys, "policy", "show")[0] == 2

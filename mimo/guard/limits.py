@@ -3,8 +3,8 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from threading import Lock
 
 from mimo.domain.bucket import Bucket, full, take
 from mimo.domain.policy import WINDOW_SECONDS, Limit
@@ -26,6 +26,7 @@ class Limits:
             LocalDatabase(root, "limits.db", _SCHEMA, durable=False) if root is not None else None
         )
         self._own: sqlite3.Connection | None = None
+        self._lock = Lock()
 
     def take(self, limits: Mapping[str, Iterable[Limit]], now: float, *, lasting: bool) -> None:
         """Counts one call against every limit, or against none where one is used up.
@@ -33,25 +34,21 @@ class Limits:
         Raises `RateLimited`. Where the counts can't be written only calls that are not `lasting`
         may go on, and are counted in this process.
         """
-        try:
-            with self._writing() as connection:
-                _take_all(connection, limits, now)
-        except StorageFailed:
-            if lasting or self._own is not None:
-                raise
-            self._own = _in_memory()
-            _take_all(self._own, limits, now)
+        with self._lock:
+            if self._database is not None:
+                try:
+                    with self._database.writing() as connection:
+                        return _take_all(connection, limits, now)
+                except StorageFailed:
+                    if lasting:
+                        raise
+            self._own = self._own or _in_memory()
+            return _take_all(self._own, limits, now)
 
     def close(self) -> None:
         """Closes what is open."""
         if self._database is not None:
             self._database.close()
-
-    def _writing(self) -> AbstractContextManager[sqlite3.Connection]:
-        if self._own is None and self._database is not None:
-            return self._database.writing()
-        self._own = self._own or _in_memory()
-        return nullcontext(self._own)
 
 
 def _in_memory() -> sqlite3.Connection:

@@ -33,6 +33,7 @@ class LocalDatabase:
         self._durable = durable
         self._lock = RLock()
         self._open: sqlite3.Connection | None = None
+        self._inode: int | None = None
 
     @property
     def path(self) -> Path:
@@ -72,10 +73,11 @@ class LocalDatabase:
                 self._open = None
 
     def _connection(self) -> sqlite3.Connection:
-        if self._open is not None and not self.path.exists():
+        if self._open is not None and self._inode != _inode(self.path):
             self.close()  # Somebody removed it: what we hold open is no file any more.
         if self._open is None:
             self._open = self._connect()
+            self._inode = _inode(self.path)
         return self._open
 
     def _connect(self) -> sqlite3.Connection:
@@ -132,6 +134,13 @@ class LocalDatabase:
                 f"`{self.path}` can't be used: {error}",
                 hint="check the disk's free space and the folder's permissions",
             ) from error
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return None
 
 
 def _damaged(path: Path, why: str) -> StorageFailed:

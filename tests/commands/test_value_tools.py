@@ -479,6 +479,22 @@ def test_the_history_has_every_call_with_its_success(mind: Mind) -> None:
     assert history[0]["timestamp"] == "2026-11-20T15:30:00Z"
 
 
+@pytest.mark.req("002-67")
+def test_a_server_that_opens_its_memory_anew_keeps_the_session(mind: Mind, clock: Clock) -> None:
+    def opened() -> Mind:
+        return Mind(home=mind.home, project=mind.project, clock=mind.clock, environ={})
+
+    memory = Memory(opened)
+    call(memory.mind(), "mind_list")
+    before = call(memory.mind(), "getContext", context_type="session")
+    clock.forward(minutes=5)
+    (mind.folder / "config.toml").write_text("format = 1\ninclude = []\n", encoding="utf-8")
+    after = call(memory.mind(), "getContext", context_type="session", include_history=True)
+
+    assert after["session_id"] == before["session_id"]
+    assert [used["tool_name"] for used in after["tool_history"]] == ["mind_list", "getContext"]
+
+
 @pytest.mark.req("002-44", "002-64")
 def test_a_context_is_remembered_for_half_a_minute_and_a_history_until_the_next_call(
     mind: Mind, clock: Clock, monkeypatch: pytest.MonkeyPatch

@@ -111,5 +111,17 @@ def test_where_nothing_can_be_written_reading_is_counted_here_and_writing_is_ref
         limits.take(FEW, NOW, lasting=False)
 
 
+def test_a_writer_is_refused_as_long_as_nothing_can_be_counted(root: Path) -> None:
+    block = root / ".mind" / ".local"
+    block.write_text("a file in the way", encoding="utf-8")
+    limits = Limits(root)
+    limits.take(FEW, NOW, lasting=False)
+    with pytest.raises(StorageFailed):
+        limits.take(FEW, NOW, lasting=True)
+
+    block.unlink()
+    assert takes(limits, FEW) == 3
+
+
 def test_outside_a_project_the_calls_of_this_process_are_counted() -> None:
     assert takes(Limits(None), FEW) == 3

@@ -307,6 +307,23 @@ def test_one_connection_serves_every_call(values: Values, monkeypatch: pytest.Mo
     assert len(made) == 1
 
 
+def test_a_database_that_is_taken_away_is_begun_anew_and_not_written_to_any_more(
+    values: Values, project: Path
+) -> None:
+    values.put("session.a", "k", 1, None, NOW)
+    (path,) = (project / ".mind" / ".local").glob("values-*.db")
+    path.unlink()
+    assert got(values, "session.a", "k") is None
+    other = Values(project, "me")
+    other.put("session.a", "k", 2, None, NOW)
+    assert got(values, "session.a", "k") == 2
+
+    path.unlink()
+    other.put("session.a", "k", 3, None, NOW)
+    values.put("session.a", "l", 4, None, NOW)
+    assert other.keys("session.a", NOW) == ["k", "l"]
+
+
 def test_no_folder_can_take_the_place_of_the_files(values: Values, project: Path) -> None:
     (project / ".mind" / "values").write_text("in the way", encoding="utf-8")
 

@@ -134,6 +134,13 @@ SETTINGS: tuple[Setting, ...] = (
         highest=100_000,
     ),
     Setting(
+        key="values.consistency",
+        default="READ_YOUR_WRITES",
+        scope=Scope.ANY,
+        help="What an answer about values is sure to hold where nobody says",
+        choices=("EVENTUAL", "READ_YOUR_WRITES", "STRONG"),
+    ),
+    Setting(
         key="embedding.model",
         default="",
         scope=Scope.USER,

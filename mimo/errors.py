@@ -15,6 +15,8 @@ MindError
 ├── SandboxViolation   SANDBOX_VIOLATION        5   a path leads out of where files may be read
 ├── EdgeExists         EDGE_EXISTS              1   an edge of that title is there already
 ├── Denied             PERMISSION_DENIED        5   a policy forbids it
+├── RateLimited        RATE_LIMITED             1   it was done too often; wait and try again
+├── QuotaExceeded      QUOTA_EXCEEDED           1   a namespace is full, or a value too large
 └── Internal           INTERNAL_ERROR           1   a fault of ours; details only in the log
 
 The wire form is the same everywhere:
@@ -33,6 +35,8 @@ class MindError(Exception):
 
     code: ClassVar[str]
     exit_status: ClassVar[int] = 1
+    details_are_whole: ClassVar[bool] = False
+    """Whether the wire form has the given details alone; the hint is then for people only."""
 
     def __init__(
         self, message: str, *, hint: str = "", details: Mapping[str, Any] | None = None
@@ -45,7 +49,8 @@ class MindError(Exception):
 
     def wire(self) -> dict[str, Any]:
         """Returns the form in which every surface reports the error."""
-        details = self.details | ({"hint": self.hint} if self.hint else {})
+        hint = {"hint": self.hint} if self.hint and not self.details_are_whole else {}
+        details = self.details | hint
         error = {"code": self.code, "message": self.message, "details": details}
         return {"type": "error", "error": error}
 
@@ -135,6 +140,21 @@ class Denied(MindError):
 
     code = "PERMISSION_DENIED"
     exit_status = 5
+    details_are_whole = True
+    reason: str = ""
+    """In one word, such as `namespace`, for counting."""
+
+
+class RateLimited(MindError):
+    """Something was done too often; `details["retry_after"]` says how many seconds to wait."""
+
+    code = "RATE_LIMITED"
+
+
+class QuotaExceeded(MindError):
+    """A namespace has no room for a value; nothing was stored and nothing evicted."""
+
+    code = "QUOTA_EXCEEDED"
 
 
 class Internal(MindError):

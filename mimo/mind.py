@@ -18,12 +18,14 @@ from mimo.surroundings import Clock, Progress, Timer, system_clock
 from mimo.surroundings import home_of as home_of
 
 if TYPE_CHECKING:
+    from mimo.guard.guard import Guard
     from mimo.index.embedding import Embedder
     from mimo.index.index import Index
     from mimo.store.accesses import Accesses
     from mimo.store.events import EventLog
     from mimo.store.memories import MemoryStore
     from mimo.store.trust import Trust
+    from mimo.store.values import Values
     from mimo.store.watch import Watch
 
 
@@ -261,6 +263,32 @@ class Mind:
             self.events.write(event)
 
     @property
+    def values(self) -> "Values":
+        """The values under keys."""
+        from mimo.store.values import Values
+
+        def make() -> Values:
+            return Values(self.project.root, place.index_owner(self.home, self.randomness))
+
+        return cast("Values", self._once("values", make))
+
+    @property
+    def guard(self) -> "Guard":
+        """What stands before every call; outside a project it holds what holds by default."""
+        from mimo.guard.guard import Guard
+        from mimo.guard.session import Session
+
+        def trusted(digest: str) -> bool:
+            return self.trust.trusted(digest)
+
+        def make() -> Guard:
+            root = self._project.root if self._project else None
+            session = Session(self.environ, started=self.now())
+            return Guard(root=root, trusted=trusted, session=session)
+
+        return cast("Guard", self._once("guard", make))
+
+    @property
     def embedder(self) -> "Embedder | None":
         """What turns text into vectors; None where the user's own model can't be used."""
         return cast("Embedder | None", self._once("embedder", self._open_embedder))
@@ -297,8 +325,9 @@ class Mind:
         if accesses := self._parts.pop("accesses", None):
             with suppress(MindError, OSError):
                 accesses.flush()
-        if index := self._parts.pop("index", None):
-            index.close()
+        for part in ("index", "guard", "values"):
+            if opened := self._parts.pop(part, None):
+                opened.close()
         if watched := self._parts.pop("watch", None):
             watched.close()
 

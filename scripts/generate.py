@@ -19,7 +19,7 @@ from mimo.cli.serve import hook_command, mcp_command
 from mimo.commands import all_commands
 from mimo.commands.registry import Registry
 from mimo.commands.schema import input_schema, output_schema, parameter_schema
-from mimo.commands.spec import Param, Spec, Surface
+from mimo.commands.spec import Needs, Param, Spec, Surface
 from mimo.commands.tools import TOOLSETS, listed, spelled
 from mimo.config import SETTINGS
 from mimo.errors import MindError
@@ -259,9 +259,14 @@ def api(commands: Registry) -> str:
     return "\n".join(_signature(spec) for spec in commands.all())
 
 
+def _needed(needs: Needs) -> list[tuple[str, object]]:
+    return [(name, part) for name, part in needs._asdict().items() if part]
+
+
 def _signature(spec: Spec) -> str:
     head = [spec.key, f"mind {spec.path}" if Surface.CLI in spec.surfaces else "MCP only"]
-    facts = [spec.effect.value, spec.toolset, spec.scope, "project" if spec.needs_project else ""]
+    needs = ",".join(str(name if part is True else part) for name, part in _needed(spec.needs))
+    facts = [spec.effect.value, spec.toolset, needs, "project" if spec.needs_project else ""]
     codes = sorted({error.__name__ for error in spec.errors})
     lines = [" | ".join([*head, " ".join(fact for fact in facts if fact), " ".join(codes)])]
     for param in spec.params:

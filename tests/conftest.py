@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from mimo.guard.guard import Guard
+from mimo.guard.session import Session
 from mimo.mind import Mind
 from mimo.store import projects
 from mimo.store.init import init
@@ -63,6 +65,17 @@ def project(tmp_path: Path, home: Path) -> Path:
     root.mkdir()
     init(root, home, now=NOW)
     return root
+
+
+class Unguarded:
+    """What a stand-in for a Mind needs to be invoked: the default policy, and a time."""
+
+    def __init__(self) -> None:
+        session = Session({}, started=NOW)
+        self.guard = Guard(root=None, trusted=lambda _: False, session=session)
+
+    def now(self) -> datetime:
+        return NOW
 
 
 def _counting() -> Callable[[int], bytes]:

@@ -17,8 +17,10 @@ def gathered(params: list[Param], given: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the arguments by their published names, as far as any were given."""
     found = {}
     for param in params:
-        value = _gathered(param, _given(param, given))
-        if value is not None:
+        typed = _given(param, given)
+        value = _gathered(param, typed)
+        is_null = param.required and param.shape.kind == "json" and typed not in (None, "-")
+        if value is not None or is_null:
             found[param.name] = value
     return found
 
@@ -41,7 +43,7 @@ def _gathered(param: Param, value: Any) -> Any:
         several = [converted(param.shape, item) for item in value or ()]
         return several if len(several) > 1 else next(iter(several), None)
     if param.arg.stdin and (value == "-" or (value is None and param.required and _is_piped())):
-        return _standard_input() or None
+        return _read_in(param)
     if param.arg.file and value is not None:
         return _standard_input() if value == "-" else _file_text(value)
     return None if value is None else converted(param.shape, value)
@@ -80,6 +82,11 @@ def _file_text(name: str) -> str:
         raise Invalid(
             f"`{name}` can't be read: {reason.lower()}", hint="name a file, or - for standard input"
         ) from None
+
+
+def _read_in(param: Param) -> Any:
+    text = _standard_input()
+    return parsed(text) if text and param.shape.kind == "json" else text or None
 
 
 def _is_piped() -> bool:

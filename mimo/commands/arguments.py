@@ -70,9 +70,22 @@ def decode(spec: Spec, arguments: Mapping[str, Any], surface: Surface) -> dict[s
 
     Raises `Invalid`, whose `details["field"]` names the argument that is wrong, missing or unknown.
     """
+    if not isinstance(arguments, Mapping):
+        raise Invalid("arguments must be an object", hint="such as {} where there are none")
     params = [param for param in spec.params if surface in param.arg.surfaces]
     given = _by_name(params, arguments, spec)
-    return {param.attribute: _taken(param, given.get(param.name)) for param in params}
+    return {param.attribute: _value(param, given) for param in params}
+
+
+def _takes_null(param: Param) -> bool:
+    """Returns whether null is a value like any other, rather than nothing."""
+    return param.required and param.shape.kind == "json"
+
+
+def _value(param: Param, given: Mapping[str, Any]) -> Any:
+    if _takes_null(param) and given.get(param.name, ...) is None:
+        return None
+    return _taken(param, given.get(param.name))
 
 
 def _by_name(params: Iterable[Param], arguments: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
@@ -81,9 +94,9 @@ def _by_name(params: Iterable[Param], arguments: Mapping[str, Any], spec: Spec) 
     for name, value in arguments.items():
         if name not in canonical:
             raise _unknown(name, spec, [param.name for param in canonical.values()])
-        if value is None:
-            continue
         param = canonical[name]
+        if value is None and not _takes_null(param):
+            continue
         if param.name in given:
             raise Invalid(f"`{param.name}` is given twice", details={"field": param.name})
         given[param.name] = value
@@ -146,9 +159,12 @@ def _json(param: Param, value: Any) -> Any:
     if param.arg.object and not isinstance(value, Mapping):
         raise _wrong(param, "must be an object", value)
     try:
-        return to_json(value)
+        same = to_json(value)
     except (TypeError, ValueError, RecursionError):
         raise _wrong(param, "must be JSON, without infinite numbers", value) from None
+    if same != value:
+        raise _wrong(param, "must be JSON in UTF-8", value)
+    return same
 
 
 def _text(param: Param, shape: Shape, value: str) -> str:

@@ -33,7 +33,6 @@ class Events:
     cli="events",
     effect=Effect.READ,
     toolset="extra",
-    scope="events:read",
     examples=(
         "mind events",
         "mind events mimo.ingest --limit 50",

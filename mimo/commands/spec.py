@@ -12,6 +12,7 @@ from types import FunctionType
 from typing import Any, NamedTuple, TypeVar
 
 from mimo.commands.types import Shape, notes_of, shape_of
+from mimo.domain.policy import Operation
 from mimo.errors import MindError
 from mimo.frozen import frozen
 
@@ -69,6 +70,20 @@ class Arg(NamedTuple):
     surfaces: Surface = Surface.BOTH
 
 
+class Needs(NamedTuple):
+    """What a policy must permit: an operation, on what the named arguments say."""
+
+    operation: Operation
+    namespace: str | None = None
+    """The parameter that names a namespace; its value is checked before anything is touched."""
+    key: str | None = None
+    context: str | None = None
+    """The parameter that names a type of context."""
+    ttl_seconds: str | None = None
+    diagnosis: bool = False
+    """Whether it runs under an invalid policy, too: it tells what is wrong, and no memory."""
+
+
 @frozen
 class Param:
     """One parameter of a command."""
@@ -113,7 +128,7 @@ class Spec:
     effect: Effect
     idempotent: bool
     toolset: str
-    scope: str
+    needs: Needs
     errors: tuple[type[MindError], ...]
     needs_project: bool
     surfaces: Surface
@@ -162,7 +177,7 @@ def command(
     effect: Effect,
     toolset: str,
     idempotent: bool | None = None,
-    scope: str | None = None,
+    needs: Needs | None = None,
     errors: Iterable[type[MindError]] = (),
     needs_project: bool = True,
     surfaces: Surface | None = None,
@@ -172,8 +187,8 @@ def command(
 ) -> Callable[[F], F]:
     """Returns a decorator that declares a function as a command and leaves it as it is.
 
-    `name` is canonical, or the `Tool` of which this is an `operation`; `scope` is what a policy
-    permits. Reads are idempotent unless said. `instead` makes a deprecated name, for MCP alone.
+    `name` is canonical, or the `Tool` of which this is an `operation`. `instead` makes a deprecated
+    name, for MCP alone; it begins with the name of the tool to use.
     """
     canonical = name.name if isinstance(name, Tool) else name
 
@@ -187,7 +202,7 @@ def command(
             effect=effect,
             idempotent=effect is Effect.READ if idempotent is None else idempotent,
             toolset=toolset,
-            scope=scope or ("memory:read" if effect is Effect.READ else "memory:write"),
+            needs=needs or _needs(effect),
             errors=tuple(errors),
             needs_project=needs_project,
             surfaces=surfaces or (Surface.MCP if instead else Surface.BOTH),
@@ -199,6 +214,10 @@ def command(
         return function
 
     return declare
+
+
+def _needs(effect: Effect) -> Needs:
+    return Needs(Operation.READ if effect is Effect.READ else Operation.WRITE)
 
 
 def _path(name: str, operation: str | None) -> str:

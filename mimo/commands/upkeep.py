@@ -3,8 +3,9 @@
 from enum import StrEnum
 from typing import Annotated
 
-from mimo.commands.spec import Arg, Effect, command
+from mimo.commands.spec import Arg, Effect, Needs, command
 from mimo.commands.types import Omitted, Out
+from mimo.domain.policy import Operation
 from mimo.errors import StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
@@ -93,6 +94,7 @@ def index(
     "mind_doctor",
     cli="doctor",
     effect=Effect.READ,
+    needs=Needs(Operation.READ, diagnosis=True),
     toolset="extra",
     needs_project=False,
     examples=("mind doctor",),

@@ -73,7 +73,11 @@ class Memory:
         """Returns the memory; while there is no project, one is looked for anew each time."""
         with self._lock:
             if self._mind is None or not _is_current(self._mind):
-                self._mind = self._open()
+                opened = self._open()
+                if self._mind is not None:
+                    # What was done so far is still the same session's.
+                    opened.guard.session = self._mind.guard.session
+                self._mind = opened
                 _make_parts(self._mind)
             return self._mind
 

@@ -7,8 +7,10 @@ from mcp_types import Resource, ResourceTemplate, TextResourceContents
 from mimo.commands.common import TrustLabel, trust_of
 from mimo.domain.ids import MEMORY_URI, uri_of
 from mimo.domain.memory import Record
+from mimo.domain.policy import Operation
 from mimo.domain.query import Filter
 from mimo.errors import NotFound
+from mimo.guard.call import Call
 from mimo.mind import Mind
 from mimo.services import accesses, capture, context, recall
 
@@ -37,11 +39,21 @@ CONTEXT = Resource(
 
 
 def newest(mind: Mind) -> list[Resource]:
-    """Returns the notes and the newest memories, newest first; none outside a project."""
+    """Returns the notes and the newest memories, newest first; none outside a project.
+
+    Raises `Denied` and `RateLimited` as the tool that lists them does.
+    """
     if not mind.has_project:
         return []
+    _permitted(mind, "mind_list")
     page = recall.listing(mind, narrowed=Filter(), limit=NEWEST)
     return [CONTEXT, *(_resource(mind, record) for record in page.records)]
+
+
+def _permitted(mind: Mind, tool: str) -> None:
+    call = Call(tool=tool, operation=Operation.READ, at=mind.now())
+    mind.guard.authorise(call)
+    mind.guard.limit(call)
 
 
 def _resource(mind: Mind, record: Record) -> Resource:
@@ -58,10 +70,13 @@ def _resource(mind: Mind, record: Record) -> Resource:
 def read(mind: Mind, uri: str) -> TextResourceContents:
     """Returns the Markdown that a URI names: of a memory, or the notes.
 
-    Raises `NotFound` where it names none, and what looking up an id raises.
+    Raises `NotFound` where it names none, what looking up an id raises, and `Denied` and
+    `RateLimited` as the tool that shows a memory does.
     """
     if uri == CONTEXT.uri:
+        _permitted(mind, "mind_context")
         return TextResourceContents(uri=uri, mime_type=MARKDOWN, text=context.shown(mind).text)
+    _permitted(mind, "mind_show")
     if not uri.startswith(MEMORY_URI):
         known = f"resources are {CONTEXT.uri} and {MEMORY_URI}ID"
         raise NotFound(f"there is no resource `{uri}`", hint=known)

@@ -1,12 +1,16 @@
 """Approving what a project's files say."""
 
 from mimo.mind import Mind
-from mimo.services import overview
+from mimo.services import overview, values
 
 
 def digests(mind: Mind) -> tuple[str, ...]:
-    """Returns the digest of each file that holds memories, and of each message, as it is now."""
-    return tuple(dict.fromkeys(record.place.digest for record in overview.everything(mind)))
+    """Returns the digest of what may be approved, as it is now.
+
+    That is each file that holds memories or values, the policy, and each message of a commit.
+    """
+    memories = dict.fromkeys(record.place.digest for record in overview.everything(mind))
+    return (*memories, *values.digests(mind), *mind.guard.digests())
 
 
 def describe(mind: Mind) -> str:

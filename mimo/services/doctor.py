@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from mimo.errors import MindError
 from mimo.frozen import frozen
+from mimo.guard.policies import FILE
 from mimo.mind import Mind
-from mimo.services import approval, edges, overview, upkeep
+from mimo.services import approval, edges, overview, upkeep, values
 from mimo.services.clients.doubts import doubts
 from mimo.store import projects
 
@@ -42,6 +43,8 @@ def examine(mind: Mind) -> Iterator[Finding]:
     yield Finding(name="project", verdict="ok", message=str(mind.project.root))
     yield from _index(mind)
     yield from _files(mind)
+    yield from _values(mind)
+    yield from _policy(mind)
     yield from _links(mind)
     yield from _edges(mind)
     yield from _trust(mind)
@@ -112,6 +115,35 @@ def _files(mind: Mind) -> Iterator[Finding]:
         some = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
         message = f"{len(others):,} files under .mind/ are no Markdown and not read: {some}"
         yield Finding(name="files", verdict="ok", message=message)
+
+
+def _values(mind: Mind) -> Iterator[Finding]:
+    for problem in values.broken(mind):
+        yield Finding(
+            name="values",
+            verdict="fault",
+            message=problem.reason,
+            hint="the file was left as it is; mend it and its value is there again",
+            file=problem.path,
+            line=problem.line,
+        )
+
+
+def _policy(mind: Mind) -> Iterator[Finding]:
+    found = mind.guard.found()
+    for line, reason in found.faults:
+        yield Finding(
+            name="policy",
+            verdict="fault",
+            message=reason,
+            hint="no tool may be used before it is mended",
+            file=FILE,
+            line=line,
+        )
+    if not found.trusted:
+        message = "it came from elsewhere, so it can only narrow what is permitted"
+        hint = "approve it with `mind trust`"
+        yield Finding(name="policy", verdict="warning", message=message, hint=hint, file=FILE)
 
 
 def _links(mind: Mind) -> Iterator[Finding]:

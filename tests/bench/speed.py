@@ -14,13 +14,16 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from mimo.commands import all_commands
+from mimo.guard.call import Call
+from mimo.mind import Mind
 from tests import mama_databases
 from tests.bench import queries, timed
 
@@ -296,6 +299,52 @@ def linked(size: int, base: float) -> Iterator[Row]:
         server.close()
 
 
+def guarded(size: int) -> Iterator[Row]:
+    """Yields the row for what stands before a call, as a share of a warm search in this process.
+
+    The policy limits the search, so that each call is counted on the disk, too.
+    """
+    with store(size) as (root, environ):
+        run([*MIND, "index"], root, environ)
+        limits = "rate_limits: {tools: {mind_search: {sustained: 1000000, burst: 1000000}}}\n"
+        (root / ".mind" / "policy.yaml").write_text(limits, encoding="utf-8")
+        with closing(Mind.open(root, environ=environ)) as mind:
+            mind.watch()
+            guard, spec = mind.guard, all_commands().at("search")
+            call = Call(tool=spec.name, operation=spec.needs.operation, at=mind.now())
+
+            def stand_before(step: int) -> None:
+                guard.authorise(call)
+                if step:
+                    guard.limit(call)
+                guard.record(call, success=True)
+
+            def search(step: int) -> None:
+                spec.function(mind, _QUERIES[step % len(_QUERIES)])
+
+            search(0)
+            whole, first, both = (
+                _median(search, range(100)),
+                _median(stand_before, [0] * 1_000),
+                _median(stand_before, [1] * 1_000),
+            )
+            figure = (
+                f"{1000 * first:.0f} µs ({100 * first / whole:.1f} %), "
+                f"{1000 * both:.0f} µs ({100 * both / whole:.1f} %) where it is limited"
+            )
+            yield Row(f"guard of a warm search, {size:,}", figure, "≤ 10 %")
+
+
+def _median(work: Callable[[int], None], steps: Iterable[int]) -> float:
+    """Returns the milliseconds that one step takes."""
+    times = []
+    for step in steps:
+        start = time.perf_counter()
+        work(step)
+        times.append(1000 * (time.perf_counter() - start))
+    return statistics.median(times)
+
+
 def imported(size: int) -> Iterator[Row]:
     """Yields the rows for a database of MAMA's with that many decisions."""
     with store(0) as (root, environ):
@@ -354,6 +403,7 @@ def rows(base: float, markdown: Path | None, *, large: bool) -> Iterator[Row]:
     mcp = {"search": "≤ 5 ms", "memory": "≤ 90 MB idle, ≤ 150 MB after searches"}
     yield from warm(10_000, base, mcp)
     yield from (Row(asked, figure, "") for asked, figure in queries.rows(10_000))
+    yield from guarded(10_000)
     yield from linked(10_000, base)
     yield from imported(10_000)
     yield from narrowed(100_000 if large else 10_000)

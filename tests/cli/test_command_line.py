@@ -18,6 +18,7 @@ from mimo.commands.spec import Arg, Effect, Surface, Tool, command, spec_of
 from mimo.commands.types import Json
 from mimo.config import Config
 from mimo.errors import Invalid, NoProject, NotFound
+from tests.conftest import Unguarded
 
 
 class Colour(StrEnum):
@@ -34,7 +35,7 @@ class Seen:
     given: dict[str, Json]
 
 
-class FakeMind:
+class FakeMind(Unguarded):
     """As much of a Mind as commands are handed."""
 
     has_project = True
@@ -42,6 +43,7 @@ class FakeMind:
     notice = None
 
     def __init__(self, named: Path | None = None) -> None:
+        super().__init__()
         self.named = str(named) if named else None
 
     def close(self) -> None:

@@ -1,5 +1,6 @@
 """The one path from a surface to a command."""
 
+from copy import copy
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,12 +13,12 @@ from mimo.errors import Denied, Internal, Invalid, NoProject, NotFound
 from mimo.mind import Mind
 from mimo.store import projects
 from mimo.store.init import init
-from tests.conftest import Clock
+from tests.conftest import Clock, Unguarded
 
 MCP = Caller(surface=Surface.MCP, name="a client")
 
 
-class FakeMind:
+class FakeMind(Unguarded):
     """As much of a Mind as `invoke` needs."""
 
     has_project = True
@@ -30,7 +31,7 @@ class FakeMind:
         return object()
 
     def acting_as(self, author: str | None) -> "FakeMind":
-        other = FakeMind()
+        other = copy(self)
         other.author = author
         return other
 

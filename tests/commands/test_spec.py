@@ -9,8 +9,9 @@ import pytest
 from mimo.commands import SECTIONS, UNLISTED, all_commands
 from mimo.commands.registry import folded
 from mimo.commands.schema import input_schema, output_schema
-from mimo.commands.spec import Arg, Effect, Spec, Surface, Tool, command, spec_of
+from mimo.commands.spec import Arg, Effect, Needs, Spec, Surface, Tool, command, spec_of
 from mimo.commands.tools import TOOLSETS
+from mimo.domain.policy import Operation
 from mimo.errors import MindError
 
 REGISTRY = all_commands()
@@ -53,8 +54,16 @@ def test_the_path_on_the_command_line_follows_from_the_name(
 def test_a_declaration_says_little_and_means_much() -> None:
     read, write = declared("a"), declared("b", effect=Effect.WRITE)
 
-    assert (read.scope, read.idempotent, read.surfaces) == ("memory:read", True, Surface.BOTH)
-    assert (write.scope, write.idempotent, write.needs_project) == ("memory:write", False, True)
+    assert (read.needs, read.idempotent, read.surfaces) == (
+        Needs(Operation.READ),
+        True,
+        Surface.BOTH,
+    )
+    assert (write.needs, write.idempotent, write.needs_project) == (
+        Needs(Operation.WRITE),
+        False,
+        True,
+    )
     assert (read.summary, read.help) == ("Do nothing", "Do nothing\n\nAt all.")
     assert declared("old", instead="a").surfaces is Surface.MCP
 

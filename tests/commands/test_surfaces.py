@@ -90,6 +90,19 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "mind_edges_check": {"files": [".mind/facts"]},
     "mind_edges_list": {},
     "mind_edges_starter": {},
+    "listMemory": {"namespace": "agent.build", "prefix": "l", "limit": 5},
+    "getMemory": {"namespace": "agent.build", "key": "last_run"},
+    "putMemory": {
+        "namespace": "session.work",
+        "key": "step",
+        "value": {"number": 3, "of": [1, 2.0, None]},
+        "ttl_seconds": 600,
+    },
+    "deleteMemory": {"namespace": "agent.build", "key": "last_run"},
+    "getContext": {"context_type": "session", "include_history": True},
+    "policy_show": {},
+    "policy_check": {},
+    "policy_explain": {"tool": "putMemory", "namespace": "agent.build", "operation": "write"},
     "mind_status": {},
     "mind_index": {},
     "mind_doctor": {},
@@ -146,6 +159,7 @@ created: 2026-11-02T08:00:00Z
 ---
 The cache holds ten minutes.
 """,
+    "values/agent.build/last_run.md": "---\nvalue: {ok: true, seconds: 41}\n---\n",
 }
 
 DOCUMENT = "# API\n\nAsk politely, with a token.\n\n## Limits\n\nA hundred calls a minute.\n"
@@ -178,7 +192,7 @@ def fresh(tmp_path: Path, home: Path, clock: Any, monkeypatch: pytest.MonkeyPatc
         init(root, home, now=clock())
         for name, text in MEMORIES.items():
             path = root / ".mind" / name
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         (root / "docs").mkdir()
         (root / "docs" / "api.md").write_text(DOCUMENT, encoding="utf-8")

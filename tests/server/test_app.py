@@ -16,11 +16,12 @@ from mimo.commands.spec import Arg, Effect, Tool, command, spec_of
 from mimo.commands.types import Out
 from mimo.errors import NoProject, NotFound
 from mimo.server.app import INSTRUCTIONS, App, Memory
+from tests.conftest import Unguarded
 
 INVALID_PARAMS = -32602
 
 
-class FakeMind:
+class FakeMind(Unguarded):
     """As much of a Mind as the server hands on."""
 
     has_project = True

@@ -118,6 +118,33 @@ def read(text: str) -> Header:
         return _Reader(_loader_class()(text)).header()
 
 
+def lines(text: str) -> dict[tuple[str | int, ...], int]:
+    """Returns the 1-based line of each key and item of a text that `read` has read.
+
+    An entry is named by the keys, and the places in lists, that lead to it. Raises as `read` does.
+    """
+    with _reported(text):
+        loader = _loader_class()(text)
+        found: dict[tuple[str | int, ...], int] = {}
+        if (node := loader.get_single_node()) is not None:
+            _place(node, (), loader.starred, found)
+        return found
+
+
+def _place(
+    node: Any, path: tuple[str | int, ...], starred: bool, found: dict[tuple[str | int, ...], int]
+) -> None:
+    if node.id == "mapping":
+        for key, value in node.value:
+            name = key.value.replace(_STAND_IN, "*") if starred else key.value
+            found[*path, name] = key.start_mark.line + 1
+            _place(value, (*path, name), starred, found)
+    elif node.id == "sequence":
+        for number, item in enumerate(node.value):
+            found[*path, number] = item.start_mark.line + 1
+            _place(item, (*path, number), starred, found)
+
+
 def resolve(text: str) -> Any:
     """Returns what a value without quotes means: null, a boolean, a number, or the text itself."""
     if text in _WORDS:

@@ -10,7 +10,7 @@ from queue import Empty, SimpleQueue
 from mimo.errors import MindError
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import context, upkeep
+from mimo.services import context, upkeep, values
 from mimo.store import daemon, projects, watch
 
 log = logging.getLogger("mind.daemon")
@@ -126,6 +126,8 @@ class Loop:
         for root, last in tuple(self._active.items()):
             if self._mind.now() - last >= limit:
                 self._end_session(root)
+        for root in self._projects:
+            self._expire(root)
         if blind:
             for root in self._projects:
                 self._refresh(root)
@@ -149,6 +151,13 @@ class Loop:
         else:
             if done != upkeep.Refreshed():
                 log.info("%s: %s files taken in", root, done.added + done.changed + done.removed)
+
+    def _expire(self, root: Path) -> None:
+        try:
+            if gone := values.expire(self._projects[root].mind):
+                log.info("%s: %s values have expired", root, gone)
+        except (MindError, OSError) as error:
+            log.warning("%s: %s", root, error)
 
     def _end_session(self, root: Path) -> None:
         del self._active[root]

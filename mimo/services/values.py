@@ -1,0 +1,172 @@
+"""Putting values under keys, getting and listing them."""
+
+import re
+from collections.abc import Iterator
+from contextlib import nullcontext
+from datetime import datetime
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any
+
+from mimo.domain import cursor as cursors
+from mimo.domain.memory import Problem
+from mimo.domain.names import check_key, check_prefix
+from mimo.errors import NotFound, StorageFailed
+from mimo.frozen import frozen
+from mimo.mind import Mind
+from mimo.services import capture
+from mimo.store.values import Found
+
+_REDACTED = re.compile(r"(?i:redacted)[A-Za-z0-9_.-]*[_-]([0-9a-f]{8})")
+
+
+class Consistency(StrEnum):
+    """What an answer is sure to hold.
+
+    Values are read from where they are kept, so that each answer holds all that was written before
+    it; a strong one waits, too, for what another process is writing at the time.
+    """
+
+    EVENTUAL = "EVENTUAL"
+    READ_YOUR_WRITES = "READ_YOUR_WRITES"
+    STRONG = "STRONG"
+
+
+@frozen
+class Page:
+    """Some keys of a namespace."""
+
+    keys: tuple[str, ...]
+    cursor: str | None
+    """Where the next page begins; None after the last key."""
+    total: int
+    """How many keys the namespace has."""
+    problems: tuple[str, ...]
+    """The files in the place of keys of this page that can't be read, with the reason."""
+
+
+def put(mind: Mind, namespace: str, key: str, value: Any, ttl_seconds: int | None) -> Found:
+    """Stores a value over what the key had, and returns how it is kept.
+
+    Raises `Invalid`, `QuotaExceeded` and `StorageFailed`; the key has what it had then.
+    """
+    check_key(key)
+    capture.check_format(mind)
+    done = mind.values.put(namespace, key, value, ttl_seconds, mind.now())
+    _approve(mind, done)
+    return done
+
+
+def get(mind: Mind, namespace: str, key: str, level: Consistency) -> Found:
+    """Returns a value; raises `NotFound`, and `StorageFailed` where it can't be read.
+
+    A key that was listed redacted is found by what stood in its place.
+    """
+    check_key(key)
+    with _waited(mind, level):
+        found = mind.values.get(namespace, key, mind.now())
+        if found is None and (behind := _behind(mind, namespace, key)):
+            found = mind.values.get(namespace, behind, mind.now())
+    if found is None:
+        raise _missing(namespace, key)
+    return found
+
+
+def remove(mind: Mind, namespace: str, key: str) -> None:
+    """Removes a value, named as `get` takes it; raises `NotFound` and `StorageFailed`."""
+    check_key(key)
+    behind = _behind(mind, namespace, key) or key
+    if not mind.values.remove(namespace, behind, mind.now()):
+        raise _missing(namespace, key)
+
+
+def page(
+    mind: Mind,
+    namespace: str,
+    *,
+    prefix: str,
+    limit: int,
+    cursor: str | None,
+    level: Consistency,
+) -> Page:
+    """Returns the keys that begin with `prefix`, from where an earlier page ended.
+
+    Raises `Invalid` for a cursor of another listing.
+    """
+    check_prefix(prefix)
+    secret = mind.values.secret
+    after = cursors.unseal(secret, namespace, prefix, cursor) if cursor else ""
+    with _waited(mind, level):
+        every = mind.values.keys(namespace, mind.now())
+        wanted = [key for key in every if key.startswith(prefix) and key > after]
+        shown = wanted[:limit]
+        problems = {key: told for key in shown if (told := _problem(mind, namespace, key))}
+    more = len(wanted) > len(shown)
+    return Page(
+        keys=tuple(key for key in shown if key not in problems),
+        cursor=cursors.seal(secret, namespace, prefix, shown[-1]) if more else None,
+        total=len(every),
+        problems=tuple(problems.values()),
+    )
+
+
+def broken(mind: Mind) -> Iterator[Problem]:
+    """Yields every file in the place of a value that can't be read; it is left as it is."""
+    for one in mind.values.everything():
+        if isinstance(one, Problem):
+            yield one
+
+
+def digests(mind: Mind) -> tuple[str, ...]:
+    """Returns the digest of each file that holds a value."""
+    return tuple(one.digest for one in mind.values.everything() if not isinstance(one, Problem))
+
+
+def is_trusted(mind: Mind, found: Found) -> bool:
+    """Returns whether a value was written on this machine, or approved here."""
+    return found.digest is None or mind.trust.trusted(found.digest)
+
+
+def expire(mind: Mind, now: datetime | None = None) -> int:
+    """Removes the values that have expired and returns how many; nobody needs to wait for it."""
+    return mind.values.expire(now or mind.now())
+
+
+def _approve(mind: Mind, done: Found) -> None:
+    """Approves what was just written here. It is safe by now, so a failure is only told."""
+    if done.digest is None:
+        return
+    try:
+        mind.trust.approve([done.digest])
+    except StorageFailed as error:
+        mind.note("trust", f"it could not be approved and counts as untrusted: {error.message}")
+
+
+def _problem(mind: Mind, namespace: str, key: str) -> str | None:
+    try:
+        mind.values.get(namespace, key, mind.now())
+    except StorageFailed as error:
+        return error.message
+    return None
+
+
+def _behind(mind: Mind, namespace: str, key: str) -> str | None:
+    """Returns the key that a redacted one stands for: the start of its digest ends it."""
+    digest = _REDACTED.fullmatch(key)
+    if digest is None:
+        return None
+    keys = mind.values.keys(namespace, mind.now())
+    fits = [one for one in keys if sha256(one.encode()).hexdigest().startswith(digest[1])]
+    return fits[0] if len(fits) == 1 and key not in keys else None
+
+
+def _waited(mind: Mind, level: Consistency) -> Any:
+    return mind.values.locked() if level is Consistency.STRONG else nullcontext()
+
+
+def _missing(namespace: str, key: str) -> NotFound:
+    return NotFound(
+        f"there is no `{key}` in `{namespace}`",
+        hint=f"`mind value list {namespace}` shows what there is; values with a TTL expire",
+        details={"namespace": namespace, "key": key},
+    )

@@ -1,0 +1,151 @@
+"""Databases of this machine's own, in `.mind/.local/`: shared by processes, never committed.
+
+Whoever made the file, nothing in it runs: a schema that is not ours to the letter is refused, since
+a clone may bring one with triggers.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import RLock
+
+from mimo.errors import StorageFailed
+from mimo.store import files
+from mimo.store.walk import STORE
+
+WAIT_SECONDS = 10.0
+
+_BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+class LocalDatabase:
+    """One database with a fixed schema; may be used by several threads and processes at once."""
+
+    def __init__(self, root: Path, name: str, schema: str, *, durable: bool = True) -> None:
+        """Take a project's root, the file's name and its one table; nothing is opened yet.
+
+        What is not `durable` may be lost when the machine fails.
+        """
+        self._root = root
+        self._name = name
+        self._schema = schema
+        self._durable = durable
+        self._lock = RLock()
+        self._open: sqlite3.Connection | None = None
+        self._inode: int | None = None
+
+    @property
+    def path(self) -> Path:
+        """Returns where it is. Raises `StorageFailed` where that leads through a link."""
+        return files.safe_path(self._root, f"{STORE}/.local/{self._name}")
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection | None]:
+        """Gives a connection, or None where there is nothing yet. Raises `StorageFailed`."""
+        with self._lock, self._translated():
+            if self._open is None and not self.path.exists():
+                yield None
+            else:
+                yield self._connection()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Gives a connection in a transaction that is kept if the block succeeds.
+
+        Raises `StorageFailed` where it can't be written.
+        """
+        with self._lock, self._translated():
+            connection = self._connection()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    connection.rollback()
+
+    def close(self) -> None:
+        """Closes the file, if it was opened."""
+        with self._lock:
+            if self._open is not None:
+                self._open.close()
+                self._open = None
+
+    def _connection(self) -> sqlite3.Connection:
+        if self._open is not None and self._inode != _inode(self.path):
+            self.close()  # Somebody removed it: what we hold open is no file any more.
+        if self._open is None:
+            self._open = self._connect()
+            self._inode = _inode(self.path)
+        return self._open
+
+    def _connect(self) -> sqlite3.Connection:
+        path = self.path
+        try:
+            path.parent.mkdir(exist_ok=True)
+        except OSError as error:
+            raise files.failure("write", path, error) from error
+        connection = sqlite3.connect(
+            path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA trusted_schema = OFF")
+            found = connection.execute("SELECT sql FROM sqlite_master").fetchall()
+            if not found:
+                self._create(connection, path)
+            self._check(connection)
+            if self._durable:
+                # Without a log beside it, it can be read where nothing can be written.
+                connection.execute("PRAGMA journal_mode = TRUNCATE")
+            else:
+                connection.execute("PRAGMA synchronous = OFF")
+            connection.execute("PRAGMA secure_delete = ON")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _check(self, connection: sqlite3.Connection) -> None:
+        found = [sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master")]
+        if found != [self._schema]:
+            raise _damaged(self.path, "mind did not make it")
+
+    def _create(self, connection: sqlite3.Connection, path: Path) -> None:
+        """Make the table, unless another process is quicker."""
+        path.chmod(0o600)
+        if not self._durable:
+            connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("BEGIN IMMEDIATE")
+        if not connection.execute("SELECT sql FROM sqlite_master").fetchall():
+            connection.execute(self._schema)
+        connection.execute("COMMIT")
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code in _BROKEN:
+                self.close()
+                raise _damaged(self.path, str(error)) from error
+            raise StorageFailed(
+                f"`{self.path}` can't be used: {error}",
+                hint="check the disk's free space and the folder's permissions",
+            ) from error
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return None
+
+
+def _damaged(path: Path, why: str) -> StorageFailed:
+    return StorageFailed(
+        f"`{path}` can't be used: {why}",
+        hint="it is this machine's own and not in git; remove it to begin a new one",
+        details={"path": str(path)},
+    )

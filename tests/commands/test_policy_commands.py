@@ -1,0 +1,115 @@
+"""What people ask about the policy."""
+
+import json
+from typing import Any
+
+import pytest
+
+from mimo.cli.main import main
+from mimo.guard.policies import FILE
+from mimo.mind import Mind
+
+FAULTY = """\
+tool_permissions:
+  putMemory:
+    allowed_namespaces: ["session*"]
+    operation: [write]
+"""
+
+
+def run(mind: Mind, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
+    """Returns exit status and answer of a command, or its error."""
+    status = main([*words, "--json"], open=lambda _: mind)
+    out, err = capsys.readouterr()
+    return status, json.loads(out or err)
+
+
+def write(mind: Mind, text: str) -> None:
+    (mind.project.root / FILE).write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["putMemory", "agent.a"], 0),
+        (["putMemory", "agent.a", "write"], 0),
+        (["put_memory", "agent.a"], 1),
+        (["putMemory", "public.a"], 5),
+        (["putMemory", "agent.a", "read"], 5),
+        (["listMemory", "public.a"], 0),
+        (["mind-search"], 0),
+        (["putMemory", "../x"], 2),
+    ],
+)
+def test_explain_says_whether_by_its_exit_status(
+    mind: Mind, capsys: pytest.CaptureFixture[str], words: list[str], status: int
+) -> None:
+    assert run(mind, capsys, "policy", "explain", *words)[0] == status
+
+
+def test_explain_names_the_rule_and_the_line(
+    mind: Mind, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(mind, 'tool_permissions:\n  putMemory: {allowed_namespaces: ["agent.*"]}\n')
+    _, permitted = run(mind, capsys, "policy", "explain", "putMemory", "agent.a")
+    _, denied = run(mind, capsys, "policy", "explain", "putMemory", "session.a")
+
+    assert permitted["reason"] == "permitted by .mind/policy.yaml:2"
+    assert denied["reason"] == "its namespaces are agent.* (.mind/policy.yaml:2)"
+    assert denied["limits"][0] == {"limits": "putMemory", "sustained": 10.0, "burst": 50}
+
+
+def test_check_lists_every_fault_and_no_tool_may_be_used_meanwhile(
+    mind: Mind, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(mind, FAULTY)
+    status, told = run(mind, capsys, "policy", "check")
+    refused, error = run(mind, capsys, "list")
+
+    assert status == 1
+    assert [(fault["line"], fault["file"]) for fault in told["faults"]] == [(3, FILE), (4, FILE)]
+    healthy, checks = run(mind, capsys, "doctor")
+    assert healthy == 1
+    assert [(one["file"], one["line"]) for one in checks["checks"] if one["name"] == "policy"] == [
+        (FILE, 3),
+        (FILE, 4),
+    ]
+    assert refused == 5
+    assert error["error"]["code"] == "PERMISSION_DENIED"
+    assert run(mind, capsys, "policy", "show")[0] == 2
+
+
+def test_a_rule_for_a_tool_that_there_is_not_is_a_fault_of_the_check(
+    mind: Mind, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(mind, "tool_permissions:\n  putMemori: {operations: []}\n")
+    status, told = run(mind, capsys, "policy", "check")
+
+    assert status == 1
+    assert told["faults"] == [
+        {
+            "file": FILE,
+            "line": 2,
+            "reason": "there is no tool `putmemori`; did you mean `putMemory`?",
+        }
+    ]
+
+
+def test_show_tells_what_holds_and_whether_it_was_approved(
+    mind: Mind, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, default = run(mind, capsys, "policy", "show")
+    write(mind, "pii: {on_write: redact}\ntool_permissions: {mind_search: {operations: []}}\n")
+    mind.trust.follow(False)
+    _, own = run(mind, capsys, "policy", "show")
+
+    assert (default["file"], default["trusted"], default["pii_on_write"]) == (None, True, "refuse")
+    assert [rule["tool"] for rule in default["rules"]] == [
+        "listMemory",
+        "getMemory",
+        "getContext",
+        "putMemory",
+        "deleteMemory",
+    ]
+    assert (own["file"], own["trusted"], own["pii_on_write"]) == (FILE, False, "refuse")
+    assert own["rules"][-1]["source"] == ".mind/policy.yaml:2"

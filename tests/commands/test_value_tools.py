@@ -1,0 +1,553 @@
+"""The four documented tools, as clients call them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp.client import Client
+
+from mimo.commands import all_commands
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.schema import input_schema, to_json
+from mimo.commands.spec import Effect, Surface, command, spec_of
+from mimo.commands.tools import spelled
+from mimo.domain.query import Filter
+from mimo.errors import Denied, Invalid, MindError, NotFound, RateLimited, StorageFailed
+from mimo.guard.policies import FILE
+from mimo.mind import Mind
+from mimo.server.app import App, Memory
+from mimo.services import recall, upkeep, values
+from mimo.services.daemon.loop import Loop
+from mimo.services.doctor import examine
+from tests.conftest import NOW, Clock
+
+REGISTRY = all_commands()
+TOOLS = REGISTRY.tools()
+CALLER = Caller(surface=Surface.MCP, name="tester")
+
+ODD: list[Any] = [
+    None,
+    True,
+    0,
+    -0.0,
+    1.0,
+    10**40,
+    1e300,
+    "",
+    "null",
+    "é 漢字 🙂\n\u2028",
+    [],
+    {},
+    [[[[[[[[1]]]]]]]],
+    {"a": {"b": [None, {"": 1.5}]}, "Ä": "no"},
+]
+
+
+def call(mind: Mind, tool: str, **arguments: Any) -> Any:
+    return to_json(invoke(TOOLS[tool][0], mind, CALLER, arguments))
+
+
+def fill(mind: Mind, namespace: str, *keys: str) -> None:
+    for key in keys:
+        call(mind, "putMemory", namespace=namespace, key=key, value=key)
+
+
+def test_the_names_are_advertised_as_documented() -> None:
+    for name in ("listMemory", "getContext", "putMemory", "getMemory"):
+        assert spelled(TOOLS[name][0].name, "underscore") == name
+
+
+@pytest.mark.req("002-01", "002-02", "002-03", "002-04", "002-12", "002-13", "002-19", "002-21")
+def test_the_input_schemas_are_the_documented_ones() -> None:
+    listing = input_schema(TOOLS["listMemory"])
+    assert listing["required"] == ["namespace"]
+    limit = listing["properties"]["limit"]
+    assert (limit["minimum"], limit["maximum"], limit["default"]) == (1, 100, 50)
+    assert {"prefix", "cursor"} <= listing["properties"].keys()
+
+    context = input_schema(TOOLS["getContext"])
+    kind = context["properties"]["context_type"]
+    assert (kind["enum"], kind["default"]) == (["session", "agent", "task", "all"], "all")
+    assert context["properties"]["include_history"]["default"] is False
+    assert "required" not in context
+
+    put = input_schema(TOOLS["putMemory"])
+    assert put["required"] == ["namespace", "key", "value"]
+    assert "type" not in put["properties"]["value"]
+    ttl = put["properties"]["ttl_seconds"]
+    assert (ttl["type"], ttl["minimum"]) == ("integer", 0)
+
+
+@pytest.mark.parametrize("value", ODD, ids=range(len(ODD)))
+@pytest.mark.parametrize("namespace", ["agent.a", "session.a"])
+@pytest.mark.req("002-20", "002-22", "002-25", "002-60", "002-62")
+def test_any_value_comes_back_intact_over_mcp(mind: Mind, namespace: str, value: Any) -> None:
+    app = App(Memory(lambda: mind), REGISTRY, toolsets=["values"], naming="underscore")
+    place = {"namespace": namespace, "key": "k"}
+
+    async def talk() -> Any:
+        async with Client(app.server()) as client:
+            put = await client.call_tool("putMemory", {**place, "value": value})
+            got = await client.call_tool("getMemory", place)
+            return put.structured_content, got.structured_content
+
+    put, got = anyio.run(talk)
+    assert put["success"] is True
+    assert json.dumps(got["value"]) == json.dumps(value)
+
+
+@pytest.mark.req("002-23")
+def test_what_cannot_be_stored_is_refused_before_anything_is_written(mind: Mind) -> None:
+    fill(mind, "agent.a", "k")
+    deep: Any = 1
+    for _ in range(101):
+        deep = [deep]
+    for value in (deep, ["\ud800"], [float("inf")]):
+        with pytest.raises(Invalid):
+            call(mind, "putMemory", namespace="agent.a", key="k", value=value)
+    with pytest.raises(Invalid, match="missing"):
+        call(mind, "putMemory", namespace="agent.a", key="k")
+    assert call(mind, "getMemory", namespace="agent.a", key="k")["value"] == "k"
+
+
+@pytest.mark.req("002-03")
+@pytest.mark.parametrize("limit", [0, 101, -1])
+def test_a_limit_outside_of_its_bounds_is_an_error(mind: Mind, limit: int) -> None:
+    with pytest.raises(Invalid):
+        call(mind, "listMemory", namespace="agent.a", limit=limit)
+
+
+@pytest.mark.req("002-01", "002-02", "002-05", "002-06", "002-07", "002-09")
+def test_a_listing_counts_the_namespace_and_shows_what_was_asked_for(mind: Mind) -> None:
+    fill(mind, "agent.a", "b", "a2", "a1", "A3")
+    fill(mind, "agent.b", "other")
+
+    assert call(mind, "listMemory", namespace="agent.a", prefix="a") == {
+        "keys": ["a1", "a2"],
+        "cursor": None,
+        "total": 4,
+    }
+    assert call(mind, "listMemory", namespace="agent.empty") == {
+        "keys": [],
+        "cursor": None,
+        "total": 0,
+    }
+
+
+@pytest.mark.req("002-06", "002-08")
+def test_pages_show_each_key_once_while_others_write(mind: Mind) -> None:
+    fill(mind, "agent.a", *(f"k{number:02}" for number in range(20)))
+    seen: list[str] = []
+    cursor, page = None, 0
+    while True:
+        answer = call(mind, "listMemory", namespace="agent.a", limit=6, cursor=cursor)
+        seen += answer["keys"]
+        page += 1
+        # Before, at and behind where the listing is.
+        fill(mind, "agent.a", f"a{page}")
+        if page == 1:
+            call(mind, "deleteMemory", namespace="agent.a", key=seen[-1])
+            call(mind, "deleteMemory", namespace="agent.a", key="k00")
+        cursor = answer["cursor"]
+        if cursor is None:
+            break
+    assert seen == [f"k{number:02}" for number in range(20)]
+
+
+@pytest.mark.req("002-11", "002-26")
+def test_what_has_expired_is_neither_listed_nor_counted_nor_found(mind: Mind, clock: Clock) -> None:
+    fill(mind, "agent.a", "stays")
+    done = call(mind, "putMemory", namespace="agent.a", key="goes", value=1, ttl_seconds=60)
+    assert done["expires_at"] == "2026-11-20T15:31:00Z"
+    assert call(mind, "listMemory", namespace="agent.a")["total"] == 2
+
+    clock.forward(seconds=60)
+    answer = call(mind, "listMemory", namespace="agent.a")
+    assert (answer["keys"], answer["total"]) == (["stays"], 1)
+    with pytest.raises(NotFound):
+        call(mind, "getMemory", namespace="agent.a", key="goes")
+
+
+@pytest.mark.req("002-34")
+def test_permission_is_asked_before_any_data_is_touched(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Mind, "values", property(lambda _: pytest.fail("data was touched")))
+
+    for tool, more in (
+        ("listMemory", {}),
+        ("getMemory", {"key": "k"}),
+        ("putMemory", {"key": "k", "value": 1}),
+        ("deleteMemory", {"key": "k"}),
+    ):
+        with pytest.raises(Denied) as caught:
+            call(mind, tool, namespace="vault.a", **more)
+        assert caught.value.details["namespace"] == "vault.a"
+
+
+@pytest.mark.req("002-40", "002-41", "002-43")
+def test_a_client_gets_the_documented_error_and_nothing_of_the_data(mind: Mind) -> None:
+    (mind.project.root / FILE).write_text(
+        'tool_permissions: {putMemory: {allowed_namespaces: ["*"]}}\n', encoding="utf-8"
+    )
+    call(mind, "putMemory", namespace="sensitive", key="pin", value="4711")
+    app = App(Memory(lambda: mind), REGISTRY, toolsets=["values"], naming="underscore")
+
+    async def talk() -> Any:
+        async with Client(app.server()) as client:
+            return await client.call_tool("getMemory", {"namespace": "sensitive", "key": "pin"})
+
+    result = anyio.run(talk)
+    assert result.is_error
+    assert result.structured_content is None
+    assert result.meta["mind/error"] == {
+        "type": "error",
+        "error": {
+            "code": "PERMISSION_DENIED",
+            "message": "Access denied to namespace 'sensitive'",
+            "details": {"namespace": "sensitive", "operation": "read"},
+        },
+    }
+    assert "4711" not in result.model_dump_json()
+
+
+@pytest.mark.req("002-28", "002-32", "002-62")
+def test_public_values_can_be_read_and_not_written(mind: Mind) -> None:
+    folder = mind.folder / "values" / "public.docs"
+    folder.mkdir(parents=True)
+    (folder / "url.md").write_text("---\nvalue: https://example.org\n---\n", encoding="utf-8")
+
+    got = call(mind, "getMemory", namespace="public.docs", key="url")
+    assert got["value"] == "https://example.org"
+    for tool, more in (("putMemory", {"value": 1}), ("deleteMemory", {})):
+        with pytest.raises(Denied):
+            call(mind, tool, namespace="public.docs", key="url", **more)
+
+
+@pytest.mark.req("002-47", "002-48", "002-49", "002-63")
+def test_fifty_calls_at_once_and_then_ten_a_second(mind: Mind, clock: Clock) -> None:
+    def calls() -> int:
+        done = 0
+        for _ in range(100):
+            try:
+                call(mind, "listMemory", namespace="agent.a")
+                done += 1
+            except RateLimited as error:
+                waits.append(error.details["retry_after"])
+                return done
+        return done
+
+    waits: list[float] = []
+    assert calls() == 50
+    clock.forward(seconds=1)
+    assert calls() == 10
+    assert waits == [0.1, 0.1]
+    # Another tool has its own limit, but the namespace is worn out for all.
+    with pytest.raises(RateLimited):
+        call(mind, "getMemory", namespace="agent.a", key="k")
+    with pytest.raises(NotFound):
+        call(mind, "getMemory", namespace="agent.b", key="k")
+
+
+@pytest.mark.req("002-39", "002-47")
+def test_a_policy_can_limit_any_tool(mind: Mind) -> None:
+    (mind.project.root / FILE).write_text(
+        "rate_limits: {tools: {mind_search: {sustained: 1, burst: 2}}}\n", encoding="utf-8"
+    )
+
+    for _ in range(2):
+        call(mind, "mind_search", query="tea")
+    with pytest.raises(RateLimited):
+        call(mind, "mind_search", query="tea")
+    call(mind, "mind_list")
+
+
+@pytest.mark.req("002-39")
+def test_a_resource_is_no_way_around_the_policy(mind: Mind) -> None:
+    from mimo.server import resources
+
+    written = call(mind, "mind_add", content="Tea is served at four")
+    uri = f"mind://memory/{written['id']}"
+    assert "four" in resources.read(mind, uri).text
+    (mind.project.root / FILE).write_text(
+        "tool_permissions: {mind_show: {operations: []}, mind_list: {operations: []}}\n",
+        encoding="utf-8",
+    )
+    for attempt in (lambda: resources.read(mind, uri), lambda: resources.newest(mind)):
+        with pytest.raises(Denied):
+            attempt()
+
+
+def test_values_are_no_memories(mind: Mind) -> None:
+    fill(mind, "agent.a", "tea")
+    (mind.folder / "values" / "broken.md").write_text("no value\n", encoding="utf-8")
+    upkeep.refresh(mind)
+
+    assert recall.listing(mind, narrowed=Filter(), limit=-1).total == 0
+    assert upkeep.problems(mind) == ()
+    assert mind.store.walk().stamps == {}
+
+
+def test_a_value_that_came_with_a_clone_says_so_until_it_is_approved(mind: Mind) -> None:
+    from mimo.services import approval
+
+    fill(mind, "agent.a", "own")
+    folder = mind.folder / "values" / "agent.a"
+    (folder / "strange.md").write_text("---\nvalue: x\n---\n", encoding="utf-8")
+    mind.trust.follow(False)
+
+    def label(key: str) -> str:
+        return str(call(mind, "getMemory", namespace="agent.a", key=key)["trust"])
+
+    assert (label("own"), label("strange")) == ("trusted", "untrusted")
+    approval.approve_all(mind, follow=False)
+    assert label("strange") == "trusted"
+
+
+def test_broken_files_are_told_by_the_listing_and_the_doctor(mind: Mind) -> None:
+    fill(mind, "agent.a", "good")
+    path = mind.folder / "values" / "agent.a" / "bad.md"
+    path.write_text("---\nkey: bad\n---\n```json\n{\n```\n", encoding="utf-8")
+
+    answer = call(mind, "listMemory", namespace="agent.a")
+    assert answer["keys"] == ["good"]
+    assert "bad.md:6" in answer["problems"][0]
+    found = [one for one in examine(mind) if one.name == "values"]
+    assert [(one.verdict, one.file, one.line) for one in found] == [
+        ("fault", ".mind/values/agent.a/bad.md", 6)
+    ]
+    with pytest.raises(StorageFailed):
+        call(mind, "putMemory", namespace="agent.a", key="bad", value=1)
+
+
+def test_the_doctor_tells_what_is_wrong_with_the_policy(mind: Mind) -> None:
+    (mind.project.root / FILE).write_text("\nx: 1\n", encoding="utf-8")
+
+    (found,) = [one for one in examine(mind) if one.name == "policy"]
+    assert (found.verdict, found.file, found.line) == ("fault", FILE, 2)
+
+
+@pytest.mark.parametrize("level", ["EVENTUAL", "READ_YOUR_WRITES", "STRONG", "strong"])
+@pytest.mark.req("002-59")
+def test_at_every_level_what_was_written_is_read(mind: Mind, level: str) -> None:
+    fill(mind, "agent.a", "k")
+    place = {"namespace": "agent.a", "consistency": level}
+
+    assert call(mind, "getMemory", key="k", **place)["value"] == "k"
+    assert call(mind, "listMemory", **place)["keys"] == ["k"]
+
+
+@pytest.mark.req("002-59")
+def test_a_strong_answer_waits_for_who_is_writing(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(mind, "agent.a", "k")
+    monkeypatch.setattr("mimo.store.locking._wait", lambda *_: pytest.fail("waited"))
+
+    assert call(mind, "getMemory", namespace="agent.a", key="k")["value"] == "k"
+    with pytest.raises(pytest.fail.Exception):
+        values.get(mind, "agent.a", "k", values.Consistency.STRONG)
+
+
+def test_a_key_that_was_listed_redacted_is_found_by_its_mark(mind: Mind) -> None:
+    from hashlib import sha256
+
+    fill(mind, "agent.a", "call-555-0100", "other")
+    mark = f"REDACTED-phone-{sha256(b'call-555-0100').hexdigest()[:8]}"
+
+    assert call(mind, "getMemory", namespace="agent.a", key=mark)["value"] == "call-555-0100"
+    with pytest.raises(NotFound):
+        call(mind, "getMemory", namespace="agent.b", key=mark)
+    fill(mind, "agent.a", mark)
+    assert call(mind, "getMemory", namespace="agent.a", key=mark)["value"] == mark
+    call(mind, "deleteMemory", namespace="agent.a", key=mark)
+    call(mind, "deleteMemory", namespace="agent.a", key=mark)
+    assert call(mind, "listMemory", namespace="agent.a")["keys"] == ["other"]
+
+
+def test_the_daemon_removes_what_has_expired(mind: Mind, clock: Clock) -> None:
+    call(mind, "putMemory", namespace="agent.a", key="k", value=1, ttl_seconds=60)
+    loop = Loop(mind)
+    loop.look_around()
+    clock.forward(seconds=61)
+    loop.check()
+
+    (database,) = (mind.folder / ".local").glob("values-*.db")
+    import sqlite3
+
+    with sqlite3.connect(database) as connection:
+        assert connection.execute("SELECT COUNT(*) FROM entries").fetchone() == (0,)
+    connection.close()
+    loop.end()
+
+
+def test_a_read_only_memory_is_read(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What can't be counted is counted in the process; what can't be written is said."""
+    fill(mind, "agent.a", "k")
+    mind.close()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise StorageFailed("the file system is read-only")
+
+    monkeypatch.setattr("mimo.store.values.lock", refuse)
+    monkeypatch.setattr("mimo.store.local.LocalDatabase.writing", refuse)
+    fresh = Mind(home=mind.home, project=mind.project, clock=mind.clock, environ={})
+    assert call(fresh, "getMemory", namespace="agent.a", key="k")["value"] == "k"
+    with pytest.raises(MindError) as caught:
+        call(fresh, "putMemory", namespace="agent.a", key="k", value=2)
+    assert caught.value.code == "STORAGE_ERROR"
+
+
+# The context of the work
+
+
+def environ(mind: Mind, **said: str) -> Mind:
+    return Mind(home=mind.home, project=mind.project, clock=mind.clock, environ=said)
+
+
+@pytest.mark.req("002-12", "002-14", "002-15", "002-16", "002-18")
+def test_the_context_is_what_the_client_and_the_environment_say(mind: Mind) -> None:
+    named = environ(mind, MIND_SESSION_ID="s1", MIND_TASK_ID="t1", MIND_TOKENS_USED="1200")
+
+    assert call(named, "getContext") == {
+        "session_id": "s1",
+        "agent_id": "tester",
+        "task_id": "t1",
+        "start_time": "2026-11-20T15:30:00Z",
+        "memory_usage": {"tokens_used": 1200, "usd_spent": 0.0, "estimated": False},
+    }
+    assert call(mind, "getContext") == {
+        "session_id": f"session_{int(NOW.timestamp())}",
+        "agent_id": "tester",
+        "task_id": "default",
+        "start_time": "2026-11-20T15:30:00Z",
+        "memory_usage": {"tokens_used": 0, "usd_spent": 0.0, "estimated": True},
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "keys"),
+    [
+        ("session", {"session_id", "start_time", "memory_usage"}),
+        ("agent", {"agent_id"}),
+        ("task", {"task_id"}),
+    ],
+)
+@pytest.mark.req("002-12", "002-18")
+def test_a_type_restricts_what_is_told(mind: Mind, kind: str, keys: set[str]) -> None:
+    assert call(mind, "getContext", context_type=kind).keys() == keys
+
+
+@pytest.mark.req("002-18", "002-31")
+def test_the_policy_says_which_types_are_told_and_all_means_those(mind: Mind) -> None:
+    path = mind.project.root / FILE
+    path.write_text(
+        "tool_permissions: {getContext: {allowed_context_types: [task]}}\n", encoding="utf-8"
+    )
+    assert call(mind, "getContext").keys() == {"task_id"}
+    with pytest.raises(Denied) as caught:
+        call(mind, "getContext", context_type="session")
+    assert caught.value.details == {"context_type": "session", "operation": "read"}
+
+    path.write_text(
+        "tool_permissions: {getContext: {allowed_context_types: []}}\n", encoding="utf-8"
+    )
+    with pytest.raises(Denied):
+        call(mind, "getContext")
+
+
+@pytest.mark.req("002-13", "002-17", "002-67")
+def test_the_history_has_every_call_with_its_success(mind: Mind) -> None:
+    fill(mind, "agent.a", "k")
+    for attempt in ({"namespace": "vault.a"}, {"namespace": "../x"}, {"nonsense": 1}):
+        with pytest.raises(MindError):
+            call(mind, "listMemory", **attempt)
+    call(mind, "mind_list")
+
+    assert "tool_history" not in call(mind, "getContext")
+    history = call(mind, "getContext", include_history=True)["tool_history"]
+    assert [(used["tool_name"], used["success"]) for used in history] == [
+        ("putMemory", True),
+        ("listMemory", False),
+        ("listMemory", False),
+        ("listMemory", False),
+        ("mind_list", True),
+        ("getContext", True),
+    ]
+    assert history[0]["timestamp"] == "2026-11-20T15:30:00Z"
+
+
+@pytest.mark.req("002-67")
+def test_a_server_that_opens_its_memory_anew_keeps_the_session(mind: Mind, clock: Clock) -> None:
+    def opened() -> Mind:
+        return Mind(home=mind.home, project=mind.project, clock=mind.clock, environ={})
+
+    memory = Memory(opened)
+    call(memory.mind(), "mind_list")
+    before = call(memory.mind(), "getContext", context_type="session")
+    clock.forward(minutes=5)
+    (mind.folder / "config.toml").write_text("format = 1\ninclude = []\n", encoding="utf-8")
+    after = call(memory.mind(), "getContext", context_type="session", include_history=True)
+
+    assert after["session_id"] == before["session_id"]
+    assert [used["tool_name"] for used in after["tool_history"]] == ["mind_list", "getContext"]
+
+
+@pytest.mark.req("002-44", "002-64")
+def test_a_context_is_remembered_for_half_a_minute_and_a_history_until_the_next_call(
+    mind: Mind, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def counted(_: Path) -> str:
+        made.append("looked")
+        return f"b{len(made)}"
+
+    monkeypatch.setattr("mimo.services.session.branch", counted)
+
+    def task(**more: Any) -> str:
+        return str(call(mind, "getContext", context_type="task", **more)["task_id"])
+
+    assert [task(), task(), task()] == ["b1", "b1", "b1"]
+    clock.forward(seconds=29)
+    assert task() == "b1"
+    clock.forward(seconds=1)
+    assert task() == "b2"
+    assert task(include_history=True) == "b3"
+    call(mind, "mind_list")
+    assert task(include_history=True) == "b4"
+    assert task() == "b2"
+
+
+@pytest.mark.req("002-66")
+def test_a_command_knows_the_context_while_it_runs(mind: Mind) -> None:
+    @command("mind_try", effect=Effect.READ, toolset="extra")
+    def look(mind: Mind) -> Any:
+        """Look"""
+        session = mind.guard.session
+        return session.id, mind.author, session.started, len(session.history)
+
+    spec = spec_of(look)
+    assert spec is not None
+    call(mind, "mind_list")
+
+    assert invoke(spec, environ(mind, MIND_SESSION_ID="s1"), CALLER, {}) == ("s1", "tester", NOW, 0)
+    seen: Any = invoke(spec, mind, CALLER, {})
+    assert seen[3] == 1
+
+
+@pytest.mark.parametrize("text", ["x", "-1", "1e9", "NaN", "١٢", "9" * 30])
+def test_nonsense_in_the_environment_is_no_usage(mind: Mind, text: str) -> None:
+    usage = call(environ(mind, MIND_TOKENS_USED=text), "getContext")["memory_usage"]
+
+    assert usage == {"tokens_used": 0, "usd_spent": 0.0, "estimated": True}
+
+
+def test_the_branch_is_the_task_where_nobody_names_one(mind: Mind) -> None:
+    git = Path(mind.project.root, ".git")
+    git.mkdir()
+    (git / "HEAD").write_text("ref: refs/heads/fix-login\n", encoding="utf-8")
+
+    assert call(mind, "getContext", context_type="task") == {"task_id": "fix-login"}

@@ -1,0 +1,258 @@
+"""What stands before every call."""
+
+from pathlib import Path
+
+import pytest
+
+from mimo.domain.policy import Operation, PiiAction, Verdict
+from mimo.errors import Denied, RateLimited
+from mimo.guard.call import Call
+from mimo.guard.guard import Guard, judged
+from mimo.guard.policies import FILE, Found
+from mimo.guard.session import Session
+from mimo.mind import Mind
+from mimo.store.trust import Trust
+from tests.conftest import NOW, Clock
+
+READ, WRITE = Operation.READ, Operation.WRITE
+
+
+@pytest.fixture
+def guard(mind: Mind) -> Guard:
+    return mind.guard
+
+
+def call(
+    tool: str,
+    operation: Operation,
+    namespace: str | None = None,
+    clock: Clock | None = None,
+    **said,
+) -> Call:
+    return Call(
+        tool=tool, operation=operation, namespace=namespace, at=(clock or Clock())(), **said
+    )
+
+
+def write_policy(mind: Mind, text: str, *, trusted: bool = True) -> None:
+    (mind.project.root / FILE).write_text(text, encoding="utf-8")
+    Trust(mind.home, mind.project.root).follow(trusted)
+
+
+def permits(guard: Guard, one: Call) -> bool:
+    try:
+        guard.authorise(one)
+    except Denied:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("tool", "operation", "namespace", "permitted"),
+    [
+        ("listMemory", READ, "session.a", True),
+        ("listMemory", READ, "public.a", True),
+        ("listMemory", WRITE, "session.a", False),
+        ("listMemory", READ, "private.a", False),
+        ("getMemory", READ, "public.a", True),
+        ("putMemory", WRITE, "agent.a", True),
+        ("putMemory", WRITE, "public.a", False),
+        ("putMemory", READ, "agent.a", False),
+        ("deleteMemory", WRITE, "public.a", False),
+        ("deleteMemory", WRITE, "agent.a", True),
+        ("mind_search", READ, None, True),
+        ("mind_add", WRITE, None, True),
+    ],
+)
+@pytest.mark.req("002-24", "002-27", "002-28", "002-30", "002-32", "002-61")
+def test_what_holds_without_a_file(
+    guard: Guard, tool: str, operation: Operation, namespace: str | None, permitted: bool
+) -> None:
+    assert permits(guard, call(tool, operation, namespace)) is permitted
+
+
+@pytest.mark.req("002-40", "002-41")
+def test_a_refusal_reads_as_documented_and_nothing_else(guard: Guard) -> None:
+    with pytest.raises(Denied) as caught:
+        guard.authorise(call("listMemory", READ, "sensitive"))
+
+    assert caught.value.wire() == {
+        "type": "error",
+        "error": {
+            "code": "PERMISSION_DENIED",
+            "message": "Access denied to namespace 'sensitive'",
+            "details": {"namespace": "sensitive", "operation": "read"},
+        },
+    }
+    assert caught.value.reason == "namespace"
+
+
+@pytest.mark.req("002-33")
+def test_a_time_to_live_above_the_most_is_refused_and_never_cut(guard: Guard) -> None:
+    guard.authorise(call("putMemory", WRITE, "agent.a", ttl_seconds=3600))
+
+    with pytest.raises(Denied) as caught:
+        guard.authorise(call("putMemory", WRITE, "agent.a", ttl_seconds=3601))
+    assert caught.value.details == {"ttl_seconds": 3601, "operation": "write"}
+
+
+@pytest.mark.req("002-39")
+def test_a_policy_can_forbid_any_tool_whatever_it_is_called(mind: Mind, guard: Guard) -> None:
+    write_policy(mind, "tool_permissions:\n  memory: {operations: [read]}\n")
+
+    assert permits(guard, call("memory", READ))
+    assert not permits(guard, call("memory", WRITE))
+    assert not permits(guard, call("store_fact", WRITE, replaced="memory"))
+    assert permits(guard, call("search_vibes", READ, replaced="memory"))
+
+
+def test_what_only_people_can_do_is_not_for_a_policy_to_say(mind: Mind, guard: Guard) -> None:
+    write_policy(mind, 'tool_permissions:\n  "*": {operations: []}\n')
+
+    assert permits(guard, call("policy_check", READ, governed=False))
+    assert not permits(guard, call("mind_status", READ))
+
+
+@pytest.mark.req("002-45")
+def test_a_decision_is_remembered_for_five_minutes_and_as_long_as_the_file_holds(
+    mind: Mind, guard: Guard, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def counted(found: Found, one: Call) -> Verdict:
+        asked.append(one.tool)
+        return judged(found, one)
+
+    monkeypatch.setattr("mimo.guard.guard.judged", counted)
+
+    def ask() -> bool:
+        return permits(guard, call("listMemory", READ, "private.a", clock))
+
+    assert not ask()
+    clock.forward(minutes=4, seconds=59)
+    assert not ask()
+    assert len(asked) == 1
+    clock.forward(seconds=1)
+    assert not ask()
+    assert len(asked) == 2
+    write_policy(mind, 'tool_permissions:\n  listMemory: {allowed_namespaces: ["private.*"]}\n')
+    assert ask()
+    assert len(asked) == 3
+
+
+def test_a_policy_counts_again_as_soon_as_it_changes(mind: Mind, guard: Guard) -> None:
+    for word, permitted in (("read", True), ("write", False), ("read", True)):
+        write_policy(mind, f"tool_permissions:\n  mind_search: {{operations: [{word}]}}\n")
+        assert permits(guard, call("mind_search", READ)) is permitted
+    (mind.project.root / FILE).unlink()
+    assert permits(guard, call("mind_search", READ))
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+@pytest.mark.req("002-36")
+def test_a_policy_that_nobody_approved_can_only_narrow(
+    mind: Mind, guard: Guard, trusted: bool
+) -> None:
+    write_policy(
+        mind,
+        "tool_permissions:\n"
+        '  putMemory: {allowed_namespaces: ["*"], max_ttl_seconds: 99999}\n'
+        "  mind_search: {operations: []}\n"
+        "rate_limits:\n"
+        "  tools: {putMemory: {sustained: 1000, burst: 1000}}\n"
+        "  namespaces: {'*': {sustained: 1000, burst: 1000}}\n"
+        "pii: {on_write: allow}\n",
+        trusted=trusted,
+    )
+    one = call("putMemory", WRITE, "agent.a")
+
+    assert permits(guard, call("putMemory", WRITE, "public.a")) is trusted
+    assert permits(guard, call("putMemory", WRITE, "agent.a", ttl_seconds=9999)) is trusted
+    assert not permits(guard, call("mind_search", READ))
+    assert guard.on_write is (PiiAction.ALLOW if trusted else PiiAction.REFUSE)
+    for _ in range(50):
+        guard.limit(one)
+    if trusted:
+        guard.limit(one)
+    else:
+        with pytest.raises(RateLimited):
+            guard.limit(one)
+
+
+def test_mind_trust_approves_the_policy_as_it_is(mind: Mind, guard: Guard) -> None:
+    from mimo.services import approval
+
+    write_policy(
+        mind, 'tool_permissions:\n  putMemory: {allowed_namespaces: ["*"]}\n', trusted=False
+    )
+    assert not permits(guard, call("putMemory", WRITE, "public.a"))
+    approval.approve_all(mind, follow=False)
+    assert permits(guard, call("putMemory", WRITE, "public.a"))
+
+    with (mind.project.root / FILE).open("a", encoding="utf-8") as file:
+        file.write("# changed by a pull\n")
+    assert not permits(guard, call("putMemory", WRITE, "public.a"))
+
+
+@pytest.mark.parametrize("text", ["tool_permissions: [}", "x: 1", "\xff", "pii: {on_write: off}"])
+def test_an_invalid_policy_permits_no_tool_and_says_where_it_is_wrong(
+    mind: Mind, guard: Guard, text: str
+) -> None:
+    (mind.project.root / FILE).write_bytes(text.encode("latin-1"))
+
+    with pytest.raises(Denied) as caught:
+        guard.authorise(call("mind_search", READ))
+    assert ".mind/policy.yaml:1: " in caught.value.message
+    assert caught.value.details["line"] == 1
+    assert caught.value.reason == "policy"
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "large", "dangling"])
+def test_a_policy_that_cannot_be_read_permits_nothing(
+    mind: Mind, guard: Guard, kind: str, tmp_path: Path
+) -> None:
+    path = mind.project.root / FILE
+    if kind == "link":
+        (tmp_path / "open.yaml").write_text('tool_permissions: {"*": {}}\n', encoding="utf-8")
+        path.symlink_to(tmp_path / "open.yaml")
+    elif kind == "dangling":
+        path.symlink_to(tmp_path / "nothing.yaml")
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.write_bytes(b"#" * 1_000_000)
+
+    assert not permits(guard, call("listMemory", READ, "session.a"))
+    assert not permits(guard, call("mind_search", READ))
+
+
+@pytest.mark.req("002-67")
+def test_the_session_remembers_every_call_and_whether_it_succeeded() -> None:
+    session = Session({}, started=NOW)
+    guard = Guard(root=None, trusted=lambda _: False, session=session)
+    guard.record(call("mind_search", READ), success=True)
+    guard.record(call("putMemory", WRITE, "public.a"), success=False)
+
+    assert [(used.tool, used.success) for used in session.history] == [
+        ("mind_search", True),
+        ("putMemory", False),
+    ]
+    for _ in range(500):
+        guard.record(call("mind_list", READ), success=True)
+    assert len(session.history) == 100
+    assert session.calls == 502
+
+
+@pytest.mark.parametrize(
+    ("said", "id"),
+    [
+        ("s-1:2", "s-1:2"),
+        ("", "session_1795188600"),
+        ("x" * 129, "session_1795188600"),
+        ("a\nb", "session_1795188600"),
+        ("\x1b[31mred", "session_1795188600"),
+    ],
+)
+@pytest.mark.req("002-14")
+def test_a_session_is_named_by_the_environment_where_that_is_harmless(said: str, id: str) -> None:
+    assert Session({"MIND_SESSION_ID": said}, started=NOW).id == id

@@ -1,0 +1,333 @@
+"""Values in files and in the database of what passes."""
+
+import sqlite3
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimo.domain.memory import Problem
+from mimo.errors import Invalid, QuotaExceeded, StorageFailed
+from mimo.store.local import LocalDatabase
+from mimo.store.value_files import path_of
+from mimo.store.values import MOST_BYTES, MOST_ITEMS, Values
+from tests.conftest import NOW
+
+PUT = """
+import sys
+from datetime import datetime, UTC
+from pathlib import Path
+from mimo.errors import QuotaExceeded
+from mimo.store.values import Values
+values, full = Values(Path(sys.argv[1]), "me"), 0
+for number in range(60):
+    try:
+        values.put(sys.argv[2], f"key{sys.argv[3]}-{number}", number, None, datetime.now(UTC))
+    except QuotaExceeded:
+        full += 1
+print(full)
+"""
+
+
+@pytest.fixture
+def values(project: Path) -> Values:
+    return Values(project, "me")
+
+
+def got(values: Values, namespace: str, key: str, **later: float) -> Any:
+    found = values.get(namespace, key, NOW + timedelta(**later))
+    return found.value if found else None
+
+
+def write(project: Path, path: str, text: str) -> None:
+    target = project / ".mind" / "values" / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.req("002-25", "002-55")
+def test_what_has_no_time_to_live_lasts_in_a_file(values: Values, project: Path) -> None:
+    values.put("agent.a", "Key", {"x": [1]}, None, NOW)
+
+    assert got(values, "agent.a", "Key", days=9999) == {"x": [1]}
+    assert (project / path_of("agent.a", "Key")).is_file()
+    assert not list((project / ".mind" / ".local").glob("values-*.db"))
+    assert got(Values(project, "somebody else"), "agent.a", "Key") == {"x": [1]}
+
+
+@pytest.mark.parametrize(
+    ("namespace", "ttl"), [("session.a", None), ("agent.a", 60), ("session", 9)]
+)
+def test_a_session_and_what_expires_are_never_files(
+    values: Values, project: Path, namespace: str, ttl: int | None
+) -> None:
+    values.put(namespace, "k", 1, ttl, NOW)
+
+    assert got(values, namespace, "k") == 1
+    assert not (project / ".mind" / "values").exists()
+    assert got(Values(project, "somebody else"), namespace, "k") is None
+
+
+@pytest.mark.req("002-21", "002-26")
+def test_a_value_is_gone_on_time_for_every_reader(values: Values, project: Path) -> None:
+    values.put("agent.a", "k", 1, 60, NOW)
+
+    assert got(values, "agent.a", "k", seconds=59.9) == 1
+    assert got(Values(project, "me"), "agent.a", "k", seconds=60) is None
+    assert values.keys("agent.a", NOW + timedelta(seconds=60)) == []
+
+
+@pytest.mark.req("002-26")
+def test_a_time_to_live_of_nothing_expires_at_once_with_what_was_there(values: Values) -> None:
+    for first in (None, 60):
+        values.put("agent.a", "k", 1, first, NOW)
+        values.put("agent.a", "k", 2, 0, NOW)
+        assert got(values, "agent.a", "k") is None
+
+
+@pytest.mark.parametrize(("first", "second"), [(None, 60), (60, None), (60, 90), (None, None)])
+def test_the_last_value_counts_wherever_the_one_before_was(
+    values: Values, first: int | None, second: int | None
+) -> None:
+    values.put("agent.a", "k", "old", first, NOW)
+    values.put("agent.a", "k", "new", second, NOW)
+
+    assert got(values, "agent.a", "k") == "new"
+    assert values.keys("agent.a", NOW) == ["k"]
+    assert got(values, "agent.a", "k", days=1) == ("new" if second is None else None)
+
+
+def test_a_clock_that_goes_back_neither_revives_a_value_nor_lets_it_live_longer(
+    values: Values,
+) -> None:
+    values.put("agent.a", "gone", 1, 60, NOW)
+    values.put("agent.a", "here", 1, 600, NOW)
+    assert got(values, "agent.a", "gone", seconds=61) is None
+
+    assert got(values, "agent.a", "gone", days=-1) is None
+    assert got(values, "agent.a", "here", days=-1) == 1
+    assert got(values, "agent.a", "here", days=-1, seconds=601) is None
+
+
+def test_what_has_expired_is_not_on_the_disk_any_more(values: Values, project: Path) -> None:
+    values.put("session.a", "k", "a word to forget", 60, NOW)
+    assert values.expire(NOW + timedelta(seconds=60)) == 1
+    values.close()
+
+    for path in (project / ".mind" / ".local").iterdir():
+        assert b"a word to forget" not in path.read_bytes()
+
+
+def test_removing_tells_whether_there_was_one(values: Values) -> None:
+    values.put("agent.a", "k", 1, None, NOW)
+    values.put("session.a", "k", 1, 60, NOW)
+
+    assert values.remove("agent.a", "k", NOW)
+    assert not values.remove("agent.a", "k", NOW)
+    assert not values.remove("session.a", "k", NOW + timedelta(seconds=61))
+
+
+@pytest.mark.req("002-58")
+def test_a_full_namespace_refuses_and_evicts_nothing(values: Values) -> None:
+    for number in range(MOST_ITEMS):
+        values.put("session.a", f"k{number}", number, 3600, NOW)
+
+    with pytest.raises(QuotaExceeded) as caught:
+        values.put("session.a", "more", 1, None, NOW)
+    assert caught.value.code == "QUOTA_EXCEEDED"
+    assert caught.value.details["namespace"] == "session.a"
+    assert len(values.keys("session.a", NOW)) == MOST_ITEMS
+    values.put("session.a", "k0", "another value of the same key", 3600, NOW)
+    values.put("session.b", "k", 1, None, NOW)
+    values.put("session.a", "more", "after an hour there is room", 60, NOW + timedelta(hours=1))
+
+
+@pytest.mark.parametrize("namespace", ["session.a", "agent.a"])
+@pytest.mark.req("002-58")
+def test_bytes_are_counted_too(values: Values, namespace: str) -> None:
+    large = "x" * 1_000_000
+    for number in range(MOST_BYTES // 1_000_100):
+        values.put(namespace, f"k{number}", large, None, NOW)
+
+    with pytest.raises(QuotaExceeded, match="bytes"):
+        values.put(namespace, "more", large, None, NOW)
+    values.put(namespace, "small", "x", None, NOW)
+
+
+@pytest.mark.req("002-23", "002-58")
+def test_a_value_that_is_too_large_is_refused_and_the_key_keeps_what_it_has(
+    values: Values,
+) -> None:
+    values.put("agent.a", "k", "old", None, NOW)
+
+    with pytest.raises(QuotaExceeded):
+        values.put("agent.a", "k", "é" * 524_288, None, NOW)
+    assert got(values, "agent.a", "k") == "old"
+    values.put("agent.a", "k", "x" * (1024 * 1024 - 2), None, NOW)
+
+
+@pytest.mark.parametrize("namespace", ["agent.a", "session.a"])
+def test_writers_at_the_same_time_lose_nothing_and_never_overfill(
+    values: Values, project: Path, namespace: str
+) -> None:
+    for number in range(MOST_ITEMS - 100):
+        if namespace == "agent.a":
+            write(project, f"agent.a/k{number}.md", "---\nvalue: 1\n---\n")
+        else:
+            values.put(namespace, f"k{number}", 1, None, NOW)
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", PUT, str(project), namespace, str(number)],
+            stdout=subprocess.PIPE,
+        )
+        for number in range(2)
+    ]
+    refused = sum(int(process.communicate()[0]) for process in started)
+
+    assert refused == 20
+    assert len(values.keys(namespace, NOW)) == MOST_ITEMS
+
+
+def test_files_that_people_write_are_read(values: Values, project: Path) -> None:
+    write(project, "agent.a/theme.md", "---\nvalue: dark\n---\nSaid by hand.\n")
+    write(project, "agent.a/list.md", "```json\n[1, 2]\n```\n")
+
+    assert values.keys("agent.a", NOW) == ["list", "theme"]
+    assert got(values, "agent.a", "theme") == "dark"
+    assert got(values, "agent.a", "list") == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "reason"),
+    [
+        ("agent.a/k.md", "nothing here\n", "needs one value"),
+        ("agent.a/k.md", "---\nnamespace: agent.b\nvalue: 1\n---\n", "belongs into"),
+        ("agent.a/k.md", "---\nkey: other\nvalue: 1\n---\n", "belongs into"),
+        ("agent.a/k.md", "---\nkey: ../x\nvalue: 1\n---\n", "no name of a key"),
+        ("agent.a/My notes.md", "---\nvalue: 1\n---\n", "no name of a key"),
+        ("agent.a/A.md", "---\nvalue: 1\n---\n", "belongs into"),
+        ("agent.a/a~00000000.md", "---\nkey: a\nvalue: 1\n---\n", "belongs into"),
+        ("Agent.a/k.md", "---\nvalue: 1\n---\n", "belongs into"),
+        ("loose.md", "---\nvalue: 1\n---\n", "outside of any namespace"),
+        ("agent.a/sub/k.md", "---\nvalue: 1\n---\n", "not a regular file"),
+    ],
+)
+def test_a_broken_file_is_named_and_left_alone(
+    values: Values, project: Path, path: str, text: str, reason: str
+) -> None:
+    write(project, path, text)
+
+    (problem,) = values.everything()
+    assert isinstance(problem, Problem)
+    assert reason in problem.reason
+    if path == "agent.a/k.md":
+        for attempt in (
+            lambda: values.get("agent.a", "k", NOW),
+            lambda: values.put("agent.a", "k", 1, None, NOW),
+            lambda: values.put("agent.a", "k", 1, 60, NOW),
+            lambda: values.remove("agent.a", "k", NOW),
+        ):
+            with pytest.raises(StorageFailed):
+                attempt()
+        assert list(values.everything()) == [problem]
+        assert Values(project, "me")._passing.read("agent.a", "k", NOW) is None
+    assert (project / ".mind" / "values" / path).read_text(encoding="utf-8") == text
+
+
+def test_what_a_file_says_of_another_namespace_is_not_believed(
+    values: Values, project: Path
+) -> None:
+    write(project, "public.a/k.md", "---\nnamespace: agent.a\nkey: k\nvalue: 1\n---\n")
+
+    assert values.get("agent.a", "k", NOW) is None
+    with pytest.raises(StorageFailed):
+        values.get("public.a", "k", NOW)
+
+
+def test_a_file_in_the_folder_of_a_session_is_no_value(values: Values, project: Path) -> None:
+    write(project, "session.a/k.md", "---\nvalue: planted\n---\n")
+
+    assert values.get("session.a", "k", NOW) is None
+    assert values.keys("session.a", NOW) == []
+
+
+@pytest.mark.parametrize("content", [b"not a database", b"", b"SQLite format 3\0" + b"\0" * 200])
+def test_a_damaged_database_is_told_and_not_thrown_away(
+    values: Values, project: Path, content: bytes
+) -> None:
+    values.put("session.a", "k", 1, None, NOW)
+    values.close()
+    (path,) = (project / ".mind" / ".local").glob("values-*.db")
+    for beside in path.parent.glob(f"{path.name}-*"):
+        beside.unlink()
+    path.write_bytes(content)
+
+    if content:
+        with pytest.raises(StorageFailed) as caught:
+            values.get("session.a", "k", NOW)
+        assert "remove it" in caught.value.hint
+        assert path.read_bytes() == content
+    else:
+        assert values.get("session.a", "k", NOW) is None
+
+
+def test_a_database_with_another_schema_is_refused(project: Path) -> None:
+    path = project / ".mind" / ".local" / "x.db"
+    path.parent.mkdir()
+    schema = "CREATE TABLE t (a TEXT)"
+    with sqlite3.connect(path) as connection:
+        connection.execute(schema)
+        connection.execute("CREATE TRIGGER evil AFTER INSERT ON t BEGIN DELETE FROM t; END")
+    connection.close()
+
+    with (
+        pytest.raises(StorageFailed, match="did not make it"),
+        LocalDatabase(project, "x.db", schema).writing(),
+    ):
+        pass
+
+
+@pytest.mark.req("002-46")
+def test_one_connection_serves_every_call(values: Values, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[LocalDatabase] = []
+    real = LocalDatabase._connect
+
+    def counted(self: LocalDatabase) -> sqlite3.Connection:
+        made.append(self)
+        return real(self)
+
+    monkeypatch.setattr(LocalDatabase, "_connect", counted)
+    for number in range(10):
+        values.put("session.a", f"k{number}", number, 60, NOW)
+        assert got(values, "session.a", f"k{number}") == number
+
+    assert len(made) == 1
+
+
+def test_a_database_that_is_taken_away_is_begun_anew_and_not_written_to_any_more(
+    values: Values, project: Path
+) -> None:
+    values.put("session.a", "k", 1, None, NOW)
+    (path,) = (project / ".mind" / ".local").glob("values-*.db")
+    path.unlink()
+    assert got(values, "session.a", "k") is None
+    other = Values(project, "me")
+    other.put("session.a", "k", 2, None, NOW)
+    assert got(values, "session.a", "k") == 2
+
+    path.unlink()
+    other.put("session.a", "k", 3, None, NOW)
+    values.put("session.a", "l", 4, None, NOW)
+    assert other.keys("session.a", NOW) == ["k", "l"]
+
+
+def test_no_folder_can_take_the_place_of_the_files(values: Values, project: Path) -> None:
+    (project / ".mind" / "values").write_text("in the way", encoding="utf-8")
+
+    with pytest.raises(StorageFailed):
+        values.put("agent.a", "k", 1, None, NOW)
+    with pytest.raises(Invalid):
+        values.put("agent.a", "k", {"x": float("nan")}, None, NOW)

@@ -305,6 +305,7 @@ def test_a_project_made_while_the_server_runs_is_found_and_then_kept() -> None:
     class Late(FakeMind):
         def __init__(self) -> None:
             nonlocal opened
+            super().__init__()
             opened += 1
             self.has_project = opened > 2
 

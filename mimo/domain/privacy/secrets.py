@@ -1,0 +1,255 @@
+"""Finding secrets: tokens of known formats, keys, and passwords that are assigned to a name.
+
+Everything works on the folded text (`folding.py`), so that full-width or invisible characters hide
+nothing, and in linear time.
+"""
+
+import re
+from binascii import Error, a2b_base64
+from collections.abc import Iterator
+from functools import cache
+
+from mimo.domain.privacy.folding import Folded, folded
+from mimo.domain.privacy.likeness import is_placeholder, is_random, is_said, is_secret
+from mimo.domain.privacy.model import Finding, disjoint, finding
+from mimo.domain.privacy.rules import FORMS, TOKENS, Form, Token
+
+ALLOWED = "mind:allow-secret"
+"""On a line, says that what looks like a secret there is none."""
+
+Span = tuple[str, int, int]
+"""A kind, and where it begins and ends."""
+
+_LEAST = 8
+"""No secret is shorter."""
+
+_BREAK = re.compile(r"[\"'`]?[ \t]{0,8}[+\\]?[ \t]{0,8}\r?\n[ \t>#*/]{0,40}[\"'`]?")
+"""A line break inside a token, with what ends one line and begins the next around it."""
+
+
+def secrets_in(text: str, *, cut: bool = False, allowing: bool = True) -> tuple[Finding, ...]:
+    """Returns the secrets in a text, in their order.
+
+    With `cut` also the beginnings of tokens that were cut off, as titles are. Without `allowing` the
+    mark `mind:allow-secret` is not heeded.
+    """
+    if len(text) < _LEAST:
+        return ()
+    seen = folded(text)
+    spans = [*_spans(seen.text, cut=cut)]
+    found = disjoint(finding(text, kind, *seen.span(start, end)) for kind, start, end in spans)
+    if found and allowing and ALLOWED in text:
+        return tuple(one for one in found if ALLOWED not in _line(text, one))
+    return found
+
+
+def _line(text: str, one: Finding) -> str:
+    """Returns the line on which a finding begins."""
+    end = text.find("\n", one.start)
+    return text[text.rfind("\n", 0, one.start) + 1 : len(text) if end < 0 else end]
+
+
+def _spans(text: str, *, cut: bool) -> Iterator[Span]:
+    yield from _tokens(text, cut=cut)
+    yield from _forms(text)
+    if "PRIVATE KEY" in text or "PuTTY-User-Key-File" in text:
+        yield from _private_keys(text)
+    if "://" in text:
+        yield from _addresses(text)
+    yield from _assigned(text, cut=cut)
+    yield from _encoded(text)
+
+
+_WORDS = tuple((word, rule) for rule in TOKENS for word in rule.words)
+
+
+def _tokens(text: str, *, cut: bool) -> Iterator[Span]:
+    near = dict.fromkeys(rule for word, rule in _WORDS if word in text)
+    for rule in near:
+        found = [match.span() for match in _whole(rule).finditer(text) if _is_drawn(rule, match)]
+        yield from ((rule.kind, *span) for span in found)
+        starts = {start for start, _ in found}
+        if "\n" in text:
+            yield from (span for span in _wrapped(text, rule) if span[1] not in starts)
+        if cut:
+            yield from ((rule.kind, *one.span()) for one in _cut(rule).finditer(text))
+
+
+def _is_drawn(rule: Token, match: re.Match[str]) -> bool:
+    return is_random(match[0][-rule.least :])
+
+
+@cache
+def _whole(rule: Token) -> re.Pattern[str]:
+    tail, count = f"[{rule.tail}]", f"{{{rule.least},{rule.most}}}"
+    return re.compile(f"(?<![A-Za-z0-9]){rule.start}{tail}{count}(?!{tail})")
+
+
+@cache
+def _cut(rule: Token) -> re.Pattern[str]:
+    tail = f"[{rule.tail}]{{4,{rule.most}}}"
+    return re.compile(rf"(?<![A-Za-z0-9]){rule.start}{tail}(?=…|\.\.\.|\Z)")
+
+
+def _wrapped(text: str, rule: Token) -> Iterator[Span]:
+    """Yields the tokens that go on on the next line."""
+    joined = _joined(text)
+    for match in _whole(rule).finditer(joined.text):
+        start, end = joined.span(*match.span())
+        if "\n" in text[start:end] and _is_drawn(rule, match):
+            yield rule.kind, start, end
+
+
+@cache
+def _break_free(text: str) -> Folded:
+    places: list[int] = []
+    last = 0
+    for match in _BREAK.finditer(text):
+        places += range(last, match.start())
+        last = match.end()
+    places += range(last, len(text))
+    return Folded("".join(map(text.__getitem__, places)), places)
+
+
+def _joined(text: str) -> Folded:
+    _break_free.cache_clear()
+    return _break_free(text)
+
+
+def _forms(text: str) -> Iterator[Span]:
+    for form in FORMS:
+        for word in form.words:
+            if word in text:
+                yield from _of_form(text, form)
+                break
+
+
+def _of_form(text: str, form: Form) -> Iterator[Span]:
+    for match in _compiled(form).finditer(text):
+        group = match.lastindex or 0
+        value = match[group]
+        if form.kind == "authorization_header":
+            value = _password_of(value)
+        if is_random(value) and not is_placeholder(value[:40]) and not is_said(value):
+            yield form.kind, *match.span(group)
+
+
+def _password_of(credentials: str) -> str:
+    """Returns the password of `user:password` in base64, or what is given where it is none."""
+    try:
+        user, colon, password = a2b_base64(credentials).decode("ascii").partition(":")
+    except (Error, UnicodeDecodeError):
+        return credentials
+    return password if colon and user.isprintable() else credentials
+
+
+@cache
+def _compiled(form: Form) -> re.Pattern[str]:
+    return re.compile(form.pattern)
+
+
+_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d")
+_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|Private-MAC: [0-9a-f]+")
+_MATERIAL = re.compile(r"[A-Za-z0-9+/]{32}")
+_WITHIN = 600
+"""So soon after its first line a key itself begins."""
+
+
+def _private_keys(text: str) -> Iterator[Span]:
+    place = 0
+    while begin := _BEGIN.search(text, place):
+        place = begin.end()
+        if not _MATERIAL.search(text, place, place + _WITHIN):
+            continue
+        end = _END.search(text, place)
+        place = end.end() if end else _end_of_material(text, place)
+        yield "private_key", begin.start(), place
+
+
+_MORE = re.compile(r"(?:[A-Za-z0-9+/=:,. \t>-]|\\[rn]|\r?\n(?!\s*\n))*+")
+
+
+def _end_of_material(text: str, start: int) -> int:
+    found = _MORE.match(text, start)
+    return found.end() if found else start
+
+
+_ADDRESS = re.compile(r"://([^\s:/@\"'<>`]{0,128}):([^\s/\"'<>`]{4,256})@(?=[A-Za-z0-9_.\[-])")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,30}\Z")
+_WEB = ("http", "https", "ftp", "ftps", "git", "ssh")
+
+
+def _addresses(text: str) -> Iterator[Span]:
+    """Yields the passwords in URLs."""
+    for match in _ADDRESS.finditer(text):
+        scheme = _SCHEME.search(text, max(0, match.start() - 31), match.start())
+        user, password = match.groups()
+        if scheme is None or is_placeholder(password) or password.lower() == user.lower():
+            continue
+        if not is_said(password):
+            kind = "basic_auth_url" if scheme[0].lower() in _WEB else "connection_string"
+            yield kind, *match.span(2)
+
+
+_CHOSEN = ("passw", "passphrase", "pwd", "secret")
+_DRAWN = (
+    "token",
+    "api_key",
+    "api-key",
+    "apikey",
+    "access_key",
+    "access-key",
+    "accesskey",
+    "account_key",
+    "auth_key",
+    "encryption_key",
+    "signing_key",
+    "private_key",
+    "credential",
+)
+_VALUE = re.compile(
+    r"[\w-]{0,30}[\"'`\])]{0,2}(?:\s{0,4}(?:=>|:=|={1,3}|:)\s{0,4}|[ \t]is[ \t]:?)"
+    r"(?:([\"'`])([^\"'`\s]{8,256})\1|([^\s\"'`,;<>(){}\[\]|&]{8,256}))"
+)
+
+
+def _assigned(text: str, *, cut: bool) -> Iterator[Span]:
+    """Yields the values that stand after the name of a secret, as in `password = …`."""
+    lower = text.lower()
+    if len(lower) != len(text):
+        return
+    for words, chosen in ((_CHOSEN, True), (_DRAWN, False)):
+        for word in words:
+            place = lower.find(word)
+            while place >= 0:
+                place += len(word)
+                if span := _value(text, place, chosen=chosen):
+                    yield span
+                place = lower.find(word, place)
+
+
+def _value(text: str, place: int, *, chosen: bool) -> Span | None:
+    match = _VALUE.match(text, place)
+    if match is None:
+        return None
+    group = 2 if match[2] else 3
+    value = match[group].rstrip(".,:!?")
+    if not is_secret(value, chosen=chosen):
+        return None
+    start = match.start(group)
+    return "password" if chosen else "credential", start, start + len(value)
+
+
+_BASE64 = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{28,4000}={0,2}(?![A-Za-z0-9+/=])")
+
+
+def _encoded(text: str) -> Iterator[Span]:
+    """Yields what holds a token of a known format in base64, one layer deep."""
+    for match in _BASE64.finditer(text):
+        try:
+            inner = a2b_base64(match[0] + "=" * (-len(match[0]) % 4)).decode("ascii")
+        except (Error, UnicodeDecodeError):
+            continue
+        for kind, *_ in (*_tokens(inner, cut=False), *_forms(inner)):
+            yield kind, *match.span()
+            break

@@ -1,6 +1,7 @@
 """What should not be remembered, or not be shown: secrets and personal data.
 
-Pure functions over text; what is done about their findings is decided elsewhere.
+Pure functions over texts and values; `mimo.guard.privacy` decides what is done about it. Only the
+names of what every command needs are loaded here: personal data concern the value tools alone.
 """
 
 from mimo.domain.privacy.model import Finding, excerpt, mark, without

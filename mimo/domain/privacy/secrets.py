@@ -30,8 +30,8 @@ _BREAK = re.compile(r"[\"'`]?[ \t]{0,8}[+\\]?[ \t]{0,8}\r?\n[ \t>#*/]{0,40}[\"'`
 def secrets_in(text: str, *, cut: bool = False, allowing: bool = True) -> tuple[Finding, ...]:
     """Returns the secrets in a text, in their order.
 
-    With `cut` also the beginnings of tokens that were cut off, as titles are. Without `allowing` the
-    mark `mind:allow-secret` is not heeded.
+    With `cut` also the beginnings of tokens that were cut off, as titles are. Without `allowing`
+    the mark `mind:allow-secret` is not heeded.
     """
     if len(text) < _LEAST:
         return ()
@@ -209,7 +209,7 @@ _DRAWN = (
 )
 _VALUE = re.compile(
     r"[\w-]{0,30}[\"'`\])]{0,2}(?:\s{0,4}(?:=>|:=|={1,3}|:)\s{0,4}|[ \t]is[ \t]:?)"
-    r"(?:([\"'`])([^\"'`\s]{8,256})\1|([^\s\"'`,;<>(){}\[\]|&]{8,256}))"
+    r"(?:([\"'`])([^\"'`\s]{8,256})\1|([^\s\"'`,;<>(){}\[\]|&…]{8,256}))"
 )
 
 

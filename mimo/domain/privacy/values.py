@@ -1,0 +1,125 @@
+"""Looking through whole values, keys included, and taking out what should not be shown."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, NamedTuple
+
+from mimo.domain.privacy import names
+from mimo.domain.privacy.model import Finding, disjoint, mark, without
+from mimo.domain.privacy.personal import personal_in
+from mimo.domain.privacy.phones import is_phone
+from mimo.domain.privacy.secrets import secrets_in
+
+
+class Screened(NamedTuple):
+    """A value without what should not be shown, and the kinds of all that was taken out."""
+
+    value: Any
+    kinds: tuple[str, ...]
+
+
+def screened(value: Any, *, personal: bool = False) -> Screened:
+    """Returns a value of strings, numbers, lists, mappings and dataclasses with marks in place of
+    its secrets, and with `personal` of its personal data as well.
+
+    The value itself where there is nothing to take out.
+    """
+    if not personal and not secrets_in(_joined(value), cut=True):
+        return Screened(value, ())
+    screen = _Screen(personal)
+    return Screened(screen.of(value), tuple(screen.kinds))
+
+
+def screened_key(key: str, *, personal: bool = False) -> str:
+    """Returns a key that may be shown: itself, or a mark with the start of its digest.
+
+    The same key always has the same one, and two keys have two.
+    """
+    found = _found(key.replace("_", " "), personal) or _found(key, personal)
+    return _marked_key(key, found[0].kind) if found else key
+
+
+def _marked_key(key: str, kind: str) -> str:
+    from hashlib import sha256
+
+    return f"{mark(kind)}_{sha256(key.encode()).hexdigest()[:8]}"
+
+
+def _found(text: str, personal: bool) -> tuple[Finding, ...]:
+    found = secrets_in(text, cut=True)
+    return disjoint((*found, *personal_in(text))) if personal else found
+
+
+class _Screen:
+    """One look through a value."""
+
+    def __init__(self, personal: bool) -> None:
+        self.personal = personal
+        self.kinds: list[str] = []
+
+    def of(self, value: Any) -> Any:
+        if type(value) is str:
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {self.key(key): self.field(key, item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            items = [self.of(item) for item in value]
+            return items if isinstance(value, list) else tuple(items)
+        if type(value) is int and self.personal and abs(value) >= 10**11:
+            shown = self.text(str(value))
+            return value if shown == str(value) else shown
+        if is_dataclass(value) and not isinstance(value, type):
+            members = {one.name: getattr(value, one.name) for one in fields(value)}
+            seen = {name: self.of(member) for name, member in members.items()}
+            changed = {name: one for name, one in seen.items() if one is not members[name]}
+            return replace(value, **changed) if changed else value
+        return value
+
+    def text(self, text: str) -> str:
+        found = _found(text, self.personal)
+        self.kinds += [one.kind for one in found]
+        return without(text, found) if found else text
+
+    def key(self, key: Any) -> Any:
+        if type(key) is not str or not (found := _found(key, self.personal)):
+            return key
+        self.kinds.append(found[0].kind)
+        return _marked_key(key, found[0].kind)
+
+    def field(self, key: Any, value: Any) -> Any:
+        kind = _kind_of(key, value) if self.personal and type(key) is str else None
+        if kind is None:
+            return self.of(value)
+        self.kinds.append(kind)
+        return mark(kind)
+
+
+def _kind_of(key: str, value: Any) -> str | None:
+    """Returns what a field holds by its name alone, or None."""
+    if value is None or isinstance(value, bool) or value in ("", 0, [], {}):
+        return None
+    if kind := names.sensitive(key):
+        return kind
+    is_plain = isinstance(value, str | int) and names.is_of_phone(key)
+    return "phone" if is_plain and is_phone(str(value)) else None
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Yields every text in a value, keys included."""
+    if type(value) is str:
+        yield value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from strings(key)
+            yield from strings(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from strings(item)
+    elif is_dataclass(value) and not isinstance(value, type):
+        for one in fields(value):
+            yield from strings(getattr(value, one.name))
+
+
+def _joined(value: Any) -> str:
+    """Returns all texts as one, which is quicker to look through; the signs keep them apart."""
+    return "…\n".join(strings(value))

@@ -65,6 +65,8 @@ class Arg(NamedTuple):
     """Whether the command line takes a JSON value several times, and makes a list of several."""
     spellings: Mapping[str, str] | None = None
     """Other words for its choices, in lower case: they are accepted in any case."""
+    compared: bool = False
+    """Whether the command holds it against what is there: only what is new in it may be refused."""
     complete: str | None = None
     """What the shell completes: `id`, `tag`, `topic`, `type` or `path`."""
     surfaces: Surface = Surface.BOTH

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from mimo.domain.privacy import ALLOWED, secrets_in
+from mimo.domain.privacy import ALLOWED, secrets_in, texts_of
 from mimo.errors import MindError, PiiDetected, SecretDetected
 
 T = TypeVar("T")
@@ -23,7 +23,7 @@ class Found(NamedTuple):
     line: int
 
 
-def check(
+def check_secrets(
     fields: Mapping[str, Any], *, by_person: bool, before: str = "", file: str | None = None
 ) -> None:
     """Raises `SecretDetected` where a text in one of the fields holds a secret.
@@ -54,11 +54,9 @@ def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
     elif isinstance(value, Mapping):
         for key, item in value.items():
             yield path, str(key)
-            if isinstance(item, str):
-                # Alone, `hunter2!Xy` is a word; under its name it is a password.
-                yield f"{path}.{_short(key)}", item if _is_telling(item) else f'{key}: "{item}"'
-            else:
-                yield from _texts(f"{path}.{_short(key)}", item)
+            # Under its name a value may be a password that alone is any word.
+            given = f'{key}: "{item}"' if isinstance(item, str) else item
+            yield from _texts(f"{path}.{_short(key)}", given)
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _texts(path, item)
@@ -67,10 +65,6 @@ def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
 def _short(key: object) -> str:
     """Returns a key as an error may name it: it may be a secret itself."""
     return "…" if secrets_in(str(key)) else str(key)[:60]
-
-
-def _is_telling(text: str) -> bool:
-    return bool(secrets_in(text))
 
 
 def _refusal(found: list[Found], file: str | None) -> SecretDetected:
@@ -104,6 +98,9 @@ def check_personal(value: Any) -> None:
 
 def redacted(result: T) -> T:
     """Returns a result with marks in the place of its secrets; itself where it has none."""
+    # All texts at once are quickly looked through; the signs between them keep them apart.
+    if not secrets_in("…\n".join(texts_of(result)), cut=True):
+        return result
     from mimo.domain.privacy.values import screened
 
     shown: T = screened(result).value
@@ -120,3 +117,11 @@ def redacted_error(error: E, *, personal: bool = False) -> E:
         error.message, error.hint, error.details = shown
         error.args = (error.message,)
     return error
+
+
+def discreet(text: str) -> str:
+    """Returns a text as it may stand in a log: without secrets and without personal data."""
+    from mimo.domain.privacy.values import screened
+
+    shown: str = screened(text, personal=True).value
+    return shown

@@ -6,5 +6,6 @@ names of what every command needs are loaded here: personal data concern the val
 
 from mimo.domain.privacy.model import Finding, excerpt, mark, without
 from mimo.domain.privacy.secrets import ALLOWED, secrets_in
+from mimo.domain.privacy.texts import texts_of
 
-__all__ = ["ALLOWED", "Finding", "excerpt", "mark", "secrets_in", "without"]
+__all__ = ["ALLOWED", "Finding", "excerpt", "mark", "secrets_in", "texts_of", "without"]

@@ -1,6 +1,6 @@
 """Looking through whole values, keys included, and taking out what should not be shown."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
@@ -22,10 +22,8 @@ def screened(value: Any, *, personal: bool = False) -> Screened:
     """Returns a value of strings, numbers, lists, mappings and dataclasses with marks in place of
     its secrets, and with `personal` of its personal data as well.
 
-    The value itself where there is nothing to take out.
+    A dataclass in it is the same object where there is nothing to take out of it.
     """
-    if not personal and not secrets_in(_joined(value), cut=True):
-        return Screened(value, ())
     screen = _Screen(personal)
     return Screened(screen.of(value), tuple(screen.kinds))
 
@@ -80,6 +78,17 @@ class _Screen:
         self.kinds += [one.kind for one in found]
         return without(text, found) if found else text
 
+    def named(self, key: str, text: str) -> str:
+        """Returns the text of a field, in which a password may be one by the field's name alone."""
+        whole = f'{key}: "{text}"'
+        start = len(whole) - len(text) - 1
+        shown = self.text(text)
+        if shown is text and (found := [one for one in secrets_in(whole) if one.start >= start]):
+            self.kinds += [one.kind for one in found]
+            moved = [one._replace(start=one.start - start, end=one.end - start) for one in found]
+            return without(text, moved)
+        return shown
+
     def key(self, key: Any) -> Any:
         if type(key) is not str or not (found := _found(key, self.personal)):
             return key
@@ -88,6 +97,8 @@ class _Screen:
 
     def field(self, key: Any, value: Any) -> Any:
         kind = _kind_of(key, value) if self.personal and type(key) is str else None
+        if kind is None and type(key) is str and type(value) is str:
+            return self.named(key, value)
         if kind is None:
             return self.of(value)
         self.kinds.append(kind)
@@ -102,24 +113,3 @@ def _kind_of(key: str, value: Any) -> str | None:
         return kind
     is_plain = isinstance(value, str | int) and names.is_of_phone(key)
     return "phone" if is_plain and is_phone(str(value)) else None
-
-
-def strings(value: Any) -> Iterator[str]:
-    """Yields every text in a value, keys included."""
-    if type(value) is str:
-        yield value
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from strings(key)
-            yield from strings(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from strings(item)
-    elif is_dataclass(value) and not isinstance(value, type):
-        for one in fields(value):
-            yield from strings(getattr(value, one.name))
-
-
-def _joined(value: Any) -> str:
-    """Returns all texts as one, which is quicker to look through; the signs keep them apart."""
-    return "…\n".join(strings(value))

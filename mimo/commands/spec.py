@@ -146,6 +146,11 @@ class Spec:
         return f"{self.name}.{self.operation}" if self.operation else self.name
 
     @property
+    def is_of_values(self) -> bool:
+        """Returns whether it is about values, which the rules on personal data bind."""
+        return self.needs.namespace is not None or self.needs.context is not None
+
+    @property
     def summary(self) -> str:
         """Returns the first line of the function's docstring."""
         return self.help.partition("\n")[0]

@@ -1,13 +1,13 @@
 """What is done about secrets and personal data: refused on the way in, redacted on the way out."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
 
+from mimo.domain.policy import PiiAction
 from mimo.domain.privacy import ALLOWED, secrets_in, texts_of
 from mimo.errors import MindError, PiiDetected, SecretDetected
 
 T = TypeVar("T")
-E = TypeVar("E", bound=MindError)
 
 HINT = (
     "leave it out and say where it is kept; if it is none, a person can store it with "
@@ -84,39 +84,61 @@ def _refusal(found: list[Found], file: str | None) -> SecretDetected:
     )
 
 
-def check_personal(value: Any) -> None:
-    """Raises `PiiDetected` where a value holds personal data, keys included."""
+def admitted(
+    values: Mapping[str, Any], action: PiiAction, *, names: Iterable[str | None]
+) -> dict[str, Any]:
+    """Returns the arguments of a tool for values as they may be stored.
+
+    Raises `PiiDetected` where they hold personal data and the policy does not say otherwise; also
+    where one of `names`, such as a key, does: redacted it would be another one.
+    """
+    if action is PiiAction.ALLOW:
+        return dict(values)
     from mimo.domain.privacy.values import screened
 
-    if kinds := screened(value, personal=True).kinds:
+    seen = {name: screened(value, personal=True) for name, value in values.items()}
+    if action is PiiAction.REFUSE:
+        kinds = [kind for one in seen.values() for kind in one.kinds]
+    else:
+        kinds = [kind for name in names if name in seen for kind in seen[name].kinds]
+    if kinds:
         raise PiiDetected(
             "PII detected in memory operation",
             hint="leave it out, or let the policy redact it: `pii.on_write: redact`",
             details={"redacted_fields": sorted(set(kinds))},
         )
+    return {name: one.value for name, one in seen.items()}
 
 
-def redacted(result: T) -> T:
-    """Returns a result with marks in the place of its secrets; itself where it has none."""
+class Redacted(NamedTuple, Generic[T]):
+    """A result as it may be shown, and the kinds of all that was taken out of it."""
+
+    value: T
+    kinds: tuple[str, ...] = ()
+
+
+def redacted(result: T, *, personal: bool = False) -> Redacted[T]:
+    """Returns a result with marks in the place of its secrets, and perhaps its personal data."""
     # All texts at once are quickly looked through; the signs between them keep them apart.
-    if not secrets_in("…\n".join(texts_of(result)), cut=True):
-        return result
+    if not personal and not secrets_in("…\n".join(texts_of(result)), cut=True):
+        return Redacted(result)
     from mimo.domain.privacy.values import screened
 
-    shown: T = screened(result).value
-    return shown
+    return Redacted(*screened(result, personal=personal))
 
 
-def redacted_error(error: E, *, personal: bool = False) -> E:
-    """Returns the same error, whose message, hint and details hold no secret any more."""
-    from mimo.domain.privacy.values import screened
-
-    told = [error.message, error.hint, error.details]
-    shown, kinds = screened(told, personal=personal)
-    if kinds:
-        error.message, error.hint, error.details = shown
+def redact_error(error: MindError, *, personal: bool = False) -> None:
+    """Takes secrets, and perhaps personal data, out of an error's message, hint and details."""
+    told: dict[str, Any] = {
+        "message": error.message,
+        "hint": error.hint,
+        "details": error.details,
+    }
+    shown = redacted(told, personal=personal)
+    if shown.kinds:
+        for name, value in shown.value.items():
+            setattr(error, name, value)
         error.args = (error.message,)
-    return error
 
 
 def discreet(text: str) -> str:

@@ -62,7 +62,7 @@ def _resource(mind: Mind, record: Record) -> Resource:
     return Resource(
         uri=uri_of(memory.id),
         name=memory.id,
-        title=redacted(memory.heading),
+        title=redacted(memory.heading).value,
         mime_type=MARKDOWN,
         _meta={"mind/trust": trust_of(mind, record).value},
     )
@@ -89,6 +89,6 @@ def read(mind: Mind, uri: str) -> TextResourceContents:
     return TextResourceContents(
         uri=uri,
         mime_type=MARKDOWN,
-        text=label + redacted(text).removeprefix("\ufeff"),
+        text=label + redacted(text).value.removeprefix("\ufeff"),
         _meta={"mind/trust": trust.value},
     )

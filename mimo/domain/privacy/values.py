@@ -33,14 +33,13 @@ def screened_key(key: str, *, personal: bool = False) -> str:
 
     The same key always has the same one, and two keys have two.
     """
-    found = _found(key.replace("_", " "), personal) or _found(key, personal)
-    return _marked_key(key, found[0].kind) if found else key
-
-
-def _marked_key(key: str, kind: str) -> str:
+    # Within a key, `_` parts words.
+    found = _found(key, personal) or (personal and _found(key.replace("_", " "), personal))
+    if not found:
+        return key
     from hashlib import sha256
 
-    return f"{mark(kind)}_{sha256(key.encode()).hexdigest()[:8]}"
+    return f"REDACTED-{found[0].kind}-{sha256(key.encode()).hexdigest()[:8]}"
 
 
 def _found(text: str, personal: bool) -> tuple[Finding, ...]:
@@ -68,10 +67,16 @@ class _Screen:
             return value if shown == str(value) else shown
         if is_dataclass(value) and not isinstance(value, type):
             members = {one.name: getattr(value, one.name) for one in fields(value)}
-            seen = {name: self.of(member) for name, member in members.items()}
+            seen = {name: self.member(name, member) for name, member in members.items()}
             changed = {name: one for name, one in seen.items() if one is not members[name]}
             return replace(value, **changed) if changed else value
         return value
+
+    def member(self, name: str, value: Any) -> Any:
+        """Returns a field of a dataclass; keys stay apart from each other, and can be asked for."""
+        if not self.personal or name not in ("key", "keys"):
+            return self.of(value)
+        return tuple(map(self.key, value)) if isinstance(value, tuple) else self.key(value)
 
     def text(self, text: str) -> str:
         found = _found(text, self.personal)
@@ -90,10 +95,10 @@ class _Screen:
         return shown
 
     def key(self, key: Any) -> Any:
-        if type(key) is not str or not (found := _found(key, self.personal)):
-            return key
-        self.kinds.append(found[0].kind)
-        return _marked_key(key, found[0].kind)
+        shown = screened_key(key, personal=self.personal) if type(key) is str else key
+        if shown != key:
+            self.kinds.append(shown.split("-")[1])
+        return shown
 
     def field(self, key: Any, value: Any) -> Any:
         kind = _kind_of(key, value) if self.personal and type(key) is str else None

@@ -52,6 +52,22 @@ def _after(start: str, characters: str, count: int, end: str = "") -> Make:
     return lambda draw: start.replace("·", "") + draw.some(characters, count) + end
 
 
+def _jwt(draw: Draw) -> str:
+    def part(data: bytes) -> str:
+        return urlsafe_b64encode(data).decode().rstrip("=")
+
+    claims = f'{{"sub":"{draw.number(10)}","iat":{draw.number(10)}}}'.encode()
+    return ".".join([part(b'{"alg":"HS256","typ":"JWT"}'), part(claims), part(draw.bytes(32))])
+
+
+def _private_key(draw: Draw, of: str) -> str:
+    body = b64encode(draw.bytes(300)).decode()
+    lines = [body[n : n + 64] for n in range(0, len(body), 64)]
+    return "\n".join(
+        [f"-----BEGIN {of}PRIV" + "ATE KEY-----", *lines, f"-----END {of}PRIV" + "ATE KEY-----"]
+    )
+
+
 TOKENS: dict[str, list[Make]] = {
     "aws_access_key": [
         _after("AK·IA", string.ascii_uppercase + "234567", 16),
@@ -142,89 +158,73 @@ TOKENS: dict[str, list[Make]] = {
     "azure_key": [
         lambda draw: draw.some(ALNUM, 3) + "8" + "Q~" + draw.some(ALNUM, 34),
     ],
-    "jwt": [lambda draw: _jwt(draw)],
+    "jwt": [_jwt],
     "private_key": [lambda draw: _private_key(draw, "RSA "), lambda draw: _private_key(draw, "")],
 }
 """Makers of what is a secret wherever it stands. A `·` only keeps a beginning apart."""
 
 
-def _jwt(draw: Draw) -> str:
-    def part(data: bytes) -> str:
-        return urlsafe_b64encode(data).decode().rstrip("=")
-
-    claims = f'{{"sub":"{draw.number(10)}","iat":{draw.number(10)}}}'.encode()
-    return ".".join([part(b'{"alg":"HS256","typ":"JWT"}'), part(claims), part(draw.bytes(32))])
-
-
-def _private_key(draw: Draw, of: str) -> str:
-    body = b64encode(draw.bytes(300)).decode()
-    lines = [body[n : n + 64] for n in range(0, len(body), 64)]
-    return "\n".join(
-        [f"-----BEGIN {of}PRIV" + "ATE KEY-----", *lines, f"-----END {of}PRIV" + "ATE KEY-----"]
-    )
-
-
 IN_PLACE: dict[str, list[Callable[[Draw], tuple[str, str]]]] = {
     "discord_token": [
-        lambda draw: _within(
+        lambda draw: within(
             "M" + draw.some(ALNUM, 23) + ".§", draw.some(ALNUM, 6) + "." + draw.some(ALNUM, 30)
         )
     ],
     "webhook_url": [
-        lambda draw: _within(
+        lambda draw: within(
             "https://hooks.slack" + ".com/services/§",
             f"T{draw.some(UPPER, 8)}/B{draw.some(UPPER, 8)}/{draw.some(ALNUM, 24)}",
         ),
-        lambda draw: _within(
+        lambda draw: within(
             "https://discord" + ".com/api/webhooks/§",
             f"{draw.number(18)}/{draw.some(WORD[:-2], 68)}",
         ),
     ],
     "azure_key": [
-        lambda draw: _within(
+        lambda draw: within(
             "DefaultEndpointsProtocol=https;AccountName=logs;Account" + "Key=§;EndpointSuffix=core",
             b64encode(draw.bytes(64)).decode(),
         )
     ],
     "azure_sas": [
-        lambda draw: _within(
+        lambda draw: within(
             "https://logs.blob.core/c?sv=2024-05-04&sp=r&si" + "g=§",
             b64encode(draw.bytes(32)).decode().rstrip("=").replace("/", "%2F").replace("+", "%2B")
             + "%3D",
         )
     ],
     "authorization_header": [
-        lambda draw: _within("curl -H 'Authorization: Bea" + "rer §' api", draw.some(ALNUM, 40)),
-        lambda draw: _within(
+        lambda draw: within("curl -H 'Authorization: Bea" + "rer §' api", draw.some(ALNUM, 40)),
+        lambda draw: within(
             "authorization: Bas" + "ic §", b64encode(f"svc:{draw.password()}".encode()).decode()
         ),
     ],
     "connection_string": [
-        lambda draw: _within("postgres" + "://app:§@db.internal:5432/app", draw.password()),
-        lambda draw: _within("DATABASE_URL=mysql" + "://root:§@10.0.0.3/app", draw.some(ALNUM, 12)),
-        lambda draw: _within("redis" + "://:§@cache:6379/0", draw.some(ALNUM, 16)),
-        lambda draw: _within("Server=db;Database=app;User Id=sa;Pass" + "word=§;", draw.password()),
+        lambda draw: within("postgres" + "://app:§@db.internal:5432/app", draw.password()),
+        lambda draw: within("DATABASE_URL=mysql" + "://root:§@10.0.0.3/app", draw.some(ALNUM, 12)),
+        lambda draw: within("redis" + "://:§@cache:6379/0", draw.some(ALNUM, 16)),
+        lambda draw: within("Server=db;Database=app;User Id=sa;Pass" + "word=§;", draw.password()),
     ],
     "basic_auth_url": [
-        lambda draw: _within("git clone https" + "://ci:§@git.corp/a.git", draw.some(ALNUM, 14)),
+        lambda draw: within("git clone https" + "://ci:§@git.corp/a.git", draw.some(ALNUM, 14)),
     ],
     "password": [
-        lambda draw: _within("password: §", draw.password()),
-        lambda draw: _within('DB_PASSWORD="§"', draw.password()),
-        lambda draw: _within("the admin password is §", draw.password()),
-        lambda draw: _within("curl -u deploy" + ":§ https://api.corp/", draw.some(ALNUM, 14)),
-        lambda draw: _within("client_secret = '§'", draw.some(WORD, 32)),
+        lambda draw: within("password: §", draw.password()),
+        lambda draw: within('DB_PASSWORD="§"', draw.password()),
+        lambda draw: within("the admin password is §", draw.password()),
+        lambda draw: within("curl -u deploy" + ":§ https://api.corp/", draw.some(ALNUM, 14)),
+        lambda draw: within("client_secret = '§'", draw.some(WORD, 32)),
     ],
     "credential": [
-        lambda draw: _within('"api_key": "§"', draw.some(ALNUM, 32)),
-        lambda draw: _within("export SERVICE_TOKEN=§", draw.some(HEX, 40)),
-        lambda draw: _within("accessKey: §", b64encode(draw.bytes(30)).decode()),
+        lambda draw: within('"api_key": "§"', draw.some(ALNUM, 32)),
+        lambda draw: within("export SERVICE_TOKEN=§", draw.some(HEX, 40)),
+        lambda draw: within("accessKey: §", b64encode(draw.bytes(30)).decode()),
     ],
 }
 """Makers of what is a secret because of where it stands; `§` is its place."""
 
 
-def _within(text: str, secret: str) -> tuple[str, str]:
+def within(text: str, secret: str) -> tuple[str, str]:
     return text.replace("§", secret), secret
 
 

@@ -16,7 +16,7 @@ from mimo.domain.memory import (
     check_content,
     check_unit,
 )
-from mimo.domain.privacy import texts_of
+from mimo.domain.privacy import secrets_in, texts_of, without
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.guard import privacy
 from mimo.index.embedding import FAILURES
@@ -62,6 +62,8 @@ def _create(mind: Mind, memory: Memory, *, private: bool) -> Record:
     """Writes the file under a fresh id; two processes may draw the same one."""
     check_format(mind)
     words = memory.topic or memory.title or memory.content
+    # A person may allow a secret; the name of a file must not tell it all the same.
+    words = without(words, secrets_in(words))
     for _ in range(_TRIES):
         name = ids.new_id(memory.type, words, memory.created, ids.suffix(mind.randomness(4)))
         try:

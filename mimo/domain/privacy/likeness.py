@@ -8,7 +8,7 @@ import re
 from math import log2
 
 _PLACEHOLDER = re.compile(
-    r"[<>{}]|^[$%@&*#(=|~-]|\.\.\.|…|x{4}|X{4}|\*{3}|_{3}|0{6}|1234567|abcdef[^0-9]|abcdefgh|"
+    r"[<>{}]|^[$(=|-]|^[@*#&~]{2}|^%\w{1,40}%$|\.\.\.|…|x{4}|X{4}|\*{3}|_{3}|0{6}|1234567|abcdef[^0-9]|abcdefgh|"
     r"(?i:example|sample|change_?me|your|placeholder|redacted|insert|dummy|replace|secrets?\.|"
     r"\benv\b|environ|getenv|foobar|lorem|ENC\[|op://|vault:|fake)"
 )

@@ -12,7 +12,7 @@ from typing import Any
 
 _INTERNATIONAL = re.compile(r"(?<![\w+])\+[1-9](?:[ ().-]{0,2}\d){6,14}(?!\d)")
 _AMERICAN = re.compile(
-    r"(?<![\w+./-])(?:\+?1[ .-]?)?(?:\([2-9]\d\d\) ?|[2-9]\d\d([ .-]))[2-9]\d\d[ .-]\d{4}"
+    r"(?<![\w+./-])(?:\+?1[ .-]?)?(?:\([2-9]\d\d\) ?|[2-9]\d\d([ .-]))\d{3}[ .-]\d{4}"
     r"(?![\w-]|\.\d)"
 )
 _NAMED = re.compile(
@@ -47,15 +47,16 @@ def _digits(text: str) -> str:
 
 
 def _is_fictional(text: str) -> bool:
-    """Returns whether a number is one of those that films and manuals use, 555-01xx and -12xx."""
+    """Returns whether a number is one of those that films and manuals use, such as 555-0142."""
     digits = _digits(text)
-    return len(digits) in (7, 10, 11) and digits[-7:-2] in ("55501", "55512")
+    is_local = len(digits) in (7, 10, 11)
+    return is_local and (digits[-7:-2] == "55501" or digits[-7:] == "5551212")
 
 
 def _exists(text: str) -> bool:
     """Returns whether an international number can exist, as far as that is known here."""
     if text.startswith("+1"):
-        return re.fullmatch(r"1[2-9]\d\d[2-9]\d{6}", _digits(text)) is not None
+        return re.fullmatch(r"1[2-9]\d{9}", _digits(text)) is not None
     known = _library()
     if known is None:
         return len(_digits(text)) >= _LEAST + 1

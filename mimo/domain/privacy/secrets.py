@@ -149,7 +149,9 @@ def _compiled(form: Form) -> re.Pattern[str]:
 
 
 _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d")
-_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|Private-MAC: [0-9a-f]+")
+_END = re.compile(
+    r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|Private-MAC: [0-9a-f]{40,64}"
+)
 _MATERIAL = re.compile(r"[A-Za-z0-9+/]{32}")
 _WITHIN = 600
 """So soon after its first line a key itself begins."""
@@ -208,9 +210,15 @@ _DRAWN = (
     "credential",
 )
 _VALUE = re.compile(
-    r"[\w-]{0,30}[\"'`\])]{0,2}(?:\s{0,4}(?:=>|:=|={1,3}|:)\s{0,4}|[ \t]is[ \t]:?)"
-    r"(?:([\"'`])([^\"'`\s]{8,256})\1|([^\s\"'`,;<>(){}\[\]|&…]{8,256}))"
+    r"([\w-]{0,30})[\"'`\])]{0,2}(?:\s{0,4}(?:=>|:=|={1,3}|:)\s{0,4}|[ \t]is[ \t]:?)"
+    r"(?:([\"'`])([^\"'`\s]{8,256})\2|([^\s\"'`,;<>(){}\[\]|&…]{8,256}))"
 )
+
+
+_ABOUT_IT = re.compile(
+    r"(?i)(?:hash|digest|sum|_?ids?|ur[il]|names?|file|path|types?|version|algorithm|hint|ref)$"
+)
+"""Ends of names that are about a secret: `token_hash` holds none."""
 
 
 def _assigned(text: str, *, cut: bool) -> Iterator[Span]:
@@ -232,9 +240,9 @@ def _value(text: str, place: int, *, chosen: bool) -> Span | None:
     match = _VALUE.match(text, place)
     if match is None:
         return None
-    group = 2 if match[2] else 3
+    group = 3 if match[3] else 4
     value = match[group].rstrip(".,:!?")
-    if not is_secret(value, chosen=chosen):
+    if _ABOUT_IT.search(match[1]) or not is_secret(value, chosen=chosen):
         return None
     start = match.start(group)
     return "password" if chosen else "credential", start, start + len(value)

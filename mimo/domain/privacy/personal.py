@@ -84,6 +84,7 @@ def _is_somebody(text: str, match: re.Match[str]) -> bool:
 def _numbers(text: str) -> Iterator[Span]:
     yield from (("phone", *span) for span in phones.phones(text))
     yield from (("ssn", *one.span()) for one in _SSN.finditer(text) if one[0] not in _PRINTED)
+    yield from (("ssn", *one.span(1)) for one in _NAMED_SSN.finditer(text))
     yield from _cards(text)
     yield from _ibans(text)
     yield from _ip4(text)
@@ -92,9 +93,9 @@ def _numbers(text: str) -> Iterator[Span]:
 
 
 _SSN = re.compile(
-    r"(?<![\w-])(?!000|666|9)\d{3}([- ])(?!00)\d{2}\1(?!0000)\d{4}(?![\w-])"
-    r"|(?i:(?<=ssn )|(?<=ssn: )|(?<=ssn=))(?!000|666|9)\d{3}(?!00)\d{2}(?!0000)\d{4}(?!\w)"
+    r"\d{3}(?<![\w-]\d{3})(?<!000|666|9\d\d)([- ])(?!00)\d{2}\1(?!0000)\d{4}(?![\w-])"
 )
+_NAMED_SSN = re.compile(r"(?i)\bssn\b[ :=#]{1,3}(\d{9})(?!\w)")
 _PRINTED = ("078-05-1120", "219-09-9999")
 """Numbers that stood in advertisements, and are nobody's."""
 

@@ -17,7 +17,9 @@ _FEIGNED = re.compile(r"(?i)s3cr|passw0rd")
 _WORD = re.compile(r"(?:[A-Za-z]{3,}|[A-Za-z]{1,2}(?![A-Za-z]))?\d{0,4}")
 _HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_PATH = re.compile(r"(?:\.{0,2}|~)/[a-z.]+(?:/|$)|\.\w|[A-Za-z]:[\\/]|[a-z][a-z0-9+.-]{0,20}://|\w[\w.-]{0,60}\.[a-z]{2,5}$")
+_PATH = re.compile(
+    r"(?:\.{0,2}|~)/[a-z.]+(?:/|$)|\.\w|[A-Za-z]:[\\/]|[a-z][a-z0-9+.-]{0,20}://|\w[\w.-]{0,60}\.[a-z]{2,5}$"
+)
 _CASES = ("[a-z]", "[A-Z]", r"\d", r"[^A-Za-z0-9]")
 _STOCK = frozenset(
     "password passwd pass pwd secret token user username admin root postgres mysql test guest "

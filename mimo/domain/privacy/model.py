@@ -32,6 +32,10 @@ def disjoint(found: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(kept)
 
 
+STAND_IN = "REDACTED-"
+"""How what stands in the place of a key begins: it is a key itself, by the rules for keys."""
+
+
 def mark(kind: str) -> str:
     """Returns what stands in the place of something that is not shown."""
     return f"[REDACTED:{kind}]"

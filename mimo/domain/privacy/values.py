@@ -5,7 +5,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
 from mimo.domain.privacy import names
-from mimo.domain.privacy.model import Finding, disjoint, mark, without
+from mimo.domain.privacy.model import STAND_IN, Finding, disjoint, mark, without
 from mimo.domain.privacy.personal import personal_in
 from mimo.domain.privacy.phones import is_phone
 from mimo.domain.privacy.secrets import secrets_in
@@ -33,18 +33,21 @@ def screened_key(key: str, *, personal: bool = False) -> str:
 
     The same key always has the same one, and two keys have two.
     """
-    # Within a key, `_` parts words.
-    found = _found(key, personal) or (personal and _found(key.replace("_", " "), personal))
+    found = _found(key, personal)
     if not found:
         return key
     from hashlib import sha256
 
-    return f"REDACTED-{found[0].kind}-{sha256(key.encode()).hexdigest()[:8]}"
+    return f"{STAND_IN}{found[0].kind}-{sha256(key.encode()).hexdigest()[:8]}"
 
 
 def _found(text: str, personal: bool) -> tuple[Finding, ...]:
     found = secrets_in(text, cut=True)
-    return disjoint((*found, *personal_in(text))) if personal else found
+    if not personal:
+        return found
+    # In names `_` parts words, as in `call_415-234-5678`.
+    apart = personal_in(text.replace("_", " ")) if "_" in text else ()
+    return disjoint((*found, *personal_in(text), *apart))
 
 
 class _Screen:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from mimo.domain.policy import PiiAction
-from mimo.domain.privacy import ALLOWED, secrets_in, texts_of
+from mimo.domain.privacy import ALLOWED, APART, secrets_in, texts_of
 from mimo.errors import MindError, PiiDetected, SecretDetected
 
 T = TypeVar("T")
@@ -119,8 +119,8 @@ class Redacted(NamedTuple, Generic[T]):
 
 def redacted(result: T, *, personal: bool = False) -> Redacted[T]:
     """Returns a result with marks in the place of its secrets, and perhaps its personal data."""
-    # All texts at once are quickly looked through; the signs between them keep them apart.
-    if not personal and not secrets_in("…\n".join(texts_of(result)), cut=True):
+    # All texts at once are quickly looked through.
+    if not personal and not secrets_in(f"{APART}\n".join(texts_of(result)), cut=True):
         return Redacted(result)
     from mimo.domain.privacy.values import screened
 

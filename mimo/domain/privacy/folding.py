@@ -1,6 +1,5 @@
 """Texts as a detector should see them: look-alike characters as ASCII, invisible ones left out."""
 
-import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -45,6 +44,8 @@ def _plain(one: str) -> str | None:
     """Returns what a character stands for; None for one that nobody sees."""
     if one in _LOOKALIKES:
         return _LOOKALIKES[one]
+    import unicodedata
+
     category = unicodedata.category(one)
     if category in ("Cf", "Mn", "Me"):
         return None

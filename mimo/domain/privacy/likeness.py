@@ -5,21 +5,22 @@ real thing, so a value must earn its place.
 """
 
 import re
+from itertools import pairwise
 from math import log2
 
-_PLACEHOLDER = re.compile(
+from mimo.domain.privacy.patterns import compiled
+
+_PLACEHOLDER = (
     r"[<>{}]|^[$(=|-]|^[@*#&~]{2}|^%\w{1,40}%$|\.\.\.|…|x{4}|X{4}|\*{3}|_{3}|0{6}|1234567|abcdef[^0-9]|abcdefgh|"
     r"(?i:example|sample|change_?me|your|placeholder|redacted|insert|dummy|replace|secrets?\.|"
     r"\benv\b|environ|getenv|foobar|lorem|ENC\[|op://|vault:|fake)"
 )
-_FEIGNED = re.compile(r"(?i)s3cr|passw0rd")
+_FEIGNED = r"(?i)s3cr|passw0rd"
 """How people spell a password that they make up for an example."""
-_WORD = re.compile(r"(?:[A-Za-z]{3,}|[A-Za-z]{1,2}(?![A-Za-z]))?\d{0,4}")
-_HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_PATH = re.compile(
-    r"(?:\.{0,2}|~)/[a-z.]+(?:/|$)|\.\w|[A-Za-z]:[\\/]|[a-z][a-z0-9+.-]{0,20}://|\w[\w.-]{0,60}\.[a-z]{2,5}$"
-)
+_WORD = r"(?:[A-Za-z]{3,}|[A-Za-z]{1,2}(?![A-Za-z]))?\d{0,4}"
+_HEX = r"[0-9a-f]+|[0-9A-F]+"
+_UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_PATH = r"(?:\.{0,2}|~)/[a-z.]+(?:/|$)|\.\w|[A-Za-z]:[\\/]|[a-z][a-z0-9+.-]{0,20}://|\w[\w.-]{0,60}\.[a-z]{2,5}$"
 _CASES = ("[a-z]", "[A-Z]", r"\d", r"[^A-Za-z0-9]")
 _STOCK = frozenset(
     "password passwd pass pwd secret token user username admin root postgres mysql test guest "
@@ -41,7 +42,7 @@ def entropy(text: str) -> float:
 
 def is_placeholder(value: str) -> bool:
     """Returns whether a value only shows where one belongs."""
-    return bool(_PLACEHOLDER.search(value)) or value.lower() in _STOCK
+    return bool(compiled(_PLACEHOLDER).search(value)) or value.lower() in _STOCK
 
 
 def is_random(value: str) -> bool:
@@ -52,14 +53,20 @@ def is_random(value: str) -> bool:
 _STANDS_FOR = re.compile(r"(?i:example|x{5}|redacted|placeholder|your[_-]|1234567890|abcdefghij)")
 
 
+def is_mixed(value: str) -> bool:
+    """Returns whether small and large letters and digits take turns, as they do by chance alone."""
+    kinds = [one.isdigit() + 2 * one.isupper() for one in value]
+    return sum(one != other for one, other in pairwise(kinds)) >= 3
+
+
 def is_secret(value: str, *, chosen: bool) -> bool:
     """Returns whether a value that is assigned to a telling name is a secret.
 
     `chosen` is for passwords, which people make up: they are shorter than what machines draw.
     """
-    if is_placeholder(value) or _FEIGNED.search(value) or _is_named(value):
+    if is_placeholder(value) or compiled(_FEIGNED).search(value) or _is_named(value):
         return False
-    if _HEX.fullmatch(value):
+    if compiled(_HEX).fullmatch(value):
         return len(value) >= 32 and entropy(value) >= 3 and not value.isdigit()
     kinds = sum(bool(re.search(one, value)) for one in _CASES)
     if len(value) >= 20 and kinds >= 2 and entropy(value) >= 3.5:
@@ -74,10 +81,10 @@ def is_said(value: str) -> bool:
 
 def _is_named(value: str) -> bool:
     """Returns whether a value is a path, an address, or words as programs write them."""
-    if _PATH.match(value) or _UUID.fullmatch(value):
+    if compiled(_PATH).match(value) or compiled(_UUID).fullmatch(value):
         return True
     parts = [part for part in re.split(r"[^A-Za-z0-9]+", _spaced(value)) if part]
-    return all(_WORD.fullmatch(part) for part in parts)
+    return all(compiled(_WORD).fullmatch(part) for part in parts)
 
 
 def _spaced(value: str) -> str:

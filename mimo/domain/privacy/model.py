@@ -32,6 +32,9 @@ def disjoint(found: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(kept)
 
 
+APART = "\x00"
+"""What keeps texts apart that are looked through as one."""
+
 STAND_IN = "REDACTED-"
 """How what stands in the place of a key begins: it is a key itself, by the rules for keys."""
 

@@ -35,7 +35,7 @@ def _spans(text: str) -> Iterator[Span]:
 _DIGIT = re.compile(r"\d")
 _SPELLED_OUT = re.compile(r"(?i)[\[(] ?at ?[\])]")
 _EMAIL = re.compile(
-    r"(?<![\w.%+'-])\w[\w.%+'-]{0,63}@((?:[^\W_][\w-]{0,62}\.){1,8}[^\W\d_]{2,24})(?![\w-])"
+    r"(?<![\w.%+-])\w[\w.%+'-]{0,63}@((?:[^\W_][\w-]{0,62}\.){1,8}[^\W\d_]{2,24})(?![\w-])"
 )
 _SPELLED = re.compile(
     r"(?<![\w.+-])[\w.+-]{1,64} ?[\[(] ?(?i:at) ?[\])] ?"

@@ -7,11 +7,11 @@ nothing, and in linear time.
 import re
 from binascii import Error, a2b_base64
 from collections.abc import Iterator
-from functools import cache
 
 from mimo.domain.privacy.folding import Folded, folded
-from mimo.domain.privacy.likeness import is_placeholder, is_random, is_said, is_secret
-from mimo.domain.privacy.model import Finding, disjoint, finding
+from mimo.domain.privacy.likeness import is_mixed, is_placeholder, is_random, is_said, is_secret
+from mimo.domain.privacy.model import APART, Finding, disjoint, finding
+from mimo.domain.privacy.patterns import compiled
 from mimo.domain.privacy.rules import FORMS, TOKENS, Form, Token
 
 ALLOWED = "mind:allow-secret"
@@ -23,7 +23,7 @@ Span = tuple[str, int, int]
 _LEAST = 8
 """No secret is shorter."""
 
-_BREAK = re.compile(r"[\"'`]?[ \t]{0,8}[+\\]?[ \t]{0,8}\r?\n[ \t>#*/]{0,40}[\"'`]?")
+_BREAK = r"[\"'`]?[ \t]{0,8}[+\\]?[ \t]{0,8}\r?\n[ \t>#*/]{0,40}[\"'`]?"
 """A line break inside a token, with what ends one line and begins the next around it."""
 
 
@@ -65,55 +65,52 @@ _WORDS = tuple((word, rule) for rule in TOKENS for word in rule.words)
 
 def _tokens(text: str, *, cut: bool) -> Iterator[Span]:
     near = dict.fromkeys(rule for word, rule in _WORDS if word in text)
+    joined = _joined(text) if near and "\n" in text else None
     for rule in near:
         found = [match.span() for match in _whole(rule).finditer(text) if _is_drawn(rule, match)]
         yield from ((rule.kind, *span) for span in found)
         starts = {start for start, _ in found}
-        if "\n" in text:
-            yield from (span for span in _wrapped(text, rule) if span[1] not in starts)
+        if joined:
+            yield from (one for one in _wrapped(text, joined, rule) if one[1] not in starts)
         if cut:
-            yield from ((rule.kind, *one.span()) for one in _cut(rule).finditer(text))
+            yield from _cut(text, rule)
 
 
 def _is_drawn(rule: Token, match: re.Match[str]) -> bool:
     return is_random(match[0][-rule.least :])
 
 
-@cache
 def _whole(rule: Token) -> re.Pattern[str]:
     tail, count = f"[{rule.tail}]", f"{{{rule.least},{rule.most}}}"
-    return re.compile(f"(?<![A-Za-z0-9]){rule.start}{tail}{count}(?!{tail})")
+    return compiled(f"(?<![A-Za-z0-9]){rule.start}{tail}{count}(?!{tail})")
 
 
-@cache
-def _cut(rule: Token) -> re.Pattern[str]:
-    tail = f"[{rule.tail}]{{4,{rule.most}}}"
-    return re.compile(rf"(?<![A-Za-z0-9]){rule.start}{tail}(?=…|\.\.\.|\Z)")
+def _cut(text: str, rule: Token) -> Iterator[Span]:
+    """Yields what is left of tokens that were cut off; the name of a thing is none."""
+    left = f"[{rule.tail}]{{4,{rule.most}}}"
+    pattern = rf"(?<![A-Za-z0-9]){rule.start}({left})(?=…|\.\.\.|{APART}|\Z)"
+    for match in compiled(pattern).finditer(text):
+        if is_mixed(match[1]):
+            yield rule.kind, *match.span()
 
 
-def _wrapped(text: str, rule: Token) -> Iterator[Span]:
+def _wrapped(text: str, joined: Folded, rule: Token) -> Iterator[Span]:
     """Yields the tokens that go on on the next line."""
-    joined = _joined(text)
     for match in _whole(rule).finditer(joined.text):
         start, end = joined.span(*match.span())
         if "\n" in text[start:end] and _is_drawn(rule, match):
             yield rule.kind, start, end
 
 
-@cache
-def _break_free(text: str) -> Folded:
+def _joined(text: str) -> Folded:
+    """Returns a text without its line breaks."""
     places: list[int] = []
     last = 0
-    for match in _BREAK.finditer(text):
+    for match in compiled(_BREAK).finditer(text):
         places += range(last, match.start())
         last = match.end()
     places += range(last, len(text))
     return Folded("".join(map(text.__getitem__, places)), places)
-
-
-def _joined(text: str) -> Folded:
-    _break_free.cache_clear()
-    return _break_free(text)
 
 
 def _forms(text: str) -> Iterator[Span]:
@@ -125,7 +122,7 @@ def _forms(text: str) -> Iterator[Span]:
 
 
 def _of_form(text: str, form: Form) -> Iterator[Span]:
-    for match in _compiled(form).finditer(text):
+    for match in compiled(form.pattern).finditer(text):
         group = match.lastindex or 0
         value = match[group]
         if form.kind == "authorization_header":
@@ -143,48 +140,41 @@ def _password_of(credentials: str) -> str:
     return password if colon and user.isprintable() else credentials
 
 
-@cache
-def _compiled(form: Form) -> re.Pattern[str]:
-    return re.compile(form.pattern)
-
-
-_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d")
-_END = re.compile(
-    r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|Private-MAC: [0-9a-f]{40,64}"
-)
-_MATERIAL = re.compile(r"[A-Za-z0-9+/]{32}")
+_BEGIN = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d"
+_END = r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|Private-MAC: [0-9a-f]{40,64}"
+_MATERIAL = r"[A-Za-z0-9+/]{32}"
 _WITHIN = 600
 """So soon after its first line a key itself begins."""
 
 
 def _private_keys(text: str) -> Iterator[Span]:
     place = 0
-    while begin := _BEGIN.search(text, place):
+    while begin := compiled(_BEGIN).search(text, place):
         place = begin.end()
-        if not _MATERIAL.search(text, place, place + _WITHIN):
+        if not compiled(_MATERIAL).search(text, place, place + _WITHIN):
             continue
-        end = _END.search(text, place)
+        end = compiled(_END).search(text, place)
         place = end.end() if end else _end_of_material(text, place)
         yield "private_key", begin.start(), place
 
 
-_MORE = re.compile(r"(?:[A-Za-z0-9+/=:,. \t>-]|\\[rn]|\r?\n(?!\s*\n))*+")
+_MORE = r"(?:[A-Za-z0-9+/=:,. \t>-]|\\[rn]|\r?\n(?!\s*\n))*+"
 
 
 def _end_of_material(text: str, start: int) -> int:
-    found = _MORE.match(text, start)
+    found = compiled(_MORE).match(text, start)
     return found.end() if found else start
 
 
-_ADDRESS = re.compile(r"://([^\s:/@\"'<>`]{0,128}):([^\s/\"'<>`]{4,256})@(?=[A-Za-z0-9_.\[-])")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,30}\Z")
+_ADDRESS = r"://([^\s:/@\"'<>`]{0,128}):([^\s/\"'<>`]{4,256})@(?=[A-Za-z0-9_.\[-])"
+_SCHEME = r"[A-Za-z][A-Za-z0-9+.-]{1,30}\Z"
 _WEB = ("http", "https", "ftp", "ftps", "git", "ssh")
 
 
 def _addresses(text: str) -> Iterator[Span]:
     """Yields the passwords in URLs."""
-    for match in _ADDRESS.finditer(text):
-        scheme = _SCHEME.search(text, max(0, match.start() - 31), match.start())
+    for match in compiled(_ADDRESS).finditer(text):
+        scheme = compiled(_SCHEME).search(text, max(0, match.start() - 31), match.start())
         user, password = match.groups()
         if scheme is None or is_placeholder(password) or password.lower() == user.lower():
             continue
@@ -209,9 +199,9 @@ _DRAWN = (
     "private_key",
     "credential",
 )
-_VALUE = re.compile(
+_VALUE = (
     r"([\w-]{0,30})[\"'`\])]{0,2}(?:[ \t]{0,4}(?:=>|:=|={1,3}|:)[ \t]{0,4}|[ \t]is[ \t]:?)"
-    r"(?:([\"'`])([^\"'`\s]{8,256})\2|([^\s\"'`,;<>(){}\[\]|&…]{8,256}))"
+    r"(?:([\"'`])([^\"'`\s]{8,256})\2|([^\s\"'`,;<>(){}\[\]|&…\x00]{8,256}))"
 )
 
 
@@ -237,7 +227,7 @@ def _assigned(text: str, *, cut: bool) -> Iterator[Span]:
 
 
 def _value(text: str, place: int, *, chosen: bool) -> Span | None:
-    match = _VALUE.match(text, place)
+    match = compiled(_VALUE).match(text, place)
     if match is None:
         return None
     group = 3 if match[3] else 4
@@ -248,12 +238,12 @@ def _value(text: str, place: int, *, chosen: bool) -> Span | None:
     return "password" if chosen else "credential", start, start + len(value)
 
 
-_BASE64 = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{28,4000}={0,2}(?![A-Za-z0-9+/=])")
+_BASE64 = r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{28,4000}={0,2}(?![A-Za-z0-9+/=])"
 
 
 def _encoded(text: str) -> Iterator[Span]:
     """Yields what holds a token of a known format in base64, one layer deep."""
-    for match in _BASE64.finditer(text):
+    for match in compiled(_BASE64).finditer(text):
         try:
             inner = a2b_base64(match[0] + "=" * (-len(match[0]) % 4)).decode("ascii")
         except (Error, UnicodeDecodeError):

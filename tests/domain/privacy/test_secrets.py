@@ -34,7 +34,8 @@ def test_each_format_is_found_as_what_it_is_and_taken_out_whole(fake: Fake) -> N
 
 
 def test_every_rule_has_a_fake() -> None:
-    known = {rule.kind for rule in (*TOKENS, *FORMS)} | {"private_key", "basic_auth_url"}
+    known = {rule.kind for rule in TOKENS} | {form.kind for form in FORMS}
+    known |= {"private_key", "basic_auth_url"}
 
     assert known - set(privacy_fakes.TOKENS) - set(privacy_fakes.IN_PLACE) == set()
 
@@ -122,7 +123,8 @@ def test_words_that_stand_where_a_secret_belongs_are_none(text: str) -> None:
 
 
 HOSTILE = [
-    *(word * 20_000 for rule in (*TOKENS, *FORMS) for word in rule.words[:1]),
+    *(rule.words[0] * 20_000 for rule in TOKENS),
+    *(form.words[0] * 20_000 for form in FORMS),
     "://" * 50_000,
     "a://b:" * 30_000,
     "password=" * 20_000,
@@ -152,7 +154,11 @@ def test_a_text_that_is_made_to_take_long_comes_to_its_end(text: str) -> None:
     [
         *(detector._whole(rule).pattern for rule in TOKENS),
         *(form.pattern for form in FORMS),
-        *(one.pattern for one in vars(detector).values() if isinstance(one, re.Pattern)),
+        *(
+            value
+            for name, value in vars(detector).items()
+            if re.fullmatch("_[A-Z0-9]+", name) and isinstance(value, str)
+        ),
     ],
 )
 def test_no_pattern_repeats_what_repeats_or_repeats_without_end(pattern: str) -> None:

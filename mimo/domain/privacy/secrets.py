@@ -65,12 +65,13 @@ _WORDS = tuple((word, rule) for rule in TOKENS for word in rule.words)
 
 def _tokens(text: str, *, cut: bool) -> Iterator[Span]:
     near = dict.fromkeys(rule for word, rule in _WORDS if word in text)
-    joined = _joined(text) if near and "\n" in text else None
+    joined: Folded | None = None
     for rule in near:
         found = [match.span() for match in _whole(rule).finditer(text) if _is_drawn(rule, match)]
         yield from ((rule.kind, *span) for span in found)
         starts = {start for start, _ in found}
-        if joined:
+        if "\n" in text and sum(map(text.count, rule.words)) > len(found):
+            joined = joined or _joined(text)
             yield from (one for one in _wrapped(text, joined, rule) if one[1] not in starts)
         if cut:
             yield from _cut(text, rule)

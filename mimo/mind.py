@@ -60,7 +60,6 @@ class Mind:
         self.environ: Mapping[str, str] = os.environ if environ is None else environ
         self.author: str | None = None
         self.allows_secrets = False
-        """Whether a person said that what looks like a secret is to be stored."""
         self._moment: datetime | None = None
         self.progress: Progress | None = None
         """Told of long work; set by a surface that can show it."""

@@ -2,12 +2,12 @@
 
 import logging
 
-from mimo.guard.privacy import discreet
+from mimo.guard.privacy import for_log
 
 
-class Discreet(logging.Formatter):
+class Redacting(logging.Formatter):
     """Formats a record without secrets and personal data, tracebacks included."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Returns the line, or lines, that may be written."""
-        return discreet(super().format(record))
+        return for_log(super().format(record))

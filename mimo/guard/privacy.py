@@ -141,7 +141,7 @@ def redact_error(error: MindError, *, personal: bool = False) -> None:
         error.args = (error.message,)
 
 
-def discreet(text: str) -> str:
+def for_log(text: str) -> str:
     """Returns a text as it may stand in a log: without secrets and without personal data."""
     from mimo.domain.privacy.values import screened
 

@@ -40,7 +40,7 @@ from mimo.commands.registry import Registry
 from mimo.commands.spec import Surface
 from mimo.commands.tools import called, listed, near
 from mimo.errors import Internal, MindError, NoProject
-from mimo.guard.logs import Discreet
+from mimo.guard.logs import Redacting
 from mimo.guard.privacy import redact_error
 from mimo.mind import Mind, home_of
 from mimo.server import prompts, resources
@@ -248,7 +248,7 @@ def main(
     """Serve on standard input and output until the client goes."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     for handler in logging.getLogger().handlers:
-        handler.setFormatter(Discreet("mind: %(message)s"))
+        handler.setFormatter(Redacting("mind: %(message)s"))
     logging.getLogger("mind.exposure").setLevel(logging.INFO)
     start = Path(os.environ.get("CLAUDE_PROJECT_DIR") or Path.cwd())
     settings = Mind(home=home_of(os.environ), project=None).config

@@ -7,7 +7,7 @@ import pytest
 from mimo.domain.policy import PiiAction
 from mimo.errors import NotFound, PiiDetected, SecretDetected
 from mimo.guard import privacy
-from mimo.guard.logs import Discreet
+from mimo.guard.logs import Redacting
 from tests import privacy_fakes
 from tests.privacy_fakes import Draw
 
@@ -85,7 +85,7 @@ def test_a_log_shows_neither_secrets_nor_personal_data_not_even_in_a_traceback()
     told = (ValueError, failed.value, failed.tb)
     record = logging.LogRecord("mind", logging.ERROR, "x", 1, "failed: %s", (TOKEN,), told)
 
-    line = Discreet("%(message)s").format(record)
+    line = Redacting("%(message)s").format(record)
 
     assert "failed: [REDACTED:gitlab_token]" in line
     assert "'[REDACTED:email] has [REDACTED:gitlab_token]'" in line

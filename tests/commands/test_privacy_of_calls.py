@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mimo.cli.complete import candidates
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.schema import to_json
@@ -312,3 +313,10 @@ def test_memories_of_people_keep_personal_data(mind: Mind) -> None:
     done = ask(mind, "mind_add", content="Ask jo@corp.io about tea")
 
     assert ask(mind, "mind_show", id=done["id"])["content"] == "Ask jo@corp.io about tea"
+
+
+def test_what_the_shell_completes_tells_no_secret(mind: Mind) -> None:
+    write(mind, "fact_leak_20261101_cccccc", "Tea.", f"title: token {TOKEN}\n")
+    ask(mind, "mind_list")
+
+    assert ("fact_leak_20261101_cccccc", f"token {MASK}") in candidates("id", "fact_", None)

@@ -90,7 +90,9 @@ def _admitted(spec: Spec, mind: "Mind", values: dict[str, Any]) -> dict[str, Any
         privacy.check_secrets(given, by_person=mind.author is None)
     if not spec.is_of_values:
         return values
-    return privacy.admitted(values, mind.guard.on_write, names=spec.needs)
+    return privacy.admitted(
+        values, mind.guard.on_write, names=(spec.needs.namespace, spec.needs.key)
+    )
 
 
 def _call(spec: Spec, mind: "Mind", caller: Caller) -> Call:

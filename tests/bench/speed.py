@@ -24,10 +24,8 @@ from typing import Any
 from mimo.commands import all_commands
 from mimo.guard.call import Call
 from mimo.mind import Mind
-from tests import mama_databases
-from tests.bench import queries, timed
 from tests import mama_databases, privacy_fakes
-from tests.bench import queries
+from tests.bench import queries, timed
 
 MIND = [sys.executable, "-m", "mimo"]
 _TOPICS = (
@@ -272,6 +270,8 @@ def narrowed(size: int) -> Iterator[Row]:
     """Yields the rows for searches that are narrowed to a time."""
     for asked, figure in timed.rows(size, text, subject, _QUERIES):
         yield Row(asked, figure, "")
+
+
 def private(size: int, base: float) -> Iterator[Row]:
     """Yields the rows for looking for secrets: in all files, and in every answer of the server."""
     with store(size) as (root, environ):

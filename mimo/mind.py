@@ -52,8 +52,7 @@ class Mind:
         timer: Timer | None = None,
     ) -> None:
         """Nothing is opened or read before it is needed."""
-        self.home = home
-        self._project = project
+        self.home, self._project = home, project
         self._missing: NoProject | None = None
         self.clock = clock
         self.randomness = randomness

@@ -17,6 +17,8 @@ MindError
 ├── Denied             PERMISSION_DENIED        5   a policy forbids it
 ├── RateLimited        RATE_LIMITED             1   it was done too often; wait and try again
 ├── QuotaExceeded      QUOTA_EXCEEDED           1   a namespace is full, or a value too large
+├── SecretDetected     SECRET_DETECTED          1   a text holds a secret, which is never stored
+├── PiiDetected        PII_DETECTED             1   a value holds personal data
 └── Internal           INTERNAL_ERROR           1   a fault of ours; details only in the log
 
 The wire form is the same everywhere:
@@ -155,6 +157,19 @@ class QuotaExceeded(MindError):
     """A namespace has no room for a value; nothing was stored and nothing evicted."""
 
     code = "QUOTA_EXCEEDED"
+
+
+class SecretDetected(MindError):
+    """A text holds a secret; nothing of it was stored, and the error does not repeat it."""
+
+    code = "SECRET_DETECTED"
+
+
+class PiiDetected(MindError):
+    """A value holds personal data; `details["redacted_fields"]` says of which kinds."""
+
+    code = "PII_DETECTED"
+    details_are_whole = True
 
 
 class Internal(MindError):

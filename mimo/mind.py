@@ -52,13 +52,13 @@ class Mind:
         timer: Timer | None = None,
     ) -> None:
         """Nothing is opened or read before it is needed."""
-        self.home = home
-        self._project = project
+        self.home, self._project = home, project
         self._missing: NoProject | None = None
         self.clock = clock
         self.randomness = randomness
         self.environ: Mapping[str, str] = os.environ if environ is None else environ
         self.author: str | None = None
+        self.allows_secrets = False
         self._moment: datetime | None = None
         self.progress: Progress | None = None
         """Told of long work; set by a surface that can show it."""

@@ -70,6 +70,9 @@ def project(tmp_path: Path, home: Path) -> Path:
 class Unguarded:
     """What a stand-in for a Mind needs to be invoked: the default policy, and a time."""
 
+    author: str | None = None
+    allows_secrets = False
+
     def __init__(self) -> None:
         session = Session({}, started=NOW)
         self.guard = Guard(root=None, trusted=lambda _: False, session=session)

@@ -57,6 +57,7 @@ def _from_index(query: str, start: str, project: str | None) -> list[tuple[str, 
     import sqlite3
     from contextlib import closing
 
+    from mimo.guard.privacy import redacted
     from mimo.index.database import generations
     from mimo.mind import Mind
 
@@ -65,4 +66,5 @@ def _from_index(query: str, start: str, project: str | None) -> list[tuple[str, 
     path = folder / (f"index-{number}.db" if number else "index.db")
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=0.2)) as connection:
         rows = connection.execute(query, (len(start), start, MOST)).fetchall()
-    return [(word, " ".join(clean(told).split())[:60]) for word, told in rows]
+    shown = redacted(rows).value
+    return [(word, " ".join(clean(told).split())[:60]) for word, told in shown]

@@ -15,6 +15,7 @@ from mimo.commands.spec import Param, Spec, Surface
 from mimo.errors import INTERRUPTED, Invalid, MindError
 
 if TYPE_CHECKING:
+    from mimo.commands.invoke import Caller
     from mimo.mind import Mind
 
 Open = Callable[[Path | None], "Mind"]
@@ -37,6 +38,7 @@ def open_mind(project: Path | None) -> "Mind":
 def _run(open_: Open, spec: Spec, arguments: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     """Run one command and print its answer."""
     from mimo.cli import output
+    from mimo.commands.invoke import Caller
 
     named = options.get("project")
     mind = open_(Path(named) if named else None)
@@ -44,7 +46,8 @@ def _run(open_: Open, spec: Spec, arguments: Mapping[str, Any], options: Mapping
     if sys.stderr.isatty() and not options.get("json"):
         mind.progress = output.progress
     try:
-        result = _result(spec, mind, arguments)
+        allowed = bool(options.get("allow_secret"))
+        result = _result(spec, mind, arguments, Caller(surface=Surface.CLI, allows_secrets=allowed))
         told = None if getattr(result, "notice", None) else mind.notice
         for warning in (*mind.config.warnings, *([told] if told else [])):
             output.complain(f"note: {warning}")
@@ -58,12 +61,14 @@ def _run(open_: Open, spec: Spec, arguments: Mapping[str, Any], options: Mapping
             raise click.exceptions.Exit(status)
 
 
-def _result(spec: Spec, mind: "Mind", arguments: Mapping[str, Any]) -> object | None:
+def _result(
+    spec: Spec, mind: "Mind", arguments: Mapping[str, Any], caller: "Caller"
+) -> object | None:
     """Returns a command's result; None where a person left the editor without a change."""
-    from mimo.commands.invoke import Caller, invoke
+    from mimo.commands.invoke import invoke
 
     def run(given: Mapping[str, Any]) -> object:
-        return invoke(spec, mind, Caller(surface=Surface.CLI), given)
+        return invoke(spec, mind, caller, given)
 
     if not sys.stdin.isatty():
         return run(arguments)

@@ -94,7 +94,9 @@ def report(error: MindError, as_wire: bool) -> int:
     if isinstance(error, Internal) and os.environ.get("MIND_DEBUG"):
         import traceback
 
-        complain(clean("".join(traceback.format_exception(error.__cause__ or error))))
+        from mimo.guard.privacy import for_log
+
+        complain(clean(for_log("".join(traceback.format_exception(error.__cause__ or error)))))
     if as_wire:
         complain(as_json(error.wire()))
     else:

@@ -9,6 +9,7 @@ from click.shell_completion import CompletionItem
 from mimo.cli.typed import NAMED, gathered
 from mimo.commands.spec import Param, Spec, Surface
 from mimo.commands.types import Shape
+from mimo.errors import SecretDetected
 
 Run = Callable[[Spec, Mapping[str, Any], Mapping[str, Any]], None]
 """Runs a command with its arguments and the options that every command has."""
@@ -95,6 +96,9 @@ def command_of(spec: Spec, run: Run, subcommands: tuple[str, ...] = ()) -> click
     common = [option for option in common_options() if not taken & set(option.opts)]
     for option in common:
         option.hidden = option.name != "json"
+    if SecretDetected in spec.errors:
+        told = "Store it although it looks like a secret"
+        common.append(_common(["--allow-secret"], is_flag=True, help=told))
     return Command(
         spec, subcommands, name=spec.path.split()[-1], params=[*own, *common], callback=callback
     )

@@ -62,6 +62,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "status": "status",
         "doctor": "upkeep",
         "events": "events",
+        "scan": "scan",
         "index": "upkeep",
         "config": "settings",
         "context show": "context",

@@ -16,7 +16,7 @@ from mimo.commands.spec import Arg, Effect, command
 from mimo.commands.types import Omitted, Out
 from mimo.domain import outcomes
 from mimo.domain.memory import Kind, Outcome, Section
-from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
+from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import capture, decisions, relations
@@ -60,7 +60,7 @@ class Evolved:
     "evolve/outcome",
     effect=Effect.WRITE,
     toolset="evolve",
-    errors=(Invalid, NotFound, AmbiguousId, Conflict, StorageFailed),
+    errors=(Invalid, NotFound, AmbiguousId, SecretDetected, Conflict, StorageFailed),
     examples=(
         'mind evolve outcome auth_strategy failed --reason "Tokens could not be revoked"',
         "mind evolve outcome k3v7mq success",
@@ -118,7 +118,7 @@ def outcome(
     "evolve/supersede",
     effect=Effect.WRITE,
     toolset="evolve",
-    errors=(Invalid, NotFound, AmbiguousId, StorageFailed),
+    errors=(Invalid, NotFound, AmbiguousId, SecretDetected, StorageFailed),
     examples=(
         'mind evolve supersede auth_strategy "Use sessions" --because "They can be revoked"',
     ),

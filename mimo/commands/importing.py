@@ -8,7 +8,7 @@ from mimo.commands.spec import Arg, Effect, Surface, command
 from mimo.commands.types import Omitted, Out
 from mimo.domain.mama import TABLES
 from mimo.domain.memory import Kind
-from mimo.errors import Invalid, NotFound, StorageFailed
+from mimo.errors import Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import import_rollback, importing
@@ -92,7 +92,7 @@ class MamaImport:
     idempotent=True,
     toolset="extra",
     surfaces=Surface.CLI,
-    errors=(Invalid, NotFound, StorageFailed),
+    errors=(Invalid, NotFound, SecretDetected, StorageFailed),
     examples=(
         "mind import mama --dry-run",
         "mind import mama",

@@ -12,6 +12,7 @@ from mimo.errors import (
     Invalid,
     NotFound,
     SandboxViolation,
+    SecretDetected,
     StorageFailed,
     TooManyChunks,
 )
@@ -88,7 +89,15 @@ class Ingested:
     effect=Effect.WRITE,
     idempotent=True,
     toolset="ingest",
-    errors=(Invalid, NotFound, FileTooLarge, TooManyChunks, SandboxViolation, StorageFailed),
+    errors=(
+        Invalid,
+        NotFound,
+        SecretDetected,
+        FileTooLarge,
+        TooManyChunks,
+        SandboxViolation,
+        StorageFailed,
+    ),
     examples=(
         "mind ingest docs/api.md --tag api",
         "mind ingest docs notes/*.txt --chunk-size 1500 --overlap 150",

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mimo.commands.arguments import decode
-from mimo.commands.spec import Spec, Surface
+from mimo.commands.spec import Effect, Spec, Surface
 from mimo.domain.names import check_namespace
 from mimo.errors import Denied, Internal, MindError, StorageFailed
 from mimo.frozen import frozen
+from mimo.guard import privacy
 from mimo.guard.call import Call
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ class Caller:
     surface: Surface
     name: str | None = None
     """The program that asks, such as `claude-code`; what it writes is signed with it."""
+    allows_secrets: bool = False
+    """Whether a person said that what looks like a secret is to be stored."""
 
 
 def invoke(spec: Spec, mind: "Mind", caller: Caller, arguments: Mapping[str, Any]) -> object:
@@ -38,19 +41,23 @@ def invoke(spec: Spec, mind: "Mind", caller: Caller, arguments: Mapping[str, Any
     if caller.surface not in spec.surfaces:
         raise Denied(f"`{spec.key}` is not offered here")
     mind = mind.acting_as(_author(caller))
+    mind.allows_secrets = caller.allows_secrets
     try:
         return _guarded(spec, mind, caller, arguments)
-    except MindError:
+    except MindError as error:
+        privacy.redact_error(error, personal=spec.is_of_values)
         raise
     except OSError as error:
-        raise _storage_failed(error) from error
+        failed = _storage_failed(error)
+        privacy.redact_error(failed, personal=spec.is_of_values)
+        raise failed from error
     except Exception as error:
         raise fault() from error
 
 
 def _guarded(spec: Spec, mind: "Mind", caller: Caller, arguments: Mapping[str, Any]) -> object:
     """Returns the result of a call that passes every step; what comes of it is recorded."""
-    call, done = _call(spec, mind, caller), False
+    call, done, taken_out = _call(spec, mind, caller), False, 0
     guard = mind.guard
     try:
         values = decode(spec, arguments, caller.surface)
@@ -59,11 +66,33 @@ def _guarded(spec: Spec, mind: "Mind", caller: Caller, arguments: Mapping[str, A
         call = _named(call, spec, values)
         guard.authorise(call)
         guard.limit(call)
-        result = spec.function(mind, **values)
-        done = True
-        return result
+        values = _admitted(spec, mind, values)
+        result = privacy.redacted(spec.function(mind, **values), personal=spec.is_of_values)
+        done, taken_out = True, len(result.kinds)
+        return result.value
     finally:
-        guard.record(call, success=done)
+        guard.record(call, success=done, redactions=taken_out)
+
+
+def _admitted(spec: Spec, mind: "Mind", values: dict[str, Any]) -> dict[str, Any]:
+    """Returns the arguments as they may be stored; raises `SecretDetected` and `PiiDetected`.
+
+    What a command itself holds against what is there already is left to it.
+    """
+    if spec.effect is not Effect.WRITE:
+        return values
+    given = {
+        param.name: values[param.attribute]
+        for param in spec.params
+        if param.attribute in values and not param.arg.compared
+    }
+    if not mind.allows_secrets:
+        privacy.check_secrets(given, by_person=mind.author is None)
+    if not spec.is_of_values:
+        return values
+    return privacy.admitted(
+        values, mind.guard.on_write, names=(spec.needs.namespace, spec.needs.key)
+    )
 
 
 def _call(spec: Spec, mind: "Mind", caller: Caller) -> Call:

@@ -13,7 +13,7 @@ from mimo.commands.memory import store as memory_store
 from mimo.commands.spec import Arg, Effect, command
 from mimo.commands.types import Omitted, Out
 from mimo.domain.memory import Category, Kind, Outcome
-from mimo.errors import Invalid, StorageFailed
+from mimo.errors import Invalid, SecretDetected, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import recall, routing
@@ -85,7 +85,7 @@ class Knowledge:
     "store_fact",
     effect=Effect.WRITE,
     toolset="legacy",
-    errors=(Invalid, StorageFailed),
+    errors=(Invalid, SecretDetected, StorageFailed),
     instead="memory with operation `store`",
 )
 def store_fact(
@@ -150,7 +150,7 @@ def ask_mimo(mind: Mind, query: Annotated[str, Arg("A question")]) -> Answer:
     "knowledge",
     effect=Effect.WRITE,
     toolset="legacy",
-    errors=(Invalid, StorageFailed),
+    errors=(Invalid, SecretDetected, StorageFailed),
     instead="memory with operation `search` or `store`",
 )
 def knowledge(

@@ -16,7 +16,15 @@ from mimo.domain.memory import SUPERSEDES, Kind, Record
 from mimo.domain.outcomes import outcome_of
 from mimo.domain.query import Filter
 from mimo.domain.topics import topic_key
-from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SearchFailed, StorageFailed
+from mimo.errors import (
+    AmbiguousId,
+    Conflict,
+    Invalid,
+    NotFound,
+    SearchFailed,
+    SecretDetected,
+    StorageFailed,
+)
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import accesses, graph, recall, upkeep
@@ -127,7 +135,7 @@ def list_decisions(mind: Mind, *, limit: Limit = 20) -> DecisionList:
     "update_outcome",
     effect=Effect.WRITE,
     toolset="legacy",
-    errors=(Invalid, NotFound, AmbiguousId, Conflict, StorageFailed),
+    errors=(Invalid, NotFound, AmbiguousId, SecretDetected, Conflict, StorageFailed),
     instead="evolve/outcome",
 )
 def update_outcome(

@@ -28,7 +28,7 @@ from mimo.commands.types import Omitted, Out
 from mimo.domain import decay, outcomes
 from mimo.domain.memory import MAX_CONTENT_BYTES, Category, Kind, Outcome, Record
 from mimo.domain.query import Sort
-from mimo.errors import AmbiguousId, Invalid, NotFound, StorageFailed
+from mimo.errors import AmbiguousId, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.frozen import frozen
 from mimo.index.found import Hit
 from mimo.mind import Mind
@@ -136,7 +136,7 @@ class Deleted:
     operation="store",
     effect=Effect.WRITE,
     toolset="memory",
-    errors=(Invalid, StorageFailed),
+    errors=(Invalid, SecretDetected, StorageFailed),
     examples=('mind memory store "The API allows 100 requests a minute" --tag api',),
 )
 def store(

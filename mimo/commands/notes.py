@@ -17,7 +17,7 @@ from mimo.commands.common import (
 from mimo.commands.spec import Arg, Effect, command
 from mimo.commands.types import Json, Omitted, Out
 from mimo.domain.memory import Kind, Outcome, Record, kind_of
-from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
+from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import accesses, capture, doubles, recall, sources
@@ -89,7 +89,7 @@ class Removed:
     cli="add",
     effect=Effect.WRITE,
     toolset="extra",
-    errors=(Invalid, StorageFailed),
+    errors=(Invalid, SecretDetected, StorageFailed),
     examples=(
         "mind add The staging database is reset every night",
         'mind add --type decision --topic auth "Use JWT with refresh tokens"',
@@ -168,7 +168,7 @@ def show(mind: Mind, id: Id) -> MemoryDetails:
     cli="edit",
     effect=Effect.WRITE,
     toolset="extra",
-    errors=(NotFound, AmbiguousId, Invalid, Conflict, StorageFailed),
+    errors=(NotFound, AmbiguousId, Invalid, SecretDetected, Conflict, StorageFailed),
     examples=(
         "mind edit k3v7mq",
         "mind edit k3v7mq --importance 0.9 --tag api --tag limits",
@@ -178,8 +178,8 @@ def edit(
     mind: Mind,
     id: Id,
     *,
-    content: Annotated[str | None, Arg("New content", stdin=True)] = None,
-    title: Annotated[str | None, Arg("New title")] = None,
+    content: Annotated[str | None, Arg("New content", stdin=True, compared=True)] = None,
+    title: Annotated[str | None, Arg("New title", compared=True)] = None,
     topic: Annotated[str | None, Arg("New topic")] = None,
     tags: Annotated[
         tuple[str, ...] | None,
@@ -188,7 +188,7 @@ def edit(
         ),
     ] = None,
     importance: Annotated[float | None, Arg("How much it matters", ge=0, le=1)] = None,
-    file_text: Annotated[str | None, Arg("The whole file as it should read")] = None,
+    file_text: Annotated[str | None, Arg("The whole file as it should read", compared=True)] = None,
 ) -> Written:
     """Change a memory, in $EDITOR where nothing else is said
 

@@ -10,7 +10,7 @@ from mimo.domain import lists
 from mimo.domain.memory import Kind, Outcome, Record, Section
 from mimo.domain.outcomes import outcome_of
 from mimo.domain.topics import topic_key
-from mimo.errors import AmbiguousId, Invalid, NotFound, StorageFailed
+from mimo.errors import AmbiguousId, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import capture, checkpoints, decisions, doubles, relations
@@ -79,7 +79,7 @@ class SavedInsight:
     "save/decision",
     effect=Effect.WRITE,
     toolset="save",
-    errors=(Invalid, NotFound, AmbiguousId, StorageFailed),
+    errors=(Invalid, NotFound, AmbiguousId, SecretDetected, StorageFailed),
     examples=(
         'mind save decision auth_strategy "Use JWT" --because "No session store is needed"',
         'mind save decision cache "Redis" --because "Shared" --link builds_on:k3v7mq',
@@ -164,7 +164,7 @@ def saved_decision(mind: Mind, saved: decisions.Saved) -> SavedDecision:
     "save/checkpoint",
     effect=Effect.WRITE,
     toolset="save",
-    errors=(Invalid, NotFound, AmbiguousId, StorageFailed),
+    errors=(Invalid, NotFound, AmbiguousId, SecretDetected, StorageFailed),
     examples=(
         'mind save checkpoint "Login works, refresh is half done" --next "Write the expiry test"',
         'mind save checkpoint "Parser done" --open-file src/parse.py --next "Errors" --next "Docs"',
@@ -223,7 +223,7 @@ def checkpoint(
     "save/insight",
     effect=Effect.WRITE,
     toolset="save",
-    errors=(Invalid, NotFound, AmbiguousId, StorageFailed),
+    errors=(Invalid, NotFound, AmbiguousId, SecretDetected, StorageFailed),
     examples=(
         'mind save insight "Safari drops cookies without SameSite" --tag safari',
         'mind save insight "50 requests a second at most" --category api --source docs/api.md',

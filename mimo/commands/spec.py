@@ -65,6 +65,8 @@ class Arg(NamedTuple):
     """Whether the command line takes a JSON value several times, and makes a list of several."""
     spellings: Mapping[str, str] | None = None
     """Other words for its choices, in lower case: they are accepted in any case."""
+    compared: bool = False
+    """Whether the command holds it against what is there: only what is new in it may be refused."""
     complete: str | None = None
     """What the shell completes: `id`, `tag`, `topic`, `type` or `path`."""
     surfaces: Surface = Surface.BOTH
@@ -142,6 +144,11 @@ class Spec:
     def key(self) -> str:
         """Returns the name that tells it from every other command, such as `memory.store`."""
         return f"{self.name}.{self.operation}" if self.operation else self.name
+
+    @property
+    def is_of_values(self) -> bool:
+        """Returns whether it is about values, which the rules on personal data bind."""
+        return self.needs.namespace is not None or self.needs.context is not None
 
     @property
     def summary(self) -> str:

@@ -7,7 +7,16 @@ from mimo.commands.common import TrustLabel
 from mimo.commands.spec import Arg, Effect, Needs, command
 from mimo.commands.types import Json, Omitted, Out
 from mimo.domain.policy import Operation
-from mimo.errors import Denied, Invalid, NotFound, QuotaExceeded, RateLimited, StorageFailed
+from mimo.errors import (
+    Denied,
+    Invalid,
+    NotFound,
+    PiiDetected,
+    QuotaExceeded,
+    RateLimited,
+    SecretDetected,
+    StorageFailed,
+)
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import values
@@ -132,7 +141,7 @@ def get_value(
     idempotent=True,
     toolset="values",
     needs=Needs(Operation.WRITE, namespace="namespace", key="key", ttl_seconds="ttl_seconds"),
-    errors=(*_REFUSED, QuotaExceeded),
+    errors=(*_REFUSED, QuotaExceeded, SecretDetected, PiiDetected),
     examples=(
         """mind value put agent.build last_run '{"ok": true, "seconds": 41}'""",
         "mind value put session.work step 3 --ttl-seconds 600",

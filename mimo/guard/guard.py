@@ -33,6 +33,8 @@ class Guard:
     ) -> None:
         """Take a project's root, or None outside one; nothing is read yet."""
         self.session = session
+        self.redactions: dict[str, int] = {}
+        """How many secrets and personal data were taken out of the answers of each tool."""
         self._policies = Policies(root, trusted)
         self._limits = Limits(root)
         self._found: Found | None = None
@@ -73,8 +75,10 @@ class Guard:
             lasting = call.operation is Operation.WRITE
             self._limits.take(limits, call.at.timestamp(), lasting=lasting)
 
-    def record(self, call: Call, *, success: bool) -> None:
-        """Remembers that a call was made, and whether it did what it should."""
+    def record(self, call: Call, *, success: bool, redactions: int = 0) -> None:
+        """Remembers that a call was made, whether it did what it should, and what it left out."""
+        if redactions:
+            self.redactions[call.tool] = self.redactions.get(call.tool, 0) + redactions
         self.session.note(call.tool, call.at, success=success)
 
     def contexts(self, wanted: tuple[str, ...], tool: str) -> tuple[str, ...]:

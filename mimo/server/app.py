@@ -40,6 +40,8 @@ from mimo.commands.registry import Registry
 from mimo.commands.spec import Surface
 from mimo.commands.tools import called, listed, near
 from mimo.errors import Internal, MindError, NoProject
+from mimo.guard.logs import Redacting
+from mimo.guard.privacy import redact_error
 from mimo.mind import Mind, home_of
 from mimo.server import prompts, resources
 from mimo.server.exposure import Listing, Mode, mode_of
@@ -223,6 +225,7 @@ async def _in_thread(work: Callable[[], T]) -> T:
 
 
 def _protocol_error(error: MindError) -> MCPError:
+    redact_error(error)
     code = INTERNAL_ERROR if isinstance(error, Internal) else INVALID_PARAMS
     hint = f" ({error.hint})" if error.hint else ""
     return MCPError(code, f"{error.message}{hint}", data=error.wire())
@@ -243,7 +246,9 @@ def main(
     exposure: str | None = None,
 ) -> None:
     """Serve on standard input and output until the client goes."""
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="mind: %(message)s")
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(Redacting("mind: %(message)s"))
     logging.getLogger("mind.exposure").setLevel(logging.INFO)
     start = Path(os.environ.get("CLAUDE_PROJECT_DIR") or Path.cwd())
     settings = Mind(home=home_of(os.environ), project=None).config

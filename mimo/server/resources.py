@@ -11,6 +11,7 @@ from mimo.domain.policy import Operation
 from mimo.domain.query import Filter
 from mimo.errors import NotFound
 from mimo.guard.call import Call
+from mimo.guard.privacy import redacted
 from mimo.mind import Mind
 from mimo.services import accesses, capture, context, recall
 
@@ -61,7 +62,7 @@ def _resource(mind: Mind, record: Record) -> Resource:
     return Resource(
         uri=uri_of(memory.id),
         name=memory.id,
-        title=memory.heading,
+        title=redacted(memory.heading).value,
         mime_type=MARKDOWN,
         _meta={"mind/trust": trust_of(mind, record).value},
     )
@@ -88,6 +89,6 @@ def read(mind: Mind, uri: str) -> TextResourceContents:
     return TextResourceContents(
         uri=uri,
         mime_type=MARKDOWN,
-        text=label + text.removeprefix("\ufeff"),
+        text=label + redacted(text).value.removeprefix("\ufeff"),
         _meta={"mind/trust": trust.value},
     )

@@ -1,6 +1,6 @@
 """Making, changing and removing memories: first the file, then trust, then the index."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -16,7 +16,9 @@ from mimo.domain.memory import (
     check_content,
     check_unit,
 )
+from mimo.domain.privacy import secrets_in, texts_of, without
 from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.guard import privacy
 from mimo.index.embedding import FAILURES
 from mimo.mind import Mind
 from mimo.services import recall, upkeep
@@ -35,6 +37,7 @@ def store(mind: Mind, draft: Memory, *, private: bool = False) -> Record:
     can't be stored.
     """
     check_content(draft.content)
+    check_texts(mind, draft)
     check_unit("importance", draft.importance)
     if draft.confidence is not None:
         check_unit("confidence", draft.confidence)
@@ -59,6 +62,8 @@ def _create(mind: Mind, memory: Memory, *, private: bool) -> Record:
     """Writes the file under a fresh id; two processes may draw the same one."""
     check_format(mind)
     words = memory.topic or memory.title or memory.content
+    # A person may allow a secret; the name of a file must not tell it all the same.
+    words = without(words, secrets_in(words))
     for _ in range(_TRIES):
         name = ids.new_id(memory.type, words, memory.created, ids.suffix(mind.randomness(4)))
         try:
@@ -81,6 +86,7 @@ def edit(mind: Mind, record: Record, **changes: Any) -> Record:
         check_unit("importance", changes["importance"])
     if "tags" in changes:
         changes["tags"] = clean_tags(changes["tags"])
+    check_secrets(mind, changes, before="\n".join(texts_of(record.memory)))
     check_format(mind)
     changed = mind.store.update(record, replace(record.memory, **changes))
     _settle(mind, changed, before=record)
@@ -94,6 +100,7 @@ def rewrite(mind: Mind, record: Record, text: str) -> Record:
     was. Only a person who changes it approves what somebody else wrote.
     """
     check_changeable(record)
+    check_secrets(mind, {"file_text": text}, before=file_text(mind, record))
     check_format(mind)
     changed = mind.store.rewrite(record, text.encode())
     by_a_person = mind.author is None and changed.place.digest != record.place.digest
@@ -196,6 +203,33 @@ def clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
         if not tag or any(not c.isprintable() or c in ",[]{}" for c in tag):
             raise Invalid(f"`{tag}` is not a tag", hint="a tag is a word or two, without commas")
     return tuple(dict.fromkeys(cleaned))
+
+
+def check_secrets(
+    mind: Mind, fields: Mapping[str, Any], *, before: str = "", file: str | None = None
+) -> None:
+    """Raises `SecretDetected` where something to be stored holds a secret that nobody allowed.
+
+    What `before` holds already may stay. `file` is named where the text is a file's.
+    """
+    if not mind.allows_secrets:
+        privacy.check_secrets(fields, by_person=mind.author is None, before=before, file=file)
+
+
+def check_texts(mind: Mind, memory: Memory) -> None:
+    """Raises `SecretDetected` where a new memory holds a secret, naming the field."""
+    told = {
+        "content": memory.content,
+        "title": memory.title,
+        "topic": memory.topic,
+        "tags": memory.tags,
+        "category": memory.category,
+        "source": memory.source,
+        "links": [link.given for link in memory.links],
+        "metadata": memory.extra,
+    }
+    sections = {name.value.lower(): text for name, text in memory.sections.items()}
+    check_secrets(mind, told | sections)
 
 
 def check_format(mind: Mind) -> None:

@@ -14,7 +14,7 @@ from mimo.domain import codec
 from mimo.domain.mama import TABLES, Converted, LinkCounts, convert
 from mimo.domain.mama.conversion import EDGES
 from mimo.domain.memory import Kind, Memory, Problem
-from mimo.errors import Invalid, StorageFailed
+from mimo.errors import Invalid, SecretDetected, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import capture, checkpoints, upkeep
@@ -101,13 +101,14 @@ def _outcome(
 def _planned(mind: Mind, converted: Converted) -> tuple[Row, ...]:
     """Returns what becomes of each row, given the memories that are there."""
     rows = [
-        _refused(Row(table=one.table, key=one.key, memory=one.memory)) for one in converted.rows
+        _refused(mind, Row(table=one.table, key=one.key, memory=one.memory))
+        for one in converted.rows
     ]
     there = _existing(mind, {row.file.path: row.file.digest for row in rows if row.file})
     return tuple(_compared(row, there) for row in rows)
 
 
-def _refused(row: Row) -> Row:
+def _refused(mind: Mind, row: Row) -> Row:
     """Returns a row with its file, or with the reason why there can be none.
 
     The one place where something that must not be stored is kept out.
@@ -115,10 +116,11 @@ def _refused(row: Row) -> Row:
     if row.memory is None:
         return replace(row, skipped=_SAYS_NOTHING)
     try:
+        capture.check_texts(mind, row.memory)
         # Sessions are talk, and name folders of this machine: nobody commits them unawares.
         private = row.memory.type is Kind.CONTEXT
         return replace(row, file=rendered(row.memory, private=private))
-    except Invalid as error:
+    except (Invalid, SecretDetected) as error:
         return replace(row, skipped=error.message)
 
 

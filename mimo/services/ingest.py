@@ -23,13 +23,14 @@ from mimo.errors import (
     MindError,
     NotFound,
     SandboxViolation,
+    SecretDetected,
     StorageFailed,
     TooManyChunks,
 )
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import upkeep
-from mimo.services.capture import check_format, clean_tags
+from mimo.services.capture import check_format, check_secrets, clean_tags
 from mimo.services.outside import check_place, relative, sandbox_of, source_id, text_of
 from mimo.store import tree
 from mimo.store.files import digest
@@ -37,7 +38,15 @@ from mimo.store.memories import source_path
 from mimo.store.sandbox import Sandbox
 from mimo.store.tree import Target
 
-REFUSALS = (Invalid, NotFound, FileTooLarge, TooManyChunks, SandboxViolation, Conflict)
+REFUSALS = (
+    Invalid,
+    NotFound,
+    SecretDetected,
+    FileTooLarge,
+    TooManyChunks,
+    SandboxViolation,
+    Conflict,
+)
 """What keeps one file out, and no other."""
 
 
@@ -229,6 +238,7 @@ def _take_once(mind: Mind, sandbox: Sandbox, target: Target, wish: Wish) -> Take
     check_place(mind, target.path, path)
     data = sandbox.read(target.path, mind.config["ingest.max_bytes"])
     text = text_of(data, path)
+    check_secrets(mind, {"path": text}, file=path)
     chunking = resolved(wish.chunking, target.path.name)
     seen = _known(mind, path)
     id_ = seen[0].parent if seen and seen[0].parent else source_id(path)

@@ -24,7 +24,7 @@ from typing import Any
 from mimo.commands import all_commands
 from mimo.guard.call import Call
 from mimo.mind import Mind
-from tests import mama_databases
+from tests import mama_databases, privacy_fakes
 from tests.bench import queries, timed
 
 MIND = [sys.executable, "-m", "mimo"]
@@ -272,6 +272,24 @@ def narrowed(size: int) -> Iterator[Row]:
         yield Row(asked, figure, "")
 
 
+def private(size: int, base: float) -> Iterator[Row]:
+    """Yields the rows for looking for secrets: in all files, and in every answer of the server."""
+    with store(size) as (root, environ):
+        seconds, _ = least([*MIND, "scan"], root, environ, 3)
+        yield Row(f"`mind scan`, {size:,}", f"{seconds:.1f} s", "")
+        fakes = [fake for fake in privacy_fakes.secrets(1) if fake.kind == "github_token"]
+        for number in range(size):
+            path = root / ".mind" / "facts" / f"fact_note_{number}.md"
+            path.write_text(f"{note(number)}{fakes[number % 5].text}\n", encoding="utf-8")
+        run([*MIND, "index"], root, environ)
+        server = Server(root, environ)
+        server.search(_QUERIES[0])
+        middle = statistics.median(server.search(_QUERIES[i % len(_QUERIES)]) for i in range(100))
+        figure = f"p50 {middle:.1f} ms ({middle / (1000 * base):.2f} ×)"
+        yield Row(f"MCP search, warm, {size:,}, a secret in every hit", figure, "≤ 5 ms")
+        server.close()
+
+
 def linked(size: int, base: float) -> Iterator[Row]:
     """Yields the rows for walks along links: three from each memory, to any others.
 
@@ -404,6 +422,7 @@ def rows(base: float, markdown: Path | None, *, large: bool) -> Iterator[Row]:
     yield from warm(10_000, base, mcp)
     yield from (Row(asked, figure, "") for asked, figure in queries.rows(10_000))
     yield from guarded(10_000)
+    yield from private(10_000, base)
     yield from linked(10_000, base)
     yield from imported(10_000)
     yield from narrowed(100_000 if large else 10_000)

@@ -11,6 +11,7 @@ import pytest
 from mimo.cli.complete import candidates
 from mimo.cli.main import main
 from mimo.mind import Mind
+from tests import privacy_fakes
 
 ROOT = Path(__file__).parent.parent.parent
 IDENTITY = "decision_auth_20261101_aaaaaa"
@@ -76,6 +77,22 @@ def test_an_editor_that_changes_nothing_leaves_everything_as_it_is(
     assert memory.read_text(encoding="utf-8") == TEXT
     assert capsys.readouterr() == ("", "note: nothing changed\n")
     assert not list(tmp_path.glob("mind-*.md"))
+
+
+def test_a_secret_that_was_typed_is_not_stored_and_nothing_of_the_text_is_lost(
+    edit: Any, memory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token = privacy_fakes.TOKENS["github_token"][0](privacy_fakes.Draw(1))
+
+    assert edit(f"text += 'a long thought and {token}\\n'") == 1
+
+    assert memory.read_text(encoding="utf-8") == TEXT
+    (draft,) = tmp_path.glob("mind-*.md")
+    assert draft.read_text(encoding="utf-8") == f"{TEXT}a long thought and {token}\n"
+    told = capsys.readouterr().err
+    assert "`file_text` holds a secret on line 8: github_token" in told
+    assert f"your text is in {draft}" in told
+    assert token not in told
 
 
 def test_a_text_that_can_not_be_stored_stays_in_a_draft(

@@ -107,6 +107,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "mind_index": {},
     "mind_doctor": {},
     "mind_events": {"name": "mimo.", "limit": 5},
+    "mind_scan": {},
     "mind_init": {},
     "mind_trust": {},
     "mind_untrust": {},

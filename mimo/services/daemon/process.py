@@ -111,12 +111,14 @@ def _detached(mind: Mind) -> "Popen[bytes]":
 def _logging(mind: Mind) -> Iterator[None]:
     from logging.handlers import RotatingFileHandler
 
+    from mimo.guard.logs import Redacting
+
     path = daemon.log_file(mind.home)
     path.parent.mkdir(parents=True, exist_ok=True)
     handler = RotatingFileHandler(
         path, maxBytes=_LOG_BYTES, backupCount=_LOG_FILES, encoding="utf-8"
     )
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handler.setFormatter(Redacting("%(asctime)s %(levelname)s %(message)s"))
     log = logging.getLogger("mind.daemon")
     log.addHandler(handler)
     log.setLevel(logging.INFO)

@@ -1,0 +1,24 @@
+"""How found secrets are told."""
+
+from mimo.cli.render import Screen, accent, bad, dim, good, render, warn
+from mimo.cli.render.words import count
+from mimo.commands.scan import Scanned
+
+
+@render.register
+def _(result: Scanned, screen: Screen) -> None:
+    for row in result.found:
+        commit = dim(f"  in {row.commit[:10]}") if row.commit else ""
+        screen.line(accent(f"{row.file}:{row.line}"), "  ", bad(row.kind), commit)
+        screen.line(dim(row.excerpt), indent=2)
+    for path in result.unread or ():
+        screen.line(warn(f"{path} could not be read"))
+    if result.found or result.unread:
+        screen.blank()
+    looked = f"{count(result.files, 'file')} looked at"
+    if result.clean:
+        screen.line(good("✓ "), f"no secrets; {looked}")
+        return
+    screen.line(bad(count(len(result.found), "secret")), f"; {looked}")
+    screen.line(dim("Revoke what is real: git keeps what was committed."))
+    screen.line(dim("Mark what is none: put `mind:allow-secret` on its line."))

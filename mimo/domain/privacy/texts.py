@@ -1,0 +1,27 @@
+"""All the texts of a value."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """Yields every text in strings, lists, mappings and dataclasses, keys included.
+
+    A text with a name stands behind it, since a password may be one by its name alone.
+    """
+    if type(value) is str:
+        yield value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            if type(item) is str:
+                yield f'{key}: "{item}"'
+            else:
+                yield str(key)
+                yield from texts_of(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from texts_of(item)
+    elif is_dataclass(value) and not isinstance(value, type):
+        for one in fields(value):
+            yield from texts_of(getattr(value, one.name))

@@ -1,0 +1,123 @@
+"""Looking through whole values, keys included, and taking out what should not be shown."""
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, NamedTuple
+
+from mimo.domain.privacy import names
+from mimo.domain.privacy.model import STAND_IN, Finding, disjoint, mark, without
+from mimo.domain.privacy.personal import personal_in
+from mimo.domain.privacy.phones import is_phone
+from mimo.domain.privacy.secrets import secrets_in
+
+
+class Screened(NamedTuple):
+    """A value without what should not be shown, and the kinds of all that was taken out."""
+
+    value: Any
+    kinds: tuple[str, ...]
+
+
+def screened(value: Any, *, personal: bool = False) -> Screened:
+    """Returns a value of strings, numbers, lists, mappings and dataclasses with marks in place of
+    its secrets, and with `personal` of its personal data as well.
+
+    A dataclass in it is the same object where there is nothing to take out of it.
+    """
+    screen = _Screen(personal)
+    return Screened(screen.of(value), tuple(screen.kinds))
+
+
+def screened_key(key: str, *, personal: bool = False) -> str:
+    """Returns a key that may be shown: itself, or a mark with the start of its digest.
+
+    The same key always has the same one, and two keys have two.
+    """
+    found = _found(key, personal)
+    if not found:
+        return key
+    from hashlib import sha256
+
+    return f"{STAND_IN}{found[0].kind}-{sha256(key.encode()).hexdigest()[:8]}"
+
+
+def _found(text: str, personal: bool) -> tuple[Finding, ...]:
+    found = secrets_in(text, cut=True)
+    if not personal:
+        return found
+    # In names `_` parts words, as in `call_415-234-5678`.
+    apart = personal_in(text.replace("_", " ")) if "_" in text else ()
+    return disjoint((*found, *personal_in(text), *apart))
+
+
+class _Screen:
+    """One look through a value."""
+
+    def __init__(self, personal: bool) -> None:
+        self.personal = personal
+        self.kinds: list[str] = []
+
+    def of(self, value: Any) -> Any:
+        if type(value) is str:
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {self.key(key): self.field(key, item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            items = [self.of(item) for item in value]
+            return items if isinstance(value, list) else tuple(items)
+        if type(value) is int and self.personal and abs(value) >= 10**11:
+            shown = self.text(str(value))
+            return value if shown == str(value) else shown
+        if is_dataclass(value) and not isinstance(value, type):
+            members = {one.name: getattr(value, one.name) for one in fields(value)}
+            seen = {name: self.member(name, member) for name, member in members.items()}
+            changed = {name: one for name, one in seen.items() if one is not members[name]}
+            return replace(value, **changed) if changed else value
+        return value
+
+    def member(self, name: str, value: Any) -> Any:
+        """Returns a field of a dataclass; keys stay apart from each other, and can be asked for."""
+        if not self.personal or name not in ("key", "keys"):
+            return self.of(value)
+        return tuple(map(self.key, value)) if isinstance(value, tuple) else self.key(value)
+
+    def text(self, text: str) -> str:
+        found = _found(text, self.personal)
+        self.kinds += [one.kind for one in found]
+        return without(text, found) if found else text
+
+    def named(self, key: str, text: str) -> str:
+        """Returns the text of a field, in which a password may be one by the field's name alone."""
+        whole = f'{key}: "{text}"'
+        start = len(whole) - len(text) - 1
+        shown = self.text(text)
+        if shown is text and (found := [one for one in secrets_in(whole) if one.start >= start]):
+            self.kinds += [one.kind for one in found]
+            moved = [one._replace(start=one.start - start, end=one.end - start) for one in found]
+            return without(text, moved)
+        return shown
+
+    def key(self, key: Any) -> Any:
+        shown = screened_key(key, personal=self.personal) if type(key) is str else key
+        if shown != key:
+            self.kinds.append(shown.split("-")[1])
+        return shown
+
+    def field(self, key: Any, value: Any) -> Any:
+        kind = _kind_of(key, value) if self.personal and type(key) is str else None
+        if kind is None and type(key) is str and type(value) is str:
+            return self.named(key, value)
+        if kind is None:
+            return self.of(value)
+        self.kinds.append(kind)
+        return mark(kind)
+
+
+def _kind_of(key: str, value: Any) -> str | None:
+    """Returns what a field holds by its name alone, or None."""
+    if value is None or isinstance(value, bool) or value in ("", 0, [], {}):
+        return None
+    if kind := names.sensitive(key):
+        return kind
+    is_plain = isinstance(value, str | int) and names.is_of_phone(key)
+    return "phone" if is_plain and is_phone(str(value)) else None

@@ -1,0 +1,149 @@
+"""What is done about secrets and personal data: refused on the way in, redacted on the way out."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from mimo.domain.policy import PiiAction
+from mimo.domain.privacy import ALLOWED, APART, secrets_in, texts_of
+from mimo.errors import MindError, PiiDetected, SecretDetected
+
+T = TypeVar("T")
+
+HINT = (
+    "leave it out and say where it is kept; if it is none, a person can store it with "
+    f"--allow-secret, or mark its line in the file with `{ALLOWED}`"
+)
+
+
+class Found(NamedTuple):
+    """A secret in what was given: never the secret, but where it is."""
+
+    field: str
+    kind: str
+    line: int
+
+
+def check_secrets(
+    fields: Mapping[str, Any], *, by_person: bool, before: str = "", file: str | None = None
+) -> None:
+    """Raises `SecretDetected` where a text in one of the fields holds a secret.
+
+    What `before` holds already may stay: to change another part of it gives away nothing new. The
+    mark that allows a line counts only where a person set it.
+    """
+    found = [
+        one
+        for field, value in fields.items()
+        for one in _found(field, value, allowing=by_person, before=before)
+    ]
+    if found:
+        raise _refusal(found, file)
+
+
+def _found(field: str, value: Any, *, allowing: bool, before: str) -> Iterator[Found]:
+    for path, text in _texts(field, value):
+        for one in secrets_in(text, allowing=allowing):
+            if not before or text[one.start : one.end] not in before:
+                yield Found(path, one.kind, one.line)
+
+
+def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Yields every text in a value with the names that lead to it."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield path, str(key)
+            # Under its name a value may be a password that alone is any word.
+            given = f'{key}: "{item}"' if isinstance(item, str) else item
+            yield from _texts(f"{path}.{_short(key)}", given)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(path, item)
+
+
+def _short(key: object) -> str:
+    """Returns a key as an error may name it: it may be a secret itself."""
+    return "…" if secrets_in(str(key)) else str(key)[:60]
+
+
+def _refusal(found: list[Found], file: str | None) -> SecretDetected:
+    first = found[0]
+    place = f"`{file}`" if file else f"`{first.field}`"
+    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+    return SecretDetected(
+        f"{place} holds a secret on line {first.line}: {first.kind}{more}; nothing was stored",
+        hint=HINT,
+        details={
+            "field": first.field,
+            "kind": first.kind,
+            "line": first.line,
+            "found": [one._asdict() for one in found],
+        }
+        | ({"file": file} if file else {}),
+    )
+
+
+def admitted(
+    values: Mapping[str, Any], action: PiiAction, *, names: Iterable[str | None]
+) -> dict[str, Any]:
+    """Returns the arguments of a tool for values as they may be stored.
+
+    Raises `PiiDetected` where they hold personal data and the policy does not say otherwise; also
+    where one of `names`, such as a key, does: redacted it would be another one.
+    """
+    if action is PiiAction.ALLOW:
+        return dict(values)
+    from mimo.domain.privacy.values import screened
+
+    seen = {name: screened(value, personal=True) for name, value in values.items()}
+    if action is PiiAction.REFUSE:
+        kinds = [kind for one in seen.values() for kind in one.kinds]
+    else:
+        kinds = [kind for name in names if name in seen for kind in seen[name].kinds]
+    if kinds:
+        raise PiiDetected(
+            "PII detected in memory operation",
+            hint="leave it out, or let the policy redact it: `pii.on_write: redact`",
+            details={"redacted_fields": sorted(set(kinds))},
+        )
+    return {name: one.value for name, one in seen.items()}
+
+
+class Redacted(NamedTuple, Generic[T]):
+    """A result as it may be shown, and the kinds of all that was taken out of it."""
+
+    value: T
+    kinds: tuple[str, ...] = ()
+
+
+def redacted(result: T, *, personal: bool = False) -> Redacted[T]:
+    """Returns a result with marks in the place of its secrets, and perhaps its personal data."""
+    # All texts at once are quickly looked through.
+    if not personal and not secrets_in(f"{APART}\n".join(texts_of(result)), cut=True):
+        return Redacted(result)
+    from mimo.domain.privacy.values import screened
+
+    return Redacted(*screened(result, personal=personal))
+
+
+def redact_error(error: MindError, *, personal: bool = False) -> None:
+    """Takes secrets, and perhaps personal data, out of an error's message, hint and details."""
+    told: dict[str, Any] = {
+        "message": error.message,
+        "hint": error.hint,
+        "details": error.details,
+    }
+    shown = redacted(told, personal=personal)
+    if shown.kinds:
+        for name, value in shown.value.items():
+            setattr(error, name, value)
+        error.args = (error.message,)
+
+
+def for_log(text: str) -> str:
+    """Returns a text as it may stand in a log: without secrets and without personal data."""
+    from mimo.domain.privacy.values import screened
+
+    shown: str = screened(text, personal=True).value
+    return shown

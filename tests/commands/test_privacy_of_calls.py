@@ -1,0 +1,322 @@
+"""No call stores a secret, and none gives one away, whatever command it is."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimo.cli.complete import candidates
+from mimo.commands import all_commands
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.schema import to_json
+from mimo.commands.spec import Effect, Spec, Surface
+from mimo.errors import MindError, NotFound, PiiDetected, SecretDetected
+from mimo.mind import Mind
+from mimo.server import resources
+from tests import mama_databases, privacy_fakes
+from tests.privacy_fakes import Draw
+
+SPECS = {spec.key: spec for spec in all_commands().all()}
+TOKEN = privacy_fakes.TOKENS["github_token"][0](Draw(9))
+MASK = "[REDACTED:github_token]"
+AGENT = Caller(surface=Surface.MCP, name="an agent")
+PERSON = Caller(surface=Surface.CLI)
+KNOWN = "fact_known_20261101_aaaaaa"
+
+
+@pytest.fixture(autouse=True)
+def known(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A memory that is there, in the project that is the working directory."""
+    monkeypatch.chdir(mind.project.root)
+    return write(mind, KNOWN, "Tea is served at four.")
+
+
+def write(mind: Mind, id_: str, body: str, header: str = "") -> Path:
+    """Writes a memory by hand."""
+    path = mind.project.root / ".mind" / "facts" / f"{id_}.md"
+    path.parent.mkdir(exist_ok=True)
+    text = f"---\nid: {id_}\ntype: fact\n{header}created: 2026-11-01T08:00:00Z\n---\n{body}\n"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def on_disk(mind: Mind) -> str:
+    """Returns all that is kept, in the project and in the user's folder."""
+    folders = (mind.project.root, mind.home)
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    return "\n".join(path.read_bytes().decode("latin-1") for path in files)
+
+
+def ask(mind: Mind, key: str, caller: Caller = AGENT, /, **arguments: Any) -> Any:
+    return to_json(invoke(SPECS[key], mind, caller, arguments))
+
+
+def writing() -> list[Any]:
+    """Returns each free text that a tool which writes takes."""
+    return [
+        pytest.param(spec, param.name, id=f"{spec.key} {param.name}")
+        for spec in SPECS.values()
+        if spec.effect is Effect.WRITE and Surface.MCP in spec.surfaces
+        for param in spec.params
+        if Surface.MCP in param.arg.surfaces
+        and not param.shape.choices
+        and (param.shape.kind in ("string", "json") or param.shape.items)
+    ]
+
+
+FILLED = {
+    "namespace": "agent.x",
+    "type": "fact",
+    "topic": "tea",
+    "id": KNOWN,
+    "memory_id": KNOWN,
+    "outcome": "SUCCESS",
+    "category": "fact",
+    "operation": "teach",
+}
+"""Arguments that must be something in particular."""
+
+
+@pytest.mark.parametrize(("spec", "name"), writing())
+@pytest.mark.req("002-57", "002-63")
+def test_no_argument_of_a_tool_that_writes_may_hold_a_secret(
+    spec: Spec, name: str, mind: Mind
+) -> None:
+    given: dict[str, Any] = {}
+    for param in spec.params:
+        if param.required and not param.shape.choices:
+            text = FILLED.get(param.name, "words")
+            given[param.name] = [text] if param.shape.items else text
+    param = next(one for one in spec.params if one.name == name)
+    secret: Any = f"see {TOKEN}"
+    if param.shape.kind == "json":
+        secret = {"deep": [{"er": secret}]}
+    given[name] = [secret] if param.shape.items else secret
+    if spec.name == "mind_edit" and name == "file_text":
+        given[name] = f"---\nid: {KNOWN}\ntype: fact\n---\n{secret}\n"
+
+    with pytest.raises(MindError) as refused:
+        invoke(spec, mind, AGENT, given)
+
+    told = json.dumps(refused.value.wire())
+    assert TOKEN not in told
+    assert TOKEN not in on_disk(mind)
+    if isinstance(refused.value, SecretDetected):
+        details = refused.value.details
+        assert (details["field"].split(".")[0], details["kind"]) == (name, "github_token")
+        assert details["line"] >= 1
+    else:
+        # It was wrong for another reason first.
+        assert refused.value.code in ("VALIDATION_ERROR", "NOT_FOUND")
+
+
+def test_a_secret_is_named_by_kind_line_and_field_and_never_repeated(mind: Mind) -> None:
+    with pytest.raises(SecretDetected) as refused:
+        ask(mind, "mind_add", content=f"one\ntwo {TOKEN}", title="x", topic="t")
+
+    assert refused.value.wire()["error"] == {
+        "code": "SECRET_DETECTED",
+        "message": "`content` holds a secret on line 2: github_token; nothing was stored",
+        "details": {
+            "field": "content",
+            "kind": "github_token",
+            "line": 2,
+            "found": [{"field": "content", "kind": "github_token", "line": 2}],
+            "hint": refused.value.hint,
+        },
+    }
+    assert "--allow-secret" in refused.value.hint
+    assert "mind:allow-secret" in refused.value.hint
+
+
+def test_a_person_may_mark_a_line_or_allow_a_call_and_an_agent_may_not(mind: Mind) -> None:
+    marked = f"not one: {TOKEN} (mind:allow-secret)"
+    with pytest.raises(SecretDetected):
+        ask(mind, "mind_add", content=marked)
+
+    ask(mind, "mind_add", PERSON, content=marked)
+    allowing = Caller(surface=Surface.CLI, allows_secrets=True)
+    done = ask(mind, "mind_add", allowing, content=f"{TOKEN} is allowed")
+
+    assert ask(mind, "mind_search", query="not one")["results"][0]["content"] == marked
+    assert ask(mind, "mind_show", id=done["id"])["content"] == f"{MASK} is allowed"
+    assert TOKEN[4:] not in done["id"]
+    assert TOKEN in (mind.project.root / done["file"]).read_text(encoding="utf-8")
+
+
+def test_what_stands_in_a_file_already_does_not_keep_it_from_being_changed(mind: Mind) -> None:
+    path = write(mind, "fact_old_20261101_bbbbbb", f"Old {TOKEN}.")
+
+    ask(mind, "mind_edit", id="fact_old", importance=0.9)
+    ask(mind, "mind_edit", PERSON, id="fact_old", content=f"Still {TOKEN}, and more.")
+    with pytest.raises(SecretDetected):
+        ask(mind, "mind_edit", id="fact_old", content=f"Still {TOKEN[:-1]}Z.")
+
+    assert f"Still {TOKEN}, and more." in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.req("002-37")
+@pytest.mark.parametrize(
+    ("key", "arguments"),
+    [
+        ("mind_show", {"id": "fact_leak"}),
+        ("mind_search", {"query": "deploy token"}),
+        ("mind_list", {}),
+        ("memory.search", {"query": "deploy token", "threshold": 0.0}),
+        ("memory.list", {}),
+        ("recall_memory", {"query": "deploy token"}),
+        ("search/recent", {}),
+        ("search/by_context", {"query": "deploy token", "threshold": 0.0}),
+        ("search/by_topic", {"topic": "deploy"}),
+        ("load/context", {"id": "fact_leak"}),
+        ("mind_graph", {"id": "fact_leak"}),
+        ("mind_keep", {"id": "fact_leak"}),
+        ("mind_scan", {}),
+        ("search_vibes", {"query": "deploy token"}),
+    ],
+)
+def test_what_somebody_wrote_by_hand_is_masked_on_the_way_out(
+    key: str, arguments: dict[str, Any], mind: Mind
+) -> None:
+    header = f"title: deploy token {TOKEN}\ntopic: deploy\nmail: x {TOKEN}\ntags: [deploy]\n"
+    write(mind, "fact_leak_20261101_cccccc", f"The deploy token is {TOKEN}.", header)
+
+    told = json.dumps(ask(mind, key, **arguments))
+
+    assert TOKEN not in told
+    assert MASK in told
+
+
+def test_a_title_that_was_cut_in_the_middle_of_a_secret_shows_none_of_it(mind: Mind) -> None:
+    write(mind, "fact_cut_20261101_dddddd", f"{'word ' * 12}{TOKEN} and so on")
+
+    title = ask(mind, "mind_show", id="fact_cut")["title"]
+
+    assert title == f"{'word ' * 12}{MASK}…"
+
+
+def test_resources_are_masked(mind: Mind) -> None:
+    write(mind, "fact_leak_20261101_cccccc", f"{TOKEN} deploys.", f"key: {TOKEN}\n")
+
+    (title,) = [one.title for one in resources.newest(mind) if "leak" in one.name]
+    text = resources.read(mind, "mind://memory/fact_leak_20261101_cccccc").text
+
+    assert title == f"{MASK} deploys."
+    assert TOKEN not in text
+    assert text.count(MASK) == 2
+
+
+@pytest.mark.req("002-43")
+def test_an_error_does_not_repeat_a_secret_that_it_was_given(mind: Mind) -> None:
+    with pytest.raises(NotFound) as error:
+        ask(mind, "mind_show", id=TOKEN)
+
+    assert TOKEN not in json.dumps(error.value.wire()) + str(error.value)
+    assert MASK in error.value.message
+
+
+@pytest.mark.req("002-57")
+def test_a_file_with_a_secret_is_not_taken_in_and_says_where_it_stands(mind: Mind) -> None:
+    (mind.project.root / "good.md").write_text("Tea is served at four.", encoding="utf-8")
+    (mind.project.root / "bad.md").write_text(f"fine\n\nkey {TOKEN}\n", encoding="utf-8")
+
+    with pytest.raises(SecretDetected) as refused:
+        ask(mind, "ingest", path="bad.md")
+    done = ask(mind, "ingest", path="*.md")
+
+    assert "`bad.md` holds a secret on line 3: github_token" in refused.value.message
+    assert refused.value.details["file"] == "bad.md"
+    rows = {row["path"]: row.get("code") for row in done["files"]}
+    assert rows == {"bad.md": "SECRET_DETECTED", "good.md": None}
+
+
+def test_a_row_with_a_secret_is_not_imported_and_says_why(mind: Mind, tmp_path: Path) -> None:
+    rows = [mama_databases.decision("a"), mama_databases.decision("b", reasoning=f"use {TOKEN}")]
+    source = mama_databases.make(tmp_path / "old" / "mama.db", {"decisions": rows})
+
+    told = json.dumps(ask(mind, "mind_import_mama", PERSON, db=str(source)))
+
+    assert "`reasoning` holds a secret on line 1: github_token" in told
+    assert TOKEN not in told
+    assert not list((mind.project.root / ".mind" / "decisions").glob("b*"))
+
+
+@pytest.mark.req("002-42")
+def test_a_value_with_personal_data_is_refused_exactly_as_documented(mind: Mind) -> None:
+    value = {"a": {"mail": "jo@corp.io"}, "b": ["call 212-234-5678"], "c": "jo@corp.io"}
+
+    with pytest.raises(PiiDetected) as refused:
+        ask(mind, "putMemory", namespace="agent.x", key="k", value=value)
+
+    assert refused.value.wire() == {
+        "type": "error",
+        "error": {
+            "code": "PII_DETECTED",
+            "message": "PII detected in memory operation",
+            "details": {"redacted_fields": ["email", "phone"]},
+        },
+    }
+    assert "jo@corp.io" not in on_disk(mind)
+
+
+def policy(mind: Mind, action: str) -> None:
+    path = mind.project.root / ".mind" / "policy.yaml"
+    path.write_text(f"pii:\n  on_write: {action}\n", encoding="utf-8")
+    ask(mind, "mind_trust", PERSON)
+
+
+def test_the_policy_may_have_values_redacted(mind: Mind) -> None:
+    policy(mind, "redact")
+
+    ask(mind, "putMemory", namespace="agent.x", key="k", value={"mail": "jo@corp.io", "n": 1})
+
+    assert ask(mind, "getMemory", namespace="agent.x", key="k")["value"] == {
+        "mail": "[REDACTED:email]",
+        "n": 1,
+    }
+    assert "jo@corp.io" not in on_disk(mind)
+    with pytest.raises(PiiDetected):
+        ask(mind, "putMemory", namespace="agent.x", key="call_212-234-5678", value=1)
+
+
+@pytest.mark.req("002-10", "002-37", "002-43", "002-53")
+def test_values_are_shown_without_personal_data_and_stay_within_reach(mind: Mind) -> None:
+    policy(mind, "allow")
+    key = "call_212-234-5678"
+    ask(mind, "putMemory", namespace="agent.x", key=key, value="to jo@corp.io")
+
+    (shown,) = ask(mind, "listMemory", namespace="agent.x")["keys"]
+    found = ask(mind, "getMemory", namespace="agent.x", key=shown)
+
+    assert shown.startswith("REDACTED-phone-")
+    assert (found["key"], found["value"]) == (shown, "to [REDACTED:email]")
+    assert ask(mind, "getMemory", namespace="agent.x", key=key)["value"] == found["value"]
+    assert "5678" not in json.dumps(found)
+    assert mind.guard.redactions["listMemory"] == 1
+    assert mind.guard.redactions["getMemory"] >= 4
+    ask(mind, "deleteMemory", namespace="agent.x", key=shown)
+    with pytest.raises(NotFound) as gone:
+        ask(mind, "getMemory", namespace="agent.x", key=key)
+    assert "5678" not in json.dumps(gone.value.wire())
+
+
+@pytest.mark.parametrize("action", ["allow", "redact", "refuse"])
+def test_no_policy_lets_a_secret_into_a_value(action: str, mind: Mind) -> None:
+    policy(mind, action)
+
+    with pytest.raises(SecretDetected):
+        ask(mind, "putMemory", namespace="agent.x", key="k", value={"a": [TOKEN]})
+
+
+def test_memories_of_people_keep_personal_data(mind: Mind) -> None:
+    done = ask(mind, "mind_add", content="Ask jo@corp.io about tea")
+
+    assert ask(mind, "mind_show", id=done["id"])["content"] == "Ask jo@corp.io about tea"
+
+
+def test_what_the_shell_completes_tells_no_secret(mind: Mind) -> None:
+    write(mind, "fact_leak_20261101_cccccc", "Tea.", f"title: token {TOKEN}\n")
+    ask(mind, "mind_list")
+
+    assert ("fact_leak_20261101_cccccc", f"token {MASK}") in candidates("id", "fact_", None)

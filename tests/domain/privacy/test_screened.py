@@ -1,0 +1,133 @@
+"""Whole values: keys as well as texts, at any depth."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mimo.domain.privacy import secrets_in, texts_of
+from mimo.domain.privacy.names import sensitive
+from mimo.domain.privacy.values import screened, screened_key
+from mimo.frozen import frozen
+from tests import personal_fakes, privacy_fakes
+from tests.privacy_fakes import Draw
+
+TOKEN = privacy_fakes.TOKENS["github_token"][0](Draw(3))
+PASSWORD = Draw(4).password()
+
+
+@frozen
+class Inner:
+    text: str
+    number: float = 0.5
+
+
+@frozen
+class Outer:
+    keys: tuple[str, ...]
+    rows: tuple[Inner, ...]
+    extra: dict[str, Any]
+
+
+@pytest.mark.req("002-37")
+def test_secrets_go_out_of_every_part_and_all_else_stays_the_same_object() -> None:
+    clean = Inner(text="tea")
+    value = Outer(keys=(), rows=(clean, Inner(text=f"x {TOKEN}")), extra={"a": [{"b": TOKEN}, 1]})
+
+    seen = screened(value)
+
+    assert seen.value.rows[1] == Inner(text="x [REDACTED:github_token]")
+    assert seen.value.rows[0] is clean
+    assert seen.value.extra == {"a": [{"b": "[REDACTED:github_token]"}, 1]}
+    assert seen.kinds == ("github_token", "github_token")
+
+
+def test_a_password_may_be_one_by_its_name_alone() -> None:
+    value = {"db": {"Password": PASSWORD, "host": PASSWORD}}
+
+    assert screened(value).value == {"db": {"Password": "[REDACTED:password]", "host": PASSWORD}}
+    assert secrets_in("\n".join(texts_of(value)))
+
+
+@pytest.mark.req("002-37")
+def test_personal_data_go_out_where_that_is_asked() -> None:
+    value = {"who": "jo@corp.io", "card": 4111111111111111, "at": 1700000000000, "tel": 2125550142}
+    value |= {"mobile": "030 1234567", "a": {"api_key": {"x": 1}, "token": None, "apiKey": "k"}}
+
+    assert screened(value).value == value
+    seen = screened(value, personal=True)
+
+    assert seen.value == {
+        "who": "[REDACTED:email]",
+        "card": "[REDACTED:credit_card]",
+        "at": 1700000000000,
+        "tel": 2125550142,
+        "mobile": "[REDACTED:phone]",
+        "a": {"api_key": "[REDACTED:api_key]", "token": None, "apiKey": "[REDACTED:api_key]"},
+    }
+    assert seen.kinds == ("email", "credit_card", "phone", "api_key", "api_key")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("password", "password"),
+        ("PASSWORD", "password"),
+        ("userPassword", "user_password"),
+        ("x-api-key", "x_api_key"),
+        ("client_secret", "client_secret"),
+        ("credit card", "credit_card"),
+        ("tokens", None),
+        ("token_count", None),
+        ("next_page_token", None),
+        ("secretary", None),
+        ("passport_office", None),
+        ("key", None),
+    ],
+)
+def test_names_that_say_enough(name: str, kind: str | None) -> None:
+    assert sensitive(name) == kind
+
+
+@pytest.mark.req("002-10")
+def test_a_key_that_is_not_shown_has_always_the_same_stand_in_and_another_has_another() -> None:
+    keys = ("call_415-234-5678", "call_415-234-5679", "user_email", TOKEN)
+    shown = [screened_key(key, personal=True) for key in keys]
+
+    assert shown[0].startswith("REDACTED-phone-")
+    assert len(set(shown)) == 4
+    assert shown[2] == "user_email"
+    assert shown[3].startswith("REDACTED-github_token-")
+    assert [screened_key(key, personal=True) for key in shown] == shown
+    page = Outer(keys=keys, rows=(), extra={keys[0]: 1})
+    seen = screened(page, personal=True).value
+    assert list(seen.keys) == shown
+    assert seen.extra == {shown[0]: 1}
+
+
+FAKES = [*privacy_fakes.secrets(11, each=2), *personal_fakes.personal(11, each=3)]
+HOLDERS = st.recursive(
+    st.sampled_from(FAKES),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["a", "note", "x y"]), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@given(HOLDERS)
+def test_no_nesting_hides_anything_and_a_second_look_finds_nothing(held: Any) -> None:
+    def plain(value: Any, make: Any) -> Any:
+        if isinstance(value, list):
+            return [plain(one, make) for one in value]
+        if isinstance(value, dict):
+            return {key: plain(one, make) for key, one in value.items()}
+        return make(value)
+
+    seen = screened(plain(held, lambda fake: fake.text), personal=True)
+
+    told = repr(seen.value)
+    plain(held, lambda fake: pytest.fail(fake.kind) if fake.secret in told else None)
+    assert screened(seen.value, personal=True) == (seen.value, ())

@@ -1,0 +1,182 @@
+"""Secrets: what is found, what is left alone, and that no text takes long."""
+
+import re
+import re._parser as parser  # type: ignore[import-not-found]
+from base64 import b64encode
+from typing import Any
+
+import pytest
+
+from mimo.domain.privacy import secrets as detector
+from mimo.domain.privacy import secrets_in, without
+from mimo.domain.privacy.rules import FORMS, TOKENS
+from tests import personal_fakes, privacy_fakes
+from tests.privacy_fakes import Draw, Fake
+
+FAKES = privacy_fakes.secrets(7)
+TOKEN = privacy_fakes.TOKENS["github_token"][0](Draw(3))
+OTHER = privacy_fakes.TOKENS["stripe_key"][0](Draw(3))
+
+
+def kinds(text: str, **options: Any) -> list[str]:
+    return [one.kind for one in secrets_in(text, **options)]
+
+
+def shown(text: str, **options: Any) -> str:
+    return without(text, secrets_in(text, **options))
+
+
+@pytest.mark.parametrize("fake", FAKES, ids=lambda fake: fake.kind)
+def test_each_format_is_found_as_what_it_is_and_taken_out_whole(fake: Fake) -> None:
+    assert kinds(fake.text) == [fake.kind]
+    assert fake.secret not in shown(fake.text)
+    assert fake.text.partition(fake.secret)[0][:20] in shown(fake.text) + fake.text[:20]
+
+
+def test_every_rule_has_a_fake() -> None:
+    known = {rule.kind for rule in TOKENS} | {form.kind for form in FORMS}
+    known |= {"private_key", "basic_auth_url"}
+
+    assert known - set(privacy_fakes.TOKENS) - set(privacy_fakes.IN_PLACE) == set()
+
+
+@pytest.mark.parametrize("decoy", personal_fakes.decoys(7), ids=lambda decoy: decoy.kind)
+def test_what_only_looks_like_a_secret_is_left_alone(decoy: Fake) -> None:
+    assert kinds(decoy.text) == []
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        TOKEN.translate({n + 48: 0xFF10 + n for n in range(10)}),
+        TOKEN[:9] + "\N{ZERO WIDTH SPACE}" + TOKEN[9:20] + "\N{SOFT HYPHEN}" + TOKEN[20:],
+        TOKEN.replace("a", "\N{CYRILLIC SMALL LETTER A}").replace(
+            "e", "\N{CYRILLIC SMALL LETTER IE}"
+        ),
+        TOKEN[:17] + "\n" + TOKEN[17:],
+        TOKEN[:17] + " \\\n    " + TOKEN[17:],
+        TOKEN[:17] + '" +\n    "' + TOKEN[17:],
+        b64encode(f"token {TOKEN}".encode()).decode(),
+    ],
+    ids=["full-width", "invisible", "homoglyphs", "wrapped", "continued", "concatenated", "base64"],
+)
+@pytest.mark.req("002-63")
+def test_a_disguise_does_not_help(hidden: str) -> None:
+    assert shown(f"use {hidden} for it") == "use [REDACTED:github_token] for it"
+
+
+def test_lines_after_a_token_stay() -> None:
+    assert shown(f"{TOKEN}\nnext line") == "[REDACTED:github_token]\nnext line"
+
+
+@pytest.mark.parametrize("end", ["", "…", "..."])
+def test_what_is_left_of_a_token_that_was_cut_off_is_found_on_the_way_out(end: str) -> None:
+    text = f"they use {TOKEN[:20]}{end}"
+
+    assert kinds(text) == []
+    assert shown(text, cut=True) == f"they use [REDACTED:github_token]{end}"
+
+
+def test_a_private_key_ends_where_its_text_ends_when_its_last_line_is_missing() -> None:
+    key = privacy_fakes.TOKENS["private_key"][0](Draw(5))
+    begun = "\n".join(key.splitlines()[:4])
+
+    assert shown(f"before\n{begun}\n\nAfter that, prose.") == (
+        "before\n[REDACTED:private_key]\n\nAfter that, prose."
+    )
+    assert kinds("a file begins with -----BEGIN PRIV" + "ATE KEY----- as usual") == []
+
+
+def test_several_secrets_are_found_with_their_lines_and_overlaps_are_one() -> None:
+    text = f"a {TOKEN}\nb\nhttps://ci:{TOKEN}@git.corp/x {OTHER}"
+
+    assert [(one.kind, one.line) for one in secrets_in(text)] == [
+        ("github_token", 1),
+        ("github_token", 3),
+        ("stripe_key", 3),
+    ]
+
+
+def test_a_line_that_is_marked_is_let_through_where_marks_count() -> None:
+    text = f"a {TOKEN} <!-- mind:allow-secret -->\nb {OTHER}"
+
+    assert kinds(text) == ["stripe_key"]
+    assert kinds(text, allowing=False) == ["github_token", "stripe_key"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password: hunter2",
+        "password: correct horse battery staple",
+        "password = config.get('db')",
+        "token_id: 3f786850e387550fdab836ed7e6dc881de23001b",
+        "secret: my-secret-name-2",
+        "api_key=YOUR_API_KEY_HERE_12345678",
+        "postgres://user:password@db/x postgres://app:app@db/x",
+        "postgres://app:${DB_PASSWORD}@db/x https://user:<token>@host/",
+        "Authorization: Bearer MY-PERSONAL-ACCESS-TOKEN",
+    ],
+)
+def test_words_that_stand_where_a_secret_belongs_are_none(text: str) -> None:
+    assert kinds(text) == []
+
+
+HOSTILE = [
+    *(rule.words[0] * 20_000 for rule in TOKENS),
+    *(form.words[0] * 20_000 for form in FORMS),
+    "://" * 50_000,
+    "a://b:" * 30_000,
+    "password=" * 20_000,
+    "password" * 20_000,
+    "password: " + "a-" * 60_000,
+    "-----BEGIN PRIV" + "ATE KEY-----" * 10_000,
+    ("-----BEGIN PRIV" + "ATE KEY-----\n") * 5_000,
+    "eyJ" + "a" * 200_000,
+    ("eyJ" + "a" * 8 + ".") * 10_000,
+    "curl -u " * 20_000,
+    "host=;" * 30_000 + "pwd=",
+    "A" * 200_000,
+    "Authorization: " * 10_000,
+    ("gh" + "p_") + "a\n" * 100_000,
+    "\N{ZERO WIDTH SPACE}" * 100_000,
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: f"{text[:12]!r}")
+def test_a_text_that_is_made_to_take_long_comes_to_its_end(text: str) -> None:
+    """Each is some 200 kB: in quadratic time it would take hours."""
+    assert len(set(kinds(text))) <= 1
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *(detector._whole(rule).pattern for rule in TOKENS),
+        *(form.pattern for form in FORMS),
+        *(
+            value
+            for name, value in vars(detector).items()
+            if re.fullmatch("_[A-Z0-9]+", name) and isinstance(value, str)
+        ),
+    ],
+)
+def test_no_pattern_repeats_what_repeats_or_repeats_without_end(pattern: str) -> None:
+    """So that matching takes at most a fixed number of steps at each character."""
+    _check(parser.parse(pattern), inside=False)
+
+
+def _check(parsed: Any, *, inside: bool) -> None:
+    for code, argument in parsed:
+        name = str(code)
+        if name in ("MAX_REPEAT", "MIN_REPEAT"):
+            least, most, what = argument
+            assert most < parser.MAXREPEAT
+            wide = what.getwidth()[1] > 1 and least != most
+            assert not (inside and wide)
+            _check(what, inside=most > 1)
+        elif name == "SUBPATTERN":
+            _check(argument[-1], inside=inside)
+        elif name == "BRANCH":
+            for branch in argument[1]:
+                _check(branch, inside=inside)

@@ -75,3 +75,30 @@ def is_tracked(root: Path, path: str) -> bool:
 def is_ignored(root: Path, path: str) -> bool:
     """Returns whether git leaves a file alone that it does not know."""
     return said(root, "check-ignore", "--", path) is not None
+
+
+def hardened(root: Path, *words: str) -> list[str]:
+    """Returns the command line that asks git something about `root`; `[]` where there is no git."""
+    program = shutil.which("git")
+    settings = [word for setting in _OFF for word in ("-c", setting)]
+    return [program, *settings, "-C", str(root), "--literal-pathspecs", *words] if program else []
+
+
+def environment(*, reading: bool = True) -> dict[str, str]:
+    """Returns the environment for git: it never asks, and finds the repository by the folder.
+
+    A hook of git's own names another one in its environment.
+    """
+    kept = {key: value for key, value in os.environ.items() if key not in _OF_A_HOOK}
+    locks = {"GIT_OPTIONAL_LOCKS": "0"} if reading else {}
+    return {**kept, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8", **locks}
+
+
+_OF_A_HOOK = frozenset(
+    f"GIT_{name}"
+    for name in (
+        "DIR WORK_TREE INDEX_FILE PREFIX COMMON_DIR OBJECT_DIRECTORY NAMESPACE GRAFT_FILE"
+        " ALTERNATE_OBJECT_DIRECTORIES INTERNAL_SUPER_PREFIX SHALLOW_FILE CONFIG REPLACE_REF_BASE"
+        " NO_REPLACE_OBJECTS IMPLICIT_WORK_TREE CONFIG_PARAMETERS CONFIG_COUNT QUARANTINE_PATH"
+    ).split()
+)

@@ -22,6 +22,10 @@ def main() -> int:
         from mimo.cli.hook import main as hook
 
         return hook(sys.argv[2:])
+    if sys.argv[1:2] == ["merge-driver"]:
+        from mimo.cli.merge_driver import main as merge
+
+        return merge(sys.argv[2:])
     try:
         from mimo.cli.main import main as run
 

@@ -62,6 +62,8 @@ class Setting:
             return tuple(part.strip() for part in text.split(",") if part.strip())
         if isinstance(self.default, str):
             return self.check(text)
+        if isinstance(self.default, bool):
+            return self.check({"true": True, "false": False}.get(text.strip().lower(), text))
         try:
             return self.check(type(self.default)(text))
         except ValueError:
@@ -100,6 +102,12 @@ SETTINGS: tuple[Setting, ...] = (
         help="In how many of the last commits `decided:`, `problem:`, `learned:`, `fixed:` count",
         lowest=0,
         highest=10_000,
+    ),
+    Setting(
+        key="autocommit",
+        default=False,
+        scope=Scope.USER,
+        help="Whether what was remembered is committed in the background (true or false)",
     ),
     Setting(
         key="decay.rate",

@@ -14,7 +14,7 @@ from mimo.errors import Invalid, MindError, NoProject
 from mimo.store import place, projects
 from mimo.store.files import failure
 from mimo.store.projects import Project, Registered
-from mimo.surroundings import Clock, Progress, Timer, system_clock
+from mimo.surroundings import Clock, Progress, Timer, stamp_of, system_clock
 from mimo.surroundings import home_of as home_of
 
 if TYPE_CHECKING:
@@ -27,15 +27,6 @@ if TYPE_CHECKING:
     from mimo.store.trust import Trust
     from mimo.store.values import Values
     from mimo.store.watch import Watch
-
-
-def _stamp(path: Path | None) -> tuple[int, int, int] | None:
-    """Returns what tells one state of a file from another; None where there is none."""
-    try:
-        found = path.stat() if path else None
-    except OSError:
-        return None
-    return (found.st_mtime_ns, found.st_size, found.st_ino) if found else None
 
 
 class Mind:
@@ -129,14 +120,19 @@ class Mind:
             return None
         if project is None or project.root != known.path:
             return None
+        return self.beside(known.path, lambda: {"embedder": self.embedder}, project)
+
+    def beside(
+        self, key: Path, parts: Callable[[], dict[str, Any]], project: Project | None = None
+    ) -> "Mind":
+        """Returns a memory made of other parts, which is kept open under `key`."""
         with self._making:
-            other = self._others.get(known.path)
+            other = self._others.get(key)
             if other is None or other.is_outdated:
-                other = self._view(parts={"embedder": self.embedder}, project=project)
+                other = self._others[key] = self._view(parts=parts(), project=project)
                 other._moment = None  # noqa: SLF001 - of our own class
-                self._others[known.path] = other
             view = other._view(parts=other._parts)  # noqa: SLF001 - of our own class
-            view._moment = self._moment  # noqa: SLF001 - of our own class
+            view._moment, view.author = self._moment, self.author  # noqa: SLF001 - of our own class
             return view
 
     def reopened(self) -> "Mind":
@@ -199,7 +195,7 @@ class Mind:
         return self.home / "config.toml", of_project
 
     def _settings_stamps(self) -> tuple[tuple[int, int, int] | None, ...]:
-        return tuple(_stamp(path) for path in self._settings_files())
+        return tuple(stamp_of(path) for path in self._settings_files())
 
     @property
     def store(self) -> "MemoryStore":

@@ -28,3 +28,12 @@ def home_of(environ: Mapping[str, str]) -> Path:
     """Returns the user's own folder: `$MIND_HOME`, or else `~/.mind`."""
     given = environ.get("MIND_HOME")
     return Path(given).expanduser().absolute() if given else Path.home() / ".mind"
+
+
+def stamp_of(path: Path | None) -> tuple[int, int, int] | None:
+    """Returns what tells one state of a file from another; None where there is none."""
+    try:
+        found = path.stat() if path else None
+    except OSError:
+        return None
+    return (found.st_mtime_ns, found.st_size, found.st_ino) if found else None

@@ -59,6 +59,11 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "The project": {
         "init": "projects",
+        "sync": "sync",
+        "log": "history",
+        "blame": "history",
+        "restore": "history",
+        "diff": "diff",
         "status": "status",
         "doctor": "upkeep",
         "events": "events",

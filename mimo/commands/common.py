@@ -15,6 +15,10 @@ Id = Annotated[str, Arg("Id of the memory, or an unambiguous start or end of it"
 Importance = Annotated[float, Arg("How much it matters", ge=0, le=1)]
 Limit = Annotated[int, Arg("Most to answer with", short="n", ge=1, le=1000)]
 Offset = Annotated[int, Arg("How many to pass over", ge=0)]
+At = Annotated[
+    str | None,
+    Arg("As it was at a commit, a branch, a tag or a date, such as `v1.2` or `last week`"),
+]
 Private = Annotated[bool, Arg("Keep it out of git, on this machine only")]
 Again = Annotated[bool, Arg("Store it even where a memory says the same already")]
 Tags = Annotated[tuple[str, ...], Arg("Tags to put on it", complete="tag", short="t")]

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Annotated
 
 from mimo.commands.common import (
+    At,
     Competing,
     File,
     FromDate,
@@ -23,10 +24,10 @@ from mimo.commands.types import Omitted, Out
 from mimo.domain import outcomes
 from mimo.domain.memory import Kind, Outcome, Record
 from mimo.domain.query import Sort
-from mimo.errors import Invalid
+from mimo.errors import Invalid, NotFound
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import recall, upkeep
+from mimo.services import past, recall, upkeep
 
 
 @frozen
@@ -56,6 +57,7 @@ class MemoryRows:
     total: Annotated[int, Out("How many memories pass the filters, on all pages")]
     offset: int
     unreadable: Annotated[Omitted[int], Out("Files that could not be read", omit=True)] = None
+    notice: Annotated[Omitted[str], Out("Which past state this is", omit=True)] = None
 
 
 @command(
@@ -63,7 +65,7 @@ class MemoryRows:
     cli="list",
     effect=Effect.READ,
     toolset="extra",
-    errors=(Invalid,),
+    errors=(Invalid, NotFound),
     examples=("mind list --type decision", "mind list --tag api --when 'this week'"),
 )
 def list_(
@@ -81,8 +83,11 @@ def list_(
     time_filter: TimeFilter = None,
     from_date: FromDate = None,
     to_date: ToDate = None,
+    at: At = None,
 ) -> MemoryRows:
     """List the memories, newest first"""
+    then = past.at(mind, at) if at is not None else None
+    mind = then.mind if then else mind
     conditions = narrowed(
         mind,
         types=types,
@@ -100,7 +105,13 @@ def list_(
         _row(mind, one, newer.get(one.memory.id), others.get(one.memory.id)) for one in page.records
     )
     unreadable = len(upkeep.problems(mind))
-    return MemoryRows(memories=rows, total=page.total, offset=offset, unreadable=unreadable or None)
+    return MemoryRows(
+        memories=rows,
+        total=page.total,
+        offset=offset,
+        unreadable=unreadable or None,
+        notice=then.told if then else None,
+    )
 
 
 def _row(

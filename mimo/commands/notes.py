@@ -6,6 +6,7 @@ from typing import Annotated
 from mimo.commands.common import (
     Again,
     Already,
+    At,
     File,
     Id,
     Importance,
@@ -20,7 +21,7 @@ from mimo.domain.memory import Kind, Outcome, Record, kind_of
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import accesses, capture, doubles, recall, sources
+from mimo.services import accesses, capture, doubles, past, recall, sources
 from mimo.services.doubles import Told
 
 
@@ -124,14 +125,15 @@ def add(
     cli="show",
     effect=Effect.READ,
     toolset="extra",
-    errors=(NotFound, AmbiguousId),
-    examples=("mind show k3v7mq", "mind show decision_auth --json"),
+    errors=(Invalid, NotFound, AmbiguousId),
+    examples=("mind show k3v7mq", "mind show decision_auth --json", "mind show k3v7mq --at v1.2"),
 )
-def show(mind: Mind, id: Id) -> MemoryDetails:
+def show(mind: Mind, id: Id, *, at: At = None) -> MemoryDetails:
     """Show one memory, whole
 
     The id of an ingested file shows what its chunks are about.
     """
+    mind = past.at(mind, at).mind if at is not None else mind
     if parts := sources.named(mind, id):
         return _source(mind, parts)
     record = recall.one(mind, id)

@@ -8,7 +8,7 @@ from mimo.commands.types import Out
 from mimo.errors import Invalid, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import approval
+from mimo.services import approval, merging
 from mimo.store.init import init as make
 from mimo.store.trust import Trust
 
@@ -55,9 +55,11 @@ def init(
     """Make this directory a project with a memory of its own
 
     Writes `.mind/` with a settings file, a short MEMORY.md and the files that git needs, and
-    overwrites nothing. What is already here, such as decision records, is named, not copied.
+    overwrites nothing. In a git repository, git learns to merge memories. What is already here,
+    such as decision records, is named, not copied.
     """
     report = make(Path(directory).expanduser().absolute(), mind.home, now=mind.now())
+    merging.install(report.project.root)
     return Initialised(
         path=str(report.project.root),
         name=report.project.name,

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from mimo.commands.common import (
+    At,
     Competing,
     FromDate,
     Limit,
@@ -21,10 +22,10 @@ from mimo.commands.spec import Arg, Effect, command
 from mimo.commands.types import Omitted, Out
 from mimo.domain import outcomes
 from mimo.domain.memory import Kind, Outcome, Section
-from mimo.errors import Invalid, SearchFailed
+from mimo.errors import Invalid, NotFound, SearchFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import recall
+from mimo.services import past, recall
 from mimo.services.recall import ProjectHit
 
 MOST_CONTENT = 2_000
@@ -82,11 +83,12 @@ class SearchResults:
     effect=Effect.READ,
     toolset="search",
     needs_project=False,
-    errors=(Invalid, SearchFailed),
+    errors=(Invalid, NotFound, SearchFailed),
     examples=(
         "mind search why did we choose JWT",
         'mind search "rate limit" --type decision --when "last month"',
         "mind search --scope all safari cookies",
+        "mind search --at v1.2 rate limit",
     ),
     description="Semantic search across memories. Use when CLAUDE.md context isn't enough.",
 )
@@ -105,12 +107,17 @@ def search(
         float | None,
         Arg("Lowest relevance to answer with; unless said 0.3, or the nearest three", ge=0, le=1),
     ] = None,
+    at: At = None,
 ) -> SearchResults:
     """Find memories by meaning and by words
 
     Filters are applied before the limit. A superseded memory stands below its successor, and a
     decision that failed says so.
     """
+    if at is not None and scope is Scope.ALL:
+        raise Invalid("the past is searched in one project at a time", hint="leave --scope out")
+    then = past.at(mind, at) if at is not None else None
+    mind = then.mind if then else mind
     conditions = narrowed(
         mind,
         types=types,
@@ -125,7 +132,8 @@ def search(
     else:
         found = find(mind, query, narrowed=conditions, limit=limit, threshold=threshold)
     rows = tuple(_row(hit, competing) for hit, competing in recall.with_competing(found.hits))
-    return SearchResults(query=query, total=len(rows), results=rows, notice=found.notice)
+    notice = "; ".join(filter(None, (then.told if then else None, found.notice))) or None
+    return SearchResults(query=query, total=len(rows), results=rows, notice=notice)
 
 
 def _row(found: ProjectHit, competing: tuple[str, ...] | None) -> SearchResult:

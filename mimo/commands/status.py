@@ -9,7 +9,7 @@ from mimo.commands.types import Out
 from mimo.domain.memory import Kind
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import approval, edges, overview, recall, upkeep
+from mimo.services import approval, edges, merging, overview, recall, upkeep
 from mimo.services.overview import Health, Origins, Overview
 from mimo.store import daemon, projects
 
@@ -107,8 +107,13 @@ def status(mind: Mind) -> Status:
         daemon=_daemon(mind),
         current_project=current,
         global_stats=_everywhere(mind),
-        warnings=mind.config.warnings,
+        warnings=(*mind.config.warnings, *_lacking(mind)),
     )
+
+
+def _lacking(mind: Mind) -> tuple[str, ...]:
+    told = merging.lacking(mind.project.root) if mind.has_project else None
+    return (f"{told}; `mind doctor --fix` mends that",) if told else ()
 
 
 def _daemon(mind: Mind) -> DaemonStatus:

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated
 
-from mimo.commands.spec import Arg, Effect, Needs, command
+from mimo.commands.spec import Arg, Effect, Needs, Surface, command
 from mimo.commands.types import Omitted, Out
 from mimo.domain.policy import Operation
 from mimo.errors import StorageFailed
@@ -97,13 +97,22 @@ def index(
     needs=Needs(Operation.READ, diagnosis=True),
     toolset="extra",
     needs_project=False,
-    examples=("mind doctor",),
+    examples=("mind doctor", "mind doctor --fix"),
 )
-def doctor(mind: Mind) -> Diagnosis:
+def doctor(
+    mind: Mind,
+    *,
+    fix: Annotated[
+        bool, Arg("Mend how git merges memories in this clone", surfaces=Surface.CLI)
+    ] = False,
+) -> Diagnosis:
     """Look for what is wrong, and say what to do about it
 
-    Files that could not be read are listed with line and reason; they are never changed.
+    Files that could not be read are listed with line and reason; they are never changed. `--fix`
+    sets up the merge driver in a clone, which brings its settings from nobody, and trusts nothing.
     """
+    if fix:
+        checks.mend(mind)
     rows = tuple(
         Check(
             name=found.name,

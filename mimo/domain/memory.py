@@ -124,6 +124,16 @@ class Link:
 
 
 @frozen
+class Version:
+    """What another branch says of one field: a merge keeps both, till somebody settles it."""
+
+    field: str
+    """A key of the header, or `the text`, `the section Reasoning`."""
+    text: str
+    """The value as the header writes it (`null` where it was removed), or the text."""
+
+
+@frozen
 class Memory:
     """One memory, as its file says it."""
 
@@ -149,6 +159,8 @@ class Memory:
     """None where the file leaves it to the type."""
     links: tuple[Link, ...] = ()
     sections: Mapping[Section, str] = field(default_factory=dict)
+    competing: tuple[Version, ...] = ()
+    """What competes with its fields since a merge."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Header keys that mind does not know, as plain JSON-like data."""
 
@@ -165,6 +177,7 @@ class Memory:
     def text(self) -> str:
         """Returns all of its prose: the content, then each section under its heading."""
         parts = [self.content, *(f"## {name}\n{text}" for name, text in self.sections.items())]
+        parts += [f"## Competing: {one.field}\n{one.text}" for one in self.competing]
         return "\n\n".join(part for part in parts if part)
 
 

@@ -100,8 +100,12 @@ def _last_entry(told: str) -> int:
 
 
 def warning(memory: Memory) -> str | None:
-    """Returns what nobody may miss about a memory that failed; None for any other."""
-    if memory.outcome is not Outcome.FAILED:
-        return None
-    why = reason(memory)
-    return f"FAILED, do not repeat it: {why}" if why else "FAILED, do not repeat it"
+    """Returns what nobody may miss about a memory: that it failed, or that branches differ."""
+    told = []
+    if memory.outcome is Outcome.FAILED:
+        why = reason(memory)
+        told.append(f"FAILED, do not repeat it: {why}" if why else "FAILED, do not repeat it")
+    if memory.competing:
+        names = ", ".join(dict.fromkeys(one.field for one in memory.competing))
+        told.append(f"branches said different things of {names}; both stand in its file")
+    return "; ".join(told) or None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from mimo.domain.memory import Kind, Link, Memory, Outcome, Place, Record, Section
+from mimo.domain.memory import Kind, Link, Memory, Outcome, Place, Record, Section, Version
 
 COLUMNS = (
     "id, path, line, digest, private, owned, type, title, topic, created, importance, confidence,"
@@ -63,6 +63,7 @@ def record(values: Sequence[Any]) -> Record:
         protected=rest.get("protected"),
         links=tuple(Link(**link) for link in rest.get("links", ())),
         sections={Section(name): text for name, text in rest.get("sections", {}).items()},
+        competing=tuple(Version(field=f, text=t) for f, t in rest.get("competing", ())),
         extra=rest.get("extra", {}),
     )
     place = Place(
@@ -138,6 +139,7 @@ def _rest(memory: Memory) -> dict[str, Any]:
         "protected": memory.protected,
         "links": [_link(link) for link in memory.links],
         "sections": {section.value: text for section, text in memory.sections.items()},
+        "competing": [(one.field, one.text) for one in memory.competing],
         "extra": memory.extra,
     }
     said = {name: value for name, value in fields.items() if value not in (None, (), [], {})}

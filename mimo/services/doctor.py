@@ -6,7 +6,7 @@ from mimo.errors import MindError
 from mimo.frozen import frozen
 from mimo.guard.policies import FILE
 from mimo.mind import Mind
-from mimo.services import approval, edges, overview, upkeep, values
+from mimo.services import approval, edges, merging, overview, upkeep, values
 from mimo.services.clients.doubts import doubts
 from mimo.store import projects
 
@@ -47,6 +47,7 @@ def examine(mind: Mind) -> Iterator[Finding]:
     yield from _policy(mind)
     yield from _links(mind)
     yield from _edges(mind)
+    yield from _merging(mind)
     yield from _trust(mind)
 
 
@@ -178,6 +179,18 @@ def _edges(mind: Mind) -> Iterator[Finding]:
         )
     if not faults:
         yield Finding(name="edges", verdict="ok", message=f"{len(known):,} can be used whole")
+
+
+def mend(mind: Mind) -> None:
+    """Mends what can be mended without asking: how git merges memories here."""
+    if mind.has_project:
+        merging.install(mind.project.root)
+
+
+def _merging(mind: Mind) -> Iterator[Finding]:
+    if told := merging.lacking(mind.project.root):
+        hint = "`mind doctor --fix` lets git merge them field by field"
+        yield Finding(name="merging", verdict="warning", message=told, hint=hint)
 
 
 def _trust(mind: Mind) -> Iterator[Finding]:

@@ -92,6 +92,10 @@ def note_change(mind: Mind, *paths: str) -> None:
 
     They are safe by then, so a failing index is no error: the next refresh catches up.
     """
+    if mind.config["autocommit"]:
+        from mimo.services.autocommit import later
+
+        later(mind)
     stamps = {path: mind.store.stamp(path) for path in paths}
     gone = [path for path, stamp in stamps.items() if stamp is None]
     there = {path: stamp for path, stamp in stamps.items() if stamp is not None}

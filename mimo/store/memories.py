@@ -92,7 +92,7 @@ class MemoryStore:
             return Problem(path=path, line=None, reason=error.message)
         except OSError as error:
             return Problem(path=path, line=None, reason=(error.strerror or str(error)).lower())
-        return _records(data, path, modified)
+        return records_of(data, path, modified)
 
     def digest(self, path: str) -> str:
         """Returns the digest of a file's bytes; empty where it can't be read."""
@@ -179,7 +179,7 @@ class MemoryStore:
                 files.write_new(target, data)
                 if instead:
                     files.remove(files.safe_path(self.root, instead.path), expect=instead.digest)
-        records = _records(data, path, source.created)
+        records = records_of(data, path, source.created)
         if isinstance(records, Problem):
             raise Invalid(f"`{path}` can't be read: {records.reason}")
         return records
@@ -301,7 +301,7 @@ def _content(target: Path, path: str) -> tuple[bytes, datetime]:
     return data, datetime.fromtimestamp(status.st_mtime, UTC)
 
 
-def _records(data: bytes, path: str, modified: datetime) -> tuple[Record, ...] | Problem:
+def records_of(data: bytes, path: str, modified: datetime) -> tuple[Record, ...] | Problem:
     """Returns the memories that a file's bytes make: one, or the chunks of a source."""
     from mimo.domain import codec
 

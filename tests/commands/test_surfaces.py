@@ -3,6 +3,7 @@
 import io
 import json
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -108,6 +109,11 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "mind_doctor": {},
     "mind_events": {"name": "mimo.", "limit": 5},
     "mind_scan": {},
+    "mind_sync": {"message": "memory: what we know"},
+    "mind_log": {"id": AUTH, "limit": 3},
+    "mind_blame": {"id": AUTH},
+    "mind_restore": {"id": CACHE, "at": "HEAD"},
+    "mind_diff": {"revisions": "HEAD..HEAD", "format": "markdown"},
     "mind_init": {},
     "mind_trust": {},
     "mind_untrust": {},
@@ -168,10 +174,18 @@ DOCUMENT = "# API\n\nAsk politely, with a token.\n\n## Limits\n\nA hundred calls
 Fresh = Callable[[], Mind]
 
 
+def git(root: Path, *words: str) -> None:
+    subprocess.run(["git", *words], cwd=root, check=True, capture_output=True)
+
+
 @pytest.fixture
 def fresh(tmp_path: Path, home: Path, clock: Any, monkeypatch: pytest.MonkeyPatch) -> Fresh:
     """Returns the same memory again and again, as if no command had run on it yet."""
     monkeypatch.chdir(tmp_path)
+    for who in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{who}_NAME", "Ann")
+        monkeypatch.setenv(f"GIT_{who}_EMAIL", "ann@example.com")
+        monkeypatch.setenv(f"GIT_{who}_DATE", "2026-11-03T08:00:00Z")
     stdin = io.TextIOWrapper(io.BytesIO(b""))
     stdin.isatty = lambda: True  # type: ignore[method-assign]
     monkeypatch.setattr(sys, "stdin", stdin)
@@ -190,6 +204,7 @@ def fresh(tmp_path: Path, home: Path, clock: Any, monkeypatch: pytest.MonkeyPatc
         for folder in (root, home):
             shutil.rmtree(folder, ignore_errors=True)
         root.mkdir()
+        git(root, "init", "-q", "-b", "main")
         init(root, home, now=clock())
         for name, text in MEMORIES.items():
             path = root / ".mind" / name
@@ -197,6 +212,10 @@ def fresh(tmp_path: Path, home: Path, clock: Any, monkeypatch: pytest.MonkeyPatc
             path.write_text(text, encoding="utf-8")
         (root / "docs").mkdir()
         (root / "docs" / "api.md").write_text(DOCUMENT, encoding="utf-8")
+        git(root, "add", ".")
+        git(root, "commit", "-q", "-m", "first")
+        new = "---\ncreated: 2026-11-03T08:00:00Z\n---\nCold brew\n"
+        (root / ".mind" / "facts" / "new.md").write_text(new, encoding="utf-8")
         monkeypatch.chdir(root)
         return Mind(
             home=home,

@@ -10,14 +10,15 @@ from hypothesis import strategies as st
 from mimo.domain.codec import flat, normal, parse, render, restricted_yaml, splice
 from mimo.domain.codec.codec import Parsed
 from mimo.domain.codec.fields import KEYS
-from mimo.domain.memory import Kind, Link, Memory, Outcome, Problem, Section
+from mimo.domain.memory import Kind, Link, Memory, Outcome, Problem, Section, Version
 
 LATER = datetime(2027, 1, 1, tzinfo=UTC)
 PATH = ".mind/decisions/x.md"
 
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 SPICE = st.sampled_from(
-    ["## Outcome", "\\## Outcome", "## Reasoning \r", "# Title", "---", "+++", "```", "[[a b]]",
+    ["## Outcome", "\\## Outcome", "## Competing: x", "\\## Competing: x",
+     "## Reasoning \r", "# Title", "---", "+++", "```", "[[a b]]",
      "`[[no]]`", "\r\n", "\n", "- x", "key: value", "<!--", "-->", "Title\n===", "  ", "\ufeff",
      "null", "0.70", "no", "*x", "&x", "!x", "#", "{", "[", "'", '"', ": ", " #", "\u2028", "\x85"]
 )  # fmt: skip
@@ -39,6 +40,8 @@ LINKS = st.builds(
 )
 OPTIONAL = st.none() | TEXT
 SECTIONS = st.dictionaries(st.sampled_from(Section), PROSE, max_size=4)
+FIELD = st.sampled_from(["confidence", "the text", "the section Outcome", "x y"])
+VERSIONS = st.lists(st.builds(Version, field=FIELD, text=PROSE), max_size=2).map(tuple)
 EXTRA = st.dictionaries(TEXT.filter(lambda key: key not in KEYS), JSON, max_size=3)
 FIELDS = {
     "type": st.sampled_from(Kind),
@@ -57,6 +60,7 @@ FIELDS = {
     "protected": st.none() | st.booleans(),
     "links": st.lists(LINKS, max_size=3).map(tuple),
     "sections": SECTIONS,
+    "competing": VERSIONS,
     "extra": EXTRA,
 }
 IDS = st.from_regex(r"[A-Za-z0-9_.-]{1,40}", fullmatch=True)

@@ -7,6 +7,8 @@ from mimo.commands.listing import MemoryRow, MemoryRows
 
 @render.register
 def _(result: MemoryRows, screen: Screen) -> None:
+    if result.notice:
+        screen.note(result.notice)
     if result.unreadable:
         files = count(result.unreadable, "file")
         screen.note(f"{files} could not be read; `mind doctor` lists them")

@@ -4,6 +4,9 @@ In a file of mind's own a line `## Reasoning` (`## Outcome`, `## Open files`, `#
 begins a section. A line of somebody's text that reads so gets a backslash before it (`\## Outcome`,
 which Markdown shows as the plain words), one that has backslashes already gets one more, and
 reading takes one away: an exact inverse. Only blank lines around a text are not kept.
+
+After them stand the versions that a merge could not decide between, in any file under `.mind/`:
+each under a line `## Competing: ` with the name of the field.
 """
 
 import re
@@ -11,13 +14,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from itertools import pairwise
 
-from mimo.domain.memory import Section
+from mimo.domain.memory import Section, Version
 from mimo.frozen import frozen
 
 _NAMES = "|".join(re.escape(section.value) for section in Section)
-_HEADING = re.compile(rf"## ({_NAMES})[ \t\r]*")
-_LOOKS_LIKE_HEADING = re.compile(rf"\\*## (?:{_NAMES})[ \t\r]*")
-_ESCAPED = re.compile(rf"\\+## (?:{_NAMES})[ \t\r]*")
+_COMPETING = r"Competing: (\S(?:.*\S)?)"
+_HEADING = re.compile(rf"## (?:({_NAMES})|{_COMPETING})[ \t\r]*")
+_LOOKS_LIKE_HEADING = re.compile(rf"\\*## (?:{_NAMES}|{_COMPETING})[ \t\r]*")
+_ESCAPED = re.compile(rf"\\+## (?:{_NAMES}|{_COMPETING})[ \t\r]*")
 _BLANK = " \t\r\n"
 
 
@@ -39,37 +43,64 @@ class Layout:
     lines: Sequence[str]
     content: Part
     sections: Mapping[Section, Part] = field(default_factory=dict)
+    competing: Sequence[tuple[str, Part]] = ()
+    """The field of each version, and where it stands."""
 
     @property
     def texts(self) -> dict[Section, str]:
         """Returns the text of each section that has any."""
         return {section: part.text for section, part in self.sections.items() if part.text}
 
+    @property
+    def versions(self) -> tuple[Version, ...]:
+        """Returns the competing versions, each once."""
+        found = (Version(field=name, text=part.text) for name, part in self.competing)
+        return tuple(dict.fromkeys(found))
 
-def layout(body: str, *, newline: str, sections: bool) -> Layout:
-    """Returns the parts of a body; without `sections`, all of it is content, as it stands."""
+
+def layout(body: str, *, newline: str, sections: bool, competing: bool = True) -> Layout:
+    """Returns the parts of a body; without `sections`, its content is what stands in it.
+
+    Without `competing` as well, that is all of it.
+    """
     lines = body.split(newline) if newline == "\n" else body.replace(newline, "\n").split("\n")
-    if not sections:
-        return Layout(lines=lines, content=_part(lines, 0, len(lines), escaped=False))
     starts: dict[Section, int] = {}
+    versions: list[tuple[str, int]] = []
     for number, line in enumerate(lines):
-        # A second heading of the same name is text: nothing of it may be lost.
-        if found := _HEADING.fullmatch(line):
+        if not line.startswith("## ") or not (found := _HEADING.fullmatch(line)):
+            continue
+        if found[1] is None and competing:
+            versions.append((found[2], number))
+        elif found[1] and sections:
+            # A second heading of the same name is text: nothing of it may be lost.
             starts.setdefault(Section(found[1]), number)
-    bounds = [*sorted(starts.values()), len(lines)]
+    bounds = [*sorted([*starts.values(), *(number for _, number in versions)]), len(lines)]
     ends = dict(pairwise(bounds))
     return Layout(
         lines=lines,
-        content=_part(lines, 0, bounds[0]),
+        content=_part(lines, 0, bounds[0], escaped=sections),
         sections={s: _part(lines, n + 1, ends[n], heading=n) for s, n in starts.items()},
+        competing=[(name, _part(lines, n + 1, ends[n], heading=n)) for name, n in versions],
     )
 
 
-def render(content: str, sections: Mapping[Section, str]) -> str:
+def render(
+    content: str,
+    sections: Mapping[Section, str],
+    competing: Sequence[Version] = (),
+    *,
+    escaped: bool = True,
+) -> str:
     """Returns the body of a new file: the content, then each section under its heading."""
-    parts = [escape(content)] if content else []
+    parts = [escape(content) if escaped else content] if content else []
     parts += [f"## {name}\n{escape(sections[name])}" for name in Section if sections.get(name, "")]
+    parts += ["\n".join(_competing(one)) for one in competing]
     return "\n\n".join(parts) + "\n" if parts else ""
+
+
+def _competing(version: Version) -> Sequence[str]:
+    heading = f"## Competing: {version.field}"
+    return (heading, escape(version.text)) if version.text else (heading,)
 
 
 def trim(text: str) -> str:

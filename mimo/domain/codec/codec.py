@@ -1,6 +1,6 @@
 """Reading a file as a memory, and writing a new one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from mimo.domain import ids
 from mimo.domain.codec import body, emit, fields, flat, prose, restricted_yaml, toml_header
 from mimo.domain.codec.document import MAX_FILE_BYTES, MAX_HEADER_BYTES, Document, Unreadable, split
-from mimo.domain.memory import Kind, Link, Memory, Problem, Section
+from mimo.domain.memory import Kind, Link, Memory, Problem, Section, Version
 from mimo.errors import Invalid
 from mimo.frozen import frozen
 
@@ -68,7 +68,9 @@ def interpret(
     """Returns the memory that a file's parts make."""
     understood, extra = fields.understand(header)
     owned = is_owned(understood, path)
-    layout = body.layout(document.body, newline=document.newline, sections=owned)
+    layout = body.layout(
+        document.body, newline=document.newline, sections=owned, competing=in_store(path)
+    )
     content, sections = layout.content.text, layout.texts
     links = understood.pop("links", ())
     defaults = {
@@ -81,6 +83,7 @@ def interpret(
         **(defaults | understood),
         content=content,
         sections=sections,
+        competing=layout.versions,
         links=_united(links, body_links(content, sections)),
         extra=extra,
     )
@@ -98,7 +101,11 @@ def render(memory: Memory) -> bytes:
         own.pop("title", None)
     header = own | {key: value for key, value in memory.extra.items() if key not in own}
     lines = emit.lines(header)
-    return encoded(f"---\n{lines}---\n{body.render(memory.content, memory.sections)}", lines)
+    return encoded(f"---\n{lines}---\n{_body(memory)}", lines)
+
+
+def _body(memory: Memory) -> str:
+    return body.render(memory.content, memory.sections, memory.competing)
 
 
 def encoded(text: str, header: str) -> bytes:
@@ -128,6 +135,7 @@ def normal(memory: Memory) -> Memory:
         memory,
         content=content,
         sections=sections,
+        competing=_normal_versions(memory.competing),
         title=fields.clean_title(memory.title) or prose.title(content),
         topic=fields.clean_text(memory.topic),
         tags=fields.clean_tags(memory.tags),
@@ -159,7 +167,12 @@ def body_links(content: str, sections: Mapping[Section, str]) -> tuple[Link, ...
 
 def is_owned(understood: Mapping[str, Any], path: str) -> bool:
     """Returns whether a header with these fields is one that mind wrote."""
-    return path.startswith(".mind/") and "id" in understood and "type" in understood
+    return in_store(path) and "id" in understood and "type" in understood
+
+
+def in_store(path: str) -> bool:
+    """Returns whether a file is one of `.mind/`, where git merges with our driver."""
+    return path.startswith(".mind/")
 
 
 def content_line(data: bytes) -> int:
@@ -186,6 +199,11 @@ def _not_a_header(document: Document, error: Unreadable) -> tuple[Document, dict
 def _normal_sections(sections: Mapping[Section, str]) -> dict[Section, str]:
     trimmed = {section: body.trim(text) for section, text in sections.items()}
     return {section: text for section, text in trimmed.items() if text}
+
+
+def _normal_versions(versions: Sequence[Version]) -> tuple[Version, ...]:
+    trimmed = (Version(field=one.field.strip(), text=body.trim(one.text)) for one in versions)
+    return tuple(dict.fromkeys(trimmed))
 
 
 def _united(*links: tuple[Link, ...]) -> tuple[Link, ...]:

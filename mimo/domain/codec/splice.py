@@ -10,15 +10,25 @@ from typing import Any
 
 from mimo.domain.codec import body, emit, fields, prose, restricted_yaml, toml_header
 from mimo.domain.codec.body import Layout, Part
-from mimo.domain.codec.codec import body_links, encoded, is_owned, normal, parse, read_document
+from mimo.domain.codec.codec import (
+    body_links,
+    encoded,
+    in_store,
+    is_owned,
+    normal,
+    parse,
+    read_document,
+)
 from mimo.domain.codec.document import Document, Unreadable
 from mimo.domain.codec.emit import GONE
 from mimo.domain.codec.restricted_yaml import Entry, Shape
-from mimo.domain.memory import Link, Memory, Problem, Section
+from mimo.domain.memory import Link, Memory, Problem, Section, Version
 from mimo.errors import Invalid
 
 Edit = tuple[int, int, str]
 """Replace the characters from a start to an end by a text with `\\n` line ends."""
+
+_IN_BODY = ("content", "sections", "competing")
 
 
 def splice(original: bytes, before: Memory, after: Memory, *, path: str) -> bytes:
@@ -34,7 +44,7 @@ def splice(original: bytes, before: Memory, after: Memory, *, path: str) -> byte
     changes = _changes(before, after, header, understood)
     owned = is_owned(understood, path)
     new_header = _header(document, changes)
-    new_body = _body(document, before, after, owned=owned)
+    new_body = _body(document, before, after, owned=owned, competing=in_store(path))
     if changes and document.syntax is None:
         new_header = f"---{document.newline}{new_header}---{document.newline}"
     text = (
@@ -192,15 +202,19 @@ def _with_ends(text: str, newline: str) -> str:
     return text if newline == "\n" else text.replace("\n", newline)
 
 
-def _body(document: Document, before: Memory, after: Memory, *, owned: bool) -> str:
-    target = normal(after)
-    if (normal(before).content, normal(before).sections) == (target.content, target.sections):
+def _body(
+    document: Document, before: Memory, after: Memory, *, owned: bool, competing: bool
+) -> str:
+    source, target = normal(before), normal(after)
+    if all(getattr(source, name) == getattr(target, name) for name in _IN_BODY):
         return document.body
     if target.sections and not owned:
         raise Invalid(
             "only a file of mind's own can have sections", hint="write it into the text by hand"
         )
-    layout = body.layout(document.body, newline=document.newline, sections=owned)
+    layout = body.layout(
+        document.body, newline=document.newline, sections=owned, competing=competing
+    )
     lines = list(layout.lines)
     edits = sorted(_line_edits(layout, target, owned=owned), key=lambda edit: edit[:2])
     for start, end, new in reversed(edits):
@@ -223,6 +237,19 @@ def _line_edits(
                 yield part.heading, part.end, []
         elif text:
             yield _new_section(layout, section, target)
+    yield from _settled(layout, target)
+
+
+def _settled(layout: Layout, target: Memory) -> Iterable[tuple[int, int, list[str]]]:
+    """Yields the edits that take away the versions that compete no longer, and add new ones."""
+    for name, part in layout.competing:
+        wanted = Version(field=name, text=part.text) in target.competing
+        if not wanted and part.heading is not None:
+            yield part.heading, max(part.end, part.heading + 1), []
+    new = [one for one in target.competing if one not in layout.versions]
+    if new:
+        end = len(layout.lines)
+        yield end, end, ["", *body.render("", {}, new).split("\n")]
 
 
 def _text_edit(layout: Layout, part: Part, text: str, *, owned: bool) -> tuple[int, int, list[str]]:
@@ -249,6 +276,8 @@ def _new_section(layout: Layout, section: Section, target: Memory) -> tuple[int,
     if later and later[0].heading is not None:
         return later[0].heading, later[0].heading, [*lines, ""]
     last = max([layout.content.end, *(part.end for part in layout.sections.values())])
+    if layout.competing:
+        return last, last, ["", *lines, ""]
     return last, last, ["", *lines] if last or target.content else lines
 
 

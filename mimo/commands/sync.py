@@ -1,0 +1,67 @@
+"""`mind sync`: the memory, committed and shared through git."""
+
+from typing import Annotated
+
+from mimo.commands.common import File
+from mimo.commands.spec import Arg, Effect, Surface, command
+from mimo.commands.types import Omitted, Out
+from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.frozen import frozen
+from mimo.mind import Mind
+from mimo.services import syncing
+
+
+@frozen
+class SyncedFile:
+    """A file of the memory that a commit holds."""
+
+    file: File
+    change: Annotated[str, Out("`added`, `changed` or `removed`")]
+
+
+@frozen
+class Synced:
+    """What came of a sync."""
+
+    commit: Annotated[str | None, Out("The commit that was made; null where nothing was to do")]
+    branch: Annotated[str | None, Out("The branch; null on a detached head")]
+    message: Annotated[str | None, Out("The commit's message")]
+    files: tuple[SyncedFile, ...]
+    pulled: Annotated[Omitted[str], Out("What git says of the pull", omit=True)] = None
+    pushed: Annotated[Omitted[bool], Out("Whether the branch was pushed", omit=True)] = None
+    dry_run: Annotated[Omitted[bool], Out("Whether nothing was done", omit=True)] = None
+
+
+@command(
+    "mind_sync",
+    cli="sync",
+    effect=Effect.WRITE,
+    toolset="extra",
+    errors=(Invalid, Conflict, StorageFailed),
+    examples=("mind sync", "mind sync --pull --push", "mind sync --dry-run"),
+)
+def sync(
+    mind: Mind,
+    *,
+    message: Annotated[
+        str | None, Arg("Message of the commit; one is written unless given")
+    ] = None,
+    pull: Annotated[bool, Arg("Then take in what others remembered", surfaces=Surface.CLI)] = False,
+    push: Annotated[bool, Arg("Then send the branch to the others", surfaces=Surface.CLI)] = False,
+    dry_run: Annotated[bool, Arg("Only say what would be committed")] = False,
+) -> Synced:
+    """Commit the memory, and nothing else
+
+    Everything under `.mind/` that is not ignored; what else is staged stays staged. Your hooks run
+    and your signature is made as always.
+    """
+    done = syncing.sync(mind, message=message, pull=pull, push=push, dry_run=dry_run)
+    return Synced(
+        commit=done.commit,
+        branch=done.branch,
+        message=done.message,
+        files=tuple(SyncedFile(file=one.path, change=one.change) for one in done.pending),
+        pulled=done.pulled,
+        pushed=done.pushed or None,
+        dry_run=dry_run or None,
+    )

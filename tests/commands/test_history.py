@@ -1,0 +1,158 @@
+"""`mind log`, `blame`, `restore` and `diff`, in real repositories."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mimo.commands.diff import Format, diff
+from mimo.commands.history import blame, log, restore
+from mimo.commands.notes import show
+from mimo.commands.sync import sync
+from mimo.domain.memory import Kind, Link, Outcome
+from mimo.errors import Conflict, Invalid, NotFound
+from mimo.services import capture, recall
+
+
+@pytest.fixture(autouse=True)
+def _ann(monkeypatch):
+    for who in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{who}_NAME", "Ann")
+        monkeypatch.setenv(f"GIT_{who}_EMAIL", "ann@example.com")
+
+
+def git(root: Path, *words: str) -> str:
+    done = subprocess.run(
+        ["git", *words], cwd=root, capture_output=True, encoding="utf-8", check=True
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def story(project, mind):
+    """A decision that an agent made and Bob changed, and a fact that was removed."""
+    git(project, "init", "-q", "-b", "main")
+    draft = capture.draft(Kind.DECISION, "Use JWT\n\nIt is stateless", extra={"session": "s-12"})
+    decision = capture.store(mind.acting_as("claude-code"), draft)
+    fact = capture.store(mind, capture.draft(Kind.FACT, "Staging is reset"))
+    sync(mind)
+    git(project, "tag", "v1")
+    now = recall.one(mind, decision.memory.id)
+    capture.edit(mind, now, content="Use JWT\n\nIt is simple", outcome=Outcome.FAILED)
+    capture.remove(mind, fact.memory.id)
+    newer = capture.draft(
+        Kind.DECISION, "Use @sessions <b>",
+        links=(Link(to=decision.memory.id, type="supersedes"), Link(to="x", type="contradicts")),
+    )  # fmt: skip
+    newest = capture.store(mind, newer)
+    git(project, "add", "-A")
+    git(project, "-c", "user.name=Bob", "commit", "-qm", "Bob knows better", "--author=Bob <b@x>")
+    return decision.memory.id, fact.memory.id, newest.memory.id
+
+
+def test_the_log_tells_who_remembered_what_with_which_agent(story, mind):
+    newest, first = log(mind).commits
+
+    assert (newest.commit.author, newest.commit.agents) == ("Bob", None)
+    assert {one.change for one in newest.files} == {"added", "changed", "removed"}
+    assert (first.commit.author, first.commit.agents) == ("Ann", "claude-code")
+    assert len(log(mind, limit=1).commits) == 1
+
+
+def test_the_log_of_one_memory_holds_no_other_commit(story, mind):
+    decision, fact, newest = story
+    assert len(log(mind, decision).commits) == 2
+    assert [row.commit.author for row in log(mind, newest).commits] == ["Bob"]
+    gone = log(mind, fact)
+    assert [row.files[0].change for row in gone.commits] == ["removed", "added"]
+    with pytest.raises(NotFound):
+        log(mind, "never_was")
+
+
+def test_the_log_follows_a_memory_to_another_file(story, project, mind):
+    old = project / recall.one(mind, story[0]).place.path
+    old.rename(old.with_name("other.md"))
+    sync(mind)
+    assert len(log(mind, story[0]).commits) == 3
+
+
+def test_the_log_of_a_repository_without_commits_is_empty(project, mind):
+    git(project, "init", "-q")
+    assert log(mind).commits == ()
+
+
+def test_blame_tells_line_by_line(story, mind):
+    told = blame(mind, story[0])
+
+    authors = {one.text: one.commit.author for one in told.lines}
+    assert (authors["Use JWT"], authors["It is simple"]) == ("Ann", "Bob")
+    assert (told.by, told.session) == ("claude-code", "s-12")
+    fresh = capture.store(mind, capture.draft(Kind.FACT, "new"))
+    with pytest.raises(NotFound, match="never committed"):
+        blame(mind, fresh.memory.id)
+
+
+def test_a_changed_memory_is_restored_byte_for_byte(story, project, mind):
+    path = recall.one(mind, story[0]).place.path
+    restored = restore(mind, story[0], at="v1")
+
+    assert restored.file == path
+    assert (project / path).read_text() == f"{git(project, 'show', f'v1:{path}')}\n"
+    assert show(mind, story[0]).content == "Use JWT\n\nIt is stateless"
+
+
+def test_a_removed_memory_is_brought_back(story, mind):
+    done = restore(mind, story[1], at="v1")
+    assert show(mind, story[1]).trust == "trusted"
+    assert done.title == "Staging is reset"
+    with pytest.raises(NotFound):
+        restore(mind, story[2], at="v1")
+
+
+def test_a_file_in_the_way_is_not_overwritten(story, project, mind):
+    path = project / ".mind" / "facts" / f"{story[1]}.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("---\nid: other\ntype: fact\n---\nx\n", encoding="utf-8")
+    with pytest.raises(Conflict):
+        restore(mind, story[1], at="v1")
+
+
+def test_a_difference_tells_what_became_of_each_memory(story, mind):
+    decision, fact, newest = story
+    found = diff(mind, "v1..HEAD")
+
+    rows = {row.id: row for row in found.memories}
+    assert (found.added, found.changed, found.removed) == (1, 1, 1)
+    assert (found.superseded, found.contradicted, found.outcomes) == (1, 1, 1)
+    assert set(rows[decision].fields) == {"text", "outcome"}
+    assert (rows[decision].outcome_before, rows[decision].outcome) == (None, Outcome.FAILED)
+    assert rows[newest].supersedes == (decision,)
+    assert rows[newest].contradicts == ("x",)
+    assert rows[fact].change == "removed"
+    assert diff(mind, "v1").memories == found.memories
+    assert diff(mind, "HEAD..HEAD").memories == ()
+
+
+def test_markdown_for_a_pull_request_takes_nothing_for_markup(story, mind):
+    text = diff(mind, "v1..HEAD", format=Format.MARKDOWN).text or ""
+
+    assert "**Remembered** (1)\n" in text
+    assert "Use @\u200bsessions \\<b\\>" in text
+    assert f"  - **supersedes** `{story[0]}`" in text
+    assert "  - outcome: **open → FAILED**" in text
+    empty = diff(mind, "HEAD..HEAD", format=Format.MARKDOWN).text or ""
+    assert "Nothing changes" in empty
+
+
+def test_a_branch_is_compared_with_where_it_left_the_main_one(story, project, mind):
+    git(project, "checkout", "-q", "-b", "idea", "v1")
+    capture.store(mind, capture.draft(Kind.FACT, "An idea"))
+    sync(mind)
+
+    assert [row.title for row in diff(mind, branch=True).memories] == ["An idea"]
+    assert len(diff(mind, "main..HEAD").memories) == 4
+    assert len(diff(mind, "main...HEAD").memories) == 1
+    with pytest.raises(Invalid, match="name two revisions"):
+        diff(mind)
+    with pytest.raises(NotFound):
+        diff(mind, "nowhere..HEAD")

@@ -1,0 +1,171 @@
+"""The merge of a memory, case by case."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from mimo.domain.codec import parse
+from mimo.domain.codec.codec import Parsed
+from mimo.domain.memory import Version
+from mimo.domain.merge import merge
+
+PATH = ".mind/decisions/x.md"
+HEAD = "---\nid: x\ntype: decision\n"
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+def file(header="", body="Use JWT.", head=HEAD):
+    return f"{head}{header}---\n{body}\n".encode()
+
+
+def merged(base, ours, theirs, path=PATH):
+    found = merge(base, ours, theirs, path=path)
+    assert found is not None
+    assert found == merge(base, theirs, ours, path=path)
+    parsed = parse(found.data, path=path, modified=NOW)
+    assert isinstance(parsed, Parsed)
+    return parsed.memory, found.data.decode()
+
+
+def test_a_scalar_is_taken_from_the_side_that_changed_it():
+    memory, _ = merged(
+        file("confidence: 0.5\n"), file("confidence: 0.9\n"), file("topic: auth\nconfidence: 0.5\n")
+    )
+    assert (memory.confidence, memory.topic, memory.competing) == (0.9, "auth", ())
+
+
+@pytest.mark.parametrize(
+    ("key", "values", "in_force"),
+    [
+        ("confidence", ("0.9", "0.4"), "0.4"),
+        ("importance", ("0.9", "0.4"), "0.9"),
+        ("outcome", ("SUCCESS", "FAILED"), "FAILED"),
+        ("protected", ("false", "true"), "true"),
+        ("status", ("open", "closed"), "closed"),
+    ],
+)
+def test_of_two_values_the_careful_one_is_in_force_and_the_other_competes(key, values, in_force):
+    memory, text = merged(file(), *(file(f"{key}: {value}\n") for value in values))
+    other = next(value for value in values if value != in_force)
+    assert f"{key}: {in_force}\n" in text
+    assert memory.competing == (Version(field=key, text=other),)
+    assert text.endswith(f"\n## Competing: {key}\n{other}\n")
+
+
+def test_a_value_that_one_side_removed_and_the_other_changed_stays():
+    memory, _ = merged(file("confidence: 0.5\n"), file(), file("confidence: 0.9\n"))
+    assert memory.confidence == 0.9
+    assert memory.competing == (Version(field="confidence", text="null"),)
+
+
+def test_lists_are_united_and_what_one_side_took_out_is_out():
+    memory, _ = merged(file("tags: [a, b]\n"), file("tags: [b, z]\n"), file("tags: [a, b, c]\n"))
+    assert memory.tags == ("b", "c", "z")
+
+
+def test_links_are_united():
+    base, ours, theirs = (
+        "".join(f"  - {{to: {to}, type: refines}}\n" for to in names)
+        for names in (("a",), ("a", "b"), ("a", "c"))
+    )
+    memory, _ = merged(*(file(f"links:\n{links}") for links in (base, ours, theirs)))
+    assert [link.to for link in memory.links] == ["a", "b", "c"]
+
+
+def test_comments_order_and_foreign_keys_stay():
+    head = "---\n# mine\nzeta: 1 # why\nid: x\ntype: decision\n"
+    _, text = merged(
+        file(head=head), file("alpha: [1]\n", head=head), file("topic: auth\n", head=head)
+    )
+    assert text.startswith("---\n# mine\nzeta: 1 # why\nid: x\ntype: decision\ntopic: auth\n")
+
+
+def test_each_section_is_merged_for_itself():
+    body = "Use JWT.\n\n## Reasoning\nStateless.\n\n## Outcome\n- so far"
+    memory, _ = merged(
+        file(body=body), file(body=body.replace("Stateless", "It is stateless")),
+        file(body=body.replace("so far", "so far so good")),
+    )  # fmt: skip
+    assert memory.sections == {"Reasoning": "It is stateless.", "Outcome": "- so far so good"}
+
+
+def test_two_versions_of_a_text_share_what_does_not_contradict():
+    old, ours, theirs = (
+        "one\n\ntwo\n\nthree",
+        "ONE\n\ntwo\n\nour three",
+        "one\n\ntwo\n\ntheir three!",
+    )
+    memory, text = merged(file(body=old), file(body=ours), file(body=theirs))
+    assert memory.content == "ONE\n\ntwo\n\ntheir three!"
+    assert memory.competing == (Version(field="the text", text="ONE\n\ntwo\n\nour three"),)
+    assert "\n## Competing: the text\nONE\n" in text
+
+
+def test_a_version_with_headings_of_ours_comes_back_as_it_was():
+    ours, theirs = "a\n## Outcome of it\n\\## Outcome", "b\n## Competing: x"
+    memory, _ = merged(b"", file(body=ours), file(body=theirs.replace("## C", "\\## C")))
+    assert {memory.content, *(one.text for one in memory.competing)} == {
+        "a\n## Outcome of it\n## Outcome", theirs,
+    }  # fmt: skip
+
+
+def test_what_was_settled_on_one_branch_stays_settled():
+    open_ = file("confidence: 0.4\n", "Use JWT.\n\n## Competing: confidence\n0.9")
+    settled = file("confidence: 0.9\n")
+    memory, _ = merged(
+        open_,
+        settled,
+        file("topic: auth\nconfidence: 0.4\n", "Use JWT.\n\n## Competing: confidence\n0.9"),
+    )
+    assert (memory.confidence, memory.competing, memory.topic) == (0.9, (), "auth")
+
+
+def test_what_was_settled_in_two_ways_is_open_again():
+    open_ = file("confidence: 0.4\n", "Use JWT.\n\n## Competing: confidence\n0.9")
+    memory, _ = merged(open_, file("confidence: 0.9\n"), file("confidence: 0.4\n"))
+    assert memory.confidence == 0.9
+    assert memory.competing == (Version(field="confidence", text="0.4"),)
+
+
+def test_the_ends_of_lines_stay():
+    ours = file("topic: auth\n").replace(b"\n", b"\r\n")
+    found = merge(
+        file().replace(b"\n", b"\r\n"),
+        ours,
+        file(body="Use sessions.").replace(b"\n", b"\r\n"),
+        path=PATH,
+    )
+    assert found is not None
+    assert found.data == file("topic: auth\n", "Use sessions.").replace(b"\n", b"\r\n")
+
+
+def test_a_note_that_somebody_wrote_keeps_both_versions_too():
+    base, ours, theirs = (f"# Tea\n\n{text}\n".encode() for text in ("?", "Green.", "Black."))
+    memory, text = merged(base, ours, theirs, path=".mind/notes/tea.md")
+    assert {memory.content, memory.competing[0].text} == {"# Tea\n\nGreen.", "# Tea\n\nBlack."}
+    assert text.count("## Competing: the text") == 1
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (b"---\nid: [\n---\nx\n", file()),
+        (b"\xff\xfe", file()),
+        (b"+++\na = 1\n+++\nx\n", b"+++\na = 2\n+++\nx\n"),
+        (b"---\n{a: 1}\n---\nx\n", b"---\n{a: 2}\n---\nx\n"),
+    ],
+)
+def test_what_cannot_be_merged_with_care_is_left_to_git(ours, theirs):
+    assert merge(file(), ours, theirs, path=PATH) is None
+    assert merge(file(), theirs, ours, path=PATH) is None
+
+
+def test_of_two_copies_of_an_ingested_file_the_newer_is_kept():
+    old, new = (
+        f"---\nid: s\ncreated: 2026-11-{day}\n---\n<!-- chunk 1 lines 1-1 -->\nx\n".encode()
+        for day in ("01", "02")
+    )
+    found = merge(b"", new, old, path=".mind/sources/s.md")
+    assert found is not None
+    assert (found.data, found.dropped) == (new, True)
+    assert found == merge(b"", old, new, path=".mind/sources/s.md")

@@ -1,0 +1,147 @@
+"""What must hold for every merge: nothing lost, the same in both orders, always readable."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mimo.domain.codec import emit, normal, parse, render, splice
+from mimo.domain.codec.codec import Parsed
+from mimo.domain.memory import Section
+from mimo.domain.merge import Merged
+from mimo.domain.merge import merge as merge_or_none
+from mimo.domain.merge.memory import section_name
+from tests.properties.test_codec_properties import FIELDS, MEMORIES, PATH, PROSE, TEXT
+
+LATER = datetime(2027, 1, 1, tzinfo=UTC)
+CHANGED = sorted(FIELDS.keys() - {"competing"})
+SCALARS = ("importance", "confidence", "outcome", "status", "category", "protected", "topic")
+
+
+def merge(base, ours, theirs, path):
+    merged = merge_or_none(base, ours, theirs, path=path)
+    assert isinstance(merged, Merged)
+    return merged
+
+
+def read(data, path=PATH):
+    parsed = parse(data, path=path, modified=LATER)
+    assert isinstance(parsed, Parsed), parsed
+    return parsed.memory
+
+
+@st.composite
+def branches(draw, names=CHANGED, number=2):
+    """A file, and what several branches made of it by changing some fields each."""
+    base = draw(MEMORIES.map(lambda memory: replace(memory, extra={})))
+    original = render(base)
+    before = read(original)
+    sides = []
+    for _ in range(number):
+        chosen = draw(st.sets(st.sampled_from(names), max_size=4))
+        drawn = {name: draw(FIELDS[name], label=name) for name in sorted(chosen)}
+        sides.append(splice(original, before, replace(before, **drawn), path=PATH))
+    return original, *sides
+
+
+def versions(memory, name):
+    return {one.text for one in memory.competing if one.field == name}
+
+
+@given(branches())
+@settings(max_examples=60)
+def test_a_merge_is_the_same_in_both_orders_and_can_always_be_read(files):
+    base, ours, theirs = files
+    merged = merge(base, ours, theirs, path=PATH)
+
+    assert merged == merge(base, theirs, ours, path=PATH)
+    read(merged.data)
+
+
+@given(branches())
+@settings(max_examples=60)
+def test_no_field_that_a_branch_changed_is_lost(files):
+    """It is in force, or it stands as a competing version."""
+    base, *sides = files
+    before, result = read(base), read(merge(base, sides[0], sides[1], path=PATH).data)
+    for side in map(read, sides):
+        for name in SCALARS:
+            value = getattr(side, name)
+            if value in (getattr(before, name), None) or (name == "importance" and value == 0.5):
+                continue
+            shown = emit.flow(value.value if name == "outcome" else value)
+            assert value == getattr(result, name) or shown in versions(result, name)
+        assert set(side.tags) - set(before.tags) <= set(result.tags)
+        assert set(side.links) - set(before.links) <= {*result.links, *side_links(result)}
+
+
+def side_links(result):
+    """The links that stand in a version of a text, which counts as text till it is settled."""
+    from mimo.domain.codec.codec import body_links
+
+    return [link for one in result.competing for link in body_links(one.text, {})]
+
+
+@given(branches())
+@settings(max_examples=60)
+def test_every_line_that_a_branch_wrote_stands_somewhere(files):
+    base, *sides = files
+    before, result = read(base), read(merge(base, sides[0], sides[1], path=PATH).data)
+    for side in map(read, sides):
+        texts = [("the text", side.content, before.content, result.content)]
+        texts += [
+            (section_name(s), *(one.sections.get(s, "") for one in (side, before, result)))
+            for s in Section
+        ]
+        for name, mine, old, new in texts:
+            written = {line for line in mine.split("\n") if line.strip(" \t\r")}
+            kept = {line for text in (new, *versions(result, name)) for line in text.split("\n")}
+            assert written - set(old.split("\n")) <= kept
+
+
+@given(branches())
+def test_what_one_branch_alone_changed_is_taken_whole(files):
+    base, ours, _ = files
+    assert merge(base, ours, base, path=PATH).data == ours
+    assert merge(base, ours, ours, path=PATH).data == ours
+
+
+@given(MEMORIES, MEMORIES)
+def test_two_files_without_an_ancestor_are_both_kept(first, second):
+    ours, theirs = render(replace(first, id="one")), render(replace(second, id="one"))
+    merged = merge(b"", ours, theirs, path=PATH)
+
+    assert merged == merge(b"", theirs, ours, path=PATH)
+    result = read(merged.data)
+    for side in (normal(first), normal(second)):
+        assert set(side.tags) <= set(result.tags)
+        kept = (result.content, *versions(result, "the text"))
+        assert side.content in kept or not side.content
+
+
+@given(branches(names=[*SCALARS, "tags"], number=3))
+@settings(max_examples=60)
+def test_three_branches_come_to_the_same_whichever_is_merged_first(files):
+    base, first, second, third = files
+
+    def joined(*sides):
+        result = base
+        for side in sides:
+            result = merge(base, result, side, path=PATH).data
+        return read(result)
+
+    assert joined(first, second, third) == joined(third, second, first)
+    assert joined(first, second, third) == joined(second, third, first)
+
+
+@given(st.lists(TEXT, max_size=3), PROSE, PROSE, PROSE)
+def test_a_file_that_somebody_wrote_is_merged_too(keys, base, ours, theirs):
+    """Without a header of ours, and whatever stands in it."""
+    path = ".mind/notes/x.md"
+    files = [f"# A note\n\n{text}\n".encode() for text in (base, ours, theirs)]
+    merged = merge_or_none(*files, path=path)
+
+    if merged is not None:
+        assert merged == merge(files[0], files[2], files[1], path=path)
+        assert isinstance(parse(merged.data, path=path, modified=LATER), Parsed)

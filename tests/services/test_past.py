@@ -1,0 +1,162 @@
+"""The memory as it was, in real repositories."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mimo.commands.listing import list_
+from mimo.commands.notes import show
+from mimo.commands.search import Scope, search
+from mimo.domain.memory import Kind
+from mimo.errors import Invalid, NotFound
+from mimo.mind import Mind
+from mimo.services import capture, recall, upkeep
+from mimo.store import projects
+
+
+@pytest.fixture(autouse=True)
+def _ann(monkeypatch):
+    for who in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{who}_NAME", "Ann")
+        monkeypatch.setenv(f"GIT_{who}_EMAIL", "ann@example.com")
+        monkeypatch.setenv(f"GIT_{who}_DATE", "2026-11-01T08:00:00Z")
+
+
+def git(root: Path, *words: str) -> str:
+    done = subprocess.run(
+        ["git", *words], cwd=root, capture_output=True, encoding="utf-8", check=True
+    )
+    return done.stdout.strip()
+
+
+def committed(root: Path, subject: str) -> str:
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", subject)
+    return git(root, "rev-parse", "HEAD")
+
+
+@pytest.fixture
+def story(project, mind, monkeypatch):
+    """Two commits a week apart: the second changed a decision and removed a fact."""
+    git(project, "init", "-q", "-b", "main")
+    decision = capture.store(mind, capture.draft(Kind.DECISION, "Use JWT tokens for login"))
+    fact = capture.store(mind, capture.draft(Kind.FACT, "Staging is reset every night"))
+    committed(project, "before")
+    git(project, "tag", "v1")
+    capture.edit(mind, decision, content="Use server sessions for login")
+    capture.remove(mind, fact.memory.id)
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2026-11-08T08:00:00Z")
+    monkeypatch.setenv("GIT_AUTHOR_DATE", "2026-11-08T08:00:00Z")
+    committed(project, "after")
+    return decision.memory.id, fact.memory.id
+
+
+@pytest.mark.parametrize("when", ["v1", "HEAD~1", "2026-11-05", "november 5"])
+def test_a_search_of_the_past_finds_what_was_known_then(story, mind, when):
+    found = search(mind, "login tokens", at=when)
+
+    assert found.results[0].content == "Use JWT tokens for login"
+    assert (found.notice or "").startswith("as of 2026-11-01 (")
+    now = search(mind, "login")
+    assert now.results[0].content == "Use server sessions for login"
+    assert now.notice is None
+
+
+def test_a_list_and_a_memory_of_the_past(story, mind):
+    decision, fact = story
+    assert {row.id for row in list_(mind, at="v1").memories} == {decision, fact}
+    assert [row.id for row in list_(mind).memories] == [decision]
+    assert show(mind, fact, at="v1").content == "Staging is reset every night"
+    with pytest.raises(NotFound):
+        show(mind, fact, at="HEAD")
+
+
+def test_a_second_look_reads_and_embeds_nothing(story, mind, monkeypatch):
+    search(mind, "login", at="v1")
+    mind.close()
+    again = mind.reopened()
+    monkeypatch.setattr("mimo.store.revisions.blobs", lambda *_: pytest.fail("read again"))
+
+    assert search(again, "login", at="v1").total == 1
+
+
+def test_looks_at_many_states_leave_only_the_last_few(project, mind):
+    git(project, "init", "-q", "-b", "main")
+    for number in range(10):
+        capture.store(mind, capture.draft(Kind.FACT, f"Fact number {number}"))
+        committed(project, str(number))
+        assert list_(mind, at="HEAD").total == number + 1
+    assert len(list((mind.index_folder / "past").iterdir())) == 8
+
+
+def test_a_look_at_the_past_changes_no_tracked_file_and_counts_as_no_use(story, project, mind):
+    show(mind, story[0], at="v1")
+    assert git(project, "status", "--short") == ""
+    assert mind.accesses.uses() == {}
+
+
+@pytest.mark.parametrize("revision", ["nowhere", "--help", "", "v1:x"])
+def test_what_is_no_revision_is_refused(story, mind, revision):
+    with pytest.raises(NotFound, match="no commit, branch, tag or date"):
+        search(mind, "login", at=revision)
+
+
+def test_a_commit_without_memory_and_a_date_before_the_first_are_told(project, mind):
+    git(project, "init", "-q", "-b", "main")
+    (project / "app.py").touch()
+    git(project, "add", "app.py")
+    git(project, "commit", "-qm", "app")
+    with pytest.raises(NotFound, match="there was no memory at"):
+        list_(mind, at="HEAD")
+    with pytest.raises(NotFound, match="no commit before"):
+        list_(mind, at="2001-01-01")
+
+
+def test_the_past_of_all_projects_or_outside_git_is_refused(mind):
+    with pytest.raises(Invalid, match="one project at a time"):
+        search(mind, "login", at="HEAD", scope=Scope.ALL)
+    with pytest.raises(Invalid, match="no git repository"):
+        search(mind, "login", at="HEAD")
+
+
+class Counting:
+    """An embedder that counts the texts that it is given."""
+
+    def __init__(self, inner):
+        self.inner, self.texts = inner, []
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def encode_many(self, texts):
+        self.texts += texts
+        return self.inner.encode_many(texts)
+
+
+def test_a_branch_switch_embeds_only_what_is_new_and_shows_only_that_branch(story, project, mind):
+    upkeep.refresh(mind)
+    counting = mind.index._embedder = Counting(mind.embedder)
+    git(project, "checkout", "-q", "-b", "other", "v1")
+
+    assert list_(mind).total == 2
+    git(project, "checkout", "-q", "main")
+    assert [row.id for row in list_(mind).memories] == [story[0]]
+    assert counting.texts == []
+
+    capture.store(mind, capture.draft(Kind.FACT, "Something new"))
+    assert set(counting.texts) == {"Something new"}
+
+
+def test_a_new_worktree_shares_trust_and_has_an_index_of_its_own(
+    story, project, mind, home, clock, tmp_path
+):
+    tree = tmp_path / "tree"
+    git(project, "worktree", "add", "-q", str(tree), "v1")
+    other = Mind(home=home, project=projects.explicit(tree, home), clock=clock, environ={})
+
+    record = recall.one(other, story[1])
+
+    assert other.trust.trusted(record.place.digest)
+    assert other.index_folder == tree / ".mind" / ".index"
+    assert list_(mind).total == 1

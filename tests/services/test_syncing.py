@@ -1,0 +1,229 @@
+"""Committing the memory in real repositories, in every state that they may be in."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mimo.commands.sync import sync
+from mimo.domain.memory import Kind
+from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.mind import Mind
+from mimo.services import capture
+from mimo.store import projects
+from mimo.store.init import init
+from tests.conftest import NOW
+
+AS_ANN = {
+    "GIT_AUTHOR_NAME": "Ann", "GIT_AUTHOR_EMAIL": "ann@example.com",
+    "GIT_COMMITTER_NAME": "Ann", "GIT_COMMITTER_EMAIL": "ann@example.com",
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _ann(monkeypatch):
+    for name, value in AS_ANN.items():
+        monkeypatch.setenv(name, value)
+
+
+def git(root: Path, *words: str, fine: bool = True) -> str:
+    own = ("-c", "protocol.file.allow=always")
+    done = subprocess.run(
+        ["git", *own, *words], cwd=root, capture_output=True, encoding="utf-8", check=False
+    )
+    assert not fine or done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repository(project):
+    git(project, "init", "-q", "-b", "main")
+    (project / "app.py").write_text("x = 1\n", encoding="utf-8")
+    git(project, "add", "app.py")
+    git(project, "commit", "-qm", "app")
+    return project
+
+
+def remember(mind, text="Use JWT", by=None):
+    return capture.store(mind.acting_as(by), capture.draft(Kind.DECISION, text))
+
+
+def opened(root, home):
+    return Mind(home=home, project=projects.explicit(root, home), clock=lambda: NOW, environ={})
+
+
+def test_only_the_memory_is_committed_and_what_is_staged_stays_staged(repository, mind):
+    remember(mind)
+    (repository / "app.py").write_text("x = 2\n", encoding="utf-8")
+    git(repository, "add", "app.py")
+    (repository / "new.py").write_text("", encoding="utf-8")
+
+    done = sync(mind)
+
+    files = git(repository, "show", "--name-only", "--format=", "HEAD").splitlines()
+    assert all(name.startswith(".mind/") for name in files)
+    assert len(files) == len(done.files) == 5
+    assert git(repository, "status", "--short") == "M  app.py\n?? new.py"
+    assert done.commit == git(repository, "rev-parse", "--short", "HEAD")
+    assert sync(mind).commit is None
+
+
+def test_the_message_says_what_was_remembered_and_by_whom(repository, mind):
+    sync(mind)
+    record = remember(mind, "Use sessions", by="claude-code")
+
+    assert sync(mind).message == (
+        "memory: remembered decision: Use sessions\n\nRemembered-by: claude-code\n"
+    )
+
+    capture.remove(mind, record.memory.id)
+    remember(mind, "One\n\nmore")
+    told = sync(mind).message
+    assert told == (
+        "memory: 1 remembered, 1 removed\n\nRemembered:\n- decision: One\n\nRemoved:\n"
+        f"- {record.memory.id}\n"
+    )
+    assert git(repository, "log", "-1", "--format=%B") == told.strip()
+
+
+def test_private_memories_and_the_index_are_never_committed(repository, mind):
+    note = capture.draft(Kind.FACT, "Nobody else's")
+    capture.store(mind, note, private=True)
+    sync(mind)
+    tracked = git(repository, "ls-files", ".mind").splitlines()
+    assert not [name for name in tracked if "private" in name or ".index" in name]
+
+
+def test_a_dry_run_says_it_and_does_nothing(repository, mind):
+    remember(mind)
+    before = git(repository, "status", "--short")
+
+    done = sync(mind, dry_run=True, message="mine")
+
+    assert (done.commit, done.message, done.dry_run) == (None, "mine", True)
+    assert git(repository, "status", "--short") == before
+
+
+def test_a_hook_that_refuses_is_obeyed_and_quoted(repository, mind):
+    hook = repository / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho 'error: no commits on Friday' >&2\nexit 1\n", encoding="utf-8")
+    hook.chmod(0o755)
+    remember(mind)
+
+    with pytest.raises(StorageFailed, match="no commits on Friday"):
+        sync(mind)
+
+    assert git(repository, "log", "--format=%s") == "app"
+
+
+def test_a_commit_is_signed_where_commits_are_signed(repository, mind, tmp_path):
+    program = tmp_path / "sign"
+    program.write_text(
+        "#!/bin/sh\ncat > /dev/null\necho '[GNUPG:] SIG_CREATED ' >&2\n"
+        "echo '-----BEGIN PGP SIGNATURE-----'\necho x\necho '-----END PGP SIGNATURE-----'\n",
+        encoding="utf-8",
+    )
+    program.chmod(0o755)
+    git(repository, "config", "commit.gpgsign", "true")
+    git(repository, "config", "gpg.program", str(program))
+    sync(mind)
+    assert "gpgsig -----BEGIN PGP" in git(repository, "cat-file", "commit", "HEAD")
+
+
+@pytest.mark.parametrize("marker", ["MERGE_HEAD", "rebase-merge", "CHERRY_PICK_HEAD"])
+def test_it_refuses_while_something_is_under_way(repository, mind, marker):
+    remember(mind)
+    (repository / ".git" / marker).write_text(git(repository, "rev-parse", "HEAD"))
+    with pytest.raises(Conflict, match="under way"):
+        sync(mind)
+
+
+def test_a_memory_that_git_ignores_is_told(repository, mind):
+    (repository / ".gitignore").write_text(".mind\n", encoding="utf-8")
+    with pytest.raises(Invalid, match="git ignores"):
+        sync(mind)
+
+
+def test_it_works_on_a_detached_head(repository, mind):
+    git(repository, "checkout", "-q", "--detach")
+    done = sync(mind)
+    assert done.commit
+    assert done.branch is None
+    with pytest.raises(Invalid, match="no branch"):
+        sync(mind, push=True)
+
+
+def test_it_works_in_a_worktree(repository, mind, home, tmp_path):
+    sync(mind)
+    tree = tmp_path / "tree"
+    git(repository, "worktree", "add", "-q", "-b", "other", str(tree))
+    other = opened(tree, home)
+    record = remember(other)
+
+    assert opened(repository, home).trust.trusted(record.place.digest)
+    assert sync(other).branch == "other"
+    assert git(repository, "log", "-1", "--format=%s", "main") != git(
+        tree, "log", "-1", "--format=%s"
+    )
+
+
+def test_it_works_in_a_folder_of_the_repository_and_in_a_submodule(repository, home, tmp_path):
+    inner = repository / "services" / "api"
+    inner.mkdir(parents=True)
+    init(inner, home, now=NOW)
+    assert sync(opened(inner, home)).commit
+    git(repository, "submodule", "--quiet", "add", str(repository), "library")
+    init(repository / "library", home, now=NOW)
+    assert sync(opened(repository / "library", home)).commit
+    assert git(repository, "log", "-1", "--format=%s").startswith("memory: ")
+
+
+def test_it_works_in_a_shallow_clone_and_inside_a_hook(
+    repository, mind, home, tmp_path, monkeypatch
+):
+    sync(mind)
+    shallow = tmp_path / "shallow"
+    git(tmp_path, "clone", "-q", "--depth=1", f"file://{repository}", str(shallow))
+    other = opened(shallow, home)
+    remember(other)
+    monkeypatch.setenv("GIT_DIR", str(repository / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "nothing"))
+
+    assert sync(other).commit
+
+    monkeypatch.delenv("GIT_DIR")
+    monkeypatch.delenv("GIT_INDEX_FILE")
+    assert git(shallow, "log", "-1", "--format=%s").startswith("memory: remembered decision")
+
+
+def test_two_people_share_what_they_remember(repository, mind, home, tmp_path):
+    sync(mind)
+    hub = tmp_path / "hub.git"
+    git(tmp_path, "clone", "-q", "--bare", str(repository), str(hub))
+    git(repository, "remote", "add", "origin", str(hub))
+    git(repository, "fetch", "-q")
+    git(repository, "branch", "-q", "--set-upstream-to=origin/main")
+    git(tmp_path, "clone", "-q", str(hub), str(tmp_path / "bob"))
+    bob = opened(tmp_path / "bob", home)
+    remember(bob, "Bob's")
+    assert sync(bob, push=True).pushed
+    remember(mind, "Ann's")
+
+    done = sync(mind, pull=True, push=True)
+
+    assert done.pulled
+    assert done.pushed
+    sync(bob, pull=True)
+    titles = {
+        path.read_text().split("\n")[-2] for path in (tmp_path / "bob/.mind/decisions").iterdir()
+    }
+    assert titles == {"Bob's", "Ann's"}
+
+
+@pytest.mark.parametrize("path", ["", None])
+def test_without_a_repository_or_without_git_it_says_so(mind, monkeypatch, path):
+    if path is not None:
+        monkeypatch.setenv("PATH", path)
+    with pytest.raises(Invalid, match="no git repository"):
+        sync(mind)

@@ -1,0 +1,236 @@
+"""The merge driver as git calls it: real branches in real repositories."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mimo.domain.memory import Kind, Outcome
+from mimo.errors import NotFound
+from mimo.mind import Mind
+from mimo.services import capture, merging, recall
+from mimo.store import projects
+from mimo.store.repository import DRIVER
+
+IDENTITY = ("-c", "user.name=Ann", "-c", "user.email=ann@example.com", "-c", "commit.gpgsign=false")
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    """A folder on the PATH in which `mind` is the program under test."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    program = folder / "mind"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m mimo "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    return folder
+
+
+def git(root: Path, *words: str, fine: bool = True) -> str:
+    done = subprocess.run(
+        ["git", *IDENTITY, *words], cwd=root, capture_output=True, encoding="utf-8", check=False
+    )
+    assert not fine or done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture
+def repository(project, path):
+    git(project, "init", "-q", "-b", "main")
+    merging.install(project)
+    return project
+
+
+def opened(root, home, clock):
+    return Mind(home=home, project=projects.explicit(root, home), clock=clock, environ={})
+
+
+@pytest.fixture
+def decided(repository, mind):
+    """The id of a decision that is committed."""
+    note = capture.draft(
+        Kind.DECISION, "Use JWT.\n\nIt is stateless.\n\nTokens live a day.", confidence=0.7,
+        tags=("auth",), topic="auth",
+    )  # fmt: skip
+    record = capture.store(mind, note)
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "first")
+    return record.memory.id
+
+
+def on_branch(root, name, change):
+    git(root, "checkout", "-q", "-b", name, "main")
+    change()
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", name)
+    git(root, "checkout", "-q", "main")
+
+
+def edit(mind, id_, **changes):
+    capture.edit(mind, recall.one(mind, id_), **changes)
+
+
+def test_both_branches_add_to_what_one_memory_says(repository, mind, decided):
+    text = "Use JWT.\n\nIt is stateless.\n\nTokens live a day."
+    on_branch(
+        repository, "one",
+        lambda: edit(mind, decided, tags=("auth", "web"), content=text.replace("Use", "We use")),
+    )  # fmt: skip
+    on_branch(
+        repository, "two",
+        lambda: edit(mind, decided, tags=("auth", "api"), content=text.replace("day", "week")),
+    )  # fmt: skip
+    git(repository, "merge", "-q", "one")
+
+    told = git(repository, "merge", "-q", "two")
+
+    memory = recall.one(mind, decided).memory
+    assert set(memory.tags) == {"auth", "web", "api"}
+    assert memory.content == "We use JWT.\n\nIt is stateless.\n\nTokens live a week."
+    assert memory.competing == ()
+    assert "mind:" not in told
+
+
+@pytest.mark.parametrize("order", [("one", "two"), ("two", "one")])
+def test_a_contradiction_keeps_both_and_says_so(repository, mind, decided, order):
+    on_branch(repository, "one", lambda: edit(mind, decided, outcome=Outcome.SUCCESS))
+    on_branch(repository, "two", lambda: edit(mind, decided, outcome=Outcome.FAILED))
+    git(repository, "merge", "-q", order[0])
+
+    told = git(repository, "merge", "-q", order[1])
+
+    memory = recall.one(mind, decided).memory
+    assert memory.outcome is Outcome.FAILED
+    assert [(one.field, one.text) for one in memory.competing] == [("outcome", "SUCCESS")]
+    assert "competing versions of outcome" in told
+    assert git(repository, "status", "--short") == ""
+
+
+def test_a_memory_that_one_branch_moved_gets_the_change_of_the_other(repository, mind, decided):
+    old = repository / recall.one(mind, decided).place.path
+    (repository / ".mind" / "archive").mkdir()
+    on_branch(
+        repository, "one",
+        lambda: (
+            (repository / ".mind" / "archive").mkdir(exist_ok=True),
+            old.rename(repository / ".mind" / "archive" / old.name),
+        ),
+    )  # fmt: skip
+    on_branch(repository, "two", lambda: edit(mind, decided, tags=("auth", "api")))
+    git(repository, "merge", "-q", "one")
+    git(repository, "merge", "-q", "two")
+
+    record = recall.one(mind, decided)
+    assert record.place.path == f".mind/archive/{old.name}"
+    assert record.memory.tags == ("auth", "api")
+
+
+def test_a_deletion_against_an_edit_is_left_to_people(repository, mind, decided):
+    """Git asks no driver then: it stops, and the edited file stays."""
+    on_branch(repository, "one", lambda: capture.remove(mind, decided))
+    on_branch(repository, "two", lambda: edit(mind, decided, tags=("api",)))
+    git(repository, "merge", "-q", "one")
+    with pytest.raises(NotFound):
+        recall.one(mind, decided)
+
+    told = git(repository, "merge", "-q", "two", fine=False)
+
+    assert "modify/delete" in told
+    assert recall.one(mind, decided).memory.tags == ("api",)
+
+
+def test_two_branches_that_write_one_new_file_keep_both(repository, decided, mind):
+    path = repository / ".mind" / "facts" / "tea.md"
+    head = "---\nid: tea\ntype: fact\ncreated: 2026-11-20T10:00:00Z\n"
+    path.parent.mkdir(exist_ok=True)
+
+    def write(text):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    on_branch(repository, "one", lambda: write(f"{head}tags: [a]\n---\nGreen tea\n"))
+    on_branch(repository, "two", lambda: write(f"{head}tags: [b]\n---\nBlack tea\n"))
+    git(repository, "merge", "-q", "one")
+    git(repository, "merge", "-q", "two")
+
+    memory = recall.one(mind, "tea").memory
+    assert {memory.content, *(one.text for one in memory.competing)} == {"Green tea", "Black tea"}
+    assert memory.tags == ("a", "b")
+
+
+def test_without_mind_on_the_path_git_merges_the_text(repository, mind, decided, path):
+    on_branch(repository, "one", lambda: edit(mind, decided, topic="login"))
+    content = "Use JWT.\n\nIt is stateless.\n\nTokens live a week."
+    on_branch(repository, "two", lambda: edit(mind, decided, content=content))
+    (path / "mind").write_text("#!/bin/sh\nexit 127\n", encoding="utf-8")
+    git(repository, "merge", "-q", "one")
+    git(repository, "merge", "-q", "two")
+
+    memory = recall.one(mind, decided).memory
+    assert (memory.topic, memory.content) == ("login", content)
+
+
+def test_the_log_of_two_branches_is_united(repository, decided):
+    log = repository / ".mind" / "MEMORY.md"
+
+    def note(text):
+        log.write_text(f"{log.read_text(encoding='utf-8')}{text}\n", encoding="utf-8")
+
+    on_branch(repository, "one", lambda: note("- one"))
+    on_branch(repository, "two", lambda: note("- two"))
+    git(repository, "merge", "-q", "one")
+    git(repository, "merge", "-q", "two")
+
+    assert log.read_text(encoding="utf-8").endswith("- one\n- two\n")
+
+
+def test_a_clone_lacks_the_driver_until_it_is_mended(repository, decided, tmp_path, home, clock):
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", str(repository), str(clone))
+    mind = opened(clone, home, clock)
+
+    assert merging.lacking(clone)
+    trusted = mind.trust.state
+    assert merging.install(clone)
+
+    assert merging.lacking(clone) is None
+    assert not merging.install(clone)
+    assert mind.trust.state == trusted
+    assert git(clone, "config", "merge.mind.driver").strip() == DRIVER
+
+
+def test_outside_git_nothing_lacks(project):
+    assert merging.lacking(project) is None
+    assert not merging.install(project)
+
+
+@pytest.mark.parametrize("order", [("a", "b", "c"), ("c", "a", "b"), ("b", "c", "a")])
+def test_three_branches_come_to_the_same_in_any_order(repository, mind, decided, order):
+    changes = {
+        "a": {"confidence": 0.9, "tags": ("auth", "a"), "outcome": Outcome.SUCCESS},
+        "b": {"confidence": 0.2, "tags": ("b",), "topic": "login"},
+        "c": {"confidence": 0.4, "outcome": Outcome.FAILED, "importance": 0.9},
+    }
+    for name, fields in changes.items():
+        on_branch(repository, name, lambda fields=fields: edit(mind, decided, **fields))
+    for name in order:
+        git(repository, "merge", "-q", name)
+
+    memory = recall.one(mind, decided).memory
+    assert (memory.confidence, memory.outcome) == (0.2, Outcome.FAILED)
+    assert (memory.tags, memory.topic, memory.importance) == (("a", "b"), "login", 0.9)
+    assert [(one.field, one.text) for one in memory.competing] == [
+        ("confidence", "0.4"), ("confidence", "0.9"), ("outcome", "SUCCESS"),
+    ]  # fmt: skip
+
+
+def test_a_rebase_and_a_cherry_pick_merge_as_well(repository, mind, decided):
+    on_branch(repository, "one", lambda: edit(mind, decided, tags=("auth", "one")))
+    on_branch(repository, "two", lambda: edit(mind, decided, tags=("auth", "two")))
+    git(repository, "cherry-pick", "one")
+    git(repository, "checkout", "-q", "two")
+    git(repository, "rebase", "-q", "main")
+    assert recall.one(mind, decided).memory.tags == ("auth", "one", "two")

@@ -224,6 +224,18 @@ SETTINGS: tuple[Setting, ...] = (
         help="Whether the MCP server narrows its list to what a prompt asks for",
         choices=("auto", "static", "dynamic"),
     ),
+    Setting(
+        key="procedures.http_hosts",
+        default=(),
+        scope=Scope.USER,
+        help="Hosts that procedures may send HTTP requests to, such as api.example.com",
+    ),
+    Setting(
+        key="procedures.env",
+        default=(),
+        scope=Scope.USER,
+        help="Environment variables that procedures and the programs they run may see",
+    ),
 )
 
 

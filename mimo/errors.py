@@ -17,6 +17,7 @@ MindError
 ├── Denied             PERMISSION_DENIED        5   a policy forbids it
 ├── RateLimited        RATE_LIMITED             1   it was done too often; wait and try again
 ├── QuotaExceeded      QUOTA_EXCEEDED           1   a namespace is full, or a value too large
+├── Untrusted          UNTRUSTED                5   nobody here has approved that text
 └── Internal           INTERNAL_ERROR           1   a fault of ours; details only in the log
 
 The wire form is the same everywhere:
@@ -155,6 +156,13 @@ class QuotaExceeded(MindError):
     """A namespace has no room for a value; nothing was stored and nothing evicted."""
 
     code = "QUOTA_EXCEEDED"
+
+
+class Untrusted(MindError):
+    """A text that nobody here has approved would have run something."""
+
+    code = "UNTRUSTED"
+    exit_status = 5
 
 
 class Internal(MindError):

@@ -14,7 +14,7 @@ from mimo.errors import Invalid, MindError, NoProject
 from mimo.store import place, projects
 from mimo.store.files import failure
 from mimo.store.projects import Project, Registered
-from mimo.surroundings import Clock, Progress, Timer, system_clock
+from mimo.surroundings import Ask, Clock, Progress, Timer, system_clock
 from mimo.surroundings import home_of as home_of
 
 if TYPE_CHECKING:
@@ -62,6 +62,10 @@ class Mind:
         self._moment: datetime | None = None
         self.progress: Progress | None = None
         """Told of long work; set by a surface that can show it."""
+        self.halted: Callable[[], bool] | None = None
+        """Tells long work whether its caller has given up; set by a surface that knows."""
+        self.ask: Ask | None = None
+        """Asks the person at the terminal; set by a surface that has one."""
         self.partial: Callable[[object], None] | None = None
         """Shows a part of an answer that has no end; set by a surface that can."""
         self.timer = timer or Timer()
@@ -114,6 +118,12 @@ class Mind:
         view = self._view(parts=self._parts)
         view.author = author
         view._moment = self.now()  # noqa: SLF001 - of our own class
+        return view
+
+    def heard(self, progress: Progress | None, halted: Callable[[], bool] | None) -> "Mind":
+        """Returns the same memory, with long work told to one caller and stopped by it."""
+        view = self._view(parts=self._parts)
+        view.progress, view.halted = progress, halted
         return view
 
     def at(self, known: Registered) -> "Mind | None":

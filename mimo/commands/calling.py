@@ -1,0 +1,51 @@
+"""The command set as procedures call it: by name, on the path that every surface takes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mimo.commands import all_commands
+from mimo.commands.arguments import choose
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.registry import Registry
+from mimo.commands.schema import to_json
+from mimo.commands.spec import Surface
+from mimo.commands.tools import called, near
+from mimo.errors import Denied, Invalid
+from mimo.mind import Mind
+
+OWN = "procedures"
+"""The toolset that procedures can't call: one that starts another could go on for ever."""
+
+
+class CommandSet:
+    """Mind's own commands for procedures; they are loaded with the first question."""
+
+    def __init__(self, registry: Registry | None = None) -> None:
+        """Take the table of commands."""
+        self._registry = registry
+
+    def _tools(self) -> Mapping[str, Any]:
+        self._registry = self._registry or all_commands()
+        return self._registry.tools()
+
+    def fault(self, name: str) -> str | None:
+        """Returns why a procedure can't call the command of that name, or None."""
+        specs = called(self._tools(), name)
+        if specs is None:
+            nearest = near(self._tools(), name, "slash")
+            told = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
+            return f"there is no command `{name}`{told}"
+        if specs[0].toolset == OWN:
+            return f"a procedure can't call `{name}`: procedures don't run procedures"
+        return None
+
+    def call(self, mind: Mind, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns what a command answers, as JSON. Raises `MindError`."""
+        if told := self.fault(name):
+            raise Denied(told)
+        specs = called(self._tools(), name) or ()
+        spec, rest = choose(specs, arguments)
+        answer = to_json(invoke(spec, mind, Caller(surface=Surface.MCP, name=mind.author), rest))
+        if not isinstance(answer, dict):
+            raise Invalid(f"`{name}` answers with no object")
+        return answer

@@ -13,7 +13,7 @@ _put: list[Question] = []
 def ask(question: Question, seconds: float) -> str | None:
     """Returns the choice that was typed, or None where none was made within so many seconds.
 
-    The end of input answers with the last choice, which is the one that changes least.
+    Whoever ends the input has no answer, and stops the command as Ctrl-C does.
     """
     from select import select
 
@@ -23,8 +23,9 @@ def ask(question: Question, seconds: float) -> str | None:
     if not select([sys.stdin], [], [], seconds)[0]:
         return None
     line = sys.stdin.readline()
-    answer = line.strip()
-    chosen = question.choices[-1] if not line else _fitting(answer, question.choices)
+    if not line:
+        raise KeyboardInterrupt
+    chosen = _fitting(line.strip(), question.choices)
     if chosen is None:
         complain(clean(f"answer with one of {', '.join(question.choices)}"))
         return None

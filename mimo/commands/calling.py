@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from mimo.commands import all_commands
-from mimo.commands.arguments import choose
+from mimo.commands.arguments import choose, decode
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.registry import Registry
 from mimo.commands.schema import to_json
-from mimo.commands.spec import Surface
+from mimo.commands.spec import Spec, Surface
 from mimo.commands.tools import called, near
 from mimo.errors import Denied, Invalid
 from mimo.mind import Mind
@@ -43,9 +43,15 @@ class CommandSet:
         """Returns what a command answers, as JSON. Raises `MindError`."""
         if told := self.fault(name):
             raise Denied(told)
-        specs = called(self._tools(), name) or ()
-        spec, rest = choose(specs, arguments)
-        answer = to_json(invoke(spec, mind, Caller(surface=Surface.MCP, name=mind.author), rest))
+        spec, rest = choose(called(self._tools(), name) or (), arguments)
+        decode(spec, rest, Surface.MCP)  # what only the command line takes is for people
+        answer = to_json(invoke(spec, mind, _caller(spec, mind), rest))
         if not isinstance(answer, dict):
             raise Invalid(f"`{name}` answers with no object")
         return answer
+
+
+def _caller(spec: Spec, mind: Mind) -> Caller:
+    """Returns whom a procedure acts for: whoever runs it, so that a person's notes are theirs."""
+    is_person = mind.author is None and Surface.CLI in spec.surfaces
+    return Caller(surface=Surface.CLI if is_person else Surface.MCP, name=mind.author)

@@ -262,7 +262,7 @@ def _registered(found: Found, procedure: Procedure, approved: bool) -> Registere
 
 
 def _trust(mind: Mind, found: Found) -> TrustLabel:
-    approved = mind.trust.approved(found.digest)
+    approved = found.procedure and library.is_approved(mind, found.data, found.procedure)
     return TrustLabel.TRUSTED if approved else TrustLabel.UNTRUSTED
 
 

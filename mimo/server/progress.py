@@ -1,9 +1,9 @@
 """How far long work is, told to the client that asked for it."""
 
+from asyncio import CancelledError
 from contextlib import suppress
 from typing import Any
 
-import anyio
 import anyio.from_thread
 from mcp.server.context import ServerRequestContext
 
@@ -20,7 +20,8 @@ def listening(ctx: ServerRequestContext[Any, Any]) -> Progress:
     def tell(what: str, done: int, total: int) -> None:
         nonlocal told
         told = max(told + 1, float(done)) if not total else float(done)
-        with suppress(RuntimeError, anyio.ClosedResourceError, anyio.BrokenResourceError):
+        # Whatever goes wrong with telling must not stop the work, not even a caller that is gone.
+        with suppress(Exception, CancelledError):
             anyio.from_thread.run(ctx.session.report_progress, told, float(total) or None, what)
 
     return tell

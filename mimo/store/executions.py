@@ -43,6 +43,8 @@ class Execution:
         self._cancel = folder / "cancel"
         self._lock = folder / "lock"
         self._count: int | None = None
+        self.size = 0
+        """Bytes of its records, as far as this process read and wrote them."""
 
     def records(self) -> list[Record]:
         """Returns all whole records; one that was torn when its writer died was never written.
@@ -50,7 +52,9 @@ class Execution:
         Raises `StorageFailed` where the first one, which says what runs, can't be read.
         """
         found: list[Record] = []
-        for line in self._read(self._journal).splitlines():
+        data = self._read(self._journal)
+        self.size = len(data)
+        for line in data.split(b"\n"):
             with suppress(ValueError, RecursionError):
                 record = json.loads(line)
                 if isinstance(record, dict) and record.get("n") == len(found):
@@ -64,8 +68,10 @@ class Execution:
         """Writes one record, durably. Raises `StorageFailed`."""
         if self._count is None:
             self.records()
-        line = json.dumps({"n": self._count, **record}, ensure_ascii=False)
-        files.append(self._journal, line.encode("utf-8", "replace") + b"\n")
+        text = json.dumps({"n": self._count, **record}, ensure_ascii=False)
+        line = text.encode("utf-8", "replace") + b"\n"
+        files.append(self._journal, line)
+        self.size += len(line)
         self._count = (self._count or 0) + 1
 
     @property

@@ -79,7 +79,8 @@ def is_held(path: Path) -> bool:
     except OSError:
         return False
     try:
-        return not _try(descriptor)
+        # Shared, so that two who look at once don't take each other for the holder.
+        return not _try(descriptor, shared=True)
     finally:
         os.close(descriptor)
 
@@ -109,12 +110,12 @@ def _wait(descriptor: int, path: Path, wait: float) -> None:
         pause = min(pause * 2, _LONGEST_PAUSE)
 
 
-def _try(descriptor: int) -> bool:
+def _try(descriptor: int, *, shared: bool = False) -> bool:
     """Returns whether the lock is ours now. The one place that knows the system's call."""
     import fcntl
 
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

@@ -47,6 +47,7 @@ class Run:
         """How many events that were sent to it are used up."""
         self.question: str | None = None
         """What it asks while it waits."""
+        self.asked_at = 0
         self.log: list[str] = []
         """What its log steps said."""
         self.failing: str | None = None
@@ -67,6 +68,12 @@ class Run:
         listens = idle and self.status is Status.RUNNING and not self.failing
         return tuple(self.here.transitions) if listens else ()
 
+    @property
+    def answer_by(self) -> int | None:
+        """Returns when its question counts as not answered; None where it may stand open."""
+        limit = self.here.action.timeout_ms if self.here.action else None
+        return self.asked_at + limit if limit and self.question is not None else None
+
     def apply(self, record: Record) -> None:
         """Take up the next record."""
         self.at = record["at"]
@@ -84,7 +91,8 @@ class Run:
 
     def _stayed(self, record: Record) -> None:
         self.waiting = True
-        self.question = record.get("question", self.question)
+        if "question" in record:
+            self.question, self.asked_at = record["question"], record["at"]
 
     def _tried(self, record: Record) -> None:
         self.attempts += 1

@@ -195,6 +195,8 @@ class Reader:
         if module is Module.SHELL:
             if not args or not all(isinstance(word, str | int) for word in args):
                 yield at, "`shell` needs `args`, a list of the program and its words"
+            elif "{{" in str(args[0]):
+                yield at, f"the program `{args[0]}` can't come from the context; its words can"
             return
         if len(args) > 1 or (args and not isinstance(args[0], dict)):
             yield at, f"`{function}` takes one mapping of arguments"

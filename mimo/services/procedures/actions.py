@@ -25,6 +25,8 @@ from mimo.services.procedures.commands import Commands
 from mimo.services.procedures.pace import Pace, TimedOut
 
 LARGEST_CONTEXT = 1024 * 1024
+_LONGEST_LINE = 2000
+"""Characters of what a log step says that are kept."""
 _HOPELESS = (Invalid, NotFound, AmbiguousId, NoProject, Denied, Untrusted)
 """Errors of commands that a second try would only repeat."""
 
@@ -131,13 +133,13 @@ def _log(args: Mapping[str, Any], run: Run, scope: Scope) -> Outcome:
         execution_id=scope.id,
         name=run.procedure.name,
         level=level,
-        message=message,
+        message=message[:_LONGEST_LINE],
         fields=fields,
     )
     told = "".join(
         f" {name}={json.dumps(value, ensure_ascii=False)}" for name, value in fields.items()
     )
-    return Outcome(log=f"{level}: {message}{told}")
+    return Outcome(log=f"{level}: {message}{told}"[:_LONGEST_LINE])
 
 
 def _delay(action: Action, args: Mapping[str, Any], scope: Scope) -> Outcome:
@@ -155,8 +157,8 @@ def _delay(action: Action, args: Mapping[str, Any], scope: Scope) -> Outcome:
 
 def _http(action: Action, args: Mapping[str, Any], scope: Scope) -> Outcome:
     limit = action.limit_ms or 1
-    hosts = scope.mind.config["procedures.http_hosts"]
-    return scope.pace.within(limit, lambda: http.request(args, hosts, limit / 1000), lambda: None)
+    request = http.Request(args, scope.mind.config["procedures.http_hosts"], limit / 1000)
+    return scope.pace.within(limit, request.send, request.stop)
 
 
 _DOERS = {Module.STEP: _step, Module.COMMAND: _command, Module.SHELL: _program}

@@ -19,6 +19,7 @@ def start(mind: Mind, execution: Execution) -> int:
     import subprocess
 
     lock = execution.hold()
+    execution.go_on()
     root = str(mind.project.root)
     # -P: the project's folder must not be where Python looks for modules.
     argv = [sys.executable, "-P", "-m", "mimo", "--project", root]

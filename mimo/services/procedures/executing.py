@@ -1,5 +1,6 @@
 """Executions: begun, resumed, sent events, cancelled, and told of from any process."""
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -12,11 +13,11 @@ from mimo.domain.procedures.procedure import LATEST, Procedure
 from mimo.errors import Conflict, Invalid, StorageFailed, Untrusted
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services.procedures import library, patterns
+from mimo.services.procedures import library, patterns, signals
+from mimo.services.procedures.actions import LARGEST_CONTEXT
 from mimo.services.procedures.commands import Commands
 from mimo.services.procedures.pace import SLICE
 from mimo.services.procedures.running import Runner, Stop
-from mimo.store import files
 from mimo.store.executions import Execution, Executions
 from mimo.store.place import index_owner
 
@@ -59,12 +60,23 @@ def begin(
     Raises `NotFound`, `Invalid` for faults, and `Untrusted`, for the rollback procedure too.
     """
     found, procedure = library.one(mind, name, version, commands)
+    _refuse_large(context)
     library.require_approved(mind, found, procedure)
     rollback = _rollback_text(mind, commands, procedure)
     id_ = f"{procedure.name}_{mind.now():%Y%m%d}_{suffix(mind.randomness(4))}"
     return _create(
         mind, id_, procedure, found.data, context, rollback=rollback, asynchronous=asynchronous
     )
+
+
+def _refuse_large(context: Mapping[str, Any]) -> None:
+    size = len(json.dumps(context))
+    if size > LARGEST_CONTEXT:
+        raise Invalid(
+            f"the context has {size:,} bytes, at most {LARGEST_CONTEXT:,}",
+            hint="put what is large into a file, and its path into the context",
+            details={"field": "context"},
+        )
 
 
 def _rollback_text(mind: Mind, commands: Commands, procedure: Procedure) -> str | None:
@@ -115,14 +127,16 @@ def carry_out(
 
     Raises `Conflict` where another process runs it or it has ended, and `Untrusted`.
     """
-    with execution.held(mind.environ.get(HELD)):
+    started_for_it = HELD in mind.environ
+    with signals.heeded(), execution.held(mind.environ.get(HELD)):
+        if not started_for_it:
+            execution.go_on()
         records, run = _loaded(execution)
         start = records[0]
         if run.status not in (Status.RUNNING, Status.INTERRUPTED):
             raise Conflict(f"`{execution.id}` is {run.status} already", hint="run it anew")
         _require_ours(mind, execution, start)
-        if len(records) > 1 or HELD in mind.environ:
-            execution.go_on()
+        if len(records) > 1 or started_for_it:
             _resume(mind, execution, run)
         stopped = _stop(mind, execution, wait_ms)
         _runner(mind, commands, execution, start, run, stopped).go()
@@ -159,13 +173,12 @@ def _undone(
     )
     with execution.held():
         (start, *_), run = _loaded(execution)
+        if run.status in (Status.COMPLETED, Status.FAILED):
+            return run.status
         if run.status is Status.INTERRUPTED:
             _resume(mind, execution, run)
-        return (
-            _runner(mind, commands, execution, {**start, "rollback_text": None}, run, stopped)
-            .go()
-            .status
-        )
+        alone = {**start, "rollback_text": None}
+        return _runner(mind, commands, execution, alone, run, stopped).go().status
 
 
 def _resume(mind: Mind, execution: Execution, run: Run) -> None:
@@ -229,13 +242,9 @@ def require_resumable(mind: Mind, execution: Execution) -> None:
 
 def _require_ours(mind: Mind, execution: Execution, start: Mapping[str, Any]) -> None:
     """Raises `Untrusted` for an execution that came with a clone, or whose text lost approval."""
-    digests = [
-        files.digest(str(start[key]).encode())
-        for key in ("text", "rollback_text")
-        if start.get(key) is not None
-    ]
+    texts = [str(start[key]).encode() for key in ("text", "rollback_text") if start.get(key)]
     ours = executions(mind).is_ours(execution.id, start)
-    if not ours or not all(mind.trust.approved(digest) for digest in digests):
+    if not ours or not all(library.is_approved(mind, data, _parsed(data)) for data in texts):
         raise Untrusted(
             f"nobody here has approved what `{execution.id}` runs",
             hint="run the procedure anew: it asks on a terminal",

@@ -6,6 +6,7 @@ from mimo.domain.procedures.procedure import (
     LATEST,
     VERSION,
     Fault,
+    Module,
     Procedure,
     newest,
     split_reference,
@@ -16,6 +17,7 @@ from mimo.mind import Mind
 from mimo.services.procedures.commands import Commands
 from mimo.store import files
 from mimo.store import procedures as store
+from mimo.store.place import index_owner
 from mimo.store.procedures import ProcedureFile
 from mimo.surroundings import Question
 
@@ -155,7 +157,7 @@ def added(mind: Mind, data: bytes, commands: Commands) -> tuple[Checked, Procedu
     file = store.write(mind.project.root, procedure.key, data)
     if not reaches_out(procedure):
         mind.trust.approve([file.digest])
-    return checked(file, None), procedure, mind.trust.approved(file.digest)
+    return checked(file, None), procedure, is_approved(mind, data, procedure)
 
 
 def named(mind: Mind, name: str, version: str, commands: Commands) -> list[Checked]:
@@ -176,6 +178,11 @@ def definition_hash(procedure: Procedure) -> str:
     return files.digest(text.encode("utf-8", "replace"))
 
 
+def runs_programs(procedure: Procedure) -> bool:
+    """Returns whether a procedure runs programs."""
+    return any(action.module is Module.SHELL for action in procedure.actions)
+
+
 def reaches_out(procedure: Procedure) -> bool:
     """Returns whether a procedure runs programs or speaks to other machines."""
     return any(action.reaches_out for action in procedure.actions)
@@ -186,16 +193,37 @@ def require_approved(mind: Mind, found: Checked, procedure: Procedure) -> None:
 
     Raises `Untrusted`: a clone must not bring what runs by itself.
     """
-    if mind.trust.approved(found.digest):
+    if is_approved(mind, found.data, procedure):
         return
     if mind.ask is None or not _agreed(mind, procedure):
+        runs = runs_programs(procedure)
         raise Untrusted(
-            f"nobody here has approved `{found.path}` as it is now",
-            hint=f"read it (`mind procedure show {procedure.key}`), then approve it: run it on a "
-            "terminal, or `mind trust`",
+            f"nobody here has approved `{found.path}` as it is now"
+            + (", which runs programs" if runs else ""),
+            hint=f"read it (`mind procedure show {procedure.key}`), then run it on a terminal, "
+            f"which asks{'' if runs else ', or approve it with `mind trust`'}",
             details={"file": found.path, "digest": found.digest},
         )
-    mind.trust.approve([found.digest])
+    mind.trust.approve(_approvals(mind, found.data, procedure))
+
+
+def is_approved(mind: Mind, data: bytes, procedure: Procedure) -> bool:
+    """Returns whether exactly this text may run: approved, and its programs agreed to."""
+    return all(mind.trust.approved(digest) for digest in _approvals(mind, data, procedure))
+
+
+def _approvals(mind: Mind, data: bytes, procedure: Procedure) -> list[str]:
+    """Returns the digests that must be approved for a text to run.
+
+    One that runs programs needs a second one, which only an answer at a terminal brings: whoever
+    approves all that is in a project thinks of its memories. The secret in it keeps a file from
+    having that digest itself.
+    """
+    digest = files.digest(data)
+    if not runs_programs(procedure):
+        return [digest]
+    secret = index_owner(mind.home, mind.randomness)
+    return [digest, files.digest(f"{secret}\nprograms of {digest}".encode())]
 
 
 def _agreed(mind: Mind, procedure: Procedure) -> bool:

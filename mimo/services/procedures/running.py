@@ -18,6 +18,8 @@ from mimo.surroundings import Question
 Stop = Callable[[], str | None]
 """Returns why a run shall stop, or None."""
 
+_LARGEST_JOURNAL = 64 * 1024 * 1024
+
 Undo = Callable[[Run, Stop], Status]
 """Runs the rollback of a failed run, begun before or not, and returns how that ended."""
 
@@ -55,10 +57,13 @@ class Runner:
             while run.status is Status.RUNNING:
                 self._step()
         except Stopped as stop:
-            self._write(machine.ended(Status.INTERRUPTED, self._pace.at, str(stop)))
-        except KeyboardInterrupt:
+            waited = f", while it waited for {' or '.join(run.awaits)}" if run.awaits else ""
+            self._write(machine.ended(Status.INTERRUPTED, self._pace.at, f"{stop}{waited}"))
+        except KeyboardInterrupt as signal:
             with suppress(MindError):
-                self._write(machine.ended(Status.INTERRUPTED, self._pace.at, "Ctrl-C"))
+                self._write(
+                    machine.ended(Status.INTERRUPTED, self._pace.at, str(signal) or "Ctrl-C")
+                )
             raise
         self._tell_end()
         return run
@@ -70,7 +75,10 @@ class Runner:
             if run.failing is not None:
                 self._fail()
                 return
-            if limit := machine.exceeded(run, self._pace.at):
+            limit = machine.exceeded(run, self._pace.at)
+            if self._execution.size > _LARGEST_JOURNAL:
+                limit = f"it wrote more than {_LARGEST_JOURNAL:,} bytes"
+            if limit:
                 self._write(machine.failing(limit, self._pace.at))
                 return
             self._pace.check()
@@ -92,16 +100,14 @@ class Runner:
     def _await(self) -> None:
         """Waits for an event that the state knows; the time is the whole run's or the action's."""
         run = self._run
-        action = run.here.action
-        over = self._pace.deadline(action.timeout_ms if action and run.question else None)
         self._tell("mimo.procedure.waiting", {"count": 1}, events=run.awaits, question=run.question)
         while True:
             sent = self._execution.sent()
             if len(sent) > run.events:
                 self._write(machine.after_event(run, sent[run.events], self._pace.at))
                 return
-            if over():
-                late = failed(f"no answer after {action and action.timeout_ms} ms", again=False)
+            if run.answer_by is not None and self._pace.at >= run.answer_by:
+                late = failed(f"no answer by {run.answer_by} ms", again=False)
                 self._write(machine.after_action(run, late, self._pace.at))
                 return
             self._ask_or_pause()

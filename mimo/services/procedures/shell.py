@@ -25,8 +25,8 @@ def scrubbed(environ: Mapping[str, str], allowed: Iterable[str]) -> dict[str, st
     """
     names = {*_KEPT, *allowed, *(name for name in environ if name.startswith("LC_"))}
     kept = {name: environ[name] for name in names if name in environ}
-    folders = kept.get("PATH", os.defpath).split(os.pathsep)
-    kept["PATH"] = os.pathsep.join(folder for folder in folders if Path(folder).is_absolute())
+    folders = [f for f in kept.get("PATH", "").split(os.pathsep) if Path(f).is_absolute()]
+    kept["PATH"] = os.pathsep.join(folders) or os.defpath
     return kept
 
 
@@ -63,14 +63,15 @@ class Program:
             self.stop()
         with process:
             out, err = self._read(process)
-            return process.wait(), out, err
+            status = process.wait()
+            _kill_group(process.pid)  # What it left running must not outlive its step.
+            return status, out, err
 
     def stop(self) -> None:
         """Kills the program and whatever it started."""
         self._stopped = True
         if self._process is not None and self._process.returncode is None:
-            with suppress(OSError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            _kill_group(self._process.pid)
 
     def _read(self, process: "subprocess.Popen[bytes]") -> tuple[str, str]:
         """Returns both outputs; a child that keeps them open is not waited for."""
@@ -94,3 +95,8 @@ class Program:
                         selector.unregister(stream)
         out, err = (bytes(data).decode("utf-8", "replace") for data in kept.values())
         return out, err
+
+
+def _kill_group(leader: int) -> None:
+    with suppress(OSError):
+        os.killpg(leader, signal.SIGKILL)

@@ -3,8 +3,11 @@
 from mimo.commands.calling import CommandSet
 from mimo.mind import Mind
 from mimo.services.procedures import executing
+from mimo.services.procedures.commands import Commands
+from mimo.services.procedures.executing import Report
 from mimo.store import files, procedures
 from mimo.store.executions import Execution
+from mimo.surroundings import Timer
 
 GREET = """\
 initial_state: greet
@@ -43,3 +46,30 @@ def put(mind: Mind, name: str, states: str, version: str = "1.0", **header: obje
 def begun(mind: Mind, name: str, **context: object) -> Execution:
     """Returns an execution that is written and not yet run."""
     return executing.begin(mind, CommandSet(), name, "latest", context, asynchronous=False)
+
+
+class Time:
+    """Time that passes only where somebody waits."""
+
+    def __init__(self) -> None:
+        """Begin at nought."""
+        self.seconds = 0.0
+
+    def timer(self) -> Timer:
+        """Returns what a memory takes."""
+        return Timer(monotonic=lambda: self.seconds, sleep=self._pass)
+
+    def _pass(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+def ran(mind: Mind, name: str, commands: Commands | None = None, **context: object) -> Report:
+    """Returns a procedure's run, carried out to its end."""
+    known = commands or CommandSet()
+    execution = executing.begin(mind, known, name, "latest", context, asynchronous=False)
+    return executing.carry_out(mind, known, execution)
+
+
+def path_of(report: Report) -> list[tuple[str, str, str]]:
+    """Returns the transitions of a run: from, event, to."""
+    return [(row["from"], row["event"], row["to"]) for row in report.run.history]

@@ -1,13 +1,13 @@
 """The command set as procedures call it: by name, on the path that every surface takes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mimo.commands import all_commands
 from mimo.commands.arguments import choose, decode
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.registry import Registry
-from mimo.commands.schema import to_json
+from mimo.commands.schema import OPERATION, to_json
 from mimo.commands.spec import Spec, Surface
 from mimo.commands.tools import called, near
 from mimo.errors import Denied, Invalid
@@ -28,8 +28,8 @@ class CommandSet:
         self._registry = self._registry or all_commands()
         return self._registry.tools()
 
-    def fault(self, name: str) -> str | None:
-        """Returns why a procedure can't call the command of that name, or None."""
+    def fault(self, name: str, arguments: Mapping[str, Any]) -> str | None:
+        """Returns why a procedure can't call that command with arguments of these names."""
         specs = called(self._tools(), name)
         if specs is None:
             nearest = near(self._tools(), name, "slash")
@@ -37,11 +37,11 @@ class CommandSet:
             return f"there is no command `{name}`{told}"
         if specs[0].toolset == OWN:
             return f"a procedure can't call `{name}`: procedures don't run procedures"
-        return None
+        return _argument_fault(specs, arguments)
 
     def call(self, mind: Mind, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Returns what a command answers, as JSON. Raises `MindError`."""
-        if told := self.fault(name):
+        if told := self.fault(name, arguments):
             raise Denied(told)
         spec, rest = choose(called(self._tools(), name) or (), arguments)
         decode(spec, rest, Surface.MCP)  # what only the command line takes is for people
@@ -49,6 +49,23 @@ class CommandSet:
         if not isinstance(answer, dict):
             raise Invalid(f"`{name}` answers with no object")
         return answer
+
+
+def _argument_fault(specs: Sequence[Spec], arguments: Mapping[str, Any]) -> str | None:
+    """Returns which argument no operation of a command takes, or which its only one needs."""
+    name = specs[0].name
+    params = [p for spec in specs for p in spec.params if Surface.MCP in p.arg.surfaces]
+    taken = {word for param in params for word in (param.name, *param.aliases)}
+    if specs[0].operation:
+        taken.add(OPERATION)
+    for given in arguments:
+        if given not in taken:
+            known = f"it takes {', '.join(sorted(taken))}" if taken else "it takes none"
+            return f"`{name}` takes no argument `{given}`; {known}"
+    for param in params if len(specs) == 1 else ():
+        if param.required and not {param.name, *param.aliases} & {*arguments}:
+            return f"`{name}` needs the argument `{param.name}`"
+    return None
 
 
 def _caller(spec: Spec, mind: Mind) -> Caller:

@@ -19,11 +19,8 @@ from mimo.domain.procedures.procedure import (
     State,
     split_reference,
 )
-from mimo.domain.procedures.states import Reader
+from mimo.domain.procedures.states import CommandFault, Reader
 from mimo.frozen import frozen
-
-CommandFault = Callable[[str], str | None]
-"""Returns why an action can't call the command of that name, or None where it can."""
 
 KEYS = (
     "name",
@@ -48,7 +45,7 @@ class Reading:
     """What is allowed but hardly meant."""
 
 
-def read(data: bytes, command_fault: CommandFault = lambda _: None) -> Reading:
+def read(data: bytes, command_fault: CommandFault = lambda *_: None) -> Reading:
     """Returns the procedure that a file's bytes say, with every fault and its line."""
     try:
         parts, header = _parts(data)

@@ -17,6 +17,9 @@ from mimo.domain.procedures.procedure import (
     Step,
 )
 
+CommandFault = Callable[[str, Mapping[str, Any]], str | None]
+"""Returns why an action can't call the command of that name with arguments of these names."""
+
 _ACTION = ("module", "function", "args", "timeout", "result")
 _TOP = ("initial_state", "states", "name", "version", "context_schema")
 _WORD = re.compile(r"[^\x00-\x1f\x7f]{1,100}")
@@ -28,7 +31,7 @@ _STEPS = {"".join(part.title() for part in step.split("_")): step for step in St
 class Reader:
     """Reads one definition and collects what is wrong with it."""
 
-    def __init__(self, command_fault: Callable[[str], str | None]) -> None:
+    def __init__(self, command_fault: CommandFault) -> None:
         """Keep what tells which commands can be called."""
         self.faults: list[Fault] = []
         self.warnings: list[Fault] = []
@@ -43,11 +46,13 @@ class Reader:
         missing = [key for key in ("initial_state", "states") if key not in definition]
         for key in missing:
             self._fault(first_line, f"`{key}` is missing")
-        states = definition.get("states", {})
+        if "states" not in definition:
+            return {}
+        states = definition["states"]
         if not isinstance(states, Located):
             self._fault(definition.lines["states"], "`states` must be a mapping of names to states")
             return {}
-        if "states" in definition and not states:
+        if not states:
             self._fault(definition.lines["states"], "`states` is empty")
         found = {name: self._state(name, states) for name in states}
         if "initial_state" in definition and states:
@@ -203,7 +208,7 @@ class Reader:
             return
         named: Located = args[0] if args else Located()
         if module is Module.COMMAND:
-            if told := self._command_fault(function):
+            if told := self._command_fault(function, named):
                 yield at, told
             return
         for argument, told in steps.argument_faults(Step(function), named):

@@ -98,13 +98,17 @@ other: 1
         (9, "`rollback_procedure` must be `name` or `name@1.0`, not `a b`"),
         (
             11,
-            ("context_schema: `n`: `text` is no type; types are string, integer, float, number, "
-            "boolean, list, array, map, object, null"),
+            (
+                "context_schema: `n`: `text` is no type; types are string, integer, float, number, "
+                "boolean, list, array, map, object, null"
+            ),
         ),
         (
             11,
-            ("context_schema: `m`: `(` is no regular expression: missing ), unterminated "
-            "subpattern at position 0"),
+            (
+                "context_schema: `m`: `(` is no regular expression: missing ), unterminated "
+                "subpattern at position 0"
+            ),
         ),
         (12, "context_schema: `requires` is not required and properties"),
         (
@@ -117,8 +121,10 @@ other: 1
         (25, "state `a`: a transition must be a mapping with `event` and `target`"),
         (
             27,
-            ("state `b`: `module` must be one of step, mind, shell, not `os`; nothing else is "
-            "ever loaded"),
+            (
+                "state `b`: `module` must be one of step, mind, shell, not `os`; nothing else is "
+                "ever loaded"
+            ),
         ),
         (29, "state `c`: `timeout` must be a whole number of milliseconds"),
         (29, "state `c`: `result` must be a name"),
@@ -161,8 +167,10 @@ states:
         ("initial_state: !!python/object:os.system a\nstates: {}\n", (8, "tags")),
         ("initial_state: [a\n", (9, "")),
         (
-            ("initial_state: a\nstates: {a: {transitions: "
-            "[{event: x, target: a}, {event: x, target: a}]}}\n"),
+            (
+                "initial_state: a\nstates: {a: {transitions: "
+                "[{event: x, target: a}, {event: x, target: a}]}}\n"
+            ),
             (9, "event `x` stands twice"),
         ),
     ],
@@ -181,8 +189,10 @@ def test_a_wrong_block_is_told(block: str, told: tuple[int, str]) -> None:
         (b"---\nname: x\nversion: 1.0\n---\nProse alone.\n", (5, "no states")),
         (b"---\nname: x\nversion: 1.0\n---\n```yaml\nstates: {}\n", (5, "never closed")),
         (
-            (b"---\nname: x\nversion: 1.0\n---\n"
-            b"```yaml\nstates: {}\n```\n```yaml\nstates: {}\n```\n"),
+            (
+                b"---\nname: x\nversion: 1.0\n---\n"
+                b"```yaml\nstates: {}\n```\n```yaml\nstates: {}\n```\n"
+            ),
             (8, "states a second time"),
         ),
         (b"\xff\xfe", (None, "")),

@@ -43,7 +43,7 @@ def put(mind: Mind, name: str, states: str, version: str = "1.0", **header: obje
     mind.trust.approve([files.digest(data)])
 
 
-def begun(mind: Mind, name: str, **context: object) -> Execution:
+def begun(mind: Mind, name: str, /, **context: object) -> Execution:
     """Returns an execution that is written and not yet run."""
     return executing.begin(mind, CommandSet(), name, "latest", context, asynchronous=False)
 
@@ -63,7 +63,7 @@ class Time:
         self.seconds += seconds
 
 
-def ran(mind: Mind, name: str, commands: Commands | None = None, **context: object) -> Report:
+def ran(mind: Mind, name: str, commands: Commands | None = None, /, **context: object) -> Report:
     """Returns a procedure's run, carried out to its end."""
     known = commands or CommandSet()
     execution = executing.begin(mind, known, name, "latest", context, asynchronous=False)

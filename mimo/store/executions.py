@@ -25,6 +25,7 @@ _KEPT = 500
 """Executions that have ended are forgotten, oldest first, when there are more than this."""
 _WAIT_SECONDS = 0.3
 
+_JOURNAL = "journal.jsonl"
 _BORN = "begun"
 """An empty file, never changed, by whose time the runs are ordered."""
 
@@ -38,7 +39,7 @@ class Execution:
         """Take its folder; nothing is read yet."""
         self.id = folder.name
         self._folder = folder
-        self._journal = folder / "journal.jsonl"
+        self._journal = folder / _JOURNAL
         self._inbox = folder / "inbox.jsonl"
         self._cancel = folder / "cancel"
         self._lock = folder / "lock"
@@ -166,10 +167,9 @@ class Executions:
         """Returns a new run that has its first record. Raises `Conflict` and `StorageFailed`."""
         folder = files.safe_path(self._root, f"{FOLDER}/{id}")
         line = json.dumps({"n": 0, **start, "mark": self._mark(id)}, ensure_ascii=False)
-        files.write_new(
-            folder / "journal.jsonl", line.encode("utf-8", "replace") + b"\n", mode=0o600
-        )
+        # The journal comes last: with it the run is there, whole.
         files.write_new(folder / _BORN, b"", mode=0o600)
+        files.write_new(folder / _JOURNAL, line.encode("utf-8", "replace") + b"\n", mode=0o600)
         self._forget_old()
         return Execution(folder)
 
@@ -219,6 +219,7 @@ class Executions:
                 with suppress(OSError):
                     if entry.is_dir(follow_symlinks=False):
                         first = os.lstat(f"{entry.path}/{_BORN}")
+                        os.lstat(f"{entry.path}/{_JOURNAL}")
                         found.append((first.st_mtime_ns, entry.name))
         return [name for _, name in sorted(found)]
 

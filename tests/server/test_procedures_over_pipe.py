@@ -148,14 +148,20 @@ def test_an_async_run_outlives_the_server_that_began_it(project: Path) -> None:
     assert (done["status"], done["current_state"]) == ("completed", "stopped")
 
 
+@pytest.mark.parametrize(
+    ("end", "why"),
+    [(signal.SIGKILL, "its process is gone; resume it"), (signal.SIGTERM, "SIGTERM")],
+)
 @pytest.mark.req("000-28")
-def test_a_run_whose_process_is_killed_is_interrupted_and_can_be_resumed(project: Path) -> None:
+def test_a_run_whose_process_is_ended_is_interrupted_and_can_be_resumed(
+    project: Path, end: signal.Signals, why: str
+) -> None:
     async def talk(client: Client) -> Any:
         await add(client, "wait", WAIT)
         begun = await told(client, "run_procedure", name="wait", **{"async": True})
         id_ = begun["execution_id"]
         await until(client, id_, lambda found: "question" in found)
-        os.kill(int(begun["pid"]), signal.SIGKILL)
+        os.kill(int(begun["pid"]), end)
         killed = await until(client, id_, lambda found: found["status"] != "running")
         again = await told(client, "resume_procedure", execution_id=id_, **{"async": True})
         await told(client, "send_event", execution_id=id_, event="yes")
@@ -163,10 +169,7 @@ def test_a_run_whose_process_is_killed_is_interrupted_and_can_be_resumed(project
 
     killed, again, done = asked(project, talk)
 
-    assert (killed["status"], killed["error"]) == (
-        "interrupted",
-        "its process is gone; resume it",
-    )
+    assert (killed["status"], killed["error"]) == ("interrupted", why)
     assert again["status"] == "running"
     assert (done["status"], done["current_state"]) == ("completed", "done")
 

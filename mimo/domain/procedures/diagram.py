@@ -71,6 +71,11 @@ def told(action: Action) -> str:
 
 
 def _said(module: str, function: str, args: list[Any]) -> str:
+    # One line for each action: none may look like several.
+    return _in_words(module, function, args).replace("\n", "\\n").replace("\r", "\\r")
+
+
+def _in_words(module: str, function: str, args: list[Any]) -> str:
     if module == Module.SHELL:
         return f"$ {' '.join(_word(word) for word in args)}"
     if module == Module.STEP:

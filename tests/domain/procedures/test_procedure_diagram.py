@@ -45,6 +45,14 @@ def test_mermaid_takes_no_name_for_its_own_syntax() -> None:
     ]
 
 
+def test_an_action_is_one_line_whatever_it_says() -> None:
+    block = (
+        "initial_state: a\nstates:\n"
+        '  a: {action: {module: shell, function: run, args: [sh, "ls\\n  $ true\\r"]}}\n'
+    )
+    assert drawn(procedure(block).definition) == ["a ■  $ sh 'ls\\n  $ true\\r'"]
+
+
 def test_a_long_chain_of_states_is_no_burden() -> None:
     chain = "".join(
         f"  s{n}: {{transitions: [{{event: go, target: s{n + 1}}}]}}\n" for n in range(190)

@@ -1,6 +1,6 @@
 """Kills real runs of a procedure at random moments and resumes them: nothing lost, nothing twice.
 
-    python tests/bench/killed_runs.py [TIMES]
+    python -m tests.bench.killed_runs [TIMES]
 
 Each state's action leaves a line in a file. After each kill the transitions that were acknowledged
 (they are in the journal) must still be there, and their actions must not be done again; only the

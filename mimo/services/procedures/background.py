@@ -6,7 +6,7 @@ import threading
 
 from mimo.errors import StorageFailed
 from mimo.mind import Mind
-from mimo.services.procedures.executing import HELD
+from mimo.services.procedures.executing import HELD, hand_over
 from mimo.store.executions import Execution
 
 
@@ -19,11 +19,11 @@ def start(mind: Mind, execution: Execution) -> int:
     import subprocess
 
     lock = execution.hold()
-    execution.go_on()
     root = str(mind.project.root)
     # -P: the project's folder must not be where Python looks for modules.
     argv = [sys.executable, "-P", "-m", "mimo", "--project", root]
     try:
+        hand_over(mind, execution)
         process = subprocess.Popen(
             [*argv, "procedure", "resume", execution.id],
             stdin=subprocess.DEVNULL,

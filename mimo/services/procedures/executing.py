@@ -129,18 +129,27 @@ def carry_out(
     """
     started_for_it = HELD in mind.environ
     with signals.heeded(), execution.held(mind.environ.get(HELD)):
-        if not started_for_it:
-            execution.go_on()
         records, run = _loaded(execution)
         start = records[0]
         if run.status not in (Status.RUNNING, Status.INTERRUPTED):
             raise Conflict(f"`{execution.id}` is {run.status} already", hint="run it anew")
         _require_ours(mind, execution, start)
-        if len(records) > 1 or started_for_it:
-            _resume(mind, execution, run)
+        if not started_for_it:
+            _take_up(mind, execution, records, run)
         stopped = _stop(mind, execution, wait_ms)
         _runner(mind, commands, execution, start, run, stopped).go()
     return report(mind, execution)
+
+
+def hand_over(mind: Mind, execution: Execution) -> None:
+    """Writes that an execution goes on, for a process that is about to carry it out."""
+    _take_up(mind, execution, *_loaded(execution))
+
+
+def _take_up(mind: Mind, execution: Execution, records: list[Record], run: Run) -> None:
+    execution.go_on()
+    if len(records) > 1:
+        _resume(mind, execution, run)
 
 
 def _runner(

@@ -47,6 +47,7 @@ def examine(mind: Mind) -> Iterator[Finding]:
     yield from _policy(mind)
     yield from _links(mind)
     yield from _edges(mind)
+    yield from _procedures(mind)
     yield from _trust(mind)
 
 
@@ -178,6 +179,19 @@ def _edges(mind: Mind) -> Iterator[Finding]:
         )
     if not faults:
         yield Finding(name="edges", verdict="ok", message=f"{len(known):,} can be used whole")
+def _procedures(mind: Mind) -> Iterator[Finding]:
+    from mimo.services.procedures import library
+
+    for found in library.every(mind):
+        for fault in found.faults:
+            yield Finding(
+                name="procedures",
+                verdict="fault",
+                message=fault.reason,
+                hint="see `mind procedure check`",
+                file=found.path,
+                line=fault.line,
+            )
 
 
 def _trust(mind: Mind) -> Iterator[Finding]:

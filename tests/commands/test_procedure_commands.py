@@ -242,3 +242,14 @@ def test_names_and_runs_are_completed(run: Any, mind: Mind) -> None:
     assert candidates("procedure", "g", None) == [("greet", "")]
     assert candidates("procedure", "x", None) == []
     assert candidates("execution", "gr", None) == [(execution.id, "")]
+
+
+def test_the_doctor_tells_of_files_that_are_no_procedures(run: Any, mind: Mind) -> None:
+    put(mind, "greet", GREET)
+    (mind.folder / "procedures" / "odd@1.0.md").write_text("no", encoding="utf-8")
+    status, said = run("doctor")
+
+    assert status == 1
+    assert "no header: the file must begin with" in said
+    assert "odd@1.0.md" in said
+    assert "greet@1.0.md" not in said

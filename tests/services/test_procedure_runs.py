@@ -1,6 +1,7 @@
 """How procedures run: events, errors, retries, limits, waiting, undoing, stopping, resuming."""
 
 import json
+import os
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -200,6 +201,15 @@ def test_an_action_has_a_limit_of_its_own(mind: Mind, time: Time) -> None:
 
     assert (done.status, done.run.error) == (Status.FAILED, "timed out after 300 ms")
     assert time.seconds == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("ms", ["soon", "[1]", "9" * 400])
+def test_a_time_that_is_none_is_a_failure(mind: Mind, ms: str) -> None:
+    put(mind, "late", LOOP.replace("400", '"{{ms}}"'), max_retries=0)
+    done = ran(mind, "late", ms=json.loads(ms) if ms != "soon" else ms)
+
+    assert done.status is Status.FAILED
+    assert str(done.run.error).startswith("`ms` must be a number")
 
 
 def test_a_command_that_hangs_is_given_up_and_not_begun_a_second_time(mind: Mind) -> None:
@@ -553,6 +563,7 @@ def test_a_person_may_approve_a_text_at_the_terminal(mind: Mind) -> None:
 def test_ten_runs_at_once_do_not_mix(mind: Mind) -> None:
     """Trap (f): a sync run answered with the latest run of that name."""
     put(mind, "greet", GREET)
+    mind.randomness = os.urandom
     found: dict[int, Any] = {}
 
     def one(number: int) -> None:

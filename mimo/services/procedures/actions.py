@@ -145,7 +145,7 @@ def _log(args: Mapping[str, Any], run: Run, scope: Scope) -> Outcome:
 def _delay(action: Action, args: Mapping[str, Any], scope: Scope) -> Outcome:
     try:
         milliseconds = float(args.get("ms", 1000))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise Refused(f"`ms` must be a number, not `{args.get('ms')}`") from None
     limit = action.limit_ms
     if limit is not None and milliseconds > limit:

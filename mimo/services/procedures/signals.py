@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
+_ENDING = [n for name in ("SIGTERM", "SIGHUP") if (n := getattr(signal, name, None))]
 
 
 @contextmanager

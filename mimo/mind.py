@@ -29,15 +29,6 @@ if TYPE_CHECKING:
     from mimo.store.watch import Watch
 
 
-def _stamp(path: Path | None) -> tuple[int, int, int] | None:
-    """Returns what tells one state of a file from another; None where there is none."""
-    try:
-        found = path.stat() if path else None
-    except OSError:
-        return None
-    return (found.st_mtime_ns, found.st_size, found.st_ino) if found else None
-
-
 class Mind:
     """An opened memory: where it is, its settings, its clock, its files and its index."""
 
@@ -209,7 +200,7 @@ class Mind:
         return self.home / "config.toml", of_project
 
     def _settings_stamps(self) -> tuple[tuple[int, int, int] | None, ...]:
-        return tuple(_stamp(path) for path in self._settings_files())
+        return tuple(place.stamp(path) for path in self._settings_files())
 
     @property
     def store(self) -> "MemoryStore":

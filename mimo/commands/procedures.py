@@ -102,7 +102,6 @@ class Sent:
     cli="procedure run",
     effect=Effect.WRITE,
     toolset="procedures",
-    scope="procedure:run",
     errors=(NotFound, Invalid, Untrusted, StorageFailed),
     examples=(
         "mind procedure run release",
@@ -144,7 +143,6 @@ def run(
     cli="procedure status",
     effect=Effect.READ,
     toolset="procedures",
-    scope="procedure:read",
     errors=(NotFound, AmbiguousId, Invalid),
     examples=("mind procedure status latest", "mind procedure status k3v7mq --json"),
     description="Check status of async procedure execution",
@@ -160,7 +158,6 @@ def status(mind: Mind, execution_id: ExecutionId) -> HowFar:
     effect=Effect.WRITE,
     idempotent=True,
     toolset="procedures",
-    scope="procedure:run",
     errors=(NotFound, AmbiguousId, Invalid, StorageFailed),
     examples=("mind procedure cancel latest --reason 'wrong branch'",),
 )
@@ -184,7 +181,6 @@ def cancel(
     cli="procedure send",
     effect=Effect.WRITE,
     toolset="procedures",
-    scope="procedure:run",
     errors=(NotFound, AmbiguousId, Conflict, Invalid, StorageFailed),
     examples=("mind procedure send latest approved",),
 )
@@ -203,7 +199,6 @@ def send(
     cli="procedure resume",
     effect=Effect.WRITE,
     toolset="procedures",
-    scope="procedure:run",
     errors=(NotFound, AmbiguousId, Conflict, Invalid, Untrusted, StorageFailed),
     examples=("mind procedure resume latest", "mind procedure resume k3v7mq --async"),
 )

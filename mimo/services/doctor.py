@@ -179,6 +179,8 @@ def _edges(mind: Mind) -> Iterator[Finding]:
         )
     if not faults:
         yield Finding(name="edges", verdict="ok", message=f"{len(known):,} can be used whole")
+
+
 def _procedures(mind: Mind) -> Iterator[Finding]:
     from mimo.services.procedures import library
 

@@ -53,3 +53,12 @@ def _has_links(folder: Path) -> bool:
             return any(entry.is_symlink() for entry in entries)
     except OSError:
         return False
+
+
+def stamp(path: Path | None) -> tuple[int, int, int] | None:
+    """Returns what tells one state of a file from another; None where there is none."""
+    try:
+        found = path.stat() if path else None
+    except OSError:
+        return None
+    return (found.st_mtime_ns, found.st_size, found.st_ino) if found else None

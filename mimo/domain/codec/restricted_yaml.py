@@ -123,8 +123,8 @@ def lines(text: str) -> dict[tuple[str | int, ...], int]:
 
     An entry is named by the keys, and the places in lists, that lead to it. Raises as `read` does.
     """
-    with _reported(text):
-        loader = _loader_class()(text)
+    with reported(text):
+        loader = loader_class()(text)
         found: dict[tuple[str | int, ...], int] = {}
         if (node := loader.get_single_node()) is not None:
             _place(node, (), loader.starred, found)

@@ -253,10 +253,7 @@ class Mind:
         return cast("EventLog", self._once("events", lambda: EventLog(self.project.root)))
 
     def tell(self, name: str, measurements: Mapping[str, float], /, **metadata: object) -> None:
-        """Adds an event to the log, such as `mimo.ingest.file`.
-
-        The log never stops what it tells of: where it can't be written the event is dropped.
-        """
+        """Adds an event such as `mimo.ingest.file` to the log; what can't be written is dropped."""
         from mimo.store.events import Event
 
         event = Event(name=name, time=self.now(), measurements=measurements, metadata=metadata)

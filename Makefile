@@ -11,7 +11,7 @@ unexport MIND_HOME MIND_PROJECT SANDBOX_DIR
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test setup check format lint types layers sizes spelling fix generate \
-        coverage-of-requirements bench bench-retrieval bench-calibration model clean
+        coverage-of-requirements bench bench-retrieval bench-calibration bench-killed model clean
 
 help:           ## Show this menu
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -74,6 +74,9 @@ bench: setup    ## Measure start-up, search, save, refresh and rebuild as ratios
 
 bench-retrieval: setup ## Measure the ranking on labelled data (BENCH=FOLDER that holds eval/ and data/)
 	$(RUN) -m tests.bench.retrieval --bench $(BENCH)
+
+bench-killed: setup ## Kill real runs of a procedure at random moments and resume them (TIMES=200)
+	$(RUN) -m tests.bench.killed_runs $(or $(TIMES),200)
 
 bench-calibration: setup ## Fit the confidence of `recall_memory` on labelled data (BENCH=FOLDER, as above)
 	$(RUN) -m tests.bench.calibration --bench $(BENCH)

@@ -19,6 +19,7 @@ MindError
 ├── QuotaExceeded      QUOTA_EXCEEDED           1   a namespace is full, or a value too large
 ├── SecretDetected     SECRET_DETECTED          1   a text holds a secret, which is never stored
 ├── PiiDetected        PII_DETECTED             1   a value holds personal data
+├── Untrusted          UNTRUSTED                5   nobody here has approved that text
 └── Internal           INTERNAL_ERROR           1   a fault of ours; details only in the log
 
 The wire form is the same everywhere:
@@ -170,6 +171,13 @@ class PiiDetected(MindError):
 
     code = "PII_DETECTED"
     details_are_whole = True
+
+
+class Untrusted(MindError):
+    """A text that nobody here has approved would have run something."""
+
+    code = "UNTRUSTED"
+    exit_status = 5
 
 
 class Internal(MindError):

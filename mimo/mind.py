@@ -14,7 +14,7 @@ from mimo.errors import Invalid, MindError, NoProject
 from mimo.store import place, projects
 from mimo.store.files import failure
 from mimo.store.projects import Project, Registered
-from mimo.surroundings import Clock, Progress, Timer, stamp_of, system_clock
+from mimo.surroundings import Ask, Clock, Progress, Timer, stamp_of, system_clock
 from mimo.surroundings import home_of as home_of
 
 if TYPE_CHECKING:
@@ -53,6 +53,10 @@ class Mind:
         self._moment: datetime | None = None
         self.progress: Progress | None = None
         """Told of long work; set by a surface that can show it."""
+        self.halted: Callable[[], bool] | None = None
+        """Tells long work whether its caller has given up; set by a surface that knows."""
+        self.ask: Ask | None = None
+        """Asks the person at the terminal; set by a surface that has one."""
         self.partial: Callable[[object], None] | None = None
         """Shows a part of an answer that has no end; set by a surface that can."""
         self.timer = timer or Timer()
@@ -105,6 +109,12 @@ class Mind:
         view = self._view(parts=self._parts)
         view.author = author
         view._moment = self.now()  # noqa: SLF001 - of our own class
+        return view
+
+    def heard(self, progress: Progress | None, halted: Callable[[], bool] | None) -> "Mind":
+        """Returns the same memory, with long work told to one caller and stopped by it."""
+        view = self._view(parts=self._parts)
+        view.progress, view.halted = progress, halted
         return view
 
     def at(self, known: Registered) -> "Mind | None":
@@ -248,10 +258,7 @@ class Mind:
         return cast("EventLog", self._once("events", lambda: EventLog(self.project.root)))
 
     def tell(self, name: str, measurements: Mapping[str, float], /, **metadata: object) -> None:
-        """Adds an event to the log, such as `mimo.ingest.file`.
-
-        The log never stops what it tells of: where it can't be written the event is dropped.
-        """
+        """Adds an event such as `mimo.ingest.file` to the log; what can't be written is dropped."""
         from mimo.store.events import Event
 
         event = Event(name=name, time=self.now(), measurements=measurements, metadata=metadata)
@@ -271,16 +278,11 @@ class Mind:
     @property
     def guard(self) -> "Guard":
         """What stands before every call; outside a project it holds what holds by default."""
-        from mimo.guard.guard import Guard
-        from mimo.guard.session import Session
-
-        def trusted(digest: str) -> bool:
-            return self.trust.trusted(digest)
+        from mimo.guard.guard import opened
 
         def make() -> Guard:
             root = self._project.root if self._project else None
-            session = Session(self.environ, started=self.now())
-            return Guard(root=root, trusted=trusted, session=session)
+            return opened(root, self.environ, self.now(), lambda text: self.trust.trusted(text))
 
         return cast("Guard", self._once("guard", make))
 

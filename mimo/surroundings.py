@@ -12,6 +12,17 @@ Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is in all."""
 
 
+class Question(NamedTuple):
+    """Something that only a person can answer."""
+
+    text: str
+    choices: tuple[str, ...]
+
+
+Ask = Callable[[Question, float], str | None]
+"""Puts a question, and returns the choice, or None where none was made within so many seconds."""
+
+
 class Timer(NamedTuple):
     """How time that passes is measured, and waited for."""
 

@@ -21,8 +21,8 @@ from mimo.commands.registry import Registry
 from mimo.commands.schema import input_schema, output_schema, parameter_schema
 from mimo.commands.spec import Needs, Param, Spec, Surface
 from mimo.commands.tools import TOOLSETS, listed, spelled
-from mimo.config import SETTINGS
 from mimo.errors import MindError
+from mimo.settings import SETTINGS
 
 ROOT = Path(__file__).parent.parent
 WHOLLY_OURS = ("man", "docs/reference")

@@ -144,3 +144,19 @@ def test_completing_loads_nothing_heavy(project: Path, argv: list[str]) -> None:
     assert not heavy(modules)
     assert not (READING | WRITING | SEARCHING | {"mimo.index.index", "hashlib"}) & modules
     assert commands_in(modules) == {"search" if argv[0] == "search" else "notes"}
+
+
+def test_a_procedure_runs_on_yaml_alone(project: Path) -> None:
+    imported(project, "procedure", "new", "hello")
+
+    for argv in (["list"], ["run", "hello"], ["status", "latest"]):
+        modules = imported(project, "procedure", *argv)
+        assert heavy(modules) <= {"yaml"}
+        assert not (SEARCHING | {"mimo.index.index", "subprocess"}) & modules
+
+
+def test_the_log_of_events_needs_nothing_heavy(project: Path) -> None:
+    modules = imported(project, "events")
+
+    assert not heavy(modules)
+    assert commands_in(modules) == {"events"}

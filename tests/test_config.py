@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from mimo.config import SETTINGS, load, setting
+from mimo.config import load
 from mimo.errors import Invalid
+from mimo.settings import SETTINGS, setting
 
 
 def write(path: Path, text: str) -> Path:

@@ -40,7 +40,8 @@ def tell(root: click.Command, words: Sequence[str]) -> None:
 def candidates(what: str, start: str, project: str | None) -> list[tuple[str, str]]:
     """Returns words that begin with `start`, each with a short explanation.
 
-    `what` is `id`, `tag`, `topic` or `type`. Where the index can't be read there are none.
+    `what` is `id`, `tag`, `topic`, `type`, `procedure` or `execution`. Where what is asked for
+    can't be read there are none.
     """
     if what == "type":
         from mimo.domain.memory import KIND_ALIASES, Kind
@@ -48,9 +49,22 @@ def candidates(what: str, start: str, project: str | None) -> list[tuple[str, st
         names: Iterable[str] = [*Kind, *KIND_ALIASES]
         return [(str(name), "") for name in names if name.startswith(start)]
     try:
+        if what in ("procedure", "execution"):
+            return [(name, "") for name in _on_disk(what, project) if name.startswith(start)]
         return _from_index(_QUERIES[what], start, project)
     except Exception:  # noqa: BLE001 - a completion that fails would garble the command line
         return []
+
+
+def _on_disk(what: str, project: str | None) -> list[str]:
+    from mimo.mind import Mind
+    from mimo.store import procedures
+    from mimo.store.executions import Executions
+
+    root = Mind.open(Path.cwd(), project=Path(project) if project else None).project.root
+    if what == "execution":
+        return Executions(root, "").ids()[::-1][:MOST]
+    return list(dict.fromkeys(file.stem.partition("@")[0] for file in procedures.listed(root)))
 
 
 def _from_index(query: str, start: str, project: str | None) -> list[tuple[str, str]]:

@@ -17,6 +17,7 @@ from mimo.errors import INTERRUPTED, Invalid, MindError
 if TYPE_CHECKING:
     from mimo.commands.invoke import Caller
     from mimo.mind import Mind
+    from mimo.surroundings import Question
 
 Open = Callable[[Path | None], "Mind"]
 """Opens the memory of a named project, or of the one around the working directory."""
@@ -42,9 +43,7 @@ def _run(open_: Open, spec: Spec, arguments: Mapping[str, Any], options: Mapping
 
     named = options.get("project")
     mind = open_(Path(named) if named else None)
-    mind.partial = lambda part: output.show_part(part, options)
-    if sys.stderr.isatty() and not options.get("json"):
-        mind.progress = output.progress
+    _attend(mind, options)
     try:
         allowed = bool(options.get("allow_secret"))
         result = _result(spec, mind, arguments, Caller(surface=Surface.CLI, allows_secrets=allowed))
@@ -59,6 +58,23 @@ def _run(open_: Open, spec: Spec, arguments: Mapping[str, Any], options: Mapping
         output.show(result, options)
         if status := getattr(result, "exit_status", 0):
             raise click.exceptions.Exit(status)
+
+
+def _attend(mind: "Mind", options: Mapping[str, Any]) -> None:
+    """Lets a command tell how far it is, ask, and show parts, as far as a person is there."""
+    from mimo.cli import output
+
+    mind.partial = lambda part: output.show_part(part, options)
+    if sys.stderr.isatty() and not options.get("json"):
+        mind.progress = output.progress
+        if sys.stdin is not None and sys.stdin.isatty():
+            mind.ask = _ask
+
+
+def _ask(question: "Question", seconds: float) -> str | None:
+    from mimo.cli.asking import ask
+
+    return ask(question, seconds)
 
 
 def _result(

@@ -4,11 +4,11 @@ from typing import Annotated
 
 from mimo.commands.spec import Arg, Effect, Surface, command
 from mimo.commands.types import Json, Out
-from mimo.config import SETTINGS, Setting, setting
 from mimo.errors import Invalid, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import settings
+from mimo.settings import SETTINGS, Setting, setting
 
 
 @frozen

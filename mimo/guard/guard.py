@@ -1,6 +1,6 @@
 """What stands before every command: its policies, its limits, its record."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -123,6 +123,16 @@ class Guard:
             self._decided.clear()
         self._decided[key] = (call.at, verdict)
         return verdict
+
+
+def opened(
+    root: Path | None,
+    environ: Mapping[str, str],
+    started: datetime,
+    trusted: Callable[[str], bool],
+) -> Guard:
+    """Returns what guards a project, or what is done outside of all."""
+    return Guard(root=root, trusted=trusted, session=Session(environ, started))
 
 
 def judged(found: Found, call: Call) -> Verdict:

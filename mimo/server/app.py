@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 from typing import Any, TypeVar
 
 import anyio
@@ -45,7 +45,9 @@ from mimo.guard.privacy import redact_error
 from mimo.mind import Mind, home_of
 from mimo.server import prompts, resources
 from mimo.server.exposure import Listing, Mode, mode_of
+from mimo.server.progress import listening
 from mimo.server.tools import answer, described, log, refused
+from mimo.surroundings import Progress
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
@@ -165,11 +167,24 @@ class App:
                 "`%s` is deprecated and goes in 3.0: use %s", specs[0].name, specs[0].instead
             )
         caller = Caller(surface=Surface.MCP, name=_client(ctx))
-        return await _in_thread(partial(self._answer, specs, caller, params.arguments or {}))
-
-    def _answer(self, specs: Any, caller: Caller, arguments: Mapping[str, Any]) -> CallToolResult:
+        gone = Event()
+        work = partial(self._answer, specs, caller, params.arguments or {}, listening(ctx), gone)
         try:
-            mind = self._memory.mind()
+            return await _in_thread(work)
+        finally:
+            # Long work looks whether its caller still waits: a cancelled call must not go on.
+            gone.set()
+
+    def _answer(
+        self,
+        specs: Any,
+        caller: Caller,
+        arguments: Mapping[str, Any],
+        progress: Progress,
+        gone: Event,
+    ) -> CallToolResult:
+        try:
+            mind = self._memory.mind().heard(progress, gone.is_set)
         except MindError as error:
             return refused(error)
         return answer(specs, mind, caller, arguments)

@@ -2,15 +2,18 @@
 
 from mimo.mind import Mind
 from mimo.services import overview, values
+from mimo.store import procedures
 
 
 def digests(mind: Mind) -> tuple[str, ...]:
     """Returns the digest of what may be approved, as it is now.
 
-    That is each file that holds memories or values, the policy, and each message of a commit.
+    That is each file that holds memories, values or a procedure, the policy, and each message of a
+    commit.
     """
     memories = dict.fromkeys(record.place.digest for record in overview.everything(mind))
-    return (*memories, *values.digests(mind), *mind.guard.digests())
+    files = [file.digest for file in procedures.listed(mind.project.root) if not file.problem]
+    return (*memories, *files, *values.digests(mind), *mind.guard.digests())
 
 
 def describe(mind: Mind) -> str:

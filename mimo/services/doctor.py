@@ -48,6 +48,7 @@ def examine(mind: Mind) -> Iterator[Finding]:
     yield from _links(mind)
     yield from _edges(mind)
     yield from _merging(mind)
+    yield from _procedures(mind)
     yield from _trust(mind)
 
 
@@ -191,6 +192,21 @@ def _merging(mind: Mind) -> Iterator[Finding]:
     if told := merging.lacking(mind.project.root):
         hint = "`mind doctor --fix` lets git merge them field by field"
         yield Finding(name="merging", verdict="warning", message=told, hint=hint)
+
+
+def _procedures(mind: Mind) -> Iterator[Finding]:
+    from mimo.services.procedures import library
+
+    for found in library.every(mind):
+        for fault in found.faults:
+            yield Finding(
+                name="procedures",
+                verdict="fault",
+                message=fault.reason,
+                hint="see `mind procedure check`",
+                file=found.path,
+                line=fault.line,
+            )
 
 
 def _trust(mind: Mind) -> Iterator[Finding]:

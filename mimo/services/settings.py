@@ -4,9 +4,9 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mimo.config import Scope, Setting
 from mimo.errors import Invalid
 from mimo.mind import Mind
+from mimo.settings import Scope, Setting
 from mimo.store import files
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ LARGEST = 1024 * 1024
 _NAMES = ("events.jsonl", "events.1.jsonl", "events.2.jsonl")
 """The log and the full ones before it, newest first."""
 _MOST_BYTES = 16 * 1024 * 1024
-_WAIT_SECONDS = 0.5
+_WAIT_SECONDS = 2.0
 
 
 @frozen

@@ -57,6 +57,34 @@ def holder(path: Path) -> int | None:
         os.close(descriptor)
 
 
+def hold(path: Path, *, wait: float) -> int | None:
+    """Returns a descriptor that holds the lock file at `path` until it is closed everywhere.
+
+    A child process that inherits it holds the lock too. None where somebody else has it for
+    longer than `wait` seconds.
+    """
+    descriptor = _open(path)
+    try:
+        _wait(descriptor, path, wait)
+    except StorageFailed:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def is_held(path: Path) -> bool:
+    """Returns whether somebody holds the lock file at `path`, which need not be there."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:
+        return False
+    try:
+        # Shared, so that two who look at once don't take each other for the holder.
+        return not _try(descriptor, shared=True)
+    finally:
+        os.close(descriptor)
+
+
 def _open(path: Path) -> int:
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
@@ -82,12 +110,12 @@ def _wait(descriptor: int, path: Path, wait: float) -> None:
         pause = min(pause * 2, _LONGEST_PAUSE)
 
 
-def _try(descriptor: int) -> bool:
+def _try(descriptor: int, *, shared: bool = False) -> bool:
     """Returns whether the lock is ours now. The one place that knows the system's call."""
     import fcntl
 
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -26,7 +27,8 @@ from mimo.services.daemon import process
 from mimo.store import projects
 from mimo.store.daemon import Running
 from mimo.store.init import init
-from tests import mama_databases
+from mimo.surroundings import Timer
+from tests import mama_databases, sample_procedures
 
 REGISTRY = all_commands()
 SPECS = REGISTRY.all()
@@ -104,6 +106,16 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "policy_show": {},
     "policy_check": {},
     "policy_explain": {"tool": "putMemory", "namespace": "agent.build", "operation": "write"},
+    "run_procedure": {"name": "greet", "context": {"who": "Ada"}},
+    "procedure_status": {"execution_id": "halted"},
+    "send_event": {"execution_id": "waiting", "event": "yes"},
+    "cancel_procedure": {"execution_id": "halted", "reason": "not now"},
+    "resume_procedure": {"execution_id": "halted"},
+    "list_procedures": {},
+    "recall_procedure": {"name": "greet"},
+    "register_procedure": {"text": sample_procedures.text("more", sample_procedures.GREET)},
+    "new_procedure": {"name": "hello"},
+    "check_procedure": {},
     "mind_status": {},
     "mind_index": {},
     "mind_doctor": {},
@@ -217,15 +229,34 @@ def fresh(tmp_path: Path, home: Path, clock: Any, monkeypatch: pytest.MonkeyPatc
         new = "---\ncreated: 2026-11-03T08:00:00Z\n---\nCold brew\n"
         (root / ".mind" / "facts" / "new.md").write_text(new, encoding="utf-8")
         monkeypatch.chdir(root)
-        return Mind(
-            home=home,
-            project=projects.explicit(root, home),
-            clock=clock,
-            randomness=lambda size: bytes(range(size)),
-            environ={},
+        return _with_procedures(
+            Mind(
+                home=home,
+                project=projects.explicit(root, home),
+                clock=clock,
+                randomness=lambda size: bytes(range(size)),
+                environ={},
+                timer=Timer(monotonic=lambda: 0.0, sleep=lambda _: None),
+            )
         )
 
     return make
+
+
+def _with_procedures(mind: Mind) -> Mind:
+    """Returns the memory with procedures, one of which was halted and one waits for an event."""
+    for name in ("greet", "halted"):
+        sample_procedures.put(mind, name, sample_procedures.GREET)
+    sample_procedures.put(mind, "waiting", sample_procedures.WAIT)
+    sample_procedures.begun(mind, "halted", who="Bob")
+    while _held:
+        os.close(_held.pop())
+    _held.append(sample_procedures.begun(mind, "waiting").hold())
+    return mind
+
+
+_held: list[int] = []
+"""The lock of the run that waits, as its process would hold it."""
 
 
 def argv(spec: Spec, arguments: dict[str, Any]) -> list[str]:

@@ -33,6 +33,9 @@ class FakeMind(Unguarded):
     def watch(self) -> None:
         """A real one would be told of changes."""
 
+    def heard(self, progress: Any, halted: Any) -> "FakeMind":
+        return self
+
     def acting_as(self, author: str | None) -> "FakeMind":
         other = type(self)()
         other.author = author

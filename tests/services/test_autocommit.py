@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from mimo.cli.main import main
-from mimo.config import setting
 from mimo.errors import Invalid
 from mimo.services import autocommit
+from mimo.settings import setting
 
 
 @pytest.fixture

@@ -114,8 +114,8 @@ def load(text: str) -> dict[str, Any]:
 
 def read(text: str) -> Header:
     """Returns the entries of a header with their places. Raises as `load` does."""
-    with _reported(text):
-        return _Reader(_loader_class()(text)).header()
+    with reported(text):
+        return Reader(loader_class()(text)).header()
 
 
 def lines(text: str) -> dict[tuple[str | int, ...], int]:
@@ -123,8 +123,8 @@ def lines(text: str) -> dict[tuple[str | int, ...], int]:
 
     An entry is named by the keys, and the places in lists, that lead to it. Raises as `read` does.
     """
-    with _reported(text):
-        loader = _loader_class()(text)
+    with reported(text):
+        loader = loader_class()(text)
         found: dict[tuple[str | int, ...], int] = {}
         if (node := loader.get_single_node()) is not None:
             _place(node, (), loader.starred, found)
@@ -157,7 +157,8 @@ def resolve(text: str) -> Any:
 
 
 @cache
-def _loader_class() -> Any:
+def loader_class() -> Any:
+    """Returns the class of the loaders that read this YAML."""
     import yaml
 
     parent = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
@@ -171,7 +172,7 @@ def _loader_class() -> Any:
             super().__init__(text)
 
         def get_single_data(self) -> dict[str, Any]:
-            return _Reader(self).header().data
+            return Reader(self).header().data
 
     return RestrictedLoader
 
@@ -188,14 +189,14 @@ def _handler() -> Any:
             return text.removeprefix("---\n").removesuffix("\n---"), ""
 
         def load(self, fm: str, **_: object) -> Any:
-            with _reported(fm):
-                return yaml.load(fm, Loader=_loader_class())  # noqa: S506 - a safe loader's child
+            with reported(fm):
+                return yaml.load(fm, Loader=loader_class())  # noqa: S506 - a safe loader's child
 
     return Handler()
 
 
 @contextmanager
-def _reported(text: str) -> Iterator[None]:
+def reported(text: str) -> Iterator[None]:
     """Turns whatever a parser raises into `Unreadable`; it raises much more than `YAMLError`."""
     try:
         yield
@@ -217,16 +218,20 @@ def _unreadable(error: Exception, text: str) -> Unreadable:
     return Unreadable(f"header: {problem}" + (f" ({hint})" if hint else ""), mark.line + 1)
 
 
-class _Reader:
+class Reader:
     """Builds a header from a parser's events, and stops at the first that isn't allowed."""
 
+    deepest = MAX_DEPTH
+
     def __init__(self, loader: Any) -> None:
+        """Take a loader that has read nothing yet."""
         import yaml
 
         self._yaml: Any = yaml
         self._loader = loader
 
     def header(self) -> Header:
+        """Returns all entries; raises `Unreadable` and `NotAMapping`."""
         next_event = self._loader.get_event
         next_event()
         if isinstance(next_event(), self._yaml.StreamEndEvent):
@@ -277,8 +282,9 @@ class _Reader:
             return Value(
                 data=data, start=start, end=event.end_mark.index, column=column, shape=Shape.SCALAR
             )
-        if depth > MAX_DEPTH:
-            raise Unreadable(f"header: nested deeper than {MAX_DEPTH}", event.start_mark.line + 1)
+        if depth > self.deepest:
+            line = event.start_mark.line + 1
+            raise Unreadable(f"header: nested deeper than {self.deepest}", line)
         is_list = isinstance(event, self._yaml.SequenceStartEvent)
         shape = Shape.FLOW if event.flow_style else Shape.LIST if is_list else Shape.BLOCK
         data, end = self._items(depth) if is_list else self._mapping(depth)

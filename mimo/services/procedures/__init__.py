@@ -1,0 +1,1 @@
+"""Procedures: kept as files, run as state machines, followed from any process."""

@@ -1,0 +1,71 @@
+"""Questions at the terminal: what counts as an answer, and what does not."""
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import pytest
+
+from mimo.cli import asking
+from mimo.surroundings import Question
+
+QUESTION = Question(text="Release\x1b[2J v1.2?", choices=("yes", "no", "not now"))
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[BinaryIO]:
+    """The other end of a standard input of our own."""
+    reading, writing = os.pipe()
+    monkeypatch.setattr(asking, "_put", [])
+    with os.fdopen(reading, encoding="utf-8") as stdin, os.fdopen(writing, "wb", 0) as keyboard:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        yield keyboard
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("yes\n", "yes"),
+        ("Y\n", "yes"),
+        (" no \n", "no"),
+        ("not\n", "not now"),
+        ("NOT NOW\n", "not now"),
+    ],
+)
+def test_an_answer_is_a_choice_or_what_only_one_begins_with(
+    typed: BinaryIO, text: str, answer: str
+) -> None:
+    typed.write(text.encode())
+
+    assert asking.ask(QUESTION, 0) == answer
+
+
+@pytest.mark.parametrize("text", ["maybe\n", "\n", "n\n"])
+def test_anything_else_is_asked_again(
+    typed: BinaryIO, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    typed.write(text.encode())
+
+    assert asking.ask(QUESTION, 0) is None
+    assert capsys.readouterr().err.endswith("answer with one of yes, no, not now\n")
+
+
+def test_a_question_is_printed_once_and_can_not_steer_the_terminal(
+    typed: BinaryIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert [asking.ask(QUESTION, 0), asking.ask(QUESTION, 0)] == [None, None]
+
+    said = capsys.readouterr().err
+    assert said.count("v1.2?") == 1
+    assert "\x1b" not in said
+
+
+def test_the_end_of_the_input_is_no_answer_but_stops_the_command(
+    typed: BinaryIO,
+) -> None:
+    """The last choice of a procedure may be the one that deploys."""
+    typed.close()
+
+    with pytest.raises(KeyboardInterrupt):
+        asking.ask(QUESTION, 0)

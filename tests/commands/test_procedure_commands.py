@@ -1,0 +1,255 @@
+"""The procedure commands, as people type them: one transcript for each."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimo.cli.complete import candidates
+from mimo.cli.main import main
+from mimo.mind import Mind
+from mimo.surroundings import Question
+from tests.sample_procedures import GREET, WAIT, Time, begun, put, text
+
+
+@pytest.fixture
+def run(mind: Mind, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Returns the exit status and what was printed, with ids and times taken out."""
+    monkeypatch.chdir(mind.project.root)
+    mind.timer = Time().timer()
+
+    def words(*argv: str) -> tuple[int, str]:
+        status = main([*argv], open=lambda _: mind)
+        shown = capsys.readouterr()
+        said = shown.out + shown.err
+        return status, re.sub(r"_20261120_[a-z0-9]+", "_ID", said)
+
+    return words
+
+
+@pytest.mark.req("000-22")
+def test_new_writes_a_procedure_that_runs_as_it_stands(run: Any, mind: Mind) -> None:
+    assert run("procedure", "new", "hello") == (
+        0,
+        "✓ hello@1.0  5 states\n  .mind/procedures/hello@1.0.md\n",
+    )
+    assert run("procedure", "check", "hello") == (0, "✓ 1 procedure checked\n")
+    assert run("procedure", "run", "hello", "--context", '{"who": "Ada"}') == (
+        0,
+        (
+            "   0.00 s  prepare ─success→ somebody\n"
+            "   0.00 s  somebody ─true→ greet\n"
+            "   0.00 s  greet ─success→ done\n"
+            "  info: Hello, Ada!\n"
+            "completed in done  0.00 s\n"
+            '  who:      "Ada"\n'
+            '  greeting: "Hello"\n'
+            "  hello_ID\n"
+        ),
+    )
+    status, said = run("procedure", "new", "hello")
+    assert status == 0
+    (mind.folder / "procedures" / "hello@1.0.md").write_text("mine", encoding="utf-8")
+    status, said = run("procedure", "new", "hello")
+    assert (status, "is there already" in said) == (1, True)
+    assert run("procedure", "new", "two words")[0] == 2
+
+
+@pytest.mark.req("000-22")
+def test_add_takes_a_file_and_tells_every_fault(run: Any, mind: Mind) -> None:
+    Path("greet.md").write_text(text("greet", GREET), encoding="utf-8")
+    assert run("procedure", "add", "greet.md") == (
+        0,
+        "✓ greet@1.0  3 states\n  .mind/procedures/greet@1.0.md\n",
+    )
+
+    Path("wrong.md").write_text(text("wrong", GREET.replace("done", "odd", 1)), encoding="utf-8")
+    status, said = run("procedure", "add", "wrong.md")
+    assert (status, "which is no state" in said, "can't be reached" in said) == (2, True, True)
+    assert run("procedure", "add")[0] == 2
+    assert run("procedure", "add", "gone.md")[0] == 2
+    assert not (mind.folder / "procedures" / "wrong@1.0.md").exists()
+
+
+def test_a_text_that_runs_programs_is_added_and_not_approved(run: Any) -> None:
+    shell = "initial_state: a\nstates:\n  a: {action: {module: shell, function: run, args: [ls]}}\n"
+    Path("ls.md").write_text(text("ls", shell), encoding="utf-8")
+    status, said = run("procedure", "add", "ls.md")
+
+    assert (status, said.splitlines()[-1]) == (
+        0,
+        "note: it runs programs or sends requests: its first run on a terminal asks",
+    )
+    status, said = run("procedure", "run", "ls")
+    assert (status, "[UNTRUSTED]" in said) == (5, True)
+
+
+def test_check_tells_file_and_line(run: Any) -> None:
+    Path("wrong.md").write_text(text("wrong", GREET.replace("done", "odd", 1)), encoding="utf-8")
+
+    assert run("procedure", "check", "wrong.md") == (
+        1,
+        (
+            "fault: wrong.md:12: state `greet`: a transition leads to `odd`, which is no state\n"
+            "fault: wrong.md:14: state `done` can't be reached from `greet`\n"
+        ),
+    )
+    assert run("procedure", "check") == (0, "✓ 0 procedures checked\n")
+
+
+@pytest.mark.req("000-20")
+@pytest.mark.req("000-26")
+def test_list_shows_all_and_what_is_none(run: Any, mind: Mind) -> None:
+    assert run("procedure", "list") == (0, "no procedures yet: mind procedure new NAME\n")
+    put(mind, "greet", GREET, "1.9", description="Say hello")
+    put(mind, "greet", GREET, "1.10")
+    (mind.folder / "procedures" / "odd@1.0.md").write_text("no", encoding="utf-8")
+    mind.trust.forget()
+
+    assert run("procedure", "list") == (
+        0,
+        (
+            "name   version  states    trust         description\n"
+            "greet  1.10     3 states  not approved\n"
+            "greet  1.9      3 states  not approved  Say hello\n"
+            "fault: .mind/procedures/odd@1.0.md:1: no header: the file must begin with `---` and "
+            "`name:`\n"
+        ),
+    )
+
+
+@pytest.mark.req("000-21")
+def test_show_draws_the_states(run: Any, mind: Mind) -> None:
+    put(mind, "greet", GREET, description="Say hello")
+
+    assert run("procedure", "show", "greet") == (
+        0,
+        (
+            "greet@1.0\n"
+            "  Say hello\n"
+            "  .mind/procedures/greet@1.0.md  at most 300000 ms, 3 retries\n"
+            "\n"
+            "  greet  [log message: Hello, {{who}}]\n"
+            "  ├─ success → done ■\n"
+            "  └─ error → silent ■\n"
+        ),
+    )
+    status, said = run("procedure", "show", "greet", "--format", "mermaid")
+    assert (status, said.splitlines()[0]) == (0, "stateDiagram-v2")
+    assert run("procedure", "show", "great")[0] == 1
+
+
+@pytest.mark.req("000-16")
+@pytest.mark.req("000-17")
+def test_status_tells_how_far_a_run_is(run: Any, mind: Mind) -> None:
+    put(mind, "greet", GREET)
+    begun(mind, "greet", who="Ada")
+    assert run("procedure", "status", "latest") == (
+        0,
+        (
+            "greet@1.0  interrupted\n"
+            "  id:    greet_ID\n"
+            "  state: greet\n"
+            "  took:  0.00 s\n"
+            "  its process is gone; resume it\n"
+            '  who: "Ada"\n'
+        ),
+    )
+    _status, said = run("procedure", "status", "latest", "--json")
+    assert json.loads(said)["status"] == "interrupted"
+    assert run("procedure", "status", "nothing")[0] == 1
+
+
+def test_resume_goes_on_from_the_last_state(run: Any, mind: Mind) -> None:
+    put(mind, "greet", GREET)
+    begun(mind, "greet", who="Ada")
+    status, said = run("procedure", "resume", "latest")
+
+    assert (status, said.splitlines()[2]) == (0, "completed in done  0.00 s")
+    status, said = run("procedure", "resume", "latest")
+    assert (status, "is completed already" in said) == (1, True)
+
+
+def test_send_and_cancel_reach_a_run_that_goes_on(run: Any, mind: Mind) -> None:
+    put(mind, "wait", WAIT)
+    execution = begun(mind, "wait")
+    with execution.held():
+        assert run("procedure", "send", "latest", "yes") == (0, "✓ yes sent, in state ask\n")
+        assert run("procedure", "send", "latest", "odd")[0] == 2
+        status, said = run("procedure", "cancel", "latest", "--reason", "enough")
+        assert (status, said.splitlines()[0]) == (0, "wait@1.0  running")
+    assert execution.cancelled() == "cancelled: enough"
+
+    status, said = run("procedure", "cancel", "latest")
+    assert (status, said.splitlines()[0]) == (0, "wait@1.0  interrupted")
+
+
+def test_a_run_that_fails_or_stops_is_no_success_of_the_command(run: Any, mind: Mind) -> None:
+    put(
+        mind, "greet", GREET.replace("{event: error, target: silent}", "{event: x, target: silent}")
+    )
+    put(mind, "wait", WAIT)
+
+    status, said = run("procedure", "run", "greet")
+    assert (status, "`{{who}}` is not in the context" in said) == (1, True)
+    status, said = run("procedure", "run", "wait", "--timeout", "100")
+    assert (status, "mind procedure resume wait_ID" in said) == (1, True)
+
+
+def test_ctrl_c_leaves_a_run_that_can_go_on(run: Any, mind: Mind) -> None:
+    put(mind, "wait", WAIT)
+
+    def ask(question: Question, seconds: float) -> str | None:
+        raise KeyboardInterrupt
+
+    mind.ask = ask
+    assert run("procedure", "run", "wait") == (130, "interrupted\n")
+    status, said = run("procedure", "status", "latest")
+    assert (status, "Ctrl-C" in said) == (0, True)
+    mind.ask = lambda question, seconds: "yes"
+    assert run("procedure", "resume", "latest")[0] == 0
+
+
+def test_a_persons_procedure_writes_in_nobodys_name_and_an_agents_in_its_own(
+    run: Any, mind: Mind
+) -> None:
+    save = """\
+initial_state: save
+states:
+  save:
+    action:
+      module: mind
+      function: save/decision
+      args: [{topic: tea, decision: "Green, {{n}}", reasoning: Because}]
+      result: saved
+    transitions: [{event: success, target: done}]
+  done: {}
+"""
+    put(mind, "save", save)
+    assert run("procedure", "run", "save", "--context", '{"n": 3}')[0] == 0
+    (path,) = (mind.folder / "decisions").glob("*.md")
+    assert "Green, 3" in path.read_text(encoding="utf-8")
+    assert "by:" not in path.read_text(encoding="utf-8")
+
+
+def test_names_and_runs_are_completed(run: Any, mind: Mind) -> None:
+    put(mind, "greet", GREET)
+    put(mind, "greet", GREET, "1.1")
+    execution = begun(mind, "greet")
+
+    assert candidates("procedure", "g", None) == [("greet", "")]
+    assert candidates("procedure", "x", None) == []
+    assert candidates("execution", "gr", None) == [(execution.id, "")]
+
+
+def test_the_doctor_tells_of_files_that_are_no_procedures(run: Any, mind: Mind) -> None:
+    put(mind, "greet", GREET)
+    (mind.folder / "procedures" / "odd@1.0.md").write_text("no", encoding="utf-8")
+    status, said = run("doctor")
+
+    assert status == 1
+    assert "no header: the file must begin with" in said
+    assert "odd@1.0.md" in said
+    assert "greet@1.0.md" not in said

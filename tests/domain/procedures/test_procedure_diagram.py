@@ -1,0 +1,62 @@
+"""Procedures as diagrams."""
+
+from mimo.domain.procedures import reading
+from mimo.domain.procedures.diagram import drawn, mermaid
+from mimo.domain.procedures.procedure import Procedure
+from tests.sample_procedures import text
+
+LOOP = """\
+initial_state: build
+states:
+  build:
+    action: {module: shell, function: run, args: [make, "two words", "it's"]}
+    transitions: [{event: success, target: ship}, {event: error, target: "fix; it"}]
+  "fix; it": {transitions: [{event: "go ]", target: build}]}
+  ship: {action: {module: mind, function: save/decision, args: [{topic: ship}]}}
+"""
+
+
+def procedure(block: str) -> Procedure:
+    found = reading.read(text("ship", block).encode()).procedure
+    assert found is not None
+    return found
+
+
+def test_a_terminal_shows_a_tree_in_which_every_state_is_explained_once() -> None:
+    assert drawn(procedure(LOOP).definition) == [
+        "build  $ make 'two words' 'it'\\''s'",
+        "├─ success → ship ■  [mind save/decision topic: ship]",
+        "└─ error → fix; it",
+        "   └─ go ] → build ↺",
+    ]
+
+
+def test_mermaid_takes_no_name_for_its_own_syntax() -> None:
+    assert mermaid(procedure(LOOP)).splitlines() == [
+        "stateDiagram-v2",
+        '    state "build" as s1',
+        '    state "fix#59; it" as s2',
+        '    state "ship" as s3',
+        "    [*] --> s1",
+        "    s1 --> s3: success",
+        "    s1 --> s2: error",
+        "    s2 --> s1: go #93;",
+        "    s3 --> [*]",
+    ]
+
+
+def test_an_action_is_one_line_whatever_it_says() -> None:
+    block = (
+        "initial_state: a\nstates:\n"
+        '  a: {action: {module: shell, function: run, args: [sh, "ls\\n  $ true\\r"]}}\n'
+    )
+    assert drawn(procedure(block).definition) == ["a ■  $ sh 'ls\\n  $ true\\r'"]
+
+
+def test_a_long_chain_of_states_is_no_burden() -> None:
+    chain = "".join(
+        f"  s{n}: {{transitions: [{{event: go, target: s{n + 1}}}]}}\n" for n in range(190)
+    )
+    lines = drawn(procedure(f"initial_state: s0\nstates:\n{chain}  s190: {{}}\n").definition)
+
+    assert len(lines) == 191

@@ -1,0 +1,315 @@
+"""A procedure's file: what it says, and everything that is wrong with it, by line."""
+
+import pytest
+
+from mimo.domain.procedures import reading
+from mimo.domain.procedures.procedure import Module, newest, split_reference, version_key
+from tests.sample_procedures import GREET, text
+
+
+def faults(data: str | bytes) -> list[tuple[int | None, str]]:
+    data = data.encode() if isinstance(data, str) else data
+    found = reading.read(data, lambda name, _: None if name == "mind_search" else "no such command")
+    assert (found.procedure is None) == bool(found.faults)
+    return [(fault.line, fault.reason) for fault in found.faults]
+
+
+def states(block: str) -> list[tuple[int | None, str]]:
+    """Returns the faults of a block whose first line is line 8 of its file."""
+    return faults(text("ship", block))
+
+
+@pytest.mark.req("000-22")
+def test_a_file_is_a_procedure() -> None:
+    found = reading.read(
+        text("ship", GREET, "1.10", description="Ship it", timeout_ms=5, max_retries=0).encode()
+    ).procedure
+
+    assert found is not None
+    assert (found.key, found.description, found.initial_state) == ("ship@1.10", "Ship it", "greet")
+    assert (found.timeout_ms, found.max_retries, found.rollback, found.active) == (5, 0, None, True)
+    assert list(found.states) == ["greet", "silent", "done"]
+    assert found.states["greet"].transitions == {"success": "done", "error": "silent"}
+    assert found.states["done"].terminal
+    assert found.definition["states"]["done"] == {}
+
+
+def test_what_is_not_said_has_the_documented_default() -> None:
+    found = reading.read(text("ship", GREET).encode()).procedure
+
+    assert found is not None
+    assert (found.timeout_ms, found.max_retries) == (300_000, 3)
+    action = found.states["greet"].action
+    assert action is not None
+    assert action.limit_ms == 30_000
+
+
+@pytest.mark.req("000-22")
+def test_every_fault_is_told_at_once_with_its_line() -> None:
+    file = """\
+---
+name: two words
+version: 1
+timeout_ms: 0
+max_retries: 1.5
+colour: red
+description: [no]
+active: perhaps
+rollback_procedure: a b
+context_schema:
+  properties: {n: {type: text}, m: {pattern: "("}}
+  requires: [n]
+---
+Prose.
+
+```yaml
+initial_state: start
+states:
+  a:
+    transitions:
+      - {event: go, target: nowhere}
+      - {event: yes, target: b}
+      - {event: true, target: b}
+      - {target: b}
+      - go
+  b:
+    action: {module: os, function: system, args: [rm]}
+  c:
+    action: {module: step, function: log, timeout: soon, result: 1}
+    surprise: 1
+  d: [1]
+  e: {transitions: {event: go, target: a}}
+  f: {action: [1]}
+  g: {action: {function: log}}
+other: 1
+```
+"""
+    assert faults(file) == [
+        (2, "`name` must be letters, digits, `-` and `_`, 64 at most; not `two words`"),
+        (3, "`version` must be two numbers such as 1.0, not `1`"),
+        (4, "`timeout_ms` must be a whole number from 1 to 2678400000"),
+        (5, "`max_retries` must be a whole number from 0 to 20"),
+        (
+            6,
+            "`colour` is no key of a procedure's header; what is your own goes under `metadata`",
+        ),
+        (7, "`description` must be text; put it in quotes"),
+        (8, "`active` must be true or false"),
+        (9, "`rollback_procedure` must be `name` or `name@1.0`, not `a b`"),
+        (
+            11,
+            (
+                "context_schema: `n`: `text` is no type; types are string, integer, float, number, "
+                "boolean, list, array, map, object, null"
+            ),
+        ),
+        (
+            11,
+            (
+                "context_schema: `m`: `(` is no regular expression: missing ), unterminated "
+                "subpattern at position 0"
+            ),
+        ),
+        (12, "context_schema: `requires` is not required and properties"),
+        (
+            17,
+            "`initial_state`: there is no state `start`; states are a, b, c, d, e, f, g",
+        ),
+        (21, "state `a`: a transition leads to `nowhere`, which is no state"),
+        (23, "state `a`: a transition: `event` must be text, not `True`; put it in quotes"),
+        (24, "state `a`: a transition needs `event`"),
+        (25, "state `a`: a transition must be a mapping with `event` and `target`"),
+        (
+            27,
+            (
+                "state `b`: `module` must be one of step, mind, shell, not `os`; nothing else is "
+                "ever loaded"
+            ),
+        ),
+        (29, "state `c`: `timeout` must be a whole number of milliseconds"),
+        (29, "state `c`: `result` must be a name"),
+        (30, "state `c`: `surprise` is no part of a state"),
+        (31, "state `d` must be a mapping with `action` and `transitions`"),
+        (32, "state `e`: `transitions` must be a list"),
+        (33, "state `f`: `action` must be a mapping"),
+        (34, "state `g`: `module` is missing"),
+        (35, "`other` is not initial_state and states"),
+    ]
+
+
+@pytest.mark.req("000-22")
+def test_states_that_can_not_be_reached_are_faults() -> None:
+    block = """\
+initial_state: a
+states:
+  a: {transitions: [{event: go, target: b}]}
+  b: {}
+  c: {transitions: [{event: go, target: d}]}
+  d: {transitions: [{event: go, target: c}]}
+"""
+    assert states(block) == [
+        (12, "state `c` can't be reached from `a`"),
+        (13, "state `d` can't be reached from `a`"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("block", "told"),
+    [
+        ("initial_state: a\n", (8, "`states` is missing")),
+        ("states: {a: {}}\n", (8, "`initial_state` is missing")),
+        ("initial_state: a\nstates: {}\n", (9, "`states` is empty")),
+        ("initial_state: 1\nstates: {a: {}}\n", (8, "must be the name of a state, not `1`")),
+        ("initial_state: a\nstates: [a]\n", (9, "must be a mapping of names to states")),
+        ("initial_state: a\nstates: {a: {}, a: {}}\n", (9, "`a` stands twice")),
+        ("- a\n", (8, "it must be a mapping")),
+        ("initial_state: &x a\nstates: {a: {}}\n", (8, "anchors (`&name`) are not allowed")),
+        ("initial_state: !!python/object:os.system a\nstates: {}\n", (8, "tags")),
+        ("initial_state: [a\n", (9, "")),
+        (
+            (
+                "initial_state: a\nstates: {a: {transitions: "
+                "[{event: x, target: a}, {event: x, target: a}]}}\n"
+            ),
+            (9, "event `x` stands twice"),
+        ),
+    ],
+)
+def test_a_wrong_block_is_told(block: str, told: tuple[int, str]) -> None:
+    line, reason = states(block)[0]
+    assert line == told[0]
+    assert told[1] in reason
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b"", (1, "no header")),
+        (b"# Title\n", (1, "no header")),
+        (b"---\nname: x\nversion: 1.0\n---\nProse alone.\n", (5, "no states")),
+        (b"---\nname: x\nversion: 1.0\n---\n```yaml\nstates: {}\n", (5, "never closed")),
+        (
+            (
+                b"---\nname: x\nversion: 1.0\n---\n"
+                b"```yaml\nstates: {}\n```\n```yaml\nstates: {}\n```\n"
+            ),
+            (8, "states a second time"),
+        ),
+        (b"\xff\xfe", (None, "")),
+    ],
+)
+def test_a_file_that_is_none_is_told(data: bytes, told: tuple[int | None, str]) -> None:
+    line, reason = faults(data)[0]
+    assert told[0] in (line, None)
+    assert told[1] in reason
+
+
+def test_other_blocks_belong_to_the_prose() -> None:
+    file = text("ship", GREET) + "```yaml\nport: 80\n```\n~~~python\nstates: 1\n~~~\n"
+
+    assert faults(file) == []
+
+
+@pytest.mark.parametrize(
+    ("action", "told"),
+    [
+        ("{module: step, function: fly}", "there is no step `fly`"),
+        ("{module: step, function: log, args: [1]}", "takes one mapping of arguments"),
+        ("{module: step, function: log, args: [{text: a}]}", "takes no argument `text`"),
+        ("{module: step, function: log, args: [{level: loud}]}", "`level` must be one of"),
+        ("{module: step, function: log, args: [{fields: a}]}", "`fields` must be a list"),
+        ("{module: step, function: log, result: x}", "for commands and programs alone"),
+        ("{module: step, function: delay, args: [{ms: -1}]}", "`ms` must be a number"),
+        ("{module: step, function: validate}", "needs the argument `rules`"),
+        ("{module: step, function: validate, args: [{rules: 1}]}", "must be a mapping or a list"),
+        ("{module: step, function: validate, args: [{rules: {a: 1}}]}", "must be a mapping"),
+        ("{module: step, function: validate, args: [{rules: {a: {odd: 1}}}]}", "is no rule"),
+        ("{module: step, function: validate, args: [{rules: {a: {type: x}}}]}", "is no type"),
+        ("{module: step, function: validate, args: [{rules: {a: {min: x}}}]}", "be a number"),
+        ("{module: step, function: validate, args: [{rules: {a: {regex: '['}}}]}", "no regular"),
+        ("{module: step, function: conditional, args: [{field: a, operator: is}]}", "`operator`"),
+        ("{module: step, function: conditional, args: [{field: a, true_event: true}]}", "quotes"),
+        ("{module: step, function: set_context, args: [{values: a}]}", "must be a mapping"),
+        ("{module: step, function: http_request}", "needs the argument `url`"),
+        ("{module: step, function: ask}", "needs the argument `question`"),
+        ("{module: mind, function: mind_trust}", "no such command"),
+        ("{module: mind, function: mind_search, args: [tea]}", "takes one mapping"),
+        ("{module: shell, function: sh, args: [ls]}", "`shell` has one function, `run`"),
+        ("{module: shell, function: run}", "a list of the program and its words"),
+        ("{module: shell, function: run, args: {cmd: ls}}", "a list of the program and its words"),
+        ("{module: shell, function: run, args: ['{{tool}}']}", "can't come from the context"),
+        ("{module: os, function: system}", "nothing else is ever loaded"),
+        ("{module: mimo.cli.main, function: main}", "nothing else is ever loaded"),
+        ("{module: Mimo.ProceduralStore.Steps.Fly, function: execute}", "there is no step"),
+    ],
+)
+def test_a_wrong_action_is_told_before_anything_runs(action: str, told: str) -> None:
+    ((line, reason),) = states(f"initial_state: a\nstates:\n  a:\n    action: {action}\n")
+
+    assert line == 11
+    assert told in reason
+
+
+def test_the_steps_are_known_by_the_names_of_mimo() -> None:
+    block = """\
+initial_state: a
+states:
+  a:
+    action:
+      module: Mimo.ProceduralStore.Steps.SetContext
+      function: execute
+      args: [{values: {x: 1}}]
+"""
+    found = reading.read(text("ship", block).encode()).procedure
+
+    assert found is not None
+    action = found.states["a"].action
+    assert action is not None
+    assert (action.module, action.function) == (Module.STEP, "set_context")
+
+
+def test_what_would_wait_for_ever_is_a_warning() -> None:
+    block = """\
+initial_state: a
+states:
+  a:
+    action: {module: step, function: conditional, args: [{field: x, value: 1}]}
+    transitions: [{event: "true", target: b}]
+  b: {}
+"""
+    (warning,) = reading.read(text("ship", block).encode()).warnings
+
+    assert warning.line == 10
+    assert "ends with `false`, which leads nowhere" in warning.reason
+
+
+@pytest.mark.req("000-04")
+def test_versions_are_numbers_not_text() -> None:
+    versions = ["1.9", "1.10", "0.99", "1.2"]
+
+    assert newest((version, version) for version in versions) == "1.10"
+    assert sorted(versions, key=version_key) == ["0.99", "1.2", "1.9", "1.10"]
+
+
+def test_an_unquoted_version_keeps_its_last_nought() -> None:
+    found = reading.read(text("ship", GREET, "1.10").encode()).procedure
+
+    assert found is not None
+    assert found.version == "1.10"
+
+
+@pytest.mark.parametrize(
+    ("reference", "meant"),
+    [
+        ("ship", ("ship", "latest")),
+        ("ship@1.0", ("ship", "1.0")),
+        ("ship@latest", ("ship", "latest")),
+        ("ship@1", None),
+        ("../ship", None),
+        ("", None),
+    ],
+)
+def test_a_procedure_is_named_with_or_without_a_version(
+    reference: str, meant: tuple[str, str] | None
+) -> None:
+    assert split_reference(reference) == meant

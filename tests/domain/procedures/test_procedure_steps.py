@@ -1,0 +1,142 @@
+"""The built-in steps that look at the context alone, and what is filled into their arguments."""
+
+import re
+from typing import Any
+
+import pytest
+
+from mimo.domain.procedures import context_schema, steps
+from mimo.domain.procedures.outcome import Refused
+from mimo.domain.procedures.templates import filled
+
+CONTEXT = {"n": 3, "name": "Ada", "list": [{"x": 1}], "a.b": "dotted", "nothing": None}
+
+
+def matches(pattern: str, text: str) -> bool:
+    return re.search(pattern, text) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("{{n}}", 3),
+        (" {{ n }} ", 3),
+        ("n={{n}}, {{name}}", "n=3, Ada"),
+        ("{{list}}", [{"x": 1}]),
+        ("{{list.0.x}}", 1),
+        ("at {{list.0}}", 'at {"x": 1}'),
+        ("{{a.b}}", "dotted"),
+        ("{{nothing}}", None),
+        ("{ {n} }", "{ {n} }"),
+        ({"k": ["{{n}}", {"{{n}}": "{{name}}"}]}, {"k": [3, {"{{n}}": "Ada"}]}),
+        (True, True),
+    ],
+)
+def test_places_are_filled_from_the_context(text: Any, value: Any) -> None:
+    assert filled(text, CONTEXT) == value
+
+
+def test_what_is_filled_in_is_not_filled_again() -> None:
+    assert filled("{{a}}", {"a": "{{b}}", "b": "secret"}) == "{{b}}"
+
+
+@pytest.mark.parametrize("text", ["{{missing}}", "{{n.x}}", "{{list.7}}", "{{name.__class__}}"])
+def test_what_is_not_there_is_refused(text: str) -> None:
+    with pytest.raises(Refused, match="is not in the context"):
+        filled(text, CONTEXT)
+
+
+@pytest.mark.parametrize(
+    ("rules", "error"),
+    [
+        ({"name": {"required": True, "type": "string", "regex": "^A"}}, None),
+        ([{"field": "n", "type": "min", "value": 3}, {"field": "n", "type": "required"}], None),
+        ({"n": {"type": "integer", "min": 1, "max": 3}}, None),
+        ({"nothing": {"required": True}}, "`nothing` is missing"),
+        ({"gone": {"required": False}}, None),
+        ({"n": {"type": "string"}}, "`n` must be of type string"),
+        ({"n": {"min": 4}}, "`n` must be at least 4"),
+        ({"n": {"max": 2}, "name": {"regex": "^B"}}, "`n` must be at most 2; `name` must match"),
+        ({"name": {"min": 1}}, "`name` must be at least 1"),
+        ({"list.0.x": {"type": "integer"}}, None),
+    ],
+)
+def test_validate_names_every_rule_that_is_broken(rules: Any, error: str | None) -> None:
+    outcome = steps.validate({"rules": rules}, CONTEXT, matches)
+
+    if error is None:
+        assert (outcome.error, outcome.merge) == (None, {"validation_passed": True})
+    else:
+        assert outcome.error is not None
+        assert outcome.error.startswith(error)
+        assert not outcome.again
+
+
+@pytest.mark.parametrize(
+    ("field", "operator", "value", "holds"),
+    [
+        ("n", "eq", 3, True),
+        ("n", "ne", 3, False),
+        ("n", "gt", 2, True),
+        ("n", "gte", 3, True),
+        ("n", "lt", 3, False),
+        ("n", "lte", 3, True),
+        ("name", "contains", "d", True),
+        ("list", "contains", {"x": 1}, True),
+        ("gone", "contains", "x", False),
+        ("n", "in", [1, 2, 3], True),
+        ("gone", "eq", None, True),
+    ],
+)
+def test_conditional_compares(field: str, operator: str, value: Any, holds: bool) -> None:
+    args = {"field": field, "operator": operator, "value": value}
+
+    assert steps.conditional(args, CONTEXT).event == ("true" if holds else "false")
+    named = {**args, "true_event": "up", "false_event": "down"}
+    assert steps.conditional(named, CONTEXT).event == ("up" if holds else "down")
+
+
+@pytest.mark.parametrize(("operator", "value"), [("gt", "x"), ("in", 3), ("lt", None)])
+def test_what_can_not_be_compared_is_refused(operator: str, value: Any) -> None:
+    with pytest.raises(Refused, match="can't be compared"):
+        steps.conditional({"field": "n", "operator": operator, "value": value}, CONTEXT)
+
+
+def test_set_context_takes_values_references_and_allowed_variables() -> None:
+    values = {"a": 1, "b": {"ref": "list.0.x"}, "c": {"env": "CI"}, "d": {"ref": "n", "x": 1}}
+    outcome = steps.set_context({"values": values}, CONTEXT, {"CI": "yes"})
+
+    assert outcome.merge == {"a": 1, "b": 1, "c": "yes", "d": {"ref": "n", "x": 1}}
+    with pytest.raises(Refused, match="not set, or not allowed"):
+        steps.set_context({"values": {"t": {"env": "TOKEN"}}}, CONTEXT, {"CI": "yes"})
+
+
+SCHEMA = {
+    "required": ["branch"],
+    "properties": {
+        "branch": {"type": "string", "minLength": 2, "maxLength": 4, "pattern": "^m"},
+        "n": {"type": "integer", "minimum": 1, "maximum": 3},
+        "f": {"type": "float"},
+        "mode": {"enum": ["a", "b"]},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("context", "told"),
+    [
+        ({"branch": "main", "n": 2, "f": 1, "mode": "a"}, []),
+        ({}, ["`branch` is missing"]),
+        ({"branch": None}, ["`branch` is missing"]),
+        ({"branch": 1}, ["`branch` must be of type string"]),
+        ({"branch": "x"}, ["`branch` must have at least 2 characters", "`branch` must match `^m`"]),
+        ({"branch": "mains"}, ["`branch` must have at most 4 characters"]),
+        ({"branch": "main", "n": 0}, ["`n` must be at least 1"]),
+        ({"branch": "main", "n": 4}, ["`n` must be at most 3"]),
+        ({"branch": "main", "n": True}, ["`n` must be of type integer"]),
+        ({"branch": "main", "mode": "c"}, ["`mode` must be one of a, b"]),
+    ],
+)
+@pytest.mark.req("000-05")
+def test_a_context_is_held_against_the_schema(context: dict[str, Any], told: list[str]) -> None:
+    assert context_schema.violations(SCHEMA, context, matches) == told

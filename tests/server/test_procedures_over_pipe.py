@@ -1,0 +1,303 @@
+"""Procedures as an agent runs them: the SDK's own client, a real pipe, real processes."""
+
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters
+
+from tests.sample_procedures import GREET, WAIT, text
+
+SLOW = """\
+initial_state: first
+states:
+  first:
+    action: {module: step, function: log, args: [{message: begun}]}
+    transitions: [{event: success, target: second}]
+  second:
+    action: {module: step, function: delay, args: [{ms: 60000}]}
+    transitions: [{event: success, target: done}]
+  done: {}
+"""
+
+
+def asked(folder: Path, ask: Callable[[Client], Awaitable[Any]]) -> Any:
+    """Returns what a client gets from a server of its own."""
+    kept = {name: os.environ[name] for name in ("MIND_HOME", "HOME", "PATH")}
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "mimo", "mcp"],
+        env=kept | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "error"},
+        cwd=folder,
+    )
+
+    async def talk() -> Any:
+        async with Client(server) as client:
+            return await ask(client)
+
+    return anyio.run(talk)
+
+
+async def told(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, result.content
+    found: dict[str, Any] = result.structured_content
+    return found
+
+
+async def refused(client: Client, tool: str, **arguments: Any) -> str:
+    result = await client.call_tool(tool, arguments)
+    assert result.is_error
+    return str(getattr(result.content[0], "text", ""))
+
+
+async def until(client: Client, id_: str, good: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    with anyio.fail_after(60):
+        while True:
+            found = await told(client, "procedure_status", execution_id=id_)
+            if good(found):
+                return found
+
+
+async def add(client: Client, name: str, states: str) -> None:
+    added = await told(client, "register_procedure", text=text(name, states, description="Try"))
+    assert (added["name"], added["trust"]) == (name, "trusted")
+
+
+@pytest.mark.req("000-01")
+@pytest.mark.req("000-03")
+@pytest.mark.req("000-07")
+@pytest.mark.req("000-08")
+@pytest.mark.req("000-09")
+@pytest.mark.req("000-10")
+@pytest.mark.req("000-11")
+@pytest.mark.req("000-12")
+@pytest.mark.req("000-22")
+@pytest.mark.req("000-24")
+def test_a_procedure_is_registered_and_run_in_one_call(project: Path) -> None:
+    async def talk(client: Client) -> Any:
+        await add(client, "greet", GREET)
+        return await told(client, "run_procedure", name="greet", context={"who": "Ada"})
+
+    done = asked(project, talk)
+
+    assert isinstance(done.pop("duration_ms"), int)
+    assert done.pop("execution_id").startswith("greet_")
+    assert isinstance(done["history"][0].pop("timestamp"), int)
+    assert done == {
+        "status": "completed",
+        "final_state": "done",
+        "context": {"who": "Ada"},
+        "history": [{"from": "greet", "to": "done", "event": "success"}],
+        "log": ["info: Hello, Ada"],
+    }
+
+
+@pytest.mark.req("000-06")
+@pytest.mark.req("000-13")
+@pytest.mark.req("000-15")
+@pytest.mark.req("000-16")
+@pytest.mark.req("000-25")
+def test_an_async_run_is_polled_to_its_end(project: Path) -> None:
+    """Trap (e): upstream crashed on its own answer."""
+
+    async def talk(client: Client) -> Any:
+        await add(client, "wait", WAIT)
+        begun = await told(client, "run_procedure", name="wait", **{"async": True})
+        id_ = begun["execution_id"]
+        waits = await until(client, id_, lambda found: "question" in found)
+        await told(client, "send_event", execution_id=id_, event="yes")
+        done = await until(client, id_, lambda found: found["status"] != "running")
+        return begun, waits, done
+
+    begun, waits, done = asked(project, talk)
+
+    assert begun == {
+        "execution_id": begun["execution_id"],
+        "status": "running",
+        "pid": begun["pid"],
+    }
+    assert begun["pid"].isdigit()
+    assert (waits["status"], waits["current_state"]) == ("running", "ask")
+    assert (waits["question"], waits["waits_for"]) == ("Go on?", ["yes", "no"])
+    assert (done["status"], done["current_state"], done["context"]) == ("completed", "done", {})
+    assert isinstance(done["elapsed_ms"], int)
+
+
+@pytest.mark.req("000-14")
+def test_an_async_run_outlives_the_server_that_began_it(project: Path) -> None:
+    async def begin(client: Client) -> Any:
+        await add(client, "wait", WAIT)
+        return await told(client, "run_procedure", name="wait", **{"async": True})
+
+    begun = asked(project, begin)
+
+    async def follow(client: Client) -> Any:
+        id_ = begun["execution_id"]
+        await until(client, id_, lambda found: "question" in found)
+        await told(client, "send_event", execution_id=id_, event="no")
+        return await until(client, id_, lambda found: found["status"] != "running")
+
+    done = asked(project, follow)
+    assert (done["status"], done["current_state"]) == ("completed", "stopped")
+
+
+@pytest.mark.parametrize(
+    ("end", "why"),
+    [(signal.SIGKILL, "its process is gone; resume it"), (signal.SIGTERM, "SIGTERM")],
+)
+@pytest.mark.req("000-28")
+def test_a_run_whose_process_is_ended_is_interrupted_and_can_be_resumed(
+    project: Path, end: signal.Signals, why: str
+) -> None:
+    async def talk(client: Client) -> Any:
+        await add(client, "wait", WAIT)
+        begun = await told(client, "run_procedure", name="wait", **{"async": True})
+        id_ = begun["execution_id"]
+        await until(client, id_, lambda found: "question" in found)
+        os.kill(int(begun["pid"]), end)
+        killed = await until(client, id_, lambda found: found["status"] != "running")
+        again = await told(client, "resume_procedure", execution_id=id_, **{"async": True})
+        await told(client, "send_event", execution_id=id_, event="yes")
+        return killed, again, await until(client, id_, lambda found: found["status"] != "running")
+
+    killed, again, done = asked(project, talk)
+
+    assert (killed["status"], killed["error"]) == ("interrupted", why)
+    assert again["status"] == "running"
+    assert (done["status"], done["current_state"]) == ("completed", "done")
+
+
+@pytest.mark.req("000-28")
+def test_a_run_is_cancelled_by_another_call(project: Path) -> None:
+    async def talk(client: Client) -> Any:
+        await add(client, "slow", SLOW)
+        begun = await told(client, "run_procedure", name="slow", **{"async": True})
+        id_ = begun["execution_id"]
+        await until(client, id_, lambda found: found["current_state"] == "second")
+        return await told(client, "cancel_procedure", execution_id=id_, reason="enough")
+
+    stopped = asked(project, talk)
+
+    assert (stopped["status"], stopped["error"]) == ("interrupted", "cancelled: enough")
+
+
+@pytest.mark.req("000-28")
+def test_a_call_tells_how_far_it_is_and_whoever_gives_it_up_stops_the_run(project: Path) -> None:
+    async def talk(client: Client) -> Any:
+        await add(client, "slow", SLOW)
+        heard: list[tuple[float, str | None]] = []
+        scope = anyio.CancelScope()
+
+        async def hear(
+            progress: float, total: float | None = None, message: str | None = None
+        ) -> None:
+            heard.append((progress, message))
+            scope.cancel()
+
+        with scope:
+            await client.call_tool("run_procedure", {"name": "slow"}, progress_callback=hear)
+        assert scope.cancelled_caught
+        return heard, await until(client, "latest", lambda found: found["status"] != "running")
+
+    heard, stopped = asked(project, talk)
+
+    assert heard[0][1] == "slow: second"
+    assert (stopped["status"], stopped["error"]) == ("interrupted", "the caller gave up")
+    assert stopped["current_state"] == "second"
+
+
+@pytest.mark.req("000-28")
+def test_a_call_that_takes_longer_than_it_may_is_interrupted(project: Path) -> None:
+    async def talk(client: Client) -> Any:
+        await add(client, "slow", SLOW)
+        return await told(client, "run_procedure", name="slow", timeout=50)
+
+    stopped = asked(project, talk)
+
+    assert (stopped["status"], stopped["error"]) == ("interrupted", "timed out after 50 ms")
+
+
+@pytest.mark.req("000-19")
+@pytest.mark.req("000-20")
+@pytest.mark.req("000-21")
+@pytest.mark.req("000-26")
+def test_procedures_are_listed_and_recalled(project: Path) -> None:
+    async def talk(client: Client) -> Any:
+        await add(client, "wait", WAIT)
+        await add(client, "greet", GREET)
+        return (
+            await told(client, "list_procedures"),
+            await told(client, "recall_procedure", name="greet"),
+        )
+
+    listed, recalled = asked(project, talk)
+
+    assert [
+        (row["name"], row["version"], row["description"], row["state_count"])
+        for row in listed["procedures"]
+    ] == [("greet", "1.0", "Try", 3), ("wait", "1.0", "Try", 3)]
+    assert listed["count"] == 2
+    assert (recalled["name"], recalled["version"], recalled["description"]) == (
+        "greet",
+        "1.0",
+        "Try",
+    )
+    assert recalled["steps"] == ["greet", "silent", "done"]
+    assert len(recalled["hash"]) == 64
+    assert recalled["definition"]["initial_state"] == "greet"
+
+
+@pytest.mark.req("000-02")
+@pytest.mark.req("000-05")
+@pytest.mark.req("000-18")
+@pytest.mark.req("000-23")
+def test_what_is_wrong_is_an_error_that_names_it(project: Path) -> None:
+    async def talk(client: Client) -> list[str]:
+        await add(client, "greet", GREET)
+        return [
+            await refused(client, "run_procedure"),
+            await refused(client, "run_procedure", name="great"),
+            await refused(client, "run_procedure", name="greet", version="9.9"),
+            await refused(client, "run_procedure", name="greet", version="new"),
+            await refused(client, "run_procedure", name="greet", context=[1]),
+            await refused(client, "procedure_status"),
+            await refused(client, "procedure_status", execution_id="nothing"),
+            await refused(client, "recall_procedure", name="great"),
+        ]
+
+    errors = asked(project, talk)
+
+    assert [error.splitlines()[0] for error in errors] == [
+        "error: `name` is missing [VALIDATION_ERROR]",
+        "error: no procedure `great` [NOT_FOUND]",
+        "error: no version 9.9 of procedure `greet` [NOT_FOUND]",
+        "error: `new` is no version [VALIDATION_ERROR]",
+        "error: `context` must be an object [VALIDATION_ERROR]",
+        "error: `execution_id` is missing [VALIDATION_ERROR]",
+        "error: no run `nothing` [NOT_FOUND]",
+        "error: no procedure `great` [NOT_FOUND]",
+    ]
+
+
+def test_an_agent_can_not_run_programs_that_nobody_agreed_to(project: Path) -> None:
+    shell = SLOW.replace("{module: step, function: log, args: [{message: begun}]}", RUN)
+
+    async def talk(client: Client) -> Any:
+        added = await told(client, "register_procedure", text=text("sh", shell))
+        return added, await refused(client, "run_procedure", name="sh")
+
+    added, error = asked(project, talk)
+
+    assert added["trust"] == "untrusted"
+    assert "[UNTRUSTED]" in error
+    assert not (project / "made").exists()
+
+
+RUN = "{module: shell, function: run, args: [touch, made]}"

@@ -1,0 +1,335 @@
+"""Programs and requests of procedures: whose they may be, what they see, and how they end."""
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from mimo.commands.calling import CommandSet
+from mimo.domain.procedures.machine import Status
+from mimo.domain.procedures.outcome import Refused
+from mimo.errors import Untrusted
+from mimo.mind import Mind
+from mimo.services import approval
+from mimo.services.procedures import executing, http, library, shell
+from mimo.surroundings import Question, Timer
+from tests.sample_procedures import begun, put, ran, text
+
+
+def program(*argv: str, more: str = "") -> str:
+    words = ", ".join(f'"{word}"' for word in (sys.executable, *argv))
+    return (
+        "initial_state: work\nstates:\n  work:\n"
+        f"    action: {{module: shell, function: run, args: [{words}]{more}}}\n"
+        "    transitions: [{event: success, target: done}]\n  done: {}\n"
+    )
+
+
+def agree(mind: Mind) -> list[str]:
+    """Lets a person at the terminal agree to everything; returns what they are asked."""
+    asked: list[str] = []
+
+    def ask(question: Question, seconds: float) -> str:
+        asked.append(question.text)
+        return "yes"
+
+    mind.ask = ask
+    return asked
+
+
+def test_a_program_runs_in_the_project_with_a_scrubbed_environment(mind: Mind) -> None:
+    mind.environ = {
+        "PATH": f"bin:{os.environ['PATH']}",
+        "LC_ALL": "C.UTF-8",
+        "API_TOKEN": "hidden",
+        "MIND_EXECUTION_LOCK": "7",
+    }
+    code = "import os; print(os.getcwd()); print(sorted(os.environ)); print(os.environ['PATH'])"
+    put(mind, "work", program("-c", code))
+    agree(mind)
+    done = ran(mind, "work")
+
+    assert done.status is Status.COMPLETED, done.run.error
+    folder, names, path = done.run.context["shell"]["stdout"].splitlines()
+    assert Path(folder) == mind.project.root.resolve()
+    assert "TOKEN" not in names
+    assert "MIND" not in names
+    assert path == os.environ["PATH"]
+
+
+def test_an_empty_path_does_not_mean_the_project() -> None:
+    assert shell.scrubbed({"PATH": "bin:."}, [])["PATH"] == os.defpath
+
+
+def test_words_are_words_whatever_is_in_them(mind: Mind) -> None:
+    code = "import sys; print(sys.argv[1:])"
+    put(mind, "work", program("-c", code, "{{branch}}", "$HOME; ls", "{{n}}"))
+    agree(mind)
+    done = ran(mind, "work", branch="main && rm -rf /", n=3)
+
+    assert done.run.context["shell"]["stdout"] == "['main && rm -rf /', '$HOME; ls', '3']\n"
+
+
+def test_a_program_that_fails_says_what_it_said_last(mind: Mind) -> None:
+    code = "import sys; print('first', file=sys.stderr); sys.exit('disk full')"
+    put(mind, "work", program("-c", code), max_retries=0)
+    agree(mind)
+    done = ran(mind, "work")
+
+    assert done.status is Status.FAILED
+    assert done.run.error == f"`{sys.executable}` exited with 1: disk full"
+
+
+def test_a_program_that_is_not_there_is_a_failure(mind: Mind) -> None:
+    put(mind, "work", program().replace(sys.executable, "no-such-program"))
+    agree(mind)
+
+    assert str(ran(mind, "work").run.error).startswith("`no-such-program` can't be run")
+
+
+def test_much_output_is_cut_and_not_waited_for(mind: Mind) -> None:
+    put(mind, "work", program("-c", "print('x' * 1_000_000)"))
+    agree(mind)
+
+    assert len(ran(mind, "work").run.context["shell"]["stdout"]) == shell.MOST_OUTPUT
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and stat.read_text(encoding="utf-8").rpartition(")")[2].split()[0] == "Z"
+
+
+CHILD = (
+    "import os,sys,time; pid = os.fork(); "
+    "time.sleep(60) if pid == 0 else (open('child','w').write(str(pid)), {then})"
+)
+
+
+@pytest.mark.parametrize(
+    ("then", "more", "status"),
+    [
+        ("time.sleep(60)", ", timeout: 300", Status.FAILED),
+        ("os._exit(0)", "", Status.COMPLETED),
+    ],
+)
+@pytest.mark.req("000-28")
+def test_nothing_that_a_program_started_outlives_its_step(
+    mind: Mind, then: str, more: str, status: Status
+) -> None:
+    child = mind.project.root / "child"
+
+    def seconds() -> float:
+        return 10 if child.exists() and child.stat().st_size else 0
+
+    mind.timer = Timer(monotonic=seconds, sleep=lambda _: None)
+    put(mind, "work", program("-c", CHILD.format(then=then), more=more), max_retries=0)
+    agree(mind)
+    done = ran(mind, "work")
+
+    assert done.status is status, done.run.error
+    while not is_gone(
+        int(child.read_text(encoding="utf-8"))
+    ):  # killed, but perhaps not yet taken off the table
+        time.sleep(0.01)
+
+
+def test_whoever_stops_a_run_stops_its_program(mind: Mind) -> None:
+    put(mind, "work", program("-c", CHILD.format(then="time.sleep(60)")))
+    agree(mind)
+    execution = begun(mind, "work")
+    mind.halted = (mind.project.root / "child").exists
+    done = executing.carry_out(mind, CommandSet(), execution)
+
+    assert (done.status, done.run.error) == (Status.INTERRUPTED, "the caller gave up")
+    while not (written := (mind.project.root / "child").read_text(encoding="utf-8")):
+        time.sleep(0.01)
+    while not is_gone(int(written)):
+        time.sleep(0.01)
+
+
+def test_programs_run_only_where_somebody_at_a_terminal_agreed(mind: Mind) -> None:
+    put(mind, "work", program("-c", "print(1)"))
+    with pytest.raises(Untrusted, match="which runs programs"):
+        begun(mind, "work")
+    approval.approve_all(mind, follow=True)
+    with pytest.raises(Untrusted):
+        begun(mind, "work")
+
+    asked = agree(mind)
+    assert ran(mind, "work").status is Status.COMPLETED
+    mind.ask = None
+    assert ran(mind, "work").status is Status.COMPLETED
+    assert len(asked) == 1
+    assert f"$ {sys.executable} -c 'print(1)'" in asked[0]
+
+
+def test_what_an_agent_adds_does_not_run_programs(mind: Mind) -> None:
+    _, _, approved = library.added(
+        mind, text("work", program("-c", "print(1)")).encode(), CommandSet()
+    )
+
+    assert not approved
+    with pytest.raises(Untrusted):
+        begun(mind, "work")
+
+
+REQUEST = """\
+initial_state: get
+states:
+  get:
+    action:
+      module: step
+      function: http_request
+      args:
+        - {url: "{{url}}", method: POST, body: {name: "{{name}}"}, headers: {X-Test: "{{name}}"}}
+    transitions: [{event: success, target: done}]
+  done: {}
+"""
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers with what it was sent; `/away` leads elsewhere."""
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path == "/away":
+            self.send_response(302)
+            self.send_header("Location", "/")
+            self.end_headers()
+            return
+        self.send_response(404 if self.path == "/gone" else 200)
+        self.end_headers()
+        self.wfile.write(b'{"got": %s, "test": "%s"}' % (body, self.headers["X-Test"].encode()))
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing is printed."""
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    made = HTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=made.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{made.server_port}"
+    made.shutdown()
+    made.server_close()
+
+
+def allow(mind: Mind, *hosts: str) -> None:
+    mind.home.mkdir(exist_ok=True)
+    names = ", ".join(f'"{host}"' for host in hosts)
+    (mind.home / "config.toml").write_text(
+        f"[procedures]\nhttp_hosts = [{names}]\n", encoding="utf-8"
+    )
+
+
+def test_a_request_is_sent_to_a_host_that_the_user_allowed(mind: Mind, server: str) -> None:
+    allow(mind, "127.0.0.1")
+    put(mind, "get", REQUEST, max_retries=0)
+    done = ran(mind, "get", url=f"{server}/", name="Ada")
+
+    assert done.status is Status.COMPLETED, done.run.error
+    assert done.run.context["http_status"] == 200
+    assert done.run.context["http_response"] == {"got": {"name": "Ada"}, "test": "Ada"}
+
+
+@pytest.mark.parametrize(("path", "told"), [("/gone", "404 Not Found"), ("/away", "302 Found")])
+def test_no_redirection_is_followed(mind: Mind, server: str, path: str, told: str) -> None:
+    allow(mind, "127.0.0.1")
+    put(mind, "get", REQUEST, max_retries=0)
+    done = ran(mind, "get", url=f"{server}{path}", name="Ada")
+
+    assert (done.status, done.run.error) == (Status.FAILED, f"POST {server}{path}: {told}")
+
+
+def test_without_the_users_word_nothing_is_sent(mind: Mind, server: str) -> None:
+    put(mind, "get", REQUEST)
+    done = ran(mind, "get", url=f"{server}/", name="Ada")
+
+    assert done.status is Status.FAILED
+    assert str(done.run.error).startswith("requests to `127.0.0.1` are not allowed")
+
+
+def test_a_projects_own_settings_allow_nothing(mind: Mind, server: str) -> None:
+    with (mind.folder / "config.toml").open("a", encoding="utf-8") as file:
+        file.write('\n[procedures]\nhttp_hosts = ["127.0.0.1"]\n')
+    put(mind, "get", REQUEST)
+
+    assert ran(mind, "get", url=f"{server}/", name="Ada").status is Status.FAILED
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "file:///etc/passwd",
+        "ftp://api.example.com/",
+        "http://",
+        "http://[::1",
+        "http://api.example.com:99999/",
+        "http://user:pass@api.example.com/",
+        "http://api.example.com.evil.test/",
+        "http://evil.test/?api.example.com",
+        "http://evil.test\\@api.example.com/",
+        "gopher://api.example.com",
+    ],
+)
+def test_other_urls_are_refused(url: str) -> None:
+    with pytest.raises(Refused):
+        http.target(url, ["api.example.com"])
+
+
+def test_a_port_can_be_allowed_alone() -> None:
+    assert (
+        http.target("http://api.example.com:8080/a?b=1", ["api.example.com:8080"]).path == "/a?b=1"
+    )
+    with pytest.raises(Refused):
+        http.target("http://api.example.com/", ["api.example.com:8080"])
+
+
+@pytest.mark.parametrize(
+    ("address", "public"),
+    [
+        ("93.184.216.34", True),
+        ("2606:2800:220:1::1", True),
+        ("127.0.0.1", False),
+        ("10.0.0.5", False),
+        ("192.168.1.1", False),
+        ("169.254.169.254", False),
+        ("100.64.0.1", False),
+        ("0.0.0.0", False),  # noqa: S104
+        ("224.0.0.1", False),
+        ("::1", False),
+        ("::ffff:127.0.0.1", False),
+        ("2002:7f00:1::", False),
+        ("fe80::1%eth0", False),
+        ("fd00::1", False),
+    ],
+)
+def test_addresses_near_by_are_told_from_public_ones(address: str, public: bool) -> None:
+    assert http.is_public(address) is public
+
+
+def test_a_name_that_leads_near_by_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [(2, 1, 6, "", ("127.0.0.1", 80))]
+    monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: found)
+
+    with pytest.raises(Refused, match="no public address"):
+        http.address_of("api.example.com", 80)
+    assert http.address_of("localhost", 80) == "127.0.0.1"
+
+
+def test_a_header_can_not_smuggle_another(mind: Mind, server: str) -> None:
+    allow(mind, "127.0.0.1")
+    put(mind, "get", REQUEST, max_retries=0)
+    done = ran(mind, "get", url=f"{server}/", name="a\r\nX-Evil: 1")
+
+    assert done.status is Status.FAILED

@@ -1,0 +1,595 @@
+"""How procedures run: events, errors, retries, limits, waiting, undoing, stopping, resuming."""
+
+import json
+import os
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from mimo.domain.procedures.machine import Status
+from mimo.errors import Conflict, Invalid, NotFound, StorageFailed, Untrusted
+from mimo.mind import Mind
+from mimo.services.procedures import executing
+from mimo.store import files
+from mimo.surroundings import Question, Timer
+from tests.sample_procedures import GREET, WAIT, Time, begun, path_of, put, ran
+
+
+@pytest.fixture
+def time() -> Time:
+    return Time()
+
+
+@pytest.fixture
+def mind(mind: Mind, time: Time) -> Mind:
+    mind.timer = time.timer()
+    return mind
+
+
+class Commands:
+    """Commands that answer what a test says, one answer after the other."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+        self.calls: list[Mapping[str, Any]] = []
+
+    def fault(self, name: str, arguments: Mapping[str, Any]) -> str | None:
+        return None
+
+    def call(self, mind: Mind, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        self.calls.append(arguments)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return dict(answer)
+
+
+CALL = """\
+initial_state: work
+states:
+  work:
+    action: {module: mind, function: mind_status, args: [{n: "{{n}}"}]}
+    transitions: [{event: success, target: done}]
+  done: {}
+"""
+CAUGHT = CALL.replace("target: done}]", "target: done}, {event: error, target: sorry}]").replace(
+    "done: {}", "done: {}\n  sorry: {}"
+)
+FULL = StorageFailed("the disk is full")
+
+
+def names(mind: Mind) -> list[str]:
+    return [event.name for event in mind.events.read()[0]]
+
+
+@pytest.mark.req("000-01")
+@pytest.mark.req("000-10")
+def test_an_action_adds_to_the_context_and_its_event_leads_on(mind: Mind) -> None:
+    put(mind, "call", CALL)
+    commands = Commands({"found": 2})
+    done = ran(mind, "call", commands, n=7, kept="yes")
+
+    assert (done.status, done.run.state) == (Status.COMPLETED, "done")
+    assert done.run.context == {"n": 7, "kept": "yes", "found": 2}
+    assert commands.calls == [{"n": 7}]
+
+
+def test_a_whole_result_can_be_kept_under_a_key(mind: Mind) -> None:
+    put(mind, "call", CALL.replace('"{{n}}"}]', "1}], result: answer"))
+    done = ran(mind, "call", Commands({"found": 2}), found=1)
+
+    assert done.run.context == {"found": 1, "answer": {"found": 2}}
+
+
+@pytest.mark.req("000-28")
+def test_an_error_transition_is_taken_instead_of_trying_again(mind: Mind, time: Time) -> None:
+    """Register G-04: a terminal state that is reached so ends `completed`."""
+    put(mind, "call", CAUGHT)
+    done = ran(mind, "call", Commands(FULL), n=1)
+
+    assert (done.status, done.run.state) == (Status.COMPLETED, "sorry")
+    assert path_of(done) == [("work", "error", "sorry")]
+    assert time.seconds == 0
+
+
+@pytest.mark.req("000-28")
+def test_what_fails_is_tried_again_later_each_time(mind: Mind, time: Time) -> None:
+    """Trap (a): a retry that is swallowed is never carried out, and the run hangs."""
+    put(mind, "call", CALL)
+    commands = Commands(FULL, FULL, {"found": 2})
+    done = ran(mind, "call", commands, n=1)
+
+    assert (done.status, len(commands.calls)) == (Status.COMPLETED, 3)
+    assert time.seconds == pytest.approx(1 + 2)
+
+
+@pytest.mark.req("000-28")
+def test_used_up_retries_are_a_failure(mind: Mind, time: Time) -> None:
+    put(mind, "call", CALL)
+    commands = Commands(FULL, FULL, FULL, FULL)
+    done = ran(mind, "call", commands, n=1)
+
+    assert (done.status, done.run.state) == (Status.FAILED, "work")
+    assert done.run.error == "the disk is full [STORAGE_ERROR]"
+    assert commands.answers == []
+    assert time.seconds == pytest.approx(1 + 2 + 4)
+
+
+def test_no_retries_means_one_try(mind: Mind) -> None:
+    put(mind, "call", CALL, max_retries=0)
+
+    assert ran(mind, "call", Commands(FULL), n=1).status is Status.FAILED
+
+
+@pytest.mark.parametrize("error", [Invalid("wrong"), NotFound("gone")])
+def test_what_a_second_try_would_only_repeat_is_not_tried_again(
+    mind: Mind, error: Exception
+) -> None:
+    put(mind, "call", CALL)
+
+    assert ran(mind, "call", Commands(error), n=1).status is Status.FAILED
+
+
+def test_a_missing_value_is_a_failure_that_names_it(mind: Mind) -> None:
+    put(mind, "call", CALL)
+    done = ran(mind, "call", Commands())
+
+    assert (done.status, done.run.error) == (Status.FAILED, "`{{n}}` is not in the context")
+
+
+LOOP = """\
+initial_state: a
+states:
+  a:
+    action: {module: step, function: delay, args: [{ms: 400}]}
+    transitions: [{event: success, target: b}]
+  b:
+    action: {module: step, function: delay, args: [{ms: 400}]}
+    transitions: [{event: success, target: a}]
+"""
+
+
+@pytest.mark.req("000-28")
+def test_no_change_of_state_begins_the_whole_time_anew(mind: Mind, time: Time) -> None:
+    """Trap (b): upstream's overall limit was reset by every transition."""
+    put(mind, "loop", LOOP, timeout_ms=1500)
+    done = ran(mind, "loop")
+
+    assert (done.status, done.run.error) == (
+        Status.FAILED,
+        "overall timeout exceeded: 1500 ms",
+    )
+    assert time.seconds == pytest.approx(1.5, abs=0.1)
+    assert len(done.run.history) == 3
+
+
+def test_a_machine_that_runs_in_circles_is_stopped(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimo.domain.procedures.machine.MOST_TRANSITIONS", 10)
+    put(mind, "loop", LOOP.replace("400", "0"))
+    done = ran(mind, "loop")
+
+    assert (done.status, done.run.error) == (Status.FAILED, "more than 10 transitions")
+
+
+def test_a_run_that_writes_without_an_end_is_stopped(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimo.services.procedures.running._LARGEST_JOURNAL", 3000)
+    put(mind, "loop", LOOP.replace("400", "0"))
+    done = ran(mind, "loop")
+
+    assert (done.status, done.run.error) == (Status.FAILED, "it wrote more than 3,000 bytes")
+
+
+def test_a_context_can_not_grow_without_an_end(mind: Mind) -> None:
+    put(mind, "call", CALL)
+    done = ran(mind, "call", Commands({"found": "x" * 2**20}), n=1)
+
+    assert done.status is Status.FAILED
+    assert str(done.run.error).startswith("the context would grow to")
+    with pytest.raises(Invalid, match="at most"):
+        ran(mind, "call", Commands(), large="x" * 2**20)
+
+
+def test_an_action_has_a_limit_of_its_own(mind: Mind, time: Time) -> None:
+    put(mind, "late", LOOP.replace("delay,", "delay, timeout: 300,"), max_retries=0)
+    done = ran(mind, "late")
+
+    assert (done.status, done.run.error) == (Status.FAILED, "timed out after 300 ms")
+    assert time.seconds == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("ms", ["soon", "[1]", "9" * 400])
+def test_a_time_that_is_none_is_a_failure(mind: Mind, ms: str) -> None:
+    put(mind, "late", LOOP.replace("400", '"{{ms}}"'), max_retries=0)
+    done = ran(mind, "late", ms=json.loads(ms) if ms != "soon" else ms)
+
+    assert done.status is Status.FAILED
+    assert str(done.run.error).startswith("`ms` must be a number")
+
+
+def test_a_command_that_hangs_is_given_up_and_not_begun_a_second_time(mind: Mind) -> None:
+    ticks = iter(range(10**9))
+    mind.timer = Timer(monotonic=lambda: next(ticks) / 10, sleep=lambda _: None)
+    released = threading.Event()
+
+    class Hanging(Commands):
+        def call(self, mind: Mind, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+            self.calls.append(arguments)
+            released.wait(60)
+            return {}
+
+    commands = Hanging()
+    put(mind, "call", CALL.replace("mind_status,", "mind_status, timeout: 500,"))
+    try:
+        done = ran(mind, "call", commands, n=1)
+    finally:
+        released.set()
+
+    assert (done.status, done.run.error) == (Status.FAILED, "timed out after 500 ms")
+    assert len(commands.calls) == 1
+
+
+LAST = """\
+initial_state: a
+states:
+  a:
+    action: {module: step, function: log, args: [{message: first}]}
+    transitions: [{event: success, target: z}]
+  z:
+    action: {module: step, function: log, args: [{message: "at {{run.state}}", fields: [n]}]}
+"""
+
+
+@pytest.mark.req("000-09")
+@pytest.mark.req("000-11")
+def test_the_action_of_a_last_state_is_done_and_the_last_transition_is_told(mind: Mind) -> None:
+    """Traps (c) and (d): the last action was not run, and the state reported was the first."""
+    put(mind, "last", LAST)
+    done = ran(mind, "last", n=[1])
+
+    assert done.run.log == ["info: first", "info: at z n=[1]"]
+    assert (done.status, done.run.state) == (Status.COMPLETED, "z")
+    assert [sorted(row) for row in done.run.history] == [["event", "from", "timestamp", "to"]]
+    assert path_of(done) == [("a", "success", "z")]
+
+
+def test_a_last_action_that_fails_is_a_failure(mind: Mind) -> None:
+    broken = "{rules: {n: {required: true}}}"
+    put(mind, "last", LAST.replace('log, args: [{message: "at', f"validate, args: [{broken}]}}\n#"))
+    done = ran(mind, "last")
+
+    assert (done.status, done.run.error) == (Status.FAILED, "`n` is missing")
+
+
+@pytest.mark.req("000-17")
+def test_the_time_that_a_run_took_stands_when_it_is_over(
+    mind: Mind, time: Time, clock: Any
+) -> None:
+    """Trap (g): elapsed_ms went on growing."""
+    put(mind, "late", LAST.replace("log, args: [{message: first}]", "delay, args: [{ms: 700}]"))
+    done = ran(mind, "late", n=1)
+    assert done.elapsed_ms == pytest.approx(700, abs=1)
+
+    time.seconds += 60
+    clock.forward(hours=1)
+    assert executing.report(mind, executing.executions(mind).find(done.id)).elapsed_ms == (
+        done.elapsed_ms
+    )
+
+
+def test_while_it_runs_the_time_goes_on(mind: Mind, clock: Any) -> None:
+    put(mind, "wait", WAIT)
+    execution = begun(mind, "wait")
+    with execution.held():
+        clock.forward(seconds=3)
+        found = executing.report(mind, execution)
+
+    assert (found.status, found.elapsed_ms) == (Status.RUNNING, 3000)
+    assert executing.report(mind, execution).status is Status.INTERRUPTED
+
+
+UNDO = 'initial_state: undo\nstates:\n  undo:\n    action: {module: step, function: log, args: [{message: "undoing {{rollback_of.state}}"}]}\n'  # noqa: E501
+
+
+@pytest.mark.req("000-28")
+def test_a_failure_is_undone_by_the_rollback_procedure(mind: Mind) -> None:
+    """Trap (h): the rollback procedure was stored and never used."""
+    put(mind, "call", CALL, max_retries=0, rollback_procedure="undo@1.0")
+    put(mind, "undo", UNDO)
+    done = ran(mind, "call", Commands(FULL), n=1)
+    assert (done.status, done.run.error) == (Status.FAILED, "the disk is full [STORAGE_ERROR]")
+
+    undoing = executing.report(mind, executing.executions(mind).find(f"{done.id}.rollback"))
+    assert (undoing.status, undoing.run.log) == (Status.COMPLETED, ["info: undoing work"])
+    assert undoing.run.context["rollback_of"] == {
+        "execution_id": done.id,
+        "state": "work",
+        "error": "the disk is full [STORAGE_ERROR]",
+    }
+    assert done.run.rollback == undoing.id
+
+
+def test_success_is_not_undone(mind: Mind) -> None:
+    put(mind, "call", CALL, rollback_procedure="undo")
+    put(mind, "undo", UNDO)
+
+    assert ran(mind, "call", Commands({}), n=1).run.rollback is None
+
+
+def test_a_rollback_that_fails_leaves_the_run_failed(mind: Mind) -> None:
+    put(mind, "call", CALL, max_retries=0, rollback_procedure="undo")
+    put(mind, "undo", UNDO.replace("rollback_of.state", "missing"))
+    done = ran(mind, "call", Commands(FULL), n=1)
+
+    assert done.status is Status.FAILED
+    undoing = executing.report(mind, executing.executions(mind).find(str(done.run.rollback)))
+    assert undoing.status is Status.FAILED
+
+
+def test_a_rollback_that_is_not_there_is_told_before_anything_runs(mind: Mind) -> None:
+    put(mind, "call", CALL, rollback_procedure="undo")
+
+    with pytest.raises(NotFound, match="no procedure `undo`"):
+        ran(mind, "call", Commands(), n=1)
+
+
+@pytest.mark.req("000-28")
+def test_a_run_that_is_cancelled_is_interrupted_and_can_go_on(mind: Mind) -> None:
+    put(mind, "loop", LOOP)
+    execution = begun(mind, "loop")
+
+    def cancel(seconds: float) -> None:
+        execution.cancel("cancelled: enough")
+
+    mind.timer = mind.timer._replace(sleep=cancel)
+    stopped = executing.carry_out(mind, Commands(), execution)
+    assert (stopped.status, stopped.run.error) == (Status.INTERRUPTED, "cancelled: enough")
+    assert executing.cancel(mind, execution, "again").status is Status.INTERRUPTED
+
+    passed = iter([0.1] * 20)
+
+    def halted() -> bool:
+        return next(passed, None) is None
+
+    mind.halted = halted
+    mind.timer = Time().timer()
+    again = executing.carry_out(mind, Commands(), execution)
+    assert (again.status, again.run.error) == (Status.INTERRUPTED, "the caller gave up")
+    assert path_of(again) == [("a", "success", "b")]
+
+
+@pytest.mark.req("000-28")
+def test_who_waits_gets_an_answer_in_the_time_that_was_said(mind: Mind) -> None:
+    put(mind, "wait", WAIT)
+    stopped = executing.carry_out(mind, Commands(), begun(mind, "wait"), wait_ms=500)
+
+    assert stopped.status is Status.INTERRUPTED
+    assert stopped.run.error == "timed out after 500 ms, while it waited for yes or no"
+
+
+@pytest.mark.parametrize(("event", "end"), [("yes", "done"), ("no", "stopped")])
+def test_an_event_that_is_sent_leads_on(mind: Mind, event: str, end: str) -> None:
+    put(mind, "wait", WAIT)
+    execution = begun(mind, "wait")
+    with execution.held():
+        executing.send(mind, execution, event)
+    done = executing.carry_out(mind, Commands(), execution)
+
+    assert (done.status, done.run.state) == (Status.COMPLETED, end)
+
+
+def test_an_event_that_nothing_waits_for_is_refused(mind: Mind) -> None:
+    put(mind, "wait", WAIT)
+    execution = begun(mind, "wait")
+    with execution.held(), pytest.raises(Invalid) as told:
+        executing.send(mind, execution, "maybe")
+    assert told.value.hint == "events are no, yes"
+
+    with pytest.raises(Conflict, match="takes no events"):
+        executing.send(mind, execution, "yes")
+
+
+def test_an_event_that_does_not_fit_its_state_is_told_and_changes_nothing(mind: Mind) -> None:
+    put(mind, "wait", WAIT.replace("stopped: {}", "stopped: {}\n").replace("yes", "yes"))
+    execution = begun(mind, "wait")
+    execution.send("odd")
+    execution.send("yes")
+    done = executing.carry_out(mind, Commands(), execution)
+
+    assert path_of(done) == [("ask", "yes", "done")]
+    assert "mimo.procedure.unknown_event" in names(mind)
+
+
+def test_a_question_is_put_to_the_person_at_the_terminal(mind: Mind) -> None:
+    asked: list[Question] = []
+
+    def ask(question: Question, seconds: float) -> str | None:
+        asked.append(question)
+        return "no" if len(asked) == 3 else None
+
+    mind.ask = ask
+    put(mind, "wait", WAIT)
+    done = executing.carry_out(mind, Commands(), begun(mind, "wait"))
+
+    assert done.run.state == "stopped"
+    assert set(asked) == {Question(text="Go on?", choices=("yes", "no"))}
+
+
+def test_a_question_has_a_limit_that_no_wrong_event_moves(mind: Mind, time: Time) -> None:
+    put(mind, "wait", WAIT.replace("ask, args", "ask, timeout: 1000, args"))
+    execution = begun(mind, "wait")
+    waited: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        time.seconds += seconds
+        waited.append(seconds)
+        if len(waited) == 10:
+            execution.send("odd")
+
+    mind.timer = mind.timer._replace(sleep=sleep)
+    done = executing.carry_out(mind, Commands(), execution)
+
+    assert (done.status, done.run.error) == (Status.FAILED, "no answer by 1000 ms")
+    assert time.seconds == pytest.approx(1, abs=0.1)
+
+
+def test_a_run_that_has_ended_is_not_run_again(mind: Mind) -> None:
+    put(mind, "greet", GREET)
+    done = ran(mind, "greet", who="Ada")
+
+    with pytest.raises(Conflict, match="is completed already"):
+        executing.carry_out(mind, Commands(), executing.executions(mind).find(done.id))
+
+
+def test_a_run_has_one_process(mind: Mind) -> None:
+    put(mind, "greet", GREET)
+    execution = begun(mind, "greet", who="Ada")
+
+    with execution.held(), pytest.raises(Conflict, match="is running already"):
+        executing.carry_out(mind, Commands(), execution)
+
+
+@pytest.mark.req("000-27")
+def test_telemetry_tells_the_start_and_the_end(mind: Mind) -> None:
+    put(mind, "greet", GREET, "1.2")
+    done = ran(mind, "greet", who="Ada")
+    events = {event.name: event for event in mind.events.read()[0]}
+    about = {"execution_id": done.id, "name": "greet", "version": "1.2"}
+
+    start = events["mimo.procedure.start"]
+    assert (start.measurements, start.metadata) == ({"count": 1}, {**about, "async": False})
+    end = events["mimo.procedure.complete"]
+    assert end.measurements == {"duration_ms": done.elapsed_ms}
+    assert end.metadata == {**about, "status": "completed", "final_state": "done", "error": None}
+    assert {event.name for event in mind.events.read()[0]} >= {
+        "mimo.procedure.transition",
+        "mimo.procedure.log",
+    }
+
+
+def test_a_context_that_does_not_fit_is_told_and_not_refused(mind: Mind) -> None:
+    put(mind, "greet", GREET, context_schema="{required: [who], properties: {n: {type: integer}}}")
+    done = ran(mind, "greet", who="Ada", n="x")
+
+    assert (done.status, done.warnings) == (Status.COMPLETED, ("`n` must be of type integer",))
+    assert "mimo.procedure.warning" in names(mind)
+
+
+@pytest.mark.req("000-04")
+@pytest.mark.req("000-23")
+def test_the_latest_version_is_the_highest_number(mind: Mind) -> None:
+    for version in ("1.9", "1.10", "0.99"):
+        put(mind, "greet", GREET, version)
+    put(mind, "greet", GREET, "2.0", active=False)
+
+    assert ran(mind, "greet", who="Ada").version == "1.10"
+    with pytest.raises(NotFound) as told:
+        executing.begin(mind, Commands(), "greet", "3.0", {}, asynchronous=False)
+    assert told.value.hint == "versions of `greet` are 1.10, 1.9, 0.99"
+    with pytest.raises(NotFound, match=r"no version 2\.0"):
+        executing.begin(mind, Commands(), "greet", "2.0", {}, asynchronous=False)
+
+
+def test_only_exactly_the_text_that_was_approved_runs(mind: Mind) -> None:
+    put(mind, "greet", GREET)
+    mind.trust.follow(True)
+    path = mind.folder / "procedures" / "greet@1.0.md"
+    files.replace(path, path.read_bytes() + b"\n")
+
+    with pytest.raises(Untrusted, match="nobody here has approved"):
+        begun(mind, "greet", who="Ada")
+
+
+def test_a_run_goes_on_with_the_text_that_it_began_with(mind: Mind) -> None:
+    put(mind, "greet", GREET)
+    execution = begun(mind, "greet", who="Ada")
+    path = mind.folder / "procedures" / "greet@1.0.md"
+    files.replace(path, path.read_bytes().replace(b"Hello", b"Goodbye"))
+
+    assert executing.carry_out(mind, Commands(), execution).run.log == ["info: Hello, Ada"]
+
+
+def test_a_run_that_came_with_a_clone_does_not_run(mind: Mind) -> None:
+    put(mind, "greet", GREET)
+    journal = mind.folder / ".local" / "executions" / begun(mind, "greet").id / "journal.jsonl"
+    start = json.loads(journal.read_text(encoding="utf-8"))
+    for change in ({"mark": "0" * 64}, {"text": start["text"].replace("Hello", "Goodbye")}):
+        journal.write_text(json.dumps(start | change) + "\n", encoding="utf-8")
+
+        with pytest.raises(Untrusted):
+            executing.carry_out(
+                mind, Commands(), executing.executions(mind).find(journal.parent.name)
+            )
+
+
+def test_a_run_whose_text_lost_its_approval_is_not_resumed(mind: Mind) -> None:
+    put(mind, "greet", GREET)
+    execution = begun(mind, "greet", who="Ada")
+    mind.trust.forget()
+
+    with pytest.raises(Untrusted):
+        executing.carry_out(mind, Commands(), execution)
+
+
+def test_a_person_may_approve_a_text_at_the_terminal(mind: Mind) -> None:
+    put(mind, "greet", GREET)
+    mind.trust.forget()
+    asked: list[str] = []
+
+    def answering(answer: str) -> None:
+        def ask(question: Question, seconds: float) -> str:
+            asked.append(question.text)
+            return answer
+
+        mind.ask = ask
+
+    answering("no")
+    with pytest.raises(Untrusted):
+        begun(mind, "greet", who="Ada")
+    answering("yes")
+    assert ran(mind, "greet", who="Ada").status is Status.COMPLETED
+    mind.ask = None
+    assert ran(mind, "greet", who="Ada").status is Status.COMPLETED
+    assert "[log message: Hello, {{who}}]" in asked[0]
+    assert len(asked) == 2
+
+
+@pytest.mark.req("000-09")
+def test_ten_runs_at_once_do_not_mix(mind: Mind) -> None:
+    """Trap (f): a sync run answered with the latest run of that name."""
+    put(mind, "greet", GREET)
+    mind.randomness = os.urandom
+    found: dict[int, Any] = {}
+
+    def one(number: int) -> None:
+        view = mind.acting_as(None)
+        found[number] = ran(view, "greet", who=number)
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert {number: report.run.context["who"] for number, report in found.items()} == {
+        number: number for number in range(10)
+    }
+    assert {number: report.run.log for number, report in found.items()} == {
+        number: [f"info: Hello, {number}"] for number in range(10)
+    }
+    assert len({report.id for report in found.values()}) == 10
+
+
+def test_a_damaged_journal_is_told(mind: Mind) -> None:
+    put(mind, "greet", GREET)
+    execution = begun(mind, "greet", who="Ada")
+    journal = mind.folder / ".local" / "executions" / execution.id / "journal.jsonl"
+    journal.write_text("nonsense\n", encoding="utf-8")
+
+    with pytest.raises(StorageFailed, match="is damaged"):
+        executing.report(mind, execution)

@@ -1,0 +1,185 @@
+"""What runs leave on disk: whole records only, one holder, found by any part of their id."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
+from mimo.store import executions, files
+from mimo.store.executions import Execution, Executions
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Executions:
+    (tmp_path / ".mind").mkdir()
+    return Executions(tmp_path, "secret")
+
+
+def folder(tmp_path: Path, id_: str) -> Path:
+    return tmp_path / ".mind" / ".local" / "executions" / id_
+
+
+def test_records_are_read_as_they_were_written(runs: Executions) -> None:
+    run = runs.create("ship_1", {"kind": "start", "said": "논문\n\u2028"})
+    run.append({"kind": "end", "at": 1})
+
+    start, end = runs.find("ship_1").records()
+    assert (start["said"], end) == ("논문\n\u2028", {"n": 1, "kind": "end", "at": 1})
+
+
+def test_a_run_is_the_users_alone(runs: Executions, tmp_path: Path) -> None:
+    runs.create("ship_1", {})
+
+    assert (folder(tmp_path, "ship_1") / "journal.jsonl").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("torn", [b"{", b'{"n": 1, "kind": "en', b"null", b'{"n": 7}', b"\xff"])
+def test_a_record_that_was_torn_was_never_written(
+    runs: Executions, tmp_path: Path, torn: bytes
+) -> None:
+    runs.create("ship_1", {"kind": "start"})
+    with (folder(tmp_path, "ship_1") / "journal.jsonl").open("ab") as journal:
+        journal.write(torn)
+    run = runs.find("ship_1")
+    assert len(run.records()) == 1
+
+    run.append({"kind": "end"})
+    assert [record.get("kind") for record in runs.find("ship_1").records()] == ["start", "end"]
+
+
+def test_a_run_is_there_with_its_journal_or_not_at_all(
+    runs: Executions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that is killed while it begins a run must leave none that nobody can find."""
+    write = files.write_new
+
+    def killed(path: Path, data: bytes, **options: int) -> None:
+        write(path, data, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mimo.store.executions.files.write_new", killed)
+    with pytest.raises(KeyboardInterrupt):
+        runs.create("ship_1", {})
+
+    assert runs.ids() == []
+
+
+def test_a_journal_without_a_beginning_is_damaged(runs: Executions, tmp_path: Path) -> None:
+    runs.create("ship_1", {})
+    (folder(tmp_path, "ship_1") / "journal.jsonl").write_bytes(b"")
+
+    with pytest.raises(StorageFailed, match="is damaged"):
+        runs.find("ship_1").records()
+
+
+def test_a_run_is_held_by_one_at_a_time_and_freed_with_it(runs: Executions) -> None:
+    run = runs.create("ship_1", {})
+    assert not run.is_running
+
+    with run.held():
+        assert runs.find("ship_1").is_running
+        with pytest.raises(Conflict, match="is running already"), runs.find("ship_1").held():
+            pass
+    assert not run.is_running
+
+
+def test_those_who_look_do_not_take_each_other_for_the_holder(
+    runs: Executions, tmp_path: Path
+) -> None:
+    import fcntl
+
+    run = runs.create("ship_1", {})
+    with run.held():
+        pass
+    looking = os.open(folder(tmp_path, "ship_1") / "lock", os.O_RDWR)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+
+    seen = run.is_running
+    os.close(looking)
+    assert not seen
+
+
+def test_a_process_may_be_given_the_lock(runs: Executions, tmp_path: Path) -> None:
+    run = runs.create("ship_1", {})
+    seen = []
+    other = os.open(tmp_path / "other", os.O_CREAT)
+    for number in (run.hold(), other):  # a number that is no such lock is not believed
+        with run.held(str(number)):
+            seen.append(run.is_running)
+        seen.append(run.is_running)
+    os.close(other)
+
+    assert seen == [True, False, True, False]
+
+
+def test_what_is_sent_waits_in_order(runs: Executions) -> None:
+    run = runs.create("ship_1", {})
+    for event in ("yes", "no\n", "논문"):
+        runs.find("ship_1").send(event)
+
+    assert run.sent() == ["yes", "no\n", "논문"]
+
+
+def test_the_wish_to_stop_can_be_taken_back(runs: Executions) -> None:
+    run = runs.create("ship_1", {})
+    runs.find("ship_1").cancel("enough")
+    told = [run.cancelled()]
+    run.go_on()
+
+    assert [*told, run.cancelled()] == ["enough", None]
+
+
+@pytest.mark.req("000-18")
+def test_a_run_is_found_by_any_unambiguous_part(runs: Executions) -> None:
+    for id_ in ("ship_1", "ship_2", "ship_2.rollback"):
+        runs.create(id_, {})
+
+    assert [runs.find(word).id for word in ("ship_1", "2", "ship_2.rollback", "latest")] == [
+        "ship_1",
+        "ship_2",
+        "ship_2.rollback",
+        "ship_2",
+    ]
+    with pytest.raises(AmbiguousId):
+        runs.find("ship")
+    with pytest.raises(NotFound, match="no run `gone`"):
+        runs.find("gone")
+    for wrong in ("", "../ship_1", ".hidden"):
+        with pytest.raises(Invalid):
+            runs.find(wrong)
+
+
+def test_a_run_is_never_begun_twice(runs: Executions) -> None:
+    runs.create("ship_1", {})
+
+    with pytest.raises(Conflict):
+        runs.create("ship_1", {})
+
+
+def test_old_runs_are_forgotten_but_not_those_that_go_on(
+    runs: Executions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executions, "_KEPT", 2)
+    first = runs.create("ship_0", {})
+    with first.held():
+        for number in range(1, 6):
+            runs.create(f"ship_{number}", {})
+
+    assert runs.ids() == ["ship_0", "ship_4", "ship_5"]
+
+
+def test_a_run_knows_its_user(runs: Executions, tmp_path: Path) -> None:
+    (start,) = runs.create("ship_1", {}).records()
+
+    assert runs.is_ours("ship_1", start)
+    assert not runs.is_ours("ship_2", start)
+    assert not Executions(tmp_path, "other").is_ours("ship_1", start)
+
+
+def test_a_link_is_no_run(runs: Executions, tmp_path: Path) -> None:
+    runs.create("ship_1", {})
+    folder(tmp_path, "ship_2").symlink_to(folder(tmp_path, "ship_1"))
+
+    assert runs.ids() == ["ship_1"]
+    assert isinstance(runs.find("ship"), Execution)

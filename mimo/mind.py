@@ -280,9 +280,12 @@ class Mind:
         """What stands before every call; outside a project it holds what holds by default."""
         from mimo.guard.guard import opened
 
+        def trusted(digest: str) -> bool:
+            return self.trust.trusted(digest)
+
         def make() -> Guard:
             root = self._project.root if self._project else None
-            return opened(root, self.environ, self.now(), lambda text: self.trust.trusted(text))
+            return opened(root, self.environ, self.now(), trusted)
 
         return cast("Guard", self._once("guard", make))
 

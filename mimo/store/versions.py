@@ -51,7 +51,17 @@ def history(root: Path, paths: Sequence[str]) -> list[Version]:
     Raises `Invalid` where there is no git repository.
     """
     said = _said(
-        root, "log", "--all", "--reverse", "-m", "--format=%x01%H", *_RAW, *_SAFE, "--", *paths
+        root,
+        "log",
+        "--all",
+        "--topo-order",
+        "--reverse",
+        "-m",
+        "--format=%x01%H",
+        *_RAW,
+        *_SAFE,
+        "--",
+        *paths,
     )
     found: dict[str, Version] = {}
     for commit, _, new, path in _changes(said):

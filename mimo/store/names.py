@@ -5,3 +5,7 @@ STORE = ".mind"
 
 LOCAL = f"{STORE}/.local"
 """What is of this machine alone."""
+
+ALONE = "alone:"
+"""Begins the digest of a text that is only trusted where it was approved itself: what anybody's
+commit says comes from outside `.mind/`, and is not what somebody chose to follow."""

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from mimo.domain.memory import Place, Problem, Record
 from mimo.store import files, history
-from mimo.store.walk import ALONE, COMMITS, LOG, is_markdown
+from mimo.store.names import ALONE
+from mimo.store.walk import COMMITS, LOG, is_markdown
 
 _MOST_BYTES = 4_000_000
 """A log is one file for years, and so may be code; what is larger was made by a program."""

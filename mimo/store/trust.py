@@ -18,7 +18,7 @@ from typing import NamedTuple
 from mimo.errors import StorageFailed
 from mimo.store import files
 from mimo.store.locking import lock
-from mimo.store.walk import ALONE
+from mimo.store.names import ALONE
 
 _APPROVED = re.compile(rb"(?:[0-9a-f]{64}\n)*")
 _DIGEST = re.compile(r"[0-9a-f]{64}")

@@ -22,9 +22,6 @@ LOG = ".mind/MEMORY.md"
 """People's own log: many memories, line by line, that are read and never written."""
 COMMITS = ".git/commits"
 """Stands for the messages of commits among the paths; there is no such file."""
-ALONE = "alone:"
-"""Begins the digest of a text that is only trusted where it was approved itself: what anybody's
-commit says comes from outside `.mind/`, and is not what somebody chose to follow."""
 _CONFIG = ".mind/config.toml"
 _MOST_DEEP = 2
 """`**` in one glob: each multiplies the looks."""

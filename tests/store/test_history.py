@@ -9,7 +9,8 @@ import pytest
 from mimo.domain.memory import Kind
 from mimo.store import history
 from mimo.store.memories import MemoryStore
-from mimo.store.walk import ALONE, COMMITS, LOG
+from mimo.store.names import ALONE
+from mimo.store.walk import COMMITS, LOG
 
 FIRST, SECOND = 1_700_000_000, 1_750_000_000
 

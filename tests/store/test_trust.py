@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 from mimo.errors import StorageFailed
+from mimo.store.names import ALONE
 from mimo.store.trust import Trust, place
-from mimo.store.walk import ALONE
 
 
 def digest(number):

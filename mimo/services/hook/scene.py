@@ -68,14 +68,19 @@ def found(event: Event, *, home: Path, now: datetime, environ: Mapping[str, str]
     return Scene(event, home=home, root=project.root, now=now, environ=environ)
 
 
+def _says_something(path: Path) -> bool:
+    """Returns whether a settings file may set something of hooks, outside of its comments."""
+    with suppress(OSError, MindError):
+        lines = files.look(path, limit=100_000)[0].splitlines()
+        said = [line for line in lines if not line.lstrip().startswith(b"#")]
+        return any(b"hook" in line or b"context" in line for line in said)
+    return False
+
+
 def _allowed(home: Path, root: Path) -> Allowed:
     """Returns what the settings allow; they are only understood where they say something of it."""
     user, of_project = home / "config.toml", root / ".mind" / "config.toml"
-    said = b""
-    for path in (user, of_project):
-        with suppress(OSError, MindError):
-            said += files.look(path, limit=100_000)[0]
-    if b"hook" not in said and b"context" not in said:
+    if not any(map(_says_something, (user, of_project))):
         return Allowed()
     from mimo.config import load
 

@@ -305,6 +305,22 @@ def test_other_edges_are_remarked_upon(claude: Client, mind: Mind) -> None:
     )
 
 
+def test_an_edge_of_everybody_s_holds_where_the_stack_has_it(claude: Client, mind: Mind) -> None:
+    from mimo.domain.edges import Detection, Severity
+    from mimo.services import edges
+
+    edges.add(
+        mind,
+        "Mutable defaults are shared",
+        description="A list as a default is made once.",
+        workaround="Use None",
+        detection=Detection(code=(r"=\s*\[\]\s*\)",)),
+        severity=Severity.CRITICAL,
+    )
+    asked = written(claude, "def f(a=[]):\n    pass\n")
+    assert "Mutable defaults are shared → Use None" in asked["permissionDecisionReason"]
+
+
 def test_code_that_meets_no_edge_is_not_talked_about(claude: Client, edge: str) -> None:
     assert written(claude, "const id = crypto.randomUUID()\n") == {}
 

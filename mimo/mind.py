@@ -10,26 +10,19 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
 from mimo.config import Config, load
-from mimo.errors import Invalid, MindError, NoProject
-from mimo.store import place, projects
+from mimo.errors import MindError, NoProject
+from mimo.parts import Parts
+from mimo.store import projects
 from mimo.store.files import failure
 from mimo.store.projects import Project, Registered
 from mimo.surroundings import Ask, Clock, Progress, Timer, stamp_of, system_clock
 from mimo.surroundings import home_of as home_of
 
 if TYPE_CHECKING:
-    from mimo.guard.guard import Guard
-    from mimo.index.embedding import Embedder
     from mimo.index.index import Index
-    from mimo.store.accesses import Accesses
-    from mimo.store.events import EventLog
-    from mimo.store.memories import MemoryStore
-    from mimo.store.trust import Trust
-    from mimo.store.values import Values
-    from mimo.store.watch import Watch
 
 
-class Mind:
+class Mind(Parts):
     """An opened memory: where it is, its settings, its clock, its files and its index."""
 
     def __init__(
@@ -178,13 +171,6 @@ class Mind:
         """Returns the project's `.mind/`."""
         return self.project.root / ".mind"
 
-    def _once(self, name: str, make: Callable[[], Any]) -> Any:
-        """Returns a part that is made when first needed and shared by every view."""
-        with self._making:
-            if name not in self._parts:
-                self._parts[name] = make()
-            return self._parts[name]
-
     @property
     def config(self) -> Config:
         """The settings in force."""
@@ -206,118 +192,6 @@ class Mind:
 
     def _settings_stamps(self) -> tuple[tuple[int, int, int] | None, ...]:
         return tuple(stamp_of(path) for path in self._settings_files())
-
-    @property
-    def store(self) -> "MemoryStore":
-        """The project's files."""
-        from mimo.store.memories import MemoryStore
-
-        def make() -> MemoryStore:
-            named = self.config
-            return MemoryStore(
-                self.project.root,
-                include=named["include"],
-                comments=named["comments"],
-                commits=named["commits"],
-            )
-
-        return cast("MemoryStore", self._once("store", make))
-
-    def watch(self) -> None:
-        """Lets the system tell of changes, which spares a long-lived process most looks."""
-        from mimo.store.watch import Watch
-
-        folders = self.store.folders()
-        if folders and "watch" not in self._parts:
-            self._parts["watch"] = Watch(folders)
-
-    @property
-    def watched(self) -> "Watch | None":
-        """What tells of changes, where somebody asked for that."""
-        return cast("Watch | None", self._parts.get("watch"))
-
-    @property
-    def trust(self) -> "Trust":
-        """What somebody here has approved of the project's files."""
-        from mimo.store.trust import Trust
-
-        return cast("Trust", self._once("trust", lambda: Trust(self.home, self.project.root)))
-
-    @property
-    def accesses(self) -> "Accesses":
-        """How the memories were used on this machine."""
-        from mimo.store.accesses import Accesses
-
-        return cast("Accesses", self._once("accesses", lambda: Accesses(self.project.root)))
-
-    @property
-    def events(self) -> "EventLog":
-        """The log of what happened in this project."""
-        from mimo.store.events import EventLog
-
-        return cast("EventLog", self._once("events", lambda: EventLog(self.project.root)))
-
-    def tell(self, name: str, measurements: Mapping[str, float], /, **metadata: object) -> None:
-        """Adds an event such as `mimo.ingest.file` to the log; what can't be written is dropped."""
-        from mimo.store.events import Event
-
-        event = Event(name=name, time=self.now(), measurements=measurements, metadata=metadata)
-        with suppress(MindError, OSError):
-            self.events.write(event)
-
-    @property
-    def values(self) -> "Values":
-        """The values under keys."""
-        from mimo.store.values import Values
-
-        def make() -> Values:
-            return Values(self.project.root, place.index_owner(self.home, self.randomness))
-
-        return cast("Values", self._once("values", make))
-
-    @property
-    def guard(self) -> "Guard":
-        """What stands before every call; outside a project it holds what holds by default."""
-        from mimo.guard.guard import opened
-
-        def trusted(digest: str) -> bool:
-            return self.trust.trusted(digest)
-
-        def make() -> Guard:
-            root = self._project.root if self._project else None
-            return opened(root, self.environ, self.now(), trusted)
-
-        return cast("Guard", self._once("guard", make))
-
-    @property
-    def embedder(self) -> "Embedder | None":
-        """What turns text into vectors; None where the user's own model can't be used."""
-        return cast("Embedder | None", self._once("embedder", self._open_embedder))
-
-    def _open_embedder(self) -> "Embedder | None":
-        from mimo.index.embedding import open_embedder
-
-        try:
-            return open_embedder(self.config["embedding.model"] or None)
-        except Invalid as error:
-            self.note("embedding", f"found by words only: {error.message}")
-            return None
-
-    @property
-    def index_folder(self) -> Path:
-        """Where the index is kept: `.mind/.index`, or the user's cache where that can't be used."""
-        return place.index_folder(self.project.root, self.home)
-
-    @property
-    def index(self) -> "Index":
-        """The index over the project's files; made where it is missing or damaged."""
-        from mimo.index.index import Index
-
-        def make() -> Index:
-            owner = place.index_owner(self.home, self.randomness)
-            return Index.open(self.index_folder, self.embedder, owner)
-
-        return cast("Index", self._once("index", make))
 
     def close(self) -> None:
         """Closes what is open: an index that is not closed keeps its journal."""

@@ -12,6 +12,7 @@ from mimo.guard.session import Session
 from mimo.mind import Mind
 from mimo.store import projects
 from mimo.store.init import init
+from mimo.surroundings import Timer
 
 settings.register_profile(
     "default",
@@ -76,6 +77,7 @@ class Unguarded:
     def __init__(self) -> None:
         session = Session({}, started=NOW)
         self.guard = Guard(root=None, trusted=lambda _: False, session=session)
+        self.timer = Timer()
 
     def now(self) -> datetime:
         return NOW

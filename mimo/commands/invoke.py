@@ -12,8 +12,11 @@ from mimo.errors import Denied, Internal, MindError, StorageFailed
 from mimo.frozen import frozen
 from mimo.guard import privacy
 from mimo.guard.call import Call
+from mimo.guard.ending import Ending, ended_by
+from mimo.guard.traces import span
 
 if TYPE_CHECKING:
+    from mimo.guard.privacy import Redacted
     from mimo.mind import Mind
 
 
@@ -57,21 +60,45 @@ def invoke(spec: Spec, mind: "Mind", caller: Caller, arguments: Mapping[str, Any
 
 def _guarded(spec: Spec, mind: "Mind", caller: Caller, arguments: Mapping[str, Any]) -> object:
     """Returns the result of a call that passes every step; what comes of it is recorded."""
-    call, done, taken_out = _call(spec, mind, caller), False, 0
-    guard = mind.guard
+    call, guard = _call(spec, mind, caller), mind.guard
+    ending, started = Ending(), mind.timer.monotonic()
     try:
-        values = decode(spec, arguments, caller.surface)
-        if spec.needs_project:
-            _ = mind.project
-        call = _named(call, spec, values)
-        guard.authorise(call)
-        guard.limit(call)
-        values = _admitted(spec, mind, values)
-        result = privacy.redacted(spec.function(mind, **values), personal=spec.is_of_values)
-        done, taken_out = True, len(result.kinds)
+        with span("memory.tool", _attributes(call)):
+            values = decode(spec, arguments, caller.surface)
+            if spec.needs_project:
+                _ = mind.project
+            call = _named(call, spec, values)
+            with span("memory.permission_check", _attributes(call)):
+                guard.authorise(call)
+            guard.limit(call)
+            guard.check_record(call)
+            values = _admitted(spec, mind, values)
+            result = _redacted(spec, spec.function(mind, **values))
+        ending = Ending(redactions=len(result.kinds))
         return result.value
+    except BaseException as error:
+        ending = ended_by(error)
+        raise
     finally:
-        guard.record(call, success=done, redactions=taken_out)
+        guard.record(call, replace(ending, seconds=mind.timer.monotonic() - started))
+
+
+def _redacted(spec: Spec, result: object) -> "Redacted[object]":
+    """Returns a result without what nobody may see, and the kinds of that."""
+    with span("memory.pii_filtering", {"tool_name": spec.name}) as tracing:
+        shown = privacy.redacted(result, personal=spec.is_of_values)
+        if tracing is not None:
+            tracing.set_attribute("redactions", len(shown.kinds))
+    return shown
+
+
+def _attributes(call: Call) -> dict[str, str | None]:
+    """Returns what a span tells of a call."""
+    return {
+        "tool_name": call.tool,
+        "operation": call.operation.value,
+        "namespace": call.namespace,
+    }
 
 
 def _admitted(spec: Spec, mind: "Mind", values: dict[str, Any]) -> dict[str, Any]:

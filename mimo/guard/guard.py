@@ -1,6 +1,6 @@
 """What stands before every command: its policies, its limits, its record."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -14,10 +14,13 @@ from mimo.domain.policy import (
     strictest,
 )
 from mimo.errors import Denied
+from mimo.guard.audit import Audit
 from mimo.guard.call import Call
+from mimo.guard.ending import Ending, Status
 from mimo.guard.limits import Limits
 from mimo.guard.policies import Found, Policies, invalid
 from mimo.guard.session import Session
+from mimo.store.audit import AuditLog
 
 _CACHED = timedelta(minutes=5)
 _MOST_CACHED = 1_000
@@ -29,14 +32,18 @@ class Guard:
     """Made once for a memory and asked before each call; may be used by several threads."""
 
     def __init__(
-        self, *, root: Path | None, trusted: Callable[[str], bool], session: Session
+        self,
+        *,
+        root: Path | None,
+        trusted: Callable[[str], bool],
+        session: Session,
+        log: AuditLog | None = None,
     ) -> None:
         """Take a project's root, or None outside one; nothing is read yet."""
         self.session = session
-        self.redactions: dict[str, int] = {}
-        """How many secrets and personal data were taken out of the answers of each tool."""
         self._policies = Policies(root, trusted)
         self._limits = Limits(root)
+        self._audit = Audit(log, session) if log else None
         self._found: Found | None = None
         self._decided: dict[tuple[object, ...], _Decided] = {}
 
@@ -75,11 +82,16 @@ class Guard:
             lasting = call.operation is Operation.WRITE
             self._limits.take(limits, call.at.timestamp(), lasting=lasting)
 
-    def record(self, call: Call, *, success: bool, redactions: int = 0) -> None:
-        """Remembers that a call was made, whether it did what it should, and what it left out."""
-        if redactions:
-            self.redactions[call.tool] = self.redactions.get(call.tool, 0) + redactions
-        self.session.note(call.tool, call.at, success=success)
+    def check_record(self, call: Call) -> None:
+        """Raises `StorageFailed` where a call that must be recorded could not be."""
+        if self._audit:
+            self._audit.check(call)
+
+    def record(self, call: Call, ending: Ending) -> None:
+        """Remembers that a call was made, and how it ended."""
+        self.session.note(call.tool, call.at, success=ending.status is Status.OK)
+        if self._audit:
+            self._audit.record(call, ending)
 
     def contexts(self, wanted: tuple[str, ...], tool: str) -> tuple[str, ...]:
         """Returns those of the types of context that every policy allows a tool."""
@@ -123,16 +135,6 @@ class Guard:
             self._decided.clear()
         self._decided[key] = (call.at, verdict)
         return verdict
-
-
-def opened(
-    root: Path | None,
-    environ: Mapping[str, str],
-    started: datetime,
-    trusted: Callable[[str], bool],
-) -> Guard:
-    """Returns what guards a project, or what is done outside of all."""
-    return Guard(root=root, trusted=trusted, session=Session(environ, started))
 
 
 def judged(found: Found, call: Call) -> Verdict:

@@ -23,6 +23,7 @@ from typing import Any
 
 from mimo.commands import all_commands
 from mimo.guard.call import Call
+from mimo.guard.ending import Ending
 from mimo.mind import Mind
 from tests import mama_databases, privacy_fakes
 from tests.bench import queries, timed
@@ -335,7 +336,7 @@ def guarded(size: int) -> Iterator[Row]:
                 guard.authorise(call)
                 if step:
                     guard.limit(call)
-                guard.record(call, success=True)
+                guard.record(call, Ending())
 
             def search(step: int) -> None:
                 spec.function(mind, _QUERIES[step % len(_QUERIES)])

@@ -7,6 +7,7 @@ import pytest
 from mimo.domain.policy import Operation, PiiAction, Verdict
 from mimo.errors import Denied, RateLimited
 from mimo.guard.call import Call
+from mimo.guard.ending import Ending, Status
 from mimo.guard.guard import Guard, judged
 from mimo.guard.policies import FILE, Found
 from mimo.guard.session import Session
@@ -230,15 +231,15 @@ def test_a_policy_that_cannot_be_read_permits_nothing(
 def test_the_session_remembers_every_call_and_whether_it_succeeded() -> None:
     session = Session({}, started=NOW)
     guard = Guard(root=None, trusted=lambda _: False, session=session)
-    guard.record(call("mind_search", READ), success=True)
-    guard.record(call("putMemory", WRITE, "public.a"), success=False)
+    guard.record(call("mind_search", READ), Ending())
+    guard.record(call("putMemory", WRITE, "public.a"), Ending(status=Status.FAILED))
 
     assert [(used.tool, used.success) for used in session.history] == [
         ("mind_search", True),
         ("putMemory", False),
     ]
     for _ in range(500):
-        guard.record(call("mind_list", READ), success=True)
+        guard.record(call("mind_list", READ), Ending())
     assert len(session.history) == 100
     assert session.calls == 502
 

@@ -1,0 +1,119 @@
+"""The record of calls, read: the newest, whether it is whole, and what it adds up to."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from mimo.domain.audit import Fault, Placed, faults
+from mimo.domain.chain import Link, line_of
+from mimo.domain.metrics import QUANTILES, Totals
+from mimo.mind import Mind
+from mimo.store.audit import AuditLog
+
+__all__ = ["Fault", "broken", "exposition", "line", "log_of", "recorded", "totals"]
+
+
+def log_of(mind: Mind) -> AuditLog:
+    """Returns the log of the project, or of what is done outside of all."""
+    root = mind.project.root if mind.has_project else None
+    return AuditLog(mind.home, root, mind.randomness)
+
+
+def recorded(mind: Mind, since: datetime | None, until: datetime | None) -> Iterator[Link]:
+    """Yields the records from a span of time, oldest first."""
+    for placed in _placed(log_of(mind)):
+        if placed.link and _lies_between(_time(placed.link), since, until):
+            yield placed.link
+
+
+def _lies_between(at: datetime | None, since: datetime | None, until: datetime | None) -> bool:
+    """Returns whether a time lies in a half-open span; none does only where nothing is asked."""
+    if at is None:
+        return since is None and until is None
+    return (since is None or at >= since) and (until is None or at < until)
+
+
+def line(link: Link) -> str:
+    """Returns a record as it is kept, with its hashes."""
+    return line_of(link).decode("utf-8", "replace")
+
+
+def broken(mind: Mind) -> tuple[int, list[Fault]]:
+    """Returns how many records there should be, and every place where the chain is broken."""
+    log = log_of(mind)
+    head = log.head
+    count, last = (head.number, head.hash) if head else (0, None)
+    found = list(faults(_placed(log), log.key, count=count, last=last))
+    return count, found
+
+
+def totals(mind: Mind) -> Totals:
+    """Returns what all records add up to."""
+    return log_of(mind).totals()
+
+
+def _placed(log: AuditLog) -> Iterator[Placed]:
+    for path in log.paths():
+        for line, link in log.links(path):
+            yield Placed(path.name, line, link)
+
+
+def _time(link: Link) -> datetime | None:
+    try:
+        return datetime.fromisoformat(str(link.event.get("timestamp")))
+    except ValueError:
+        return None
+
+
+def exposition(totals: Totals, memories: dict[str, int]) -> str:
+    """Returns the metrics in the text format that Prometheus reads."""
+    from prometheus_client import CollectorRegistry, generate_latest
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Collector(totals, memories))
+    return generate_latest(registry).decode()
+
+
+class _Collector:
+    """Gives a registry the metrics as it wants them."""
+
+    def __init__(self, totals: Totals, memories: dict[str, int]) -> None:
+        self._totals = totals
+        self._memories = memories
+
+    def collect(self) -> Iterator[Any]:
+        """Yields each family of metrics."""
+        from prometheus_client.core import (
+            CounterMetricFamily,
+            GaugeMetricFamily,
+            SummaryMetricFamily,
+        )
+
+        for name, help, labels, counts in self._counters():
+            counter = CounterMetricFamily(name, help, labels=labels)
+            for values, number in sorted(counts.items()):
+                counter.add_metric(values, number)
+            yield counter
+        name = "memory_tool_latency_seconds"
+        latency = SummaryMetricFamily(name, "Seconds until a call was answered")
+        for tool in self._totals.tools():
+            own = {"tool_name": tool}
+            for quantile in QUANTILES:
+                seconds = self._totals.latency(tool, quantile)
+                latency.add_sample(name, own | {"quantile": f"{quantile:g}"}, seconds)
+            latency.add_sample(f"{name}_count", own, self._totals.calls(tool))
+            latency.add_sample(f"{name}_sum", own, self._totals.seconds[(tool,)])
+        yield latency
+        gauge = GaugeMetricFamily("mind_memories", "Memories in the project", labels=["type"])
+        for kind, number in sorted(self._memories.items()):
+            gauge.add_metric([kind], number)
+        yield gauge
+
+    def _counters(self) -> Iterator[tuple[str, str, list[str], Any]]:
+        totals = self._totals
+        labels = ["tool_name", "namespace", "status"]
+        yield "memory_tool_requests", "Calls of tools", labels, totals.requests
+        labels = ["tool_name", "reason"]
+        yield "memory_tool_permission_denies", "Calls that were denied", labels, totals.denies
+        what = "Secrets and personal data taken out of answers"
+        yield "memory_tool_pii_redactions", what, ["tool_name"], totals.redactions

@@ -1,0 +1,224 @@
+"""The audit log: `.mind/.local/audit.jsonl`, a chain of one record a line.
+
+The key that seals the records and the head of the chain (how many records there are, and the hash
+of the last one) stand in `$MIND_HOME/audit/`, out of reach of whoever can change the project: so
+records that are cut off at the end are missed as well as those that are changed.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mimo.domain.chain import Link, fault, line_of, link_of, sealed
+from mimo.domain.metrics import Totals, totals_of
+from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.store import files
+from mimo.store.locking import lock
+from mimo.store.walk import STORE
+
+LARGEST = 4 * 1024 * 1024
+"""Bytes at which a log is put aside, as `audit-<number of its first record>.jsonl`."""
+KEPT = 25
+"""Logs put aside that are kept, the newest; that older ones were dropped is a record itself."""
+_TAIL = 64 * 1024
+_LARGEST_HEAD = 16 * 1024
+_WAIT_SECONDS = 5.0
+_DIGITS = 12
+
+
+class Head(NamedTuple):
+    """The end of a chain."""
+
+    number: int = 0
+    """Of the last record, and so how many there are."""
+    hash: str | None = None
+
+
+class AuditLog:
+    """The audit log of one project, or of what is done outside of all."""
+
+    def __init__(
+        self,
+        home: Path,
+        root: Path | None,
+        randomness: Callable[[int], bytes],
+        *,
+        largest: int = LARGEST,
+        kept: int = KEPT,
+    ) -> None:
+        """Take $MIND_HOME and a project's root; nothing is read or made yet."""
+        self._home = home / "audit"
+        self._root = root
+        self._randomness = randomness
+        self._largest = largest
+        self._kept = kept
+
+    @property
+    def path(self) -> Path:
+        """Returns where it is. Raises `StorageFailed` where that leads through a link."""
+        if self._root is None:
+            return self._home / "audit.jsonl"
+        return files.safe_path(self._root, f"{STORE}/.local/audit.jsonl")
+
+    def append(self, event: Mapping[str, Any]) -> None:
+        """Adds a record. Raises `StorageFailed` where that can't be done."""
+        path, key = self.path, self._key()
+        with lock(path.with_suffix(".lock"), wait=_WAIT_SECONDS):
+            head = self._newest(path, key)
+            head = self._make_room(path, head, key)
+            self._add(path, head, event, key)
+
+    def check_writable(self) -> None:
+        """Raises `StorageFailed` where no record could be added now."""
+        path = self.path
+        self._key()
+        with lock(path.with_suffix(".lock"), wait=_WAIT_SECONDS):
+            files.append(path, b"", durable=False)
+
+    def paths(self) -> list[Path]:
+        """Returns the files of the log, oldest first."""
+        live = self.path
+        aside = sorted(live.parent.glob(f"{live.stem}-{'[0-9]' * _DIGITS}.jsonl"))
+        return aside + ([live] if live.exists() else [])
+
+    def links(self, path: Path) -> Iterator[tuple[int, Link | None]]:
+        """Yields each line's number in a file and its record, None where it holds none."""
+        for number, line in enumerate(_lines(path), 1):
+            try:
+                yield number, link_of(line)
+            except Invalid:
+                yield number, None
+
+    def totals(self) -> Totals:
+        """Returns what all records add up to, those in logs that were dropped too."""
+        totals = self._folded()
+        for path in self.paths():
+            if _last_number(path) <= totals.through:
+                continue
+            for _, link in self.links(path):
+                if link:
+                    totals.add(link)
+        return totals
+
+    @property
+    def key(self) -> bytes | None:
+        """Returns what this machine seals records with, None where it never did."""
+        with suppress(OSError, ValueError):
+            return bytes.fromhex(files.read(self._home / "key").decode("ascii")) or None
+        return None
+
+    @property
+    def head(self) -> Head | None:
+        """Returns the end of the chain as this machine knows it, None where it never wrote any."""
+        found = None
+        for line in _lines(self._head_path()):
+            count, _, own = line.decode("ascii", "replace").partition(" ")
+            if count.isdigit() and len(own) == len(_EMPTY):
+                found = Head(int(count), own)
+        return found
+
+    def _key(self) -> bytes:
+        if (key := self.key) is None:
+            with suppress(Conflict):  # another process was quicker
+                files.write_new(self._home / "key", self._randomness(32).hex().encode(), mode=0o600)
+            key = self.key
+        if key is None:
+            raise StorageFailed(
+                f"`{self._home / 'key'}` can't be used",
+                hint="remove it to begin with a new key; records made with the old one can then "
+                "no longer be verified",
+            )
+        return key
+
+    def _newest(self, path: Path, key: bytes) -> Head:
+        """Returns the end of the chain, also where a writer died before it had noted it."""
+        head = self.head or Head()
+        last = _last(path)
+        if last is not None and last.number > head.number and fault(last, key) is None:
+            return Head(last.number, last.hash)
+        return head
+
+    def _make_room(self, path: Path, head: Head, key: bytes) -> Head:
+        """Puts a full log aside, and drops the oldest of very many."""
+        if not path.exists() or path.stat().st_size < self._largest:
+            return head
+        self._fold()
+        first = next((link for _, link in self.links(path) if link), None)
+        number = first.number if first else 0
+        files.rename(path, path.with_name(f"{path.stem}-{number:0{_DIGITS}}.jsonl"))
+        dropped = self.paths()[: -self._kept]
+        if not dropped:
+            return head
+        last = _last(dropped[-1])
+        for old in dropped:
+            files.remove(old)
+        event = {"event_type": "dropped", "through": last.number if last else None}
+        return self._add(path, head, event, key)
+
+    def _fold(self) -> None:
+        """Keeps what the records add up to, so that a full log need not be read again."""
+        data = json.dumps(self.totals().as_json(), separators=(",", ":")).encode()
+        files.replace(self._totals_path(), data, mode=0o600)
+
+    def _folded(self) -> Totals:
+        with suppress(OSError, ValueError, TypeError, KeyError):
+            return totals_of(json.loads(files.read(self._totals_path())))
+        return Totals()
+
+    def _totals_path(self) -> Path:
+        return self.path.with_name("metrics.json")
+
+    def _add(self, path: Path, head: Head, event: Mapping[str, Any], key: bytes) -> Head:
+        link = sealed({"n": head.number + 1, **event}, head.hash, key)
+        files.append(path, line_of(link), durable=False)
+        head = Head(link.number, link.hash)
+        self._note(head)
+        return head
+
+    def _note(self, head: Head) -> None:
+        """Keeps the end of the chain: a line at the end of a file, since a crash tears no more."""
+        path = self._head_path()
+        line = f"{head.number} {head.hash}\n".encode()
+        if path.exists() and path.stat().st_size > _LARGEST_HEAD:
+            files.replace(path, line, mode=0o600)
+        else:
+            files.append(path, line, durable=False)
+
+    def _head_path(self) -> Path:
+        import hashlib
+
+        where = os.fsencode(self._root) if self._root else b""
+        return self._home / "heads" / hashlib.sha256(where).hexdigest()[:32]
+
+
+_EMPTY = "0" * 64
+
+
+def _last_number(path: Path) -> int:
+    last = _last(path)
+    return last.number if last else 0
+
+
+def _lines(path: Path) -> list[bytes]:
+    try:
+        return files.read(path).splitlines()
+    except OSError:
+        return []
+
+
+def _last(path: Path) -> Link | None:
+    """Returns the last record of a file that is whole."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _TAIL))
+            lines = file.read().splitlines()
+    except OSError:
+        return None
+    for line in reversed(lines):
+        with suppress(Invalid):
+            return link_of(line)
+    return None

@@ -1,0 +1,150 @@
+"""Chains of sealed records: what any change to them shows."""
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mimo.domain.audit import Placed, faults
+from mimo.domain.chain import Link, fault, line_of, link_of, sealed
+from mimo.errors import Invalid
+
+KEY = b"k" * 32
+
+EVENTS = st.dictionaries(st.text(max_size=8), st.none() | st.integers() | st.text(max_size=12))
+
+
+def chain(length: int, key: bytes = KEY) -> list[Link]:
+    links: list[Link] = []
+    for number in range(1, length + 1):
+        prev = links[-1].hash if links else None
+        links.append(sealed({"n": number, "tool": f"tool{number}"}, prev, key))
+    return links
+
+
+def found(links: list[Link], *, count: int | None = None, key: bytes | None = KEY) -> list[str]:
+    whole = chain(count if count is not None else len(links))
+    last = whole[-1].hash if whole else None
+    placed = [Placed("audit.jsonl", line, link) for line, link in enumerate(links, 1)]
+    return [f"{one.line}: {one.what}" for one in faults(placed, key, count=len(whole), last=last)]
+
+
+@given(EVENTS, st.none() | st.just("a" * 64))
+def test_a_line_and_back(event: dict[str, object], prev: str | None) -> None:
+    link = sealed(event, prev, KEY)
+    assert link_of(line_of(link)) == link
+    assert fault(link, KEY) is None
+
+
+def test_the_hash_is_over_the_one_before_and_the_sorted_event() -> None:
+    import hashlib
+    import hmac
+
+    link = sealed({"b": 1, "a": "é"}, "0" * 64, KEY)
+    expected = hashlib.sha256(b"0" * 64 + '{"a":"é","b":1}'.encode()).hexdigest()
+    assert link.hash == expected
+    assert link.hmac == hmac.new(KEY, expected.encode(), "sha256").hexdigest()
+
+
+def test_a_whole_chain_has_no_fault() -> None:
+    assert found(chain(5)) == []
+    assert found([]) == []
+
+
+@dataclass
+class Damage:
+    told: str
+    links: list[Link]
+    count: int = 5
+
+
+def changed(link: Link) -> Link:
+    return link._replace(event=link.event | {"tool": "other"})
+
+
+def resealed(link: Link, key: bytes) -> Link:
+    return sealed(link.event | {"tool": "other"}, link.prev, key)
+
+
+FIVE = chain(5)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        Damage("3: it was changed", [*FIVE[:2], changed(FIVE[2]), *FIVE[3:]]),
+        Damage("3: it was changed", [*FIVE[:2], FIVE[2]._replace(hash="0" * 64), *FIVE[3:]]),
+        Damage(
+            "3: it was not sealed with this machine's key",
+            [*FIVE[:2], FIVE[2]._replace(hmac="0" * 64), *FIVE[3:]],
+        ),
+        Damage(
+            "3: it was not sealed with this machine's key",
+            [*FIVE[:2], resealed(FIVE[2], b"other"), *FIVE[3:]],
+        ),
+        Damage("3: record 3 is gone", [*FIVE[:2], *FIVE[3:]]),
+        Damage("3: it does not follow the record before it", [*FIVE[:2], FIVE[1], *FIVE[2:]]),
+        Damage("1: records 1 to 2 are gone", FIVE[2:]),
+        Damage("3: records 4 to 5 are gone: the end was cut off", FIVE[:3]),
+        Damage("0: records 1 to 5 are gone: the end was cut off", []),
+        Damage(
+            "2: it does not follow the record before it", [FIVE[0], FIVE[2], FIVE[1], *FIVE[3:]]
+        ),
+    ],
+    ids=lambda damage: damage.told,
+)
+@pytest.mark.req("002-38")
+@pytest.mark.req("002-56")
+def test_any_damage_shows(damage: Damage) -> None:
+    told = found(damage.links, count=damage.count)
+    assert told
+    if damage.told.startswith("2"):  # Of two that changed places, both are named.
+        assert told[0] == "2: record 2 is gone"
+    else:
+        assert damage.told in told
+
+
+@given(st.data())
+@pytest.mark.req("002-56")
+def test_no_edit_goes_unseen(data: st.DataObject) -> None:
+    """Whoever lacks the key can neither change, drop, repeat, move nor make up a record."""
+    links = chain(6)
+    place = data.draw(st.integers(0, 5))
+    kind = data.draw(st.sampled_from(["drop", "repeat", "swap", "forge", "cut"]))
+    if kind == "drop":
+        del links[place]
+    elif kind == "repeat":
+        links.insert(place, links[data.draw(st.integers(0, 5))])
+    elif kind == "swap":
+        links[place], links[place - 1] = links[place - 1], links[place]
+    elif kind == "cut":
+        links = links[:place]
+    else:
+        before = links[place - 1].hash if place else None
+        links[place] = sealed({"n": place + 1, "tool": "forged"}, before, b"guess")
+    assert found(links, count=6)
+
+
+def test_without_the_key_the_hashes_alone_are_checked() -> None:
+    links = chain(3, b"another")
+    placed = [Placed("audit.jsonl", line, link) for line, link in enumerate(links, 1)]
+    assert list(faults(placed, None, count=3, last=links[-1].hash)) == []
+    assert list(faults(placed, KEY, count=3, last=links[-1].hash))
+
+
+def test_older_records_may_be_dropped_where_a_record_says_so() -> None:
+    links = chain(3)
+    links.append(sealed({"n": 4, "event_type": "dropped", "through": 2}, links[-1].hash, KEY))
+    placed = [Placed("audit.jsonl", line, link) for line, link in enumerate(links[2:], 1)]
+    assert list(faults(placed, KEY, count=4, last=links[-1].hash)) == []
+    assert list(faults(placed[1:], KEY, count=4, last=links[-1].hash))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"", b"{}", b"[]", b"nonsense", b'{"event":1,"prev":null,"hash":"a","hmac":"b"}', b"[" * 9000],
+)
+def test_a_line_that_holds_no_record(line: bytes) -> None:
+    with pytest.raises(Invalid):
+        link_of(line)

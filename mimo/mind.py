@@ -63,8 +63,7 @@ class Mind(Parts):
         view = copy.copy(self)
         if parts is not self._parts:
             view._notices, view._others = {}, {}  # noqa: SLF001 - of our own class
-        view._parts = parts  # noqa: SLF001 - of our own class
-        view._project = project or self._project  # noqa: SLF001 - of our own class
+        view._parts, view._project = parts, project or self._project  # noqa: SLF001 - as above
         return view
 
     @classmethod

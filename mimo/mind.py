@@ -283,7 +283,7 @@ class Mind:
         def trusted(digest: str) -> bool:
             return self.trust.trusted(digest)
 
-        def make() -> Guard:
+        def make() -> "Guard":
             root = self._project.root if self._project else None
             return opened(root, self.environ, self.now(), trusted)
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from mimo.commands.common import File
 from mimo.commands.spec import Arg, Effect, Surface, command
 from mimo.commands.types import Omitted, Out
-from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.errors import Conflict, Invalid, SecretDetected, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import syncing
@@ -37,7 +37,7 @@ class Synced:
     cli="sync",
     effect=Effect.WRITE,
     toolset="extra",
-    errors=(Invalid, Conflict, StorageFailed),
+    errors=(Invalid, Conflict, SecretDetected, StorageFailed),
     examples=("mind sync", "mind sync --pull --push", "mind sync --dry-run"),
 )
 def sync(

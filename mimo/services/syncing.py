@@ -7,7 +7,9 @@ from mimo.domain.memory import Memory, Problem
 from mimo.errors import Invalid
 from mimo.frozen import frozen
 from mimo.mind import Mind
+from mimo.services import capture
 from mimo.store import commit as commits
+from mimo.store import files
 from mimo.store.commit import Pending
 from mimo.store.repository import Repository
 from mimo.store.revisions import is_memory
@@ -49,6 +51,7 @@ def sync(
     commits.check_idle(place)
     commits.check_shared(place)
     pending = commits.pending(place)
+    _check_secrets(mind, pending)
     message = (message or _message(mind, pending)) if pending else None
     done: dict[str, str | None] = {"commit": None, "pulled": None}
     if not dry_run:
@@ -63,6 +66,15 @@ def sync(
         pushed=push and not dry_run,
         **done,
     )
+
+
+def _check_secrets(mind: Mind, pending: Sequence[Pending]) -> None:
+    """Raises `SecretDetected` where a file that would be committed holds a secret."""
+    for one in pending:
+        path = files.safe_path(mind.project.root, one.path)
+        if one.change != "removed" and path.is_file():
+            text = files.read(path).decode("utf-8", "replace")
+            capture.check_secrets(mind, {one.path: text}, file=one.path)
 
 
 def _message(mind: Mind, pending: Sequence[Pending]) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from mimo.commands.sync import sync
 from mimo.domain.memory import Kind
-from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.errors import Conflict, Invalid, SecretDetected, StorageFailed
 from mimo.mind import Mind
 from mimo.services import capture
 from mimo.store import projects
@@ -143,6 +143,20 @@ def test_a_memory_that_git_ignores_is_told(repository, mind):
     (repository / ".gitignore").write_text(".mind\n", encoding="utf-8")
     with pytest.raises(Invalid, match="git ignores"):
         sync(mind)
+
+
+def test_a_secret_that_somebody_wrote_into_a_file_is_not_committed(repository, mind):
+    key = "AKIA" + "QW7RT2PL5ZX6NB4K"
+    path = repository / ".mind" / "facts" / "aws.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"The key is {key}\n", encoding="utf-8")
+
+    with pytest.raises(SecretDetected) as refused:
+        sync(mind)
+
+    assert ".mind/facts/aws.md" in str(refused.value)
+    assert key not in str(refused.value)
+    assert git(repository, "log", "--format=%s") == "app"
 
 
 def test_it_works_on_a_detached_head(repository, mind):

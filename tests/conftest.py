@@ -88,6 +88,8 @@ def _counting() -> Callable[[int], bytes]:
 
     def randomness(size: int) -> bytes:
         nonlocal drawn
+        if size == 32:
+            return bytes(range(32))  # A key: no example shows it, and it must not change their ids.
         drawn += 1
         return (drawn * 7919).to_bytes(8, "big")[-size:]
 

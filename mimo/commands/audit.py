@@ -207,7 +207,7 @@ def export(
     from_date: FromDate = None,
     to_date: ToDate = None,
 ) -> AuditExport:
-    """Write the records of calls as JSON lines, with the hashes that chain them"""
+    """Write the records of calls as JSON lines, with their hashes"""
     span = when.window(time_filter, from_date, to_date, now=mind.now())
     found = list(accounting.recorded(mind, span.since, span.until))
     return AuditExport(
@@ -231,9 +231,9 @@ def metrics(
         MetricsFormat.TABLE
     ),
 ) -> Metrics:
-    """Show how often tools were called, how long they took, what was denied and redacted
+    """Show how often tools were called, and how long that took
 
-    All processes of this project are counted together.
+    Also what was denied and redacted. All processes of this project are counted together.
     """
     totals = accounting.totals(mind)
     memories = _memories(mind) if mind.has_project else {}

@@ -387,7 +387,7 @@ def test_every_answer_can_be_shown_to_people(
     out, err = capsys.readouterr()
 
     assert (status, "error" in err) == (0, False)
-    assert out.strip()
+    assert out.strip() or spec.path == "audit export"  # JSON lines, of which there are none yet.
     assert ("\x1b" in out) == (colour and "\x1b" in out)
 
 

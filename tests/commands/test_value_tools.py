@@ -344,7 +344,7 @@ def test_a_strong_answer_waits_for_who_is_writing(
     mind: Mind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(mind, "agent.a", "k")
-    monkeypatch.setattr("mimo.store.locking._wait", lambda *_: pytest.fail("waited"))
+    monkeypatch.setattr("mimo.store.values.lock", lambda *_: pytest.fail("waited"))
 
     assert call(mind, "getMemory", namespace="agent.a", key="k")["value"] == "k"
     with pytest.raises(pytest.fail.Exception):

@@ -62,7 +62,9 @@ def files_of(mind: Mind) -> dict[str, bytes]:
     return {
         str(path.relative_to(root)): path.read_bytes()
         for path in sorted(root.rglob("*"))
-        if path.is_file() and not path.name.startswith(("limits.db", "values.lock", "index-owner"))
+        if path.is_file()
+        and not path.name.startswith(("limits.db", "values.lock", "index-owner", "audit."))
+        and "audit" not in path.relative_to(root).parts
     }
 
 

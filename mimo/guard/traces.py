@@ -20,5 +20,11 @@ def span(name: str, attributes: Mapping[str, str | int | float | None]) -> Itera
         yield None
         return
     known = {key: value for key, value in attributes.items() if value is not None}
-    with trace.get_tracer(TRACER).start_as_current_span(name, attributes=known) as started:
-        yield started
+    # An error's text may hold a memory, so a span tells no more of it than its kind.
+    quiet = {"record_exception": False, "set_status_on_exception": False}
+    with trace.get_tracer(TRACER).start_as_current_span(name, attributes=known, **quiet) as started:
+        try:
+            yield started
+        except BaseException as error:
+            started.set_status(trace.StatusCode.ERROR, type(error).__name__)
+            raise

@@ -1,0 +1,257 @@
+"""Every call is recorded, on every surface and however it ends; nothing that it was about is."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from prometheus_client.parser import text_string_to_metric_families
+
+from mimo.cli.main import main
+from mimo.commands import all_commands
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.schema import to_json
+from mimo.commands.spec import Surface
+from mimo.errors import MindError, StorageFailed
+from mimo.mind import Mind
+from tests.conftest import Clock
+
+TOOLS = all_commands().tools()
+# In two halves, so that no forge takes it for a real one.
+TOKEN = "ghp_" + "VH1oF7JCqH7aWY2TYGIAd1JmFEwvHMLCbokK"
+CALLER = Caller(surface=Surface.MCP, name="tester")
+
+
+def call(mind: Mind, tool: str, **arguments: Any) -> Any:
+    return to_json(invoke(TOOLS[tool][0], mind, CALLER, arguments))
+
+
+def tried(mind: Mind, tool: str, **arguments: Any) -> str | None:
+    """Returns the code of the error that a call ends with, or None."""
+    try:
+        call(mind, tool, **arguments)
+    except MindError as error:
+        return error.code
+    return None
+
+
+def run(mind: Mind, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
+    """Returns exit status and answer of a command."""
+    status = main([*words, "--json"], open=lambda _: mind)
+    out, err = capsys.readouterr()
+    return status, json.loads(out or err)
+
+
+def log_of(mind: Mind) -> Path:
+    return mind.folder / ".local" / "audit.jsonl"
+
+
+def events(mind: Mind) -> list[dict[str, Any]]:
+    return [json.loads(line)["event"] for line in log_of(mind).read_bytes().splitlines()]
+
+
+def work(mind: Mind) -> None:
+    """Makes calls that end in every way."""
+    assert tried(mind, "putMemory", namespace="agent.build", key="step", value=3) is None
+    assert tried(mind, "getMemory", namespace="agent.build", key="step") is None
+    denied = tried(mind, "putMemory", namespace="public.x", key="k", value=1)
+    assert denied == "PERMISSION_DENIED"
+    assert tried(mind, "getMemory", namespace="agent.build", key="none") == "NOT_FOUND"
+    assert tried(mind, "mind_search", query="anything") is None
+    assert tried(mind, "mind_search") == "VALIDATION_ERROR"
+
+
+@pytest.mark.req("002-38", "002-39", "002-56", "002-67")
+def test_every_call_is_recorded_however_it_ends(
+    mind: Mind, capsys: pytest.CaptureFixture[str]
+) -> None:
+    work(mind)
+    main(["add", "Tea is drunk at four"], open=lambda _: mind)
+    capsys.readouterr()
+
+    told = [
+        (one["tool"], one["operation"], one.get("namespace"), one["status"], one.get("reason"))
+        for one in events(mind)
+    ]
+    assert told == [
+        ("putMemory", "write", "agent.build", "ok", None),
+        ("getMemory", "read", "agent.build", "ok", None),
+        ("putMemory", "write", "public.x", "denied", "namespace"),
+        ("getMemory", "read", "agent.build", "failed", None),
+        ("mind_search", "read", None, "ok", None),
+        ("mind_search", "read", None, "failed", None),
+        ("mind_add", "write", None, "ok", None),
+    ]
+    assert [one.get("agent") for one in events(mind)] == ["tester"] * 6 + [None]
+
+
+@pytest.mark.req("002-38", "002-43")
+def test_the_record_never_holds_what_a_call_was_about(mind: Mind) -> None:
+    address = "jo.doe@corp.io"
+    (mind.folder / "policy.yaml").write_text("pii: {on_write: allow}\n", encoding="utf-8")
+    mind.trust.approve(mind.guard.digests())
+    call(mind, "putMemory", namespace="agent.a", key="call_212-234-5678", value="a plain secret")
+    tried(mind, "putMemory", namespace="agent.a", key="k", value=f"write to {address}")
+    assert tried(mind, "mind_add", content=f"The token is {TOKEN}") == "SECRET_DETECTED"
+    tried(mind, "mind_search", query=f"what did {address} say")
+    tried(mind, "getMemory", namespace=f"agent.{TOKEN}", key=TOKEN)
+
+    kept = log_of(mind).read_text("utf-8")
+    for word in (address, TOKEN, "plain secret", "212-234-5678", "jo.doe"):
+        assert word not in kept
+    assert [one.get("reason") for one in events(mind)][2] == "secret"
+
+
+def test_reading_survives_a_record_that_cannot_be_written_and_writing_a_value_does_not(
+    mind: Mind,
+) -> None:
+    call(mind, "putMemory", namespace="agent.a", key="k", value=1)
+    log_of(mind).unlink()
+    log_of(mind).mkdir()
+
+    assert call(mind, "getMemory", namespace="agent.a", key="k")["value"] == 1
+    call(mind, "mind_search", query="anything")
+    with pytest.raises(StorageFailed):
+        call(mind, "putMemory", namespace="agent.a", key="k", value=2)
+    assert call(mind, "getMemory", namespace="agent.a", key="k")["value"] == 1
+
+
+def test_show_lists_the_newest_and_what_passes_the_filters(
+    mind: Mind, capsys: pytest.CaptureFixture[str], clock: Clock
+) -> None:
+    work(mind)
+    clock.forward(days=1)
+    tried(mind, "mind_list")
+
+    _, found = run(mind, capsys, "audit", "show", "--limit", "2")
+    assert ([row["tool"] for row in found["calls"]], found["total"]) == (
+        ["mind_search", "mind_list"],
+        7,
+    )
+    _, found = run(mind, capsys, "audit", "show", "--status", "denied")
+    assert [(row["namespace"], row["key"]) for row in found["calls"]] == [("public.x", "k")]
+    _, found = run(mind, capsys, "audit", "show", "--when", "today")
+    assert [row["tool"] for row in found["calls"]] == ["mind_list"]
+    _, found = run(mind, capsys, "audit", "show", "--agent", "somebody", "--tool", "mind_list")
+    assert found == {"calls": [], "total": 0}
+
+
+def test_verify_says_by_its_exit_status_whether_the_record_is_whole(
+    mind: Mind, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(mind, capsys, "audit", "verify")[1]["records"] == 0
+    work(mind)
+    status, verdict = run(mind, capsys, "audit", "verify")
+    assert (status, verdict["whole"], verdict["records"]) == (0, True, 6)
+
+    lines = log_of(mind).read_bytes().splitlines(keepends=True)
+    log_of(mind).write_bytes(b"".join(lines[:-1]).replace(b'"denied"', b'"ok"'))
+    status, verdict = run(mind, capsys, "audit", "verify")
+    told = [(fault["line"], fault["what"]) for fault in verdict["faults"]]
+    assert (status, verdict["whole"]) == (1, False)
+    assert told == [(3, "it was changed"), (5, "record 6 is gone: the end was cut off")]
+
+
+def test_without_the_key_nobody_vouches_for_the_record(
+    mind: Mind, capsys: pytest.CaptureFixture[str]
+) -> None:
+    work(mind)
+    (mind.home / "audit" / "key").unlink()
+    status, verdict = run(mind, capsys, "audit", "verify")
+    assert status == 1
+    assert "not on this machine" in verdict["faults"][0]["what"]
+
+
+def test_export_writes_the_lines_that_are_kept(
+    mind: Mind, capsys: pytest.CaptureFixture[str]
+) -> None:
+    work(mind)
+    assert main(["audit", "export"], open=lambda _: mind) == 0
+    assert capsys.readouterr().out.encode() == log_of(mind).read_bytes()
+
+
+@pytest.mark.req("002-50", "002-51", "002-52", "002-53")
+def test_the_metrics_are_in_the_form_that_prometheus_reads(
+    mind: Mind, capsys: pytest.CaptureFixture[str]
+) -> None:
+    work(mind)
+    note = mind.folder / "facts" / "leaked.md"
+    note.parent.mkdir(exist_ok=True)
+    note.write_text(f"# The deploy\nuses {TOKEN}\n", encoding="utf-8")
+    call(mind, "mind_search", query="deploy")
+
+    assert main(["metrics", "--format", "prometheus"], open=lambda _: mind) == 0
+    families = {
+        family.name: family for family in text_string_to_metric_families(capsys.readouterr().out)
+    }
+    counted = {
+        (
+            sample.labels["tool_name"],
+            sample.labels["namespace"],
+            sample.labels["status"],
+        ): sample.value
+        for sample in families["memory_tool_requests"].samples
+    }
+    assert counted["putMemory", "public.x", "denied"] == 1
+    assert counted["mind_search", "", "ok"] == 2
+    denies = families["memory_tool_permission_denies"].samples
+    assert [one.labels for one in denies] == [{"tool_name": "putMemory", "reason": "namespace"}]
+    (redacted,) = families["memory_tool_pii_redactions"].samples
+    assert (redacted.labels, redacted.value) == ({"tool_name": "mind_search"}, 1)
+    latency = families["memory_tool_latency_seconds"].samples
+    quantiles = {one.labels.get("quantile") for one in latency}
+    assert {"0.5", "0.9", "0.99"} <= quantiles
+    (memories,) = families["mind_memories"].samples
+    assert (memories.labels, memories.value) == ({"type": "fact"}, 1)
+
+
+def test_the_table_of_metrics(mind: Mind, capsys: pytest.CaptureFixture[str]) -> None:
+    work(mind)
+    _, found = run(mind, capsys, "metrics")
+    rows = {row["tool"]: row for row in found["tools"]}
+    assert rows["putMemory"]["calls"] == 2
+    assert rows["putMemory"]["denied"] == 1
+    assert rows["getMemory"]["failed"] == 1
+
+
+@pytest.fixture
+def spans() -> Iterator[InMemorySpanExporter]:
+    exporter = InMemorySpanExporter()
+    provider = trace.get_tracer_provider()
+    if not isinstance(provider, TracerProvider):
+        provider = TracerProvider()
+        trace.set_tracer_provider(provider)
+    processor = SimpleSpanProcessor(exporter)
+    provider.add_span_processor(processor)
+    yield exporter
+    processor.shutdown()
+
+
+@pytest.mark.req("002-54")
+def test_whoever_traces_sees_the_call_and_its_checks(
+    mind: Mind, spans: InMemorySpanExporter
+) -> None:
+    tried(mind, "putMemory", namespace="agent.a", key="k", value="the value")
+    tried(mind, "putMemory", namespace="public.a", key="k", value="the value")
+    tried(mind, "getMemory", namespace="agent.a", key="a word of mine")
+
+    finished = spans.get_finished_spans()
+    told = [(span.name, (span.attributes or {}).get("namespace")) for span in finished]
+    assert told == [
+        ("memory.permission_check", "agent.a"),
+        ("memory.pii_filtering", None),
+        ("memory.tool", None),
+        ("memory.permission_check", "public.a"),
+        ("memory.tool", None),
+        ("memory.permission_check", "agent.a"),
+        ("memory.tool", None),
+    ]
+    assert not finished[-1].status.is_ok
+    every = "".join(span.to_json() for span in finished)
+    assert "the value" not in every
+    assert "a word of mine" not in every

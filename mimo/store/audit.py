@@ -23,7 +23,9 @@ LARGEST = 4 * 1024 * 1024
 """Bytes at which a log is put aside, as `audit-<number of its first record>.jsonl`."""
 KEPT = 25
 """Logs put aside that are kept, the newest; that older ones were dropped is a record itself."""
-_TAIL = 64 * 1024
+_TAIL = 8 * 1024
+_HEAD_TAIL = 512
+_HEX = 64
 _LARGEST_HEAD = 16 * 1024
 _WAIT_SECONDS = 5.0
 _DIGITS = 12
@@ -113,12 +115,11 @@ class AuditLog:
     @property
     def head(self) -> Head | None:
         """Returns the end of the chain as this machine knows it, None where it never wrote any."""
-        found = None
-        for line in _lines(self._head_path()):
+        for line in reversed(_end(self._head_path(), _HEAD_TAIL)):
             count, _, own = line.decode("ascii", "replace").partition(" ")
-            if count.isdigit() and len(own) == len(_EMPTY):
-                found = Head(int(count), own)
-        return found
+            if count.isdigit() and len(own) == _HEX:
+                return Head(int(count), own)
+        return None
 
     def _key(self) -> bytes:
         if (key := self.key) is None:
@@ -194,9 +195,6 @@ class AuditLog:
         return self._home / "heads" / hashlib.sha256(where).hexdigest()[:32]
 
 
-_EMPTY = "0" * 64
-
-
 def _last_number(path: Path) -> int:
     last = _last(path)
     return last.number if last else 0
@@ -211,14 +209,17 @@ def _lines(path: Path) -> list[bytes]:
 
 def _last(path: Path) -> Link | None:
     """Returns the last record of a file that is whole."""
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - _TAIL))
-            lines = file.read().splitlines()
-    except OSError:
-        return None
-    for line in reversed(lines):
+    for line in reversed(_end(path, _TAIL)):
         with suppress(Invalid):
             return link_of(line)
     return None
+
+
+def _end(path: Path, size: int) -> list[bytes]:
+    """Returns the lines in the last bytes of a file; the first may be a part of one."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - size))
+            return file.read().splitlines()
+    except OSError:
+        return []

@@ -23,8 +23,8 @@ def lock(path: Path, *, wait: float = WAIT_SECONDS) -> Iterator[None]:
     descriptor = _open(path)
     try:
         _wait(descriptor, path, wait)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        # Always as long, since to cut a file takes a file system longer than all the rest.
+        os.pwrite(descriptor, f"{os.getpid():<20}\n".encode(), 0)
         yield
     finally:
         os.close(descriptor)

@@ -167,7 +167,7 @@ def test_what_is_untrusted_is_looked_at_and_trusted(tmp_path):
     for text in ("tea is hot", "Safari drops cookies", "the cache holds an hour"):
         (root / ".mind" / "facts" / f"{text[:3]}.md").write_text(f"{text}\n", "utf-8")
     with terminal(root, "review") as screen:
-        assert "3 memories here, nobody on this machine has approved" in screen.until("types:")
+        assert "3 memories here that nobody on this machine has approved" in screen.until("types:")
         screen.until("? the keys")
         screen.press("v")
         screen.until("created:")

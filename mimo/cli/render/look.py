@@ -10,7 +10,7 @@ _MOST = 5
 def show_look(look: FirstLook, screen: Screen) -> None:
     """Write what nobody here has approved."""
     memories = count(look.memories, "memory", "memories")
-    screen.line(warn(f"{memories} here, nobody on this machine has approved"))
+    screen.line(warn(f"{memories} here that nobody on this machine has approved"))
     rows: list[tuple[str, Part]] = [("types", _listed(look.by_type))]
     if look.authors:
         rows.append(("last committed by", _listed(look.authors)))

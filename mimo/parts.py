@@ -97,9 +97,12 @@ class Parts(ABC):
     @property
     def trust(self) -> "Trust":
         """What somebody here has approved of the project's files."""
-        from mimo.store.trust import Trust
+        from mimo.store.trust import opened
 
-        return cast("Trust", self._once("trust", lambda: Trust(self.home, self.project.root)))
+        def make() -> "Trust":
+            return opened(self.home, self.project.root, self.config["trust.only"])
+
+        return cast("Trust", self._once("trust", make))
 
     @property
     def accesses(self) -> "Accesses":

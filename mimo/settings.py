@@ -73,6 +73,12 @@ class Setting:
 
 SETTINGS: tuple[Setting, ...] = (
     Setting(
+        key="trust.only",
+        default=(),
+        scope=Scope.USER,
+        help="Whose commits are followed: `signed`, and the e-mail addresses of authors",
+    ),
+    Setting(
         key="include",
         default=(),
         scope=Scope.PROJECT,

@@ -28,6 +28,9 @@ COMPLETING = "_MIND_COMPLETE"
 EDITED = "mind_edit"
 """The command that opens an editor where nothing but an id is said."""
 
+GUIDED = ("mind_review", "mind_trust")
+"""The commands that go through what there is with a person, where one sits before them."""
+
 
 def open_mind(project: Path | None) -> "Mind":
     """Returns the memory that a command works on."""
@@ -45,8 +48,13 @@ def _run(open_: Open, spec: Spec, arguments: Mapping[str, Any], options: Mapping
     mind = open_(Path(named) if named else None)
     _attend(mind, options)
     try:
-        allowed = bool(options.get("allow_secret"))
-        result = _result(spec, mind, arguments, Caller(surface=Surface.CLI, allows_secrets=allowed))
+        caller = Caller(surface=Surface.CLI, allows_secrets=bool(options.get("allow_secret")))
+        if spec.name in GUIDED and not options.get("json") and _is_watched():
+            result = _guided(spec, mind, arguments, options, caller)
+            if result is None:
+                return
+        else:
+            result = _result(spec, mind, arguments, caller)
         told = None if getattr(result, "notice", None) else mind.notice
         for warning in (*mind.config.warnings, *([told] if told else [])):
             output.complain(f"note: {warning}")
@@ -97,6 +105,37 @@ def _result(
 
         return compose(left_out, arguments, run)
     return run(arguments)
+
+
+def _is_watched() -> bool:
+    """Returns whether a person sits before it and can press keys."""
+    dumb = os.environ.get("TERM") == "dumb"
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty() and not dumb
+
+
+def _guided(
+    spec: Spec,
+    mind: "Mind",
+    arguments: Mapping[str, Any],
+    options: Mapping[str, Any],
+    caller: "Caller",
+) -> object | None:
+    """Returns what comes of a command that asks a person; None where all of it was shown."""
+    from mimo.cli import guided
+    from mimo.commands.invoke import invoke
+
+    commands = all_commands()
+
+    def call(path: str, given: Mapping[str, Any]) -> object | None:
+        wanted = commands.at(path)
+        if path == spec.path:
+            return invoke(spec, mind, caller, given)
+        return _result(wanted, mind, given, caller)
+
+    if spec.name == "mind_trust":
+        return guided.trust(mind, call, arguments, options)
+    guided.review(call, arguments, options)
+    return None
 
 
 def _texts_left_out(spec: Spec, arguments: Mapping[str, Any]) -> list[Param]:

@@ -1,15 +1,17 @@
-"""Making a project's memory, and saying whether it is trusted."""
+"""Making a project's memory."""
 
 from pathlib import Path
 from typing import Annotated
 
+from mimo.commands.look import FirstLook, look_of
 from mimo.commands.spec import Arg, Effect, Surface, command
 from mimo.commands.types import Out
-from mimo.errors import Invalid, StorageFailed
+from mimo.errors import Invalid, MindError, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import approval, merging
+from mimo.services import merging
 from mimo.store.init import init as make
+from mimo.store.projects import Project, Registered
 from mimo.store.trust import Trust
 
 
@@ -25,16 +27,9 @@ class Initialised:
     found: Annotated[tuple[str, ...], Out("Documents that are already here")]
     include: Annotated[str | None, Out("Line for .mind/config.toml that makes them memories")]
     notices: tuple[str, ...]
-
-
-@frozen
-class TrustState:
-    """How far the project's files are trusted."""
-
-    path: str
-    trust: Annotated[str, Out("How far the files here are trusted")]
-    approved: Annotated[int, Out("How many files are approved as they are now")]
-    total: Annotated[int, Out("How many files hold memories")]
+    arrived: Annotated[
+        FirstLook | None, Out("What nobody here has approved; in a store that was there", omit=True)
+    ] = None
 
 
 @command(
@@ -69,54 +64,14 @@ def init(
         found=report.found,
         include=report.include_line,
         notices=report.notices,
+        arrived=_arrived(mind, report.project),
     )
 
 
-@command(
-    "mind_trust",
-    cli="trust",
-    effect=Effect.WRITE,
-    idempotent=True,
-    toolset="extra",
-    surfaces=Surface.CLI,
-    errors=(StorageFailed,),
-    examples=("mind trust", "mind trust --follow"),
-)
-def trust(
-    mind: Mind,
-    *,
-    follow: Annotated[bool, Arg("Approve what later commits and edits bring, too")] = False,
-) -> TrustState:
-    """Approve the memories that are here now
-
-    Memory that came with a clone or a pull is somebody else's text. Until it is approved it is
-    found and labelled, and never put into an agent's context. Look first: `mind list`.
-    """
-    approval.approve_all(mind, follow=follow)
-    return _state(mind)
-
-
-@command(
-    "mind_untrust",
-    cli="untrust",
-    effect=Effect.WRITE,
-    idempotent=True,
-    toolset="extra",
-    surfaces=Surface.CLI,
-    errors=(StorageFailed,),
-    examples=("mind untrust",),
-)
-def untrust(mind: Mind) -> TrustState:
-    """Take back every approval for this project"""
-    mind.trust.forget()
-    return _state(mind)
-
-
-def _state(mind: Mind) -> TrustState:
-    digests = approval.digests(mind)
-    return TrustState(
-        path=str(mind.project.root),
-        trust=approval.describe(mind),
-        approved=sum(mind.trust.approved(digest) for digest in digests),
-        total=len(digests),
-    )
+def _arrived(mind: Mind, project: Project) -> FirstLook | None:
+    """Returns a first look at a store that came from somebody else."""
+    opened = mind.at(Registered(path=project.root, name=project.name))
+    try:
+        return look_of(opened) if opened else None
+    except MindError:
+        return None

@@ -9,7 +9,7 @@ from mimo.commands.types import Out
 from mimo.domain.memory import Kind
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import approval, edges, merging, overview, recall, upkeep
+from mimo.services import approval, edges, merging, overview, recall, upkeep, waiting
 from mimo.services.overview import Health, Origins, Overview
 from mimo.store import daemon, projects
 
@@ -69,6 +69,7 @@ class ProjectStatus:
     memories: int
     origins: ProjectOrigins
     trust: Annotated[str, Out("How far the files here are trusted")]
+    waiting: Annotated[dict[str, int], Out("How many things wait for a person, by reason")]
     unreadable: tuple[Unreadable, ...]
 
 
@@ -140,6 +141,7 @@ def _project(mind: Mind) -> ProjectStatus:
         memories=counted.total,
         origins=_origins(counted.origins),
         trust=approval.describe(mind),
+        waiting=waiting.count(mind),
         unreadable=tuple(
             Unreadable(file=problem.path, line=problem.line, reason=problem.reason)
             for problem in upkeep.problems(mind)

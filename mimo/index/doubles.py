@@ -31,7 +31,7 @@ def same(sql: sqlite3.Connection, memory: Memory) -> tuple[Record, ...]:
 def alike(sql: sqlite3.Connection, draft: Document, vectors: Vectors | None) -> Record | None:
     """Returns the memory in force that is most like a draft, if any is much like it."""
     own = doubles.words_of(" ".join([draft.title, *(unit.tokens for unit in draft.units)]))
-    found = _texts(sql, _sharing(sql, own))
+    found = _texts(sql, _sharing(sql, own), draft.record.memory.id)
     names = {key: name for key, (name, _) in found.items()}
     known = vectors.get({draft.vector, *names.values()}) if vectors else {}
     mine = known.get(draft.vector)
@@ -56,13 +56,13 @@ def _sharing(sql: sqlite3.Connection, own: frozenset[str]) -> list[int]:
     return words.memories_with(sql, terms, Filter(), reach)[:_COMPARED]
 
 
-def _texts(sql: sqlite3.Connection, keys: list[int]) -> dict[int, tuple[bytes, str]]:
+def _texts(sql: sqlite3.Connection, keys: list[int], own: str) -> dict[int, tuple[bytes, str]]:
     """Returns the vector's name and the tokens of each of these memories that may be a double."""
     found = sql.execute(
         "SELECT m.key, m.vector, m.title_tokens || ' ' || group_concat(u.tokens, ' ')"
         " FROM memories m JOIN units u ON u.memory = m.key"
-        f" WHERE m.key IN ({rows.marks(keys)}) AND m.shadowed = 0 AND m.type <> ?"
+        f" WHERE m.key IN ({rows.marks(keys)}) AND m.shadowed = 0 AND m.type <> ? AND m.id <> ?"
         f" AND {catalog.IN_FORCE.format('m')} GROUP BY m.key",
-        (*keys, Kind.CHECKPOINT.value),
+        (*keys, Kind.CHECKPOINT.value, own),
     )
     return {key: (vector, tokens) for key, vector, tokens in found}

@@ -213,7 +213,7 @@ class Index:
             return doubles.same(sql, memory)
 
     def much_like(self, memory: Memory) -> Record | None:
-        """Returns the memory in force that is most like a new one, if any is much like it."""
+        """Returns the other memory in force that is most like this one, if any is much like it."""
         from mimo.index import doubles
 
         draft = doubles.draft_of(memory)

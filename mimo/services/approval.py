@@ -1,7 +1,11 @@
 """Approving what a project's files say."""
 
+from collections.abc import Iterable
+
+from mimo.domain.memory import Record
+from mimo.errors import Invalid
 from mimo.mind import Mind
-from mimo.services import overview, values
+from mimo.services import overview, recall, sources, values
 from mimo.store import procedures
 
 
@@ -21,17 +25,51 @@ def describe(mind: Mind) -> str:
     state = mind.trust.state
     if state.problem:
         return f"nothing is trusted: {state.problem}"
-    here = digests(mind)
-    if state.follow:
+    here, only = digests(mind), mind.config["trust.only"]
+    if state.follow and not only:
         left = sum(not mind.trust.trusted(digest) for digest in here)
         but = f", but for {left:,} message{'s'[: left - 1]} of commits" if left else ""
         return f"everything here is trusted, later changes too{but}"
-    approved = sum(mind.trust.approved(digest) for digest in here)
-    return f"{approved:,} of {len(here):,} files are approved" if here else "nothing to approve yet"
+    check = mind.trust.trusted if state.follow else mind.trust.approved
+    approved = sum(check(digest) for digest in here)
+    if not here:
+        return "nothing to approve yet"
+    told = f"{approved:,} of {len(here):,} files are"
+    if state.follow:
+        return f"{told} trusted; later changes by {', '.join(only)} are, too"
+    return f"{told} approved"
 
 
 def approve_all(mind: Mind, *, follow: bool) -> None:
-    """Approves every file as it is now; with `follow`, later changes too."""
-    mind.trust.approve(digests(mind))
+    """Approves every file as it is now; with `follow`, later changes too.
+
+    Where the user's settings name whom to believe, that goes for what those committed alone.
+    """
+    mind.trust.approve(digest for digest in digests(mind) if mind.trust.vouched(digest))
     if follow:
         mind.trust.follow(follow)
+
+
+def approve(mind: Mind, wanted: Iterable[str]) -> tuple[Record, ...]:
+    """Approves the files of these memories, or ingested files, and returns one record of each."""
+    records = _named(mind, wanted)
+    mind.trust.approve(record.place.digest for record in records)
+    return records
+
+
+def revoke(mind: Mind, wanted: Iterable[str]) -> tuple[Record, ...]:
+    """Takes back the approval of these memories. Raises `Invalid` where all is followed."""
+    records = _named(mind, wanted)
+    mind.trust.revoke(record.place.digest for record in records)
+    followed = [one for one in records if mind.trust.trusted(one.place.digest)]
+    if followed:
+        raise Invalid(
+            f"`{followed[0].memory.id}` stays trusted: everything here is, later changes too",
+            hint="`mind untrust` takes all of that back, then `mind trust ID` approves single ones",
+        )
+    return records
+
+
+def _named(mind: Mind, wanted: Iterable[str]) -> tuple[Record, ...]:
+    """Returns the memories of all these ids before anything is done with the first."""
+    return tuple((sources.named(mind, name) or (recall.one(mind, name),))[0] for name in wanted)

@@ -12,6 +12,7 @@ from mimo.domain.memory import (
     Kind,
     Link,
     Memory,
+    Problem,
     Record,
     check_content,
     check_unit,
@@ -97,15 +98,31 @@ def rewrite(mind: Mind, record: Record, text: str) -> Record:
     """Puts `text` in the place of the memory's whole file and returns the memory as it is now.
 
     Raises `Invalid` where the text would not be readable as that memory; the file is then as it
-    was. Only a person who changes it approves what somebody else wrote.
+    was. Only a person who changes it approves what somebody else wrote, or says who wrote it.
     """
     check_changeable(record)
     check_secrets(mind, {"file_text": text}, before=file_text(mind, record))
     check_format(mind)
+    if mind.author is not None:
+        _check_origin(record, text)
     changed = mind.store.rewrite(record, text.encode())
     by_a_person = mind.author is None and changed.place.digest != record.place.digest
     _settle(mind, changed, before=None if by_a_person else record)
     return changed
+
+
+def _check_origin(record: Record, text: str) -> None:
+    """Raises `Invalid` where a text says another author or time than the memory's file."""
+    from mimo.domain import codec
+
+    said = codec.parse(text.encode(), path=record.place.path, modified=record.memory.created)
+    if isinstance(said, Problem):
+        return
+    if said.memory.by != record.memory.by or said.memory.created != record.memory.created:
+        raise Invalid(
+            f"`by` and `created` of `{record.memory.id}` are not an agent's to change",
+            hint="leave both lines of the header as they are",
+        )
 
 
 def file_text(mind: Mind, record: Record) -> str:

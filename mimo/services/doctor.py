@@ -218,7 +218,7 @@ def _trust(mind: Mind) -> Iterator[Finding]:
             name="trust",
             verdict="warning",
             message=f"{doubtful:,} memories are not approved on this machine",
-            hint="look at them with `mind list`, then approve them with `mind trust`",
+            hint="go through them with `mind review`, or approve all with `mind trust`",
         )
     else:
         yield Finding(name="trust", verdict="ok", message=approval.describe(mind))

@@ -10,8 +10,8 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,9 +40,15 @@ class TrustState(NamedTuple):
 class Trust:
     """The approvals for one repository; what another process approves counts at once."""
 
-    def __init__(self, home: Path, root: Path) -> None:
-        """Take $MIND_HOME and a project's root; nothing is read yet."""
+    def __init__(
+        self, home: Path, root: Path, vouched: Callable[[], frozenset[str]] | None = None
+    ) -> None:
+        """Take $MIND_HOME and a project's root; nothing is read yet.
+
+        `vouched` returns the digests of what may be followed; without it all may.
+        """
         self.path = place(root)
+        self._vouched = vouched
         key = hashlib.sha256(os.fsencode(self.path)).hexdigest()
         self._folder = home / "trust" / key
         self._seen: tuple[object, ...] | None = None
@@ -58,7 +64,19 @@ class Trust:
     def trusted(self, digest: str) -> bool:
         """Returns whether the text with this digest may be put before an agent."""
         self._refresh()
-        return (self._state.follow and not digest.startswith(ALONE)) or self.approved(digest)
+        if self.approved(digest):
+            return True
+        if not self._state.follow or digest.startswith(ALONE) or not self.vouched(digest):
+            return False
+        if self._vouched is not None:
+            # Whoever can't ask git, because nobody may wait for it, finds them approved.
+            with suppress(StorageFailed):
+                self.approve(self._vouched())
+        return True
+
+    def vouched(self, digest: str) -> bool:
+        """Returns whether the user's settings let this text be approved unseen."""
+        return self._vouched is None or digest.removeprefix(ALONE) in self._vouched()
 
     def approved(self, digest: str) -> bool:
         """Returns whether exactly this text was approved, whatever is followed."""
@@ -83,6 +101,18 @@ class Trust:
         with self._locked():
             self._repair()
             self._write_state(follow=follow)
+
+    def revoke(self, digests: Iterable[str]) -> int:
+        """Takes back the approval of texts and returns of how many. Raises `StorageFailed`."""
+        gone = frozenset(digests)
+        with self._locked():
+            self._repair()
+            left = [digest for digest in self._digests if digest not in gone]
+            taken = len(self._digests) - len(left)
+            if taken:
+                data = "".join(f"{digest}\n" for digest in sorted(left)).encode()
+                files.replace(self._folder / "approved", data, mode=0o600)
+        return taken
 
     def forget(self) -> None:
         """Takes back every approval. Raises `StorageFailed`."""
@@ -153,6 +183,18 @@ class Trust:
             return
         text = json.dumps({"path": _shown(self.path), "follow": follow})
         files.replace(path, f"{text}\n".encode(), mode=0o600)
+
+
+def opened(home: Path, root: Path, only: Sequence[str] = ()) -> Trust:
+    """Returns the approvals for a repository; `only` says whose commits may be followed.
+
+    Those are `signed`, for what is signed by a key that git trusts, and addresses of authors.
+    """
+    if not only:
+        return Trust(home, root)
+    from mimo.store.vouching import Vouching
+
+    return Trust(home, root, Vouching(root, only))
 
 
 def place(root: Path) -> Path:

@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from mimo.commands.notes import add
-from mimo.commands.projects import init, trust, untrust
+from mimo.commands.projects import init
 from mimo.commands.schema import to_json
 from mimo.commands.search import search
 from mimo.commands.settings import config
 from mimo.commands.status import status
+from mimo.commands.trust import trust, untrust
 from mimo.commands.upkeep import Verdict, doctor
 from mimo.errors import Invalid
 from mimo.mind import Mind

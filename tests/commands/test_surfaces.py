@@ -131,6 +131,9 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "mind_restore": {"id": CACHE, "at": "HEAD"},
     "mind_diff": {"revisions": "HEAD..HEAD", "format": "markdown"},
     "mind_init": {},
+    "mind_review": {"kinds": ["fading", "stale"]},
+    "mind_review_settle": {"id": "brew", "take": "2"},
+    "mind_review_keep": {"id": CACHE, "kind": "fading"},
     "mind_trust": {},
     "mind_untrust": {},
     "mind_config": {},
@@ -230,7 +233,10 @@ def fresh(tmp_path: Path, home: Path, clock: Any, monkeypatch: pytest.MonkeyPatc
         (root / "docs" / "api.md").write_text(DOCUMENT, encoding="utf-8")
         git(root, "add", ".")
         git(root, "commit", "-q", "-m", "first")
-        new = "---\ncreated: 2026-11-03T08:00:00Z\n---\nCold brew\n"
+        new = (
+            "---\nid: brew\ntype: fact\ncreated: 2026-11-03T08:00:00Z\n---\nCold brew\n\n"
+            "## Competing: the text\nHot brew\n"
+        )
         (root / ".mind" / "facts" / "new.md").write_text(new, encoding="utf-8")
         monkeypatch.chdir(root)
         return _with_procedures(

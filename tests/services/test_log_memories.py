@@ -8,10 +8,10 @@ import pytest
 from mimo.commands.common import TrustLabel
 from mimo.commands.listing import list_
 from mimo.commands.notes import edit, rm, show
-from mimo.commands.projects import trust
 from mimo.commands.search import search
 from mimo.commands.settings import config
 from mimo.commands.status import status
+from mimo.commands.trust import trust
 from mimo.errors import Invalid
 
 LOG = """\

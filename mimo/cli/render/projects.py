@@ -1,7 +1,8 @@
-"""How making and trusting a project looks."""
+"""How making a project looks."""
 
 from mimo.cli.render import Screen, accent, dim, good, render, strong
-from mimo.commands.projects import Initialised, TrustState
+from mimo.cli.render.look import show_look
+from mimo.commands.projects import Initialised
 
 
 @render.register
@@ -19,11 +20,9 @@ def _(result: Initialised, screen: Screen) -> None:
         screen.note(notice)
     screen.blank()
     if not result.trusted:
-        screen.line("It came from somebody else: look at it with ", accent("mind list"))
-        screen.line("and approve it with ", accent("mind trust"))
+        if result.arrived:
+            show_look(result.arrived, screen)
+            screen.blank()
+        screen.line("It came from somebody else: go through it with ", accent("mind review"))
+        screen.line("or approve all of it with ", accent("mind trust"))
     screen.line("next: ", accent('mind add "what should be remembered"'))
-
-
-@render.register
-def _(result: TrustState, screen: Screen) -> None:
-    screen.line(good("✓ "), strong(result.trust))

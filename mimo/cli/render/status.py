@@ -38,6 +38,10 @@ def _project(project: ProjectStatus, screen: Screen) -> None:
     if project.stack:
         rows.append(("stack", ", ".join(project.stack)))
     screen.pairs([*rows, ("trust", project.trust)], indent=2)
+    if project.waiting:
+        parts = ", ".join(f"{number:,} {kind}" for kind, number in project.waiting.items())
+        total = count(sum(project.waiting.values()), "thing")
+        screen.line(warn(f"{total} waiting for you: {parts}"), dim("  mind review"), indent=2)
     for unread in project.unreadable[:_SHOWN]:
         line = f":{unread.line}" if unread.line else ""
         screen.line(warn(f"unreadable: {unread.file}{line}"), dim(f"  {unread.reason}"), indent=2)

@@ -245,7 +245,10 @@ def _settled(layout: Layout, target: Memory) -> Iterable[tuple[int, int, list[st
     for name, part in layout.competing:
         wanted = Version(field=name, text=part.text) in target.competing
         if not wanted and part.heading is not None:
-            yield part.heading, max(part.end, part.heading + 1), []
+            end = max(part.end, part.heading + 1)
+            while end < len(layout.lines) and not layout.lines[end].strip():
+                end += 1
+            yield part.heading, end, []
     new = [one for one in target.competing if one not in layout.versions]
     if new:
         end = len(layout.lines)

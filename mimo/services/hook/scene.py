@@ -21,6 +21,8 @@ class Allowed(NamedTuple):
     edges: bool = True
     summaries: bool = True
     budget: int = 6_000
+    only: tuple[str, ...] = ()
+    """Whose commits may be followed; nothing for everybody's."""
 
 
 class Scene:
@@ -35,8 +37,9 @@ class Scene:
         self.root = root
         self.now = now
         self.environ = environ
-        self.trust = Trust(home, root)
         self.allowed = _allowed(home, root)
+        # Git is not asked here: what others vouch for was approved when mind looked last.
+        self.trust = Trust(home, root, frozenset if self.allowed.only else None)
 
     def log(self, what: str) -> None:
         """Adds a line to the log."""
@@ -68,12 +71,15 @@ def found(event: Event, *, home: Path, now: datetime, environ: Mapping[str, str]
     return Scene(event, home=home, root=project.root, now=now, environ=environ)
 
 
+_TOLD = (b"hook", b"context", b"trust")
+
+
 def _says_something(path: Path) -> bool:
     """Returns whether a settings file may set something of hooks, outside of its comments."""
     with suppress(OSError, MindError):
         lines = files.look(path, limit=100_000)[0].splitlines()
         said = [line for line in lines if not line.lstrip().startswith(b"#")]
-        return any(b"hook" in line or b"context" in line for line in said)
+        return any(any(word in line for word in _TOLD) for line in said)
     return False
 
 
@@ -90,4 +96,5 @@ def _allowed(home: Path, root: Path) -> Allowed:
         edges=config["hook.edges"] == "on",
         summaries=config["hook.summaries"] == "on",
         budget=config["context.budget"],
+        only=config["trust.only"],
     )

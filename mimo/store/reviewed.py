@@ -1,0 +1,45 @@
+"""What somebody has looked at on this machine and left as it is: `.mind/.local/reviewed`.
+
+One SHA-256 a line, of what was looked at; it is made by the review, and is nobody else's to know.
+"""
+
+import re
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from mimo.store import files
+from mimo.store.locking import lock
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+class Reviewed:
+    """The items of a review that are not to be shown again as they are."""
+
+    def __init__(self, root: Path) -> None:
+        """Take the project's root; nothing is read yet."""
+        self._folder = root / ".mind" / ".local"
+        self._path = self._folder / "reviewed"
+
+    def keys(self) -> frozenset[str]:
+        """Returns what was kept; nothing where that can't be read."""
+        try:
+            text = files.read(self._path).decode("ascii", "replace")
+        except OSError:
+            return frozenset()
+        return frozenset(line for line in text.split() if _DIGEST.fullmatch(line))
+
+    def add(self, key: str) -> None:
+        """Keeps one. Raises `StorageFailed`."""
+        with self._locked():
+            if key not in self.keys():
+                files.append(self._path, f"{key}\n".encode())
+
+    def remove(self, key: str) -> None:
+        """Lets one be shown again. Raises `StorageFailed`."""
+        with self._locked():
+            left = sorted(self.keys() - {key})
+            files.replace(self._path, "".join(f"{one}\n" for one in left).encode(), mode=0o600)
+
+    def _locked(self) -> AbstractContextManager[None]:
+        return lock(self._folder / "reviewed.lock")

@@ -1,0 +1,264 @@
+"""`mind review` and `mind trust` as a person sees them: a real terminal, one key at a time."""
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+TWO = (
+    "---\nid: d1\ntype: decision\ntopic: auth\noutcome: FAILED\ncreated: 2026-11-01T08:00:00Z\n"
+    "---\nUse JWT\n\n## Competing: outcome\nSUCCESS\n\n## Competing: the text\nUse sessions\n"
+)
+PATIENCE = 60
+"""Seconds after which a prompt that does not come counts as never coming."""
+
+
+class Terminal:
+    """A program on a terminal: what it shows, and what is typed."""
+
+    def __init__(self, number: int, process: "subprocess.Popen[bytes]") -> None:
+        self.number = number
+        self.process = process
+        self.shown = ""
+
+    def until(self, words: str) -> str:
+        """Returns what was shown up to `words`, which the program waits behind."""
+        end = time.monotonic() + PATIENCE
+        while words not in self.shown:
+            ready, _, _ = select.select([self.number], [], [], max(0, end - time.monotonic()))
+            if not ready:
+                raise AssertionError(f"{words!r} never came; {self.shown!r}")
+            try:
+                data = os.read(self.number, 4096)
+            except OSError:
+                data = b""
+            if not data:
+                raise AssertionError(f"it ended before {words!r}; {self.shown!r}")
+            self.shown += re.sub(r"\x1b\[[0-9;]*m", "", data.decode("utf-8", "replace"))
+        seen, _, self.shown = self.shown.partition(words)
+        return seen + words
+
+    def press(self, key: str) -> None:
+        """Types a key once the program reads keys, as the terminal's mode tells."""
+        import termios
+
+        end = time.monotonic() + PATIENCE
+        while termios.tcgetattr(self.number)[3] & termios.ICANON and time.monotonic() < end:
+            select.select([], [], [], 0.01)
+        os.write(self.number, key.encode())
+
+    def ended(self) -> int:
+        """Returns the exit status after reading what is left."""
+        with_end = time.monotonic() + PATIENCE
+        while time.monotonic() < with_end:
+            try:
+                data = os.read(self.number, 4096)
+            except OSError:
+                break
+            if not data:
+                break
+            self.shown += data.decode("utf-8", "replace")
+        return self.process.wait(PATIENCE)
+
+
+@contextmanager
+def terminal(root: Path, *words: str, **settings: str) -> Iterator[Terminal]:
+    ours, theirs = pty.openpty()
+    environment = {"TERM": "xterm", "COLUMNS": "200", "LINES": "50", "NO_COLOR": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mimo", *words],
+        cwd=root,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        env={**os.environ, **environment, **settings},
+    )
+    os.close(theirs)
+    try:
+        yield Terminal(ours, process)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
+def write(root: Path, name: str, text: str) -> Path:
+    path = root / ".mind" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_versions_are_settled_one_key_each(project):
+    path = write(project, "decisions/d1.md", TWO)
+    with terminal(project, "review") as screen:
+        shown = screen.until("? the keys")
+        assert "branches said different things of outcome" in shown
+        assert "2. SUCCESS" in shown
+        screen.press("2")
+        screen.until("outcome: version 2 holds")
+        screen.until("? the keys")
+        screen.press("b")
+        screen.until("2 settled; nothing waits any more")
+        assert screen.ended() == 0
+    assert path.read_text("utf-8") == (
+        "---\nid: d1\ntype: decision\ntopic: auth\noutcome: SUCCESS\n"
+        "created: 2026-11-01T08:00:00Z\n---\nUse JWT\n\nUse sessions\n"
+    )
+
+
+@pytest.mark.parametrize("key", ["q", "\x03", "\x04"])
+def test_whoever_leaves_changes_nothing(project, key):
+    path = write(project, "decisions/d1.md", TWO)
+    with terminal(project, "review") as screen:
+        screen.until("? the keys")
+        screen.press(key)
+        screen.until("nothing was changed; 2 left")
+        assert screen.ended() == 0
+    assert path.read_text("utf-8") == TWO
+
+
+def test_a_wrong_key_does_nothing_and_skipping_goes_on(project):
+    path = write(project, "decisions/d1.md", TWO)
+    with terminal(project, "review") as screen:
+        screen.until("? the keys")
+        for key in ("x", "9", "\x1b[A"):
+            screen.press(key)
+            screen.until("\a")
+        screen.press("?")
+        screen.until("?  the keys")
+        screen.press("s")
+        assert "the text" in screen.until("? the keys")
+        screen.press("s")
+        screen.until("nothing was changed; 2 left")
+        assert screen.ended() == 0
+    assert path.read_text("utf-8") == TWO
+
+
+def test_forgetting_asks_first(project):
+    path = write(project, "decisions/d1.md", TWO)
+    with terminal(project, "review") as screen:
+        screen.until("? the keys")
+        screen.press("f")
+        screen.until("remove .mind/decisions/d1.md? [y/N] ")
+        screen.press("n")
+        screen.until("no")
+        screen.press("f")
+        screen.until("[y/N] ")
+        assert path.exists()
+        screen.press("y")
+        screen.until("1 settled; nothing waits any more")
+        assert screen.ended() == 0
+    assert not path.exists()
+
+
+def test_what_is_untrusted_is_looked_at_and_trusted(tmp_path):
+    root = tmp_path / "clone"
+    (root / ".mind" / "facts").mkdir(parents=True)
+    for text in ("tea is hot", "Safari drops cookies", "the cache holds an hour"):
+        (root / ".mind" / "facts" / f"{text[:3]}.md").write_text(f"{text}\n", "utf-8")
+    with terminal(root, "review") as screen:
+        assert "3 memories here that nobody on this machine has approved" in screen.until("types:")
+        screen.until("? the keys")
+        screen.press("v")
+        screen.until("created:")
+        screen.press("t")
+        screen.until("1 of 3 files are approved")
+        screen.until("? the keys")
+        screen.press("a")
+        screen.until("[y/N] ")
+        screen.press("y")
+        screen.until("3 of 3 files are approved")
+        screen.until("2 settled; nothing waits any more")
+        assert screen.ended() == 0
+
+
+def test_editing_opens_the_editor(project, tmp_path):
+    write(
+        project, "facts/a.md", "---\nid: a1\ntype: fact\ncreated: 2020-01-01T00:00:00Z\n---\ntea\n"
+    )
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nsed -i s/tea/coffee/ "$1"\n', encoding="utf-8")
+    editor.chmod(0o755)
+    with terminal(project, "review", "--kind", "fading", EDITOR=str(editor)) as screen:
+        screen.until("? the keys")
+        screen.press("e")
+        assert "coffee" in screen.until("? the keys")
+        screen.press("k")
+        screen.until("2 settled; nothing waits any more")
+        assert screen.ended() == 0
+    assert "protected: true" in (project / ".mind/facts/a.md").read_text("utf-8")
+
+
+def test_an_error_is_told_and_the_thing_stays(project):
+    write(project, "decisions/d1.md", TWO)
+    with terminal(project, "review", EDITOR="false") as screen:
+        screen.until("? the keys")
+        screen.press("e")
+        screen.until("error: the editor failed")
+        screen.press("1")
+        screen.until("outcome: version 1 holds")
+        screen.until("? the keys")
+        screen.press("q")
+        screen.until("1 settled; 1 left")
+        assert screen.ended() == 0
+
+
+@pytest.mark.parametrize(("key", "approved"), [("n", False), ("\r", False), ("y", True)])
+def test_trust_shows_what_it_would_approve_and_asks(tmp_path, key, approved):
+    root = tmp_path / "clone"
+    (root / ".mind" / "facts").mkdir(parents=True)
+    (root / ".mind" / "facts" / "a.md").write_text("tea is hot\n", "utf-8")
+    with terminal(root, "trust") as screen:
+        assert "tea is hot" in screen.until("[y/N] ")
+        screen.press(key)
+        screen.until("1 of 1 files are approved" if approved else "nothing was approved")
+        assert screen.ended() == 0
+
+
+def test_trust_that_is_broken_off_approves_nothing(tmp_path):
+    root = tmp_path / "clone"
+    (root / ".mind" / "facts").mkdir(parents=True)
+    (root / ".mind" / "facts" / "a.md").write_text("tea is hot\n", "utf-8")
+    with terminal(root, "trust") as screen:
+        screen.until("[y/N] ")
+        screen.press("\x03")
+        screen.until("interrupted")
+        assert screen.ended() == 130
+    assert not (tmp_path / "home" / "trust").exists()
+
+
+def test_in_a_pipe_and_on_a_dumb_terminal_it_is_a_list(project):
+    write(project, "decisions/d1.md", TWO)
+    done = subprocess.run(
+        [sys.executable, "-m", "mimo", "review"],
+        cwd=project,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    assert "mind review settle d1 --field 'the text' --take both" in done.stdout
+    assert done.stdout.rstrip().endswith("2 wait: 2 versions")
+    with terminal(project, "review", TERM="dumb") as screen:
+        screen.until("2 wait: 2 versions")
+        assert screen.ended() == 0
+
+
+def test_hostile_text_stays_harmless(project):
+    write(project, "decisions/d1.md", TWO.replace("Use sessions", "Use \x1b]52;c;aGk=\x07sessions"))
+    with terminal(project, "review") as screen:
+        screen.until("? the keys")
+        screen.press("s")
+        assert "\x1b]52" not in screen.until("? the keys")
+        screen.press("q")
+        screen.until("left")

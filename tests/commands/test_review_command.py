@@ -1,0 +1,92 @@
+"""What `mind review` says of each thing that waits, and the commands that it offers."""
+
+import pytest
+
+from mimo.cli.main import main
+from mimo.commands.review import keep, review, settle
+from mimo.commands.schema import to_json
+from mimo.commands.status import status
+
+
+def write(mind, name, text):
+    path = mind.folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def memory(id_, body, kind="fact"):
+    return f"---\nid: {id_}\ntype: {kind}\ncreated: 2026-11-19T08:00:00Z\n---\n{body}\n"
+
+
+TWO = memory("d1", "Use JWT\n\n## Competing: the text\nUse sessions", "decision")
+
+
+def test_nothing_waits_in_a_new_project(mind):
+    assert to_json(review(mind)) == {"items": [], "total": 0, "counts": {}}
+
+
+def test_each_item_says_why_and_what_can_be_done(mind):
+    write(mind, "decisions/d1.md", TWO)
+
+    (item,) = to_json(review(mind))["items"]
+
+    assert (item["kind"], item["id"], item["why"]) == (
+        "versions", "d1", "branches said different things of the text",
+    )  # fmt: skip
+    assert [choice["text"] for choice in item["choices"]] == ["Use JWT", "Use sessions"]
+    assert item["actions"] == [
+        "mind review settle d1 --field 'the text' --take 1",
+        "mind review settle d1 --field 'the text' --take 2",
+        "mind review settle d1 --field 'the text' --take both",
+        "mind edit d1",
+    ]
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_an_action_for_a_version_is_a_command_that_works(mind, number, capsys):
+    import shlex
+
+    write(mind, "decisions/d1.md", TWO)
+    line = review(mind).items[0].actions[number]
+
+    assert main(shlex.split(line)[1:], open=lambda _: mind.reopened()) == 0
+    assert review(mind).total == 0
+    assert "the text: " in capsys.readouterr().out
+
+
+def test_an_id_that_reads_as_an_option_makes_no_other_command(mind):
+    write(mind, "facts/a.md", memory("--follow", "tea"))
+    mind.trust.forget()
+    actions = review(mind).items[0].actions
+    assert "mind trust follow" in actions
+    assert not [line for line in actions if "--follow" in line]
+
+
+def test_the_limit_cuts_the_list_and_not_the_count(mind):
+    for number in range(5):
+        write(mind, f"facts/{number}.md", memory(f"f{number}", f"tea number {number}"))
+    mind.trust.forget()
+    found = review(mind, limit=2)
+    assert (len(found.items), found.total, found.counts["untrusted"]) == (2, found.total, 5)
+
+
+def test_the_status_counts_what_is_quickly_told(mind):
+    write(mind, "decisions/d1.md", TWO)
+    current = status(mind).current_project
+    assert current is not None
+    assert current.waiting == {"versions": 1}
+
+
+def test_settling_says_what_is_left_of_the_memory(mind):
+    text = TWO + "\n## Competing: outcome\nFAILED\n"
+    write(mind, "decisions/d1.md", text)
+    done = settle(mind, "d1", "1", field="outcome")
+    assert (done.told, done.left) == ("outcome: version 1 holds", 1)
+    assert settle(mind, "d1", "2").left == 0
+
+
+def test_keeping_says_so(mind):
+    write(mind, "facts/a.md", memory("a1", "tea"))
+    mind.trust.forget()
+    assert keep(mind, "a1").told.startswith("stays as it is")
+    assert keep(mind, "a1", off=True).told == "is shown again"

@@ -1,0 +1,132 @@
+"""What is a citation of the project's files, what only looks like one, and when it holds."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mimo.domain.citations import MOST, Citation, changed, citations
+
+
+def cited(text):
+    return [(one.path, one.first, one.last, one.symbol) for one in citations(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("see src/auth.py:12", ("src/auth.py", 12, 12, "")),
+        ("see src/auth.py:12-20.", ("src/auth.py", 12, 20, "")),
+        ("`auth.py:12–20`", ("auth.py", 12, 20, "")),
+        ("(./auth.py:12)", ("auth.py", 12, 12, "")),
+        ("auth.py:12:7: E501", ("auth.py", 12, 12, "")),
+        ("auth.py:12: def login", ("auth.py", 12, 12, "")),
+        ("src/auth.py#L3-L9", ("src/auth.py", 3, 9, "")),
+        ("src/auth.py#L3", ("src/auth.py", 3, 3, "")),
+        ("src/auth.py#login", ("src/auth.py", 0, 0, "login")),
+        ("src/auth.py#Session.close", ("src/auth.py", 0, 0, "Session.close")),
+        ("docs/guide.md#how-it-works", ("docs/guide.md", 0, 0, "how-it-works")),
+        ("Makefile:3", ("Makefile", 3, 3, "")),
+        (".github/workflows/ci.yml:7", (".github/workflows/ci.yml", 7, 7, "")),
+        ("[here](lib/a-b.test.ts:5)", ("lib/a-b.test.ts", 5, 5, "")),
+    ],
+)
+def test_a_citation_is_understood(text, found):
+    assert cited(text) == [found]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://example.com/src/auth.py:12",
+        "http://localhost:8080/a.py#login",
+        "example.com:443",
+        "localhost:8080",
+        "127.0.0.1:8080",
+        "[::1]:80",
+        "at 12:30, or 2026-11-20T15:30:00Z",
+        "16:9 and 3:1",
+        "v1.2:3, python3.11:12, 1.0.0-rc.1:5",
+        "i.e.:5 e.g:3 p.m:2",
+        "postgres/pg:16 redis:7",
+        "owner/repo#12",
+        "issue #123",
+        "ann@example.com:5",
+        "/etc/hosts.conf:3",
+        "~/notes.md:3",
+        "../other/a.py:3",
+        "C:\\src\\a.py:3",
+        "a.py:0",
+        "a.py:9-3",
+        "a.py:12.5",
+        "a.py:12/3",
+        "spec.json#/definitions",
+        "a.py",
+        "key: value",
+        "c++:3",
+    ],
+)
+def test_what_only_looks_like_a_citation_is_none(text):
+    assert cited(text) == []
+
+
+def test_each_is_told_once_and_no_more_than_can_be_looked_at():
+    assert len(citations("a.py:1 a.py:1 b.py:1")) == 2
+    assert len(citations(" ".join(f"a.py:{n}" for n in range(1, 500)))) == MOST
+
+
+@given(st.text(alphabet="a./:#-12 \nL@+", max_size=400))
+def test_any_text_is_read(text):
+    for one in citations(text):
+        assert bool(one.symbol) != bool(one.first)
+        assert one.first <= one.last
+
+
+def test_a_long_run_without_an_end_is_read_at_once():
+    assert citations("a/" * 50_000 + "b.py") == ()
+
+
+THEN = "def login(user):\n    return user.token\n\ndef logout(user):\n    pass\n"
+
+
+def lines(first, last, path="auth.py"):
+    return Citation(text="", path=path, first=first, last=last)
+
+
+def named(symbol, path="auth.py"):
+    return Citation(text="", path=path, symbol=symbol)
+
+
+@pytest.mark.parametrize(
+    ("citation", "now", "told"),
+    [
+        (lines(1, 2), THEN, None),
+        (lines(1, 2), "import os\n\n" + THEN, None),
+        (lines(1, 2), THEN.replace("    return", "\treturn"), None),
+        (lines(1, 2), THEN.replace("token", "session"), "lines 1-2 of auth.py changed"),
+        (lines(2, 2), THEN.replace("token", "session"), "line 2 of auth.py changed"),
+        (lines(4, 4), THEN.replace("token", "session"), None),
+        (lines(1, 2), None, "auth.py is gone"),
+        (lines(3, 3), None, None),
+        (lines(90, 99), THEN, None),
+        (lines(90, 99), None, None),
+        (named("logout"), THEN, None),
+        (named("logout"), "def login(user): ...\n", "logout is gone from auth.py"),
+        (named("log"), "", None),
+        (named("logout"), None, "auth.py is gone"),
+        (named("nothing"), None, None),
+    ],
+)
+def test_a_cited_place_has_changed_where_what_stood_there_stands_nowhere(citation, now, told):
+    assert changed(citation, THEN, now) == told
+
+
+def test_a_line_of_which_there_were_two_has_changed_where_one_is_left():
+    then = "x = 1\nreturn None\ny = 2\nreturn None\n"
+    assert changed(lines(2, 2), then, then.replace("return None", "return 1", 1)) is not None
+
+
+def test_a_heading_is_cited_by_its_anchor():
+    then = "# Guide\n\n## How it works, really\n"
+    one = named("how-it-works-really", "guide.md")
+    assert changed(one, then, then) is None
+    assert changed(one, then, "# Guide\n") == "how-it-works-really is gone from guide.md"

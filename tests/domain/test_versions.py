@@ -1,0 +1,72 @@
+"""A field by the name of its versions: what is in force, and choosing another."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from mimo.domain.memory import Kind, Memory, Outcome, Section, Version
+from mimo.domain.versions import chosen, in_force, is_text
+from mimo.errors import Invalid
+
+
+def memory(**fields):
+    made = {
+        "id": "x", "type": Kind.DECISION, "content": "Use JWT",
+        "created": datetime(2026, 11, 20, tzinfo=UTC),
+    }  # fmt: skip
+    return Memory(**(made | fields))
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "said"),
+    [
+        ("the text", {}, "Use JWT"),
+        ("the section Reasoning", {"sections": {Section.REASONING: "Why"}}, "Why"),
+        ("the section Reasoning", {}, ""),
+        ("outcome", {"outcome": Outcome.FAILED}, "FAILED"),
+        ("outcome", {}, "null"),
+        ("importance", {"importance": 0.9}, "0.9"),
+        ("title", {"title": "A: b"}, '"A: b"'),
+        ("protected", {"protected": True}, "true"),
+        ("colour", {"extra": {"colour": ["red", 1]}}, "[red, 1]"),
+    ],
+)
+def test_what_is_in_force_reads_as_a_version_of_it(name, fields, said):
+    assert in_force(memory(**fields), name) == said
+    again = chosen(memory(**fields), name, said)
+    assert in_force(again, name) == said
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "attribute", "value"),
+    [
+        ("the text", "Use sessions", "content", "Use sessions"),
+        ("outcome", "SUCCESS", "outcome", Outcome.SUCCESS),
+        ("outcome", "null", "outcome", None),
+        ("importance", "null", "importance", 0.5),
+        ("confidence", "0.4", "confidence", 0.4),
+        ("title", '"A: b"', "title", "A: b"),
+        ("colour", "blue", "extra", {"colour": "blue"}),
+        ("colour", "null", "extra", {}),
+    ],
+)
+def test_a_chosen_version_is_said_and_competes_no_longer(name, text, attribute, value):
+    rest = Version(field="topic", text="x")
+    before = memory(
+        outcome=Outcome.FAILED, importance=0.9, extra={"colour": "red"} if name == "colour" else {},
+        competing=(Version(field=name, text=text), rest),
+    )  # fmt: skip
+
+    after = chosen(before, name, text)
+
+    assert getattr(after, attribute) == value
+    assert after.competing == (rest,)
+
+
+def test_what_no_header_can_hold_is_refused():
+    with pytest.raises(Invalid):
+        chosen(memory(), "title", "[unclosed")
+
+
+def test_only_prose_can_be_said_twice():
+    assert [is_text(n) for n in ("the text", "the section Outcome", "outcome")] == [1, 1, 0]

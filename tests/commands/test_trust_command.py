@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import anyio
@@ -299,12 +300,12 @@ WRITING = {
 }
 
 
-def called(mind: Mind, tool: str, arguments: dict[str, object]):
+def called(mind: Mind, tool: str, arguments: Mapping[str, object]):
     app = App(Memory(lambda: mind), all_commands(), toolsets=["all"], naming="slash")
 
     async def talk():
         async with Client(app.server()) as client:
-            return await client.call_tool(tool, arguments)
+            return await client.call_tool(tool, dict(arguments))
 
     return anyio.run(talk)
 

@@ -1,6 +1,7 @@
 """A field by the name of its versions: what is in force, and choosing another."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from mimo.errors import Invalid
 
 
 def memory(**fields):
-    made = {
+    made: dict[str, Any] = {
         "id": "x", "type": Kind.DECISION, "content": "Use JWT",
         "created": datetime(2026, 11, 20, tzinfo=UTC),
     }  # fmt: skip

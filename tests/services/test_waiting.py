@@ -244,9 +244,8 @@ class TestMemories:
         new = stored(mind, "The limit is 80", links=(Link(to=old.memory.id, type="contradicts"),))
         ((kind, why),) = found(mind)
         assert (kind, why) == ("contradiction", "it contradicts The limit is 50")
-        numbers = {one.record.memory.id: n for n, one in enumerate(
-            waiting.waiting(mind)[0].choices, 1
-        )}  # fmt: skip
+        choices = waiting.waiting(mind)[0].choices
+        numbers = {one.record.memory.id: n for n, one in enumerate(choices, 1) if one.record}
 
         settling.settle(mind, old.memory.id, str(numbers[new.memory.id]))
 
@@ -275,7 +274,9 @@ class TestMemories:
     def test_a_document_that_mind_only_reads_is_not_written_into(self, mind, rivals):
         write(mind.project.root, "adr/0001.md", "---\ntype: decision\ntopic: auth\n---\n# X\n")
         (item,) = waiting.waiting(mind)
-        numbers = [n for n, one in enumerate(item.choices, 1) if not one.record.place.owned]
+        numbers = [
+            n for n, one in enumerate(item.choices, 1) if one.record and not one.record.place.owned
+        ]
         with pytest.raises(Invalid, match="only reads"):
             settling.settle(mind, rivals[0], str(numbers[0]))
 
@@ -297,6 +298,7 @@ class TestTheRest:
         ingest(mind, str(mind.project.root / "a.md"), chunk_size=50)
         mind.trust.forget()
         (item,) = waiting.waiting(mind, (Waiting.UNTRUSTED,))
+        assert item.id
         assert item.id.startswith("source_a_md")
         settling.keep(mind, item.id)
         assert found(mind, Waiting.UNTRUSTED) == []
@@ -304,7 +306,7 @@ class TestTheRest:
     def test_what_is_left_untrusted_is_shown_again_when_its_text_changes(self, mind):
         write(mind.project.root, "facts/a.md", "one\n")
         mind.trust.forget()
-        settling.keep(mind, waiting.waiting(mind)[0].id)
+        settling.keep(mind, waiting.waiting(mind)[0].id or "")
         assert found(mind) == []
         write(mind.project.root, "facts/a.md", "another\n")
         assert len(found(mind)) == 1
@@ -312,7 +314,7 @@ class TestTheRest:
     def test_keeping_is_taken_back(self, mind):
         write(mind.project.root, "facts/a.md", "one\n")
         mind.trust.forget()
-        name = waiting.waiting(mind)[0].id
+        name = waiting.waiting(mind)[0].id or ""
         settling.keep(mind, name)
         settling.keep(mind, name, off=True)
         assert len(found(mind)) == 1

@@ -5,7 +5,10 @@ It is no command of the registry: git alone calls it, once a file, so it loads o
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+
+from mimo.errors import MindError
 
 USAGE = """\
 Usage: mind merge-driver BASE OURS THEIRS [PATH]
@@ -46,12 +49,32 @@ def _merge(files: Sequence[Path], path: str, shown: str) -> int:
     if merged is None:
         return _CONFLICT
     replace(files[1], merged.data)
+    _approve_if_both_were(ours, theirs, merged.data, path=shown)
     if merged.dropped:
         _tell(f"{shown}: two copies of an ingested file; the newer one was kept, ingest it again")
     elif merged.competing:
         names = ", ".join(merged.competing)
         _tell(f"{shown}: competing versions of {names}; both stand in the file (## Competing: …)")
     return 0
+
+
+def _approve_if_both_were(ours: bytes, theirs: bytes, merged: bytes, *, path: str) -> None:
+    """Approves a merge of two texts that were approved here: it holds nothing that neither had.
+
+    git calls from the top of the work tree, below which the project lies. Where trust can't be
+    read or written the merge counts as untrusted, as any text that nobody approved.
+    """
+    import os
+
+    from mimo.store.files import digest
+    from mimo.store.trust import Trust
+    from mimo.surroundings import home_of
+
+    with suppress(MindError, OSError):
+        root = Path.cwd() / path.rpartition(".mind/")[0]
+        trust = Trust(home_of(os.environ), root)
+        if trust.approved(digest(ours)) and trust.approved(digest(theirs)):
+            trust.approve([digest(merged)])
 
 
 def _tell(text: str) -> None:

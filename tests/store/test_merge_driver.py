@@ -234,3 +234,20 @@ def test_a_rebase_and_a_cherry_pick_merge_as_well(repository, mind, decided):
     git(repository, "checkout", "-q", "two")
     git(repository, "rebase", "-q", "main")
     assert recall.one(mind, decided).memory.tags == ("auth", "one", "two")
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_a_merge_is_trusted_where_both_sides_were(repository, mind, decided, approved):
+    on_branch(repository, "one", lambda: edit(mind, decided, tags=("auth", "web")))
+    on_branch(repository, "two", lambda: edit(mind, decided, tags=("auth", "api")))
+    git(repository, "merge", "-q", "one")
+    if not approved:
+        git(repository, "checkout", "-q", "two")
+        mind.trust.revoke([recall.one(mind, decided).place.digest])
+        git(repository, "checkout", "-q", "main")
+
+    git(repository, "merge", "-q", "two")
+
+    record = recall.one(mind, decided)
+    assert set(record.memory.tags) == {"auth", "web", "api"}
+    assert mind.trust.approved(record.place.digest) is approved

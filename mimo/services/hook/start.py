@@ -95,7 +95,7 @@ def _first_look(scene: Scene, many: int) -> Say:
     what = "memory" if not many else "1 memory" if many == 1 else f"{many:,} memories"
     return Say(
         notice=f"mind: this repository came with {what} that nobody here has approved, so agents "
-        "are not shown it; `mind list` shows what it is, `mind trust` approves it"
+        "are not shown it; `mind review` shows what it is, `mind trust` approves it"
     )
 
 

@@ -23,6 +23,6 @@ def _(result: Initialised, screen: Screen) -> None:
         if result.arrived:
             show_look(result.arrived, screen)
             screen.blank()
-        screen.line("It came from somebody else: go through it with ", accent("mind review"))
-        screen.line("or approve all of it with ", accent("mind trust"))
+        screen.line("It came from somebody else: go through it with ", accent("`mind review`"))
+        screen.line("or approve all of it with ", accent("`mind trust`"))
     screen.line("next: ", accent('mind add "what should be remembered"'))

@@ -88,3 +88,18 @@ def test_the_severities_of_edges_stand_in_a_column(say: Any) -> None:
         "warning   ",
         "info      ",
     }
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_a_clone_that_was_approved_is_not_called_somebody_elses_again(
+    say: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say("add", "The limit is 60")
+    shutil.copytree(tmp_path / "shop", tmp_path / "clone")
+    monkeypatch.chdir(tmp_path / "clone")
+
+    assert "waits for you: untrusted 1  (`mind review`)" in say("status")
+    assert "approve all of it with `mind trust`" in say("init")
+    say("trust")
+    assert "mind trust" not in say("init")
+    assert "waits for you" not in say("status")

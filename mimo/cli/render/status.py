@@ -1,7 +1,7 @@
 """How the status looks."""
 
 from mimo.cli.render import Part, Screen, accent, dim, good, render, strong, warn
-from mimo.cli.render.words import count, day
+from mimo.cli.render.words import count, day, tally
 from mimo.commands.status import ProjectOrigins, ProjectStatus, Status
 
 _SHOWN = 5
@@ -38,11 +38,10 @@ def _project(project: ProjectStatus, screen: Screen) -> None:
         rows.append(("last activity", day(project.last_activity)))
     if project.stack:
         rows.append(("stack", ", ".join(project.stack)))
-    screen.pairs([*rows, ("trust", project.trust)], indent=2)
+    rows.append(("trust", project.trust))
     if project.waiting:
-        parts = ", ".join(f"{number:,} {kind}" for kind, number in project.waiting.items())
-        total = count(sum(project.waiting.values()), "thing")
-        screen.line(warn(f"{total} waiting for you: {parts}"), dim("  `mind review`"), indent=2)
+        rows.append(("waits for you", warn(f"{tally(project.waiting)}  (`mind review`)")))
+    screen.pairs(rows, indent=2)
     for unread in project.unreadable[:_SHOWN]:
         line = f":{unread.line}" if unread.line else ""
         screen.line(warn(f"unreadable: {unread.file}{line}"), dim(f"  {unread.reason}"), indent=2)

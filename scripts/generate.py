@@ -233,8 +233,9 @@ def _index_page(commands: Registry, every: list[Page]) -> str:
     titles = {page.path: f"- [{page.title}]({page.name}.md): {page.summary}" for page in every}
     parts = ["# Reference", " ".join(SUMMARY.split("\n\n")[1].split())]
     for section, table in commands.sections.items():
-        parts.append(f"## {section}\n\n" + "\n".join(titles[path] for path in table))
-    parts.append(f"## Agents\n\n{titles['hook']}\n{titles['mcp']}\n- [MCP tools](mcp-tools.md)")
+        also = ["hook", "mcp"] if section == "Agents" else []
+        parts.append(f"## {section}\n\n" + "\n".join(titles[path] for path in [*table, *also]))
+    parts[-1] += "\n- [MCP tools](mcp-tools.md)"
     parts.append("## Both\n\n- [Errors](errors.md)\n- [Settings](settings.md)")
     return "\n\n".join(parts) + "\n"
 

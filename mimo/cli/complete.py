@@ -40,14 +40,18 @@ def tell(root: click.Command, words: Sequence[str]) -> None:
 def candidates(what: str, start: str, project: str | None) -> list[tuple[str, str]]:
     """Returns words that begin with `start`, each with a short explanation.
 
-    `what` is `id`, `tag`, `topic`, `type`, `procedure` or `execution`. Where what is asked for
-    can't be read there are none.
+    `what` is `id`, `tag`, `topic`, `type`, `setting`, `procedure` or `execution`. Where
+    what is asked for can't be read there are none.
     """
     if what == "type":
         from mimo.domain.memory import KIND_ALIASES, Kind
 
         names: Iterable[str] = [*Kind, *KIND_ALIASES]
         return [(str(name), "") for name in names if name.startswith(start)]
+    if what == "setting":
+        from mimo.settings import SETTINGS
+
+        return [(one.key, one.help) for one in SETTINGS if one.key.startswith(start)]
     try:
         if what in ("procedure", "execution"):
             return [(name, "") for name in _on_disk(what, project) if name.startswith(start)]

@@ -19,7 +19,7 @@ the everyday commands. Tools that are not listed can be called all the same.
 """
 
 
-HOOK_SUMMARY = "Answer a client's hook: notes at the start and with a prompt, known edges"
+HOOK_SUMMARY = "Answer a client's hook with notes and known edges"
 
 HOOK_HELP = f"""{HOOK_SUMMARY}
 

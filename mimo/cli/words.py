@@ -124,9 +124,8 @@ class Words(click.Group):
             words = list(dict.fromkeys(path.split()[0] for path in table))
             sections[title] = [word for word in words if word not in seen]
             seen.update(words)
-        return {title: words for title, words in sections.items() if words} | {
-            "Agents": ["hook", "mcp"]
-        }
+        sections.setdefault("Agents", []).extend(("hook", "mcp"))
+        return {title: words for title, words in sections.items() if words}
 
 
 def _first_word(rest: Sequence[str]) -> int | None:

@@ -17,7 +17,7 @@ from mimo.commands.common import (
 )
 from mimo.commands.spec import Arg, Effect, command
 from mimo.commands.types import Json, Omitted, Out
-from mimo.domain.memory import Kind, Outcome, Record, kind_of
+from mimo.domain.memory import Kind, Memory, Outcome, Record, kind_of
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
@@ -52,7 +52,10 @@ class MemoryDetails:
     source: Omitted[str]
     by: Omitted[str]
     created_at: datetime
-    sections: Annotated[dict[str, str], Out("Prose under the fixed headings, such as Reasoning")]
+    sections: Annotated[
+        dict[str, str],
+        Out("Prose under the fixed headings, such as Reasoning, and what a merge left: Competing"),
+    ]
     links: tuple[LinkRow, ...]
     superseded_by: Omitted[str]
     extra: Annotated[dict[str, Json], Out("Header keys that mind itself does not use")]
@@ -154,7 +157,7 @@ def show(mind: Mind, id: Id, *, at: At = None) -> MemoryDetails:
         source=memory.source,
         by=memory.by,
         created_at=memory.created,
-        sections={name.value: text for name, text in memory.sections.items()},
+        sections=_sections(memory),
         links=tuple(_link(mind, link.to, link.type) for link in memory.links),
         superseded_by=recall.successor(mind, memory.id),
         extra=dict(memory.extra),
@@ -163,6 +166,16 @@ def show(mind: Mind, id: Id, *, at: At = None) -> MemoryDetails:
         file=record.place.path,
         line=record.place.line,
     )
+
+
+def _sections(memory: Memory) -> dict[str, str]:
+    """Returns the prose below the text; a version that a merge left is seen as well."""
+    found = {name.value: text for name, text in memory.sections.items()}
+    for version in memory.competing:
+        heading = f"Competing: {version.field}"
+        before = f"{found[heading]}\n\n" if heading in found else ""
+        found[heading] = before + version.text
+    return found
 
 
 @command(

@@ -36,7 +36,7 @@ Tools = Mapping[str, Sequence[Spec]]
 
 
 def listed(tools: Tools, toolsets: Iterable[str]) -> list[str]:
-    """Returns the canonical names of the tools to list, in their order.
+    """Returns the canonical names of the tools to list, in the order of their groups.
 
     Raises `Invalid` for a toolset that there is none of.
     """
@@ -48,7 +48,8 @@ def listed(tools: Tools, toolsets: Iterable[str]) -> list[str]:
             )
     groups = {group for name in wanted for group in _groups(name)} if wanted else _groups("")
     extra = CORE_TOOLS if "core" in wanted else ()
-    return [name for name, specs in tools.items() if specs[0].toolset in groups or name in extra]
+    names = [name for name, specs in tools.items() if specs[0].toolset in groups or name in extra]
+    return sorted(names, key=lambda name: TOOLSETS.index(tools[name][0].toolset))
 
 
 def _groups(name: str) -> set[str]:

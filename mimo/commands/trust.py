@@ -69,7 +69,7 @@ def trust(
     examples=("mind untrust", "mind untrust k3v7mq"),
 )
 def untrust(mind: Mind, ids: Ids = ()) -> TrustState:
-    """Take back every approval for this project, or that of single memories"""
+    """Take back all approvals for this project, or those of some memories"""
     if ids:
         approval.revoke(mind, ids)
     else:

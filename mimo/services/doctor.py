@@ -95,7 +95,7 @@ def _index(mind: Mind) -> Iterator[Finding]:
         hint = f"free some space, or make {mind.index_folder} writable"
         yield Finding(name="index", verdict="warning", message=told, hint=hint)
         return
-    message = f"memories {stats.memories:,}, passages {stats.units:,}, bytes {stats.bytes:,}"
+    message = f"{stats.memories:,} memories in {stats.units:,} passages, {stats.bytes:,} bytes"
     yield Finding(name="index", verdict="ok", message=message)
 
 
@@ -179,7 +179,8 @@ def _edges(mind: Mind) -> Iterator[Finding]:
             line=problem.line,
         )
     if not faults:
-        yield Finding(name="edges", verdict="ok", message=f"{len(known):,} can be used whole")
+        message = f"{len(known):,} known, all of them usable" if known else "none yet"
+        yield Finding(name="edges", verdict="ok", message=message)
 
 
 def mend(mind: Mind) -> None:
@@ -192,6 +193,8 @@ def _merging(mind: Mind) -> Iterator[Finding]:
     if told := merging.lacking(mind.project.root):
         hint = "`mind doctor --fix` lets git merge them field by field"
         yield Finding(name="merging", verdict="warning", message=told, hint=hint)
+    elif merging.in_repository(mind.project.root):
+        yield Finding(name="merging", verdict="ok", message="git merges memories field by field")
 
 
 def _procedures(mind: Mind) -> Iterator[Finding]:

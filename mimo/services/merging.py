@@ -20,12 +20,17 @@ def install(root: Path) -> bool:
     return False
 
 
+def in_repository(root: Path) -> bool:
+    """Returns whether a git repository is around the project, without asking git."""
+    return any((folder / ".git").exists() for folder in (root, *root.parents))
+
+
 def lacking(root: Path) -> str | None:
     """Returns what to say where git would merge memories as text; None where all is well.
 
     A clone brings `.gitattributes`, but never a setting that names a program to run.
     """
-    if not any((folder / ".git").exists() for folder in (root, *root.parents)):
+    if not in_repository(root):
         return None
     with suppress(Invalid):
         if not Repository(root).merges():

@@ -119,6 +119,11 @@ def test_completions_come_from_the_index(memory: Path) -> None:
         ("security", ""),
     ]
     assert ("learning", "") in candidates("type", "l", None)
+    assert [word for word, _ in candidates("setting", "hook.", None)] == [
+        "hook.context",
+        "hook.edges",
+        "hook.summaries",
+    ]
 
 
 def test_completions_never_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -248,9 +248,9 @@ def test_in_a_pipe_and_on_a_dumb_terminal_it_is_a_list(project):
         check=True,
     )
     assert "mind review settle d1 --field 'the text' --take both" in done.stdout
-    assert done.stdout.rstrip().endswith("2 wait: 2 versions")
+    assert done.stdout.rstrip().endswith("waits for you: versions 2")
     with terminal(project, "review", TERM="dumb") as screen:
-        screen.until("2 wait: 2 versions")
+        screen.until("waits for you: versions 2")
         assert screen.ended() == 0
 
 

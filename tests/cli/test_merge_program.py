@@ -65,8 +65,9 @@ def test_it_loads_nothing_that_a_merge_does_not_need(files, tmp_path):
 def test_status_and_doctor_tell_that_a_clone_lacks_it_and_doctor_mends_that(project, mind):
     subprocess.run(["git", "init", "-q"], cwd=project, check=True)
     assert any("doctor --fix" in warning for warning in status(mind).warnings)
-    assert "merging" in {check.name for check in doctor(mind).checks}
+    assert ("merging", "warning") in {(one.name, one.verdict) for one in doctor(mind).checks}
 
-    assert "merging" not in {check.name for check in doctor(mind, fix=True).checks}
+    mended = doctor(mind, fix=True).checks
+    assert ("merging", "ok") in {(one.name, one.verdict) for one in mended}
 
     assert status(mind).warnings == ()

@@ -50,7 +50,7 @@ def test_events_are_chosen_by_the_start_of_their_name(
 
 def test_an_empty_log_is_told(mind: Mind, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(mind, "events") == 0
-    assert capsys.readouterr().out == "nothing happened yet\n"
+    assert capsys.readouterr().out == "no events yet; `mind ingest` and procedures write them\n"
 
 
 def test_what_an_event_says_can_not_steer_the_terminal(

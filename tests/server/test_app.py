@@ -142,12 +142,12 @@ def names(**settings: Any) -> list[str]:
 
 @pytest.mark.req("004-02")
 def test_tools_are_listed_in_the_order_and_spelling_that_was_chosen() -> None:
-    assert names() == ["save_decision", "listMemory", "mind_wait", "box"]
+    assert names() == ["save_decision", "box", "listMemory", "mind_wait"]
     assert names(naming="slash")[0] == "save/decision"
     assert names(naming="dot")[0] == "save.decision"
     assert names(toolsets=["extra", "legacy"]) == ["mind_rm", "old_decide"]
     assert names(toolsets=["core"]) == ["save_decision"]
-    assert names(toolsets=["all"]) == ["save_decision", "listMemory", "mind_rm", "mind_wait", "box"]
+    assert names(toolsets=["all"]) == ["save_decision", "box", "listMemory", "mind_wait", "mind_rm"]
 
 
 def test_a_tool_is_described_with_schemas_annotations_and_its_canonical_name(era: Any) -> None:

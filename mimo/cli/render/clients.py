@@ -18,7 +18,7 @@ def _(result: Installation, screen: Screen) -> None:
         screen.table(("client", "here", "installed for"), map(_cells, result.clients))
         for row in (row for row in result.clients if row.problem):
             screen.note(str(row.problem))
-        screen.line("give it the memory with ", accent("mind install CLIENT"))
+        screen.line("give it the memory with ", accent("`mind install CLIENT`"))
         return
     if result.notice:
         screen.note(result.notice)

@@ -13,5 +13,5 @@ def _(result: Demonstration, screen: Screen) -> None:
         screen.blank()
     screen.line("Yours to play with:")
     screen.line(accent(f"cd {result.project} && export MIND_HOME={result.home}"), indent=3)
-    screen.line(accent("mind search how is the index kept"), indent=3)
-    screen.line("In a project of your own, begin with ", accent("mind init"))
+    screen.line(accent("`mind search how is the index kept`"), indent=3)
+    screen.line("In a project of your own, begin with ", accent("`mind init`"))

@@ -5,6 +5,8 @@ from mimo.cli.render.words import labels
 from mimo.commands.edges import EdgeRow, EdgeRows, EdgeWarnings
 from mimo.domain.edges import Severity
 
+_WIDEST = max(map(len, Severity))
+
 
 def marked(severity: Severity) -> Part:
     """Returns a severity as it looks."""
@@ -35,7 +37,7 @@ def _(result: EdgeWarnings, screen: Screen) -> None:
 def _(result: EdgeRows, screen: Screen) -> None:
     if not result.edges:
         screen.line(
-            "no edges yet; ", accent("mind edges starter"), " adds a set of well-known ones"
+            "no edges yet; ", accent("`mind edges starter`"), " adds a set of well-known ones"
         )
     for edge in result.edges:
         row(edge, screen)
@@ -46,6 +48,7 @@ def _(result: EdgeRows, screen: Screen) -> None:
 
 def row(edge: EdgeRow, screen: Screen) -> None:
     """Write an edge of a list."""
-    screen.line(marked(edge.severity), "  ", strong(edge.title), *labels(trust=edge.trust))
+    gap = " " * (_WIDEST - len(edge.severity) + 2)
+    screen.line(marked(edge.severity), gap, strong(edge.title), *labels(trust=edge.trust))
     about = ", ".join((edge.source.value, *edge.stack_tags))
     screen.line(accent(edge.id), dim(f"  {about}  {edge.file}:{edge.line}"), indent=4)

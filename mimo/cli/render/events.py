@@ -10,7 +10,7 @@ def _(result: Events, screen: Screen) -> None:
     for row in result.events:
         _line(row, screen)
     if not result.events:
-        screen.line(dim("nothing happened yet"))
+        screen.line(dim("no events yet; `mind ingest` and procedures write them"))
 
 
 @render.register

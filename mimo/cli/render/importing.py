@@ -81,7 +81,7 @@ def _settled(result: MamaImport, screen: Screen) -> None:
         screen.line(dim("`mind doctor` says what is wrong with a file"), indent=2)
     screen.line(dim(f"backup:   {result.backup}"), indent=2)
     screen.line(dim(f"manifest: {result.manifest}"), indent=2)
-    screen.line("to take it back: ", accent("mind import mama --rollback"), indent=2)
+    screen.line("to take it back: ", accent("`mind import mama --rollback`"), indent=2)
 
 
 def _taken_back(result: MamaImport, screen: Screen) -> None:

@@ -19,9 +19,10 @@ def _(result: MemoryRows, screen: Screen) -> None:
     for row in result.memories:
         _row(row, screen)
     shown = len(result.memories)
-    rest = "" if shown == result.total else f", {shown} from number {result.offset + 1} on"
+    first = result.offset + 1
+    part = "" if shown == result.total else f"{first:,} to {result.offset + shown:,} of "
     screen.blank()
-    screen.line(dim(f"{count(result.total, 'memory', 'memories')}{rest}"))
+    screen.line(dim(f"{part}{count(result.total, 'memory', 'memories')}"))
 
 
 def _row(row: MemoryRow, screen: Screen) -> None:

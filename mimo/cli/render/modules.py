@@ -21,7 +21,7 @@ def _(result: InstalledModule, screen: Screen) -> None:
 def _(result: ModuleList, screen: Screen) -> None:
     if not result.modules:
         screen.line(f"no modules in {result.target}/.mcp/modules")
-        screen.line("write ours with ", accent("mind module install"))
+        screen.line("write ours with ", accent("`mind module install`"))
         return
     for row in result.modules:
         mark = good("✓ ") if row.runs else warn("✗ ")

@@ -19,10 +19,9 @@ def _(result: Initialised, screen: Screen) -> None:
     for notice in result.notices:
         screen.note(notice)
     screen.blank()
-    if not result.trusted:
-        if result.arrived:
-            show_look(result.arrived, screen)
-            screen.blank()
-        screen.line("It came from somebody else: go through it with ", accent("mind review"))
-        screen.line("or approve all of it with ", accent("mind trust"))
+    if result.arrived and not result.trusted:
+        show_look(result.arrived, screen)
+        screen.blank()
+        screen.line("It came from somebody else: go through it with ", accent("`mind review`"))
+        screen.line("or approve all of it with ", accent("`mind trust`"))
     screen.line("next: ", accent('mind add "what should be remembered"'))

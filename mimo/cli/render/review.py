@@ -2,7 +2,7 @@
 
 from mimo.cli.render import Part, Screen, accent, bad, dim, good, render, strong, warn
 from mimo.cli.render.look import show_look
-from mimo.cli.render.words import count, day, labels
+from mimo.cli.render.words import count, day, labels, tally
 from mimo.commands.common import TrustLabel
 from mimo.commands.review import Review, ReviewChoice, ReviewItem, SettledRow
 
@@ -25,10 +25,9 @@ def _(result: Review, screen: Screen) -> None:
         for action in item.actions:
             screen.line(accent(action), indent=4)
         screen.blank()
-    parts = ", ".join(f"{number:,} {kind}" for kind, number in result.counts.items())
     cut = len(result.items) < result.total
     shown = f"; the most urgent {len(result.items):,} are shown" if cut else ""
-    screen.line(dim(f"{result.total:,} wait: {parts}{shown}"))
+    screen.line(dim(f"waits for you: {tally(result.counts)}{shown}"))
 
 
 @render.register

@@ -1,7 +1,7 @@
 """How the status looks."""
 
 from mimo.cli.render import Part, Screen, accent, dim, good, render, strong, warn
-from mimo.cli.render.words import count, day
+from mimo.cli.render.words import count, day, tally
 from mimo.commands.status import ProjectOrigins, ProjectStatus, Status
 
 _SHOWN = 5
@@ -13,11 +13,12 @@ def _(result: Status, screen: Screen) -> None:
     if result.current_project:
         _project(result.current_project, screen)
     else:
-        screen.line("no project here; ", accent("mind init"), " makes one")
+        screen.line("no project here; ", accent("`mind init`"), " makes one")
     screen.blank()
     total = result.global_stats
-    known = count(total.projects_registered, "registered project")
-    screen.line(dim(f"{known}, {count(total.total_memories, 'memory', 'memories')} in all"))
+    if total.projects_registered > (1 if result.current_project else 0):
+        known = count(total.projects_registered, "registered project")
+        screen.line(dim(f"{known}, {count(total.total_memories, 'memory', 'memories')} in all"))
     running = "runs" if result.daemon.running else "does not run; nothing needs it"
     screen.line(dim(f"the daemon {running}"))
     for warning in result.warnings:
@@ -37,11 +38,10 @@ def _project(project: ProjectStatus, screen: Screen) -> None:
         rows.append(("last activity", day(project.last_activity)))
     if project.stack:
         rows.append(("stack", ", ".join(project.stack)))
-    screen.pairs([*rows, ("trust", project.trust)], indent=2)
+    rows.append(("trust", project.trust))
     if project.waiting:
-        parts = ", ".join(f"{number:,} {kind}" for kind, number in project.waiting.items())
-        total = count(sum(project.waiting.values()), "thing")
-        screen.line(warn(f"{total} waiting for you: {parts}"), dim("  mind review"), indent=2)
+        rows.append(("waits for you", warn(f"{tally(project.waiting)}  (`mind review`)")))
+    screen.pairs(rows, indent=2)
     for unread in project.unreadable[:_SHOWN]:
         line = f":{unread.line}" if unread.line else ""
         screen.line(warn(f"unreadable: {unread.file}{line}"), dim(f"  {unread.reason}"), indent=2)

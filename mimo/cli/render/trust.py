@@ -10,4 +10,6 @@ def _(result: TrustState, screen: Screen) -> None:
     screen.line(good("✓ "), strong(result.trust))
     if result.left and result.left.memories:
         show_look(result.left, screen)
-        screen.line(dim("go through them with "), accent("mind review --kind untrusted"), indent=2)
+        screen.line(
+            dim("go through them with "), accent("`mind review --kind untrusted`"), indent=2
+        )

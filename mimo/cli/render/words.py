@@ -1,5 +1,6 @@
 """How times, ids and labels read, the same in every renderer."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,11 @@ def row_labels(row: "Remembered") -> list[Part]:
 def tagged(tags: tuple[str, ...]) -> str:
     """Returns tags as people write them: `#auth #api`."""
     return " ".join(f"#{tag}" for tag in tags)
+
+
+def tally(numbers: Mapping[str, int]) -> str:
+    """Returns how many there are of each kind, whose names have no plural: `untrusted 5`."""
+    return ", ".join(f"{kind} {number:,}" for kind, number in numbers.items())
 
 
 def count(number: int, one: str, many: str | None = None) -> str:

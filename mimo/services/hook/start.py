@@ -94,8 +94,8 @@ def _first_look(scene: Scene, many: int) -> Say:
     sessions.save(scene.root, _CLONE, told.and_warned(["untrusted"]))
     what = "memory" if not many else "1 memory" if many == 1 else f"{many:,} memories"
     return Say(
-        notice=f"mind: this repository came with {what} that nobody here has approved, so agents "
-        "are not shown it; `mind review` shows what it is, `mind trust` approves it"
+        notice=f"mind: this repository came with {what} that nobody here has approved, so none of "
+        "it is shown to agents; `mind review` shows what it is, `mind trust` approves it"
     )
 
 

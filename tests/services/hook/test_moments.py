@@ -202,8 +202,8 @@ def test_the_first_look_at_a_clone_says_so_once_and_in_one_line(claude: Client, 
     answer = claude.said("SessionStart", source="startup")
     assert answer == {
         "systemMessage": "mind: this repository came with 1 memory that nobody here has "
-        "approved, so agents are not shown it; `mind review` shows what it is, `mind trust` "
-        "approves it"
+        "approved, so none of it is shown to agents; `mind review` shows what it "
+        "is, `mind trust` approves it"
     }
     assert claude.said("SessionStart", source="startup") is None
     assert claude.said("SessionStart", source="startup", session_id="s2") is None

@@ -1,0 +1,22 @@
+"""Which tools a server lists, and in which order."""
+
+from mimo.commands import all_commands
+from mimo.commands.tools import TOOLSETS, listed
+
+TOOLS = all_commands().tools()
+
+
+def test_tools_stand_in_the_order_of_their_groups_wherever_the_help_has_them() -> None:
+    names = listed(TOOLS, ())
+    groups = list(dict.fromkeys(TOOLS[name][0].toolset for name in names))
+
+    assert groups == [name for name in TOOLSETS if name in groups]
+    assert len(groups) == 10
+    assert names[:4] == ["save/decision", "save/checkpoint", "save/insight", "load/checkpoint"]
+
+
+def test_the_small_set_is_a_part_of_the_whole_in_the_same_order() -> None:
+    core = listed(TOOLS, ("core",))
+
+    assert core == [name for name in listed(TOOLS, ()) if name in core]
+    assert set(core[-2:]) == {"mind_edges", "mind_status"}

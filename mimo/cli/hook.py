@@ -28,11 +28,12 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _log(error: BaseException) -> None:
+    from mimo.guard.privacy import for_log
     from mimo.store import hook_log
     from mimo.surroundings import home_of, system_clock
 
     reason = getattr(error, "message", "") or f"{type(error).__name__}: {error}"
-    hook_log.note(home_of(os.environ), system_clock(), f"failed: {reason}")
+    hook_log.note(home_of(os.environ), system_clock(), f"failed: {for_log(reason)}")
 
 
 def _told(data: bytes, hint: str, environ: Mapping[str, str]) -> dict[str, Any] | None:

@@ -103,13 +103,14 @@ def doctor(
     mind: Mind,
     *,
     fix: Annotated[
-        bool, Arg("Mend how git merges memories in this clone", surfaces=Surface.CLI)
+        bool, Arg("Mend what git does with memories in this clone", surfaces=Surface.CLI)
     ] = False,
 ) -> Diagnosis:
     """Look for what is wrong, and say what to do about it
 
     Files that could not be read are listed with line and reason; they are never changed. `--fix`
-    sets up the merge driver in a clone, which brings its settings from nobody, and trusts nothing.
+    sets up the merge driver in a clone, which brings its settings from nobody, adds lines that
+    .mind/.gitignore and .mind/.gitattributes lack, and trusts nothing.
     """
     if fix:
         checks.mend(mind)

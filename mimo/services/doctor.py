@@ -8,7 +8,7 @@ from mimo.guard.policies import FILE
 from mimo.mind import Mind
 from mimo.services import approval, edges, merging, overview, upkeep, values
 from mimo.services.clients.doubts import doubts
-from mimo.store import projects
+from mimo.store import init, projects
 
 _MOST_LINKS = 20
 """Links to nowhere that are named one by one."""
@@ -184,16 +184,21 @@ def _edges(mind: Mind) -> Iterator[Finding]:
 
 
 def mend(mind: Mind) -> None:
-    """Mends what can be mended without asking: how git merges memories here."""
+    """Mends what can be mended without asking: what git does with memories here."""
     if mind.has_project:
         merging.install(mind.project.root)
+        init.complete(mind.project.root)
 
 
 def _merging(mind: Mind) -> Iterator[Finding]:
     if told := merging.lacking(mind.project.root):
         hint = "`mind doctor --fix` lets git merge them field by field"
         yield Finding(name="merging", verdict="warning", message=told, hint=hint)
-    elif merging.in_repository(mind.project.root):
+    for name in init.lacking(mind.project.root):
+        message = f"{name} lacks lines that git needs, to leave out or to merge what is there"
+        hint = "`mind doctor --fix` adds them"
+        yield Finding(name="merging", verdict="warning", message=message, hint=hint, file=name)
+    if not told and merging.in_repository(mind.project.root):
         yield Finding(name="merging", verdict="ok", message="git merges memories field by field")
 
 

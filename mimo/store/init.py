@@ -38,8 +38,15 @@ under Gotchas, and under the heading of a day (`## 2026-11-20`) lines such as
 """
 
 _IGNORED = (".index/", ".local/", "private/", f"{files.TEMPORARY_PREFIX}*{files.TEMPORARY_SUFFIX}")
-_MERGED = ("*.md merge=mind", "MEMORY.md merge=union", "sources/*.md -text")
-"""What was ingested keeps its line ends."""
+_MERGED = (
+    "*.md merge=mind",
+    "MEMORY.md merge=union",
+    "sources/*.md -text",
+    "procedures/** merge=text",
+    "values/** merge=text",
+)
+"""What was ingested keeps its line ends; what is no memory is merged as any text."""
+_FOR_GIT = ((".gitignore", _IGNORED), (".gitattributes", _MERGED))
 _DECISIONS = (
     "docs/decisions",
     "docs/adr",
@@ -131,8 +138,22 @@ def _write(root: Path) -> tuple[str | None, ...]:
     return (
         _made(root, "config.toml", CONFIG),
         _made(root, "MEMORY.md", LOG),
-        _completed(root, ".gitignore", _IGNORED),
-        _completed(root, ".gitattributes", _MERGED),
+        *complete(root),
+    )
+
+
+def complete(root: Path) -> tuple[str | None, ...]:
+    """Adds the lines that git needs; returns the files it changed, None for those that were whole.
+
+    Raises `StorageFailed`.
+    """
+    return tuple(_completed(root, name, lines) for name, lines in _FOR_GIT)
+
+
+def lacking(root: Path) -> tuple[str, ...]:
+    """Returns the files that lack lines which git needs. Raises `StorageFailed`."""
+    return tuple(
+        f"{STORE}/{name}" for name, lines in _FOR_GIT if _missing(_read(root, name), lines)
     )
 
 
@@ -147,21 +168,31 @@ def _made(root: Path, name: str, text: str) -> str | None:
 def _completed(root: Path, name: str, lines: tuple[str, ...]) -> str | None:
     """Adds the lines that a file lacks: without them private memories would be committed."""
     path = files.safe_path(root, f"{STORE}/{name}")
-    if not path.exists():
-        return _made(root, name, "".join(f"{line}\n" for line in lines))
-    try:
-        data = files.read(path)
-    except OSError as error:
-        raise files.failure("read", path, error) from error
-    present = {line.strip() for line in data.splitlines()}
-    missing = [line.encode() for line in lines if line.encode() not in present]
+    data = _read(root, name)
+    missing = b"".join(line + b"\n" for line in _missing(data, lines))
     if not missing:
         return None
-    start = data if not data or data.endswith(b"\n") else data + b"\n"
-    files.replace(
-        path, start + b"".join(line + b"\n" for line in missing), expect=files.digest(data)
-    )
+    if data is None:
+        files.write_new(path, missing)
+    else:
+        start = data if not data or data.endswith(b"\n") else data + b"\n"
+        files.replace(path, start + missing, expect=files.digest(data))
     return f"{STORE}/{name}"
+
+
+def _read(root: Path, name: str) -> bytes | None:
+    path = files.safe_path(root, f"{STORE}/{name}")
+    try:
+        return files.read(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise files.failure("read", path, error) from error
+
+
+def _missing(data: bytes | None, lines: tuple[str, ...]) -> list[bytes]:
+    present = {line.strip() for line in (data or b"").splitlines()}
+    return [line.encode() for line in lines if line.encode() not in present]
 
 
 def _existing(root: Path) -> tuple[str, ...]:

@@ -3,20 +3,21 @@
 Kept outside every repository, in `$MIND_HOME/trust/<hash of the git common directory>/`, so that
 all worktrees of a repository share it and nothing that comes with a clone can claim it:
 `approved` has one SHA-256 of a file's bytes a line, `state.json` the flag to follow later commits
-and the directory in clear. What can't be read is never trusted.
+and the directory in clear. What can't be read is never trusted. Where a project that is trusted
+becomes a repository, its trust goes with it.
 """
 
 import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from mimo.errors import StorageFailed
-from mimo.store import files
+from mimo.store import files, trust_mark
 from mimo.store.locking import lock
 from mimo.store.names import ALONE
 
@@ -47,13 +48,20 @@ class Trust:
 
         `vouched` returns the digests of what may be followed; without it all may.
         """
-        self.path = place(root)
+        self._home, self._root = home, root.resolve()
+        self._git = str(self._root / ".git")
         self._vouched = vouched
-        key = hashlib.sha256(os.fsencode(self.path)).hexdigest()
-        self._folder = home / "trust" / key
+        self._settle(place(root))
+
+    def _settle(self, path: Path) -> None:
+        """Keeps trust by a path from now on."""
+        self.path = path
+        self._folder = _folder(self._home, path)
+        self._taken_over = path == self._root
+        """Whether nothing of the time before git is to be looked for any more."""
         self._seen: tuple[object, ...] | None = None
         self._digests: frozenset[str] = frozenset()
-        self._state = TrustState(path=self.path)
+        self._state = TrustState(path=path)
 
     @property
     def state(self) -> TrustState:
@@ -88,8 +96,7 @@ class Trust:
         wanted = dict.fromkeys(digest.removeprefix(ALONE) for digest in digests)
         if wrong := [digest for digest in wanted if not _DIGEST.fullmatch(digest)]:
             raise ValueError(wrong[0])
-        with self._locked():
-            self._repair()
+        with self._changing():
             new = [digest for digest in wanted if digest not in self._digests]
             if new:
                 files.append(self._folder / "approved", "".join(f"{d}\n" for d in new).encode())
@@ -98,15 +105,13 @@ class Trust:
 
     def follow(self, follow: bool) -> None:
         """Sets whether memory of later commits is trusted too. Raises `StorageFailed`."""
-        with self._locked():
-            self._repair()
+        with self._changing():
             self._write_state(follow=follow)
 
     def revoke(self, digests: Iterable[str]) -> int:
         """Takes back the approval of texts and returns of how many. Raises `StorageFailed`."""
         gone = frozenset(digests)
-        with self._locked():
-            self._repair()
+        with self._changing():
             left = [digest for digest in self._digests if digest not in gone]
             taken = len(self._digests) - len(left)
             if taken:
@@ -116,6 +121,7 @@ class Trust:
 
     def forget(self) -> None:
         """Takes back every approval. Raises `StorageFailed`."""
+        self._take_over()
         if not self._folder.exists():
             return
         with self._locked():
@@ -126,7 +132,34 @@ class Trust:
     def _locked(self) -> AbstractContextManager[None]:
         return lock(self._folder / "lock")
 
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        self._take_over()
+        with self._locked():
+            self._repair()
+            yield
+            if self.path == self._root:
+                trust_mark.leave(self._folder, self._root)
+
+    def _take_over(self) -> None:
+        """Moves here, once, what was approved for this folder before git came to it."""
+        if self.path == self._root and os.path.isdir(self._git):  # noqa: PTH112 - asked each time
+            self._settle(place(self._root))
+        if self._taken_over:
+            return
+        self._taken_over = True
+        before = _folder(self._home, self._root)
+        if self._folder.exists() or not trust_mark.fits(before, self._root):
+            return
+        with suppress(StorageFailed), self._locked():
+            for name in ("approved", "state.json"):
+                if (data := _read(before / name)) is not None:
+                    said = data.replace(_named(self._root), _named(self.path), 1)
+                    files.replace(self._folder / name, said, mode=0o600)
+                    files.remove(before / name)
+
     def _refresh(self) -> None:
+        self._take_over()
         seen = tuple(_stamp(self._folder / name) for name in ("state.json", "approved"))
         if seen == self._seen:
             return
@@ -140,7 +173,7 @@ class Trust:
         self._seen = seen
 
     def _read_state(self) -> bool:
-        data = self._read("state.json")
+        data = _read(self._folder / "state.json")
         if data is None:
             return False
         try:
@@ -153,18 +186,10 @@ class Trust:
         return follow
 
     def _read_approved(self) -> list[str]:
-        data = self._read("approved") or b""
+        data = _read(self._folder / "approved") or b""
         if not _APPROVED.fullmatch(data):
             raise _damaged(self._folder / "approved")
         return data.decode("ascii").split()
-
-    def _read(self, name: str) -> bytes | None:
-        try:
-            return files.read(self._folder / name)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise files.failure("read", self._folder / name, error) from error
 
     def _repair(self) -> None:
         """Puts a damaged list aside, so that what is approved now begins a new one."""
@@ -172,7 +197,7 @@ class Trust:
         if self._state.problem is None:
             return
         for name in ("state.json", "approved"):
-            if (data := self._read(name)) is not None:
+            if (data := _read(self._folder / name)) is not None:
                 files.replace(self._folder / f"{name}.damaged", data, mode=0o600)
                 files.remove(self._folder / name)
         self._refresh()
@@ -183,6 +208,10 @@ class Trust:
             return
         text = json.dumps({"path": _shown(self.path), "follow": follow})
         files.replace(path, f"{text}\n".encode(), mode=0o600)
+
+
+def _folder(home: Path, place: Path) -> Path:
+    return home / "trust" / hashlib.sha256(os.fsencode(place)).hexdigest()
 
 
 def opened(home: Path, root: Path, only: Sequence[str] = ()) -> Trust:
@@ -241,6 +270,15 @@ def _pointer(file: Path, prefix: str = "") -> Path | None:
     return (file.parent / line.removeprefix(prefix).strip()).resolve()
 
 
+def _read(path: Path) -> bytes | None:
+    try:
+        return files.read(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise files.failure("read", path, error) from error
+
+
 def _stamp(path: Path) -> tuple[int, ...] | None:
     try:
         status = path.lstat()
@@ -251,6 +289,11 @@ def _stamp(path: Path) -> tuple[int, ...] | None:
 
 def _shown(path: Path) -> str:
     return str(path).encode("utf-8", "replace").decode()
+
+
+def _named(path: Path) -> bytes:
+    """Returns a path as it stands in `state.json`."""
+    return json.dumps(_shown(path)).encode()
 
 
 def _damaged(path: Path) -> StorageFailed:

@@ -71,3 +71,15 @@ def test_status_and_doctor_tell_that_a_clone_lacks_it_and_doctor_mends_that(proj
     assert ("merging", "ok") in {(one.name, one.verdict) for one in mended}
 
     assert status(mind).warnings == ()
+
+
+def test_doctor_adds_the_lines_that_git_needs(project, mind):
+    attributes = project / ".mind" / ".gitattributes"
+    attributes.write_text("*.md merge=mind\n", encoding="utf-8")
+    (told,) = (check for check in doctor(mind).checks if check.name == "merging")
+    assert told.file == ".mind/.gitattributes"
+    assert "doctor --fix" in (told.hint or "")
+
+    assert "merging" not in {check.name for check in doctor(mind, fix=True).checks}
+
+    assert "procedures/** merge=text\n" in attributes.read_text(encoding="utf-8")

@@ -13,6 +13,7 @@ from mimo.mind import Mind
 from mimo.server.app import App, Memory
 from mimo.services import capture, checkpoints
 from mimo.store.trust import Trust
+from tests import privacy_fakes
 
 INVALID_PARAMS = -32602
 
@@ -46,6 +47,17 @@ def test_two_prompts_are_listed_and_none_of_them_tells_a_memory(mind: Mind) -> N
     assert [argument.name for argument in listed[1].arguments] == ["decision", "topic"]
     assert not any(argument.required for argument in listed[1].arguments)
     assert "JWT" not in repr(listed)
+
+
+def test_resuming_tells_no_secret(mind: Mind) -> None:
+    token = next(one.secret for one in privacy_fakes.secrets(1) if one.kind == "github_token")
+    record = checkpoints.save(mind, capture.draft(Kind.CHECKPOINT, "Half done"))
+    path = mind.project.root / record.place.path
+    path.write_text(f"{path.read_text(encoding='utf-8')}\nThe key is {token}\n", encoding="utf-8")
+    mind.trust.follow(True)
+    text = text_of(mind, "resume_work")
+    assert "The key is [REDACTED:github_token]" in text
+    assert token not in text
 
 
 def test_resuming_tells_where_work_stopped(mind: Mind, clock) -> None:

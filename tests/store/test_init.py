@@ -7,7 +7,7 @@ import pytest
 
 from mimo.errors import Invalid, StorageFailed
 from mimo.store import projects
-from mimo.store.init import init
+from mimo.store.init import complete, init, lacking
 from mimo.store.trust import Trust
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -43,7 +43,8 @@ def test_a_new_project_is_complete_registered_and_trusted(root, home):
     assert "format = 1" in (store / "config.toml").read_text()
     assert (store / ".gitignore").read_text() == ".index/\n.local/\nprivate/\n.mind-*.tmp\n"
     merged = "*.md merge=mind\nMEMORY.md merge=union\n"
-    assert (store / ".gitattributes").read_text() == f"{merged}sources/*.md -text\n"
+    merged += "sources/*.md -text\nprocedures/** merge=text\nvalues/** merge=text\n"
+    assert (store / ".gitattributes").read_text() == merged
     assert projects.find(root, home) == report.project
     assert [entry.path for entry in projects.registered(home).projects] == [root]
     assert Trust(home, root).trusted(DIGEST)
@@ -68,6 +69,21 @@ def test_a_store_that_came_with_a_clone_is_completed_but_not_trusted(root, home)
     assert (store / "config.toml").read_text() == "format = 1\n# theirs\n"
     assert (store / ".gitignore").read_text() == ".index/\n*.bak\n.local/\nprivate/\n.mind-*.tmp\n"
     assert not Trust(home, root).trusted(DIGEST)
+
+
+def test_lines_that_a_file_of_an_older_store_lacks_are_added(root, home):
+    init(root, home, now=NOW)
+    attributes = root / ".mind" / ".gitattributes"
+    attributes.write_text("*.md merge=mind\n# ours\n*.png binary")
+    (root / ".mind" / ".gitignore").unlink()
+    assert lacking(root) == (".mind/.gitignore", ".mind/.gitattributes")
+
+    assert complete(root) == (".mind/.gitignore", ".mind/.gitattributes")
+    assert lacking(root) == ()
+    lines = attributes.read_text().splitlines()
+    assert lines[:3] == ["*.md merge=mind", "# ours", "*.png binary"]
+    assert lines[-2:] == ["procedures/** merge=text", "values/** merge=text"]
+    assert complete(root) == (None, None)
 
 
 def test_what_a_project_knows_already_is_offered(root, home):

@@ -187,6 +187,13 @@ def test_the_log_of_two_branches_is_united(repository, decided):
     assert log.read_text(encoding="utf-8").endswith("- one\n- two\n")
 
 
+def test_procedures_and_values_are_no_memory_to_git(repository):
+    paths = ["facts/a.md", "procedures/a.md", "procedures/deep/a.md", "values/a/b.md"]
+    told = git(repository, "check-attr", "merge", "--", *(f".mind/{path}" for path in paths))
+    merged = [line.rpartition(" ")[2] for line in told.splitlines()]
+    assert merged == ["mind", "text", "text", "text"]
+
+
 def test_a_clone_lacks_the_driver_until_it_is_mended(repository, decided, tmp_path, home, clock):
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "-q", str(repository), str(clone))

@@ -173,6 +173,92 @@ def test_a_git_file_that_says_nothing_is_no_repository(root, text):
     assert place(root) == root
 
 
+@pytest.fixture
+def shop(root):
+    """A project outside git."""
+    (root / ".mind").mkdir()
+    return root
+
+
+def repository(folder):
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+
+
+def test_trust_stays_where_a_project_becomes_a_repository(home, shop):
+    open_ = Trust(home, shop)
+    open_.approve([ONE])
+    open_.follow(True)
+    repository(shop)
+
+    for trust in (Trust(home, shop), open_):
+        assert trust.approved(ONE)
+        assert not trust.approved(TWO)
+        assert trust.trusted(TWO)
+        assert trust.state.path == shop / ".git"
+    assert not Trust(home, shop.parent).state.follow
+
+
+def test_so_it_does_where_a_folder_above_becomes_one(home, shop):
+    Trust(home, shop).approve([ONE])
+    repository(shop.parent)
+    assert Trust(home, shop).trusted(ONE)
+    assert Trust(home, shop).state.path == shop.parent / ".git" / shop.name
+
+
+@pytest.mark.parametrize("approved_first", [True, False])
+def test_what_is_taken_back_afterwards_stays_so(home, shop, approved_first):
+    trust = Trust(home, shop)
+    trust.approve([ONE])
+    trust.follow(True)
+    repository(shop)
+    after = Trust(home, shop)
+    if approved_first:
+        after.approve([TWO])
+        assert after.trusted(ONE)
+    after.forget()
+    for again in (after, Trust(home, shop), trust):
+        assert not again.trusted(ONE)
+        assert not again.state.follow
+
+
+def test_a_clone_in_the_place_of_a_project_inherits_nothing(home, shop, tmp_path):
+    other = tmp_path / "other"
+    (other / ".mind" / ".local").mkdir(parents=True)
+    repository(other)
+    (other / ".mind" / ".local" / "trust-mark").write_text("0" * 32 + "\n", encoding="utf-8")
+    Trust(home, shop).follow(True)
+    shop.rename(tmp_path / "old")
+    other.rename(shop)
+
+    assert not Trust(home, shop).trusted(ONE)
+    assert Trust(home, shop).state.path == shop / ".git"
+
+
+def test_a_folder_that_moved_and_one_on_another_machine_inherit_nothing(home, shop, tmp_path):
+    Trust(home, shop).follow(True)
+    repository(shop)
+    assert not Trust(tmp_path / "theirs", shop).trusted(ONE)
+    moved = shop.rename(tmp_path / "moved")
+    assert not Trust(home, moved).trusted(ONE)
+
+
+def test_a_mark_behind_a_link_is_not_believed(home, shop, tmp_path):
+    Trust(home, shop).follow(True)
+    local = shop / ".mind" / ".local"
+    local.rename(tmp_path / "local")
+    local.symlink_to(tmp_path / "local")
+    repository(shop)
+    assert not Trust(home, shop).trusted(ONE)
+
+
+def test_a_project_that_can_t_be_marked_is_trusted_all_the_same(home, shop):
+    (shop / ".mind" / ".local").write_text("in the way", encoding="utf-8")
+    Trust(home, shop).follow(True)
+    assert Trust(home, shop).trusted(ONE)
+    repository(shop)
+    assert not Trust(home, shop).trusted(ONE)
+
+
 def test_ten_thousand_approvals_are_all_known(home, root):
     many = [digest(number) for number in range(10_000)]
     Trust(home, root).approve(many)

@@ -64,16 +64,25 @@ class Note(NamedTuple):
 def plain(text: str, limit: int = LONGEST) -> str:
     """Returns prose as one harmless line of at most `limit` characters.
 
-    Hidden and control characters go; so does what could close a fence, open a tag or a comment,
-    name a file to read, or begin a heading, a list or a block of code.
+    Secrets, hidden and control characters go; so does what could close a fence, open a tag or a
+    comment, name a file to read, or begin a heading, a list or a block of code.
     """
-    words = " ".join(_lines(clean(text[:_READ])))
+    words = " ".join(_lines(clean(masked(text[:_READ]))))
     if "<" in words:
         words = compiled(_OURS).sub("‹", words)  # noqa: RUF001 - looks the same, and opens nothing
     words = words.replace("-->", "--›").replace("```", "'''").replace("~~~", "'''")  # noqa: RUF001
     if "@" in words:
         words = compiled(_IMPORT).sub("@ ", words)
     return words if len(words) <= limit else f"{words[: limit - 1].rstrip()}…"
+
+
+def masked(text: str) -> str:
+    """Returns a text with marks in the place of its secrets, also of one that is cut off."""
+    # A hook mostly has nothing to tell, and then nothing to look through.
+    from mimo.domain.privacy import secrets_in, without
+
+    found = secrets_in(text, cut=True)
+    return without(text, found) if found else text
 
 
 def first_sentence(text: str, limit: int = LONGEST) -> str:

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from mimo.domain.clean import compiled
-from mimo.domain.context.note import Note, day, first_sentence, plain, tasks
+from mimo.domain.context.note import Note, day, first_sentence, masked, plain, tasks
 
 DECISIONS, LOOPS, GOTCHAS, SUMMARIES, KEYS, STATE = 5, 3, 5, 5, 5, 6
 """Most lines of each section."""
@@ -104,7 +104,7 @@ def rendered(found: Iterable[Section]) -> str:
 def told(note: Note) -> Line:
     """Returns any memory on one line."""
     write = {"decision": decision, "edge": gotcha}.get(note.kind)
-    return _line(note, write) if write else Line(f"- {_named(note)}", note.mark)
+    return _line(note, write or _named)
 
 
 def decision(note: Note) -> str:
@@ -129,11 +129,12 @@ def checkpoint(note: Note) -> list[Line]:
     found += [f"Next: {step}" for step in tasks(note.sections.get("Next steps", ""))[:_STEPS]]
     if files := tasks(note.sections.get("Open files", "")):
         found.append(plain(f"Open files: {', '.join(files)}"))
-    return [Line(f"- {text}", note.mark) for text in found]
+    return [Line(masked(f"- {text}"), note.mark) for text in found]
 
 
 def _line(note: Note, write: Callable[[Note], str]) -> Line:
-    return Line(f"- {write(note)}", note.mark)
+    # What is none by itself may be a secret behind a title that says so.
+    return Line(masked(f"- {write(note)}"), note.mark)
 
 
 def _bare(note: Note) -> str:
@@ -165,8 +166,12 @@ def _loops(notes: Notes) -> list[Line]:
     for note in notes.decisions:
         said = f"{note.heading} {note.text[:1000]}".lower()
         if newest and newest - note.created > _STALE and compiled(_PROVISIONAL).search(said):
-            loops.append(Line(f"- Still for now? {_dated(note)}", note.mark))
+            loops.append(_line(note, _provisional))
     return loops
+
+
+def _provisional(note: Note) -> str:
+    return f"Still for now? {_dated(note)}"
 
 
 def _issue(note: Note) -> str:

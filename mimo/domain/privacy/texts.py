@@ -1,7 +1,6 @@
 """All the texts of a value."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 
@@ -22,6 +21,6 @@ def texts_of(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from texts_of(item)
-    elif is_dataclass(value) and not isinstance(value, type):
-        for one in fields(value):
-            yield from texts_of(getattr(value, one.name))
+    elif not isinstance(value, type):
+        for name in getattr(value, "__dataclass_fields__", ()):
+            yield from texts_of(getattr(value, name))

@@ -47,7 +47,7 @@ def _said(scene: Scene) -> Say:
                 sessions.clean(scene.root)
             return say
     except MindError as error:
-        scene.log(f"nothing said: {error.message}")
+        scene.failed(error.message)
         # Where nothing can be remembered it is said at the start, and not again and again.
         if event.moment is Moment.START:
             return _reaction(scene, Session(), intent)[0]
@@ -69,8 +69,16 @@ def _reaction(scene: Scene, session: Session, intent: Intent) -> tuple[Say, Sess
 
         return tool.say(scene, session)
     if moment is Moment.STOPPED:
-        return Say(), session._replace(last=scene.event.text or session.last)
+        return Say(), _heard(scene, session)
     return Say(), _kept(scene, session)
+
+
+def _heard(scene: Scene, session: Session) -> Session:
+    """Returns the session with what the agent said last, where that may be worth a summary."""
+    from mimo.services.hook import summary
+
+    text = scene.event.text if scene.allowed.summaries else ""
+    return session._replace(last=summary.masked(text)) if text else session
 
 
 def _kept(scene: Scene, session: Session) -> Session:

@@ -45,6 +45,12 @@ class Scene:
         """Adds a line to the log."""
         hook_log.note(self.home, self.now, f"{self.event.dialect} {self.event.name}: {what}")
 
+    def failed(self, why: str) -> None:
+        """Adds a line that says why nothing was said: without what a client told in confidence."""
+        from mimo.guard.privacy import for_log
+
+        self.log(f"nothing said: {for_log(why)}")
+
     @contextmanager
     def look(self) -> Iterator[Glance | None]:
         """Gives a look at the index; None where there is none yet."""

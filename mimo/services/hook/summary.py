@@ -11,18 +11,25 @@ MOST = 20_000
 """Characters of a summary that are kept."""
 
 
+def masked(text: str) -> str:
+    """Returns a client's words without their secrets, which no agent can allow itself to keep."""
+    from mimo.domain.privacy import secrets_in, without
+
+    return without(text, secrets_in(text, cut=True, allowing=False))
+
+
 def keep(scene: Scene, session: Session, text: str, *, closing: bool = False) -> Session:
     """Keeps a summary and returns the session, which knows its memory. Raises `MindError`.
 
-    A session has one memory: a later summary takes the place of an earlier one, and what was said
-    at the end goes below it.
+    Only what is secret in it is left out. A session has one memory: a later summary takes the
+    place of an earlier one, and what was said at the end goes below it.
     """
     from mimo.domain.memory import Kind
     from mimo.errors import NotFound
     from mimo.mind import Mind
     from mimo.services import capture, recall
 
-    words = without_fenced(text).strip()[:MOST]
+    words = masked(without_fenced(text).strip()[:MOST])
     if not words or not scene.allowed.summaries:
         return session
     opened = Mind.open(

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.domain.context.note import LONGEST, Note, day, first_sentence, fitting, plain, tasks
+from tests import privacy_fakes
 
 NOW = datetime(2025, 12, 10, 9, 0, tzinfo=UTC)
 
@@ -57,6 +58,19 @@ def test_no_text_opens_a_tag_or_closes_a_fence(text: str) -> None:
 )
 def test_no_text_makes_a_client_read_a_file(text: str, told: str) -> None:
     assert plain(text) == told
+
+
+@pytest.mark.parametrize("limit", [60, LONGEST, 4_000])
+def test_no_secret_is_told_not_even_where_it_is_cut(limit: int) -> None:
+    fakes = privacy_fakes.secrets(7, each=2)
+    told = [plain(fake.text, limit) for fake in fakes]
+    assert "[REDACTED:" in told[0]
+    left = [
+        fake.kind
+        for fake, line in zip(fakes, told, strict=True)
+        if any(len(part) > 11 and part in line for part in fake.secret.split())
+    ]
+    assert left == []
 
 
 def test_what_hides_or_turns_text_is_left_out() -> None:

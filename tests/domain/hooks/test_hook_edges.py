@@ -53,3 +53,23 @@ def test_the_worst_is_told_first_and_each_once() -> None:
 )
 def test_a_header_that_says_something_else_is_passed_over(extra: dict[str, Any]) -> None:
     assert met([Known(edge("x", **extra))], [Edit("a", "x")]) == []
+
+
+def test_an_edge_of_everybody_s_is_met_where_the_stack_has_it_line_by_line() -> None:
+    theirs = edge("Edge has no crypto", "import.*crypto", stack_tags=["vercel"])
+    ours = edge("`api.get` allows 100 calls")
+    known = [Known(theirs, of_project=False), Known(ours)]
+    code = "import os\nimport crypto\nimport node_crypto\nx = api.get(y)"
+
+    def lines(path: str, *stack: str) -> list[tuple[str, int]]:
+        return [(hit.note.title, hit.line) for hit in met(known, [Edit(path, code)], stack)]
+
+    mine = ("`api.get` allows 100 calls", 4)
+    assert lines("a.ts") == [mine]
+    assert lines("a.ts", "vercel") == [("Edge has no crypto", 2), mine]
+    assert lines("vercel/a.ts") == [("Edge has no crypto", 2), mine]
+
+
+def test_nothing_is_met_where_nothing_is_written() -> None:
+    assert met([Known(edge("x", "y"))], []) == []
+    assert met([Known(edge("x", "y"))], [Edit("a", "")]) == []

@@ -11,11 +11,13 @@ from mimo.commands.context import write as write_block
 from mimo.domain.hooks.event import recognised
 from mimo.domain.memory import Kind, Outcome
 from mimo.mind import Mind
-from mimo.services import capture, checkpoints
+from mimo.services import capture, checkpoints, upkeep
 from mimo.services.hook.moments import react
 from mimo.store import exposure, hook_log
 from mimo.store.init import init
+from mimo.store.sessions import load
 from mimo.store.trust import Trust
+from tests import privacy_fakes
 
 
 class Client:
@@ -59,8 +61,6 @@ def untrusted(mind: Mind, name: str, text: str) -> None:
     path.parent.mkdir(exist_ok=True)
     path.write_text(f"---\nid: {name}\ntype: fact\n---\n{text}\n", encoding="utf-8")
     Trust(mind.home, mind.project.root).follow(False)
-    from mimo.services import upkeep
-
     upkeep.refresh(mind)
 
 
@@ -262,6 +262,44 @@ def test_hostile_text_stays_text(
     assert len(told) < 400
 
 
+TOKEN = next(one.secret for one in privacy_fakes.secrets(1) if one.kind == "github_token")
+PASSWORD = next(one.secret for one in privacy_fakes.secrets(1) if one.kind == "password")
+
+
+def found(mind: Mind, folder: str, name: str, header: str, text: str) -> None:
+    """Puts an approved memory with a secret where somebody's editor would put it."""
+    path = mind.folder / folder / f"{name}.md"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"---\nid: {name}\n{header}\n---\n{text}\n", encoding="utf-8")
+    mind.trust.follow(True)
+    upkeep.refresh(mind)
+
+
+def test_no_secret_in_a_memory_is_told_to_an_agent(claude: Client, mind: Mind) -> None:
+    found(mind, "issues", "issue_1", "type: issue", f"Uploads fail with the key {TOKEN} alone")
+    found(mind, "issues", "issue_2", "type: issue\ntitle: Database password", PASSWORD)
+    told = claude.start()
+    assert "Uploads fail with the key [REDACTED:github_token] alone" in told
+    again = claude.prompt("why do uploads fail with the key alone?", session_id="s2")
+    assert "Uploads fail with the key [REDACTED:github_token] alone" in again
+    assert TOKEN not in again
+    assert not {TOKEN, PASSWORD} & set(told.split())
+    write_block(mind)
+    text = (mind.project.root / "CLAUDE.md").read_text(encoding="utf-8")
+    assert "[REDACTED:github_token]" in text
+    assert TOKEN not in text
+    assert PASSWORD not in text
+    assert claude.start() == "", "what is masked in the file is the same line"
+
+
+def test_no_secret_in_an_edge_is_told(claude: Client, mind: Mind) -> None:
+    header = 'type: edge\ndetection: {code: ["eval"]}'
+    found(mind, "edges", "edge_1", header, f"Never eval what comes with {TOKEN}")
+    told = json.dumps(claude.said("PreToolUse", tool_input={"file_path": "a", "content": "eval()"}))
+    assert "Never eval what comes with [REDACTED:github_token]" in told
+    assert TOKEN not in told
+
+
 CODE = "const id = Math.random()\n"
 
 
@@ -360,6 +398,19 @@ def test_a_session_has_one_memory_whatever_is_summed_up(claude: Client, mind: Mi
     assert "At the end: Last words." in kept
 
 
+def test_a_summary_is_kept_without_its_secrets(claude: Client, mind: Mind) -> None:
+    said = f"{SUMMARY} Its key is {TOKEN}. # mind:allow-secret"
+    claude.said("PostCompact", compact_summary=said)
+    claude.said("Stop", last_assistant_message=said)
+    assert "[REDACTED:github_token]" in load(mind.project.root, "s1").last
+    claude.said("SessionEnd", reason="logout")
+    (path,) = contexts(mind)
+    kept = path.read_text(encoding="utf-8")
+    assert kept.count("Its key is [REDACTED:github_token].") == 2
+    everything = [one for one in mind.folder.rglob("*") if one.is_file()]
+    assert not any(TOKEN.encode() in one.read_bytes() for one in everything)
+
+
 def test_the_last_words_of_a_session_are_kept_where_they_say_something(
     claude: Client, mind: Mind
 ) -> None:
@@ -389,6 +440,8 @@ def test_each_part_can_be_switched_off(claude: Client, mind: Mind, edge: str) ->
     assert claude.prompt("use JWT for auth?") == ""
     assert written(claude) == {}
     claude.said("PostCompact", compact_summary=SUMMARY)
+    claude.said("Stop", last_assistant_message=SUMMARY)
+    assert load(mind.project.root, "s1").last == ""
     assert contexts(mind) == []
     assert exposure.read(mind.project.root) is not None, "that is another switch"
 

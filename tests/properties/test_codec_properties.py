@@ -119,6 +119,19 @@ def test_an_edited_file_reads_as_the_edited_memory(memory, data):
     assert read(changed).memory == normal(after)
 
 
+def test_versions_in_another_order_are_written_anew() -> None:
+    one, two = Version(field="outcome", text="SUCCESS"), Version(field="confidence", text="0.4")
+    made = datetime(2026, 11, 20, tzinfo=UTC)
+    memory = Memory(
+        id="x", type=Kind.DECISION, content="Use JWT", created=made, competing=(one, two)
+    )
+    original = render(memory)
+    before = read(original).memory
+    for wanted in ((two, one), (two,), (one,), (), (replace(two, text=""), one)):
+        after = replace(before, competing=wanted)
+        assert read(splice(original, before, after, path=PATH)).memory.competing == wanted
+
+
 @st.composite
 def foreign_files(draw):
     """Files as people write them: comments, blank lines, any quoting, CRLF, a byte order mark."""

@@ -242,15 +242,16 @@ def _line_edits(
 
 def _settled(layout: Layout, target: Memory) -> Iterable[tuple[int, int, list[str]]]:
     """Yields the edits that take away the versions that compete no longer, and add new ones."""
+    left = tuple(one for one in layout.versions if one in target.competing)
+    # Where the order would be another one, all are written anew.
+    kept = left if left == target.competing[: len(left)] else ()
     for name, part in layout.competing:
-        wanted = Version(field=name, text=part.text) in target.competing
-        if not wanted and part.heading is not None:
+        if Version(field=name, text=part.text) not in kept and part.heading is not None:
             end = max(part.end, part.heading + 1)
             while end < len(layout.lines) and not layout.lines[end].strip():
                 end += 1
             yield part.heading, end, []
-    new = [one for one in target.competing if one not in layout.versions]
-    if new:
+    if new := target.competing[len(kept) :]:
         end = len(layout.lines)
         yield end, end, ["", *body.render("", {}, new).split("\n")]
 

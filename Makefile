@@ -11,7 +11,7 @@ unexport MIND_HOME MIND_PROJECT SANDBOX_DIR
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test setup check format lint types layers sizes spelling fix generate \
-        coverage-of-requirements bench bench-retrieval bench-calibration bench-killed model clean
+        coverage-of-requirements bench bench-retrieval bench-calibration bench-killed bench-soak model clean
 
 help:           ## Show this menu
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -77,6 +77,9 @@ bench-retrieval: setup ## Measure the ranking on labelled data (BENCH=FOLDER tha
 
 bench-killed: setup ## Kill real runs of a procedure at random moments and resume them (TIMES=200)
 	$(RUN) -m tests.bench.killed_runs $(or $(TIMES),200)
+
+bench-soak: setup ## Let the daemon see many changes, and print what that costs it (EVENTS=100000 RATE=)
+	$(RUN) -m tests.bench.soak $(or $(EVENTS),100000) --rate $(or $(RATE),0)
 
 bench-calibration: setup ## Fit the confidence of `recall_memory` on labelled data (BENCH=FOLDER, as above)
 	$(RUN) -m tests.bench.calibration --bench $(BENCH)

@@ -7,6 +7,7 @@ from mimo.commands.types import Omitted, Out
 from mimo.errors import DaemonNotRunning, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
+from mimo.services.daemon import logs as log
 from mimo.services.daemon import process
 from mimo.store import daemon
 from mimo.store.daemon import Running
@@ -140,15 +141,21 @@ def _report(mind: Mind, found: Running | None) -> DaemonReport:
     toolset="extra",
     surfaces=Surface.CLI,
     needs_project=False,
-    examples=("mind daemon logs -n 100",),
+    examples=("mind daemon logs -n 100", "mind daemon logs --follow"),
 )
 def logs(
     mind: Mind,
     *,
     lines: Annotated[int, Arg("How many lines to show", short="n", ge=1, le=100_000)] = 20,
+    follow: Annotated[
+        bool, Arg("Go on with what is written from now on", surfaces=Surface.CLI)
+    ] = False,
 ) -> DaemonLog:
     """Show the end of the daemon's log"""
-    return DaemonLog(lines=process.log_lines(mind, lines))
+    if follow and mind.partial:
+        for some in log.followed(mind, lines):
+            mind.partial(DaemonLog(lines=some))
+    return DaemonLog(lines=log.newest(mind, lines))
 
 
 @command(

@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Iterator
-
-from mimo.frozen import frozen
+from typing import NamedTuple
 
 _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
 _ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
@@ -12,8 +11,7 @@ _LONGEST_LINE = 10_000
 """Characters of a line that are looked at; what is longer was made by a program."""
 
 
-@frozen
-class Hunk:
+class Hunk(NamedTuple):
     """Lines that follow each other in a file."""
 
     start: int
@@ -21,8 +19,7 @@ class Hunk:
     lines: tuple[str, ...]
 
 
-@frozen
-class Added:
+class Added(NamedTuple):
     """What a change adds to a file."""
 
     path: str

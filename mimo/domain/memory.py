@@ -8,6 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
+from mimo.domain.headings import heading
 from mimo.errors import Invalid
 from mimo.frozen import frozen
 
@@ -167,11 +168,7 @@ class Memory:
     @property
     def heading(self) -> str:
         """Returns the title, or the first line of the content cut to 80 characters."""
-        if self.title:
-            return self.title
-        lines = (line.strip() for line in self.content.splitlines())
-        first = next((line for line in lines if line), self.topic or self.id)
-        return first if len(first) <= 80 else first[:79].rstrip() + "…"
+        return heading(self.title, self.content, self.topic or self.id)
 
     @property
     def text(self) -> str:

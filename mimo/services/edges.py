@@ -210,7 +210,7 @@ def _failed(mind: Mind) -> list[Known]:
 
 def _as_edge(known: Known) -> Known:
     told = outcomes.warning(known.record.memory) or ""
-    edge = replace(known.edge, workaround=told, severity=Severity.WARNING)
+    edge = known.edge._replace(workaround=told, severity=Severity.WARNING)
     return replace(known, edge=edge)
 
 

@@ -54,8 +54,10 @@ def logged(mind: Mind) -> str:
 
 @pytest.fixture
 def known(mind: Mind) -> Mind:
-    """A memory that holds a decision."""
+    """A memory that holds a decision and an edge."""
     capture.store(mind, capture.draft(Kind.DECISION, "Use JWT for auth"))
+    found = {"detection": {"code": ["import jwt"]}}
+    capture.store(mind, capture.draft(Kind.EDGE, "Old tokens", title="Old jwt", extra=found))
     mind.close()
     return mind
 
@@ -99,6 +101,7 @@ def test_no_moment_of_the_work_loads_anything_heavy(known: Mind, project: Path, 
         "asyncio click dataclasses model2vec numpy rich tempfile subprocess tomllib yaml".split()
     )
     assert status == "0"
+    assert (b"Old jwt" in done.stdout) == (name in ("SessionStart", "PreToolUse"))
     assert not set(heavy) & set(modules)
     assert not {"mimo.mind", "mimo.domain.memory", "mimo.index.index"} & set(modules)
 

@@ -14,7 +14,7 @@ from mimo.commands import daemon as commands
 from mimo.domain.query import Filter
 from mimo.errors import DaemonNotRunning, StorageFailed
 from mimo.mind import Mind
-from mimo.services.daemon import process
+from mimo.services.daemon import logs, process
 from mimo.services.daemon.loop import Loop
 from mimo.store import daemon
 from mimo.store.init import init
@@ -150,7 +150,7 @@ def test_a_daemon_comes_sees_a_change_and_goes(running: Mind) -> None:
     until(lambda: count(running) == 1)
     assert process.stop(running).pid == found.pid
     assert daemon.running(running.home) is None
-    assert any(line.endswith("INFO ended") for line in process.log_lines(running, 2))
+    assert any(line.endswith("INFO ended") for line in logs.newest(running, 2))
 
 
 def test_a_killed_daemon_is_not_taken_for_a_running_one(running: Mind) -> None:

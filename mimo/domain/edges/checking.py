@@ -2,22 +2,20 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from mimo.domain import patterns
 from mimo.domain.diffs import Added, Hunk
 from mimo.domain.edges.edge import Edge
 from mimo.domain.edges.matching import endings, probes, stack_words, subject, tech
 from mimo.domain.tokens import tokenize
-from mimo.frozen import frozen
 
 _FEWEST_WORDS = 2
 _MOST_PER_FILE = 20
 """Lines of one file that are told for one edge."""
 
 
-@frozen
-class Warned:
+class Warned(NamedTuple):
     """A place at which a change runs into an edge."""
 
     edge: Edge
@@ -28,8 +26,7 @@ class Warned:
     matched_on: str
 
 
-@frozen
-class _Probe:
+class _Probe(NamedTuple):
     edge: Edge
     patterns: tuple[tuple[str, Any], ...]
     words: frozenset[str]

@@ -4,12 +4,13 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mimo.domain.memory import Memory
 from mimo.domain.patterns import LONGEST
 from mimo.errors import Invalid
-from mimo.frozen import frozen
+
+if TYPE_CHECKING:
+    from mimo.domain.memory import Memory
 
 WORKAROUND = "## Workaround"
 """The heading under which an edge's text says what to do."""
@@ -34,8 +35,7 @@ class Severity(StrEnum):
         return [Severity.CRITICAL, Severity.WARNING, Severity.INFO].index(self)
 
 
-@frozen
-class Detection:
+class Detection(NamedTuple):
     """How an edge is recognised."""
 
     context: tuple[str, ...] = ()
@@ -59,8 +59,7 @@ class Detection:
         return cls(**{name: _checked(name, words) for name, words in given.items()})
 
 
-@frozen
-class Edge:
+class Edge(NamedTuple):
     """What goes wrong, and what to do about it."""
 
     id: str
@@ -79,7 +78,16 @@ class Edge:
         return tuple(span.strip() for span in spans if len(span.strip()) >= _SHORTEST_SPAN)
 
 
-def edge_of(memory: Memory) -> Edge:
+class Told(NamedTuple):
+    """As much of a memory as an edge is read from: to load all of one costs a hook too much."""
+
+    id: str
+    heading: str
+    content: str
+    extra: Mapping[str, Any]
+
+
+def edge_of(memory: "Memory | Told") -> Edge:
     """Returns the edge that a memory tells of, whoever wrote it: what can't be read is left out."""
     description, workaround = _split(memory.content)
     extra = memory.extra

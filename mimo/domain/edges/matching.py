@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import field
 from functools import cache
+from typing import NamedTuple
 
 from mimo.domain import patterns
 from mimo.domain.edges.edge import Edge
 from mimo.domain.tokens import QUESTION_WORDS, query_terms, tokenize
-from mimo.frozen import frozen
 
 _SIGNALS = 3
 """Context, intent and code: an edge that all of them name is sure to be meant."""
@@ -56,20 +55,18 @@ _ENDINGS = {
 """How the names of files end, or what they are, in the languages that an edge may be about."""
 
 
-@frozen
-class Question:
+class Question(NamedTuple):
     """What somebody is about to do."""
 
     intent: str
     stack: tuple[str, ...] = ()
     code: str = ""
-    words: frozenset[str] = field(default_factory=frozenset)
+    words: frozenset[str] = frozenset()
     """The stems of the intent; made by `asked`."""
-    techs: frozenset[str] = field(default_factory=frozenset)
+    techs: frozenset[str] = frozenset()
 
 
-@frozen
-class Match:
+class Match(NamedTuple):
     """That an edge applies, and why."""
 
     edge: Edge

@@ -33,20 +33,14 @@ def met(known: Sequence[Known], edits: Iterable[Edit], stack: Sequence[str] = ()
     # What most tools never need: an edge to hold their text against.
     from mimo.domain import diffs
     from mimo.domain.edges import checking, edge_of
-    from mimo.domain.memory import Kind, Memory
+    from mimo.domain.edges.edge import Told
+    from mimo.domain.headings import heading
 
     edges = {}
     for one in known:
         note = one.note
-        memory = Memory(
-            id=note.id,
-            type=Kind.EDGE,
-            content=note.text,
-            created=note.created,
-            title=note.title or None,
-            extra=note.extra,
-        )
-        edge = edge_of(memory)
+        called = heading(note.title, note.text, note.topic or note.id)
+        edge = edge_of(Told(note.id, called, note.text, note.extra))
         edges[id(edge)] = (edge, one)
     added = [diffs.whole(edit.path, edit.text[:_MOST_READ]) for edit in edits]
     held = [(edge, one.of_project) for edge, one in edges.values()]

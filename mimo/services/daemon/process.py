@@ -5,13 +5,13 @@ import os
 import signal
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from mimo.errors import DaemonNotRunning, StorageFailed
 from mimo.mind import Mind
+from mimo.services.daemon import logs
 from mimo.services.daemon.loop import Loop
 from mimo.store import daemon
 from mimo.store.daemon import Running
@@ -37,7 +37,7 @@ def start(mind: Mind) -> tuple[Running, bool]:
         if found := daemon.running(mind.home):
             process.returncode = 0  # It outlives us: nobody waits for it, and that is no leak.
             return found, False
-        last = "; ".join(log_lines(mind, 3)) or f"exit status {process.returncode}"
+        last = "; ".join(logs.newest(mind, 3)) or f"exit status {process.returncode}"
         raise StorageFailed(f"the daemon ended at once: {last}", hint="see `mind daemon logs`")
     process.kill()
     raise StorageFailed("the daemon did not come up", hint="see `mind daemon logs`")
@@ -77,15 +77,6 @@ def run(mind: Mind) -> None:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda *_: loop.end())
         loop.run()
-
-
-def log_lines(mind: Mind, count: int) -> tuple[str, ...]:
-    """Returns the last lines of the daemon's log, oldest first; none where there is no log."""
-    try:
-        with daemon.log_file(mind.home).open(encoding="utf-8", errors="replace") as lines:
-            return tuple(line.rstrip("\n") for line in deque(lines, maxlen=count))
-    except FileNotFoundError:
-        return ()
 
 
 def _detached(mind: Mind) -> "Popen[bytes]":

@@ -1,0 +1,85 @@
+"""The daemon's log, followed: past its end, and into the next one."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from mimo.cli.main import main
+from mimo.mind import Mind
+from mimo.services.daemon import logs
+from mimo.store import daemon
+from mimo.surroundings import Timer
+
+
+class Over(Exception):
+    """The test has seen enough."""
+
+
+@pytest.fixture
+def log(mind: Mind) -> Path:
+    path = daemon.log_file(mind.home)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def write(path: Path, text: str) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(text)
+
+
+def followed(mind: Mind, count: int, *steps: Callable[[], object]) -> list[str]:
+    """Returns the lines that come while one step after the other is done in the pauses."""
+    coming = iter(steps)
+
+    def sleep(_: float) -> None:
+        step = next(coming, None)
+        if step is None:
+            raise Over
+        step()
+
+    mind.timer = Timer(sleep=sleep)
+    found: list[str] = []
+    with suppress(Over):
+        for some in logs.followed(mind, count):
+            found += some
+    return found
+
+
+def test_the_end_is_told_and_then_what_comes(mind: Mind, log: Path) -> None:
+    write(log, "1\n2\n3\n")
+    steps = (lambda: None, lambda: write(log, "4\n5"), lambda: write(log, "5\n6\n"))
+    assert followed(mind, 2, *steps) == ["2", "3", "4", "55", "6"]
+
+
+def test_a_log_that_is_put_aside_is_read_to_its_end_and_then_the_new_one(
+    mind: Mind, log: Path
+) -> None:
+    write(log, "1\n")
+
+    def turn_over() -> None:
+        write(log, "2\n")
+        log.rename(f"{log}.1")
+        write(log, "3\n")
+
+    assert followed(mind, 9, turn_over, lambda: write(log, "4\n")) == ["1", "2", "3", "4"]
+
+
+def test_a_log_that_is_yet_to_come_is_waited_for(mind: Mind, log: Path) -> None:
+    assert followed(mind, 9, lambda: None, lambda: write(log, "1\n")) == ["1"]
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_it_is_followed_until_somebody_stops_that(
+    mind: Mind, log: Path, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    write(log, "1\n2\n")
+
+    def sleep(_: float) -> None:
+        raise KeyboardInterrupt
+
+    mind.timer = Timer(sleep=sleep)
+    argv = ["daemon", "logs", "-n", "1", "--follow", *options]
+    assert main(argv, open=lambda _: mind) == 130
+    assert capsys.readouterr().out == ('{"lines": ["2"]}\n' if options else "2\n")

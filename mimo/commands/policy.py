@@ -111,14 +111,16 @@ def policy_show(mind: Mind) -> PolicyShown:
     found = _valid(mind.guard.found())
     tools = {folded(name): name for name in _commands().tools()} | {EVERY: EVERY}
     last = found.policies[-1]
+    # One that is not trusted is asked beside the default, and may say the same.
+    rules = dict.fromkeys(
+        _rule(tools.get(name, name), rule, policy)
+        for policy in found.policies
+        for name, rule in policy.rules.items()
+    )
     return PolicyShown(
         file=FILE if found.digest else None,
         trusted=found.trusted,
-        rules=tuple(
-            _rule(tools.get(name, name), rule, policy)
-            for policy in found.policies
-            for name, rule in policy.rules.items()
-        ),
+        rules=tuple(rules),
         tool_limits=_limits({tools.get(name, name): one for name, one in last.tool_limits.items()}),
         namespace_limits=_limits(last.namespace_limits),
         pii_on_write=mind.guard.on_write,

@@ -15,6 +15,7 @@ from mimo.errors import NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import capture
+from mimo.store.value_files import Kept, ValueFiles
 from mimo.store.values import Found
 
 _REDACTED = re.compile(r"(?i:redacted)[A-Za-z0-9_.-]*[_-]([0-9a-f]{8})")
@@ -112,14 +113,19 @@ def page(
 
 def broken(mind: Mind) -> Iterator[Problem]:
     """Yields every file in the place of a value that can't be read; it is left as it is."""
-    for one in mind.values.everything():
+    for one in _lasting(mind):
         if isinstance(one, Problem):
             yield one
 
 
 def digests(mind: Mind) -> tuple[str, ...]:
     """Returns the digest of each file that holds a value."""
-    return tuple(one.digest for one in mind.values.everything() if not isinstance(one, Problem))
+    return tuple(one.digest for one in _lasting(mind) if not isinstance(one, Problem))
+
+
+def _lasting(mind: Mind) -> Iterator[Kept | Problem]:
+    """Yields what lasts, without the user's secret: a home that can't be written has none."""
+    return ValueFiles(mind.project.root).everything()
 
 
 def is_trusted(mind: Mind, found: Found) -> bool:

@@ -57,6 +57,8 @@ class Trust:
         """Keeps trust by a path from now on."""
         self.path = path
         self._folder = _folder(self._home, path)
+        # Looked at for every memory that is shown: joining paths cost more than the look.
+        self._files = [str(self._folder / name) for name in ("state.json", "approved")]
         self._taken_over = path == self._root
         """Whether nothing of the time before git is to be looked for any more."""
         self._seen: tuple[object, ...] | None = None
@@ -71,7 +73,6 @@ class Trust:
 
     def trusted(self, digest: str) -> bool:
         """Returns whether the text with this digest may be put before an agent."""
-        self._refresh()
         if self.approved(digest):
             return True
         if not self._state.follow or digest.startswith(ALONE) or not self.vouched(digest):
@@ -160,7 +161,7 @@ class Trust:
 
     def _refresh(self) -> None:
         self._take_over()
-        seen = tuple(_stamp(self._folder / name) for name in ("state.json", "approved"))
+        seen = tuple(map(_stamp, self._files))
         if seen == self._seen:
             return
         try:
@@ -279,9 +280,9 @@ def _read(path: Path) -> bytes | None:
         raise files.failure("read", path, error) from error
 
 
-def _stamp(path: Path) -> tuple[int, ...] | None:
+def _stamp(path: str) -> tuple[int, ...] | None:
     try:
-        status = path.lstat()
+        status = os.lstat(path)
     except OSError:
         return None
     return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)

@@ -1,14 +1,12 @@
 """Values under keys, wherever they are kept: in files those that last, apart those that pass."""
 
 import hashlib
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from mimo.domain.codec.value import MAX_BYTES, packed
-from mimo.domain.memory import Problem
 from mimo.domain.names import is_passing
 from mimo.errors import QuotaExceeded
 from mimo.frozen import frozen
@@ -85,10 +83,6 @@ class Values:
         """Returns the keys of a namespace, sorted."""
         kept = [] if is_passing(namespace) else self._files.keys(namespace)
         return sorted({*self._passing.keys(namespace, now), *kept})
-
-    def everything(self) -> Iterator[Kept | Problem]:
-        """Yields every value that lasts, and every file among them that can't be read."""
-        return self._files.everything()
 
     def expire(self, now: datetime) -> int:
         """Removes what has expired, and returns how many values that were."""

@@ -113,3 +113,15 @@ def test_show_tells_what_holds_and_whether_it_was_approved(
     ]
     assert (own["file"], own["trusted"], own["pii_on_write"]) == (FILE, False, "refuse")
     assert own["rules"][-1]["source"] == ".mind/policy.yaml:2"
+
+
+def test_what_an_untrusted_policy_shares_with_the_default_is_shown_once(
+    mind: Mind, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(mind, 'tool_permissions:\n  "*": {operations: [read]}\n')
+    run(mind, capsys, "untrust")
+    _, shown = run(mind, capsys, "policy", "show")
+
+    tools = [rule["tool"] for rule in shown["rules"]]
+    assert not shown["trusted"]
+    assert (len(tools), tools[-1]) == (len(set(tools)), "*")

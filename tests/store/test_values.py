@@ -12,7 +12,7 @@ import pytest
 from mimo.domain.memory import Problem
 from mimo.errors import Invalid, QuotaExceeded, StorageFailed
 from mimo.store.local import LocalDatabase
-from mimo.store.value_files import path_of
+from mimo.store.value_files import ValueFiles, path_of
 from mimo.store.values import MOST_BYTES, MOST_ITEMS, Values
 from tests.conftest import NOW
 
@@ -21,6 +21,7 @@ import sys
 from datetime import datetime, UTC
 from pathlib import Path
 from mimo.errors import QuotaExceeded
+from mimo.store.value_files import ValueFiles
 from mimo.store.values import Values
 values, full = Values(Path(sys.argv[1]), "me"), 0
 for number in range(60):
@@ -220,7 +221,7 @@ def test_a_broken_file_is_named_and_left_alone(
 ) -> None:
     write(project, path, text)
 
-    (problem,) = values.everything()
+    (problem,) = ValueFiles(project).everything()
     assert isinstance(problem, Problem)
     assert reason in problem.reason
     if path == "agent.a/k.md":
@@ -232,7 +233,7 @@ def test_a_broken_file_is_named_and_left_alone(
         ):
             with pytest.raises(StorageFailed):
                 attempt()
-        assert list(values.everything()) == [problem]
+        assert list(ValueFiles(project).everything()) == [problem]
         assert Values(project, "me")._passing.read("agent.a", "k", NOW) is None
     assert (project / ".mind" / "values" / path).read_text(encoding="utf-8") == text
 

@@ -22,7 +22,7 @@ def _(result: Status, screen: Screen) -> None:
     running = "runs" if result.daemon.running else "does not run; nothing needs it"
     screen.line(dim(f"the daemon {running}"))
     for warning in result.warnings:
-        screen.line(warn(f"settings: {warning}"))
+        screen.line(warn(warning))
 
 
 def _project(project: ProjectStatus, screen: Screen) -> None:

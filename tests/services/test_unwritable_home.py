@@ -1,0 +1,36 @@
+"""Where nothing can be kept beside the project either, what only reads still answers."""
+
+from pathlib import Path
+
+import pytest
+
+from mimo.commands.listing import list_
+from mimo.commands.status import status
+from mimo.commands.upkeep import doctor
+from mimo.errors import StorageFailed
+from mimo.mind import Mind
+from mimo.services import values
+
+
+@pytest.fixture
+def stuck(mind: Mind, home: Path) -> Mind:
+    """A memory with a value, whose user's folder can't take the secret that marks an index."""
+    file = mind.project.root / ".mind/facts/fact_a.md"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("The limit is 60\n", encoding="utf-8")
+    (home / "index-owner").mkdir(parents=True)
+    return mind
+
+
+def test_status_doctor_and_lists_answer(stuck: Mind) -> None:
+    project = status(stuck).current_project
+
+    assert project is not None
+    assert project.memories == len(list_(stuck).memories) == 1
+    checks = {check.name: check.verdict for check in doctor(stuck).checks}
+    assert (checks["index"], checks["files"], checks["links"]) == ("warning", "ok", "ok")
+
+
+def test_a_value_that_could_not_be_read_back_is_not_taken(stuck: Mind) -> None:
+    with pytest.raises(StorageFailed):
+        values.put(stuck, "session.a", "k", 1, None)

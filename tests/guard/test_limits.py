@@ -1,5 +1,6 @@
 """How often tools are called, across processes."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -97,10 +98,19 @@ def test_what_was_not_used_for_minutes_is_forgotten(root: Path) -> None:
         assert connection.execute("SELECT name FROM buckets").fetchall() == [("tool x",)]
 
 
+def in_the_way(root: Path) -> Path:
+    """Returns a file in the place of the folder that counts are kept in."""
+    folder = root / ".mind" / ".local"
+    if folder.is_dir():
+        shutil.rmtree(folder)
+    folder.write_text("a file in the way", encoding="utf-8")
+    return folder
+
+
 def test_where_nothing_can_be_written_reading_is_counted_here_and_writing_is_refused(
     root: Path,
 ) -> None:
-    (root / ".mind" / ".local").write_text("a file in the way", encoding="utf-8")
+    in_the_way(root)
     limits = Limits(root)
 
     with pytest.raises(StorageFailed):
@@ -112,8 +122,7 @@ def test_where_nothing_can_be_written_reading_is_counted_here_and_writing_is_ref
 
 
 def test_a_writer_is_refused_as_long_as_nothing_can_be_counted(root: Path) -> None:
-    block = root / ".mind" / ".local"
-    block.write_text("a file in the way", encoding="utf-8")
+    block = in_the_way(root)
     limits = Limits(root)
     limits.take(FEW, NOW, lasting=False)
     with pytest.raises(StorageFailed):

@@ -1,5 +1,6 @@
 """How often tools are called, across processes."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -100,6 +101,7 @@ def test_what_was_not_used_for_minutes_is_forgotten(root: Path) -> None:
 def test_where_nothing_can_be_written_reading_is_counted_here_and_writing_is_refused(
     root: Path,
 ) -> None:
+    shutil.rmtree(root / ".mind" / ".local", ignore_errors=True)
     (root / ".mind" / ".local").write_text("a file in the way", encoding="utf-8")
     limits = Limits(root)
 
@@ -113,6 +115,7 @@ def test_where_nothing_can_be_written_reading_is_counted_here_and_writing_is_ref
 
 def test_a_writer_is_refused_as_long_as_nothing_can_be_counted(root: Path) -> None:
     block = root / ".mind" / ".local"
+    shutil.rmtree(block, ignore_errors=True)
     block.write_text("a file in the way", encoding="utf-8")
     limits = Limits(root)
     limits.take(FEW, NOW, lasting=False)

@@ -277,7 +277,7 @@ def test_a_damaged_database_is_told_and_not_thrown_away(
 
 def test_a_database_with_another_schema_is_refused(project: Path) -> None:
     path = project / ".mind" / ".local" / "x.db"
-    path.parent.mkdir()
+    path.parent.mkdir(exist_ok=True)
     schema = "CREATE TABLE t (a TEXT)"
     with sqlite3.connect(path) as connection:
         connection.execute(schema)

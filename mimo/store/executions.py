@@ -69,11 +69,13 @@ class Execution:
         """Writes one record, durably. Raises `StorageFailed`."""
         if self._count is None:
             self.records()
-        text = json.dumps({"n": self._count, **record}, ensure_ascii=False)
-        line = text.encode("utf-8", "replace") + b"\n"
-        files.append(self._journal, line)
-        self.size += len(line)
-        self._count = (self._count or 0) + 1
+        count = self._count or 0
+        line = json.dumps({"n": count, **record}, ensure_ascii=False).encode("utf-8", "replace")
+        # Whoever interrupts this leaves it open whether the line stands: it is counted anew then.
+        self._count = None
+        files.append(self._journal, line + b"\n")
+        self.size += len(line) + 1
+        self._count = count + 1
 
     @property
     def is_running(self) -> bool:

@@ -98,19 +98,11 @@ def test_what_was_not_used_for_minutes_is_forgotten(root: Path) -> None:
         assert connection.execute("SELECT name FROM buckets").fetchall() == [("tool x",)]
 
 
-def in_the_way(root: Path) -> Path:
-    """Returns a file in the place of the folder that counts are kept in."""
-    folder = root / ".mind" / ".local"
-    if folder.is_dir():
-        shutil.rmtree(folder)
-    folder.write_text("a file in the way", encoding="utf-8")
-    return folder
-
-
 def test_where_nothing_can_be_written_reading_is_counted_here_and_writing_is_refused(
     root: Path,
 ) -> None:
-    in_the_way(root)
+    shutil.rmtree(root / ".mind" / ".local", ignore_errors=True)
+    (root / ".mind" / ".local").write_text("a file in the way", encoding="utf-8")
     limits = Limits(root)
 
     with pytest.raises(StorageFailed):
@@ -122,7 +114,9 @@ def test_where_nothing_can_be_written_reading_is_counted_here_and_writing_is_ref
 
 
 def test_a_writer_is_refused_as_long_as_nothing_can_be_counted(root: Path) -> None:
-    block = in_the_way(root)
+    block = root / ".mind" / ".local"
+    shutil.rmtree(block, ignore_errors=True)
+    block.write_text("a file in the way", encoding="utf-8")
     limits = Limits(root)
     limits.take(FEW, NOW, lasting=False)
     with pytest.raises(StorageFailed):

@@ -48,6 +48,30 @@ def test_a_record_that_was_torn_was_never_written(
     assert [record.get("kind") for record in runs.find("ship_1").records()] == ["start", "end"]
 
 
+@pytest.mark.req("000-28")
+@pytest.mark.parametrize("written", [True, False])
+def test_after_an_interrupted_record_the_next_one_counts(
+    runs: Executions, monkeypatch: pytest.MonkeyPatch, written: bool
+) -> None:
+    """A signal may come when the line stands already, but before that is noted."""
+    run = runs.create("ship_1", {"kind": "start"})
+    append = files.append
+
+    def interrupted(path: Path, data: bytes) -> None:
+        if written:
+            append(path, data)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "append", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run.append({"kind": "enter"})
+    run.append({"kind": "end"})
+
+    found = [record["kind"] for record in runs.find("ship_1").records()]
+    assert found == ["start", *(["enter"] if written else []), "end"]
+
+
 def test_a_run_is_there_with_its_journal_or_not_at_all(
     runs: Executions, monkeypatch: pytest.MonkeyPatch
 ) -> None:

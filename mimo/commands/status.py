@@ -4,9 +4,10 @@ from datetime import datetime
 from typing import Annotated
 
 from mimo.commands.common import File
-from mimo.commands.spec import Effect, command
+from mimo.commands.spec import Effect, Needs, command
 from mimo.commands.types import Out
 from mimo.domain.memory import Kind
+from mimo.domain.policy import Operation
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import approval, edges, merging, overview, recall, upkeep, waiting
@@ -97,6 +98,7 @@ class Status:
     cli="status",
     effect=Effect.READ,
     toolset="edges",
+    needs=Needs(Operation.READ, diagnosis=True),
     needs_project=False,
     examples=("mind status",),
     description="Check Mind daemon status and project stats.",

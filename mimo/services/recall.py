@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import accumulate
 
-from mimo.domain.memory import Record
+from mimo.domain.memory import Kind, Record
 from mimo.domain.query import Filter, Sort
 from mimo.errors import AmbiguousId, Invalid, NotFound, SearchFailed, StorageFailed
 from mimo.frozen import frozen
@@ -21,6 +21,7 @@ NEAREST = 3
 
 SURE_LENGTH = 6
 """Characters of a cut id that is surely meant: those that end every id of ours."""
+_TYPES = frozenset({"source", *(kind.value for kind in Kind)})
 
 MOST_QUERY = 10_000
 """Characters of the longest query."""
@@ -245,8 +246,9 @@ def successor(mind: Mind, id: str) -> str | None:
 def one(mind: Mind, wanted: str, *, surely: bool = False) -> Record:
     """Returns the memory with that id, or the only one whose id begins or ends with it.
 
-    With `surely`, a cut id must be long enough that it was meant: not `fact` where there happens to
-    be only one. Raises `NotFound` with the nearest ids, or `AmbiguousId` with the candidates.
+    With `surely`, a cut id must be such that it was meant: neither short nor the name of a type, of
+    which there happens to be only one. Raises `NotFound` with the nearest ids, or `AmbiguousId`
+    with the candidates.
     """
     found = upkeep.ask(mind, lambda index: index.matching(wanted)) if wanted else ()
     if len(found) > 1:
@@ -255,9 +257,9 @@ def one(mind: Mind, wanted: str, *, surely: bool = False) -> Record:
             hint=f"say more of it: {', '.join(found[:5])}{', …' if len(found) > 5 else ''}",
             details={"candidates": list(found[:20])},
         )
-    if surely and found and found[0] != wanted and len(wanted.strip("_")) < SURE_LENGTH:
+    if surely and found and found[0] != wanted and not is_sure(wanted):
         raise AmbiguousId(
-            f"`{wanted}` is too short to be sure",
+            f"`{wanted}` says too little to be sure",
             hint=f"did you mean {found[0]}?",
             details={"candidates": list(found)},
         )
@@ -265,6 +267,12 @@ def one(mind: Mind, wanted: str, *, surely: bool = False) -> Record:
     if record is None:
         raise _not_found(mind, wanted)
     return record
+
+
+def is_sure(cut: str) -> bool:
+    """Returns whether a cut id says enough that nobody can have meant another one."""
+    said = cut.strip("_")
+    return len(said) >= SURE_LENGTH and said not in _TYPES
 
 
 def _not_found(mind: Mind, wanted: str) -> NotFound:

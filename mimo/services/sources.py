@@ -4,7 +4,7 @@ from mimo.domain.memory import Record
 from mimo.errors import AmbiguousId
 from mimo.mind import Mind
 from mimo.services import capture, upkeep
-from mimo.services.recall import SURE_LENGTH
+from mimo.services.recall import is_sure
 
 
 def named(mind: Mind, wanted: str, *, surely: bool = False) -> tuple[Record, ...]:
@@ -27,9 +27,9 @@ def named(mind: Mind, wanted: str, *, surely: bool = False) -> tuple[Record, ...
             hint=f"say more of it: {', '.join(candidates[:5])}",
             details={"candidates": candidates[:20]},
         )
-    if surely and parents[0] != wanted and len(wanted.strip("_")) < SURE_LENGTH:
+    if surely and parents[0] != wanted and not is_sure(wanted):
         raise AmbiguousId(
-            f"`{wanted}` is too short to be sure",
+            f"`{wanted}` says too little to be sure",
             hint=f"did you mean {parents[0]}?",
             details={"candidates": candidates},
         )

@@ -218,11 +218,12 @@ class TestRemove:
         assert not Path(mind.project.root, written.file).exists()
         assert list_(mind).total == 0
 
-    def test_a_cut_id_must_be_long_enough_to_be_meant(self, mind):
-        written = add(mind, "tea is hot")
+    @pytest.mark.parametrize("type_", ["fact", "decision"])
+    def test_a_cut_id_must_say_enough_to_be_meant(self, mind, type_):
+        written = add(mind, "tea is hot", type=type_)
 
         with pytest.raises(AmbiguousId) as caught:
-            rm(mind, "fact_")
+            rm(mind, f"{type_}_")
 
         assert written.id in caught.value.hint
         assert rm(mind, written.id[-6:]).file == written.file

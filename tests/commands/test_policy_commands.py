@@ -125,3 +125,11 @@ def test_what_an_untrusted_policy_shares_with_the_default_is_shown_once(
     tools = [rule["tool"] for rule in shown["rules"]]
     assert not shown["trusted"]
     assert (len(tools), tools[-1]) == (len(set(tools)), "*")
+
+
+def test_a_faulty_policy_permits_no_tool_but_those_that_tell_how_things_are(
+    mind: Mind, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(mind, FAULTY)
+    assert run(mind, capsys, "search", "tea")[0] == 5
+    assert run(mind, capsys, "status")[0] == 0

@@ -62,7 +62,7 @@ def _(result: Metrics, screen: Screen) -> None:
     ]
     screen.table(headers, rows)
     total = count(sum(result.memories.values()), "memory", "memories")
-    kinds = ", ".join(f"{number:,} {kind}" for kind, number in sorted(result.memories.items()))
+    kinds = ", ".join(count(number, kind) for kind, number in sorted(result.memories.items()))
     screen.line(dim(f"{total}{': ' if kinds else ''}{kinds}"))
 
 

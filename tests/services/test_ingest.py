@@ -410,7 +410,7 @@ def test_a_source_is_named_by_a_start_or_an_end_of_its_id(mind, project):
         sources.named(mind, "source_gui")
     assert error.value.details["candidates"] == sorted([taken.source_id, other.source_id])
     sources.remove(mind, sources.named(mind, other.source_id))
-    with pytest.raises(AmbiguousId, match="too short"):
+    with pytest.raises(AmbiguousId, match="too little"):
         sources.named(mind, "sou", surely=True)
 
 

@@ -47,13 +47,13 @@ def memories_near(
 def _depths(memories: int, admitted: int) -> tuple[int, ...]:
     """Returns how many of all vectors are looked through, in turn, for some that pass a filter.
 
-    None where those that pass are soon compared. With twice the fair share the first look is mostly
-    the last one; what a time has in common may be what the query is not about.
+    None where a part passes that is soon compared. With twice the fair share the first look is
+    mostly the last one; what a time has in common may be what the query is not about.
     """
-    if admitted <= _COMPARED_EACH:
-        return ()
     if admitted >= memories:
         return (NEAR, 20 * NEAR)
+    if admitted <= _COMPARED_EACH:
+        return ()
     first = 2 * NEAR * memories // admitted
     return tuple(sorted({first, max(first, 20 * NEAR)}))
 

@@ -35,13 +35,15 @@ def faults(
     dropped = 0
     for where in lines:
         link = where.link
-        what = "it is no record" if link is None else fault(link, key) or _step(before, link)
-        if what:
-            yield Fault(where.file, where.line, what)
         if link is None:
+            yield Fault(where.file, where.line, "it is no record")
             continue
+        forged = fault(link, key)
+        if what := forged or _step(before, link):
+            yield Fault(where.file, where.line, what)
+        if not forged:
+            dropped = max(dropped, _dropped(link))
         lacking = where if before is None and link.number != 1 else lacking
-        dropped = max(dropped, _dropped(link) if fault(link, key) is None else 0)
         before = link
     if lacking and lacking.link and lacking.link.number - 1 != dropped:
         yield Fault(lacking.file, lacking.line, _gone(1, lacking.link.number - 1))

@@ -28,10 +28,8 @@ class Ending:
     seconds: float = 0.0
 
 
-def ended_by(error: BaseException | None) -> Ending:
-    """Returns how a call ended that raised this, or nothing."""
-    if error is None:
-        return Ending()
+def ended_by(error: BaseException) -> Ending:
+    """Returns how a call ended that raised this."""
     if not isinstance(error, MindError):
         return Ending(status=Status.FAILED, error=type(error).__name__)
     reason = _reason(error)

@@ -43,12 +43,11 @@ def broken(mind: Mind) -> tuple[int, list[Fault]]:
     log = log_of(mind)
     head = log.head
     count, last = (head.number, head.hash) if head else (0, None)
-    placed = list(_placed(log))
-    found = list(faults(placed, log.key, count=count, last=last))
-    if placed and log.key is None:
-        where = placed[0]
+    found = list(faults(_placed(log), log.key, count=count, last=last))
+    first = next(_placed(log), None) if log.key is None else None
+    if first:
         told = "the key that sealed it is not on this machine: the hashes alone were checked"
-        found.insert(0, Fault(where.file, where.line, told))
+        found.insert(0, Fault(first.file, first.line, told))
     return count, found
 
 

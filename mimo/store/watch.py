@@ -33,7 +33,7 @@ def changes(
 
     for found in watch(
         *folders,
-        watch_filter=lambda _, path: _OWN.isdisjoint(Path(path).parts),
+        watch_filter=lambda _, path: _counts(path),
         debounce=100,
         step=50,
         rust_timeout=_LONGEST_SLEEP_MS,
@@ -60,7 +60,8 @@ class Watch:
         """Returns whether something may have changed since it was last settled."""
         with self._lock:
             try:
-                self._dirty = bool(self._next()) or self._dirty
+                told = self._next()
+                self._dirty = any(_counts(path) for _, path in told) or self._dirty
             except (OSError, RuntimeError, StopIteration):
                 self._changes, self._dirty = None, True
             return self._dirty or time.monotonic() - self._settled_at >= _TRUSTED_SECONDS
@@ -85,7 +86,8 @@ class Watch:
         if self._changes is None:
             self._changes = watch(
                 *self._folders,
-                watch_filter=lambda _, path: _OWN.isdisjoint(Path(path).parts),
+                # Told of nothing but our own writes, it would wait once more for another change.
+                watch_filter=None,
                 debounce=1,
                 step=1,
                 rust_timeout=1,
@@ -93,3 +95,8 @@ class Watch:
                 raise_interrupt=False,
             )
         return next(self._changes)
+
+
+def _counts(path: str) -> bool:
+    """Returns whether a change there is of memory, and not what we keep for ourselves."""
+    return _OWN.isdisjoint(Path(path).parts)

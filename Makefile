@@ -11,7 +11,7 @@ unexport MIND_HOME MIND_PROJECT SANDBOX_DIR
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test setup check format lint types layers sizes spelling fix generate \
-        coverage-of-requirements bench bench-retrieval bench-calibration bench-killed bench-soak model clean
+        coverage-of-requirements redteam bench bench-retrieval bench-calibration bench-killed bench-soak model clean
 
 help:           ## Show this menu
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -68,6 +68,9 @@ generate: setup ## Write man pages, completions and the reference anew
 
 coverage-of-requirements: setup ## List the numbered requirements that no test carries (REQUIREMENTS=FILE)
 	$(RUN) scripts/requirements_coverage.py $(REQUIREMENTS)
+
+redteam: setup  ## Run the attacks, and count by kind how many got through
+	$(RUN) scripts/redteam.py -n auto
 
 bench: setup    ## Measure start-up, search, save, refresh and rebuild as ratios (MARKDOWN=FOLDER for real notes)
 	$(RUN) -m tests.bench.speed $(if $(MARKDOWN),--markdown $(MARKDOWN)) --write docs/benchmarks.md

@@ -26,6 +26,13 @@ NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
 """A Friday."""
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts the kind of attack into a test's report, where `make redteam` counts it."""
+    for item in items:
+        if (mark := item.get_closest_marker("attack")) is not None:
+            item.user_properties.append(("attack", mark.args[0]))
+
+
 class Clock:
     """A clock that moves only when it is told to."""
 

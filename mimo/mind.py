@@ -43,7 +43,6 @@ class Mind(Parts):
         self.environ: Mapping[str, str] = os.environ if environ is None else environ
         self.author: str | None = None
         self.allows_secrets = False
-        self._moment: datetime | None = None
         self.progress: Progress | None = None
         """Told of long work; set by a surface that can show it."""
         self.halted: Callable[[], bool] | None = None
@@ -94,13 +93,9 @@ class Mind(Parts):
         return mind
 
     def acting_as(self, author: str | None) -> "Mind":
-        """Returns the same memory for one call: signed by `author`, at one moment.
-
-        All that a command says of time is then seen from the same now.
-        """
+        """Returns the same memory for one call, signed by `author`."""
         view = self._view(parts=self._parts)
         view.author = author
-        view._moment = self.now()  # noqa: SLF001 - of our own class
         return view
 
     def heard(self, progress: Progress | None, halted: Callable[[], bool] | None) -> "Mind":
@@ -132,9 +127,8 @@ class Mind(Parts):
             other = self._others.get(key)
             if other is None or other.is_outdated:
                 other = self._others[key] = self._view(parts=parts(), project=project)
-                other._moment = None  # noqa: SLF001 - of our own class
             view = other._view(parts=other._parts)  # noqa: SLF001 - of our own class
-            view._moment, view.author = self._moment, self.author  # noqa: SLF001 - of our own class
+            view.author = self.author
             return view
 
     def reopened(self) -> "Mind":
@@ -142,8 +136,8 @@ class Mind(Parts):
         return self._view(parts={})
 
     def now(self) -> datetime:
-        """Returns the time of day, UTC; within one call it stands still."""
-        return self._moment or self.clock()
+        """Returns the time of day, UTC."""
+        return self.clock()
 
     @property
     def has_project(self) -> bool:

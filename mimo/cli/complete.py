@@ -18,7 +18,7 @@ _QUERIES = {
     " GROUP BY tag ORDER BY count(*) DESC, tag LIMIT ?",
     "topic": "SELECT max(topic), max(coalesce(title, '')) FROM memories WHERE shadowed = 0"
     " AND topic_key IS NOT NULL AND substr(topic, 1, ?) = ?"
-    " GROUP BY topic_key ORDER BY max(created) DESC LIMIT ?",
+    " GROUP BY topic_key ORDER BY max(created) DESC, topic_key LIMIT ?",
 }
 
 

@@ -9,10 +9,11 @@ from mimo.domain.query import Filter, Sort
 from mimo.domain.stamp import Stamp
 from mimo.domain.topics import topic_key
 from mimo.index import rows
+from mimo.index.schema import newest_first
 
 _ORDERS = {
-    Sort.RECENT: "m.created DESC, m.id",
-    Sort.IMPORTANCE: "m.importance DESC, m.created DESC, m.id",
+    Sort.RECENT: newest_first("m"),
+    Sort.IMPORTANCE: f"m.importance DESC, {newest_first('m')}",
 }
 
 _COMPARED_IDS = 2_000
@@ -177,7 +178,7 @@ def newer_versions(sql: sqlite3.Connection, ids: Sequence[str]) -> dict[str, lis
     found = sql.execute(
         "SELECT l.target, m.id FROM links l CROSS JOIN memories m ON m.key = l.source"
         f" WHERE l.type = 'supersedes' AND l.target IN ({rows.marks(ids)})"
-        " AND m.shadowed = 0 AND m.id <> l.target ORDER BY m.created DESC, m.id",
+        f" AND m.shadowed = 0 AND m.id <> l.target ORDER BY {newest_first('m')}",
         ids,
     )
     newer: dict[str, list[str]] = {}

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from mimo.domain.context.note import Note
 from mimo.domain.tokens import QUESTION_WORDS, query_terms
 from mimo.index.database import Database, Unusable, generations, path_of
+from mimo.index.schema import newest_first
 
 if TYPE_CHECKING:
     from mimo.index.index import Index
@@ -34,7 +35,8 @@ _IN_FORCE = (
 )
 _WHERE_KEPT = (
     "SELECT key FROM memories WHERE path = '.mind/MEMORY.md' UNION ALL"
-    " SELECT key FROM (SELECT key FROM memories WHERE shadowed = 0 ORDER BY created DESC LIMIT ?)"
+    " SELECT key FROM (SELECT key FROM memories m WHERE shadowed = 0"
+    f" ORDER BY {newest_first('m')} LIMIT ?)"
 )
 _IMPORTANT = 0.8
 _MOST_LOOKED_AT = 500
@@ -121,7 +123,7 @@ class Glance:
         condition = where if private else f"m.private = 0 AND {where}"
         rows = self._sql.execute(
             f"SELECT {_COLUMNS} FROM memories m WHERE m.type = ? AND m.shadowed = 0"
-            f" AND {condition} ORDER BY m.created DESC, m.id LIMIT ?",
+            f" AND {condition} ORDER BY {newest_first('m')} LIMIT ?",
             (kind, _MOST_LOOKED_AT),
         )
         found: list[Note] = []
@@ -153,7 +155,7 @@ class Glance:
         rows = self._sql.execute(
             f"SELECT {_COLUMNS} FROM memories m WHERE m.shadowed = 0 {condition}"
             f" AND m.key IN ({_WHERE_KEPT}) AND m.importance >= {_IMPORTANT}"
-            " AND m.rest LIKE '%\"protected\":true%' ORDER BY m.created DESC, m.id",
+            f" AND m.rest LIKE '%\"protected\":true%' ORDER BY {newest_first('m')}",
             (_MOST_LOOKED_AT,),
         )
         found = (note for row in rows if (note := self._told(row)) and note.keep)
@@ -170,7 +172,7 @@ class Glance:
             " (SELECT words.rowid AS unit, bm25(words) AS weight FROM words WHERE words MATCH ?"
             " ORDER BY weight LIMIT ?) w JOIN units u ON u.key = w.unit"
             f" JOIN memories m ON m.key = u.memory AND m.shadowed = 0 AND {_IN_FORCE}"
-            " ORDER BY w.weight, m.created DESC, m.id",
+            f" ORDER BY w.weight, {newest_first('m')}",
             (match, _UNITS),
         ).fetchall()
         best: dict[int, float] = {}

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from mimo.domain.graph import MAX_DEPTH, Edge, Graph, Node
 from mimo.index import rows
+from mimo.index.schema import newest_first
 
 _CHUNK = 500
 """So many values stand in one `IN (…)`: older builds of SQLite take 999 at most."""
@@ -85,7 +86,7 @@ def _linked_ids(sql: sqlite3.Connection, types: Collection[str], limit: int) -> 
         f" SELECT key FROM links CROSS JOIN memories ON id = target{of_types} UNION"
         f" SELECT key FROM links CROSS JOIN memories ON title = target{of_types})"
         " SELECT id FROM linked CROSS JOIN memories USING (key) WHERE shadowed = 0"
-        " ORDER BY created DESC, id LIMIT ?",
+        f" ORDER BY {newest_first('memories')} LIMIT ?",
         (*named, *named, *named, limit),
     )
     return tuple(id_ for (id_,) in found)

@@ -122,6 +122,16 @@ UPDATE totals SET memories = 0, units = 0, unit_tokens = 0, passages = 0, passag
 """
 
 
+def newest_first(memory: str) -> str:
+    """Returns the order of rows of `memories`, an alias, from the newest to the oldest.
+
+    Memories of one moment, as of one commit or one file, keep their order there. The id decides
+    the rest, so that the order is the same on every machine.
+    """
+    columns = f"coalesce({memory}.parent, ''), {memory}.position, {memory}.id"
+    return f"{memory}.created DESC, {columns}"
+
+
 def create(connection: sqlite3.Connection, owner: str = "") -> None:
     """Makes the tables in an empty database, which remembers whose it is."""
     connection.executescript(f"BEGIN; {_TABLES} COMMIT;")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from mimo.domain.memory import Record
 from mimo.domain.topics import topic_key
 from mimo.index import catalog, rows
+from mimo.index.schema import newest_first
 
 _NEAREST = 200
 """How many topics a misspelt one is compared with."""
@@ -19,7 +20,7 @@ def _in_force(memory: str) -> str:
 
 def current(sql: sqlite3.Connection, topic: str) -> tuple[Record, ...]:
     """Returns the decisions in force on a topic, newest first; two after a merge of branches."""
-    rest = f"WHERE m.topic_key = ? AND {_in_force('m')} ORDER BY m.created DESC, m.id"
+    rest = f"WHERE m.topic_key = ? AND {_in_force('m')} ORDER BY {newest_first('m')}"
     return tuple(rows.select(sql, rest, (topic_key(topic),)))
 
 
@@ -32,7 +33,7 @@ def competing(sql: sqlite3.Connection, ids: Sequence[str]) -> dict[str, tuple[st
         "SELECT m.id, o.id FROM memories m CROSS JOIN memories o"
         " ON o.topic_key = m.topic_key AND o.key <> m.key"
         f" WHERE m.id IN ({rows.marks(ids)}) AND {_in_force('m')} AND {_in_force('o')}"
-        " ORDER BY o.created DESC, o.id",
+        f" ORDER BY {newest_first('o')}",
         ids,
     )
     others: dict[str, tuple[str, ...]] = {}
@@ -51,7 +52,7 @@ def nearest_topics(sql: sqlite3.Connection, wrong: str, n: int) -> tuple[str, ..
     found = sql.execute(
         f"SELECT topic_key, max(topic), {shared} AS shared FROM memories"
         " WHERE topic_key IS NOT NULL AND shadowed = 0 GROUP BY topic_key"
-        " ORDER BY shared DESC, max(created) DESC LIMIT ?",
+        " ORDER BY shared DESC, max(created) DESC, topic_key LIMIT ?",
         (*words, _NEAREST),
     ).fetchall()
     known = {other: topic for other, topic, _ in found}

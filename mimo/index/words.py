@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from mimo.domain.query import Filter
 from mimo.index.catalog import condition
+from mimo.index.schema import newest_first
 
 UNITS = 200
 """So many units are taken, best BM25 first."""
@@ -137,7 +138,7 @@ def _units(sql: sqlite3.Connection, chosen: str, values: Sequence[object]) -> li
     found = sql.execute(
         f"SELECT u.memory FROM ({chosen}) w"
         " JOIN units u ON u.key = w.unit JOIN memories a ON a.key = u.memory"
-        " ORDER BY w.weight, a.created DESC, a.id",
+        f" ORDER BY w.weight, {newest_first('a')}",
         values,
     )
     return [memory for (memory,) in found]

@@ -45,7 +45,7 @@ def store(mind: Mind, draft: Memory, *, private: bool = False) -> Record:
     memory = replace(
         draft,
         content=draft.content.strip("\r\n"),
-        created=mind.now().replace(microsecond=0),
+        created=mind.now(),
         tags=clean_tags(draft.tags),
         by=mind.author,
     )

@@ -136,7 +136,7 @@ def add(
     store = GlobalEdges(mind.home)
     with store.locked():
         _refuse_double(of_everybody(mind), title)
-        now = mind.now().replace(microsecond=0)
+        now = mind.now()
         for _ in range(_TRIES):
             name = ids.new_id(Kind.EDGE, title, now, ids.suffix(mind.randomness(4)))
             try:

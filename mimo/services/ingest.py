@@ -261,7 +261,7 @@ def _take_once(mind: Mind, sandbox: Sandbox, target: Target, wish: Wish) -> Take
         sha256=sha256,
         chunking=chunking,
         total=len(made),
-        created=mind.now().replace(microsecond=0),
+        created=mind.now(),
         tags=wish.tags,
         importance=wish.importance,
         by=mind.author,

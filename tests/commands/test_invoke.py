@@ -2,17 +2,16 @@
 
 from copy import copy
 from datetime import timedelta
-from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
 
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Arg, Effect, Spec, Surface, command, spec_of
+from mimo.domain.memory import Kind
 from mimo.errors import Denied, Internal, Invalid, NoProject, NotFound
 from mimo.mind import Mind
-from mimo.store import projects
-from mimo.store.init import init
+from mimo.services import capture
 from tests.conftest import Clock, Unguarded
 
 MCP = Caller(surface=Surface.MCP, name="a client")
@@ -101,35 +100,13 @@ def test_an_interrupt_is_no_fault() -> None:
         call(declared(interrupted), {})
 
 
-def test_a_command_sees_one_now_however_long_it_takes(mind: Mind, clock: Clock) -> None:
+def test_memories_of_a_long_command_have_their_own_times(mind: Mind, clock: Clock) -> None:
     def slow(mind: Mind) -> Any:
         """Try something"""
-        before = mind.now()
+        first = capture.store(mind, capture.draft(Kind.FACT, "Before the wait"))
         clock.forward(hours=1)
-        return before, mind.now()
+        return first, capture.store(mind, capture.draft(Kind.FACT, "After the wait"))
 
-    before, after = call(declared(slow), {}, mind=mind)
-    later, _ = call(declared(slow), {}, mind=mind)
+    first, second = call(declared(slow), {}, mind=mind)
 
-    assert before == after
-    assert later == before + timedelta(hours=1)
-
-
-def test_other_projects_are_seen_from_the_same_now(
-    mind: Mind, clock: Clock, tmp_path: Path, home: Path
-) -> None:
-    other = tmp_path / "blog"
-    other.mkdir()
-    init(other, home, now=mind.now())
-
-    def slow(mind: Mind) -> Any:
-        """Try something"""
-        clock.forward(hours=1)
-        known = projects.registered(home).projects[-1]
-        beside = mind.at(known)
-        assert beside is not None
-        return mind.now(), beside.now()
-
-    for _ in range(2):
-        here, there = call(declared(slow), {}, mind=mind)
-        assert here == there
+    assert second.memory.created == first.memory.created + timedelta(hours=1)

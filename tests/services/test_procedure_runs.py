@@ -4,6 +4,7 @@ import json
 import os
 import threading
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from mimo.mind import Mind
 from mimo.services.procedures import executing
 from mimo.store import files
 from mimo.surroundings import Question, Timer
+from tests.conftest import Clock
 from tests.sample_procedures import GREET, WAIT, Time, begun, path_of, put, ran
 
 
@@ -319,6 +321,20 @@ def test_success_is_not_undone(mind: Mind) -> None:
     put(mind, "undo", UNDO)
 
     assert ran(mind, "call", Commands({}), n=1).run.rollback is None
+
+
+def test_a_rollback_counts_from_its_own_start(mind: Mind, clock: Clock) -> None:
+    class Slow(Commands):
+        def call(self, mind: Mind, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+            clock.forward(hours=1)
+            return super().call(mind, name, arguments)
+
+    put(mind, "call", CALL, max_retries=0, rollback_procedure="undo@1.0")
+    put(mind, "undo", UNDO)
+    done = ran(mind.acting_as("claude-code"), "call", Slow(FULL), n=1)
+    undoing = executing.report(mind, executing.executions(mind).find(f"{done.id}.rollback"))
+
+    assert undoing.started == done.started + timedelta(hours=1)
 
 
 def test_a_rollback_that_fails_leaves_the_run_failed(mind: Mind) -> None:

@@ -2,7 +2,6 @@
 
 import sys
 
-from mimo.cli.clean import clean
 from mimo.cli.output import complain
 from mimo.surroundings import Question
 
@@ -19,7 +18,7 @@ def ask(question: Question, seconds: float) -> str | None:
 
     if _put != [question]:
         _put[:] = [question]
-        complain(clean(f"{question.text} [{'/'.join(question.choices)}]"))
+        complain(f"{question.text} [{'/'.join(question.choices)}]")
     if not select([sys.stdin], [], [], seconds)[0]:
         return None
     line = sys.stdin.readline()
@@ -27,7 +26,7 @@ def ask(question: Question, seconds: float) -> str | None:
         raise KeyboardInterrupt
     chosen = _fitting(line.strip(), question.choices)
     if chosen is None:
-        complain(clean(f"answer with one of {', '.join(question.choices)}"))
+        complain(f"answer with one of {', '.join(question.choices)}")
         return None
     _put.clear()
     return chosen

@@ -1,20 +1,20 @@
-"""Text from memories -> text that is harmless on a terminal."""
+"""Text from memories -> text that is harmless on a terminal and in the log of a build."""
 
-from mimo.domain.clean import HIDDEN, clean, compiled
+from mimo.domain.clean import HIDDEN, RUNS, clean, compiled, inert, one_line
 
-__all__ = ["clean", "escaped"]
+__all__ = ["clean", "escaped", "inert", "one_line"]
 
-_HARMFUL = f"[\x7f-\x9f{HIDDEN}]"
+_HARMFUL = rf"[\x7f-\x9f{HIDDEN}]|{RUNS}|#(?=#(?:vso|teamcity)?\[)"
 
 
 def escaped(text: str) -> str:
-    """Returns JSON text with such characters written as escapes, which changes nothing it says."""
-    if text.isascii() and "\x7f" not in text:
+    """Returns JSON text with what is harmful written as escapes, which stand for the same text."""
+    if text.isascii() and "\x7f" not in text and "##" not in text:
         return text
-    return compiled(_HARMFUL).sub(lambda found: _escape(found[0]), text)
+    return compiled(_HARMFUL).sub(lambda harmful: _escape(harmful[0]), text)
 
 
-def _escape(character: str) -> str:
+def _escape(text: str) -> str:
     from json import dumps
 
-    return f"\\u{ord(character):04x}" if character == "\x7f" else dumps(character)[1:-1]
+    return f"\\u{ord(text):04x}" if text.isascii() else dumps(text)[1:-1]

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 from click.shell_completion import ShellComplete
 
-from mimo.cli.clean import clean
+from mimo.cli.clean import clean, one_line
 
 MOST = 50
 """How many candidates are offered at most."""
@@ -54,7 +54,8 @@ def candidates(what: str, start: str, project: str | None) -> list[tuple[str, st
         return [(one.key, one.help) for one in SETTINGS if one.key.startswith(start)]
     try:
         if what in ("procedure", "execution"):
-            return [(name, "") for name in _on_disk(what, project) if name.startswith(start)]
+            names = filter(is_word, _on_disk(what, project))
+            return [(name, "") for name in names if name.startswith(start)]
         return _from_index(_QUERIES[what], start, project)
     except Exception:  # noqa: BLE001 - a completion that fails would garble the command line
         return []
@@ -85,4 +86,9 @@ def _from_index(query: str, start: str, project: str | None) -> list[tuple[str, 
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=0.2)) as connection:
         rows = connection.execute(query, (len(start), start, MOST)).fetchall()
     shown = redacted(rows).value
-    return [(word, " ".join(clean(told).split())[:60]) for word, told in shown]
+    return [(word, " ".join(clean(help).split())[:60]) for word, help in shown if is_word(word)]
+
+
+def is_word(text: str) -> bool:
+    """Returns whether a shell may offer a text: it has no line end and nothing hidden."""
+    return bool(text) and one_line(text) == text and "\t" not in text

@@ -78,5 +78,6 @@ def _approve_if_both_were(ours: bytes, theirs: bytes, merged: bytes, *, path: st
 
 
 def _tell(text: str) -> None:
-    shown = "".join(character if character.isprintable() else "?" for character in text)
-    sys.stderr.write(f"mind: {shown}\n")
+    from mimo.cli.output import complain
+
+    complain(f"mind: {text}")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from io import TextIOWrapper
 from typing import Any
 
-from mimo.cli.clean import clean, escaped
+from mimo.cli.clean import escaped, inert, one_line
 from mimo.errors import Internal, MindError, StorageFailed
 
 
@@ -23,8 +23,11 @@ def show(result: object, options: Mapping[str, Any]) -> None:
 def show_part(part: object, options: Mapping[str, Any]) -> None:
     """Print a part of an answer that has no end: as one line of JSON, or as people read it.
 
-    Ends the program where nobody reads on.
+    Secrets are masked here: a part does not pass `invoke`. Ends the program if the reader is gone.
     """
+    from mimo.guard.privacy import redacted
+
+    part = redacted(part).value
     try:
         if options.get("json"):
             from mimo.commands.schema import to_json
@@ -94,14 +97,17 @@ def report(error: MindError, as_wire: bool) -> int:
     if isinstance(error, Internal) and os.environ.get("MIND_DEBUG"):
         import traceback
 
-        from mimo.guard.privacy import for_log
-
-        complain(clean(for_log("".join(traceback.format_exception(error.__cause__ or error)))))
+        for entry in traceback.format_exception(error.__cause__ or error):
+            for line in entry.splitlines():
+                complain(line)
     if as_wire:
-        complain(as_json(error.wire()))
+        from mimo.guard.privacy import redact_error
+
+        redact_error(error)
+        _write_error(as_json(error.wire()))
     else:
         for line in lines_of(error):
-            complain(clean(line))
+            complain(line)
     return error.exit_status
 
 
@@ -111,10 +117,17 @@ def lines_of(error: MindError) -> list[str]:
     return [*lines, f"hint: {error.hint}"] if error.hint else lines
 
 
-def complain(line: str) -> None:
-    """Print a line on standard error, or nowhere where that is closed."""
+def complain(text: str) -> None:
+    """Print one line on standard error: without secrets, control characters and commands."""
+    from mimo.guard.privacy import redacted
+
+    _write_error(inert(one_line(redacted(text).value)))
+
+
+def _write_error(line: str) -> None:
+    """Write a line to standard error, or nowhere if that is closed."""
     try:
-        sys.stderr.write(line.rstrip("\n") + "\n")
+        sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
     except (OSError, AttributeError, ValueError):
         return
@@ -123,7 +136,7 @@ def complain(line: str) -> None:
 def interrupted() -> None:
     """Say that a person stopped the work, in the place of how far it was."""
     shown = sys.stderr is not None and sys.stderr.isatty()
-    complain("\r\x1b[Kinterrupted" if shown else "interrupted")
+    _write_error("\r\x1b[Kinterrupted" if shown else "interrupted")
 
 
 WORTH_SHOWING = 200
@@ -134,6 +147,8 @@ def progress(what: str, done: int, total: int) -> None:
     """Show on the terminal how far long work is, in one line that goes when it is done."""
     if total < WORTH_SHOWING or (done % (total // 100) and done != total):
         return
-    line = f"{what} {done:,} of {total:,}" if done < total else ""
+    from mimo.guard.privacy import redacted
+
+    line = f"{one_line(redacted(what).value)} {done:,} of {total:,}" if done < total else ""
     sys.stderr.write(f"\r\x1b[K{line}")
     sys.stderr.flush()

@@ -75,6 +75,7 @@ class AuditExport:
 
     records: tuple[dict[str, Json], ...]
     text: Annotated[str, Out("The same as JSON lines")]
+    unreadable: Annotated[int, Out("Number of lines that are not records; they are left out")]
 
 
 class MetricsFormat(StrEnum):
@@ -213,6 +214,7 @@ def export(
     return AuditExport(
         records=tuple(dict(link._asdict()) for link in found),
         text="".join(accounting.line(link) for link in found),
+        unreadable=accounting.unreadable(mind),
     )
 
 

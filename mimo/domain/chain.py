@@ -50,15 +50,21 @@ def line_of(link: Link) -> bytes:
 
 
 def link_of(line: bytes) -> Link:
-    """Returns the link that a line holds. Raises `Invalid` where it holds none."""
+    """Returns the link in a line, with or without its line end.
+
+    Raises `Invalid` if it has none, or not in the exact form of `line_of`: of a key that occurs
+    twice, other readers may see the other value.
+    """
     try:
         record = json.loads(line)
         event, prev = record["event"], record["prev"]
         own, keyed = record["hash"], record["hmac"]
+        exact = _canonical(record) == line.removesuffix(b"\n")
     except (ValueError, TypeError, KeyError, RecursionError):
         raise Invalid("it is no record") from None
     texts = isinstance(own, str) and isinstance(keyed, str)
-    if not (texts and isinstance(event, dict) and (prev is None or isinstance(prev, str))):
+    linked = isinstance(event, dict) and (prev is None or isinstance(prev, str))
+    if not (exact and texts and linked):
         raise Invalid("it is no record")
     return Link(event, prev, own, keyed)
 

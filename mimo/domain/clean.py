@@ -1,4 +1,8 @@
-"""Text from memories -> text that hides nothing and steers nothing: no control characters."""
+"""Text from memories and files -> text that hides nothing and commands nothing.
+
+`clean` removes what a terminal obeys or nobody sees, `one_line` also line ends, and `inert` breaks
+up what a continuous integration service would run from a log.
+"""
 
 import re
 from functools import cache
@@ -8,10 +12,28 @@ _SEQUENCES = (
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"  # OSC and kin
     r"|\x1b[ -/]*[0-~]"
 )
-HIDDEN = "\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\U000e0000-\U000e007f"
-"""What shows nothing or turns the direction of what follows, as a class of characters."""
+HIDDEN = (
+    "\u061c\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e01ef"
+)
+"""Characters that show nothing or change the direction of the text, as a class of characters.
+
+Tag characters and the variation selectors of the supplement carry a byte each, unseen.
+"""
+
+_JOINING = "\u200c\u200d\ufe00-\ufe0f"
+"""Joiners and variation selectors: one after a character is writing, several are hidden data."""
+
+RUNS = f"(?!\ufe0f\u200d(?![{_JOINING}]))[{_JOINING}]{{2,}}"
+"""Several in a row; an emoji has a selector and a joiner between two of its parts."""
 
 _CONTROLS = f"[\x00-\x08\x0b-\x1f\x7f-\x9f{HIDDEN}]"
+
+_COMMANDS = r"(?mi)^(\s*)(?=::[\w-]+(?:[^\S\n][^\n]*?)?::)|(#)(?=#(?:vso|teamcity)?\[)"
+"""Where GitHub, Azure Pipelines and TeamCity find a command in a log.
+
+`::set-env name=x::y` at the start of a line; `##[set-env name=x]y` and `##vso[…]` anywhere.
+"""
 
 
 @cache
@@ -21,10 +43,26 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 
 def clean(text: str) -> str:
-    """Returns the text without escape sequences, control and bidirectional characters.
+    """Returns the text without escape sequences, control, bidirectional and hidden characters.
 
     Line ends and tabs stay.
     """
     if text.replace("\n", "").replace("\t", "").isprintable():
+        if text.isascii():
+            return text
+        # Variation selectors count as printable.
+        return compiled(RUNS).sub("", compiled(f"[{HIDDEN}]").sub("", text))
+    shown = compiled(_CONTROLS).sub("", compiled(_SEQUENCES).sub("", text))
+    return compiled(RUNS).sub("", shown)
+
+
+def one_line(text: str) -> str:
+    """Returns the clean text on one line."""
+    return " ".join(clean(text).splitlines())
+
+
+def inert(text: str) -> str:
+    """Returns the text with a backslash in each command that a build service reads from its log."""
+    if "::" not in text and "##" not in text:
         return text
-    return compiled(_CONTROLS).sub("", compiled(_SEQUENCES).sub("", text))
+    return compiled(_COMMANDS).sub(r"\1\2\\", text)

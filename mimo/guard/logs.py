@@ -1,13 +1,15 @@
-"""Logs that give nothing away: an exception's text may hold a memory."""
+"""Logs that give nothing away and command nothing: an exception's text may hold a memory."""
 
 import logging
 
+from mimo.domain.clean import clean, inert
 from mimo.guard.privacy import for_log
 
 
 class Redacting(logging.Formatter):
-    """Formats a record without secrets and personal data, tracebacks included."""
+    """Formats a record without secrets, personal data, control characters and commands."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Returns the line, or lines, that may be written."""
-        return for_log(super().format(record))
+        """Returns the lines; all but the first are indented, so none looks like a record."""
+        lines = clean(for_log(super().format(record))).splitlines()
+        return inert("\n  ".join(lines))

@@ -10,7 +10,7 @@ from mimo.domain.metrics import QUANTILES, Totals
 from mimo.mind import Mind
 from mimo.store.audit import AuditLog
 
-__all__ = ["Fault", "broken", "exposition", "line", "log_of", "recorded", "totals"]
+__all__ = ["Fault", "broken", "exposition", "line", "log_of", "recorded", "totals", "unreadable"]
 
 
 def log_of(mind: Mind) -> AuditLog:
@@ -24,6 +24,11 @@ def recorded(mind: Mind, since: datetime | None, until: datetime | None) -> Iter
     for placed in _placed(log_of(mind)):
         if placed.link and _lies_between(_time(placed.link), since, until):
             yield placed.link
+
+
+def unreadable(mind: Mind) -> int:
+    """Returns how many lines of the log are not records."""
+    return sum(placed.link is None for placed in _placed(log_of(mind)))
 
 
 def _lies_between(at: datetime | None, since: datetime | None, until: datetime | None) -> bool:

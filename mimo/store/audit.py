@@ -202,9 +202,10 @@ def _last_number(path: Path) -> int:
 
 def _lines(path: Path) -> list[bytes]:
     try:
-        return files.read(path).splitlines()
+        data = files.read(path)
     except OSError:
         return []
+    return data.removesuffix(b"\n").split(b"\n") if data else []
 
 
 def _last(path: Path) -> Link | None:
@@ -220,6 +221,6 @@ def _end(path: Path, size: int) -> list[bytes]:
     try:
         with path.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - size))
-            return file.read().splitlines()
+            return file.read().split(b"\n")
     except OSError:
         return []

@@ -4,6 +4,7 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
+from mimo.domain.clean import clean
 from mimo.errors import MindError
 from mimo.store import files
 
@@ -19,7 +20,7 @@ def path_of(home: Path) -> Path:
 def note(home: Path, now: datetime, what: str) -> None:
     """Adds one line; that it can't be written is no reason to fail."""
     path = path_of(home)
-    line = " ".join(what.split())[:_LONGEST]
+    line = " ".join(clean(what).split())[:_LONGEST]
     with suppress(OSError, MindError):
         stamp = now.isoformat(timespec="seconds").replace("+00:00", "Z")
         files.append(path, f"{stamp} {line}\n".encode("utf-8", "replace"), durable=False)

@@ -157,6 +157,23 @@ def test_verify_says_by_its_exit_status_whether_the_record_is_whole(
     assert told == [(3, "it was changed"), (5, "record 6 is gone: the end was cut off")]
 
 
+@pytest.mark.attack("changed record of the audit")
+def test_a_key_that_occurs_twice_breaks_the_record_and_is_not_exported(
+    mind: Mind, capsys: pytest.CaptureFixture[str]
+) -> None:
+    work(mind)
+    data = log_of(mind).read_bytes()
+    log_of(mind).write_bytes(data.replace(b'"status":', b'"status":"ok","status":', 1))
+
+    status, verdict = run(mind, capsys, "audit", "verify")
+    _, exported = run(mind, capsys, "audit", "export")
+
+    assert (status, verdict["whole"]) == (1, False)
+    assert verdict["faults"][0]["line"] == 1
+    assert exported["unreadable"] == 1
+    assert all(record["event"]["n"] > 1 for record in exported["records"])
+
+
 def test_without_the_key_nobody_vouches_for_the_record(
     mind: Mind, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,5 +1,6 @@
 """Chains of sealed records: what any change to them shows."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
@@ -148,3 +149,27 @@ def test_older_records_may_be_dropped_where_a_record_says_so() -> None:
 def test_a_line_that_holds_no_record(line: bytes) -> None:
     with pytest.raises(Invalid):
         link_of(line)
+
+
+@pytest.mark.attack("changed record of the audit")
+def test_a_record_written_in_another_form_is_not_a_record(
+    record_property: Callable[[str, object], None],
+) -> None:
+    line = line_of(sealed({"n": 1, "tool": "mind_add", "agent": "a"}, None, KEY))
+    forms = [
+        line.replace(b'"tool"', b'"tool":"mind_list","tool"'),
+        line.replace(b'"event"', b'"event":{"n":1},"event"'),
+        line.replace(b'"hmac"', b'"hmac":"0","hmac"'),
+        line.replace(b'"prev":null', b'"prev":null,"note":"x"'),
+        line.replace(b"mind_add", b"mind_\\u0061dd"),
+        line.replace(b":", b": "),
+        line.replace(b"\n", b"\r\n"),
+        b" " + line,
+        b"\xef\xbb\xbf" + line,
+    ]
+    assert link_of(line).event["tool"] == "mind_add"
+    for form in forms:
+        assert form != line
+        with pytest.raises(Invalid):
+            link_of(form)
+    record_property("tried", len(forms))

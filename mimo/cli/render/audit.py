@@ -1,5 +1,6 @@
 """How the record of calls and the metrics look."""
 
+from mimo.cli.clean import escaped
 from mimo.cli.render import Part, Screen, accent, bad, dim, good, render, warn
 from mimo.cli.render.words import count
 from mimo.commands.audit import AuditExport, AuditRow, AuditRows, AuditVerdict, Metrics
@@ -40,7 +41,10 @@ def _(result: AuditVerdict, screen: Screen) -> None:
 
 @render.register
 def _(result: AuditExport, screen: Screen) -> None:
-    screen.verbatim(result.text)
+    screen.verbatim(escaped(result.text))
+    if result.unreadable:
+        lines = count(result.unreadable, "line")
+        screen.note(f"left out {lines} not written as a record is; see `mind audit verify`")
 
 
 @render.register

@@ -1,5 +1,6 @@
 """How it looks what a change runs into."""
 
+from mimo.cli.clean import escaped
 from mimo.cli.render import Screen, accent, dim, good, render, strong
 from mimo.cli.render.edges import marked
 from mimo.cli.render.words import count, labels
@@ -9,7 +10,9 @@ from mimo.commands.edge_check import EdgeFinding, EdgesChecked
 @render.register
 def _(result: EdgesChecked, screen: Screen) -> None:
     if result.document is not None:
-        screen.verbatim(result.document)
+        is_json = result.document.startswith("{")
+        document = escaped(result.document) if is_json else result.document
+        screen.verbatim(document, commands=not is_json)
         return
     for finding in result.findings:
         _finding(finding, screen)

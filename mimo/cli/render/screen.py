@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
-from mimo.cli.clean import clean
+from mimo.cli.clean import inert, one_line
 from mimo.cli.output import complain
 
 
@@ -50,7 +50,7 @@ def accent(text: str) -> Styled:
 
 def text_of(part: Part) -> str:
     """Returns a part's text, harmless on a terminal and on one line."""
-    return " ".join(clean(part.text if isinstance(part, Styled) else part).splitlines())
+    return one_line(part.text if isinstance(part, Styled) else part)
 
 
 class Screen(ABC):
@@ -76,10 +76,13 @@ class Screen(ABC):
     def finish(self, *, pager: bool) -> None:
         """Show what was written, page by page where it is longer than the terminal."""
 
-    def verbatim(self, body: str) -> None:
-        """Write text for another program: line by line as it stands, never wrapped."""
-        for line in body.splitlines():
-            self.line(line)
+    @abstractmethod
+    def verbatim(self, body: str, *, commands: bool = False) -> None:
+        """Write text for another program: line by line, never wrapped.
+
+        `commands` are for a build service to run: the text was made for that and holds its data
+        escaped. Those in any other text are made inert.
+        """
 
     def blank(self) -> None:
         """Write an empty line."""
@@ -98,7 +101,7 @@ class Screen(ABC):
 
     def note(self, message: str) -> None:
         """Tell something beside the answer, on standard error."""
-        complain(clean(f"note: {message}"))
+        complain(f"note: {message}")
 
 
 class PlainScreen(Screen):
@@ -110,12 +113,18 @@ class PlainScreen(Screen):
 
     def line(self, *parts: Part, indent: int = 0) -> None:
         """Write one line."""
-        self._lines.append((" " * indent + "".join(map(text_of, parts))).rstrip())
+        self._lines.append(inert((" " * indent + "".join(map(text_of, parts))).rstrip()))
 
     def text(self, body: str, *, terms: Sequence[str] = (), indent: int = 0) -> None:
         """Write prose line by line."""
         for line in body.splitlines():
             self.line(line, indent=indent)
+
+    def verbatim(self, body: str, *, commands: bool = False) -> None:
+        """Write each line as it is."""
+        for line in body.removesuffix("\n").split("\n") if body else ():
+            shown = text_of(line).rstrip()
+            self._lines.append(shown if commands else inert(shown))
 
     def markdown(self, body: str) -> None:
         """Write Markdown as it stands."""

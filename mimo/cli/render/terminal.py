@@ -14,6 +14,7 @@ from rich.text import Text
 
 from mimo.cli.clean import clean
 from mimo.cli.render.screen import Part, Screen, Styled, text_of
+from mimo.domain.clean import HIDDEN, compiled
 
 STYLES = {
     "strong": "bold",
@@ -63,7 +64,7 @@ class TerminalScreen(Screen):
             text.highlight_regex(rf"(?i)\b(?:{'|'.join(words)})\w*", MARK)
         self._console.print(Padding(text, (0, 0, 0, indent), expand=False))
 
-    def verbatim(self, body: str) -> None:
+    def verbatim(self, body: str, *, commands: bool = False) -> None:
         """Write text as it stands; the terminal itself breaks long lines, which can be copied."""
         self._console.print(Text(clean(body)), soft_wrap=True)
 
@@ -85,7 +86,8 @@ class TerminalScreen(Screen):
 
     def finish(self, *, pager: bool) -> None:
         """Print what was written, through the pager where it is longer than the terminal."""
-        text = self._written.getvalue()
+        # An entity such as `&#x202e;` is a character only now.
+        text = compiled(f"[{HIDDEN}]").sub("", self._written.getvalue())
         if pager and text.count("\n") >= self._console.height:
             import click
 

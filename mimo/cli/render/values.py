@@ -1,5 +1,6 @@
 """How values look."""
 
+from mimo.cli.output import as_json
 from mimo.cli.render import Screen, good, render
 from mimo.cli.render.words import count
 from mimo.commands.common import TrustLabel
@@ -19,12 +20,10 @@ def _(result: ValueKeys, screen: Screen) -> None:
 
 @render.register
 def _(result: KeptValue, screen: Screen) -> None:
-    import json
-
     if isinstance(result.value, str):
         screen.verbatim(result.value or "\n")
     else:
-        screen.verbatim(json.dumps(result.value, ensure_ascii=False, indent=2))
+        screen.verbatim(as_json(result.value, indent=2))
     if result.trust is TrustLabel.UNTRUSTED:
         screen.note(f"untrusted: nobody here has approved {result.file}")
 

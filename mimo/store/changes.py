@@ -13,8 +13,6 @@ from mimo.store.walk import STORE
 _MOST_BYTES = 2_000_000
 """What is larger was made by a program, or is data."""
 _SKIPPED = frozenset(("node_modules", "__pycache__", "venv", "build", "dist", "target", "vendor"))
-_SECONDS = 60
-"""For git, to tell what changed."""
 _NO_DIFF = "outside git, and before the first commit, name the files to check"
 
 
@@ -106,25 +104,20 @@ def _diff(root: Path, *, staged: bool, rev: str | None) -> str:
     commit would hold; with two revisions (`main...HEAD`) what lies between them. Paths are relative
     to the top of the work tree. Raises `Invalid` where git can't tell.
     """
-    shape = ("--unified=0", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames")
-    prefixes = ("--src-prefix=a/", "--dst-prefix=b/", "--no-relative", "--ignore-submodules")
+    shape = ("--unified=0", "--no-renames")
+    prefixes = ("--src-prefix=a/", "--dst-prefix=b/", "--no-relative")
     against = [] if staged and rev is None else [rev or "HEAD"]
-    settings = [] if staged or ".." in (rev or "") else _without_filters(root)
-    answer = git.asked(
+    result = git.run(
         root,
-        *("-c", "core.quotePath=true", *settings),
         *("diff", *shape, *prefixes),
         *(["--cached"] if staged else []),
         *("--end-of-options", *against, "--", "."),
-        seconds=_SECONDS,
+        index=staged,
     )
-    if answer is None:
-        raise Invalid(
-            "git can't be asked what changed", hint="install git, or name the files to check"
-        )
-    if answer.returncode:
-        raise Invalid(f"git can't tell what changed: {_complaint(answer.stderr)}", hint=_NO_DIFF)
-    return answer.stdout.decode("utf-8", "replace")
+    if result.returncode:
+        reason = git.complaint(result.stderr)
+        raise Invalid(f"git can't tell what changed: {reason}", hint=_NO_DIFF)
+    return result.stdout.decode("utf-8", "replace")
 
 
 def _top(root: Path) -> Path | None:
@@ -133,17 +126,3 @@ def _top(root: Path) -> Path | None:
         if (folder / ".git").exists():
             return folder
     return None
-
-
-def _complaint(told: bytes) -> str:
-    lines = told.decode("utf-8", "replace").strip().splitlines()
-    return lines[0].removeprefix("fatal: ") if lines else "it gives no reason"
-
-
-def _without_filters(root: Path) -> list[str]:
-    """Returns settings without which git would run the filters of a repository on its files."""
-    answer = git.asked(root, "config", "--name-only", "--get-regexp", r"^filter\..*")
-    told = answer.stdout.decode("utf-8", "replace") if answer else ""
-    names = {line.rpartition(".")[0] for line in told.splitlines()}
-    empty = ("clean=", "smudge=", "process=", "required=false")
-    return [word for name in sorted(names) for end in empty for word in ("-c", f"{name}.{end}")]

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.frozen import frozen
-from mimo.store.repository import Repository, complaint
+from mimo.store.git import complaint
+from mimo.store.repository import Repository
 from mimo.store.walk import STORE
 
 _UNDER_WAY = {
@@ -56,8 +57,8 @@ def pending(repository: Repository) -> tuple[Pending, ...]:
 
 def check_shared(repository: Repository) -> None:
     """Raises `Invalid` where the project's own rules keep the whole memory out of git."""
-    told = repository.run_as_person("check-ignore", "--quiet", f"{STORE}/config.toml")
-    if told.returncode == 0:
+    result = repository.run("check-ignore", "--quiet", "--", f"{STORE}/config.toml")
+    if result.returncode == 0:
         hint = "take it out of .gitignore to share it; `git check-ignore -v .mind` says which line"
         raise Invalid(f"git ignores `{STORE}/` here", hint=hint)
 

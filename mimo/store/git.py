@@ -1,104 +1,271 @@
-"""Asking git, in a way in which nothing that a repository holds can run.
+"""The only module that starts git.
 
-Hooks, file-system monitors, pagers, external diffs and prompts are off, and no lock is taken.
+`run` and `running` read. Nothing that a repository holds or configures is executed: no hook,
+file-system monitor, filter, external diff, pager, signature program, remote helper or transport.
+git asks for nothing, takes no lock and has a deadline. `run_as_person` does what the user could
+have typed, such as a commit: their hooks, filters, signing and credentials are used. Both find the
+repository from the folder alone: variables by which another git process names a repository are
+removed, and a bare repository that was committed as ordinary files is refused.
 """
 
 import os
 import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import subprocess
+from mimo.errors import Invalid
 
-_OFF = (
+if TYPE_CHECKING:
+    from subprocess import CompletedProcess, Popen
+
+_NO_BARE = "safe.bareRepository=explicit"
+_READING = (
+    _NO_BARE,
+    "protocol.allow=never",
     "core.fsmonitor=false",
     f"core.hooksPath={os.devnull}",
     "core.pager=cat",
-    "protocol.ext.allow=never",
+    "core.askPass=",
+    "core.alternateRefsCommand=:",
+    "core.sshCommand=false",
+    "credential.helper=",
+    "core.quotePath=true",
+    "diff.submodule=short",
+    "submodule.recurse=false",
     "log.showSignature=false",
+    "gpg.program=gpg",
+    "gpg.openpgp.program=gpg",
+    "gpg.x509.program=gpgsm",
+    "gpg.ssh.program=ssh-keygen",
+    "i18n.logOutputEncoding=UTF-8",
 )
-_SECONDS = 5
+"""Settings that replace those of the repository."""
+_QUIET = {
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_PROTOCOL_FROM_USER": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_ASKPASS": "",
+    "GIT_EDITOR": ":",
+    "GIT_PAGER": "cat",
+}
+"""`GIT_ALLOW_PROTOCOL` is the one that a repository's `protocol.file.allow` can't override."""
+_FLAGS = {
+    "log": ("--no-ext-diff", "--no-textconv", "--ignore-submodules=all"),
+    "diff": ("--no-ext-diff", "--no-textconv", "--ignore-submodules=all", "--no-color"),
+    "blame": ("--no-textconv",),
+    "status": ("--ignore-submodules=all",),
+}
+"""Options without which a sub-command runs what the attributes of a file or a submodule name."""
+_DISABLED = ("clean=", "smudge=", "process=", "required=false")
+
+_KEPT = frozenset(
+    "GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM GIT_CONFIG_NOSYSTEM GIT_CONFIG_COUNT GIT_EXEC_PATH"
+    " GIT_CEILING_DIRECTORIES GIT_DISCOVERY_ACROSS_FILESYSTEM".split()
+)
+_KEPT_GROUPS = ("GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_")
+_OF_PERSON = frozenset(("GIT_ASKPASS", "GIT_ALLOW_PROTOCOL"))
+_OF_PERSON_GROUPS = (
+    *("GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_SSH", "GIT_SSL_", "GIT_PROXY_", "GIT_HTTP_"),
+    "GIT_TRACE",
+)
+
+SECONDS = 60
+"""Deadline of a command that reads."""
+_SECONDS_OF_OUTPUT = 5
+_SECONDS_OF_RUNNING = 600
+_NO_GIT = "install git, or do without: every memory is a file of its own"
+
+
+def run(
+    root: Path, *words: str, data: bytes = b"", seconds: float = SECONDS, index: bool = False
+) -> "CompletedProcess[bytes]":
+    """Returns the result of a git command that reads, whatever its exit status.
+
+    `words` are the sub-command and its arguments; `-c NAME=VALUE` may precede them. Paths are
+    taken literally. With `index`, the index of a commit under way is read, see `_index`. Raises
+    `Invalid` if git can't be run or takes longer than `seconds`.
+    """
+    command, environ = _reading(root, words, index=index)
+    return _run(command, environ, data, seconds)
+
+
+def run_as_person(
+    root: Path, *words: str, data: bytes = b"", seconds: float = SECONDS
+) -> "CompletedProcess[bytes]":
+    """Returns the result of a git command as the user's own shell would run it.
+
+    Their hooks, filters, signing and credentials are used. Raises `Invalid` as `run` does.
+    """
+    command = [_program(root), "-c", _NO_BARE, "-C", str(root), *words]
+    environ = _environment(_KEPT | _OF_PERSON, (*_KEPT_GROUPS, *_OF_PERSON_GROUPS))
+    return _run(command, environ, data, seconds)
+
+
+@contextmanager
+def running(root: Path, *words: str) -> "Iterator[Popen[bytes]]":
+    """Yields a git process that reads and answers over pipes; it ends with the block.
+
+    Raises `Invalid` if git can't be run.
+    """
+    import subprocess
+    from threading import Timer
+
+    command, environ = _reading(root, words)
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environ,
+    ) as process:
+        deadline = Timer(_SECONDS_OF_RUNNING, process.kill)
+        deadline.start()
+        try:
+            yield process
+        finally:
+            deadline.cancel()
+            process.kill()
+
+
+def output(root: Path, *words: str) -> str | None:
+    """Returns the output of a command that reads, stripped; None if it fails or prints nothing."""
+    try:
+        result = run(root, *words, seconds=_SECONDS_OF_OUTPUT)
+    except Invalid:
+        return None
+    return None if result.returncode else result.stdout.decode("utf-8", "replace").strip() or None
+
+
+def complaint(stderr: bytes) -> str:
+    """Returns the first line of git's error output that states a reason."""
+    lines = stderr.decode("utf-8", "replace").strip().splitlines()
+    reasons = [line for line in lines if line.startswith(("fatal: ", "error: "))] or lines
+    first = reasons[0] if reasons else "no reason given"
+    return first.removeprefix("fatal: ").removeprefix("error: ")
 
 
 def author_of(root: Path, path: str) -> str | None:
-    """Returns who last committed a file of the project; None where git can't tell."""
-    return said(root, "log", "-1", "--no-ext-diff", "--no-textconv", "--format=%an", "--", path)
-
-
-def said(root: Path, *words: str) -> str | None:
-    """Returns what git prints for a question, stripped; None where it fails or says nothing."""
-    answer = asked(root, *words)
-    if answer is None or answer.returncode:
-        return None
-    return answer.stdout.decode("utf-8", "replace").strip() or None
-
-
-def asked(
-    root: Path, *words: str, seconds: float = _SECONDS
-) -> "subprocess.CompletedProcess[bytes] | None":
-    """Returns what git answers; None where there is no git, or it takes too long."""
-    import subprocess
-
-    program = shutil.which("git")
-    if program is None:
-        return None
-    settings = [word for setting in _OFF for word in ("-c", setting)]
-    # The one command that refuses the word takes its paths literally anyway.
-    literal = () if words[0] == "check-ignore" else ("--literal-pathspecs",)
-    quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8"}
-    try:
-        return subprocess.run(
-            [program, *settings, "-C", str(root), *literal, *words],
-            capture_output=True,
-            timeout=seconds,
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, **quiet},
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
+    """Returns the author of the last commit that changed a file; None if git has none."""
+    return output(root, "log", "-1", "--format=%an", "--", path)
 
 
 def has_repository(root: Path) -> bool | None:
-    """Returns whether a folder lies in a repository; None where git would not say."""
+    """Returns whether a folder is in a git work tree; None if git refuses to answer."""
     if not any((folder / ".git").exists() for folder in (root, *root.parents)):
         return False
-    return True if said(root, "rev-parse", "--is-inside-work-tree") == "true" else None
+    return True if output(root, "rev-parse", "--is-inside-work-tree") == "true" else None
 
 
 def is_tracked(root: Path, path: str) -> bool:
-    """Returns whether git knows a file of the project, on disk or not."""
-    return said(root, "ls-files", "--", path) is not None
+    """Returns whether a file of the project is in git's index."""
+    return output(root, "ls-files", "--", path) is not None
 
 
 def is_ignored(root: Path, path: str) -> bool:
-    """Returns whether git leaves a file alone that it does not know."""
-    return said(root, "check-ignore", "--", path) is not None
+    """Returns whether git's ignore rules match an untracked file."""
+    return output(root, "check-ignore", "--", path) is not None
 
 
-def hardened(root: Path, *words: str) -> list[str]:
-    """Returns the command line that asks git something about `root`; `[]` where there is no git."""
-    program = shutil.which("git")
-    settings = [word for setting in _OFF for word in ("-c", setting)]
-    return [program, *settings, "-C", str(root), "--literal-pathspecs", *words] if program else []
+def _reading(
+    root: Path, words: Sequence[str], *, index: bool = False
+) -> tuple[list[str], dict[str, str]]:
+    """Returns the command line and the environment of a command that reads."""
+    place = next(n for n, word in enumerate(words) if n % 2 == 0 and word != "-c")
+    given, name, rest = words[:place], words[place], words[place + 1 :]
+    settings = [*_READING, *(_filters_off(root) if _compares_files(name, rest) else ())]
+    command = [_program(root), *(word for one in settings for word in ("-c", one)), *given]
+    # The sub-command that refuses the option takes its paths literally in any case.
+    literal = () if name == "check-ignore" else ("--literal-pathspecs",)
+    command += ["-C", str(root), *literal, name, *_FLAGS.get(name, ()), *rest]
+    environ = _environment(_KEPT, _KEPT_GROUPS) | _QUIET | (_index(root) if index else {})
+    return command, environ
 
 
-def environment(*, reading: bool = True) -> dict[str, str]:
-    """Returns the environment for git: it never asks, and finds the repository by the folder.
+def _compares_files(name: str, rest: Sequence[str]) -> bool:
+    """Returns whether a sub-command reads files of the work tree, through git's filters."""
+    return name == "status" or (name == "diff" and "--cached" not in rest)
 
-    A hook of git's own names another one in its environment.
+
+def _filters_off(root: Path) -> Iterator[str]:
+    """Yields settings that disable every filter which git's settings define.
+
+    Raises `Invalid` if one can't be disabled: the command line ends a name at its first `=`.
     """
-    kept = {key: value for key, value in os.environ.items() if key not in _OF_A_HOOK}
-    locks = {"GIT_OPTIONAL_LOCKS": "0"} if reading else {}
-    return {**kept, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8", **locks}
+    listed = run(root, "config", "--null", "--name-only", "--get-regexp", r"^filter\.").stdout
+    keys = listed.decode("utf-8", "surrogateescape").split("\0")
+    for name in sorted({key.rpartition(".")[0] for key in keys if key}):
+        if "=" in name:
+            raise Invalid(
+                f"git's settings name a filter with `=` in its name: `{name}`",
+                hint="remove it; `git config --show-origin --get-regexp '^filter'` shows where",
+            )
+        yield from (f"{name}.{value}" for value in _DISABLED)
 
 
-_OF_A_HOOK = frozenset(
-    f"GIT_{name}"
-    for name in (
-        "DIR WORK_TREE INDEX_FILE PREFIX COMMON_DIR OBJECT_DIRECTORY NAMESPACE GRAFT_FILE"
-        " ALTERNATE_OBJECT_DIRECTORIES INTERNAL_SUPER_PREFIX SHALLOW_FILE CONFIG REPLACE_REF_BASE"
-        " NO_REPLACE_OBJECTS IMPLICIT_WORK_TREE CONFIG_PARAMETERS CONFIG_COUNT QUARANTINE_PATH"
-    ).split()
-)
+def _index(root: Path) -> dict[str, str]:
+    """Returns the variable that names the index of a commit under way in this repository.
+
+    `git commit -a` and `git commit FILE` run their hooks with another index than the usual one.
+    One that belongs to another repository is not used.
+    """
+    file, named = os.environ.get("GIT_INDEX_FILE"), os.environ.get("GIT_DIR")
+    if not file:
+        return {}
+    if named is not None:
+        own = output(root, "rev-parse", "--absolute-git-dir")
+        if own is None or Path(named).resolve() != Path(own).resolve():
+            return {}
+    return {"GIT_INDEX_FILE": str(Path(file).absolute())}
+
+
+def _environment(names: frozenset[str], groups: tuple[str, ...]) -> dict[str, str]:
+    """Returns the environment without the variables of git that are not listed.
+
+    Among those removed are the ones by which a hook learns its repository.
+    """
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") or name in names or name.startswith(groups)
+    }
+    return {**kept, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8", "LANGUAGE": ""}
+
+
+def _program(root: Path) -> str:
+    """Returns the path of git.
+
+    Raises `Invalid` if there is none, outside a repository, and in a bare one: git before 2.38
+    doesn't know `safe.bareRepository`.
+    """
+    program = shutil.which("git")
+    if program is None:
+        raise Invalid("git is not installed", hint=_NO_GIT)
+    top = root.resolve()
+    for folder in (top, *top.parents):
+        if (folder / "HEAD").is_file() and (folder / "objects").is_dir():
+            raise Invalid(
+                f"`{folder}` is a bare git repository",
+                hint="mind works in a work tree: clone it, or remove the files that make it one",
+            )
+        if (folder / ".git").exists():
+            return program
+    raise Invalid(f"`{top}` is not in a git repository", hint="`git init` makes one")
+
+
+def _run(
+    command: list[str], environ: dict[str, str], data: bytes, seconds: float
+) -> "CompletedProcess[bytes]":
+    import subprocess
+
+    try:
+        return subprocess.run(
+            command, input=data, capture_output=True, timeout=seconds, env=environ, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise Invalid(f"git took longer than {seconds:g} s", hint="try it by hand") from None
+    except OSError as error:
+        raise Invalid(f"git can't be run: {error.strerror}", hint=_NO_GIT) from None

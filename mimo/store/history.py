@@ -23,10 +23,9 @@ class Commit:
 def line_dates(root: Path, path: str) -> dict[str, datetime]:
     """Returns when each line of a file was committed last, by its text without blanks around it.
 
-    It is the last commit's state that is asked for: to look at the file itself, git would run the
-    filters that the repository's settings name.
+    Of the last commit's state: reading the file itself could run git's filters.
     """
-    told = git.said(root, "blame", "--porcelain", "--no-textconv", "HEAD", "--", path) or ""
+    told = git.output(root, "blame", "--porcelain", "HEAD", "--", path) or ""
     times: dict[str, datetime] = {}
     found: dict[str, datetime] = {}
     commit = ""
@@ -44,9 +43,7 @@ def line_dates(root: Path, path: str) -> dict[str, datetime]:
 def commits(root: Path, most: int) -> Iterator[Commit]:
     """Yields the last commits, newest first."""
     form = "--format=%H%x1f%an%x1f%ct%x1f%b"
-    told = git.said(
-        root, "log", "-z", f"--max-count={most}", "--no-ext-diff", "--no-textconv", form
-    )
+    told = git.output(root, "log", "-z", f"--max-count={most}", form)
     for record in (told or "").split("\0"):
         id_, _, rest = record.partition("\x1f")
         author, _, rest = rest.partition("\x1f")

@@ -79,7 +79,7 @@ def resolve(repository: Repository, revision: str, *, now: datetime) -> Commit:
             f"`{revision}` is no commit, branch, tag or date of this repository",
             hint="such as HEAD~3, v1.2, 2026-11-01 or `last week`; `mind log` lists the commits",
         )
-    told = repository.ask("log", "-1", "--no-show-signature", f"--format={_FORMAT}", found)
+    told = repository.ask("log", "-1", f"--format={_FORMAT}", found)
     return next(_steps(told)).commit
 
 
@@ -169,24 +169,15 @@ def _some(blob: str) -> str:
 def steps(repository: Repository, path: str | None, limit: int) -> Iterator[Step]:
     """Yields the commits that changed the memory, or one file of it under whatever name."""
     what = ["--follow", "--", path] if path else ["--", f"{STORE}/"]
-    words = (
-        "log",
-        "-z",
-        f"--max-count={limit}",
-        "--name-status",
-        "--relative",
-        "--no-show-signature",
-    )
+    words = ("log", "-z", f"--max-count={limit}", "--name-status", "--relative")
     if _commit_id(repository, "HEAD"):
-        told = repository.ask(
-            *words, f"--format={_FORMAT}", "--no-ext-diff", "--no-textconv", *what
-        )
+        told = repository.ask(*words, f"--format={_FORMAT}", *what)
         yield from _steps(told)
 
 
 def blame(repository: Repository, path: str) -> tuple[Line, ...]:
     """Returns the lines of a file at the last commit, each with the commit that it comes from."""
-    told = repository.ask("blame", "--porcelain", "--no-textconv", "HEAD", "--", path)
+    told = repository.ask("blame", "--porcelain", "HEAD", "--", path)
     found: list[Line] = []
     commit, number = "", 0
     for line in told.decode("utf-8", "replace").split("\n"):
@@ -203,7 +194,7 @@ def commits(repository: Repository, names: Iterable[str]) -> dict[str, Commit]:
     wanted = list(dict.fromkeys(names))
     if not wanted:
         return {}
-    told = repository.ask("log", "--no-walk", "--no-show-signature", f"--format={_FORMAT}", *wanted)
+    told = repository.ask("log", "--no-walk", f"--format={_FORMAT}", *wanted)
     return {step.commit.id: step.commit for step in _steps(told)}
 
 

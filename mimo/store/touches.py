@@ -39,7 +39,7 @@ def all_touches(repository: Repository) -> dict[str, list[Touch]]:
     """Returns the commits that changed each file under `.mind/`, newest first, by its path."""
     if not repository.run("rev-parse", "--verify", "--quiet", "HEAD").stdout:
         return {}
-    words = ("-z", "--name-only", "--relative", "--no-ext-diff", "--no-textconv", "-c")
+    words = ("-z", "--name-only", "--relative", "-c")
     told = repository.ask("log", *words, f"--format={_COMMIT}", "--", f"{STORE}/")
     found: dict[str, list[Touch]] = {}
     for record in os.fsdecode(told).split("\x1e")[1:]:

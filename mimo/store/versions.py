@@ -1,21 +1,20 @@
 """Files as git has them: what is staged, and all that ever was."""
 
-import os
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from mimo.errors import Invalid, StorageFailed
-from mimo.store.git import environment, hardened
+from mimo.store import git
 
 if TYPE_CHECKING:
     from subprocess import Popen
 
 _RAW = ("--raw", "-z", "--no-renames", "--no-abbrev", "--relative", "--diff-filter=d")
-_SAFE = ("--no-ext-diff", "--no-textconv")
 _SUBMODULE = "160000"
+_SECONDS = 600
+"""Deadline for listing a whole history."""
 _LONGEST = 32 * 1024 * 1024
 """Bytes of the largest file that is kept in memory to be looked at."""
 
@@ -38,10 +37,10 @@ def staged(root: Path, paths: Sequence[str]) -> list[Version]:
 
     Raises `Invalid` where there is no git repository.
     """
-    said = _said(root, "diff", "--cached", *_RAW, *_SAFE, "--", *paths)
+    raw = _output(root, "diff", "--cached", *_RAW, "--", *paths)
     return [
         Version(path, new, before=old if old.strip("0") else None)
-        for _, old, new, path in _changes(said)
+        for _, old, new, path in _changes(raw)
     ]
 
 
@@ -50,21 +49,10 @@ def history(root: Path, paths: Sequence[str]) -> list[Version]:
 
     Raises `Invalid` where there is no git repository.
     """
-    said = _said(
-        root,
-        "log",
-        "--all",
-        "--topo-order",
-        "--reverse",
-        "-m",
-        "--format=%x01%H",
-        *_RAW,
-        *_SAFE,
-        "--",
-        *paths,
-    )
+    words = ("--all", "--topo-order", "--reverse", "-m", "--format=%x01%H")
+    raw = _output(root, "log", *words, *_RAW, "--", *paths)
     found: dict[str, Version] = {}
-    for commit, _, new, path in _changes(said):
+    for commit, _, new, path in _changes(raw):
         found.setdefault(new, Version(path, new, commit=commit))
     return list(found.values())
 
@@ -102,25 +90,14 @@ def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
 @contextmanager
 def blobs(root: Path) -> Iterator[Blobs]:
     """Yields what reads contents; its process ends with the block."""
-    import subprocess
-
-    with subprocess.Popen(
-        hardened(root, "cat-file", "--batch"),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=_environment(),
-    ) as process:
-        try:
-            yield Blobs(process)
-        finally:
-            process.kill()
+    with git.running(root, "cat-file", "--batch") as process:
+        yield Blobs(process)
 
 
-def _changes(said: bytes) -> Iterator[tuple[str | None, str, str, str]]:
-    """Yields commit, old content, new content and path of each change that git tells."""
+def _changes(raw: bytes) -> Iterator[tuple[str | None, str, str, str]]:
+    """Yields commit, old content, new content and path of each change in git's raw format."""
     commit = None
-    words = iter(said.decode("utf-8", "surrogateescape").split("\0"))
+    words = iter(raw.decode("utf-8", "surrogateescape").split("\0"))
     for word in words:
         if word.startswith("\x01"):
             commit = word[1:41]
@@ -136,30 +113,8 @@ def _changes(said: bytes) -> Iterator[tuple[str | None, str, str, str]]:
                 )
 
 
-def _environment() -> dict[str, str]:
-    """Returns the environment for git, with the index that a commit under way uses.
-
-    `git commit -a` and `git commit FILE` run their hooks with another one than the usual.
-    """
-    index = os.environ.get("GIT_INDEX_FILE")
-    return environment() | ({"GIT_INDEX_FILE": str(Path(index).absolute())} if index else {})
-
-
-def _said(root: Path, *words: str) -> bytes:
-    import subprocess
-
-    if shutil.which("git") is None:
-        raise Invalid("there is no git on this machine", hint="install it, or name a path to scan")
-    done = subprocess.run(
-        hardened(root, *words),
-        capture_output=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        env=_environment(),
-    )
-    if done.returncode:
-        raise Invalid(
-            f"git can't tell: {done.stderr.decode('utf-8', 'replace').strip()[:200]}",
-            hint="run it in a project that is a git repository",
-        )
-    return done.stdout
+def _output(root: Path, *words: str) -> bytes:
+    result = git.run(root, *words, seconds=_SECONDS, index=True)
+    if result.returncode:
+        raise Invalid(f"git {words[0]}: {git.complaint(result.stderr)}", hint="see `git status`")
+    return result.stdout

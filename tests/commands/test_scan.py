@@ -168,7 +168,7 @@ def test_a_hook_sees_the_index_of_the_commit_under_way(mind: Mind, git: Git) -> 
 
 def test_without_a_repository_staged_and_history_say_so(mind: Mind) -> None:
     for arguments in ({"staged": True}, {"history": True}):
-        with pytest.raises(Invalid, match="git can't tell"):
+        with pytest.raises(Invalid, match="not in a git repository"):
             scan(mind, **arguments)  # type: ignore[arg-type]
 
 

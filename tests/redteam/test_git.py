@@ -1,0 +1,459 @@
+"""Repositories that try to run a program, and variables that name another repository."""
+
+import ast
+import os
+import shlex
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mimo.cli.main import main
+from mimo.commands import all_commands
+from mimo.domain.hooks.event import recognised
+from mimo.domain.memory import Kind
+from mimo.errors import Invalid
+from mimo.mind import Mind
+from mimo.services import capture, context
+from mimo.services.hook.moments import react
+from mimo.store import git as runner
+from mimo.store.repository import Repository
+
+PACKAGE = Path(__file__).parent.parent.parent / "mimo"
+
+Plant = Callable[[Path], None]
+
+
+@pytest.fixture(autouse=True)
+def _ann(monkeypatch: pytest.MonkeyPatch) -> None:
+    for who in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{who}_NAME", "Ann")
+        monkeypatch.setenv(f"GIT_{who}_EMAIL", "ann@example.com")
+
+
+def git(root: Path, *words: str, fine: bool = True, data: str | None = None) -> str:
+    done = subprocess.run(
+        ["git", *words], cwd=root, capture_output=True, encoding="utf-8", input=data, check=False
+    )
+    assert not fine or done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.strip()
+
+
+HOSTILE = """\
+[core]
+    repositoryformatversion = 1
+    fsmonitor = {0}
+    hooksPath = {hooks}
+    pager = {0}
+    editor = {0}
+    askPass = {0}
+    sshCommand = {0}
+    gitProxy = {0}
+    alternateRefsCommand = {0}
+    attributesFile = {attributes}
+[extensions]
+    partialClone = origin
+[remote "origin"]
+    url = ext::{0}
+    uploadpack = {0}
+    receivepack = {0}
+    promisor = true
+    partialclonefilter = blob:none
+[remote "other"]
+    url = {0}
+    vcs = evil
+    promisor = true
+[remote "local"]
+    url = {root}/elsewhere
+    uploadpack = {0}
+    promisor = true
+[protocol]
+    allow = always
+[protocol "ext"]
+    allow = always
+[protocol "file"]
+    allow = always
+[diff]
+    external = {0}
+    submodule = log
+    ignoreSubmodules = none
+[diff "evil"]
+    command = {0}
+    textconv = {0}
+    cachetextconv = true
+[filter "evil"]
+    clean = {0}
+    smudge = {0}
+    process = {0}
+    required = true
+[filter "dotted.name"]
+    clean = {0}
+[merge "evil"]
+    driver = {0}
+[merge "mind"]
+    driver = {0}
+[gpg]
+    program = {0}
+[gpg "openpgp"]
+    program = {0}
+[gpg "x509"]
+    program = {0}
+[gpg "ssh"]
+    program = {0}
+    defaultKeyCommand = {0}
+[log]
+    showSignature = true
+[commit]
+    gpgSign = true
+[credential]
+    helper = "!{0}"
+[pager]
+    log = {0}
+    diff = {0}
+    status = {0}
+    config = {0}
+[alias]
+    log = "!{0}"
+    status = "!{0}"
+[interactive]
+    diffFilter = {0}
+[sequence]
+    editor = {0}
+[trailer "x"]
+    cmd = {0}
+    command = {0}
+[uploadpack]
+    packObjectsHook = {0}
+[status]
+    submoduleSummary = true
+[submodule]
+    recurse = true
+[include]
+    path = more
+"""
+MORE = '[filter "included"]\n    clean = {0}\n    process = {0}\n'
+ATTRIBUTES = (
+    "* filter=evil diff=evil merge=evil\n*.mdc filter=included\n*.markdown filter=dotted.name\n"
+)
+HOOKS = (
+    "pre-commit prepare-commit-msg commit-msg post-commit post-checkout post-index-change"
+    " reference-transaction fsmonitor-watchman post-rewrite pre-auto-gc query-watchman"
+).split()
+
+
+@pytest.fixture
+def canary(tmp_path: Path) -> Path:
+    """The file that holds a line for each start of the planted program."""
+    return tmp_path / "canary"
+
+
+@pytest.fixture
+def program(tmp_path: Path, canary: Path) -> Path:
+    path = tmp_path / "planted"
+    path.write_text(f'#!/bin/sh\necho "$0 $@" >> {canary}\nexit 1\n', encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def hostile(mind: Mind, tmp_path: Path, program: Path) -> tuple[Path, str]:
+    """A project with history whose settings name the program at every key, and a memory's id."""
+    root = mind.project.root
+    git(root, "init", "-q", "-b", "main")
+    (root / ".gitattributes").write_text("* diff=evil\n", encoding="utf-8")
+    record = capture.store(mind, capture.draft(Kind.DECISION, "Use JWT, see `app.py`"))
+    (root / "app.py").write_text("x = 1\n", encoding="utf-8")
+    for name in ("a.mdc", "b.markdown"):
+        (root / ".mind" / "facts").mkdir(exist_ok=True)
+        (root / ".mind" / "facts" / name).write_text("Tea is hot\n", encoding="utf-8")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "one")
+    for tag in ("v1.1", "v1.2", "origin/main"):
+        git(root, "tag", tag)
+    _submodule(root, program)
+    (root / "app.py").write_text("x = 22\n", encoding="utf-8")
+    git(root, "commit", "-qam", "two\n\ndecided: use queues")
+    _signed(root)
+    lost = git(root, "rev-parse", "HEAD:.mind/MEMORY.md")
+    for name in ("a.mdc", "b.markdown"):
+        (root / ".mind" / "facts" / name).write_text("Tea is cold\n", encoding="utf-8")
+    capture.store(mind, capture.draft(Kind.FACT, "Not committed"))
+    (root / "app.py").write_text("x = 333\n", encoding="utf-8")
+    (root / ".mind" / "MEMORY.md").write_text("## Gotchas\n- old -> one\n", encoding="utf-8")
+    hooks = tmp_path / "hooks"
+    for folder in (hooks, root / ".git" / "hooks"):
+        folder.mkdir(exist_ok=True)
+        for hook in HOOKS:
+            (folder / hook).unlink(missing_ok=True)
+            (folder / hook).symlink_to(program)
+    attributes = root / ".git" / "info" / "attributes"
+    attributes.parent.mkdir(exist_ok=True)
+    attributes.write_text(ATTRIBUTES, encoding="utf-8")
+    known = {"hooks": hooks, "attributes": attributes, "root": root}
+    (root / ".git" / "config").write_text(HOSTILE.format(program, **known), encoding="utf-8")
+    (root / ".git" / "more").write_text(MORE.format(program), encoding="utf-8")
+    # A blob that only the remote of a partial clone is said to have.
+    (root / ".git" / "objects" / lost[:2] / lost[2:]).unlink()
+    return root, record.memory.id
+
+
+def _submodule(root: Path, program: Path) -> None:
+    """Adds a repository inside the memory as a submodule, with settings of its own."""
+    inner = root / ".mind" / "library"
+    inner.mkdir()
+    git(inner, "init", "-q")
+    (inner / "x.md").write_text("one\n", encoding="utf-8")
+    (inner / ".gitattributes").write_text("* filter=inner\n", encoding="utf-8")
+    git(inner, "add", ".")
+    git(inner, "commit", "-qm", "inner")
+    git(root, "-c", "advice.addEmbeddedRepo=false", "add", ".mind/library")
+    git(inner, "config", "filter.inner.clean", str(program))
+    git(inner, "config", "core.fsmonitor", str(program))
+    (inner / "x.md").write_text("two\n", encoding="utf-8")
+
+
+def _signed(root: Path) -> None:
+    """Replaces the last commit by one that carries a signature."""
+    text = git(root, "cat-file", "commit", "HEAD")
+    header, _, message = text.partition("\n\n")
+    signature = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----"
+    made = f"{header}\n{signature}\n\n{message}\n"
+    git(root, "reset", "-q", git(root, "hash-object", "-t", "commit", "-w", "--stdin", data=made))
+
+
+def _hooks(mind: Mind) -> None:
+    """Answers a client's hooks at the start of a session and beside a prompt."""
+    common = {"session_id": "s", "cwd": str(mind.project.root)}
+    for fields in (
+        {"hook_event_name": "SessionStart", "source": "startup"},
+        {"hook_event_name": "UserPromptSubmit", "prompt": "why did we choose JWT?"},
+    ):
+        event = recognised(common | fields)
+        assert event is not None
+        react(event, home=mind.home, now=mind.now(), environ={"MIND_HOME": str(mind.home)})
+
+
+NOT_RUN = (
+    *("mcp", "install", "uninstall", "demo", "daemon", "module", "init ~", "metrics --format"),
+    *("edit k3v7mq", "events --follow", "import", "sync"),
+)
+"""What starts servers and editors, leaves the project, or acts as the person."""
+MORE_LINES = (
+    *("sync --dry-run", "doctor --fix", "init", "edit k3v7mq --tag api", "list --at v1.2"),
+    *("search tea --at HEAD~1", "edges check", "edges check --diff HEAD~1", "review", "status"),
+    *("scan --staged --all", "scan --history --all", "diff HEAD~1", "trust --follow", "export"),
+    *("blame k3v7mq", "log k3v7mq", "restore k3v7mq --at v1.1", "show k3v7mq --at 2027-01-01"),
+)
+
+
+def _lines() -> list[str]:
+    examples = [one for spec in all_commands().all() for one in spec.examples]
+    plain = [line.removeprefix("mind ") for line in examples if not set(line) & set("|<>")]
+    return [*(one for one in plain if not one.startswith(NOT_RUN)), *MORE_LINES]
+
+
+@pytest.mark.attack("program named by a repository's settings")
+def test_no_command_runs_a_program_that_the_repositorys_settings_name(
+    hostile: tuple[Path, str],
+    mind: Mind,
+    canary: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Callable[[str, object], None],
+) -> None:
+    root, id_ = hostile
+    monkeypatch.chdir(root)
+    for words in ("status", "diff HEAD", "log -1", "cat-file -p HEAD:.mind/MEMORY.md"):
+        git(root, *words.split(), fine=False)
+        canary.unlink()
+
+    lines = _lines()
+    for line in lines:
+        main(shlex.split(line.replace("k3v7mq", id_)), open=lambda _: mind.reopened())
+        assert not canary.exists(), (line, canary.read_text("utf-8"))
+    context.write_untracked(mind.reopened())
+    _hooks(mind)
+
+    assert not canary.exists(), canary.read_text("utf-8")
+    record_property("tried", len(lines) + 2)
+
+
+@pytest.mark.attack("program named by a repository's settings")
+def test_a_filter_whose_name_cannot_be_overridden_is_refused(
+    mind: Mind, program: Path, canary: Path
+) -> None:
+    root = mind.project.root
+    git(root, "init", "-q")
+    git(root, "add", ".")
+    (root / ".git" / "config").write_text(
+        f'[filter "a=b"]\n    clean = {program}\n', encoding="utf-8"
+    )
+    (root / ".git" / "info" / "attributes").write_text("* filter=a=b\n", encoding="utf-8")
+    (root / ".mind" / "config.toml").write_text("format  = 1\n", encoding="utf-8")
+    with pytest.raises(Invalid, match="with `=` in its name"):
+        Repository(root).ask("status")
+    assert not canary.exists()
+
+
+def _bare(root: Path, program: Path, tmp_path: Path) -> Path:
+    """Makes the files of a bare partial clone, whose work tree is its parent, in a folder."""
+    source = tmp_path / "source"
+    source.mkdir()
+    git(source, "init", "-q", "-b", "main")
+    (source / "x").write_text("x\n", encoding="utf-8")
+    git(source, "add", ".")
+    git(source, "commit", "-qm", "x")
+    place = root / "vendor"
+    git(tmp_path, "clone", "-q", "--bare", str(source), str(place))
+    git(place, "config", "core.repositoryformatversion", "1")
+    git(place, "config", "core.bare", "false")
+    git(place, "config", "core.worktree", str(place))
+    git(place, "config", "core.fsmonitor", str(program))
+    git(place, "config", "extensions.partialClone", "origin")
+    git(place, "config", "remote.origin.promisor", "true")
+    git(place, "config", "remote.origin.uploadpack", str(program))
+    blob = git(source, "rev-parse", "HEAD:x")
+    (place / "objects" / blob[:2] / blob[2:]).unlink()
+    return place
+
+
+@pytest.mark.attack("committed bare repository")
+@pytest.mark.parametrize("old", [False, True])
+def test_a_committed_bare_repository_runs_nothing(
+    project: Path,
+    home: Path,
+    program: Path,
+    canary: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Callable[[str, object], None],
+    old: bool,
+) -> None:
+    git(project, "init", "-q")
+    place = _bare(project, program, tmp_path)
+    git(place, "cat-file", "-p", "HEAD:x", fine=False)
+    assert canary.exists()
+    canary.unlink()
+    if old:  # Before 2.38 git has no such setting, and neither had its repositories a guard.
+        monkeypatch.setattr(runner, "_NO_BARE", "x.y=z")
+        monkeypatch.setattr(runner, "_READING", tuple(runner._READING[1:]))
+    monkeypatch.chdir(place)
+    for line in ("init", "add Tea", *MORE_LINES):
+        main(shlex.split(line))
+        assert not canary.exists(), (line, canary.read_text("utf-8"))
+    assert main(["sync"]) != 0
+    assert main(["sync", "--pull"]) != 0
+    assert not canary.exists()
+    record_property("tried", len(MORE_LINES) + 4)
+
+
+@pytest.mark.attack("repository named by the environment")
+def test_a_tracked_file_is_not_rewritten_because_the_environment_names_another_repository(
+    mind: Mind, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capture.store(mind, capture.draft(Kind.DECISION, "Use JWT"))
+    (project / "CLAUDE.md").write_text("# Ours\n", encoding="utf-8")
+    git(project, "init", "-q")
+    git(project, "add", "CLAUDE.md")
+    git(project, "commit", "-qm", "ours")
+    other = tmp_path / "other"
+    other.mkdir()
+    git(other, "init", "-q")
+    (project / ".mind" / "config.toml").write_text(
+        'format = 1\n[context]\ndaemon = "on"\nfiles = ["CLAUDE.md"]\n', encoding="utf-8"
+    )
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(project))
+
+    written = context.write_untracked(mind.reopened())
+
+    assert "CLAUDE.md" not in written
+    assert (project / "CLAUDE.md").read_text("utf-8") == "# Ours\n"
+
+
+@pytest.mark.attack("repository named by the environment")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("GIT_DIR", "/nowhere"),
+        ("GIT_WORK_TREE", "/"),
+        ("GIT_INDEX_FILE", "/nowhere/index"),
+        ("GIT_OBJECT_DIRECTORY", "/nowhere"),
+        ("GIT_COMMON_DIR", "/nowhere"),
+        ("GIT_NAMESPACE", "x"),
+        ("GIT_CONFIG_PARAMETERS", "'core.bare'='true'"),
+        ("GIT_CONFIG", "/nowhere"),
+        ("GIT_EXTERNAL_DIFF", "/bin/false"),
+        ("GIT_ICASE_PATHSPECS", "1"),
+        ("GIT_PREFIX", "x/"),
+        ("GIT_NEW_AND_UNKNOWN", "1"),
+    ],
+)
+def test_a_variable_of_another_repository_changes_no_answer(
+    project: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    git(project, "init", "-q")
+    git(project, "add", ".")
+    repository = Repository(project)
+    before = repository.ask("status", "--porcelain")
+    monkeypatch.setenv(name, value)
+
+    assert repository.ask("status", "--porcelain") == before
+    assert repository.run_as_person("status", "--porcelain").stdout == before
+    inherited = repository.run_as_person("-c", f"alias.e=!printenv {name}", "e").stdout.decode()
+    assert inherited.strip() != value
+
+
+def test_the_user_is_still_the_user(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    git(project, "init", "-q")
+    kept = {"GIT_AUTHOR_NAME": "Bob", "GIT_SSH_COMMAND": "ssh -i key", "SSH_AUTH_SOCK": "/s"}
+    for name, value in kept.items():
+        monkeypatch.setenv(name, value)
+    alias = f"alias.e=!printenv {' '.join(kept)}"
+    inherited = Repository(project).run_as_person("-c", alias, "e").stdout.decode()
+    assert inherited.splitlines() == list(kept.values())
+
+
+STARTS_PROGRAMS = {
+    "services/autocommit.py",
+    "services/clients/program.py",
+    "services/daemon/process.py",
+    "services/demo.py",
+    "services/procedures/background.py",
+    "services/procedures/patterns.py",
+    "services/procedures/shell.py",
+    "store/git.py",
+}
+STARTING = {"fork", "popen", "posix_spawn", "posix_spawnp", "startfile", "system"}
+
+
+def _starts(path: Path) -> bool:
+    """Returns whether a module can start a program."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            of_os = node.attr in STARTING or node.attr.startswith(("exec", "spawn"))
+            if (node.value.id == "subprocess" and node.attr in ("run", "Popen")) or (
+                node.value.id == "os" and of_os
+            ):
+                return True
+        if isinstance(node, ast.ImportFrom):
+            names = {alias.name for alias in node.names} - {"Popen", "CompletedProcess"}
+            if node.module == "subprocess" and names:
+                return True
+    return False
+
+
+def test_one_module_alone_starts_git() -> None:
+    starting = {
+        path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py") if _starts(path)
+    }
+    assert starting == STARTS_PROGRAMS
+    named = {
+        name
+        for name in starting
+        for node in ast.walk(ast.parse((PACKAGE / name).read_text("utf-8")))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and os.path.basename(node.value) == "git"  # noqa: PTH119 - a string of a program
+    }
+    assert named == {"store/git.py"}

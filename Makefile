@@ -10,7 +10,7 @@ RUN := $(BIN)/python -X utf8
 unexport MIND_HOME MIND_PROJECT SANDBOX_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test setup check format lint types layers sizes spelling fix generate \
+.PHONY: help demo ci test test-lowest setup check format lint types layers sizes spelling fix generate \
         coverage-of-requirements redteam bench bench-retrieval bench-calibration bench-killed bench-soak model clean
 
 help:           ## Show this menu
@@ -25,6 +25,18 @@ test: setup     ## Install what the tests need, then run every gate
 	$(RUN) -m coverage run -m pytest -n auto
 	$(RUN) -m coverage combine --quiet
 	$(RUN) -m coverage report
+
+ci: test test-lowest ## Run what continuous integration runs
+
+test-lowest: $(VENV)/.lowest/.made ## Run the tests with the lowest versions that pyproject.toml allows
+	$(VENV)/.lowest/bin/python -X utf8 -m pytest -q -n auto
+
+$(VENV)/.lowest/.made: pyproject.toml scripts/groups.py | $(VENV)/.tests
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/.lowest
+	$(BIN)/uv pip install --quiet --python $(VENV)/.lowest/bin/python --resolution lowest-direct --editable .
+	$(BIN)/uv pip freeze --quiet --python $(VENV)/.lowest/bin/python --exclude-editable > $(VENV)/lowest-versions.txt
+	$(BIN)/uv pip install --quiet --python $(VENV)/.lowest/bin/python --constraint $(VENV)/lowest-versions.txt -r $(VENV)/test-requirements.txt
+	@touch $@
 
 setup: $(VENV)/.tests ## Make the development environment
 

@@ -22,21 +22,22 @@ class Words(click.Group):
             context_settings=SETTINGS | {"allow_interspersed_args": False},
             no_args_is_help=False,
             invoke_without_command=True,
+            callback=self._show_help_without_command,
             **attrs,
         )
         self.path = path
         self.registry = commands
         self._run = run
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command that is named; `mind` alone shows its help."""
-        if ctx._protected_args or ctx.args:  # noqa: SLF001 - click keeps a group's words here
-            return super().invoke(ctx)
+    def _show_help_without_command(self, **_options: object) -> None:
+        """Shows the program's help if no command was named; a group's lack of one is an error."""
+        ctx = click.get_current_context()
+        if ctx.invoked_subcommand is not None:
+            return
         if self.path:
             known = ", ".join(self.list_commands(ctx))
             raise Invalid(f"`mind {self.path}` needs a command", hint=f"commands are {known}")
         click.echo(ctx.get_help())
-        return None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Returns the words that may follow."""

@@ -47,7 +47,7 @@ class AuditRows:
 
 @frozen
 class AuditFault:
-    """A place where the chain of records is broken."""
+    """A place in the chain of records."""
 
     file: str
     line: int
@@ -60,7 +60,10 @@ class AuditVerdict:
 
     whole: bool
     records: Annotated[int, Out("How many there should be")]
-    faults: tuple[AuditFault, ...]
+    faults: Annotated[tuple[AuditFault, ...], Out("Where a record was changed, added or removed")]
+    notices: Annotated[
+        tuple[AuditFault, ...], Out("Interrupted writes, and records of another `$MIND_HOME`")
+    ]
     file: Annotated[str, Out("Where the newest are kept")]
 
     @property
@@ -179,15 +182,25 @@ def _row(link: Link) -> AuditRow:
     examples=("mind audit verify",),
 )
 def verify(mind: Mind) -> AuditVerdict:
-    """Check that no record of a call was changed, taken out or cut off
+    """Check that no record of a call was changed, removed or cut off
 
-    Exits with 1 where one was.
+    Exits with 1 if one was. Writes that were interrupted, and records that another `$MIND_HOME`
+    sealed, are listed as notices.
     """
-    records, found = accounting.broken(mind)
+    records, places = accounting.broken(mind)
+    faults, notices = (
+        tuple(
+            AuditFault(file=place.file, line=place.line, what=place.what)
+            for place in places
+            if place.is_broken is broken
+        )
+        for broken in (True, False)
+    )
     return AuditVerdict(
-        whole=not found,
+        whole=not faults,
         records=records,
-        faults=tuple(AuditFault(file=one.file, line=one.line, what=one.what) for one in found),
+        faults=faults,
+        notices=notices,
         file=str(accounting.log_of(mind).path),
     )
 

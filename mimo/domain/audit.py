@@ -3,7 +3,13 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from mimo.domain.chain import Link, fault
+from mimo.domain.chain import Link, fault, mark_of
+
+INTERRUPTED = "interrupted"
+"""The type of a record that closes a line that was torn by an interrupted write."""
+
+
+_INTERRUPTED = "a write was interrupted before this record; what it left was removed"
 
 
 class Placed(NamedTuple):
@@ -15,20 +21,31 @@ class Placed(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """A place where the chain is broken."""
+    """A place where the chain is broken, or that a person should know of."""
 
     file: str
     line: int
     what: str
+    is_broken: bool = True
+    """Whether a record was changed, added or removed; False for a notice."""
 
 
 def faults(
-    lines: Iterable[Placed], key: bytes | None, *, count: int, last: str | None
+    lines: Iterable[Placed],
+    key: bytes | None,
+    *,
+    count: int,
+    last: str | None,
+    from_start: bool = True,
 ) -> Iterator[Fault]:
-    """Yields everything that is wrong with a chain that should have `count` records.
+    """Yields the faults and notices of a chain that should have at least `count` records.
 
-    `last` is the hash of its last one. Without a key the hashes alone are checked.
+    `last` is the hash of record `count`. Unless `lines` are `from_start`, earlier records may be
+    missing. Without a key the hashes alone are checked. Records that
+    another key sealed, and say so, are checked by their hashes and yield one notice for each run
+    of them.
     """
+    own = mark_of(key) if key else None
     before: Link | None = None
     where = Placed("the log", 0, None)
     lacking: Placed | None = None
@@ -38,16 +55,23 @@ def faults(
         if link is None:
             yield Fault(where.file, where.line, "it is no record")
             continue
-        forged = fault(link, key)
-        if what := forged or _step(before, link):
+        is_foreign = link.home is not None and link.home != own
+        forged = fault(link, None if is_foreign else key)
+        if what := forged or _step(before, link) or _not_last(link, count, last):
             yield Fault(where.file, where.line, what)
-        if not forged:
+        if is_foreign and not forged and (before is None or before.home != link.home):
+            yield Fault(where.file, where.line, _another(link), is_broken=False)
+        if not forged and not is_foreign:
             dropped = max(dropped, _dropped(link))
+            if link.event.get("event_type") == INTERRUPTED:
+                yield Fault(where.file, where.line, _INTERRUPTED, is_broken=False)
         lacking = where if before is None and link.number != 1 else lacking
         before = link
-    if lacking and lacking.link and lacking.link.number - 1 != dropped:
+    if from_start and lacking and lacking.link and lacking.link.number - 1 != dropped:
         yield Fault(lacking.file, lacking.line, _gone(1, lacking.link.number - 1))
-    if what := _end(before, count, last):
+    number = before.number if before else 0
+    if number < count:
+        what = f"{_gone(number + 1, count)}: the end was cut off"
         yield Fault(where.file, where.line, what)
 
 
@@ -60,17 +84,21 @@ def _step(before: Link | None, link: Link) -> str | None:
     return "it does not follow the record before it"
 
 
-def _end(last: Link | None, count: int, own: str | None) -> str | None:
-    """Returns what is wrong with the end of the chain, or None.
+def _not_last(link: Link, count: int, own: str | None) -> str | None:
+    """Returns what is wrong with the record that was counted last, or None.
 
-    A record more than were counted is no fault: its writer died before it could count it.
+    A record after it is not a fault: its writer died before it could count it.
     """
-    number = last.number if last else 0
-    if number < count:
-        return f"{_gone(number + 1, count)}: the end was cut off"
-    if last is not None and number == count and last.hash != own:
+    if link.number == count and link.hash != own:
         return "it is not the record that was written last"
     return None
+
+
+def _another(link: Link) -> str:
+    return (
+        f"from record {link.number:,}: sealed by another `$MIND_HOME` (key {link.home}), "
+        "so only the hashes were checked"
+    )
 
 
 def _dropped(link: Link) -> int:

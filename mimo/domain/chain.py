@@ -27,11 +27,24 @@ class Link(NamedTuple):
         number = self.event.get("n")
         return number if isinstance(number, int) else 0
 
+    @property
+    def home(self) -> str | None:
+        """Returns the mark of the key that the record claims, None in records of before marks."""
+        home = self.event.get("home")
+        return home if isinstance(home, str) else None
+
 
 def sealed(event: Mapping[str, Any], prev: str | None, key: bytes) -> Link:
     """Returns an event as the next link of a chain."""
     own = _hash(event, prev)
     return Link(dict(event), prev, own, _keyed(own, key))
+
+
+def mark_of(key: bytes) -> str:
+    """Returns what names a key without revealing it."""
+    import hashlib
+
+    return hashlib.sha256(b"mind audit home " + key).hexdigest()[:12]
 
 
 def fault(link: Link, key: bytes | None) -> str | None:

@@ -1,7 +1,8 @@
 """The record of calls, read: the newest, whether it is whole, and what it adds up to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from mimo.domain.audit import Fault, Placed, faults
@@ -43,14 +44,22 @@ def line(link: Link) -> str:
     return line_of(link).decode("utf-8", "replace")
 
 
-def broken(mind: Mind) -> tuple[int, list[Fault]]:
-    """Returns how many records there should be, and every place where the chain is broken."""
+def broken(mind: Mind, *, newest: bool = False) -> tuple[int, list[Fault]]:
+    """Returns how many records there should be, and the faults and notices of their chain.
+
+    With `newest` only the newest file of the log is read. Raises `StorageFailed`.
+    """
     log = log_of(mind)
     head = log.head
     count, last = (head.number, head.hash) if head else (0, None)
-    found = list(faults(_placed(log), log.key, count=count, last=last))
+    placed = _placed(log, log.paths()[-1:] if newest else None)
+    found = list(faults(placed, log.key, count=count, last=last, from_start=not newest))
+    if left := log.torn:
+        what = f"the last write was interrupted: {left:,} bytes of a record that was not completed"
+        found.append(Fault(log.path.name, 0, what, is_broken=False))
     first = next(_placed(log), None) if log.key is None else None
-    if first:
+    # A home that recorded nothing yet has no key either: the records name the one that did.
+    if first and first.link and (head or first.link.home is None):
         told = "the key that sealed it is not on this machine: the hashes alone were checked"
         found.insert(0, Fault(first.file, first.line, told))
     return count, found
@@ -61,8 +70,8 @@ def totals(mind: Mind) -> Totals:
     return log_of(mind).totals()
 
 
-def _placed(log: AuditLog) -> Iterator[Placed]:
-    for path in log.paths():
+def _placed(log: AuditLog, paths: Iterable[Path] | None = None) -> Iterator[Placed]:
+    for path in log.paths() if paths is None else paths:
         for line, link in log.links(path):
             yield Placed(path.name, line, link)
 

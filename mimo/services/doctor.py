@@ -6,7 +6,7 @@ from mimo.errors import MindError
 from mimo.frozen import frozen
 from mimo.guard.policies import FILE
 from mimo.mind import Mind
-from mimo.services import approval, edges, merging, overview, upkeep, values
+from mimo.services import accounting, approval, edges, merging, overview, upkeep, values
 from mimo.services.clients.doubts import doubts
 from mimo.store import init, projects
 
@@ -50,6 +50,7 @@ def examine(mind: Mind) -> Iterator[Finding]:
     yield from _merging(mind)
     yield from _procedures(mind)
     yield from _trust(mind)
+    yield from _audit(mind)
 
 
 def _settings(mind: Mind) -> Iterator[Finding]:
@@ -217,7 +218,30 @@ def _procedures(mind: Mind) -> Iterator[Finding]:
             )
 
 
+def _audit(mind: Mind) -> Iterator[Finding]:
+    try:
+        records, places = accounting.broken(mind, newest=True)
+    except MindError as error:
+        yield Finding(name="audit", verdict="fault", message=error.message, hint=error.hint)
+        return
+    for place in places:
+        yield Finding(
+            name="audit",
+            verdict="fault" if place.is_broken else "warning",
+            message=place.what,
+            hint="see `mind audit verify`" if place.is_broken else "",
+            file=place.file,
+            line=place.line,
+        )
+    if not places:
+        message = f"{records:,} calls recorded, the newest of them verified"
+        yield Finding(name="audit", verdict="ok", message=message)
+
+
 def _trust(mind: Mind) -> Iterator[Finding]:
+    if notice := mind.trust.state.notice:
+        hint = "the next approval removes it; `mind trust` approves what is here now"
+        yield Finding(name="trust", verdict="warning", message=notice, hint=hint)
     doubtful = sum(
         not mind.trust.trusted(record.place.digest) for record in overview.everything(mind)
     )

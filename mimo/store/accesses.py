@@ -16,7 +16,7 @@ from threading import Lock
 from mimo.domain.decay import Use
 from mimo.domain.memory import ID_PATTERN
 from mimo.errors import MindError
-from mimo.store import files
+from mimo.store import append_log, files
 from mimo.store.locking import lock
 from mimo.store.names import STORE
 
@@ -65,7 +65,7 @@ class Accesses:
         if lines:
             log = self._path("accesses.log")
             with lock(self._path("accesses.lock"), wait=_WAIT_SECONDS):
-                files.append(log, "".join(lines).encode(), durable=False)
+                append_log.append(log, "".join(lines).encode(), durable=False)
                 if log.stat().st_size > _LONGEST_LOG:
                     self._sum_up(log)
 
@@ -83,7 +83,7 @@ class Accesses:
                 data, _ = files.look(self._path(name), limit=_MOST_BYTES)
             except (OSError, MindError):
                 continue
-            _add(counted, data)
+            _add(counted, append_log.split(data).whole)
         return counted
 
     def _sum_up(self, log: Path) -> None:

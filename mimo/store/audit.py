@@ -12,10 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mimo.domain.chain import Link, fault, line_of, link_of, sealed
+from mimo.domain.audit import INTERRUPTED
+from mimo.domain.chain import Link, fault, line_of, link_of, mark_of, sealed
 from mimo.domain.metrics import Totals, totals_of
 from mimo.errors import Conflict, Invalid, StorageFailed
-from mimo.store import files
+from mimo.store import append_log, files
 from mimo.store.locking import lock
 from mimo.store.walk import STORE
 
@@ -78,7 +79,7 @@ class AuditLog:
         path = self.path
         self._key()
         with lock(path.with_suffix(".lock"), wait=_WAIT_SECONDS):
-            files.append(path, b"", durable=False)
+            append_log.append(path, b"", durable=False)
 
     def paths(self) -> list[Path]:
         """Returns the files of the log, oldest first."""
@@ -87,7 +88,7 @@ class AuditLog:
         return aside + ([live] if live.exists() else [])
 
     def links(self, path: Path) -> Iterator[tuple[int, Link | None]]:
-        """Yields each line's number in a file and its record, None where it holds none."""
+        """Yields each complete line's number in a file and its record, None where it holds none."""
         for number, line in enumerate(_lines(path), 1):
             try:
                 yield number, link_of(line)
@@ -104,6 +105,11 @@ class AuditLog:
                 if link:
                     totals.add(link)
         return totals
+
+    @property
+    def torn(self) -> int:
+        """Returns how many bytes of a record an interrupted write left at the end, mostly 0."""
+        return append_log.torn(self.path)
 
     @property
     def key(self) -> bytes | None:
@@ -135,12 +141,27 @@ class AuditLog:
         return key
 
     def _newest(self, path: Path, key: bytes) -> Head:
-        """Returns the end of the chain, also where a writer died before it had noted it."""
+        """Returns the end of the chain.
+
+        That is the last record even if its writer died before it could note it, or has another
+        `$MIND_HOME`: then what this one wrote last must still be in the chain before it.
+        """
         head = self.head or Head()
-        last = _last(path)
-        if last is not None and last.number > head.number and fault(last, key) is None:
-            return Head(last.number, last.hash)
-        return head
+        last = _last(path) or next(filter(None, map(_last, reversed(self.paths()))), None)
+        if last is None or last.number <= head.number:
+            return head
+        foreign = last.home not in (None, mark_of(key))
+        if fault(last, None if foreign else key) or (foreign and not self._holds(head)):
+            return head
+        return Head(last.number, last.hash)
+
+    def _holds(self, head: Head) -> bool:
+        """Returns whether a record is in the log."""
+        return not head.number or any(
+            link is not None and (link.number, link.hash) == head
+            for path in reversed(self.paths())
+            for _, link in self.links(path)
+        )
 
     def _make_room(self, path: Path, head: Head, key: bytes) -> Head:
         """Puts a full log aside, and drops the oldest of very many."""
@@ -173,9 +194,14 @@ class AuditLog:
         return self.path.with_name("metrics.json")
 
     def _add(self, path: Path, head: Head, event: Mapping[str, Any], key: bytes) -> Head:
-        link = sealed({"n": head.number + 1, **event}, head.hash, key)
-        files.append(path, line_of(link), durable=False)
-        head = Head(link.number, link.hash)
+        lines = b""
+        left = append_log.torn(path)
+        interrupted = [{"event_type": INTERRUPTED, "bytes": left}] if left else []
+        for one in (*interrupted, event):
+            link = sealed({"n": head.number + 1, **one, "home": mark_of(key)}, head.hash, key)
+            lines += line_of(link)
+            head = Head(link.number, link.hash)
+        append_log.append(path, lines, durable=False)
         self._note(head)
         return head
 
@@ -186,7 +212,7 @@ class AuditLog:
         if path.exists() and path.stat().st_size > _LARGEST_HEAD:
             files.replace(path, line, mode=0o600)
         else:
-            files.append(path, line, durable=False)
+            append_log.append(path, line, durable=False)
 
     def _head_path(self) -> Path:
         import hashlib
@@ -202,14 +228,13 @@ def _last_number(path: Path) -> int:
 
 def _lines(path: Path) -> list[bytes]:
     try:
-        data = files.read(path)
+        return append_log.read(path).lines
     except OSError:
         return []
-    return data.removesuffix(b"\n").split(b"\n") if data else []
 
 
 def _last(path: Path) -> Link | None:
-    """Returns the last record of a file that is whole."""
+    """Returns the last record of a file that is complete."""
     for line in reversed(_end(path, _TAIL)):
         with suppress(Invalid):
             return link_of(line)
@@ -217,10 +242,10 @@ def _last(path: Path) -> Link | None:
 
 
 def _end(path: Path, size: int) -> list[bytes]:
-    """Returns the lines in the last bytes of a file; the first may be a part of one."""
+    """Returns the complete lines in the last bytes of a file; the first may be a part of one."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - size))
-            return file.read().split(b"\n")
+            return append_log.split(file.read()).lines
     except OSError:
         return []

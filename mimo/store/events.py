@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mimo.frozen import frozen
-from mimo.store import files
+from mimo.store import append_log, files
 from mimo.store.locking import lock
 from mimo.store.walk import STORE
 
@@ -64,7 +64,7 @@ class EventLog:
         line = json.dumps(data, ensure_ascii=False, default=str).encode("utf-8", "replace") + b"\n"
         with lock(self._path("events.lock"), wait=_WAIT_SECONDS):
             self._make_room(len(line))
-            files.append(self._path(_NAMES[0]), line, durable=False)
+            append_log.append(self._path(_NAMES[0]), line, durable=False)
 
     def _make_room(self, size: int) -> None:
         log, old, oldest = (self._path(name) for name in _NAMES)
@@ -106,7 +106,7 @@ class EventLog:
             data, status = files.look(self._path(name), limit=_MOST_BYTES)
         except FileNotFoundError:
             return b"", 0
-        return data[: data.rfind(b"\n") + 1], status.st_ino
+        return append_log.split(data).whole, status.st_ino
 
     def _path(self, name: str) -> Path:
         return files.safe_path(self._root, f"{STORE}/.local/{name}")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
-from mimo.store import files, locking
+from mimo.store import append_log, files, locking
 from mimo.store.walk import STORE
 
 FOLDER = f"{STORE}/.local/executions"
@@ -48,20 +48,31 @@ class Execution:
         """Bytes of its records, as far as this process read and wrote them."""
 
     def records(self) -> list[Record]:
-        """Returns all whole records; one that was torn when its writer died was never written.
+        """Returns all complete records; one that was torn when its writer died was never written.
 
-        Raises `StorageFailed` where the first one, which says what runs, can't be read.
+        Raises `StorageFailed` if any other record is missing or can't be read: to go on without it
+        could repeat a step.
         """
         found: list[Record] = []
         data = self._read(self._journal)
         self.size = len(data)
-        for line in data.split(b"\n"):
-            with suppress(ValueError, RecursionError):
+        damaged = 0
+        for number, line in enumerate(append_log.split(data).lines, 1):
+            try:
                 record = json.loads(line)
-                if isinstance(record, dict) and record.get("n") == len(found):
-                    found.append(record)
-        if not found:
-            raise StorageFailed(f"`{self._journal}` is damaged", hint="run the procedure anew")
+            except (ValueError, RecursionError):
+                # Earlier versions left a torn line in place, with the same record after it.
+                damaged = damaged or number
+                continue
+            damaged = 0 if _place(record) == len(found) else number
+            if damaged:
+                break
+            found.append(record)
+        if damaged or not found:
+            raise StorageFailed(
+                f"`{self._journal}` is damaged at line {damaged or 1}",
+                hint="run the procedure again from its start",
+            )
         self._count = len(found)
         return found
 
@@ -73,7 +84,7 @@ class Execution:
         line = json.dumps({"n": count, **record}, ensure_ascii=False).encode("utf-8", "replace")
         # Whoever interrupts this leaves it open whether the line stands: it is counted anew then.
         self._count = None
-        files.append(self._journal, line + b"\n")
+        append_log.append(self._journal, line + b"\n")
         self.size += len(line) + 1
         self._count = count + 1
 
@@ -116,12 +127,12 @@ class Execution:
     def send(self, event: str) -> None:
         """Leaves an event for the run. Raises `StorageFailed`."""
         with locking.lock(self._folder / "inbox.lock"):
-            files.append(self._inbox, json.dumps({"event": event}).encode() + b"\n")
+            append_log.append(self._inbox, json.dumps({"event": event}).encode() + b"\n")
 
     def sent(self) -> list[str]:
         """Returns all events that were ever sent to it."""
         found = []
-        for line in self._read(self._inbox).splitlines():
+        for line in append_log.split(self._read(self._inbox)).lines:
             with suppress(ValueError, RecursionError, KeyError, TypeError):
                 found.append(str(json.loads(line)["event"]))
         return found
@@ -155,6 +166,12 @@ class Execution:
             return b""
         except OSError as error:
             raise files.failure("read", path, error) from error
+
+
+def _place(record: Any) -> int:
+    """Returns the number of a journal's record, -1 for anything else."""
+    number = record.get("n") if isinstance(record, dict) else None
+    return number if isinstance(number, int) else -1
 
 
 class Executions:

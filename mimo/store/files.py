@@ -19,6 +19,7 @@ TEMPORARY_SUFFIX = ".tmp"
 _STALE_SECONDS = 3600
 _AT_ONCE = 8
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
+_DISK_FAILED = (errno.EIO, errno.ENOSPC, errno.EDQUOT)
 _HINTS = {
     errno.ENOSPC: ("no space left on the disk", "free some space; nothing was changed"),
     errno.EDQUOT: ("your disk quota is used up", "free some space; nothing was changed"),
@@ -28,6 +29,9 @@ _HINTS = {
     errno.ELOOP: ("it is a symbolic link", "links are never followed; use a regular file"),
     errno.ENOTDIR: ("one of its folders is a file", "move that file away"),
     errno.ENAMETOOLONG: ("the name is too long", "choose a shorter one"),
+    errno.EIO: ("input/output error", "check the disk (`dmesg`)"),
+    errno.EMFILE: ("too many files are open", "close some programs, or raise `ulimit -n`"),
+    errno.ENFILE: ("too many files are open on this machine", "close some programs"),
     errno.EFBIG: ("the file is too large", "nothing was changed"),
 }
 
@@ -87,12 +91,12 @@ def write_new(path: Path, data: bytes, *, mode: int = 0o666) -> None:
 
     Raises `Conflict` where something has that name, and `StorageFailed`.
     """
-    with _reported("write", path):
-        _make_folder(path.parent)
+    with reported("write", path):
+        make_folder(path.parent)
         _clean(path.parent)
         with _temporary(path, data, mode) as temporary:
             _give_name(temporary, path)
-        _flush_folder(path.parent)
+        flush_folder(path.parent)
 
 
 def write_all_new(contents: Mapping[Path, bytes], *, mode: int = 0o666) -> frozenset[Path]:
@@ -102,14 +106,14 @@ def write_all_new(contents: Mapping[Path, bytes], *, mode: int = 0o666) -> froze
     or not there then.
     """
     for folder in (folders := dict.fromkeys(path.parent for path in contents)):
-        with _reported("write", folder):
-            _make_folder(folder)
+        with reported("write", folder):
+            make_folder(folder)
             _clean(folder)
     taken = set()
     with ExitStack() as written:
         temporary = {}
         for path, data in contents.items():
-            written.enter_context(_reported("write", path))
+            written.enter_context(reported("write", path))
             temporary[path] = written.enter_context(_temporary(path, data, mode, flush=False))
         _flush_all(tuple(temporary.values()))
         for path, name in temporary.items():
@@ -118,7 +122,7 @@ def write_all_new(contents: Mapping[Path, bytes], *, mode: int = 0o666) -> froze
             except FileExistsError:
                 taken.add(path)
         for folder in folders:
-            _flush_folder(folder)
+            flush_folder(folder)
     return frozenset(taken)
 
 
@@ -129,15 +133,15 @@ def replace(path: Path, data: bytes, *, expect: str | None = None, mode: int = 0
     and then gets `mode` less the umask. Raises `Conflict` and `StorageFailed`; the old file is
     whole then.
     """
-    with _reported("write", path):
+    with reported("write", path):
         _check(path, expect)
-        _make_folder(path.parent)
+        make_folder(path.parent)
         _clean(path.parent)
         with _temporary(path, data, mode) as temporary:
             with suppress(FileNotFoundError):
                 temporary.chmod(stat.S_IMODE(path.lstat().st_mode))
             temporary.replace(path)
-        _flush_folder(path.parent)
+        flush_folder(path.parent)
 
 
 def remove(path: Path, *, expect: str | None = None) -> None:
@@ -145,10 +149,10 @@ def remove(path: Path, *, expect: str | None = None) -> None:
 
     Raises `Conflict` and `StorageFailed`.
     """
-    with _reported("remove", path):
+    with reported("remove", path):
         _check(path, expect)
         path.unlink()
-        _flush_folder(path.parent)
+        flush_folder(path.parent)
 
 
 def remove_all(expected: Mapping[Path, str]) -> dict[Path, MindError]:
@@ -159,7 +163,7 @@ def remove_all(expected: Mapping[Path, str]) -> dict[Path, MindError]:
     kept: dict[Path, MindError] = {}
     for path, digest_ in expected.items():
         try:
-            with _reported("remove", path), suppress(FileNotFoundError):
+            with reported("remove", path), suppress(FileNotFoundError):
                 path.lstat()
                 _check(path, digest_)
                 path.unlink()
@@ -167,31 +171,13 @@ def remove_all(expected: Mapping[Path, str]) -> dict[Path, MindError]:
             kept[path] = error
     for folder in dict.fromkeys(path.parent for path in expected):
         with suppress(FileNotFoundError):
-            _flush_folder(folder)
+            flush_folder(folder)
     return kept
-
-
-def append(path: Path, data: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
-    """Adds whole lines to the end of a file, which may be new. Raises `StorageFailed`.
-
-    Hold a lock: another writer's lines could come between a torn line and these. What is not
-    `durable` may be lost when the machine fails, and is not waited for.
-    """
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | _flag("O_NOFOLLOW") | _flag("O_CLOEXEC")
-    with _reported("write", path):
-        _make_folder(path.parent)
-        with os.fdopen(os.open(path, flags, mode), "r+b", buffering=0) as file:
-            if file.seek(0, os.SEEK_END):
-                file.seek(-1, os.SEEK_END)
-                data = data if file.read(1) == b"\n" else b"\n" + data
-            file.write(data)
-            if durable:
-                os.fsync(file.fileno())
 
 
 def rename(path: Path, new: Path) -> None:
     """Gives a file another name, in the place of what had that. Raises `StorageFailed`."""
-    with _reported("rename", path):
+    with reported("rename", path):
         path.replace(new)
 
 
@@ -225,7 +211,9 @@ def _temporary(path: Path, data: bytes, mode: int, *, flush: bool = True) -> Ite
                 os.fsync(file.fileno())
         yield temporary
     finally:
-        temporary.unlink(missing_ok=True)
+        # What stays is removed by a later write to the folder.
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def _give_name(temporary: Path, path: Path) -> None:
@@ -256,8 +244,8 @@ def _clean(folder: Path) -> None:
                     Path(entry.path).unlink(missing_ok=True)
 
 
-def _make_folder(folder: Path) -> None:
-    """Makes a folder and those above it, durably."""
+def make_folder(folder: Path) -> None:
+    """Makes a folder and those above it, durably. Raises `OSError`."""
     missing = []
     while not folder.is_dir():
         if folder.is_symlink():
@@ -267,17 +255,20 @@ def _make_folder(folder: Path) -> None:
     for new in reversed(missing):
         with suppress(FileExistsError):
             new.mkdir()
-        _flush_folder(new.parent)
+        flush_folder(new.parent)
 
 
-def _flush_folder(folder: Path) -> None:
+def flush_folder(folder: Path) -> None:
+    """Puts the names in a folder on the disk. Raises `OSError` if the disk fails or is full."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY | _flag("O_DIRECTORY") | _flag("O_CLOEXEC"))
     try:
+        os.fsync(descriptor)
+    except OSError as error:
         # Some network file systems can't flush a folder; the file itself is safe.
-        with suppress(OSError):
-            os.fsync(descriptor)
+        if error.errno in _DISK_FAILED:
+            raise
     finally:
         os.close(descriptor)
 
@@ -305,8 +296,8 @@ def _flag(name: str) -> int:
 
 
 @contextmanager
-def _reported(verb: str, path: Path) -> Iterator[None]:
-    """Turns the system's errors into ours."""
+def reported(verb: str, path: Path) -> Iterator[None]:
+    """Turns an `OSError` of the block into `Conflict` or `StorageFailed`."""
     try:
         yield
     except FileExistsError:

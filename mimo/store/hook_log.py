@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mimo.domain.clean import clean
 from mimo.errors import MindError
-from mimo.store import files
+from mimo.store import append_log, files
 
 MOST_BYTES = 256 * 1024
 _LONGEST = 400
@@ -23,7 +23,7 @@ def note(home: Path, now: datetime, what: str) -> None:
     line = " ".join(clean(what).split())[:_LONGEST]
     with suppress(OSError, MindError):
         stamp = now.isoformat(timespec="seconds").replace("+00:00", "Z")
-        files.append(path, f"{stamp} {line}\n".encode("utf-8", "replace"), durable=False)
+        append_log.append(path, f"{stamp} {line}\n".encode("utf-8", "replace"), durable=False)
         if path.stat().st_size > MOST_BYTES:
             kept = files.read(path)[-MOST_BYTES // 2 :]
             files.replace(path, kept[kept.find(b"\n") + 1 :], mode=0o600)

@@ -22,9 +22,11 @@ def lock(path: Path, *, wait: float = WAIT_SECONDS) -> Iterator[None]:
     """
     descriptor = _open(path)
     try:
-        _wait(descriptor, path, wait)
-        # Always as long, since to cut a file takes a file system longer than all the rest.
-        os.pwrite(descriptor, f"{os.getpid():<20}\n".encode(), 0)
+        wait_for(descriptor, path, wait)
+        # The process id only helps people; on a full disk the lock is held without it. It is padded
+        # to one length, since truncating a file takes longer than all the rest.
+        with suppress(OSError):
+            os.pwrite(descriptor, f"{os.getpid():<20}\n".encode(), 0)
         yield
     finally:
         os.close(descriptor)
@@ -65,7 +67,7 @@ def hold(path: Path, *, wait: float) -> int | None:
     """
     descriptor = _open(path)
     try:
-        _wait(descriptor, path, wait)
+        wait_for(descriptor, path, wait)
     except StorageFailed:
         os.close(descriptor)
         return None
@@ -94,7 +96,8 @@ def _open(path: Path) -> int:
         raise failure("lock", path, error) from error
 
 
-def _wait(descriptor: int, path: Path, wait: float) -> None:
+def wait_for(descriptor: int, path: Path, wait: float) -> None:
+    """Takes the lock of an open file. Raises `StorageFailed` if it isn't free in `wait` seconds."""
     deadline = time.monotonic() + wait
     pause = 0.001
     while not _try(descriptor):

@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from mimo.errors import StorageFailed
-from mimo.store import files, trust
+from mimo.store import append_log, trust
 
 _HEAD = re.compile(r"ref: refs/heads/([^\x00-\x1f\x7f]{1,200})")
 
@@ -30,15 +29,16 @@ class Made:
 
     def add_all(self, ids: Iterable[str], branch: str | None) -> None:
         """Notes what was made on `branch`, or nobody knows on which. Raises `StorageFailed`."""
-        files.append(self._path, "".join(f"{id_}\t{branch or ''}\n" for id_ in ids).encode())
+        lines = "".join(f"{id_}\t{branch or ''}\n" for id_ in ids)
+        append_log.append(self._path, lines.encode())
 
     def branches(self) -> dict[str, str | None]:
         """Returns the branch on which each id was made here; None outside git, or detached."""
         try:
-            data = files.read(self._path)
-        except (OSError, StorageFailed):
+            log = append_log.read(self._path)
+        except OSError:
             return {}
-        lines = (line.split("\t", 1) for line in data.decode("utf-8", "replace").splitlines())
+        lines = (line.decode("utf-8", "replace").split("\t", 1) for line in log.lines)
         return {line[0]: line[1] or None for line in lines if len(line) == 2}
 
 

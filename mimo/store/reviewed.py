@@ -7,7 +7,7 @@ import re
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from mimo.store import files
+from mimo.store import append_log, files
 from mimo.store.locking import lock
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -24,16 +24,17 @@ class Reviewed:
     def keys(self) -> frozenset[str]:
         """Returns what was kept; nothing where that can't be read."""
         try:
-            text = files.read(self._path).decode("ascii", "replace")
+            lines = append_log.read(self._path).lines
         except OSError:
             return frozenset()
-        return frozenset(line for line in text.split() if _DIGEST.fullmatch(line))
+        keys = (line.decode("ascii", "replace") for line in lines)
+        return frozenset(key for key in keys if _DIGEST.fullmatch(key))
 
     def add(self, key: str) -> None:
         """Keeps one. Raises `StorageFailed`."""
         with self._locked():
             if key not in self.keys():
-                files.append(self._path, f"{key}\n".encode())
+                append_log.append(self._path, f"{key}\n".encode())
 
     def remove(self, key: str) -> None:
         """Lets one be shown again. Raises `StorageFailed`."""

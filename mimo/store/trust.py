@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mimo.errors import StorageFailed
-from mimo.store import files, trust_mark
+from mimo.store import append_log, files, trust_mark
 from mimo.store.locking import lock
 from mimo.store.names import ALONE
 
@@ -34,6 +34,8 @@ class TrustState(NamedTuple):
     """Whether all memory is trusted, that of later commits too (but never a procedure)."""
     approved: int = 0
     """How many texts were approved one by one."""
+    notice: str | None = None
+    """What an interrupted write left in the list, which is skipped."""
     problem: str | None = None
     """Why nothing is trusted although something was approved."""
 
@@ -100,7 +102,8 @@ class Trust:
         with self._changing():
             new = [digest for digest in wanted if digest not in self._digests]
             if new:
-                files.append(self._folder / "approved", "".join(f"{d}\n" for d in new).encode())
+                lines = "".join(f"{digest}\n" for digest in new).encode()
+                append_log.append(self._folder / "approved", lines)
             self._write_state(follow=self._state.follow)
         return len(new)
 
@@ -166,8 +169,14 @@ class Trust:
             return
         try:
             follow = self._read_state()
-            self._digests = frozenset(self._read_approved())
-            self._state = TrustState(path=self.path, follow=follow, approved=len(self._digests))
+            log = self._read_approved()
+            self._digests = frozenset(log.whole.decode("ascii").split())
+            self._state = TrustState(
+                path=self.path,
+                follow=follow,
+                approved=len(self._digests),
+                notice=_torn(self._folder / "approved") if log.torn else None,
+            )
         except StorageFailed as error:
             self._digests = frozenset()
             self._state = TrustState(path=self.path, problem=error.message)
@@ -186,11 +195,11 @@ class Trust:
             raise _damaged(self._folder / "state.json")
         return follow
 
-    def _read_approved(self) -> list[str]:
-        data = _read(self._folder / "approved") or b""
-        if not _APPROVED.fullmatch(data):
+    def _read_approved(self) -> append_log.Log:
+        log = append_log.split(_read(self._folder / "approved") or b"")
+        if not _APPROVED.fullmatch(log.whole):
             raise _damaged(self._folder / "approved")
-        return data.decode("ascii").split()
+        return log
 
     def _repair(self) -> None:
         """Puts a damaged list aside, so that what is approved now begins a new one."""
@@ -295,6 +304,10 @@ def _shown(path: Path) -> str:
 def _named(path: Path) -> bytes:
     """Returns a path as it stands in `state.json`."""
     return json.dumps(_shown(path)).encode()
+
+
+def _torn(path: Path) -> str:
+    return f"`{path}` ends in a torn line, which an interrupted write left; it is skipped"
 
 
 def _damaged(path: Path) -> StorageFailed:

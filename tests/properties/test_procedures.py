@@ -17,7 +17,7 @@ from mimo.domain.procedures.machine import Status
 from mimo.errors import NotFound, StorageFailed
 from mimo.mind import Mind
 from mimo.services.procedures import executing
-from mimo.store import files
+from mimo.store import append_log
 from mimo.store.executions import Execution
 from tests.sample_procedures import Time, begun, path_of, put
 
@@ -226,7 +226,7 @@ class Killing:
     def __init__(self, number: int, how: str) -> None:
         self._left = number
         self._how = how
-        self._append = files.append
+        self._append = append_log.append
 
     def __call__(self, path: Path, data: bytes, **options: Any) -> None:
         if path.name != "journal.jsonl":
@@ -246,7 +246,7 @@ def killed_at(mind: Mind, machine: Machine, number: int, how: str) -> bool:
     """Kills a run at one of its writes and resumes it; returns whether it came to that write."""
     execution, commands = start(mind, machine)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mimo.store.executions.files.append", Killing(number, how))
+        patch.setattr("mimo.store.executions.append_log.append", Killing(number, how))
         with suppress(Killed):
             executing.carry_out(mind, commands, execution)
             return False

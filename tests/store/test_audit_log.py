@@ -4,11 +4,12 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from mimo.domain.audit import Fault, Placed, faults
+from mimo.domain.audit import Placed, faults
 from mimo.errors import StorageFailed
 from mimo.store.audit import AuditLog
 
@@ -30,8 +31,17 @@ def broken(log: AuditLog) -> list[str]:
         Placed(path.name, line, link) for path in log.paths() for line, link in log.links(path)
     ]
     count, last = (head.number, head.hash) if head else (0, None)
-    told: list[Fault] = list(faults(placed, log.key, count=count, last=last))
-    return [fault.what for fault in told]
+    return [one.what for one in faults(placed, log.key, count=count, last=last) if one.is_broken]
+
+
+def notices(log: AuditLog) -> list[str]:
+    placed = [
+        Placed(path.name, line, link) for path in log.paths() for line, link in log.links(path)
+    ]
+    head = log.head
+    assert head is not None
+    found = faults(placed, log.key, count=head.number, last=head.hash)
+    return [one.what for one in found if not one.is_broken]
 
 
 def write(log: AuditLog, number: int) -> None:
@@ -84,13 +94,60 @@ def test_a_writer_that_died_before_it_counted_is_no_fault(root: Path) -> None:
     assert log.head.number == 4
 
 
-def test_a_torn_line_is_named_and_the_chain_goes_on(root: Path) -> None:
+@pytest.mark.attack("record of calls torn by a crash")
+def test_an_interrupted_write_is_closed_and_is_not_tampering(
+    root: Path, record_property: Callable[[str, object], None]
+) -> None:
     log = opened(root)
     write(log, 2)
-    with log.path.open("ab") as file:
-        file.write(b'{"event":{"n":3')
+    whole = log.path.read_bytes()
     write(log, 1)
-    assert broken(log) == ["it is no record"]
+    third = log.path.read_bytes()[len(whole) :]
+    heads = next((root.parent / "home/audit/heads").iterdir())
+    head = heads.read_bytes().splitlines(keepends=True)
+    for cut in range(1, len(third)):
+        log.path.write_bytes(whole + third[:cut])
+        heads.write_bytes(b"".join(head[:2]))
+        assert (log.torn, broken(log)) == (cut, [])
+        write(log, 1)
+        assert (log.torn, broken(log)) == (0, [])
+        assert notices(log) == [
+            "a write was interrupted before this record; what it left was removed"
+        ]
+    record_property("tried", len(third) - 1)
+
+
+def test_a_record_that_was_counted_and_torn_is_missing(root: Path) -> None:
+    log = opened(root)
+    write(log, 3)
+    log.path.write_bytes(log.path.read_bytes()[:-20])
+    assert broken(log) == ["record 3 is gone: the end was cut off"]
+    write(log, 1)
+    assert broken(log) == ["record 3 is gone"]
+
+
+@pytest.mark.attack("second home taken for tampering")
+def test_records_of_another_home_continue_the_chain_and_are_named(root: Path) -> None:
+    first, second = opened(root), AuditLog(root.parent / "other", root, os.urandom)
+    write(first, 2)
+    write(second, 2)
+    write(first, 1)
+    write(second, 1)
+    for log in (first, second):
+        assert broken(log) == []
+        assert ["sealed by another `$MIND_HOME`" in what for what in notices(log)] == [True] * 2
+    assert first.totals().requests.total() == 6
+
+
+@pytest.mark.attack("record of calls forged as another home's")
+def test_another_home_cannot_replace_records(root: Path) -> None:
+    first, second = opened(root), AuditLog(root.parent / "other", root, os.urandom)
+    write(first, 3)
+    first.path.unlink()
+    write(second, 5)
+    assert broken(first) == ["it is not the record that was written last"]
+    write(first, 1)
+    assert broken(first)
 
 
 @pytest.mark.req("002-56")

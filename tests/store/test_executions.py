@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
-from mimo.store import executions, files
+from mimo.store import append_log, executions, files
 from mimo.store.executions import Execution, Executions
 
 
@@ -55,7 +55,7 @@ def test_after_an_interrupted_record_the_next_one_counts(
 ) -> None:
     """A signal may come when the line stands already, but before that is noted."""
     run = runs.create("ship_1", {"kind": "start"})
-    append = files.append
+    append = append_log.append
 
     def interrupted(path: Path, data: bytes) -> None:
         if written:
@@ -63,7 +63,7 @@ def test_after_an_interrupted_record_the_next_one_counts(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(files, "append", interrupted)
+        patched.setattr(append_log, "append", interrupted)
         with pytest.raises(KeyboardInterrupt):
             run.append({"kind": "enter"})
     run.append({"kind": "end"})
@@ -95,6 +95,28 @@ def test_a_journal_without_a_beginning_is_damaged(runs: Executions, tmp_path: Pa
 
     with pytest.raises(StorageFailed, match="is damaged"):
         runs.find("ship_1").records()
+
+
+@pytest.mark.attack("journal of a run damaged")
+def test_a_record_that_is_missing_is_damage_and_a_torn_one_is_not(
+    runs: Executions, tmp_path: Path
+) -> None:
+    run = runs.create("ship_1", {"kind": "start"})
+    run.append({"kind": "enter"})
+    run.append({"kind": "end"})
+    journal = folder(tmp_path, "ship_1") / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    for damaged in (
+        lines[0] + lines[2],
+        lines[0] + b"\0\0\n" + lines[2],
+        lines[0] + lines[1] + b"{}\n",
+        lines[0] + lines[1] + lines[1],
+    ):
+        journal.write_bytes(damaged)
+        with pytest.raises(StorageFailed, match="is damaged at line"):
+            runs.find("ship_1").records()
+    journal.write_bytes(b"".join(lines[:2]) + lines[2][:-1])
+    assert len(runs.find("ship_1").records()) == 2
 
 
 def test_a_run_is_held_by_one_at_a_time_and_freed_with_it(runs: Executions) -> None:

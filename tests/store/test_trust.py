@@ -93,7 +93,7 @@ def test_the_place_is_kept_in_clear(home, root):
     ("name", "content"),
     [
         ("approved", f"{ONE}\nnonsense\n"),
-        ("approved", f"{ONE}\n{TWO[:30]}"),
+        ("approved", f"{ONE}\n{TWO[:30]}\n"),
         ("approved", f"{ONE.upper()}\n"),
         ("state.json", "{"),
         ("state.json", '{"follow": 1, "path": "x"}'),
@@ -113,6 +113,20 @@ def test_a_damaged_file_is_told_and_nothing_is_trusted(home, root, name, content
     assert trust.trusted(TWO)
     assert not trust.trusted(ONE)
     assert (kept(home) / f"{name}.damaged").read_text() == content
+
+
+@pytest.mark.attack("trust lost with a torn line")
+def test_a_torn_last_line_voids_no_other_approval(home, root):
+    Trust(home, root).approve([ONE])
+    whole = (kept(home) / "approved").read_bytes()
+    for cut in (1, 30, 63, 64):
+        (kept(home) / "approved").write_bytes(whole + TWO[:cut].encode())
+        trust = Trust(home, root)
+        assert (trust.trusted(ONE), trust.trusted(TWO), trust.state.problem) == (True, False, None)
+        assert "torn" in (trust.state.notice or "")
+    Trust(home, root).approve([TWO])
+    assert Trust(home, root).trusted(TWO)
+    assert (kept(home) / "approved").read_bytes() == whole + f"{TWO}\n".encode()
 
 
 def test_a_link_in_the_place_of_a_list_is_not_trusted(home, root, tmp_path):

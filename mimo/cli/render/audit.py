@@ -32,6 +32,8 @@ def _cells(row: AuditRow) -> tuple[Part, ...]:
 def _(result: AuditVerdict, screen: Screen) -> None:
     for fault in result.faults:
         screen.line(bad("✗ "), f"{fault.file}:{fault.line}  {fault.what}")
+    for notice in result.notices:
+        screen.line(warn("! "), f"{notice.file}:{notice.line}  {notice.what}")
     if result.whole:
         screen.line(good("✓ "), f"{count(result.records, 'record')}, none changed, none missing")
     else:

@@ -1,0 +1,119 @@
+"""Append logs: files that grow by whole lines. Every file of that kind is written and read here.
+
+An append writes all of its lines or fails and cuts the file back to its old length. If even that
+is impossible (the process was killed, the disk vanished), the file ends in a torn line, without a
+newline. A torn line was never acknowledged: readers skip it, and the next append removes it.
+Damage anywhere else is for the reader of that file to report.
+"""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from mimo.store import files, locking
+
+_BLOCK = 4096
+_WAIT_SECONDS = 10.0
+
+
+class Log(NamedTuple):
+    """The content of an append log."""
+
+    whole: bytes
+    """The complete lines, each with its newline."""
+    torn: bytes
+    """The part of a line at the end that an interrupted write left, mostly empty."""
+
+    @property
+    def lines(self) -> list[bytes]:
+        """Returns the complete lines, without their newlines."""
+        return self.whole.split(b"\n")[:-1]
+
+
+def split(data: bytes) -> Log:
+    """Returns the complete lines of some bytes and the torn one after them."""
+    end = data.rfind(b"\n") + 1
+    return Log(data[:end], data[end:])
+
+
+def read(path: Path) -> Log:
+    """Returns the content of a log. Raises `OSError` as `files.look` does."""
+    return split(files.read(path))
+
+
+def torn(path: Path) -> int:
+    """Returns how many bytes an interrupted write left at the end of a log, mostly 0."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:
+        return 0
+    try:
+        return os.fstat(descriptor).st_size - _end_of_lines(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def append(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Adds complete lines to a log, which is created if it is missing. Raises `StorageFailed`.
+
+    Appends of several processes come one after the other. After a failure the log is as it was.
+    Data that is not `durable` may be lost if the machine fails. Without data the log is only
+    opened for writing.
+    """
+    with files.reported("write", path):
+        files.make_folder(path.parent)
+        descriptor = _locked(path)
+        try:
+            if data:
+                _add(descriptor, path, data, durable=durable)
+        finally:
+            os.close(descriptor)
+
+
+def _locked(path: Path) -> int:
+    """Returns a descriptor of the log that holds its lock until it is closed."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+    flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    while True:
+        descriptor = os.open(path, flags, 0o600)
+        try:
+            locking.wait_for(descriptor, path, _WAIT_SECONDS)
+            # While it waited, another process may have put a new file in the log's place.
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), path.lstat()):
+                    return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _add(descriptor: int, path: Path, data: bytes, *, durable: bool) -> None:
+    end = _end_of_lines(descriptor)
+    if end < os.fstat(descriptor).st_size:
+        os.ftruncate(descriptor, end)
+    try:
+        left = memoryview(data)
+        while left:
+            left = left[os.write(descriptor, left) :]
+        if durable:
+            os.fsync(descriptor)
+            if not end:
+                files.flush_folder(path.parent)
+    except BaseException:
+        with suppress(OSError):
+            os.ftruncate(descriptor, end)
+        raise
+
+
+def _end_of_lines(descriptor: int) -> int:
+    """Returns the length of the complete lines of a file."""
+    end = os.fstat(descriptor).st_size
+    while end:
+        start = max(0, end - _BLOCK) if end % _BLOCK == 0 else end - end % _BLOCK
+        newline = os.pread(descriptor, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
+        end = start
+    return 0

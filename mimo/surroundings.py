@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from mimo import permissions
+
 Clock = Callable[[], datetime]
 
 Progress = Callable[[str, int, int], None]
@@ -36,9 +38,11 @@ def system_clock() -> datetime:
 
 
 def home_of(environ: Mapping[str, str]) -> Path:
-    """Returns the user's own folder: `$MIND_HOME`, or else `~/.mind`."""
+    """Returns the user's own folder, a private place from now on: `$MIND_HOME`, or `~/.mind`."""
     given = environ.get("MIND_HOME")
-    return Path(given).expanduser().absolute() if given else Path.home() / ".mind"
+    home = Path(given).expanduser().absolute() if given else Path.home() / ".mind"
+    permissions.keep_private(home)
+    return home
 
 
 def stamp_of(path: Path | None) -> tuple[int, int, int] | None:

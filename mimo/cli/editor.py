@@ -1,7 +1,7 @@
 """The person's own editor: for a memory's file, and for long texts that were left out."""
 
-import os
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,7 +37,7 @@ def compose(params: Sequence[Param], arguments: Mapping[str, Any], run: Run) -> 
     if params[0].name in texts:
         with _kept_on_error(draft):
             result = run({**arguments, **texts})
-    draft.unlink()
+    _discard(draft)
     return result
 
 
@@ -83,7 +83,7 @@ def _open(draft: Path) -> None:
     except click.ClickException as error:
         hint = "set $EDITOR; nothing was changed"
         if draft.read_bytes() == before:
-            draft.unlink()
+            _discard(draft)
         else:
             hint = f"your text is in {draft}; nothing was changed"
         raise Invalid(f"the editor failed: {error.message}", hint=hint) from error
@@ -109,15 +109,22 @@ def edit(mind: "Mind", arguments: Mapping[str, Any], run: Run) -> object | None:
             if _content(path) != before:
                 raise Conflict(f"`{record.place.path}` changed while you edited it")
             result = run({**arguments, "file_text": _text(after)})
-    draft.unlink()
+    _discard(draft)
     return result
 
 
 def _draft(content: bytes) -> Path:
-    handle, name = tempfile.mkstemp(prefix="mind-", suffix=".md")
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-    return Path(name)
+    """Returns a file with `content` in a folder that only the user can enter.
+
+    An editor may put a new file in its place, or copies beside it, with modes of its own.
+    """
+    draft = Path(tempfile.mkdtemp(prefix="mind-"), "draft.md")
+    draft.write_bytes(content)
+    return draft
+
+
+def _discard(draft: Path) -> None:
+    shutil.rmtree(draft.parent, ignore_errors=True)
 
 
 def _content(path: Path) -> bytes:

@@ -103,14 +103,15 @@ def doctor(
     mind: Mind,
     *,
     fix: Annotated[
-        bool, Arg("Mend what git does with memories in this clone", surfaces=Surface.CLI)
+        bool, Arg("Repair git's settings and the modes of private files", surfaces=Surface.CLI)
     ] = False,
 ) -> Diagnosis:
     """Look for what is wrong, and say what to do about it
 
     Files that could not be read are listed with line and reason; they are never changed. `--fix`
-    sets up the merge driver in a clone, which brings its settings from nobody, adds lines that
-    .mind/.gitignore and .mind/.gitattributes lack, and trusts nothing.
+    installs the merge driver in a clone (clones do not copy git settings), adds the lines that
+    .mind/.gitignore and .mind/.gitattributes lack, and closes private files to other users. It
+    approves nothing.
     """
     if fix:
         checks.mend(mind)

@@ -1,9 +1,19 @@
 """Logs that give nothing away and command nothing: an exception's text may hold a memory."""
 
 import logging
+from io import TextIOWrapper
+from logging.handlers import RotatingFileHandler
 
+from mimo import permissions
 from mimo.domain.clean import clean, inert
 from mimo.guard.privacy import for_log
+
+
+class PrivateFile(RotatingFileHandler):
+    """A log in a private place: every file of it is made with mode 0600."""
+
+    def _open(self) -> TextIOWrapper:
+        return open(self.baseFilename, "a", encoding=self.encoding, opener=permissions.opener)
 
 
 class Redacting(logging.Formatter):

@@ -7,9 +7,11 @@ are removed later.
 
 import os
 import sqlite3
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
+from mimo import permissions
 from mimo.errors import StorageFailed
 from mimo.index import schema
 from mimo.index.database import (
@@ -47,9 +49,10 @@ def make_next(folder: Path, owner: str = "") -> Database:
     number = max(generations(folder), default=-1) + 1
     path = path_of(folder, number)
     draft = folder / f"draft-{os.getpid()}-{number}.db"
-    with translated(path):
+    with translated(path), _writable(folder):
         draft.unlink(missing_ok=True)
         try:
+            permissions.make_database(draft)
             with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
                 schema.create(connection, owner)
                 connection.execute("PRAGMA journal_mode = WAL")
@@ -85,16 +88,21 @@ def _publish(draft: Path, path: Path) -> None:
 
 
 def _make_writable(folder: Path) -> None:
+    with _writable(folder):
+        permissions.make_folder(folder)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError
+
+
+@contextmanager
+def _writable(folder: Path) -> Iterator[None]:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        writable = os.access(folder, os.W_OK)
-    except OSError:
-        writable = False
-    if not writable:
+        yield
+    except OSError as error:
         raise StorageFailed(
             f"the index folder `{folder}` can't be written",
-            hint="give yourself write permission, or remove what stands in its place",
-        )
+            hint="give yourself write permission, or move away the file in its place",
+        ) from error
 
 
 def _verdict(database: Database, owner: str) -> Unusable | None:

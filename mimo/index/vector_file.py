@@ -14,6 +14,7 @@ from sqlite3 import Connection
 from threading import RLock
 from typing import TypeVar
 
+from mimo import permissions
 from mimo.errors import StorageFailed
 
 _WAIT_SECONDS = 10.0
@@ -98,7 +99,7 @@ def _open_newest(folder: Path | None, model: str, above: int) -> tuple[Connectio
     """Returns a connection to the newest whole file, or to a new one, and its number."""
     if folder is None:
         return _connect(":memory:", model), 0
-    folder.mkdir(parents=True, exist_ok=True)
+    permissions.make_folder(folder)
     number = max([0, above + 1, *_numbers(folder)])
     try:
         connection = _connect(_path(folder, number), model)
@@ -116,6 +117,8 @@ def _connect(path: Path | str, model: str) -> Connection:
 
     Raises `sqlite3.DatabaseError` where it is damaged.
     """
+    if isinstance(path, Path):
+        permissions.make_database(path)
     connection = sqlite3.connect(
         path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
     )

@@ -1,7 +1,9 @@
 """What can be wrong with a store, and what to do about it."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
+from mimo import permissions
 from mimo.errors import MindError
 from mimo.frozen import frozen
 from mimo.guard.policies import FILE
@@ -30,6 +32,7 @@ def examine(mind: Mind) -> Iterator[Finding]:
     """Yields what was looked at, in the order of its weight."""
     yield from _settings(mind)
     yield from _registry(mind)
+    yield from _permissions(mind)
     yield from _clients(mind)
     if not mind.has_project:
         yield Finding(
@@ -76,6 +79,28 @@ def _registry(mind: Mind) -> Iterator[Finding]:
             message=f"registered project `{project.name}` is gone: {project.path}",
             hint="searches over all projects pass it over",
         )
+
+
+def _permissions(mind: Mind) -> Iterator[Finding]:
+    exposed = list(_exposed(mind))
+    if exposed:
+        some = ", ".join(map(str, exposed[:3])) + (", …" if len(exposed) > 3 else "")
+        yield Finding(
+            name="permissions",
+            verdict="warning",
+            message=f"{len(exposed):,} private files can be read or changed by other users: {some}",
+            hint="`mind doctor --fix` closes them",
+        )
+    else:
+        message = "private files are closed to other users"
+        yield Finding(name="permissions", verdict="ok", message=message)
+
+
+def _exposed(mind: Mind) -> Iterator[Path]:
+    """Yields the files and folders in private places that other users may use."""
+    store = [mind.folder / name for name in permissions.PRIVATE_FOLDERS] if mind.has_project else []
+    for top in (mind.home, *store):
+        yield from permissions.exposed_below(top)
 
 
 def _clients(mind: Mind) -> Iterator[Finding]:
@@ -185,7 +210,9 @@ def _edges(mind: Mind) -> Iterator[Finding]:
 
 
 def mend(mind: Mind) -> None:
-    """Mends what can be mended without asking: what git does with memories here."""
+    """Repairs what needs no decision: modes of private files, and git's settings and lists."""
+    for path in _exposed(mind):
+        permissions.tighten(path)
     if mind.has_project:
         merging.install(mind.project.root)
         init.complete(mind.project.root)

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from mimo import permissions
 from mimo.store import files, locking
 
 _BLOCK = 4096
@@ -65,6 +66,7 @@ def append(path: Path, data: bytes, *, durable: bool = True) -> None:
         files.make_folder(path.parent)
         descriptor = _locked(path)
         try:
+            permissions.tighten_open(descriptor, path)
             if data:
                 _add(descriptor, path, data, durable=durable)
         finally:

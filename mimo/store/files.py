@@ -1,7 +1,8 @@
 """Files as they are written here: whole or not at all, durable, and never through a link.
 
 The only code that changes files. New content goes to a temporary file beside the target, is
-flushed to the disk and takes the target's name in one step; the folder is flushed too.
+flushed to the disk and takes the target's name in one step; the folder is flushed too. In a
+private place (`mimo/permissions.py`) whatever is made is the user's alone.
 """
 
 import errno
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from mimo import permissions
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 
 TEMPORARY_PREFIX = ".mind-"
@@ -139,7 +141,8 @@ def replace(path: Path, data: bytes, *, expect: str | None = None, mode: int = 0
         _clean(path.parent)
         with _temporary(path, data, mode) as temporary:
             with suppress(FileNotFoundError):
-                temporary.chmod(stat.S_IMODE(path.lstat().st_mode))
+                had = stat.S_IMODE(path.lstat().st_mode)
+                temporary.chmod(permissions.mode_for(path, had))
             temporary.replace(path)
         flush_folder(path.parent)
 
@@ -203,6 +206,7 @@ def _temporary(path: Path, data: bytes, mode: int, *, flush: bool = True) -> Ite
     name = f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
     temporary = path.parent / name
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _flag("O_NOFOLLOW") | _flag("O_CLOEXEC")
+    mode = permissions.mode_for(path, mode)
     try:
         with os.fdopen(os.open(temporary, flags, mode), "wb") as file:
             file.write(data)
@@ -226,7 +230,7 @@ def _give_name(temporary: Path, path: Path) -> None:
     else:
         return
     # Some file systems have no hard links: the name is taken first, and then its content put there.
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, permissions.FILE_MODE))
     try:
         temporary.replace(path)
     except BaseException:
@@ -246,15 +250,7 @@ def _clean(folder: Path) -> None:
 
 def make_folder(folder: Path) -> None:
     """Makes a folder and those above it, durably. Raises `OSError`."""
-    missing = []
-    while not folder.is_dir():
-        if folder.is_symlink():
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(folder))
-        missing.append(folder)
-        folder = folder.parent
-    for new in reversed(missing):
-        with suppress(FileExistsError):
-            new.mkdir()
+    for new in permissions.make_folder(folder):
         flush_folder(new.parent)
 
 

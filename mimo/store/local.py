@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
 
+from mimo import permissions
 from mimo.errors import StorageFailed
 from mimo.store import files
 from mimo.store.walk import STORE
@@ -83,7 +84,8 @@ class LocalDatabase:
     def _connect(self) -> sqlite3.Connection:
         path = self.path
         try:
-            path.parent.mkdir(exist_ok=True)
+            permissions.make_folder(path.parent)
+            permissions.make_database(path)
         except OSError as error:
             raise files.failure("write", path, error) from error
         connection = sqlite3.connect(
@@ -93,7 +95,7 @@ class LocalDatabase:
             connection.execute("PRAGMA trusted_schema = OFF")
             found = connection.execute("SELECT sql FROM sqlite_master").fetchall()
             if not found:
-                self._create(connection, path)
+                self._create(connection)
             self._check(connection)
             if self._durable:
                 # Without a log beside it, it can be read where nothing can be written.
@@ -111,9 +113,8 @@ class LocalDatabase:
         if found != [self._schema]:
             raise _damaged(self.path, "mind did not make it")
 
-    def _create(self, connection: sqlite3.Connection, path: Path) -> None:
+    def _create(self, connection: sqlite3.Connection) -> None:
         """Make the table, unless another process is quicker."""
-        path.chmod(0o600)
         if not self._durable:
             connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from mimo import permissions
 from mimo.errors import Invalid, StorageFailed
 from mimo.store.files import failure, safe_path
 
@@ -90,7 +91,7 @@ def is_held(path: Path) -> bool:
 def _open(path: Path) -> int:
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        permissions.make_folder(path.parent)
         return os.open(path, flags, 0o600)
     except OSError as error:
         raise failure("lock", path, error) from error

@@ -195,7 +195,7 @@ def test_an_empty_text_gives_up(
     on_a_terminal("pass")
     assert "nothing changed" in say("save", "decision", "auth")
     assert not (mind.folder / "decisions").exists()
-    assert not list(tmp_path.glob("mind-*.md"))
+    assert not list(tmp_path.glob("mind-*/draft.md"))
 
 
 def test_a_text_that_is_refused_is_not_lost(
@@ -203,6 +203,6 @@ def test_a_text_that_is_refused_is_not_lost(
 ) -> None:
     on_a_terminal("text = 'Use JWT' + text")
     told = say("save", "decision", "auth", status=2)
-    (draft,) = tmp_path.glob("mind-*.md")
+    (draft,) = tmp_path.glob("mind-*/draft.md")
     assert f"your text is in {draft}" in told
     assert draft.read_text(encoding="utf-8").startswith("Use JWT")

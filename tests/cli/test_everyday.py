@@ -76,7 +76,7 @@ def test_an_editor_that_changes_nothing_leaves_everything_as_it_is(
 
     assert memory.read_text(encoding="utf-8") == TEXT
     assert capsys.readouterr() == ("", "note: nothing changed\n")
-    assert not list(tmp_path.glob("mind-*.md"))
+    assert not list(tmp_path.glob("mind-*/draft.md"))
 
 
 def test_a_secret_that_was_typed_is_not_stored_and_nothing_of_the_text_is_lost(
@@ -87,7 +87,7 @@ def test_a_secret_that_was_typed_is_not_stored_and_nothing_of_the_text_is_lost(
     assert edit(f"text += 'a long thought and {token}\\n'") == 1
 
     assert memory.read_text(encoding="utf-8") == TEXT
-    (draft,) = tmp_path.glob("mind-*.md")
+    (draft,) = tmp_path.glob("mind-*/draft.md")
     assert draft.read_text(encoding="utf-8") == f"{TEXT}a long thought and {token}\n"
     told = capsys.readouterr().err
     assert "`file_text` holds a secret on line 8: github_token" in told
@@ -100,7 +100,7 @@ def test_a_text_that_can_not_be_stored_stays_in_a_draft(
 ) -> None:
     assert edit(f"text = 'x'; pathlib.Path({str(memory)!r}).write_text('other')") == 1
 
-    (draft,) = tmp_path.glob("mind-*.md")
+    (draft,) = tmp_path.glob("mind-*/draft.md")
     assert draft.read_text(encoding="utf-8") == "x"
     assert f"hint: your text is in {draft}" in capsys.readouterr().err
     assert memory.read_text(encoding="utf-8") == "other"

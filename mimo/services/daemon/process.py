@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from mimo import permissions
 from mimo.errors import DaemonNotRunning, StorageFailed
 from mimo.mind import Mind
 from mimo.services.daemon import logs
@@ -83,9 +84,9 @@ def _detached(mind: Mind) -> "Popen[bytes]":
     import subprocess
 
     path = daemon.log_file(mind.home)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    permissions.make_folder(path.parent)
     environ = {**mind.environ, "MIND_HOME": str(mind.home)}
-    with path.open("ab") as log:
+    with open(path, "ab", opener=permissions.opener) as log:
         return subprocess.Popen(
             [sys.executable, "-m", "mimo", "daemon", "run"],
             stdin=subprocess.DEVNULL,
@@ -100,15 +101,11 @@ def _detached(mind: Mind) -> "Popen[bytes]":
 
 @contextmanager
 def _logging(mind: Mind) -> Iterator[None]:
-    from logging.handlers import RotatingFileHandler
-
-    from mimo.guard.logs import Redacting
+    from mimo.guard.logs import PrivateFile, Redacting
 
     path = daemon.log_file(mind.home)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handler = RotatingFileHandler(
-        path, maxBytes=_LOG_BYTES, backupCount=_LOG_FILES, encoding="utf-8"
-    )
+    permissions.make_folder(path.parent)
+    handler = PrivateFile(path, maxBytes=_LOG_BYTES, backupCount=_LOG_FILES, encoding="utf-8")
     handler.setFormatter(Redacting("%(asctime)s %(levelname)s %(message)s"))
     log = logging.getLogger("mind.daemon")
     log.addHandler(handler)

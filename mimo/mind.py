@@ -42,6 +42,9 @@ class Mind(Parts):
         self.randomness = randomness
         self.environ: Mapping[str, str] = os.environ if environ is None else environ
         self.author: str | None = None
+        """The program that signs what is written; None for a person."""
+        self.agent: str | None = None
+        """The program that asks, in its shell too; None for a person."""
         self.allows_secrets = False
         self.progress: Progress | None = None
         """Told of long work; set by a surface that can show it."""
@@ -117,7 +120,9 @@ class Mind(Parts):
             return None
         if project is None or project.root != known.path:
             return None
-        return self.beside(known.path, lambda: {"embedder": self.embedder}, project)
+        session = self.guard.session
+        parts = {"embedder": self.embedder, "session": session.elsewhere()}
+        return self.beside(known.path, lambda: parts, project)
 
     def beside(
         self, key: Path, parts: Callable[[], dict[str, Any]], project: Project | None = None
@@ -128,7 +133,7 @@ class Mind(Parts):
             if other is None or other.is_outdated:
                 other = self._others[key] = self._view(parts=parts(), project=project)
             view = other._view(parts=other._parts)  # noqa: SLF001 - of our own class
-            view.author = self.author
+            view.author, view.agent = self.author, self.agent
             return view
 
     def reopened(self) -> "Mind":

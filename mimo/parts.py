@@ -148,7 +148,7 @@ class Parts(ABC):
 
         def make() -> Guard:
             root = self._project.root if self._project else None
-            session = Session(self.environ, started=self.now())
+            session = self._parts.get("session") or Session(self.environ, started=self.now())
             log = AuditLog(self.home, root, self.randomness)
             return Guard(root=root, trusted=trusted, session=session, log=log)
 

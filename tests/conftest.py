@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from mimo.domain.agents import MARKS, NAMED
 from mimo.guard.guard import Guard
 from mimo.guard.session import Session
 from mimo.mind import Mind
@@ -54,6 +55,8 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr("mimo.permissions._homes", {f"{tmp_path / 'home'}/": None})
     for name in ("MIND_PROJECT", "SANDBOX_DIR", "CLAUDE_PROJECT_DIR", "NO_COLOR", "MIND_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+    for name in (NAMED, *MARKS):
         monkeypatch.delenv(name, raising=False)
 
 

@@ -12,6 +12,7 @@ from mimo.cli.words import Words
 from mimo.commands import all_commands
 from mimo.commands.registry import Registry
 from mimo.commands.spec import Param, Spec, Surface
+from mimo.domain.agents import agent_of
 from mimo.errors import INTERRUPTED, Invalid, MindError
 
 if TYPE_CHECKING:
@@ -48,7 +49,11 @@ def _run(open_: Open, spec: Spec, arguments: Mapping[str, Any], options: Mapping
     mind = open_(Path(named) if named else None)
     _attend(mind, options)
     try:
-        caller = Caller(surface=Surface.CLI, allows_secrets=bool(options.get("allow_secret")))
+        caller = Caller(
+            surface=Surface.CLI,
+            agent=agent_of(os.environ),
+            allows_secrets=bool(options.get("allow_secret")),
+        )
         if spec.name in GUIDED and not options.get("json") and _is_watched():
             result = _guided(spec, mind, arguments, options, caller)
             if result is None:

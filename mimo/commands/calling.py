@@ -71,4 +71,5 @@ def _argument_fault(specs: Sequence[Spec], arguments: Mapping[str, Any]) -> str 
 def _caller(spec: Spec, mind: Mind) -> Caller:
     """Returns whom a procedure acts for: whoever runs it, so that a person's notes are theirs."""
     is_person = mind.author is None and Surface.CLI in spec.surfaces
-    return Caller(surface=Surface.CLI if is_person else Surface.MCP, name=mind.author)
+    surface = Surface.CLI if is_person else Surface.MCP
+    return Caller(surface=surface, name=mind.author, agent=mind.agent)

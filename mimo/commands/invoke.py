@@ -30,6 +30,8 @@ class Caller:
     surface: Surface
     name: str | None = None
     """The program that asks, such as `claude-code`; what it writes is signed with it."""
+    agent: str | None = None
+    """The agent that runs the command line in its shell, which a policy binds as any other."""
     allows_secrets: bool = False
     """Whether a person said that what looks like a secret is to be stored."""
 
@@ -44,6 +46,7 @@ def invoke(spec: Spec, mind: "Mind", caller: Caller, arguments: Mapping[str, Any
     if caller.surface not in spec.surfaces:
         raise Denied(f"`{spec.key}` is not offered here")
     mind = mind.acting_as(_author(caller))
+    mind.agent = _agent(caller)
     mind.allows_secrets = caller.allows_secrets
     try:
         return _guarded(spec, mind, caller, arguments)
@@ -130,7 +133,7 @@ def _call(spec: Spec, mind: "Mind", caller: Caller) -> Call:
         operation=spec.needs.operation,
         diagnosis=spec.needs.diagnosis,
         governed=Surface.MCP in spec.surfaces,
-        agent=_author(caller),
+        agent=_agent(caller),
         at=mind.now(),
     )
 
@@ -153,6 +156,11 @@ def _named(call: Call, spec: Spec, values: Mapping[str, Any]) -> Call:
 def _author(caller: Caller) -> str | None:
     """Returns whom a call acts for: None for a person, never for an agent without a name."""
     return caller.name or ("mcp" if caller.surface is Surface.MCP else None)
+
+
+def _agent(caller: Caller) -> str | None:
+    """Returns the program that asks; None for a person."""
+    return _author(caller) or caller.agent
 
 
 def _storage_failed(error: OSError) -> StorageFailed:

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from typing import Annotated
 
 from mimo.commands.common import (
@@ -18,11 +19,11 @@ from mimo.commands.common import (
     narrowed,
     trust_of,
 )
-from mimo.commands.spec import Arg, Effect, command
+from mimo.commands.spec import Arg, Effect, Surface, command
 from mimo.commands.types import Omitted, Out
 from mimo.domain import outcomes
 from mimo.domain.memory import Kind, Outcome, Section
-from mimo.errors import Invalid, NotFound, SearchFailed
+from mimo.errors import Denied, Invalid, NotFound, SearchFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import past, recall
@@ -65,6 +66,7 @@ class SearchResult:
     warning: Warning = None
     superseded_by: Omitted[str] = None
     competing: Competing = None
+    private: Annotated[Omitted[bool], Out("Whether it is kept out of git", omit=True)] = None
 
 
 @frozen
@@ -108,12 +110,19 @@ def search(
         Arg("Lowest relevance to answer with; unless said 0.3, or the nearest three", ge=0, le=1),
     ] = None,
     at: At = None,
+    private: Annotated[
+        bool,
+        Arg("With --scope all, private memories of other projects too", surfaces=Surface.CLI),
+    ] = False,
 ) -> SearchResults:
     """Find memories by meaning and by words
 
     Filters are applied before the limit. A superseded memory stands below its successor, and a
-    decision that failed says so.
+    decision that failed says so. With `--scope all`, each other project is searched as its own
+    policy permits, and without its private memories.
     """
+    if private and mind.agent is not None:
+        raise Denied("private memories of other projects are shown to people, not to agents")
     if at is not None and scope is Scope.ALL:
         raise Invalid("the past is searched in one project at a time", hint="leave --scope out")
     then = past.at(mind, at) if at is not None else None
@@ -126,7 +135,8 @@ def search(
         from_date=from_date,
         to_date=to_date,
     )
-    find = recall.search_projects if scope is Scope.ALL else recall.search_here
+    everywhere = partial(recall.search_projects, private=private)
+    find = everywhere if scope is Scope.ALL else recall.search_here
     if threshold is None:
         found = recall.search_or_nearest(find, mind, query, narrowed=conditions, limit=limit)
     else:
@@ -160,6 +170,7 @@ def _row(found: ProjectHit, competing: tuple[str, ...] | None) -> SearchResult:
         warning=outcomes.warning(memory),
         superseded_by=hit.superseded_by,
         competing=competing,
+        private=hit.record.place.private or None,
     )
 
 

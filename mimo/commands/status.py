@@ -10,7 +10,7 @@ from mimo.domain.memory import Kind
 from mimo.domain.policy import Operation
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import approval, edges, merging, overview, recall, upkeep, waiting
+from mimo.services import approval, edges, elsewhere, merging, overview, recall, upkeep, waiting
 from mimo.services.overview import Health, Origins, Overview
 from mimo.store import daemon, projects
 
@@ -173,9 +173,13 @@ def _origins(counted: Origins) -> ProjectOrigins:
 
 
 def _everywhere(mind: Mind) -> GlobalStats:
-    minds = [other for _, other in recall.every_project(mind) if other]
+    counted = elsewhere.ask_each(mind, "mind_status", _total, diagnosis=True)
     return GlobalStats(
         projects_registered=len(projects.registered(mind.home).projects),
         global_edges=len(edges.of_everybody(mind)),
-        total_memories=sum(recall.total(other) for other in minds),
+        total_memories=sum(answer.value for answer in counted.found),
     )
+
+
+def _total(mind: Mind, *, here: bool) -> int:
+    return recall.total(mind, shared=not here)

@@ -18,6 +18,8 @@ class Filter:
     """The whole topic, in any spelling of it."""
     outcomes: frozenset[Outcome] = frozenset()
     """Any of these; the empty set admits every memory."""
+    shared: bool = False
+    """Only what is not private to this machine."""
     in_force: bool = False
     """Only what nothing supersedes."""
     since: datetime | None = None

@@ -1,6 +1,8 @@
 """What stands before every command: its policies, its limits, its record."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from mimo.domain.policy import (
 from mimo.errors import Denied
 from mimo.guard.audit import Audit
 from mimo.guard.call import Call
-from mimo.guard.ending import Ending, Status
+from mimo.guard.ending import Ending, Status, ended_by
 from mimo.guard.limits import Limits
 from mimo.guard.policies import Found, Policies, invalid
 from mimo.guard.session import Session
@@ -92,6 +94,24 @@ class Guard:
         self.session.note(call.tool, call.at, success=ending.status is Status.OK)
         if self._audit:
             self._audit.record(call, ending)
+
+    @contextmanager
+    def passing(self, call: Call, monotonic: Callable[[], float]) -> Iterator[None]:
+        """Runs a block as a call: permitted, counted, and recorded however it ends.
+
+        Raises `Denied`, `RateLimited` and `StorageFailed` before the block is entered.
+        """
+        ending, started = Ending(), monotonic()
+        try:
+            self.authorise(call)
+            self.limit(call)
+            self.check_record(call)
+            yield
+        except BaseException as error:
+            ending = ended_by(error)
+            raise
+        finally:
+            self.record(call, replace(ending, seconds=monotonic() - started))
 
     def contexts(self, wanted: tuple[str, ...], tool: str) -> tuple[str, ...]:
         """Returns those of the types of context that every policy allows a tool."""

@@ -48,6 +48,10 @@ class Session:
         text = self._environ.get(name, "").strip()
         return text if _NAME.fullmatch(text) else None
 
+    def elsewhere(self) -> "Session":
+        """Returns the same session for another project, with no calls yet."""
+        return Session(self._environ, self.started)
+
     def note(self, tool: str, at: datetime, *, success: bool) -> None:
         """Remembers a call."""
         self.calls += 1

@@ -42,6 +42,8 @@ def condition(filter_: Filter) -> tuple[str, list[Any]]:
     if filter_.outcomes:
         parts.append(f"m.outcome IN ({rows.marks(tuple(filter_.outcomes))})")
         values += sorted(outcome.value for outcome in filter_.outcomes)
+    if filter_.shared:
+        parts.append("m.private = 0")
     if filter_.in_force:
         parts.append(IN_FORCE.format("m"))
     if filter_.since is not None:

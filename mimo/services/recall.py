@@ -10,8 +10,7 @@ from mimo.errors import AmbiguousId, Invalid, NotFound, SearchFailed, StorageFai
 from mimo.frozen import frozen
 from mimo.index.found import Found, Hit
 from mimo.mind import Mind
-from mimo.services import accesses, upkeep
-from mimo.store import projects
+from mimo.services import accesses, elsewhere, upkeep
 
 THRESHOLD = 0.3
 """The score that separates related from unrelated."""
@@ -64,14 +63,7 @@ def peek(
     mind: Mind, text: str, *, narrowed: Filter, limit: int, threshold: float, nearest: int = 0
 ) -> Found:
     """Returns what `search` does, for those who will tell only some of it: nothing is counted."""
-    if not text.strip():
-        raise Invalid("the query is empty", hint="say what to look for")
-    if len(text) > MOST_QUERY:
-        raise Invalid(
-            f"a query of {len(text):,} characters is too long",
-            hint=f"ask in {MOST_QUERY:,} characters at most",
-            details={"field": "query"},
-        )
+    _check_query(text)
     try:
         found = upkeep.ask(
             mind,
@@ -95,6 +87,18 @@ def peek(
     )
 
 
+def _check_query(text: str) -> None:
+    """Raises `Invalid` for a text that can't be searched for."""
+    if not text.strip():
+        raise Invalid("the query is empty", hint="say what to look for")
+    if len(text) > MOST_QUERY:
+        raise Invalid(
+            f"a query of {len(text):,} characters is too long",
+            hint=f"ask in {MOST_QUERY:,} characters at most",
+            details={"field": "query"},
+        )
+
+
 def _never_rising(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
     """Returns the hits with scores that never rise from one to the next.
 
@@ -113,6 +117,8 @@ class ProjectHit:
 
     mind: Mind
     hit: Hit
+    shared: bool = False
+    """Whether nothing private of the project may be named beside it."""
 
 
 @frozen
@@ -137,9 +143,21 @@ def search_here(
     return _of_project(mind, found)
 
 
-def _of_project(mind: Mind, found: Found) -> ProjectHits:
-    hits = tuple(ProjectHit(mind=mind, hit=hit) for hit in found.hits)
-    return ProjectHits(hits=hits, notice=found.notice)
+def _of_project(mind: Mind, found: Found, *, shared: bool = False) -> ProjectHits:
+    hits = [
+        replace(hit, superseded_by=next(iter(_shared(mind, (hit.superseded_by,))), None))
+        if shared and hit.superseded_by
+        else hit
+        for hit in found.hits
+    ]
+    rows = tuple(ProjectHit(mind=mind, hit=hit, shared=shared) for hit in hits)
+    return ProjectHits(hits=rows, notice=found.notice)
+
+
+def _shared(mind: Mind, ids: Iterable[str]) -> tuple[str, ...]:
+    """Returns those ids that are not of private memories: an id has words of the text."""
+    records = ((id, mind.index.get(id)) for id in ids)
+    return tuple(id for id, record in records if record and not record.place.private)
 
 
 def with_competing(
@@ -151,22 +169,12 @@ def with_competing(
     for found in hits:
         ids.setdefault(id(found.mind), []).append(found.hit.record.memory.id)
     others = {name: mind.index.competing(ids[name]) for name, mind in minds.items()}
-    return [(found, others[id(found.mind)].get(found.hit.record.memory.id)) for found in hits]
 
+    def competing(found: ProjectHit) -> tuple[str, ...] | None:
+        named = others[id(found.mind)].get(found.hit.record.memory.id)
+        return (_shared(found.mind, named) or None) if named and found.shared else named
 
-def every_project(mind: Mind, *, searched: bool = False) -> list[tuple[str, Mind | None]]:
-    """Returns the name and the memory of each registered project, and of the one that is open.
-
-    The memory of a project that is gone is None. With `searched`, those that the user keeps apart
-    in the registry are left out, but for the one that is open.
-    """
-    known = projects.registered(mind.home).projects
-    here = mind.project.root if mind.has_project else None
-    wanted = (one for one in known if one.search_all or not searched or one.path == here)
-    found = [(project.name, mind.at(project)) for project in wanted]
-    if here and here not in {project.path for project in known}:
-        found.append((mind.project.name, mind))
-    return found
+    return [(found, competing(found)) for found in hits]
 
 
 def search_projects(
@@ -177,26 +185,34 @@ def search_projects(
     limit: int,
     threshold: float = THRESHOLD,
     nearest: int = 0,
+    private: bool = False,
 ) -> ProjectHits:
     """Returns the best matches of all registered projects, ranked together by their score.
 
-    A project that is gone or can't be searched is passed over and named in the notice.
+    Each other project is searched through its own guard; `private` includes its private memories,
+    never for an agent. Those that could not be searched are named in the notice, with the reason.
     """
+    _check_query(text)
+    with_private = private and mind.agent is None
+
+    def find(other: Mind, *, here: bool) -> Found:
+        return peek(
+            other,
+            text,
+            narrowed=narrowed if here or with_private else replace(narrowed, shared=True),
+            limit=limit,
+            threshold=threshold,
+            nearest=nearest,
+        )
+
+    answers, skipped = elsewhere.ask_each(mind, "mind_search", find)
     hits: list[ProjectHit] = []
-    notices: list[str] = []
-    for name, other in every_project(mind, searched=True):
-        if other is None:
-            notices.append(f"{name} is gone")
-            continue
-        try:
-            here = peek(
-                other, text, narrowed=narrowed, limit=limit, threshold=threshold, nearest=nearest
-            )
-        except (SearchFailed, StorageFailed) as error:
-            notices.append(f"{name}: {error.message}")
-            continue
-        hits.extend(_of_project(other, here).hits)
-        notices.extend([f"{name}: {here.notice}"] if here.notice else [])
+    notices = list(skipped)
+    for answer in answers:
+        hits += _of_project(
+            answer.mind, answer.value, shared=not (answer.here or with_private)
+        ).hits
+        notices += [f"{answer.name}: {answer.value.notice}"] if answer.value.notice else []
     hits.sort(key=lambda found: -found.hit.score)
     best = hits[:limit]
     for other in {id(found.mind): found.mind for found in best}.values():
@@ -233,9 +249,9 @@ def listing(
     )
 
 
-def total(mind: Mind) -> int:
-    """Returns the number of memories of a project."""
-    return upkeep.ask(mind, lambda index: index.count(Filter()))
+def total(mind: Mind, *, shared: bool = False) -> int:
+    """Returns the number of memories of a project, perhaps without private ones."""
+    return upkeep.ask(mind, lambda index: index.count(Filter(shared=shared)))
 
 
 def successor(mind: Mind, id: str) -> str | None:

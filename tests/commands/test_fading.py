@@ -130,9 +130,10 @@ class TestUses:
 
 
 def _projects(mind):
-    from mimo.services import recall
+    from mimo.services import elsewhere
 
-    return recall.every_project(mind)
+    answers = elsewhere.ask_each(mind, "mind_search", lambda _, *, here: here)
+    return [(one.name, one.mind) for one in answers.found]
 
 
 def git(root: Path, *words: str) -> str:

@@ -29,6 +29,7 @@ def _row(row: SearchResult, screen: Screen, terms: list[str], *, project: bool) 
         superseded_by=row.superseded_by,
         trust=row.trust,
         competing=row.competing,
+        private=row.private,
     )
     screen.line(dim(f"{row.relevance:.2f}"), "  ", strong(row.title), *marks)
     place = f"{row.project}: " if project else ""

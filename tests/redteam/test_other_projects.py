@@ -1,0 +1,266 @@
+"""Other projects of the user: what a search of all of them may read, and who learns of it."""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters
+
+from mimo.cli.main import main
+from mimo.commands import all_commands
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.schema import to_json
+from mimo.commands.spec import Surface
+from mimo.domain.agents import MARKS, NAMED, agent_of
+from mimo.errors import Denied, Invalid
+from mimo.mind import Mind
+from mimo.services import accounting
+from mimo.store import projects
+from mimo.store.init import init
+from tests.conftest import NOW
+
+TOOLS = all_commands().tools()
+AGENT = Caller(surface=Surface.MCP, name="claude-code")
+PERSON = Caller(surface=Surface.CLI)
+PRIVATE = "private memory of another project"
+POLICY = "another project searched past its policy"
+SECRET = "the launch code is 4711"
+
+
+def call(mind: Mind, tool: str, caller: Caller = AGENT, /, **arguments: Any) -> Any:
+    return to_json(invoke(TOOLS[tool][0], mind, caller, arguments))
+
+
+@pytest.fixture
+def other(mind: Mind, tmp_path: Path, home: Path) -> Mind:
+    """Another registered project, with a memory that is shared and one that is private."""
+    root = tmp_path / "diary"
+    root.mkdir()
+    init(root, home, now=NOW)
+    there = Mind(home=home, project=projects.explicit(root, home), clock=mind.clock, environ={})
+    call(there, "mind_add", PERSON, content="The launch is on Monday")
+    call(there, "mind_add", PERSON, content=f"Launch: {SECRET}", private=True)
+    return there
+
+
+def everywhere(mind: Mind, caller: Caller = AGENT, /, **more: Any) -> Any:
+    return call(mind, "mind_search", caller, query="launch code", scope="all", **more)
+
+
+def events(mind: Mind) -> list[dict[str, Any]]:
+    return [link.event for link in accounting.recorded(mind, None, None)]
+
+
+def forbid(mind: Mind, text: str) -> None:
+    (mind.folder / "policy.yaml").write_text(text, encoding="utf-8")
+
+
+@pytest.mark.req("003-06")
+@pytest.mark.attack(PRIVATE)
+def test_an_agent_finds_what_another_project_shares_and_nothing_private(
+    mind: Mind, other: Mind
+) -> None:
+    found = everywhere(mind, threshold=0.0, limit=50)
+
+    assert [row["content"] for row in found["results"]] == ["The launch is on Monday"]
+    assert SECRET not in json.dumps(found)
+    with pytest.raises(Invalid):
+        everywhere(mind, private=True)
+
+
+@pytest.mark.attack(PRIVATE)
+def test_no_id_of_a_private_memory_of_another_project_is_named(mind: Mind, other: Mind) -> None:
+    first = call(
+        other,
+        "save/decision",
+        PERSON,
+        topic="launch",
+        decision="Launch code on paper",
+        reasoning="x",
+    )
+    call(
+        other,
+        "save/decision",
+        PERSON,
+        topic="launch",
+        decision=f"Launch: {SECRET}",
+        reasoning="x",
+        private=True,
+    )
+    for folder, name in (("decisions", "paper"), ("private/decisions", "4711-hidden")):
+        path = other.folder / folder / f"{name}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        header = "type: decision\ntopic: code\ncreated: 2026-11-01T08:00:00Z"
+        path.write_text(f"---\n{header}\n---\nLaunch code on {name}\n", encoding="utf-8")
+
+    own = call(other, "mind_search", query="launch code", threshold=0.0, limit=50)["results"]
+    rows = {row["id"]: row for row in own}
+    private = [row["id"] for row in own if row.get("private")]
+    found = everywhere(mind, threshold=0.0, limit=50)
+    shown = everywhere(mind, PERSON, threshold=0.0, limit=50)
+
+    assert rows[first["id"]]["superseded_by"] in private
+    assert rows["paper"]["competing"] == ["4711-hidden"]
+    for answer in (found, shown):
+        assert {first["id"], "paper"} <= {row["id"] for row in answer["results"]}
+        assert not [id for id in private if id in json.dumps(answer)]
+
+
+def test_a_person_finds_private_memories_elsewhere_only_if_asked_for(
+    mind: Mind, other: Mind
+) -> None:
+    assert SECRET not in json.dumps(everywhere(mind, PERSON, threshold=0.0))
+
+    found = everywhere(mind, PERSON, threshold=0.0, private=True)
+
+    (row,) = [row for row in found["results"] if SECRET in row["content"]]
+    assert (row["private"], row["project"]) == (True, "diary")
+
+
+@pytest.mark.attack(PRIVATE)
+def test_an_agent_with_a_shell_is_not_taken_for_a_person(
+    mind: Mind,
+    other: Mind,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    record_property: Callable[[str, object], None],
+) -> None:
+    words = ["search", "--scope", "all", "--private", "launch", "code"]
+    assert main(words, open=lambda _: mind) == 0
+    assert SECRET in capsys.readouterr().out
+
+    for mark in (NAMED, *MARKS):
+        monkeypatch.setenv(mark, "1")
+        assert main(words, open=lambda _: mind) == Denied.exit_status
+        out, err = capsys.readouterr()
+        assert SECRET not in out + err
+        monkeypatch.delenv(mark)
+    record_property("tried", 1 + len(MARKS))
+    assert events(mind)[-1]["agent"] == "goose"
+
+
+def test_the_own_private_memories_are_found_as_before(mind: Mind, other: Mind) -> None:
+    assert SECRET in json.dumps(call(other, "mind_search", query="launch code"))
+    assert SECRET in json.dumps(everywhere(other))
+
+
+@pytest.mark.attack(POLICY)
+@pytest.mark.parametrize(
+    ("policy", "reason"),
+    [
+        (
+            "tool_permissions: {mind_search: {operations: []}}\n",
+            "its policy does not permit `mind_search`",
+        ),
+        (
+            'tool_permissions: {"*": {operations: [write]}}\n',
+            "its policy does not permit `mind_search`",
+        ),
+        ("tool_permissions: {mind_serch_4711: {operation: []}}\n", "its policy is invalid"),
+        (
+            "rate_limits: {tools: {mind_search: {sustained: 0.001, burst: 1}}}\n",
+            "its policy permits no more calls for now",
+        ),
+    ],
+)
+def test_another_project_is_searched_as_its_own_policy_permits(
+    mind: Mind, other: Mind, policy: str, reason: str
+) -> None:
+    call(mind, "mind_add", PERSON, content="The launch pad is clean")
+    forbid(other, policy)
+    if "rate_limits" in policy:
+        everywhere(mind)
+
+    found = everywhere(mind, threshold=0.0)
+
+    assert {row["project"] for row in found["results"]} == {"shop"}
+    assert f"diary was skipped: {reason}" in found["notice"]
+    assert "4711" not in json.dumps(found)
+    assert [one["status"] for one in events(other)][-1] == "denied"
+    assert events(other)[-1]["agent"] == "claude-code"
+
+
+@pytest.mark.attack(POLICY)
+def test_a_search_of_all_projects_is_in_the_record_of_each(mind: Mind, other: Mind) -> None:
+    before = len(events(other))
+
+    everywhere(mind)
+    call(mind, "mind_status")
+
+    added = events(other)[before:]
+    assert [(one["tool"], one["status"]) for one in added] == [
+        ("mind_search", "ok"),
+        ("mind_status", "ok"),
+    ]
+    assert {one["session"] for one in added} == {mind.guard.session.id}
+    assert "launch" not in json.dumps(added)
+
+
+def test_the_status_counts_other_projects_without_private_memories(mind: Mind, other: Mind) -> None:
+    assert call(mind, "mind_status")["global_stats"]["total_memories"] == 1
+    forbid(other, "tool_permissions: {mind_status: {operations: []}}\n")
+    assert call(mind, "mind_status")["global_stats"]["total_memories"] == 0
+
+
+@pytest.mark.parametrize("broken", ["error", "fault"])
+def test_a_broken_project_is_skipped_and_named(
+    mind: Mind, other: Mind, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    call(mind, "mind_add", PERSON, content="The launch pad is clean")
+    kinds = {"error": OSError(5, "EIO", f"/private/{SECRET}"), "fault": RecursionError(SECRET)}
+    at = Mind.at
+
+    def fail(self: Mind, known: Any) -> Any:
+        if known.name == "diary":
+            raise kinds[broken]
+        return at(self, known)
+
+    monkeypatch.setattr(Mind, "at", fail)
+
+    found = everywhere(mind)
+
+    assert [row["project"] for row in found["results"]] == ["shop"]
+    assert "diary was skipped: it can't be read" in found["notice"]
+    assert "4711" not in json.dumps(found)
+    assert call(mind, "mind_status")["global_stats"]["total_memories"] == 1
+
+
+@pytest.mark.attack(PRIVATE)
+def test_nothing_private_of_another_project_comes_over_the_pipe(mind: Mind, other: Mind) -> None:
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "mimo", "mcp", "--toolsets", "all"],
+        env={
+            **{name: os.environ[name] for name in ("MIND_HOME", "HOME", "PATH")},
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        },
+        cwd=mind.project.root,
+    )
+
+    async def talk() -> Any:
+        async with Client(server) as client:
+            query = {"query": "launch code", "scope": "all", "threshold": 0.0, "limit": 50}
+            found = await client.call_tool("mind_search", query)
+            asked = await client.call_tool("mind_search", {**query, "private": True})
+            return found, asked, await client.call_tool("mind_status", {})
+
+    found, asked, told = anyio.run(talk)
+
+    assert [row["project"] for row in found.structured_content["results"]] == ["diary"]
+    assert asked.is_error
+    assert not told.is_error
+    assert SECRET not in repr((found, asked, told))
+    assert [one["tool"] for one in events(other)][-2:] == ["mind_search", "mind_status"]
+
+
+def test_an_agent_is_known_by_its_environment() -> None:
+    assert agent_of({}) is None
+    assert agent_of({"CLAUDECODE": ""}) is None
+    assert agent_of({"CLAUDECODE": "1"}) == "claude-code"
+    assert agent_of({"AI_AGENT": "devin@1\n", "CLAUDECODE": "1"}) == "devin@1"

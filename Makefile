@@ -11,7 +11,7 @@ unexport MIND_HOME MIND_PROJECT SANDBOX_DIR
 
 .DEFAULT_GOAL := help
 .PHONY: help demo ci test test-lowest setup check format lint types layers sizes spelling fix generate \
-        coverage-of-requirements redteam bench bench-retrieval bench-calibration bench-killed bench-soak model clean
+        coverage-of-requirements redteam torture bench bench-retrieval bench-calibration bench-killed bench-soak model clean
 
 help:           ## Show this menu
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -83,6 +83,9 @@ coverage-of-requirements: setup ## List the numbered requirements that no test c
 
 redteam: setup  ## Run the attacks, and count by kind how many got through
 	$(RUN) scripts/redteam.py -n auto
+
+torture: setup  ## Let writing commands fail at their writing calls, and check what is left (MINUTES=30 SEED=1)
+	$(RUN) -m tests.bench.torture --minutes $(or $(MINUTES),30) --seed $(or $(SEED),1) --write docs/reliability.md
 
 bench: setup    ## Measure start-up, search, save, refresh and rebuild as ratios (MARKDOWN=FOLDER for real notes)
 	$(RUN) -m tests.bench.speed $(if $(MARKDOWN),--markdown $(MARKDOWN)) --write docs/benchmarks.md

@@ -7,15 +7,22 @@ project or run anything is taken from the user's file alone.
 
 from collections.abc import Mapping
 from pathlib import Path
-from stat import S_ISREG
 from typing import Any
 
+from mimo import disk
 from mimo.errors import Invalid
 from mimo.frozen import frozen
 from mimo.settings import SETTINGS, Scope, setting
 
 FORMAT = 1
 """The version of the store's layout, `format` in `.mind/config.toml`."""
+
+
+MAX_BYTES = 1_000_000
+"""Maximum size of a settings file."""
+
+_DEEPEST = 8
+"""Maximum depth of tables; settings need two."""
 
 
 @frozen
@@ -46,7 +53,10 @@ def load(*, user: Path, project: Path | None) -> Config:
     warnings: list[str] = []
     for path, scope in ((user, Scope.USER), (project, Scope.PROJECT)):
         for key, value in _read(path, scope, warnings).items():
-            problem = _take(key, value, scope, values, origins)
+            try:
+                problem = _take(key, value, scope, values, origins)
+            except (ValueError, OverflowError, RecursionError) as error:
+                problem = f"`{key[:80]}` can't be used: {error}"
             if problem:
                 warnings.append(f"{path}: {problem}")
     return Config(values=values, origins=origins, warnings=tuple(warnings))
@@ -75,19 +85,19 @@ def _take(
 def _read(path: Path | None, scope: Scope, warnings: list[str]) -> dict[str, Any]:
     """Returns the file's settings with dotted keys; a file that can't be read gives a warning.
 
-    A link in the project's place could show the names in somebody's other files.
+    Links are followed for the user's file alone: in a project, one could show names from another
+    user's files.
     """
     if path is None:
         return {}
     try:
-        if not S_ISREG(path.lstat().st_mode) and scope is Scope.PROJECT:
-            warnings.append(f"{path}: not a regular file, so it is not read")
-            return {}
-        data = path.read_bytes()
+        data = disk.read(path, limit=MAX_BYTES, follow=scope is Scope.USER)
     except FileNotFoundError:
         return {}
     except OSError as error:
-        warnings.append(f"{path}: {error.strerror}")
+        linked = path.is_symlink() and scope is Scope.PROJECT
+        reason = "not a regular file" if linked else error.strerror
+        warnings.append(f"{path}: {reason}, so it is not read")
         return {}
     if _sets_nothing(data):
         return {"format": FORMAT}
@@ -95,9 +105,11 @@ def _read(path: Path | None, scope: Scope, warnings: list[str]) -> dict[str, Any
 
     try:
         return _flat(tomllib.loads(data.decode()))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        warnings.append(f"{path}: {error}")
-        return {}
+    except RecursionError:
+        warnings.append(f"{path}: nested too deeply, so it is not read")
+    except ValueError as error:
+        warnings.append(f"{path}: {error}, so it is not read")
+    return {}
 
 
 def _sets_nothing(data: bytes) -> bool:
@@ -107,6 +119,9 @@ def _sets_nothing(data: bytes) -> bool:
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Returns a table's values by dotted keys. Raises `RecursionError` if it is nested deeply."""
+    if prefix.count(".") > _DEEPEST:
+        raise RecursionError
     found: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, dict):

@@ -116,7 +116,7 @@ class Mind(Parts):
             return self
         try:
             project = projects.find(known.path, self.home)
-        except (NoProject, OSError):
+        except (MindError, OSError, ValueError):
             return None
         if project is None or project.root != known.path:
             return None

@@ -13,6 +13,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from mimo import disk
+
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 OTHERS = 0o077
@@ -90,7 +92,7 @@ def make_database(path: Path) -> None:
 
 def opener(name: str, flags: int) -> int:
     """Returns a descriptor, as `open(opener=…)` takes it, of a file made with `mode_for`."""
-    descriptor = os.open(name, flags, mode_for(Path(name), 0o666))
+    descriptor = disk.opened(Path(name), flags, mode_for(Path(name), 0o666), follow=True)
     tighten_open(descriptor, Path(name))
     return descriptor
 

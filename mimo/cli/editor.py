@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mimo import disk
 from mimo.commands.spec import Param
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 
@@ -129,7 +130,7 @@ def _discard(draft: Path) -> None:
 
 def _content(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return disk.read(path)
     except OSError as error:
         raise StorageFailed(f"`{path}` can't be read: {error.strerror}") from error
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
+from mimo import disk
 from mimo.errors import IndexNotReady, StorageFailed
 from mimo.index import schema
 
@@ -19,7 +20,25 @@ WRITE_WAIT_SECONDS = 10.0
 
 _JOURNAL_BYTES = 8_000_000
 _name = re.compile(r"index(?:-([1-9][0-9]{0,8}))?\.db")
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR)
+_SURROUNDINGS = frozenset(
+    (
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_ABORT,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_INTERRUPT,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_PROTOCOL,
+        sqlite3.SQLITE_TOOBIG,
+    )
+)
+"""Errors of SQLite that are not the file's fault; any other means that the file is damaged."""
+
+_MISREAD = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
+"""Raised by code that reads a row with values that mind never writes."""
 
 
 class IndexDamaged(StorageFailed):
@@ -55,11 +74,16 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Gives a connection on which all reads see the same state."""
+        """Gives a connection on which all reads see the same state.
+
+        Raises `IndexDamaged` also if the block fails on a row with values that mind never writes.
+        """
         with self._connection() as connection:
             connection.execute("BEGIN")
             try:
                 yield connection
+            except _MISREAD as error:
+                raise _damaged(self.path, type(error).__name__) from error
             finally:
                 connection.rollback()
 
@@ -136,6 +160,8 @@ class Database:
 
     def _connect(self) -> sqlite3.Connection:
         # `mode=rw`: a file that somebody has removed must not come back empty.
+        if self.path:
+            disk.check(self.path)
         name = f"file:{_quoted(self.path)}?mode=rw" if self.path else ":memory:"
         connection = sqlite3.connect(
             name,
@@ -200,9 +226,8 @@ def _is_cut_short(path: Path) -> bool:
     try:
         if (journal := beside(path, "-wal")).exists() and journal.stat().st_size:
             return False
-        with path.open("rb") as file:
-            header = file.read(100)
-            size = os.fstat(file.fileno()).st_size
+        data, status = disk.look(path, limit=99)
+        header, size = data, status.st_size
     except OSError:
         return True
     page = int.from_bytes(header[16:18], "big")
@@ -220,16 +245,21 @@ def translated(path: Path | None) -> Iterator[None]:
     """Turns SQLite's errors into ours."""
     try:
         yield
+    except OSError as error:
+        raise _damaged(path, error) from error
     except sqlite3.DatabaseError as error:
-        code = _code(error)
-        if code in _DAMAGED or "no such table" in str(error):
-            raise IndexDamaged(
-                f"the index `{path}` is damaged ({error})",
-                hint="it is made anew from your files; try again",
-            ) from error
-        if code in (0, sqlite3.SQLITE_ERROR):
-            raise  # A fault in our SQL.
+        if isinstance(error, sqlite3.ProgrammingError):
+            raise  # A fault in our code.
+        if _code(error) not in _SURROUNDINGS:
+            raise _damaged(path, error) from error
         raise StorageFailed(
             f"the index `{path}` can't be used ({error})",
             hint="check the disk's free space and the folder's permissions",
         ) from error
+
+
+def _damaged(path: Path | None, reason: object) -> IndexDamaged:
+    return IndexDamaged(
+        f"the index `{path}` is damaged ({reason})",
+        hint="it is rebuilt from your files; try again",
+    )

@@ -92,6 +92,9 @@ def _readable(change: Change) -> tuple[Change, list[Document]]:
         except UnicodeEncodeError:
             reason = "it holds characters that are not valid Unicode"
             problem = Problem(path=change.path, line=record.place.line, reason=reason)
+        except Exception as error:  # noqa: BLE001 - one file must never keep the others from use
+            reason = f"mind can't index it ({type(error).__name__}); please report it"
+            problem = Problem(path=change.path, line=record.place.line, reason=reason)
     if problem is not change.problem:
         change = Change(
             path=change.path, stamp=change.stamp, records=change.records, problem=problem

@@ -4,6 +4,7 @@ A damaged file is not renamed or repaired, since others may have it open: an emp
 number takes its place (`vectors.db`, `vectors-1.db`, …), for vectors can be made again.
 """
 
+import errno
 import os
 import re
 import sqlite3
@@ -14,7 +15,7 @@ from sqlite3 import Connection
 from threading import RLock
 from typing import TypeVar
 
-from mimo import permissions
+from mimo import disk, permissions
 from mimo.errors import StorageFailed
 
 _WAIT_SECONDS = 10.0
@@ -103,7 +104,7 @@ def _open_newest(folder: Path | None, model: str, above: int) -> tuple[Connectio
     number = max([0, above + 1, *_numbers(folder)])
     try:
         connection = _connect(_path(folder, number), model)
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, OSError) as error:
         if not _is_damaged(error):
             raise
         number += 1
@@ -118,6 +119,7 @@ def _connect(path: Path | str, model: str) -> Connection:
     Raises `sqlite3.DatabaseError` where it is damaged.
     """
     if isinstance(path, Path):
+        disk.check(path)
         permissions.make_database(path)
     connection = sqlite3.connect(
         path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
@@ -163,8 +165,10 @@ def _transaction(connection: Connection) -> Iterator[None]:
             connection.rollback()
 
 
-def _is_damaged(error: sqlite3.DatabaseError) -> bool:
+def _is_damaged(error: sqlite3.DatabaseError | OSError) -> bool:
     """Returns whether the file is damaged or foreign."""
+    if isinstance(error, OSError):
+        return error.errno == errno.EINVAL
     code = getattr(error, "sqlite_errorcode", 0)
     return (
         code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)

@@ -1,6 +1,5 @@
 """Looking for secrets that are there already: in files, in what is staged, in git's history."""
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from mimo.services.outside import relative, sandbox_of
 from mimo.store import tree, versions
 from mimo.store.sandbox import Sandbox
 from mimo.store.versions import Blobs, Version
-from mimo.store.walk import STORE
+from mimo.store.walk import STORE, files_below
 
 _PASSED_OVER = (".index", ".local")
 _LONGEST = 32 * 1024 * 1024
@@ -70,9 +69,8 @@ def _named(mind: Mind, names: Sequence[str]) -> Iterator[Path]:
 def _of_memory(mind: Mind) -> Iterator[Path]:
     """Yields every file under `.mind/` but what can be made anew, and the documents beside it."""
     root = mind.project.root
-    for folder, folders, names in os.walk(root / STORE):
-        folders[:] = sorted(name for name in folders if name not in _PASSED_OVER)
-        yield from (path for name in sorted(names) if not (path := Path(folder, name)).is_symlink())
+    below = files_below(root / STORE, lambda name: name not in _PASSED_OVER)
+    yield from (path for path in below if not path.is_symlink())
     if mind.config["include"]:
         stamps = mind.store.stamps()
         yield from (root / path for path in sorted(stamps) if not path.startswith(f"{STORE}/"))

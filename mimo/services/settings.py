@@ -4,6 +4,8 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mimo import disk
+from mimo.config import MAX_BYTES
 from mimo.errors import Invalid
 from mimo.mind import Mind
 from mimo.settings import Scope, Setting
@@ -23,7 +25,7 @@ def change(mind: Mind, known: Setting, text: str | None, *, user: bool) -> Mind:
         raise Invalid(f"`{known.key}` is a setting of the project", hint="say it without --user")
     path = mind.home / "config.toml" if scope is Scope.USER else mind.folder / "config.toml"
     value = None if text is None else known.parse(text)
-    before = path.read_bytes() if path.exists() else b""
+    before = disk.read(path, limit=MAX_BYTES, follow=True) if path.exists() else b""
     document = _parsed(path, before)
     _put(document, known.key.split("."), list(value) if isinstance(value, tuple) else value)
     after = document.as_string().encode()

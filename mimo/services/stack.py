@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from mimo import disk
+
 _MARKERS = {
     "pyproject.toml": "python",
     "setup.py": "python",
@@ -76,9 +78,6 @@ def _of_python(root: Path) -> Iterator[str]:
 def _start_of(path: Path) -> str:
     """Returns the text of a file, or nothing where there is none."""
     try:
-        if not path.is_file():
-            return ""
-        with path.open("rb") as file:
-            return file.read(_MOST_BYTES).decode("utf-8", "replace")
+        return disk.start(path, _MOST_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""

@@ -3,6 +3,7 @@
 The index is imported where it is asked: what completes a command line loads all this and never is.
 """
 
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
@@ -66,7 +67,13 @@ def ask(mind: Mind, question: "Callable[[Index], Answer]") -> Answer:
     except IndexDamaged:
         _unsettle(mind)
         refresh(mind)
+    try:
         return question(mind.index)
+    except IndexDamaged as error:
+        # An index that was just rebuilt is not damaged again: the fault is in the question.
+        if isinstance(error.__cause__, sqlite3.Error | OSError | None):
+            raise
+        raise error.__cause__ from None
 
 
 def glance(mind: Mind, question: "Callable[[Index], Answer]") -> Answer:

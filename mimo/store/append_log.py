@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from mimo import permissions
+from mimo import disk, permissions
 from mimo.store import files, locking
 
 _BLOCK = 4096
@@ -46,7 +46,7 @@ def read(path: Path) -> Log:
 def torn(path: Path) -> int:
     """Returns how many bytes an interrupted write left at the end of a log, mostly 0."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        descriptor = disk.opened(path)
     except OSError:
         return 0
     try:
@@ -76,9 +76,8 @@ def append(path: Path, data: bytes, *, durable: bool = True) -> None:
 def _locked(path: Path) -> int:
     """Returns a descriptor of the log that holds its lock until it is closed."""
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
-    flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     while True:
-        descriptor = os.open(path, flags, 0o600)
+        descriptor = disk.opened(path, flags)
         try:
             locking.wait_for(descriptor, path, _WAIT_SECONDS)
             # While it waited, another process may have put a new file in the log's place.

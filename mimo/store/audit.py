@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mimo import disk
 from mimo.domain.audit import INTERRUPTED
 from mimo.domain.chain import Link, fault, line_of, link_of, mark_of, sealed
 from mimo.domain.metrics import Totals, totals_of
@@ -186,7 +187,9 @@ class AuditLog:
         files.replace(self._totals_path(), data, mode=0o600)
 
     def _folded(self) -> Totals:
-        with suppress(OSError, ValueError, TypeError, KeyError):
+        with suppress(
+            OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError
+        ):
             return totals_of(json.loads(files.read(self._totals_path())))
         return Totals()
 
@@ -244,7 +247,7 @@ def _last(path: Path) -> Link | None:
 def _end(path: Path, size: int) -> list[bytes]:
     """Returns the complete lines in the last bytes of a file; the first may be a part of one."""
     try:
-        with path.open("rb") as file:
+        with os.fdopen(disk.opened(path), "rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - size))
             return append_log.split(file.read()).lines
     except OSError:

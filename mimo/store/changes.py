@@ -1,6 +1,5 @@
 """What a change adds to a project's files: told by git, or whole files."""
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -8,7 +7,7 @@ from mimo.domain import diffs
 from mimo.domain.diffs import Added
 from mimo.errors import Invalid, StorageFailed
 from mimo.store import files, git
-from mimo.store.walk import STORE
+from mimo.store.walk import STORE, files_below
 
 _MOST_BYTES = 2_000_000
 """What is larger was made by a program, or is data."""
@@ -66,9 +65,8 @@ def _files(path: Path) -> Iterable[Path]:
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(n for n in folders if n[0] != "." and n not in _SKIPPED)
-        yield from (Path(place, name) for name in sorted(names) if name[0] != ".")
+    below = files_below(folder, lambda name: name[0] != "." and name not in _SKIPPED)
+    return (path for path in below if path.name[0] != ".")
 
 
 def _text(path: Path) -> str | None:

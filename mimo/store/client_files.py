@@ -132,7 +132,7 @@ def note_of(home: Path, path: Path) -> Note | None:
             after=str(raw["after"]),
             made=tuple(tuple(map(str, one)) for one in raw["made"]),
         )
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

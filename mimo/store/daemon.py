@@ -8,9 +8,8 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from mimo.frozen import frozen
 from mimo.store import files, locking
@@ -43,19 +42,14 @@ def running(home: Path) -> Running | None:
     pid = locking.holder(home / _LOCK)
     if pid is None:
         return None
-    state = _state(home)
-    if state.get("pid") != pid:
-        return Running(pid=pid, started=None, watching=())
-    started = datetime.fromisoformat(state["started"])
-    return Running(pid=pid, started=started, watching=tuple(state["watching"]))
-
-
-def _state(home: Path) -> dict[str, Any]:
     try:
         state = json.loads(files.read(home / _STATE))
-    except (OSError, ValueError):
-        return {}
-    return state if isinstance(state, dict) else {}
+        if state["pid"] == pid:
+            started = datetime.fromisoformat(state["started"]).astimezone(UTC)
+            return Running(pid=pid, started=started, watching=tuple(map(str, state["watching"])))
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        pass
+    return Running(pid=pid, started=None, watching=())
 
 
 def tell(home: Path, *, started: datetime, watching: Sequence[Path]) -> None:

@@ -115,7 +115,7 @@ class EventLog:
 def _events(lines: bytes) -> Iterator[Event]:
     """Yields the events of some lines; what is no event is passed over."""
     for line in lines.splitlines():
-        with suppress(ValueError, TypeError, KeyError, RecursionError):
+        with suppress(ValueError, TypeError, KeyError, OverflowError, RecursionError):
             told = json.loads(line)
             event = Event(
                 name=str(told["name"]),

@@ -13,7 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from mimo import permissions
+from mimo import disk, permissions
+from mimo.disk import look as look
+from mimo.disk import read as read
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 
 TEMPORARY_PREFIX = ".mind-"
@@ -64,28 +66,6 @@ def safe_path(root: Path, relative: str) -> Path:
                 f"`{path}` is a symbolic link", hint="links are never followed; use a regular file"
             )
     return Path(path)
-
-
-def look(path: Path, *, limit: int | None = None) -> tuple[bytes, os.stat_result]:
-    """Returns the bytes of a regular file, at most `limit` + 1 of them, and its stamp.
-
-    Raises `OSError` where it is missing, a symbolic link, or anything but a regular file.
-    """
-    flags = os.O_RDONLY | _flag("O_NOFOLLOW") | _flag("O_NONBLOCK") | _flag("O_CLOEXEC")
-    descriptor = os.open(path, flags)
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", str(path))
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read() if limit is None else file.read(limit + 1), status
-    finally:
-        os.close(descriptor)
-
-
-def read(path: Path) -> bytes:
-    """Returns the bytes of a regular file. Raises `OSError` as `look` does."""
-    return look(path)[0]
 
 
 def write_new(path: Path, data: bytes, *, mode: int = 0o666) -> None:
@@ -279,7 +259,7 @@ def _flush_all(paths: Sequence[Path]) -> None:
 
 
 def _flush_file(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | _flag("O_NOFOLLOW") | _flag("O_CLOEXEC"))
+    descriptor = disk.opened(path)
     try:
         os.fsync(descriptor)
     finally:

@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from mimo import disk
 from mimo.frozen import frozen
 from mimo.store import git
 
@@ -59,10 +61,8 @@ def stamp(root: Path) -> os.stat_result | None:
     if folder is None:
         return None
     for name in ("logs/HEAD", _branch(folder), "packed-refs", "HEAD"):
-        try:
+        with suppress(OSError, ValueError):
             return (folder / name).lstat()
-        except OSError:
-            continue
     return None
 
 
@@ -79,8 +79,8 @@ def _branch(folder: Path) -> str:
     It tells of commits where git is told to keep no log of them.
     """
     try:
-        return (folder / "HEAD").read_text("utf-8", "replace").partition("ref: ")[2].strip()
-    except OSError:
+        return disk.first_line(folder / "HEAD").partition("ref: ")[2] or "HEAD"
+    except (OSError, ValueError):
         return "HEAD"
 
 
@@ -92,8 +92,8 @@ def _directory(root: Path) -> Path | None:
             return marker
         if marker.is_file():
             try:
-                named = marker.read_text("utf-8", "replace").partition("gitdir:")[2].strip()
-            except OSError:
+                named = disk.first_line(marker).partition("gitdir:")[2].strip()
+            except (OSError, ValueError):
                 return None
             return folder / named if named else None
     return None

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
 
-from mimo import permissions
+from mimo import disk, permissions
 from mimo.errors import StorageFailed
 from mimo.store import files
 from mimo.store.walk import STORE
@@ -85,6 +85,7 @@ class LocalDatabase:
         path = self.path
         try:
             permissions.make_folder(path.parent)
+            disk.check(path)
             permissions.make_database(path)
         except OSError as error:
             raise files.failure("write", path, error) from error

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from mimo import permissions
+from mimo import disk, permissions
 from mimo.errors import Invalid, StorageFailed
 from mimo.store.files import failure, safe_path
 
@@ -48,7 +48,7 @@ def courtesy(root: Path, name: str, *, wait: float = WAIT_SECONDS) -> Iterator[N
 def holder(path: Path) -> int | None:
     """Returns the process that holds the lock file at `path`; None where nobody does."""
     try:
-        descriptor = os.open(path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
+        descriptor = disk.opened(path, os.O_RDWR, follow=True)
     except OSError:
         return None
     try:
@@ -78,7 +78,7 @@ def hold(path: Path, *, wait: float) -> int | None:
 def is_held(path: Path) -> bool:
     """Returns whether somebody holds the lock file at `path`, which need not be there."""
     try:
-        descriptor = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+        descriptor = disk.opened(path, os.O_RDWR)
     except OSError:
         return False
     try:
@@ -89,10 +89,9 @@ def is_held(path: Path) -> bool:
 
 
 def _open(path: Path) -> int:
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
         permissions.make_folder(path.parent)
-        return os.open(path, flags, 0o600)
+        return disk.opened(path, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise failure("lock", path, error) from error
 

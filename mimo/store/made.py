@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from mimo import disk
 from mimo.store import append_log, trust
 
 _HEAD = re.compile(r"ref: refs/heads/([^\x00-\x1f\x7f]{1,200})")
@@ -64,7 +65,6 @@ def _branch_of(git: Path) -> str | None:
 
 def _first_line(file: Path) -> str:
     try:
-        with file.open(encoding="utf-8") as lines:
-            return lines.readline(4096).strip()
+        return disk.first_line(file)
     except (OSError, ValueError):
         return ""

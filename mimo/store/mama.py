@@ -13,6 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from mimo import disk
 from mimo.errors import Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.store.files import digest, failure
@@ -119,8 +120,7 @@ def _check(path: Path) -> None:
 
 
 def _head(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(100)
+    return disk.start(path, 100)
 
 
 def _copy(path: Path, wait: float) -> sqlite3.Connection:

@@ -88,11 +88,14 @@ class MemoryStore:
                 return readers.read(self.root, path, commits=self.commits)
             target = files.safe_path(self.root, path)
             data, modified = _content(target, path)
+            return records_of(data, path, modified)
         except MindError as error:
             return Problem(path=path, line=None, reason=error.message)
         except OSError as error:
             return Problem(path=path, line=None, reason=(error.strerror or str(error)).lower())
-        return records_of(data, path, modified)
+        except Exception as error:  # noqa: BLE001 - one file must never keep the others from use
+            reason = f"mind can't read it ({type(error).__name__}); please report it"
+            return Problem(path=path, line=None, reason=reason)
 
     def digest(self, path: str) -> str:
         """Returns the digest of a file's bytes; empty where it can't be read."""

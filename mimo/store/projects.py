@@ -11,6 +11,7 @@ from mimo.store.locking import lock
 from mimo.store.names import STORE
 
 REGISTRY = "projects.json"
+_MAX_BYTES = 4_000_000
 
 
 class Project(NamedTuple):
@@ -86,7 +87,7 @@ def registered(home: Path) -> Registry:
 
     path = home / REGISTRY
     try:
-        data = json.loads(files.read(path).decode("utf-8"))
+        data = json.loads(files.read(path, limit=_MAX_BYTES).decode("utf-8"))
         return Registry(projects=tuple(_registered(item) for item in data))
     except FileNotFoundError:
         return Registry()
@@ -131,8 +132,11 @@ def _set_aside(path: Path) -> Path:
 
 def _registered(item: Any) -> Registered:
     added = item.get("added")
+    path = Path(_text(item["path"]))
+    if not path.is_absolute() or "\0" in str(path):
+        raise ValueError(path)
     return Registered(
-        path=Path(_text(item["path"])),
+        path=path,
         name=_text(item["name"]),
         added=datetime.fromisoformat(added) if added else None,
         search_all=item.get("search_all") is not False,

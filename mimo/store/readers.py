@@ -58,7 +58,7 @@ def _of_code(path: str, data: bytes, modified: datetime) -> tuple[Record, ...]:
 def _of_commits(root: Path, most: int) -> Iterator[Record]:
     from mimo.domain.log import remarks
 
-    taken: set[str] = set()
+    taken: dict[str, int] = {}
     position = 0
     for commit in history.commits(root, most):
         for memory in remarks.in_message(

@@ -51,21 +51,24 @@ def is_one_file(sandbox: Sandbox, name: str) -> bool:
 
 
 def _below(sandbox: Sandbox, folder: Path, rules: tuple[Rules, ...]) -> Iterator[Target]:
-    try:
-        entries = sandbox.listed(folder)
-    except StorageFailed as error:
-        yield Target(folder, is_named=False, problem=error)
-        return
-    rules = (*rules, *rules_in(sandbox, folder))
-    for entry in entries:
-        path = folder / entry.name
-        is_folder = entry.sort is Sort.FOLDER
-        if entry.name.startswith(".") or is_ignored(path, rules, is_folder=is_folder):
-            continue
-        if is_folder:
-            yield from _below(sandbox, path, rules)
-        elif entry.sort is Sort.FILE:
+    waiting = [(folder, rules, Sort.FOLDER)]
+    while waiting:
+        path, rules, sort = waiting.pop()
+        if sort is Sort.FILE:
             yield Target(path, is_named=False)
+            continue
+        try:
+            entries = sandbox.listed(path)
+        except StorageFailed as error:
+            yield Target(path, is_named=False, problem=error)
+            continue
+        rules = (*rules, *rules_in(sandbox, path))
+        for entry in reversed(entries):
+            below, is_folder = path / entry.name, entry.sort is Sort.FOLDER
+            hidden = entry.name.startswith(".")
+            known = is_folder or entry.sort is Sort.FILE
+            if known and not hidden and not is_ignored(below, rules, is_folder=is_folder):
+                waiting.append((below, rules, entry.sort))
 
 
 def _matching(sandbox: Sandbox, name: str) -> Iterator[Target]:

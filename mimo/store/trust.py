@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from mimo import disk
 from mimo.errors import StorageFailed
 from mimo.store import append_log, files, trust_mark
 from mimo.store.locking import lock
@@ -271,8 +272,7 @@ def _of_worktree(marker: Path) -> Path | None:
 def _pointer(file: Path, prefix: str = "") -> Path | None:
     """Returns the path that one of git's files names, relative to the file's folder."""
     try:
-        with file.open(encoding="utf-8") as lines:
-            line = lines.readline(4096).strip()
+        line = disk.first_line(file)
     except (OSError, ValueError):
         return None
     if not line.startswith(prefix) or not line.removeprefix(prefix).strip():

@@ -91,6 +91,24 @@ def is_markdown(name: str) -> bool:
     return name.lower().endswith(SUFFIXES)
 
 
+def files_below(folder: Path, enters: Callable[[str], bool]) -> Iterator[Path]:
+    """Yields the names in a folder and its subfolders that are not folders themselves, sorted.
+
+    Subfolders are walked if `enters` holds for their name; symbolic links are not followed.
+    However deep they are, no recursion is needed: `os.walk` recurses before Python 3.12.
+    """
+    waiting = [(folder, True)]
+    while waiting:
+        path, is_folder = waiting.pop()
+        if not is_folder:
+            yield path
+            continue
+        with suppress(OSError), os.scandir(path) as entries:
+            below = [(path / one.name, one.is_dir(follow_symlinks=False)) for one in entries]
+            below = [one for one in below if not one[1] or enters(one[0].name)]
+            waiting += sorted(below, key=lambda one: (one[1], one[0].name), reverse=True)
+
+
 def newest_folder(root: Path) -> float:
     """Returns the time at which `.mind/` or a folder in it last got or lost a file."""
     base, newest = root / STORE, 0.0
@@ -104,19 +122,22 @@ def newest_folder(root: Path) -> float:
 
 
 def _folder(found: Walk, base: str, folder: str, apart: frozenset[str] = frozenset()) -> None:
-    """Looks at a folder of `.mind/` and those in it, but for `apart` and names with a dot."""
-    for entry in _listed(found, base, folder):
-        name = entry.name
-        path = f"{folder}/{name}"
-        if name[0] == ".":
-            continue
-        if entry.is_dir(follow_symlinks=False):
-            if name not in apart:
-                _folder(found, base, path, _APART if f"{path}/" == PRIVATE else frozenset())
-        elif is_markdown(name) or entry.is_symlink():
-            _file(found, entry, path)
-        elif folder != STORE:
-            found.others.append(path)
+    """Walks a folder of `.mind/` and its subfolders, except `apart` and names with a dot."""
+    waiting = [(folder, apart)]
+    while waiting:
+        folder, apart = waiting.pop()
+        for entry in _listed(found, base, folder):
+            name = entry.name
+            path = f"{folder}/{name}"
+            if name[0] == ".":
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                if name not in apart:
+                    waiting.append((path, _APART if f"{path}/" == PRIVATE else frozenset()))
+            elif is_markdown(name) or entry.is_symlink():
+                _file(found, entry, path)
+            elif folder != STORE:
+                found.others.append(path)
 
 
 def _file(found: Walk, entry: "os.DirEntry[str]", path: str) -> None:
@@ -142,23 +163,25 @@ def _file(found: Walk, entry: "os.DirEntry[str]", path: str) -> None:
 def _glob(
     found: Walk, base: str, folder: str, segments: tuple[str, ...], wanted: Callable[[str], bool]
 ) -> None:
-    """Looks at what the `segments` of a glob name below `folder`."""
-    segment, rest = segments[0], segments[1:]
-    if segment == "**":
-        _glob(found, base, folder, rest or ("*",), wanted)
-    for entry in _candidates(found, base, folder, segment):
-        path = f"{folder}/{entry.name}" if folder else entry.name
-        is_folder = entry.is_dir(follow_symlinks=False)
+    """Walks the files that the `segments` of a glob match below `folder`."""
+    waiting = [(folder, segments)]
+    while waiting:
+        folder, (segment, *rest) = waiting.pop()
         if segment == "**":
-            if is_folder:
-                _glob(found, base, path, segments, wanted)
-        elif rest:
-            if is_folder:
-                _glob(found, base, path, rest, wanted)
-            elif entry.is_symlink():
+            waiting.append((folder, tuple(rest) or ("*",)))
+        for entry in _candidates(found, base, folder, segment):
+            path = f"{folder}/{entry.name}" if folder else entry.name
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if segment == "**":
+                if is_folder:
+                    waiting.append((path, (segment, *rest)))
+            elif rest:
+                if is_folder:
+                    waiting.append((path, tuple(rest)))
+                elif entry.is_symlink():
+                    _file(found, entry, path)
+            elif not is_folder and wanted(entry.name):
                 _file(found, entry, path)
-        elif not is_folder and wanted(entry.name):
-            _file(found, entry, path)
 
 
 def _candidates(found: Walk, base: str, folder: str, segment: str) -> Iterator["os.DirEntry[str]"]:

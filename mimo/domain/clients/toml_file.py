@@ -14,7 +14,7 @@ def load(text: str) -> Any:
     """Returns the data in a text. Raises `Invalid` with line and column."""
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise Invalid(str(error), hint="mend the file first; nothing was changed") from None
 
 

@@ -22,13 +22,12 @@ def load(text: str) -> dict[str, Any]:
     import tomllib
 
     try:
-        data = tomllib.loads(text.replace("\r\n", "\n"))
-    except (ValueError, RecursionError) as error:
+        plain = _plain(tomllib.loads(text.replace("\r\n", "\n")), depth=1)
+    except (ValueError, OverflowError, RecursionError) as error:
         found = re.search(r" ?\(at line (\d+), column \d+\)", str(error))
         line = int(found[1]) if found else 1
         reason = str(error).replace(found[0], "") if found else str(error)
         raise Unreadable(f"header: {reason[:1].lower()}{reason[1:]}", line) from None
-    plain = _plain(data, depth=1)
     return {str(key): value for key, value in plain.items()}
 
 
@@ -67,7 +66,7 @@ def _is_whole(text: str) -> bool:
 
     try:
         tomllib.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 

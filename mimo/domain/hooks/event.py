@@ -172,7 +172,7 @@ def _edits(told: Mapping[str, Any]) -> Iterator[Edit]:
     if isinstance(given, str):
         try:
             given = json.loads(given)
-        except ValueError:
+        except (ValueError, RecursionError):
             given = {"patch": given}
     if not isinstance(given, Mapping):
         return

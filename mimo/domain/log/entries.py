@@ -38,7 +38,7 @@ def parse(
     The id of each is made from its own line, so that it stays when other lines change.
     """
     try:
-        text = data.decode("utf-8-sig").replace("\r\n", "\n")
+        text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         return Problem(path=path, line=line, reason="it is not text in UTF-8")
@@ -51,19 +51,25 @@ def parse(
     return tuple(_records(found, path=path, digest=digest, modified=modified))
 
 
-def identified(kind: Kind, title: str, line: str, taken: set[str]) -> str:
-    """Returns the id of a line: readable, and the same as long as the line says the same.
+def identified(kind: Kind, title: str, line: str, taken: dict[str, int]) -> str:
+    """Returns the id of a line: readable, and stable as long as the line's text is.
 
-    `taken` are those of the lines before it; a line that is there twice has two ids.
+    `taken` has the ids of the lines before it, each with the number of lines that have its text:
+    every copy of a line has an id of its own.
     """
-    key = grammar.line_key(line)
-    for copy in range(1, 1_000_000):
+    key, slug = grammar.line_key(line), ids.slug(title)
+
+    def numbered(copy: int) -> str:
         digest = sha256(f"{key}\n{copy}".encode() if copy > 1 else key.encode()).hexdigest()[:8]
-        id_ = "_".join(part for part in (kind.value, ids.slug(title), digest) if part)
-        if id_ not in taken:
-            taken.add(id_)
-            return id_
-    raise AssertionError(line)
+        return "_".join(part for part in (kind.value, slug, digest) if part)
+
+    first = numbered(1)
+    copy = taken.get(first, 0) + 1
+    while (id_ := numbered(copy)) in taken:
+        copy += 1
+    taken[id_] = 1
+    taken[first] = copy
+    return id_
 
 
 def said(statement: grammar.Statement) -> dict[str, Any]:
@@ -156,7 +162,7 @@ def _dated(line: Line, raws: list[str], known: Mapping[str, datetime]) -> Line:
 def _records(
     found: list[tuple[Line, dict[str, Any]]], *, path: str, digest: str, modified: datetime
 ) -> Iterator[Record]:
-    taken: set[str] = set()
+    taken: dict[str, int] = {}
     for position, (line, fields) in enumerate(found):
         memory = Memory(
             id=identified(fields["type"], fields["title"], line.text, taken),

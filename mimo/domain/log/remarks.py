@@ -40,7 +40,7 @@ _CONFIDENCE = 0.7
 def in_code(text: str, *, path: str, digest: str, modified: datetime) -> Iterator[Record]:
     """Yields what comments of the form `# MEMORY: …` say, in the order of their lines."""
     comment = _comment(_MARKS.get(path.rpartition(".")[2].lower(), _ANY))
-    taken: set[str] = set()
+    taken: dict[str, int] = {}
     position = 0
     for number, line in enumerate(text.split("\n"), 1):
         found = comment.search(line) if "MEMORY:" in line else None
@@ -59,7 +59,7 @@ def in_code(text: str, *, path: str, digest: str, modified: datetime) -> Iterato
 
 
 def in_message(
-    body: str, *, commit: str, author: str, when: datetime, taken: set[str]
+    body: str, *, commit: str, author: str, when: datetime, taken: dict[str, int]
 ) -> Iterator[Memory]:
     """Yields what the lines `decided:`, `problem:`, `learned:`, `fixed:` of a commit say."""
     for line in body.split("\n"):

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from mimo import disk
 from mimo.mind import Mind
 from mimo.store import daemon
 
@@ -15,11 +16,11 @@ _PAUSE_SECONDS = 0.2
 
 def newest(mind: Mind, count: int) -> tuple[str, ...]:
     """Returns the last lines, oldest first; none where there is no log."""
-    try:
-        with daemon.log_file(mind.home).open(encoding="utf-8", errors="replace") as lines:
-            return tuple(line.rstrip("\n") for line in deque(lines, maxlen=count))
-    except FileNotFoundError:
+    log = _opened(daemon.log_file(mind.home))
+    if log is None:
         return ()
+    with log:
+        return tuple(line.decode("utf-8", "replace").rstrip("\n") for line in deque(log, count))
 
 
 def followed(mind: Mind, count: int) -> Iterator[tuple[str, ...]]:
@@ -50,7 +51,7 @@ def followed(mind: Mind, count: int) -> Iterator[tuple[str, ...]]:
 
 def _opened(path: Path) -> BinaryIO | None:
     with suppress(FileNotFoundError):
-        return path.open("rb")
+        return os.fdopen(disk.opened(path, follow=True), "rb")
     return None
 
 

@@ -76,7 +76,7 @@ Fixes: abc1234 ("a title")
 
 @pytest.mark.req("003-09")
 def test_four_words_in_a_message_are_memories():
-    taken: set[str] = set()
+    taken: dict[str, int] = {}
     found = list(in_message(BODY, commit="c" * 40, author="Ann", when=WHEN, taken=taken))
 
     assert [(m.type.value, m.title, m.status) for m in found] == [
@@ -87,11 +87,11 @@ def test_four_words_in_a_message_are_memories():
     ]
     assert {(m.source, m.by, m.confidence) for m in found} == {("commit cccccccccccc", "Ann", 0.7)}
     assert found[0].sections == {Section.REASONING: "it is stateless"}
-    assert {m.id for m in found} == taken
+    assert {m.id for m in found} == taken.keys()
 
 
 def test_the_same_words_in_two_commits_are_two_memories():
-    taken: set[str] = set()
+    taken: dict[str, int] = {}
     for commit in ("a" * 40, "b" * 40):
         list(in_message("learned: x is y", commit=commit, author="", when=WHEN, taken=taken))
 

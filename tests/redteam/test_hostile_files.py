@@ -1,0 +1,309 @@
+"""A file that cannot be read is reported and skipped; every other memory stays in use."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from itertools import cycle
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from mimo import config
+from mimo.cli import hook, output
+from mimo.cli.main import main
+from mimo.domain import codec, log
+from mimo.domain.codec import source
+from mimo.domain.log import remarks
+from mimo.errors import Internal, MindError
+from tests.conftest import NOW
+from tests.redteam.hostile import FILES
+
+KIND = "small hostile file stops commands"
+
+Record = Callable[[str, object], None]
+
+PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "memories": (
+        (
+            "shop/.mind/MEMORY.md",
+            "shop/.mind/facts/x.md",
+            "shop/.mind/edges/x.md",
+            "shop/.mind/sources/x.md",
+            "shop/.mind/private/facts/y.md",
+            "shop/docs/adr.md",
+            "shop/code.py",
+            "shop/package.json",
+            "other/.mind/MEMORY.md",
+            "home/memories/facts/x.md",
+            "home/edges/x.md",
+        ),
+        ("status", "doctor", "search limit --scope all", "edges list"),
+    ),
+    "values and procedures": (
+        ("shop/.mind/values/user/x.md", "shop/.mind/procedures/x@1.0.md"),
+        ("value list user", "procedure list", "doctor"),
+    ),
+    "settings": (
+        ("shop/.mind/config.toml", "other/.mind/config.toml", "home/config.toml"),
+        ("status", "doctor", "search limit --scope all", "config"),
+    ),
+    "policy": (
+        ("shop/.mind/policy.yaml", "other/.mind/policy.yaml"),
+        ("status", "policy show", "doctor", "search limit --scope all"),
+    ),
+    "this machine's own state": (
+        ("home/projects.json", "home/trust/*/*", "home/made/*", "home/audit/*/*", "home/audit/key"),
+        ("status", "doctor", "audit verify", "load checkpoint"),
+    ),
+    "the project's local state": (
+        ("shop/.mind/.local/*", "shop/.mind/.local/*/*", "shop/.mind/.gitignore"),
+        ("search limit", "events", "metrics", "fading", "value get session b", "procedure status"),
+    ),
+    "git": (
+        ("shop/.git/HEAD", "shop/.git/logs/HEAD", "shop/.git/packed-refs", "other/.git"),
+        ("status", "load checkpoint", "search limit --scope all"),
+    ),
+}
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two projects in use, with something in every place; the working directory is the first."""
+    for name in ("other", "shop"):
+        root = tmp_path / name
+        root.mkdir()
+        monkeypatch.chdir(root)
+        for command in ("init -q -b main .", "commit -q --allow-empty -m x"):
+            person = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+            subprocess.run(["git", *person, *command.split()], check=True)
+        run("init")
+    for words in (
+        ("add", "The API limit is 50 a second"),
+        ("save", "checkpoint", "Login works", "--next-steps", "Write the test"),
+        ("value", "put", "user", "a", "1"),
+        ("value", "put", "session", "b", "2"),
+        ("procedure", "new", "deploy"),
+        ("procedure", "run", "deploy"),
+        ("edges", "add", "Vercel crypto", "--project"),
+        ("search", "limit"),
+        ("fading",),
+        ("events",),
+    ):
+        run(*words)
+    settings = 'format = 1\ninclude = ["docs/*.md"]\ncomments = ["*.py"]\ncommits = 5\n'
+    (tmp_path / "shop" / ".mind" / "config.toml").write_text(settings)
+    return tmp_path
+
+
+def run(*words: str) -> None:
+    main(list(words))
+
+
+@pytest.fixture(autouse=True)
+def faults(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The unforeseen errors of all commands."""
+    seen: list[str] = []
+
+    def report(error: MindError, as_wire: bool) -> int:
+        if isinstance(error, Internal):
+            seen.append(f"{os.environ['TRIED']}: {error.__cause__!r}")
+        return 1
+
+    monkeypatch.setenv("TRIED", "a sound file")
+    monkeypatch.setattr(output, "report", report)
+    return seen
+
+
+def put(world: Path, patterns: Sequence[str], data: bytes) -> None:
+    """Writes hostile bytes to every place of a group, whatever is there."""
+    for pattern in patterns:
+        places = [p for p in world.glob(pattern) if p.is_file()] if "*" in pattern else []
+        for place in places or [world / pattern] * ("*" not in pattern):
+            if place.is_dir():
+                shutil.rmtree(place)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(data)
+
+
+@pytest.mark.attack(KIND)
+@pytest.mark.parametrize("group", PLACES)
+def test_a_hostile_file_never_stops_a_command(
+    world: Path,
+    group: str,
+    faults: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Record,
+) -> None:
+    patterns, commands = PLACES[group]
+    assert faults == []
+    for (name, data), command in zip(FILES.items(), cycle(commands), strict=False):
+        put(world, patterns, data)
+        monkeypatch.setenv("TRIED", f"{name}, {command}")
+        run(*command.split())
+    record_property("tried", len(FILES))
+    assert faults == []
+
+
+@pytest.mark.attack(KIND)
+def test_a_hook_ignores_a_hostile_payload(world: Path, record_property: Record) -> None:
+    events = [b'{"hook_event_name": "UserPromptSubmit", "cwd": ".", "prompt": %s}']
+    for data in FILES.values():
+        for payload in (data, *(event % data for event in events)):
+            try:
+                hook._told(payload, "", os.environ)
+            except (ValueError, RecursionError):
+                continue
+    record_property("tried", 2 * len(FILES))
+
+
+@pytest.mark.attack(KIND)
+def test_a_hostile_commit_message_is_read(record_property: Record) -> None:
+    for data in FILES.values():
+        body = data.decode("utf-8", "replace") + "\nlearned: x is y"
+        found = remarks.in_message(body, commit="c" * 40, author="", when=NOW, taken={})
+        assert [memory.title for memory in found][-1:] == ["x is y"]
+    record_property("tried", len(FILES))
+
+
+@pytest.mark.attack(KIND)
+def test_a_log_with_carriage_returns_is_read_line_by_line() -> None:
+    data = b"- decided: use tea over coffee\rand more\n- learned: cups break"
+
+    found = log.parse(data, path="x", digest="", modified=NOW, dates=dict)
+
+    assert isinstance(found, tuple)
+    assert [(one.memory.title, one.place.line) for one in found][-1] == ("cups break", 3)
+
+
+def steps(work: Callable[[], object]) -> int:
+    """Returns how many lines of Python a call runs."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, arg: object) -> Any:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+LINES = (
+    "- decided: a over b\n",
+    "# MEMORY: decided: a over b\n",
+    "learned: x is y\n",
+    "[[a]] `b` **c**\n",
+    "<!-- chunk 1 lines 1-2 -->\nx\n",
+    "## Gotchas\n- a\n  - b\n",
+    "> - a: b\n",
+)
+
+
+@pytest.mark.attack("repeated text takes quadratic time")
+@pytest.mark.parametrize("line", LINES)
+def test_four_times_the_text_takes_four_times_the_work(line: str) -> None:
+    def parse(count: int) -> int:
+        text = line * count
+        data = text.encode()
+        readers: list[Callable[[], object]] = [
+            lambda: log.parse(data, path="x", digest="", modified=NOW, dates=dict),
+            lambda: codec.parse(data, path=".mind/facts/x.md", modified=NOW),
+            lambda: source.parse(data, path=".mind/sources/x.md", modified=NOW),
+            lambda: list(remarks.in_code(text, path="x.py", digest="", modified=NOW)),
+            lambda: list(remarks.in_message(text, commit="", author="", when=NOW, taken={})),
+        ]
+        return sum(map(steps, readers))
+
+    parse(1)
+    assert parse(400) < 6 * parse(100)
+
+
+@pytest.mark.attack("special file hangs a command")
+@pytest.mark.parametrize(
+    "place",
+    [
+        "shop/.mind/.local/accesses.log",
+        "shop/.mind/.local/audit.jsonl",
+        "shop/.mind/.local/lock",
+        "shop/.mind/.local/events.jsonl",
+        "shop/.mind/.index/index.db",
+        "shop/.mind/.index/vectors.db",
+        "shop/.mind/MEMORY.md",
+        "shop/.mind/config.toml",
+        "shop/.mind/policy.yaml",
+        "shop/.git/HEAD",
+        "shop/package.json",
+        "home/config.toml",
+        "home/projects.json",
+        "home/logs/daemon.log",
+    ],
+)
+def test_a_named_pipe_in_the_place_of_a_file_does_not_hang(
+    world: Path, place: str, faults: list[str]
+) -> None:
+    path = world / place
+    path.parent.mkdir(exist_ok=True)
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    for command in ("status", "search limit", "value get session b", "events", "daemon logs"):
+        run(*command.split())
+    assert faults == []
+
+
+@pytest.mark.attack("special file hangs a command")
+def test_an_index_whose_place_a_pipe_has_taken_is_made_beside_it(
+    world: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("index.db", "vectors.db"):
+        for path in (world / "shop" / ".mind" / ".index").glob(f"{name}*"):
+            path.unlink()
+        os.mkfifo(world / "shop" / ".mind" / ".index" / name)
+    capsys.readouterr()
+
+    assert main(["search", "limit"]) == 0
+
+    out, err = capsys.readouterr()
+    assert "50 a second" in out
+    assert err == ""
+
+
+@pytest.mark.attack("deep folder stops commands")
+def test_a_folder_of_1500_levels_is_walked(
+    world: Path, faults: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    top = world / "shop" / ".mind" / "facts" / "d"
+    try:
+        os.chdir(top.parent)
+        for _ in range(1500):
+            os.mkdir("d")  # noqa: PTH102 - a relative path, since the whole one is too long
+            os.chdir("d")
+        Path("deep.md").write_text("The limit is a deep one\n")
+        os.chdir(world / "shop")
+        capsys.readouterr()
+
+        assert main(["search", "deep limit"]) == 0
+        assert "a deep one" in capsys.readouterr().out
+        for command in ("status", "doctor", "scan"):
+            run(*command.split())
+        assert faults == []
+    finally:
+        os.chdir(world)
+        subprocess.run(["rm", "-rf", top], check=True)  # pytest's own removal recurses
+
+
+def test_settings_larger_than_a_megabyte_are_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text("format = 1\n" + "# x\n" * 400_000)
+
+    (warning,) = config.load(user=tmp_path / "none", project=path).warnings
+
+    assert "too large" in warning

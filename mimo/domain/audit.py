@@ -42,13 +42,13 @@ def faults(
 
     `last` is the hash of record `count`. Unless `lines` are `from_start`, earlier records may be
     missing. Without a key the hashes alone are checked. Records that
-    another key sealed, and say so, are checked by their hashes and yield one notice for each run
-    of them.
+    another key sealed, and say so, are checked by their hashes and yield one notice for each key.
     """
     own = mark_of(key) if key else None
     before: Link | None = None
     where = Placed("the log", 0, None)
     lacking: Placed | None = None
+    foreign: dict[str, tuple[Placed, int]] = {}
     dropped = 0
     for where in lines:
         link = where.link
@@ -59,8 +59,9 @@ def faults(
         forged = fault(link, None if is_foreign else key)
         if what := forged or _step(before, link) or _not_last(link, count, last):
             yield Fault(where.file, where.line, what)
-        if is_foreign and not forged and (before is None or before.home != link.home):
-            yield Fault(where.file, where.line, _another(link), is_broken=False)
+        if is_foreign and not forged:
+            first, number = foreign.get(str(link.home), (where, 0))
+            foreign[str(link.home)] = (first, number + 1)
         if not forged and not is_foreign:
             dropped = max(dropped, _dropped(link))
             if link.event.get("event_type") == INTERRUPTED:
@@ -69,6 +70,8 @@ def faults(
         before = link
     if from_start and lacking and lacking.link and lacking.link.number - 1 != dropped:
         yield Fault(lacking.file, lacking.line, _gone(1, lacking.link.number - 1))
+    for home, (first, number) in foreign.items():
+        yield _of_another(home, first, number)
     number = before.number if before else 0
     if number < count:
         what = f"{_gone(number + 1, count)}: the end was cut off"
@@ -94,11 +97,13 @@ def _not_last(link: Link, count: int, own: str | None) -> str | None:
     return None
 
 
-def _another(link: Link) -> str:
-    return (
-        f"from record {link.number:,}: sealed by another `$MIND_HOME` (key {link.home}), "
-        "so only the hashes were checked"
+def _of_another(home: str, first: Placed, number: int) -> Fault:
+    plural = "s" if number > 1 else ""
+    what = (
+        f"{number:,} record{plural} from here on, sealed by another `$MIND_HOME` (key {home}): "
+        "only the hashes were checked"
     )
+    return Fault(first.file, first.line, what, is_broken=False)
 
 
 def _dropped(link: Link) -> int:

@@ -47,6 +47,8 @@ def line(link: Link) -> str:
 def broken(mind: Mind, *, newest: bool = False) -> tuple[int, list[Fault]]:
     """Returns how many records there should be, and the faults and notices of their chain.
 
+    Records of another `$MIND_HOME` after the last one of this home count, too.
+
     With `newest` only the newest file of the log is read. Raises `StorageFailed`.
     """
     log = log_of(mind)
@@ -56,13 +58,14 @@ def broken(mind: Mind, *, newest: bool = False) -> tuple[int, list[Fault]]:
     found = list(faults(placed, log.key, count=count, last=last, from_start=not newest))
     if left := log.torn:
         what = f"the last write was interrupted: {left:,} bytes of a record that was not completed"
-        found.append(Fault(log.path.name, 0, what, is_broken=False))
+        torn = sum(1 for _ in log.links(log.path)) + 1
+        found.append(Fault(log.path.name, torn, what, is_broken=False))
     first = next(_placed(log), None) if log.key is None else None
     # A home that recorded nothing yet has no key either: the records name the one that did.
     if first and first.link and (head or first.link.home is None):
         told = "the key that sealed it is not on this machine: the hashes alone were checked"
         found.insert(0, Fault(first.file, first.line, told))
-    return count, found
+    return max(count, log.last_number), found
 
 
 def totals(mind: Mind) -> Totals:

@@ -108,6 +108,11 @@ class AuditLog:
         return totals
 
     @property
+    def last_number(self) -> int:
+        """Returns the number of the last record in the log, whoever sealed it; 0 without any."""
+        return next(filter(None, map(_last_number, reversed(self.paths()))), 0)
+
+    @property
     def torn(self) -> int:
         """Returns how many bytes of a record an interrupted write left at the end, mostly 0."""
         return append_log.torn(self.path)

@@ -1,5 +1,6 @@
 """`mind status`: how the memory is, at a glance."""
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated
 
@@ -10,7 +11,17 @@ from mimo.domain.memory import Kind
 from mimo.domain.policy import Operation
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import approval, edges, elsewhere, merging, overview, recall, upkeep, waiting
+from mimo.services import (
+    approval,
+    edges,
+    elsewhere,
+    leaks,
+    merging,
+    overview,
+    recall,
+    upkeep,
+    waiting,
+)
 from mimo.services.overview import Health, Origins, Overview
 from mimo.store import daemon, projects
 
@@ -110,13 +121,18 @@ def status(mind: Mind) -> Status:
         daemon=_daemon(mind),
         current_project=current,
         global_stats=_everywhere(mind),
-        warnings=(*mind.config.warnings, *_lacking(mind)),
+        warnings=(*mind.config.warnings, *_of_git(mind)),
     )
 
 
-def _lacking(mind: Mind) -> tuple[str, ...]:
-    told = merging.lacking(mind.project.root) if mind.has_project else None
-    return (f"{told}; `mind doctor --fix` mends that",) if told else ()
+def _of_git(mind: Mind) -> Iterator[str]:
+    """Yields warnings about private files in git, and about how git merges memories."""
+    if not mind.has_project:
+        return
+    for leak in leaks.leaks(mind.project.root):
+        yield f"{leak.message}: {leak.hint}"
+    if warning := merging.lacking(mind.project.root):
+        yield f"{warning}; `mind doctor --fix` mends that"
 
 
 def _daemon(mind: Mind) -> DaemonStatus:

@@ -9,6 +9,7 @@ from mimo.errors import Conflict, Invalid, SecretDetected, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import syncing
+from mimo.services.leaks import leaks
 
 
 @frozen
@@ -30,6 +31,7 @@ class Synced:
     pulled: Annotated[Omitted[str], Out("What git says of the pull", omit=True)] = None
     pushed: Annotated[Omitted[bool], Out("Whether the branch was pushed", omit=True)] = None
     dry_run: Annotated[Omitted[bool], Out("Whether nothing was done", omit=True)] = None
+    notice: Omitted[str] = None
 
 
 @command(
@@ -44,16 +46,17 @@ def sync(
     mind: Mind,
     *,
     message: Annotated[
-        str | None, Arg("Message of the commit; one is written unless given")
+        str | None, Arg("Message of the commit (default: lists the memories)")
     ] = None,
-    pull: Annotated[bool, Arg("Then take in what others remembered", surfaces=Surface.CLI)] = False,
-    push: Annotated[bool, Arg("Then send the branch to the others", surfaces=Surface.CLI)] = False,
-    dry_run: Annotated[bool, Arg("Only say what would be committed")] = False,
+    pull: Annotated[bool, Arg("Then pull from the upstream", surfaces=Surface.CLI)] = False,
+    push: Annotated[bool, Arg("Then push the branch", surfaces=Surface.CLI)] = False,
+    dry_run: Annotated[bool, Arg("Only report what would be committed")] = False,
 ) -> Synced:
     """Commit the memory, and nothing else
 
-    Everything under `.mind/` that is not ignored; what else is staged stays staged. Your hooks run
-    and your signature is made as always.
+    Everything under `.mind/` that git does not ignore, but never files of `private/`, `.local/` or
+    `.index/`, whatever git's ignore rules are. Other staged changes stay staged. Your hooks run and
+    your signature is made as always.
     """
     done = syncing.sync(mind, message=message, pull=pull, push=push, dry_run=dry_run)
     return Synced(
@@ -64,4 +67,5 @@ def sync(
         pulled=done.pulled,
         pushed=done.pushed or None,
         dry_run=dry_run or None,
+        notice="; ".join(f"{one.message}: {one.hint}" for one in leaks(mind.project.root)) or None,
     )

@@ -133,7 +133,8 @@ def supersede(
 ) -> Saved:
     """Stores `draft` in the place of a memory, whose type, topic, tags and importance it takes on.
 
-    The old one stays as it is. Raises `Invalid` where something supersedes it already.
+    The old one stays as it is. What supersedes a private memory is private, too. Raises `Invalid`
+    where something supersedes it already.
     """
     old = find(mind, wanted)
     if newer := recall.successor(mind, old.memory.id):
@@ -154,7 +155,7 @@ def supersede(
         sections={Section.REASONING: told} if told else {},
         links=(*draft.links, link),
     )
-    return save(mind, new, private=private, keep=True, again=True)
+    return save(mind, new, private=private or old.place.private, keep=True, again=True)
 
 
 def _kept_by_mind(record: Record) -> Record:

@@ -8,7 +8,7 @@ from mimo.errors import MindError
 from mimo.frozen import frozen
 from mimo.guard.policies import FILE
 from mimo.mind import Mind
-from mimo.services import accounting, approval, edges, merging, overview, upkeep, values
+from mimo.services import accounting, approval, edges, leaks, merging, overview, upkeep, values
 from mimo.services.clients.doubts import doubts
 from mimo.store import init, projects
 
@@ -50,6 +50,7 @@ def examine(mind: Mind) -> Iterator[Finding]:
     yield from _policy(mind)
     yield from _links(mind)
     yield from _edges(mind)
+    yield from _leaks(mind)
     yield from _merging(mind)
     yield from _procedures(mind)
     yield from _trust(mind)
@@ -218,15 +219,26 @@ def mend(mind: Mind) -> None:
         init.complete(mind.project.root)
 
 
+def _leaks(mind: Mind) -> Iterator[Finding]:
+    for leak in leaks.leaks(mind.project.root):
+        yield Finding(
+            name="private", verdict="fault", message=leak.message, hint=leak.hint, file=leak.file
+        )
+
+
 def _merging(mind: Mind) -> Iterator[Finding]:
-    if told := merging.lacking(mind.project.root):
+    warning = merging.lacking(mind.project.root)
+    if warning:
         hint = "`mind doctor --fix` lets git merge them field by field"
-        yield Finding(name="merging", verdict="warning", message=told, hint=hint)
+        yield Finding(name="merging", verdict="warning", message=warning, hint=hint)
+    in_repository = merging.in_repository(mind.project.root)
     for name in init.lacking(mind.project.root):
-        message = f"{name} lacks lines that git needs, to leave out or to merge what is there"
+        if in_repository and name == init.IGNORE_FILE:
+            continue
+        message = f"{name} lacks lines by which git ignores or merges files of the memory"
         hint = "`mind doctor --fix` adds them"
         yield Finding(name="merging", verdict="warning", message=message, hint=hint, file=name)
-    if not told and merging.in_repository(mind.project.root):
+    if in_repository and not warning:
         yield Finding(name="merging", verdict="ok", message="git merges memories field by field")
 
 

@@ -46,7 +46,7 @@ def sync(
     push: bool = False,
     dry_run: bool = False,
 ) -> Sync:
-    """Commits `.mind/` and nothing else, then pulls and pushes as asked."""
+    """Commits the shared files of `.mind/` and nothing else, then pulls and pushes as asked."""
     place = repository(mind)
     commits.check_idle(place)
     commits.check_shared(place)
@@ -55,7 +55,10 @@ def sync(
     message = (message or _message(mind, pending)) if pending else None
     done: dict[str, str | None] = {"commit": None, "pulled": None}
     if not dry_run:
-        done["commit"] = commits.commit(place, message) if message else None
+        if message:
+            done["commit"] = commits.commit(place, message, [one.path for one in pending])
+            if done["commit"] is None:
+                message, pending = None, ()
         done["pulled"] = commits.pull(place) if pull else None
         if push:
             commits.push(place)

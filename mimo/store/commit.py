@@ -1,14 +1,16 @@
 """Committing the memory, and nothing else of the repository."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.frozen import frozen
+from mimo.permissions import PRIVATE_FOLDERS
+from mimo.store.files import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
 from mimo.store.git import complaint
+from mimo.store.names import STORE, is_shared
 from mimo.store.repository import Repository
-from mimo.store.walk import STORE
 
 _UNDER_WAY = {
     "MERGE_HEAD": "a merge",
@@ -33,7 +35,7 @@ class Pending:
 
 def check_idle(repository: Repository) -> None:
     """Raises `Conflict` while a merge, a rebase or the like waits to be finished."""
-    folder = Path(os.fsdecode(repository.ask("rev-parse", "--absolute-git-dir").rstrip(b"\n")))
+    folder = repository.folder or repository.root
     found = next((what for name, what in _UNDER_WAY.items() if (folder / name).exists()), None)
     if found:
         hint = "finish it, or give it up with --abort, then sync again"
@@ -43,16 +45,45 @@ def check_idle(repository: Repository) -> None:
 def pending(repository: Repository) -> tuple[Pending, ...]:
     """Returns what a commit of the memory would hold, by path."""
     words = ("--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--ignored=no")
-    told = repository.ask("status", *words, "--", STORE)
+    listed = os.fsdecode(repository.ask("status", *words, "--", STORE)).split("\0")
     prefix = os.fsdecode(repository.ask("rev-parse", "--show-prefix").rstrip(b"\n"))
+    changes = {entry[3 + len(prefix) :]: entry[:2] for entry in listed if entry}
+    own = _folders(repository.root)
     found = []
-    for entry in os.fsdecode(told).split("\0"):
-        marks, path = entry[:2], entry[3:]
-        if path:
-            gone = "D" in marks and not os.path.lexists(repository.root / path[len(prefix) :])
-            change = "removed" if gone else "added" if set(marks) & set("?A") else "changed"
-            found.append(Pending(path=path[len(prefix) :], change=change))
+    for path, marks in changes.items():
+        if _is_shared(repository.root, path, own):
+            removed = "D" in marks and not os.path.lexists(repository.root / path)
+            change = "removed" if removed else "added" if set(marks) & set("?A") else "changed"
+            found.append(Pending(path=path, change=change))
     return tuple(sorted(found, key=lambda one: one.path))
+
+
+def _is_shared(root: Path, path: str, unshared: frozenset[tuple[int, int]]) -> bool:
+    """Returns whether a changed file may be committed, whatever git's ignore rules are.
+
+    Left out are files below the folders that never belong in git, under any name that the file
+    system takes for theirs, repositories inside `.mind/`, and temporary files.
+    """
+    name = path.rpartition("/")[2]
+    temporary = name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX)
+    if not name or temporary or not is_shared(path):
+        return False
+    first = root / STORE / path.split("/")[1]
+    return _identity(first) not in unshared
+
+
+def _folders(root: Path) -> frozenset[tuple[int, int]]:
+    """Returns the identities of the folders that never belong in git."""
+    found = (_identity(root / STORE / name) for name in PRIVATE_FOLDERS)
+    return frozenset(one for one in found if one)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino)
 
 
 def check_shared(repository: Repository) -> None:
@@ -63,14 +94,19 @@ def check_shared(repository: Repository) -> None:
         raise Invalid(f"git ignores `{STORE}/` here", hint=hint)
 
 
-def commit(repository: Repository, message: str) -> str:
-    """Commits the memory as a person's own git would, hooks and signing included.
+def commit(repository: Repository, message: str, paths: Iterable[str]) -> str | None:
+    """Commits exactly these files as the user's own git would, hooks and signing included.
 
-    Whatever else is staged stays staged. Returns the short id. Raises `StorageFailed` with what
-    git, or the hook that refused, says.
+    Anything else that is staged stays staged. Returns the short id; None if the files hold what the
+    last commit has, once the user's filters are applied. Raises `StorageFailed` with the message of
+    git or of the hook that refused.
     """
-    _do(repository, "add", "--all", "--", STORE)
-    _do(repository, "commit", "--quiet", f"--message={message}", "--only", "--", STORE)
+    named = b"".join(b":(literal)" + os.fsencode(path) + b"\0" for path in paths)
+    from_input = ("--pathspec-from-file=-", "--pathspec-file-nul")
+    _do(repository, "add", "--all", *from_input, data=named)
+    if repository.run("diff", "--cached", "--quiet", "--", STORE).returncode == 0:
+        return None
+    _do(repository, "commit", "--quiet", f"--message={message}", "--only", *from_input, data=named)
     return repository.ask("rev-parse", "--short", "HEAD").decode().strip()
 
 
@@ -93,14 +129,14 @@ def push(repository: Repository) -> str:
     return _do(repository, "push", "--quiet")
 
 
-def _do(repository: Repository, *words: str) -> str:
-    answer = repository.run_as_person(*words, seconds=_SLOW)
-    told = (answer.stdout + answer.stderr).decode("utf-8", "replace").strip()
-    if answer.returncode:
-        said: Sequence[str] = told.splitlines()
-        reason = complaint(answer.stderr or answer.stdout)
+def _do(repository: Repository, *words: str, data: bytes = b"") -> str:
+    result = repository.run_as_person(*words, given=data, seconds=_SLOW)
+    printed = (result.stdout + result.stderr).decode("utf-8", "replace").strip()
+    if result.returncode:
+        lines = printed.splitlines()
+        reason = complaint(result.stderr or result.stdout)
         raise StorageFailed(
             f"git {words[0]}: {reason}",
-            hint="; ".join(said[-3:]) if len(said) > 1 else "see `git status`",
+            hint="; ".join(lines[-3:]) if len(lines) > 1 else "see `git status`",
         )
-    return told
+    return printed

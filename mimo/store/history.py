@@ -57,7 +57,7 @@ def commits(root: Path, most: int) -> Iterator[Commit]:
 
 def stamp(root: Path) -> os.stat_result | None:
     """Returns the status of a file that changes with every commit; None outside git."""
-    folder = _directory(root)
+    folder = directory(root)
     if folder is None:
         return None
     for name in ("logs/HEAD", _branch(folder), "packed-refs", "HEAD"):
@@ -68,7 +68,7 @@ def stamp(root: Path) -> os.stat_result | None:
 
 def folder(root: Path) -> Path | None:
     """Returns the folder in which every commit changes something; None where there is none."""
-    found = _directory(root)
+    found = directory(root)
     logs = found / "logs" if found else None
     return logs if logs and (logs / "HEAD").is_file() else None
 
@@ -84,7 +84,7 @@ def _branch(folder: Path) -> str:
         return "HEAD"
 
 
-def _directory(root: Path) -> Path | None:
+def directory(root: Path) -> Path | None:
     """Returns the git directory of the work tree that a folder lies in, found without git."""
     for folder in (root, *root.parents):
         marker = folder / ".git"

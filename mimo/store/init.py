@@ -1,11 +1,13 @@
 """`mind init`: a new `.mind/`, and what a project has already."""
 
 import os
+from codecs import BOM_UTF8
 from datetime import datetime
 from pathlib import Path
 
 from mimo.errors import Invalid, StorageFailed
 from mimo.frozen import frozen
+from mimo.permissions import PRIVATE_FOLDERS
 from mimo.store import files
 from mimo.store.names import STORE
 from mimo.store.projects import Project, register
@@ -37,7 +39,10 @@ under Gotchas, and under the heading of a day (`## 2026-11-20`) lines such as
 ## Session Log
 """
 
-_IGNORED = (".index/", ".local/", "private/", f"{files.TEMPORARY_PREFIX}*{files.TEMPORARY_SUFFIX}")
+_IGNORED = (
+    *(f"{folder}/" for folder in sorted(PRIVATE_FOLDERS)),
+    f"{files.TEMPORARY_PREFIX}*{files.TEMPORARY_SUFFIX}",
+)
 _MERGED = (
     "*.md merge=mind",
     "MEMORY.md merge=union",
@@ -47,6 +52,7 @@ _MERGED = (
 )
 """What was ingested keeps its line ends; what is no memory is merged as any text."""
 _FOR_GIT = ((".gitignore", _IGNORED), (".gitattributes", _MERGED))
+IGNORE_FILE = f"{STORE}/.gitignore"
 _DECISIONS = (
     "docs/decisions",
     "docs/adr",
@@ -151,10 +157,15 @@ def complete(root: Path) -> tuple[str | None, ...]:
 
 
 def lacking(root: Path) -> tuple[str, ...]:
-    """Returns the files that lack lines which git needs. Raises `StorageFailed`."""
-    return tuple(
-        f"{STORE}/{name}" for name, lines in _FOR_GIT if _missing(_read(root, name), lines)
-    )
+    """Returns the files that lack lines which git needs, or that can't be read."""
+    return tuple(f"{STORE}/{name}" for name, lines in _FOR_GIT if _lacks(root, name, lines))
+
+
+def _lacks(root: Path, name: str, lines: tuple[str, ...]) -> bool:
+    try:
+        return bool(_missing(_read(root, name), lines))
+    except StorageFailed:
+        return True
 
 
 def _made(root: Path, name: str, text: str) -> str | None:
@@ -191,7 +202,12 @@ def _read(root: Path, name: str) -> bytes | None:
 
 
 def _missing(data: bytes | None, lines: tuple[str, ...]) -> list[bytes]:
-    present = {line.strip() for line in (data or b"").splitlines()}
+    """Returns the lines that a file lacks; a later line that begins with `!` can cancel one."""
+    present: set[bytes] = set()
+    for line in (data or b"").removeprefix(BOM_UTF8).split(b"\n"):
+        if line.startswith(b"!"):
+            present.clear()
+        present.add(line.rstrip())
     return [line.encode() for line in lines if line.encode() not in present]
 
 

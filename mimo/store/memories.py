@@ -14,7 +14,8 @@ from mimo.domain.stamp import Stamp
 from mimo.errors import Conflict, Invalid, MindError
 from mimo.store import files, history, readers
 from mimo.store.locking import WAIT_SECONDS, lock
-from mimo.store.walk import COMMITS, PRIVATE, STORE, Walk, fixed_part, stamp_of, walk
+from mimo.store.names import PRIVATE, is_private
+from mimo.store.walk import COMMITS, STORE, Walk, fixed_part, stamp_of, walk
 
 if TYPE_CHECKING:
     from mimo.domain import codec
@@ -322,7 +323,7 @@ def records_of(data: bytes, path: str, modified: datetime) -> tuple[Record, ...]
 
 
 def _chunk(marked: "Marked", path: str, digest: str) -> Record:
-    private = path.startswith(PRIVATE)
+    private = is_private(path)
     return Record(
         memory=marked.memory,
         place=Place(path=path, line=marked.line, digest=digest, private=private),
@@ -345,7 +346,7 @@ def _record(parsed: "codec.Parsed", path: str, data: bytes) -> Record:
         path=path,
         line=parsed.line,
         digest=files.digest(data),
-        private=path.startswith(PRIVATE),
+        private=is_private(path),
         owned=parsed.owned,
     )
     return Record(memory=parsed.memory, place=place)

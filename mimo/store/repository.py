@@ -1,5 +1,7 @@
 """The git repository that a project is in."""
 
+import os
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,10 +48,16 @@ class Repository:
     def is_there(self) -> bool:
         """Returns whether the project is in a work tree, and git can be asked about it."""
         try:
-            result = self.run("rev-parse", "--is-inside-work-tree")
+            return self.folder is not None
         except Invalid:
             return False
-        return result.stdout.strip() == b"true"
+
+    @cached_property
+    def folder(self) -> Path | None:
+        """Returns the git directory; None outside a work tree. Raises `Invalid`."""
+        result = self.run("rev-parse", "--is-inside-work-tree", "--absolute-git-dir")
+        inside, _, folder = result.stdout.partition(b"\n")
+        return Path(os.fsdecode(folder.removesuffix(b"\n"))) if inside == b"true" else None
 
     def merges(self) -> bool:
         """Returns whether git merges memories here with our driver."""

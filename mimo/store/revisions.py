@@ -8,12 +8,13 @@ from mimo.domain import when
 from mimo.domain.changes import AGENT
 from mimo.errors import Invalid, NotFound
 from mimo.frozen import frozen
+from mimo.store.names import is_shared
 from mimo.store.repository import Repository
-from mimo.store.walk import PRIVATE, STORE, is_markdown
+from mimo.store.walk import STORE, is_markdown
 
 _FORMAT = f"%x1e%H%x1f%an%x1f%at%x1f%s%x1f%(trailers:key={AGENT},valueonly,separator=%x2C)%x1f"
 _CHANGES = {"A": "added", "D": "removed"}
-_APART = (f"{STORE}/values/", f"{STORE}/procedures/", PRIVATE)
+_APART = (f"{STORE}/values/", f"{STORE}/procedures/")
 
 
 @frozen
@@ -119,7 +120,7 @@ def is_memory(path: str) -> bool:
     folders = path.split("/")
     hidden = any(part.startswith(".") for part in folders[1:])
     apart = hidden or path == f"{STORE}/MEMORY.md" or path.startswith(_APART)
-    return folders[0] == STORE and is_markdown(path) and not apart
+    return folders[0] == STORE and is_markdown(path) and is_shared(path) and not apart
 
 
 def blobs(repository: Repository, names: Iterable[str]) -> dict[str, bytes]:
@@ -241,5 +242,5 @@ def _touched(words: Sequence[str]) -> Iterator[Touched]:
         if mark[:1] in ("R", "C"):
             next(rest, "")
         path = next(rest, "")
-        if path.startswith(f"{STORE}/"):
+        if path.startswith(f"{STORE}/") and is_shared(path):
             yield Touched(path=path, change=_CHANGES.get(mark[:1], "changed"))

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from mimo.domain.memory import Problem
 from mimo.domain.stamp import Stamp
+from mimo.store.names import PRIVATE
 from mimo.store.names import STORE as STORE
 
-PRIVATE = ".mind/private/"
 SUFFIXES = (".md", ".markdown", ".mdown", ".mkd", ".mdc", ".mdx")
 """Endings of the names of Markdown files, in lower case."""
 
@@ -133,7 +133,8 @@ def _folder(found: Walk, base: str, folder: str, apart: frozenset[str] = frozens
                 continue
             if entry.is_dir(follow_symlinks=False):
                 if name not in apart:
-                    waiting.append((path, _APART if f"{path}/" == PRIVATE else frozenset()))
+                    private = f"{path}/".casefold() == PRIVATE
+                    waiting.append((path, _APART if private else frozenset()))
             elif is_markdown(name) or entry.is_symlink():
                 _file(found, entry, path)
             elif folder != STORE:

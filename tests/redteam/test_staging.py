@@ -1,0 +1,311 @@
+"""Private files must never reach git, whatever a pull request does to the repository."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mimo.cli.main import main
+from mimo.commands.status import status
+from mimo.commands.sync import sync
+from mimo.commands.upkeep import Check, doctor
+from mimo.domain.memory import Kind
+from mimo.errors import StorageFailed
+from mimo.mind import Mind
+from mimo.services import autocommit, capture, decisions
+from mimo.store import commit, tracked
+from mimo.store.names import is_private, is_shared
+
+KIND = "private file staged by sync"
+RULES = ".mind/.gitignore"
+
+
+@pytest.fixture(autouse=True)
+def _ann(monkeypatch: pytest.MonkeyPatch) -> None:
+    for who in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{who}_NAME", "Ann")
+        monkeypatch.setenv(f"GIT_{who}_EMAIL", "ann@example.com")
+
+
+def git(root: Path, *words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.strip()
+
+
+def write(root: Path, path: str, text: str = "mine\n") -> None:
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_text(text, encoding="utf-8")
+
+
+@pytest.fixture
+def repository(mind: Mind) -> Path:
+    """A project in git with private memories, an index and local files."""
+    root = mind.project.root
+    git(root, "init", "-q", "-b", "main")
+    git(root, "add", ".")
+    git(root, "commit", "-qm", "begin")
+    capture.store(mind, capture.draft(Kind.FACT, "The safe opens with marmot"), private=True)
+    capture.store(mind, capture.draft(Kind.FACT, "Tea is hot"))
+    write(root, ".mind/.local/audit.jsonl")
+    write(root, ".mind/.index/old.db")
+    return root
+
+
+def faults(mind: Mind) -> list[Check]:
+    """Returns what the doctor finds about private files in git."""
+    return [one for one in doctor(mind).checks if one.name == "private"]
+
+
+def committed(root: Path) -> set[str]:
+    """Returns the files that commits after the first one changed."""
+    first = git(root, "rev-list", "--max-parents=0", "HEAD")
+    return set(git(root, "log", "--name-only", "--format=", f"{first}..HEAD").split("\n")) - {""}
+
+
+def _emptied(root: Path) -> None:
+    write(root, RULES, "")
+
+
+def _missing(root: Path) -> None:
+    (root / RULES).unlink()
+
+
+def _negated(root: Path) -> None:
+    with (root / RULES).open("a", encoding="utf-8") as rules:
+        rules.write("!private/\n!.local/\n!.index/\n!.mind-*.tmp\n!*\n")
+
+
+def _linked(root: Path) -> None:
+    (root / RULES).rename(root / "rules")
+    (root / RULES).symlink_to("../rules")
+
+
+def _from_inside(root: Path) -> None:
+    _emptied(root)
+    for folder in ("private", ".local", ".index"):
+        write(root, f".mind/{folder}/.gitignore", "!*\n!**\n")
+
+
+def _by_attributes(root: Path) -> None:
+    _emptied(root)
+    write(root, ".gitattributes", "* -text !ignore\n")
+    write(root, ".git/info/exclude", "!.mind/private/\n")
+
+
+RULES_LOST: list[Callable[[Path], None]] = [
+    _emptied, _missing, _negated, _linked, _from_inside, _by_attributes,
+]  # fmt: skip
+
+
+@pytest.mark.attack(KIND)
+@pytest.mark.parametrize("lose", RULES_LOST)
+@pytest.mark.parametrize("by_itself", [False, True])
+def test_what_is_private_is_not_committed_without_ignore_rules(
+    repository: Path, mind: Mind, lose: Callable[[Path], None], by_itself: bool
+) -> None:
+    lose(repository)
+    write(repository, ".mind/facts/.mind-1-ab.tmp")
+    if lose is _linked:  # No command reads or commits a link of the memory.
+        with pytest.raises(StorageFailed, match="symbolic link"):
+            sync(mind)
+        return
+
+    assert all(is_shared(one.file) for one in sync(mind, dry_run=True).files)
+    if by_itself:
+        autocommit.commit(repository, mind.home)
+    else:
+        notice = sync(mind).notice or ""
+        assert "lacks rules" in notice
+
+    assert any(path.startswith(".mind/facts/") for path in committed(repository))
+    assert all(is_shared(path) and "tmp" not in path for path in committed(repository))
+
+
+PLANTED = (
+    ".mind/private/x.md", ".mind/.local/audit.jsonl", ".mind/.index/old.db",
+    ".mind/Private/x.md", ".mind/PRIVATE/facts/x.md", ".mind/.LOCAL/x", ".mind/.Index/x",
+)  # fmt: skip
+
+
+@pytest.mark.attack(KIND)
+@pytest.mark.parametrize("remove", [False, True])
+def test_changes_of_tracked_private_files_are_not_committed(
+    repository: Path, mind: Mind, remove: bool, record_property: Callable[[str, object], None]
+) -> None:
+    for path in PLANTED:
+        write(repository, path, "planted\n")
+    git(repository, "add", "-f", *PLANTED)
+    git(repository, "commit", "-qm", "begin")
+    before = git(repository, "rev-parse", "HEAD")
+    for path in PLANTED:
+        write(repository, path, "secret\n")
+        if remove:
+            (repository / path).unlink()
+
+    done = sync(mind)
+
+    changed = git(repository, "diff", "--name-only", before, "HEAD").splitlines()
+    assert changed
+    assert all(is_shared(path) for path in changed)
+    assert git(repository, "diff", "--cached", "--name-only") == ""
+    assert "git tracks files that must stay on this machine" in (done.notice or "")
+    record_property("tried", len(PLANTED))
+
+
+@pytest.mark.attack(KIND)
+def test_a_private_file_that_is_staged_already_is_not_committed(
+    repository: Path, mind: Mind
+) -> None:
+    private = next((repository / ".mind" / "private").rglob("*.md"))
+    git(repository, "add", "-f", str(private))
+
+    sync(mind)
+
+    assert all(is_shared(path) for path in committed(repository))
+
+
+@pytest.mark.attack(KIND)
+def test_another_name_of_a_private_folder_is_known_by_its_identity(
+    repository: Path, mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(repository, ".mind/PRIVAT~1/x.md")
+    identity = commit._identity
+    alias, real = repository / ".mind" / "PRIVAT~1", repository / ".mind" / "private"
+    monkeypatch.setattr(commit, "_identity", lambda path: identity(real if path == alias else path))
+    sync(mind)
+    assert not [path for path in committed(repository) if "PRIVAT~1" in path]
+
+
+@pytest.mark.attack(KIND)
+def test_file_names_are_taken_literally(repository: Path, mind: Mind) -> None:
+    (repository / RULES).unlink()
+    names = ("*.md", "[x].md", ":(top)x.md", ":!a.md", "a\tb.md", "ü.md", "-x.md")
+    for name in names:
+        write(repository, f".mind/{name}")
+    write(repository, ".mind/library/.git/HEAD", "ref: refs/heads/main\n")
+    git(repository / ".mind" / "library", "init", "-q")
+    sync(mind)
+    raw = git(repository, "ls-files", "-z", "--", ".mind").split("\0")
+    assert {f".mind/{name}" for name in names} <= set(raw)
+    assert all(is_shared(path) for path in raw if path)
+    assert ".mind/library" not in raw
+
+
+@pytest.mark.attack("private text in shared output")
+def test_past_states_and_their_differences_do_not_show_planted_private_files(
+    repository: Path, mind: Mind, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [".mind/private/facts/x.md", ".mind/Private/facts/y.md"]
+    for path in paths:
+        write(repository, path, "The safe opens with walrus\n")
+    git(repository, "add", "-f", *paths)
+    git(repository, "commit", "-qm", "planted")
+    lines = ("log", "diff HEAD~1", "diff HEAD~1 --format markdown", "list --at HEAD")
+    for line in (*lines, "search safe --at HEAD", "context show"):
+        main(line.split(), open=lambda _: mind.reopened())
+        shown = capsys.readouterr().out
+        assert "walrus" not in shown, line
+        assert not any(path in shown for path in paths), line
+
+
+def test_a_memory_that_supersedes_a_private_one_is_private(mind: Mind) -> None:
+    old = capture.store(mind, capture.draft(Kind.DECISION, "Leave in May"), private=True)
+    new = decisions.supersede(
+        mind, old.memory.id, capture.draft(Kind.DECISION, "Leave in June"), reason=None
+    )
+    assert new.record.place.private
+
+
+@pytest.mark.parametrize("lose", RULES_LOST)
+def test_missing_ignore_rules_are_a_fault_that_the_doctor_mends(
+    repository: Path, mind: Mind, lose: Callable[[Path], None]
+) -> None:
+    sync(mind)
+    doctor(mind, fix=True)
+    assert not faults(mind)
+    assert not [one for one in status(mind).warnings if "private" in one]
+
+    lose(repository)
+
+    assert any("lacks rules" in one for one in status(mind).warnings)
+    (fault,) = faults(mind)
+    assert (fault.verdict, fault.file) == ("fault", RULES)
+    if lose is _linked:  # Somebody put a link there, through which nothing is written.
+        with pytest.raises(StorageFailed):
+            doctor(mind, fix=True)
+        return
+    doctor(mind, fix=True)
+    assert not faults(mind)
+    for folder in ("private/x", ".local/x", ".index/x"):
+        assert git(repository, "check-ignore", "--no-index", f".mind/{folder}")
+
+
+@pytest.mark.parametrize("version", ["2", "4"])
+@pytest.mark.parametrize("path", PLANTED)
+def test_tracked_private_files_are_a_fault_with_a_way_to_untrack_them(
+    repository: Path, mind: Mind, path: str, version: str
+) -> None:
+    assert tracked.unshared(repository) == ()
+    write(repository, path)
+    git(repository, "add", "-f", path)
+    git(repository, "update-index", "--index-version", version)
+
+    (fault,) = faults(mind)
+
+    assert fault.file == path
+    assert path in fault.message
+    folder = "/".join(path.split("/")[:2])
+    assert f"`git rm -rf --cached -- {folder}`" in (fault.hint or "")
+    assert any(path in one for one in status(mind).warnings)
+    git(repository, "rm", "-rfq", "--cached", "--", folder)
+    assert not faults(mind)
+
+
+def test_without_such_files_git_is_not_asked(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", os.devnull)
+    monkeypatch.setattr("mimo.store.tracked.Repository", None)
+    assert tracked.unshared(repository) == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "private", "shared"),
+    [
+        (".mind/private/a.md", True, False),
+        (".mind/PRIVATE/facts/a.md", True, False),
+        (".mind/.Local/x", False, False),
+        (".mind/facts/private/a.md", False, True),
+        (".mind/privateer/a.md", False, True),
+        (".mind/config.toml", False, True),
+    ],
+)
+def test_paths_are_told_apart_whatever_their_letter_case(
+    path: str, private: bool, shared: bool
+) -> None:
+    assert (is_private(path), is_shared(path)) == (private, shared)
+
+
+def test_a_commit_under_way_is_not_disturbed(repository: Path, mind: Mind) -> None:
+    (repository / ".git" / "index.lock").write_text("", encoding="utf-8")
+    with pytest.raises(StorageFailed, match=r"index\.lock"):
+        sync(mind)
+    (repository / ".git" / "index.lock").unlink()
+    assert sync(mind).commit
+
+
+def test_files_that_the_users_filter_makes_equal_are_not_a_commit(
+    repository: Path, mind: Mind
+) -> None:
+    git(repository, "config", "filter.upper.clean", "tr a-z A-Z")
+    write(repository, ".git/info/attributes", "*.md filter=upper\n")
+    sync(mind)
+    path = next((repository / ".mind" / "facts").glob("*.md"))
+    path.write_text(path.read_text("utf-8").upper(), encoding="utf-8")
+
+    done = sync(mind)
+
+    assert (done.commit, done.message, done.files) == (None, None, ())

@@ -6,11 +6,12 @@ from enum import StrEnum
 from typing import Annotated
 
 from mimo.commands.common import FromDate, Limit, TimeFilter, ToDate
-from mimo.commands.spec import Arg, Effect, Surface, command
+from mimo.commands.spec import Arg, Effect, Needs, Surface, command
 from mimo.commands.types import Json, Omitted, Out
 from mimo.domain import when
 from mimo.domain.chain import Link
 from mimo.domain.metrics import Totals
+from mimo.domain.policy import Operation
 from mimo.errors import Invalid, StorageFailed
 from mimo.frozen import frozen
 from mimo.guard.ending import Status
@@ -117,6 +118,7 @@ class Metrics:
     effect=Effect.READ,
     toolset="extra",
     surfaces=Surface.CLI,
+    needs=Needs(Operation.READ, person=True, diagnosis=True),
     errors=(Invalid,),
     examples=("mind audit show", "mind audit show --status denied --when today"),
 )
@@ -178,6 +180,7 @@ def _row(link: Link) -> AuditRow:
     effect=Effect.READ,
     toolset="extra",
     surfaces=Surface.CLI,
+    needs=Needs(Operation.READ, person=True, diagnosis=True),
     errors=(StorageFailed,),
     examples=("mind audit verify",),
 )
@@ -211,6 +214,7 @@ def verify(mind: Mind) -> AuditVerdict:
     effect=Effect.READ,
     toolset="extra",
     surfaces=Surface.CLI,
+    needs=Needs(Operation.READ, person=True, diagnosis=True),
     errors=(Invalid,),
     examples=("mind audit export > calls.jsonl", "mind audit export --when 'last month'"),
 )
@@ -237,6 +241,7 @@ def export(
     effect=Effect.READ,
     toolset="extra",
     surfaces=Surface.CLI,
+    needs=Needs(Operation.READ, person=True),
     examples=("mind metrics", "mind metrics --format prometheus > /var/lib/metrics/mind.prom"),
 )
 def metrics(

@@ -3,10 +3,11 @@
 from enum import StrEnum
 from typing import Annotated
 
-from mimo.commands.spec import Arg, Effect, Surface, command
+from mimo.commands.spec import Arg, Effect, Needs, Surface, command
 from mimo.commands.types import Omitted, Out
 from mimo.domain.clients.client import Client, ClientName, Scope
 from mimo.domain.clients.table import client
+from mimo.domain.policy import Operation
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
@@ -77,6 +78,7 @@ class Installation:
     toolset="extra",
     needs_project=False,
     surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE, person=True),
     errors=(Invalid, Conflict, StorageFailed),
     examples=(
         "mind install",
@@ -122,6 +124,7 @@ def install(
     toolset="extra",
     needs_project=False,
     surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE, person=True),
     errors=(Invalid, Conflict, StorageFailed),
     examples=("mind uninstall claude-code", "mind uninstall zed --scope user --dry-run"),
 )

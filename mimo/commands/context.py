@@ -2,8 +2,9 @@
 
 from typing import Annotated
 
-from mimo.commands.spec import Arg, Effect, Surface, command
+from mimo.commands.spec import Arg, Effect, Needs, Surface, command
 from mimo.commands.types import Omitted, Out
+from mimo.domain.policy import Operation
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
@@ -76,6 +77,7 @@ def show(mind: Mind, *, budget: Budget = None) -> ContextShown:
     idempotent=True,
     toolset="extra",
     surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE),
     errors=(Conflict, Invalid, StorageFailed),
     examples=("mind context write", "mind context write AGENTS.md"),
 )

@@ -2,8 +2,9 @@
 
 from typing import Annotated
 
-from mimo.commands.spec import Arg, Effect, Surface, command
+from mimo.commands.spec import Arg, Effect, Needs, Surface, command
 from mimo.commands.types import Omitted, Out
+from mimo.domain.policy import Operation
 from mimo.errors import DaemonNotRunning, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
@@ -61,6 +62,7 @@ class DaemonLog:
     effect=Effect.WRITE,
     toolset="extra",
     surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE, person=True),
     needs_project=False,
     errors=(StorageFailed,),
     examples=("mind daemon start",),
@@ -81,6 +83,7 @@ def start(mind: Mind) -> DaemonStarted:
     effect=Effect.WRITE,
     toolset="extra",
     surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE, person=True),
     needs_project=False,
     errors=(DaemonNotRunning, StorageFailed),
     examples=("mind daemon stop",),
@@ -96,6 +99,7 @@ def stop(mind: Mind) -> DaemonStopped:
     effect=Effect.WRITE,
     toolset="extra",
     surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE, person=True),
     needs_project=False,
     errors=(StorageFailed,),
     examples=("mind daemon restart",),
@@ -115,6 +119,7 @@ def restart(mind: Mind) -> DaemonStarted:
     effect=Effect.READ,
     toolset="extra",
     surfaces=Surface.CLI,
+    needs=Needs(Operation.READ, person=True, diagnosis=True),
     needs_project=False,
     examples=("mind daemon status", "mind daemon status --json"),
 )
@@ -140,6 +145,7 @@ def _report(mind: Mind, found: Running | None) -> DaemonReport:
     effect=Effect.READ,
     toolset="extra",
     surfaces=Surface.CLI,
+    needs=Needs(Operation.READ, person=True),
     needs_project=False,
     examples=("mind daemon logs -n 100", "mind daemon logs --follow"),
 )
@@ -164,6 +170,7 @@ def logs(
     effect=Effect.WRITE,
     toolset="extra",
     surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE, person=True),
     needs_project=False,
     errors=(StorageFailed,),
     examples=("mind daemon run",),

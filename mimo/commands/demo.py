@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Annotated
 
-from mimo.commands.spec import Arg, Effect, Surface, command
+from mimo.commands.spec import Arg, Effect, Needs, Surface, command
 from mimo.commands.types import Out
+from mimo.domain.policy import Operation
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import demo as script
@@ -35,6 +36,7 @@ class Demonstration:
     toolset="extra",
     needs_project=False,
     surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE, person=True),
     examples=("mind demo", "mind demo ~/notes"),
 )
 def demo(

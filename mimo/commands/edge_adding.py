@@ -5,11 +5,12 @@ from typing import Annotated
 
 from mimo.commands.common import File, Private
 from mimo.commands.edges import EdgeRow, row
-from mimo.commands.spec import Arg, Effect, Surface, command
+from mimo.commands.spec import Arg, Effect, Needs, Surface, command
 from mimo.commands.types import Json, Omitted, Out
 from mimo.domain import edges as domain
 from mimo.domain.edges import Detection, Severity
 from mimo.domain.memory import Record
+from mimo.domain.policy import Operation
 from mimo.errors import Conflict, EdgeExists, Invalid, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
@@ -99,6 +100,7 @@ def add_global_edge(
     toolset="edges",
     needs_project=False,
     surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE),
     errors=(EdgeExists, Invalid, Conflict, StorageFailed),
     examples=(
         "mind edges add 'Safari drops cookies' 'After 7 days' 'Set them anew' --intent cookies",
@@ -154,6 +156,7 @@ def add(
     toolset="edges",
     needs_project=False,
     surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE),
     errors=(StorageFailed,),
     examples=("mind edges starter",),
 )

@@ -4,10 +4,11 @@ from collections import Counter
 from enum import StrEnum
 from typing import Annotated
 
-from mimo.commands.spec import Arg, Effect, Surface, command
+from mimo.commands.spec import Arg, Effect, Needs, Surface, command
 from mimo.commands.types import Omitted, Out
 from mimo.domain.mama import TABLES
 from mimo.domain.memory import Kind
+from mimo.domain.policy import Operation
 from mimo.errors import Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
@@ -92,6 +93,7 @@ class MamaImport:
     idempotent=True,
     toolset="extra",
     surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE),
     errors=(Invalid, NotFound, SecretDetected, StorageFailed),
     examples=(
         "mind import mama --dry-run",

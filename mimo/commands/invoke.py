@@ -51,14 +51,20 @@ def invoke(spec: Spec, mind: "Mind", caller: Caller, arguments: Mapping[str, Any
     try:
         return _guarded(spec, mind, caller, arguments)
     except MindError as error:
-        privacy.redact_error(error, personal=spec.is_of_values)
+        privacy.redact_error(error, personal=spec.is_of_values, key=_key(spec, arguments))
         raise
     except OSError as error:
         failed = _storage_failed(error)
-        privacy.redact_error(failed, personal=spec.is_of_values)
+        privacy.redact_error(failed, personal=spec.is_of_values, key=_key(spec, arguments))
         raise failed from error
     except Exception as error:
         raise fault() from error
+
+
+def _key(spec: Spec, arguments: Mapping[str, Any]) -> str | None:
+    """Returns the key of a value that a call names."""
+    key = arguments.get(spec.needs.key) if spec.needs.key else None
+    return key if isinstance(key, str) else None
 
 
 def _guarded(spec: Spec, mind: "Mind", caller: Caller, arguments: Mapping[str, Any]) -> object:
@@ -129,10 +135,10 @@ def _call(spec: Spec, mind: "Mind", caller: Caller) -> Call:
     """Returns what is known of a call before its arguments are."""
     return Call(
         tool=spec.name,
-        replaced=spec.instead.split()[0] if spec.instead else None,
+        like=spec.like,
         operation=spec.needs.operation,
         diagnosis=spec.needs.diagnosis,
-        governed=Surface.MCP in spec.surfaces,
+        governed=not spec.needs.person or _agent(caller) is not None,
         agent=_agent(caller),
         at=mind.now(),
     )

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Annotated
 
-from mimo.commands.spec import Arg, Effect, Surface, command
+from mimo.commands.spec import Arg, Effect, Needs, Surface, command
 from mimo.commands.types import Omitted, Out
+from mimo.domain.policy import Operation
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
@@ -56,6 +57,7 @@ class ModuleList:
     toolset="extra",
     needs_project=False,
     surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE, person=True),
     errors=(Invalid, Conflict, StorageFailed),
     examples=("mind module install", "mind module install --target ~/shop"),
 )
@@ -82,6 +84,7 @@ def install(
     toolset="extra",
     needs_project=False,
     surfaces=Surface.CLI,
+    needs=Needs(Operation.READ, person=True),
     errors=(StorageFailed,),
     examples=("mind module list",),
 )

@@ -3,18 +3,32 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
+from mimo.commands import all_commands
 from mimo.commands.arguments import nearest
-from mimo.commands.registry import Registry
-from mimo.commands.spec import Arg, Effect, Surface, command
+from mimo.commands.spec import Arg, Effect, Needs, Surface, command
 from mimo.commands.types import Out
 from mimo.domain.names import check_namespace
-from mimo.domain.policy import EVERY, Limit, Operation, PiiAction, Policy, Rule, folded
+from mimo.domain.policy import (
+    EVERY,
+    FAMILIES,
+    Limit,
+    Operation,
+    PiiAction,
+    Policy,
+    Rule,
+    folded,
+)
 from mimo.errors import Invalid, NotFound
 from mimo.frozen import frozen
 from mimo.guard.call import Call
 from mimo.guard.guard import judged
 from mimo.guard.policies import FILE, Found
 from mimo.mind import Mind
+
+REQUESTS = ("resources/list", "resources/read", "prompts/get")
+"""What an MCP client asks beside tools; a policy may name it as a tool."""
+
+_FREE = "; binds agents alone, people use it freely"
 
 DENIED = 5
 """Exit status of `mind policy explain` where a call is denied."""
@@ -100,6 +114,7 @@ class PolicyVerdict:
     effect=Effect.READ,
     toolset="extra",
     surfaces=Surface.CLI,
+    needs=Needs(Operation.READ, person=True, diagnosis=True),
     errors=(Invalid,),
     examples=("mind policy show",),
 )
@@ -109,7 +124,7 @@ def policy_show(mind: Mind) -> PolicyShown:
     The rules are those of `.mind/policy.yaml`; what it leaves out is as by default.
     """
     found = _valid(mind.guard.found())
-    tools = {folded(name): name for name in _commands().tools()} | {EVERY: EVERY}
+    tools = _names()
     last = found.policies[-1]
     # One that is not trusted is asked beside the default, and may say the same.
     rules = dict.fromkeys(
@@ -133,6 +148,7 @@ def policy_show(mind: Mind) -> PolicyShown:
     effect=Effect.READ,
     toolset="extra",
     surfaces=Surface.CLI,
+    needs=Needs(Operation.READ, person=True, diagnosis=True),
     examples=("mind policy check",),
 )
 def policy_check(mind: Mind) -> PolicyChecked:
@@ -156,6 +172,7 @@ def policy_check(mind: Mind) -> PolicyChecked:
     effect=Effect.READ,
     toolset="extra",
     surfaces=Surface.CLI,
+    needs=Needs(Operation.READ, person=True, diagnosis=True),
     errors=(Invalid, NotFound),
     examples=(
         "mind policy explain putMemory public.docs write",
@@ -175,15 +192,15 @@ def policy_explain(
     The exit status is 0 where it may, and 5 where it may not.
     """
     found = _valid(mind.guard.found())
-    tools = {folded(name): specs for name, specs in _commands().tools().items()}
+    tools = {folded(spec.name): spec for spec in reversed(all_commands().all())}
     if folded(tool) not in tools:
         near = nearest(folded(tool), list(tools))
-        hint = f"did you mean `{tools[near[0]][0].name}`?" if near else "see `mind policy show`"
+        hint = f"did you mean `{tools[near[0]].name}`?" if near else "see `mind policy show`"
         raise NotFound(f"there is no tool `{tool}`", hint=hint)
-    spec = tools[folded(tool)][0]
+    spec = tools[folded(tool)]
     call = Call(
         tool=spec.name,
-        replaced=spec.instead.split()[0] if spec.instead else None,
+        like=spec.like,
         operation=Operation(operation) if operation else spec.needs.operation,
         at=mind.now(),
         namespace=check_namespace(namespace) if namespace else None,
@@ -194,7 +211,7 @@ def policy_explain(
         namespace=namespace,
         operation=call.operation,
         permitted=verdict.permitted,
-        reason=verdict.told or _permitted(found, call),
+        reason=(verdict.told or _permitted(found, call)) + (_FREE if spec.needs.person else ""),
         limits=tuple(_limits_on(found, call)),
     )
 
@@ -208,10 +225,11 @@ def _valid(found: Found) -> Found:
     return found
 
 
-def _commands() -> Registry:
-    from mimo.commands import all_commands
-
-    return all_commands()
+def _names() -> dict[str, str]:
+    """Returns the names that a rule or a limit may have, by their folded forms."""
+    names = [*(spec.name for spec in all_commands().all()), *REQUESTS, EVERY]
+    names += [family.replace("_", "/") for family in FAMILIES]
+    return {folded(name): name for name in names}
 
 
 def _rule(tool: str, rule: Rule, policy: Policy) -> PolicyRule:
@@ -235,8 +253,9 @@ def _limit(name: str, limit: Limit) -> PolicyLimit:
 
 def _limits_on(found: Found, call: Call) -> Iterator[PolicyLimit]:
     for policy in found.policies:
-        if limit := policy.limit_of_tool(call.tool):
-            yield _limit(call.tool, limit)
+        for name in dict.fromkeys((call.tool, call.like or call.tool)):
+            if limit := policy.limit_of_tool(name):
+                yield _limit(name, limit)
         if call.namespace and (limit := policy.limit_of_namespace(call.namespace)):
             yield _limit(call.namespace, limit)
 
@@ -251,7 +270,7 @@ def _permitted(found: Found, call: Call) -> str:
 
 def _unknown_tools(found: Found) -> Iterator[tuple[int, str]]:
     """Yields the rules for tools that there are none of: who mistypes one protects nothing."""
-    known = {folded(name): name for name in _commands().tools()} | {EVERY: EVERY}
+    known = _names()
     for policy in found.policies[-1:]:
         for name in sorted({*policy.named, *policy.tool_limits} - known.keys()):
             near = nearest(name, list(known))

@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 from mimo.commands.calling import CommandSet
 from mimo.commands.common import TrustLabel
 from mimo.commands.procedures import Name, Version
-from mimo.commands.spec import Arg, Effect, Surface, command
+from mimo.commands.spec import Arg, Effect, Needs, Surface, command
 from mimo.commands.types import Json, Omitted, Out
+from mimo.domain.policy import Operation
 from mimo.domain.procedures import diagram
 from mimo.domain.procedures.procedure import LATEST, NAME, Procedure, split_reference
 from mimo.errors import Conflict, Invalid, NotFound, StorageFailed
@@ -199,6 +200,7 @@ def add(
     effect=Effect.WRITE,
     toolset="extra",
     surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE),
     errors=(Invalid, Conflict, StorageFailed),
     examples=("mind procedure new release",),
 )
@@ -218,6 +220,7 @@ def new(mind: Mind, name: Annotated[str, Arg("Letters, digits, `-` and `_`")]) -
     effect=Effect.READ,
     toolset="extra",
     surfaces=Surface.CLI,
+    needs=Needs(Operation.READ),
     errors=(NotFound, Invalid),
     examples=("mind procedure check", "mind procedure check release", "mind procedure check x.md"),
 )

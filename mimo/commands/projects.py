@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Annotated
 
 from mimo.commands.look import FirstLook, look_of
-from mimo.commands.spec import Arg, Effect, Surface, command
+from mimo.commands.spec import Arg, Effect, Needs, Surface, command
 from mimo.commands.types import Out
+from mimo.domain.policy import Operation
 from mimo.errors import Invalid, MindError, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
@@ -40,6 +41,7 @@ class Initialised:
     toolset="extra",
     needs_project=False,
     surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE, person=True),
     errors=(Invalid, StorageFailed),
     examples=("mind init", "mind init ~/shop"),
 )

@@ -5,9 +5,10 @@ from typing import Annotated
 
 from mimo.commands.common import File, Id, Limit, Trust, trust_of
 from mimo.commands.look import FirstLook, look_of
-from mimo.commands.spec import Arg, Effect, Surface, command
+from mimo.commands.spec import Arg, Effect, Needs, Surface, command
 from mimo.commands.types import Omitted, Out
 from mimo.domain.memory import Kind
+from mimo.domain.policy import Operation
 from mimo.domain.versions import is_text
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
@@ -118,6 +119,7 @@ def review(
     effect=Effect.WRITE,
     toolset="extra",
     surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE),
     errors=(Invalid, NotFound, AmbiguousId, Conflict, StorageFailed),
     examples=("mind review settle k3v7mq --take 2", "mind review settle k3v7mq --take both"),
 )
@@ -145,6 +147,7 @@ def settle(
     idempotent=True,
     toolset="extra",
     surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE),
     errors=(Invalid, NotFound, AmbiguousId, Conflict, StorageFailed),
     examples=("mind review keep k3v7mq --kind stale", "mind review keep k3v7mq --off"),
 )

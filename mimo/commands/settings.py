@@ -2,8 +2,9 @@
 
 from typing import Annotated
 
-from mimo.commands.spec import Arg, Effect, Surface, command
+from mimo.commands.spec import Arg, Effect, Needs, Surface, command
 from mimo.commands.types import Json, Out
+from mimo.domain.policy import Operation
 from mimo.errors import Invalid, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
@@ -37,6 +38,7 @@ class Settings:
     toolset="extra",
     needs_project=False,
     surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE, person=True),
     errors=(Invalid, StorageFailed),
     examples=(
         "mind config",

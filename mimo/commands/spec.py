@@ -83,7 +83,11 @@ class Needs(NamedTuple):
     """The parameter that names a type of context."""
     ttl_seconds: str | None = None
     diagnosis: bool = False
-    """Whether it runs under an invalid policy, too: it tells what is wrong, and no memory."""
+    """Whether it also runs under an invalid policy: it shows what is wrong, and no memory."""
+    person: bool = False
+    """Whether people use it freely: no policy binds it, except in the shell of an agent."""
+    like: str | None = None
+    """The tool whose rules and limits bind it as well."""
 
 
 @frozen
@@ -144,6 +148,11 @@ class Spec:
     def key(self) -> str:
         """Returns the name that tells it from every other command, such as `memory.store`."""
         return f"{self.name}.{self.operation}" if self.operation else self.name
+
+    @property
+    def like(self) -> str | None:
+        """Returns the tool whose rules and limits bind this one as well."""
+        return self.needs.like or (self.instead.split()[0] if self.instead else None)
 
     @property
     def is_of_values(self) -> bool:
@@ -236,6 +245,14 @@ def _path(name: str, operation: str | None) -> str:
 def spec_of(function: object) -> Spec | None:
     """Returns the specification of a declared function, or None for anything else."""
     return getattr(function, ATTRIBUTE, None) if isinstance(function, FunctionType) else None
+
+
+def declared(function: object) -> Spec:
+    """Returns the specification of a declared function; raises `TypeError` for anything else."""
+    spec = spec_of(function)
+    if spec is None:
+        raise TypeError(f"{function!r} is not a declared command")
+    return spec
 
 
 def specs_in(namespace: Mapping[str, object], module: str) -> tuple[Spec, ...]:

@@ -3,8 +3,9 @@
 from typing import Annotated
 
 from mimo.commands.look import FirstLook, look_of
-from mimo.commands.spec import Arg, Effect, Surface, command
+from mimo.commands.spec import Arg, Effect, Needs, Surface, command
 from mimo.commands.types import Omitted, Out
+from mimo.domain.policy import Operation
 from mimo.errors import AmbiguousId, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
@@ -34,6 +35,7 @@ class TrustState:
     idempotent=True,
     toolset="extra",
     surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE, person=True),
     errors=(Invalid, NotFound, AmbiguousId, StorageFailed),
     examples=("mind trust", "mind trust k3v7mq p2w9xa", "mind trust --follow"),
 )
@@ -65,6 +67,7 @@ def trust(
     idempotent=True,
     toolset="extra",
     surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE, person=True),
     errors=(Invalid, NotFound, AmbiguousId, StorageFailed),
     examples=("mind untrust", "mind untrust k3v7mq"),
 )

@@ -15,6 +15,32 @@ from mimo.frozen import frozen
 EVERY = "*"
 """In the place of a tool's name: each tool that is not named."""
 
+FAMILIES = ("save_*", "load_*", "search_*", "evolve_*")
+"""Folded names of rules for each tool of a family, such as `save/*`."""
+
+LEADERS: Mapping[str, str] = {
+    member: leader
+    for leader, members in {
+        "putmemory": ("deletememory",),
+        "listmemory": ("getmemory",),
+        "memory": (
+            *("mind_add", "mind_show", "mind_list", "mind_edit", "mind_rm", "mind_keep"),
+            *("mind_fading", "mind_restore"),
+        ),
+        "mind_search": ("search_by_topic", "search_by_context", "search_recent", "recall_memory"),
+        "mind_edges": ("mind_edges_list", "mind_edges_check"),
+        "mind_add_global_edge": ("mind_edges_add", "mind_edges_starter"),
+        "ingest": ("mind_import_mama",),
+        "mind_review": ("mind_review_settle", "mind_review_keep"),
+        "mind_context": ("mind_context_write",),
+        "run_procedure": ("resume_procedure", "send_event", "cancel_procedure"),
+        "list_procedures": ("recall_procedure", "procedure_status", "check_procedure"),
+        "register_procedure": ("new_procedure",),
+    }.items()
+    for member in members
+}
+"""Folded names of tools that reach the same as another one, whose rules bind them as well."""
+
 ALL = "all"
 """As a type of context: every one that is allowed."""
 
@@ -74,12 +100,18 @@ class Policy:
     """The file, or `default`."""
 
     def rules_of(self, tool: str) -> tuple[Rule, ...]:
-        """Returns the rules that bind a tool, each of which must permit what it does."""
+        """Returns the rules that bind a tool, each of which must permit what it does.
+
+        A tool that the file names has only its own rule. Any other is bound by its default rule,
+        by that of its family, by the file's rule for its leader, and by that for every tool.
+        """
         name = folded(tool)
-        found = [self.rules[name]] if name in self.rules else []
-        if EVERY in self.rules and name not in self.named:
-            found.append(self.rules[EVERY])
-        return tuple(found)
+        names = [name]
+        if name not in self.named:
+            names += [family for family in FAMILIES if name.startswith(family[:-1])]
+            names += [leader] if (leader := LEADERS.get(name)) in self.named else []
+            names.append(EVERY)
+        return tuple(self.rules[one] for one in names if one in self.rules)
 
     def limit_of_tool(self, tool: str) -> Limit | None:
         """Returns how often a tool may be called, or None for any number of times."""
@@ -137,6 +169,11 @@ def strictest(actions: Iterable[PiiAction]) -> PiiAction:
 def folded(tool: str) -> str:
     """Returns what all spellings of a tool's name have in common."""
     return re.sub(r"[/.\-]", "_", tool).lower()
+
+
+def stricter(first: Limit, second: Limit) -> Limit:
+    """Returns the limit that permits neither more calls at once nor more over time than either."""
+    return Limit(min(first.sustained, second.sustained), min(first.burst, second.burst))
 
 
 _KEPT = ("session.*", "agent.*")

@@ -8,6 +8,8 @@ from mimo.domain.names import is_pattern
 from mimo.domain.policy import (
     DEFAULT,
     EVERY,
+    FAMILIES,
+    LEADERS,
     LIMIT,
     Limit,
     Operation,
@@ -15,6 +17,7 @@ from mimo.domain.policy import (
     Policy,
     Rule,
     folded,
+    stricter,
 )
 
 T = TypeVar("T")
@@ -82,6 +85,10 @@ class _Reader:
         place = ("rate_limits",)
         limits = self._mapping(place, parts.get("rate_limits", {}), ("tools", "namespaces"))
         tools = dict(self._limits((*place, "tools"), limits.get("tools", {}), self._tool))
+        for member, leader in LEADERS.items():
+            if leader in tools and member not in tools:
+                own = DEFAULT.tool_limits.get(member, tools[leader])
+                tools[member] = stricter(own, tools[leader])
         namespaces = dict(
             self._limits((*place, "namespaces"), limits.get("namespaces", {}), self._pattern)
         )
@@ -187,8 +194,10 @@ class _Reader:
         return None
 
     def _tool(self, place: Path, value: Any) -> str | None:
-        if value == EVERY or (isinstance(value, str) and folded(value).isidentifier()):
-            return str(value)
+        if isinstance(value, str):
+            name = folded(value)
+            if name in (EVERY, *FAMILIES) or name.isidentifier():
+                return value
         self._fault(place, f"{_told(value)} is no name of a tool")
         return None
 

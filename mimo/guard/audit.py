@@ -56,13 +56,19 @@ def _event(call: Call, ending: Ending, session: Session) -> dict[str, Any]:
         "seconds": round(ending.seconds, 6),
         "session": _harmless(session.id),
         "agent": _harmless(call.agent),
-        "namespace": _harmless(call.namespace),
-        "key": _harmless(call.key),
+        "namespace": _named(call.namespace),
+        "key": _named(call.key),
         "error": ending.error,
         "reason": ending.reason,
         "redactions": ending.redactions or None,
     }
     return {name: value for name, value in told.items() if value is not None}
+
+
+def _named(name: str | None) -> str | None:
+    from mimo.guard.privacy import key_for_log
+
+    return key_for_log(name)[:_LONGEST] if name is not None else None
 
 
 def _harmless(text: str | None) -> str | None:

@@ -12,13 +12,13 @@ class Call:
 
     tool: str
     """The canonical name."""
-    replaced: str | None = None
-    """The tool that a deprecated name stands for; both must be permitted."""
+    like: str | None = None
+    """The tool whose rules and limits bind the call as well, as for a deprecated name."""
     operation: Operation
     governed: bool = True
-    """Whether a policy has a say: it has none in what only people can do."""
+    """Whether a policy binds it and it is recorded: not what a person does with the machine."""
     diagnosis: bool = False
-    """Whether it tells what is wrong, and must do so while the policy is invalid."""
+    """Whether it shows what is wrong, and must do so while the policy is invalid."""
     agent: str | None = None
     """The program that asks; None for a person."""
     at: datetime

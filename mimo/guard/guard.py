@@ -74,9 +74,9 @@ class Guard:
         found = self.found()
         limits: dict[str, list[Limit]] = {}
         for policy in found.policies if call.governed else ():
-            tool = policy.limit_of_tool(call.tool)
-            if tool is not None:
-                limits.setdefault(f"tool {call.tool}", []).append(tool)
+            for name in dict.fromkeys((call.tool, call.like or call.tool)):
+                if (tool := policy.limit_of_tool(name)) is not None:
+                    limits.setdefault(f"tool {name}", []).append(tool)
             namespace = policy.limit_of_namespace(call.namespace) if call.namespace else None
             if namespace is not None:
                 limits.setdefault(f"namespace {call.namespace}", []).append(namespace)
@@ -141,7 +141,7 @@ class Guard:
         """Returns what the policies say of a call; remembered for a while, as long as they hold."""
         key = (
             call.tool,
-            call.replaced,
+            call.like,
             call.operation,
             call.namespace,
             call.context,
@@ -160,7 +160,7 @@ class Guard:
 def judged(found: Found, call: Call) -> Verdict:
     """Returns the first refusal of any policy, or that all permit a call."""
     for policy in found.policies:
-        for tool in (call.tool, call.replaced or call.tool):
+        for tool in (call.tool, call.like or call.tool):
             for rule in policy.rules_of(tool):
                 verdict = judge(
                     rule,

@@ -127,18 +127,31 @@ def redacted(result: T, *, personal: bool = False) -> Redacted[T]:
     return Redacted(*screened(result, personal=personal))
 
 
-def redact_error(error: MindError, *, personal: bool = False) -> None:
-    """Takes secrets, and perhaps personal data, out of an error's message, hint and details."""
-    told: dict[str, Any] = {
+def redact_error(error: MindError, *, personal: bool = False, key: str | None = None) -> None:
+    """Takes secrets, and perhaps personal data, out of an error's message, hint and details.
+
+    `key` is that of a value: it is redacted as in answers.
+    """
+    parts: dict[str, Any] = {
         "message": error.message,
         "hint": error.hint,
         "details": error.details,
     }
-    shown = redacted(told, personal=personal)
-    if shown.kinds:
-        for name, value in shown.value.items():
+    if key is not None:
+        from mimo.domain.privacy.keys import masked
+
+        parts = masked(parts, key)
+    for name, value in redacted(parts, personal=personal).value.items():
+        if value != getattr(error, name):
             setattr(error, name, value)
-        error.args = (error.message,)
+    error.args = (error.message,)
+
+
+def key_for_log(key: str) -> str:
+    """Returns a key or a namespace as it may be logged: itself, or the mark of answers."""
+    from mimo.domain.privacy.values import screened_key
+
+    return screened_key(key, personal=True)
 
 
 def for_log(text: str) -> str:

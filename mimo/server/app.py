@@ -190,10 +190,10 @@ class App:
         return answer(specs, mind, caller, arguments)
 
     async def list_resources(
-        self, _: Context, __: PaginatedRequestParams | None
+        self, ctx: Context, _: PaginatedRequestParams | None
     ) -> ListResourcesResult:
         """Returns the newest memories."""
-        found = await self._reading(lambda: resources.newest(self._memory.mind()))
+        found = await self._reading(ctx, resources.newest)
         return ListResourcesResult(resources=found)
 
     async def list_templates(
@@ -203,10 +203,12 @@ class App:
         return ListResourceTemplatesResult(resource_templates=[resources.TEMPLATE])
 
     async def read_resource(
-        self, _: Context, params: ReadResourceRequestParams
+        self, ctx: Context, params: ReadResourceRequestParams
     ) -> ReadResourceResult:
         """Returns the Markdown of one memory."""
-        found = await self._reading(lambda: resources.read(self._memory.mind(), params.uri))
+        found = await self._reading(
+            ctx, lambda mind, caller: resources.read(mind, caller, params.uri)
+        )
         return ReadResourceResult(contents=[found])
 
     async def list_prompts(
@@ -215,19 +217,24 @@ class App:
         """Returns the prompts, the same to everybody."""
         return ListPromptsResult(prompts=list(prompts.PROMPTS))
 
-    async def get_prompt(self, _: Context, params: GetPromptRequestParams) -> GetPromptResult:
+    async def get_prompt(self, ctx: Context, params: GetPromptRequestParams) -> GetPromptResult:
         """Returns the text of one prompt."""
         given = params.arguments or {}
-        return await self._reading(lambda: prompts.prompt(self._memory.mind(), params.name, given))
+        return await self._reading(
+            ctx, lambda mind, caller: prompts.prompt(mind, caller, params.name, given)
+        )
 
-    async def _reading(self, read: Callable[[], T]) -> T:
-        """Returns what `read` finds; resources have no error of their own but the protocol's."""
+    async def _reading(self, ctx: Context, read: Callable[[Mind, Caller], T]) -> T:
+        """Returns the answer of `read`; its errors are errors of the protocol."""
+        caller = Caller(surface=Surface.MCP, name=_client(ctx))
         try:
-            return await _in_thread(read)
+            return await _in_thread(lambda: read(self._memory.mind(), caller))
         except MindError as error:
+            if isinstance(error, Internal):
+                log.error("a request failed", exc_info=error.__cause__ or error)
             raise _protocol_error(error) from None
         except Exception as error:
-            log.exception("a resource could not be read")
+            log.exception("a request failed")
             raise _protocol_error(fault()) from error
 
 

@@ -1,17 +1,23 @@
 """Prompts that a person picks in a client: to resume work, and to record a decision."""
 
 from collections.abc import Mapping
+from typing import Annotated
 
 from mcp_types import GetPromptResult, Prompt, PromptArgument, PromptMessage, TextContent
 
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.spec import Arg, Effect, Needs, Surface, command, declared
 from mimo.domain.ages import age
 from mimo.domain.context import sections
 from mimo.domain.hooks.answer import fenced
-from mimo.errors import NotFound
+from mimo.domain.policy import Operation
+from mimo.errors import Denied, NotFound
+from mimo.frozen import frozen
+from mimo.guard.call import Call
 from mimo.index import glance
 from mimo.mind import Mind
 from mimo.services import checkpoints
-from mimo.services.context import shown
+from mimo.services.context import Shown, shown
 
 RESUME = Prompt(
     name="resume_work",
@@ -46,21 +52,66 @@ _RECORD = (
 _LONGEST = 2_000
 
 
-def prompt(mind: Mind, name: str, arguments: Mapping[str, str]) -> GetPromptResult:
-    """Returns the text of a prompt. Raises `NotFound` for another name."""
+@frozen
+class PromptText:
+    """The text of a prompt."""
+
+    text: str
+
+
+def prompt(mind: Mind, caller: Caller, name: str, arguments: Mapping[str, str]) -> GetPromptResult:
+    """Returns the text of a prompt.
+
+    Raises `NotFound` for another name, and what `invoke` raises.
+    """
     if name == RESUME.name:
-        return _said(RESUME, _resuming(mind))
+        return _message(RESUME, invoke(_RESUMING, mind, caller, {}))
     if name == DECIDE.name:
-        return _said(DECIDE, _deciding(arguments))
+        return _message(DECIDE, invoke(_DECIDING, mind, caller, arguments))
     names = " and ".join(one.name for one in PROMPTS)
-    raise NotFound(f"there is no prompt `{name}`", hint=f"there are {names}")
+    raise NotFound(f"there is no prompt `{name}`", hint=f"prompts are {names}")
+
+
+@command(
+    "prompts/get",
+    operation=RESUME.name,
+    effect=Effect.READ,
+    toolset="requests",
+    surfaces=Surface.MCP,
+    needs=Needs(Operation.READ, like="load/checkpoint"),
+)
+def resume_work(mind: Mind) -> PromptText:
+    """Return the prompt that resumes work"""
+    return PromptText(text=_resuming(mind))
+
+
+@command(
+    "prompts/get",
+    operation=DECIDE.name,
+    effect=Effect.READ,
+    toolset="requests",
+    surfaces=Surface.MCP,
+    needs=Needs(Operation.READ),
+    needs_project=False,
+)
+def record_decision(
+    mind: Mind,
+    *,
+    decision: Annotated[str, Arg("Decision that was made")] = "",
+    topic: Annotated[str, Arg("Topic of the decision")] = "",
+) -> PromptText:
+    """Return the prompt that records a decision"""
+    return PromptText(text=_deciding(decision, topic))
+
+
+_RESUMING, _DECIDING = declared(resume_work), declared(record_decision)
 
 
 def _resuming(mind: Mind) -> str:
     resumed = checkpoints.latest(mind)
     if resumed is None or not mind.trust.trusted(resumed.record.place.digest):
-        notes = shown(mind)
-        return f"{_NOWHERE}\n\n{fenced(notes.text)}" if notes.lines else _NOWHERE
+        notes = _notes(mind)
+        return f"{_NOWHERE}\n\n{fenced(notes.text)}" if notes and notes.lines else _NOWHERE
     with glance.of_index(mind.index, mind.trust.trusted) as look:
         note = look.one(resumed.record.memory.id)
     made = age(resumed.record.memory.created, mind.now())
@@ -69,13 +120,24 @@ def _resuming(mind: Mind) -> str:
     return f"{_GO_ON}\n\n{fenced(chr(10).join(lines))}"
 
 
-def _deciding(arguments: Mapping[str, str]) -> str:
-    decision = arguments.get("decision", "").strip()[:_LONGEST]
-    topic = arguments.get("topic", "").strip()[:_LONGEST]
+def _notes(mind: Mind) -> Shown | None:
+    """Returns the notes, if the policy permits the tool that shows them."""
+    call = Call(tool="mind_context", operation=Operation.READ, agent=mind.agent, at=mind.now())
+    try:
+        mind.guard.authorise(call)
+    except Denied:
+        return None
+    return shown(mind)
+
+
+def _deciding(decision: str, topic: str) -> str:
+    decision, topic = decision.strip()[:_LONGEST], topic.strip()[:_LONGEST]
     what = f"this decision: {decision}" if decision else "the decision that we just made"
     return _RECORD.format(what=f"{what} (topic: {topic})" if topic else what)
 
 
-def _said(prompt: Prompt, text: str) -> GetPromptResult:
-    message = PromptMessage(role="user", content=TextContent(text=text))
+def _message(prompt: Prompt, answer: object) -> GetPromptResult:
+    if not isinstance(answer, PromptText):
+        raise TypeError(answer)
+    message = PromptMessage(role="user", content=TextContent(text=answer.text))
     return GetPromptResult(description=prompt.description, messages=[message])

@@ -1,17 +1,18 @@
 """Memories as MCP resources: `mind://memory/{id}` is the Markdown of a memory."""
 
+from typing import Annotated
 from urllib.parse import unquote
 
 from mcp_types import Resource, ResourceTemplate, TextResourceContents
 
 from mimo.commands.common import TrustLabel, trust_of
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.spec import Arg, Effect, Needs, Surface, command, declared
 from mimo.domain.ids import MEMORY_URI, uri_of
-from mimo.domain.memory import Record
 from mimo.domain.policy import Operation
 from mimo.domain.query import Filter
 from mimo.errors import NotFound
-from mimo.guard.call import Call
-from mimo.guard.privacy import redacted
+from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import accesses, capture, context, recall
 
@@ -39,56 +40,122 @@ CONTEXT = Resource(
 )
 
 
-def newest(mind: Mind) -> list[Resource]:
+@frozen
+class ResourceRow:
+    """A memory that is listed as a resource."""
+
+    id: str
+    title: str
+    trust: TrustLabel
+
+
+@frozen
+class ResourceRows:
+    """The newest memories."""
+
+    rows: tuple[ResourceRow, ...]
+
+
+@frozen
+class ResourceText:
+    """The Markdown of a resource."""
+
+    text: str
+    trust: TrustLabel | None = None
+
+
+def newest(mind: Mind, caller: Caller) -> list[Resource]:
     """Returns the notes and the newest memories, newest first; none outside a project.
 
-    Raises `Denied` and `RateLimited` as the tool that lists them does.
+    Raises what `invoke` raises.
     """
     if not mind.has_project:
         return []
-    _permitted(mind, "mind_list")
-    page = recall.listing(mind, narrowed=Filter(), limit=NEWEST)
-    return [CONTEXT, *(_resource(mind, record) for record in page.records)]
+    listed = invoke(_LISTING, mind, caller, {})
+    if not isinstance(listed, ResourceRows):
+        raise TypeError(listed)
+    return [CONTEXT, *map(_resource, listed.rows)]
 
 
-def _permitted(mind: Mind, tool: str) -> None:
-    call = Call(tool=tool, operation=Operation.READ, at=mind.now())
-    mind.guard.authorise(call)
-    mind.guard.limit(call)
-
-
-def _resource(mind: Mind, record: Record) -> Resource:
-    memory = record.memory
+def _resource(row: ResourceRow) -> Resource:
     return Resource(
-        uri=uri_of(memory.id),
-        name=memory.id,
-        title=redacted(memory.heading).value,
+        uri=uri_of(row.id),
+        name=row.id,
+        title=row.title,
         mime_type=MARKDOWN,
-        _meta={"mind/trust": trust_of(mind, record).value},
+        _meta={"mind/trust": row.trust.value},
     )
 
 
-def read(mind: Mind, uri: str) -> TextResourceContents:
+def read(mind: Mind, caller: Caller, uri: str) -> TextResourceContents:
     """Returns the Markdown that a URI names: of a memory, or the notes.
 
-    Raises `NotFound` where it names none, what looking up an id raises, and `Denied` and
-    `RateLimited` as the tool that shows a memory does.
+    Raises `NotFound` for any other URI, and what `invoke` raises.
     """
-    if uri == CONTEXT.uri:
-        _permitted(mind, "mind_context")
-        return TextResourceContents(uri=uri, mime_type=MARKDOWN, text=context.shown(mind).text)
-    _permitted(mind, "mind_show")
+    spec, arguments = (_NOTES, {}) if uri == CONTEXT.uri else (_READING, {"uri": uri})
+    answer = invoke(spec, mind, caller, arguments)
+    if not isinstance(answer, ResourceText):
+        raise TypeError(answer)
+    label = UNTRUSTED if answer.trust is TrustLabel.UNTRUSTED else ""
+    return TextResourceContents(
+        uri=uri,
+        mime_type=MARKDOWN,
+        text=label + answer.text.removeprefix("\ufeff"),
+        _meta={"mind/trust": answer.trust.value} if answer.trust else None,
+    )
+
+
+@command(
+    "resources/list",
+    effect=Effect.READ,
+    toolset="requests",
+    surfaces=Surface.MCP,
+    needs=Needs(Operation.READ, like="mind_list"),
+)
+def list_resources(mind: Mind) -> ResourceRows:
+    """List the newest memories as resources"""
+    page = recall.listing(mind, narrowed=Filter(), limit=NEWEST)
+    return ResourceRows(
+        rows=tuple(
+            ResourceRow(
+                id=record.memory.id, title=record.memory.heading, trust=trust_of(mind, record)
+            )
+            for record in page.records
+        )
+    )
+
+
+@command(
+    "resources/read",
+    operation="context",
+    effect=Effect.READ,
+    toolset="requests",
+    surfaces=Surface.MCP,
+    needs=Needs(Operation.READ, like="mind_context"),
+)
+def read_notes(mind: Mind) -> ResourceText:
+    """Return the notes"""
+    return ResourceText(text=context.shown(mind).text)
+
+
+@command(
+    "resources/read",
+    operation="memory",
+    effect=Effect.READ,
+    toolset="requests",
+    surfaces=Surface.MCP,
+    needs=Needs(Operation.READ, like="mind_show"),
+    errors=(NotFound,),
+)
+def read_memory(mind: Mind, uri: Annotated[str, Arg("URI of the memory")]) -> ResourceText:
+    """Return the Markdown file of a memory"""
     if not uri.startswith(MEMORY_URI):
         known = f"resources are {CONTEXT.uri} and {MEMORY_URI}ID"
         raise NotFound(f"there is no resource `{uri}`", hint=known)
     record = recall.one(mind, unquote(uri.removeprefix(MEMORY_URI)))
     accesses.note(mind, [record])
     text = record.memory.text if record.parent else capture.file_text(mind, record)
-    trust = trust_of(mind, record)
-    label = "" if trust is TrustLabel.TRUSTED else UNTRUSTED
-    return TextResourceContents(
-        uri=uri,
-        mime_type=MARKDOWN,
-        text=label + redacted(text).value.removeprefix("\ufeff"),
-        _meta={"mind/trust": trust.value},
-    )
+    return ResourceText(text=text, trust=trust_of(mind, record))
+
+
+_LISTING, _NOTES, _READING = map(declared, (list_resources, read_notes, read_memory))

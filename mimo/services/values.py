@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
@@ -10,7 +11,8 @@ from typing import Any
 
 from mimo.domain import cursor as cursors
 from mimo.domain.memory import Problem
-from mimo.domain.names import check_key, check_prefix
+from mimo.domain.names import SUFFIX, check_key, check_prefix
+from mimo.domain.privacy.keys import masked
 from mimo.errors import NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
@@ -55,7 +57,7 @@ def put(mind: Mind, namespace: str, key: str, value: Any, ttl_seconds: int | Non
     capture.check_format(mind)
     done = mind.values.put(namespace, key, value, ttl_seconds, mind.now())
     _approve(mind, done)
-    return done
+    return _shown(done, key)
 
 
 def get(mind: Mind, namespace: str, key: str, level: Consistency) -> Found:
@@ -65,9 +67,9 @@ def get(mind: Mind, namespace: str, key: str, level: Consistency) -> Found:
     """
     check_key(key)
     with _waited(mind, level):
-        found = mind.values.get(namespace, key, mind.now())
+        found = _get(mind, namespace, key)
         if found is None and (behind := _behind(mind, namespace, key)):
-            found = mind.values.get(namespace, behind, mind.now())
+            found = _get(mind, namespace, behind)
     if found is None:
         raise _missing(namespace, key)
     return found
@@ -77,7 +79,11 @@ def remove(mind: Mind, namespace: str, key: str) -> None:
     """Removes a value, named as `get` takes it; raises `NotFound` and `StorageFailed`."""
     check_key(key)
     behind = _behind(mind, namespace, key) or key
-    if not mind.values.remove(namespace, behind, mind.now()):
+    try:
+        removed = mind.values.remove(namespace, behind, mind.now())
+    except StorageFailed as error:
+        raise _without_key(error, behind) from error
+    if not removed:
         raise _missing(namespace, key)
 
 
@@ -115,7 +121,9 @@ def broken(mind: Mind) -> Iterator[Problem]:
     """Yields every file in the place of a value that can't be read; it is left as it is."""
     for one in _lasting(mind):
         if isinstance(one, Problem):
-            yield one
+            stem = one.path.rpartition("/")[2].removesuffix(SUFFIX)
+            path, reason = masked([one.path, one.reason], stem.partition("~")[0])
+            yield replace(one, path=path, reason=reason)
 
 
 def digests(mind: Mind) -> tuple[str, ...]:
@@ -150,10 +158,30 @@ def _approve(mind: Mind, done: Found) -> None:
 
 def _problem(mind: Mind, namespace: str, key: str) -> str | None:
     try:
-        mind.values.get(namespace, key, mind.now())
+        _get(mind, namespace, key)
     except StorageFailed as error:
         return error.message
     return None
+
+
+def _get(mind: Mind, namespace: str, key: str) -> Found | None:
+    """Returns a value with its file as it may be shown. Raises `StorageFailed` likewise."""
+    try:
+        found = mind.values.get(namespace, key, mind.now())
+    except StorageFailed as error:
+        raise _without_key(error, key) from error
+    return _shown(found, key) if found else None
+
+
+def _shown(found: Found, key: str) -> Found:
+    return replace(found, file=masked(found.file, key)) if found.file else found
+
+
+def _without_key(error: StorageFailed, key: str) -> StorageFailed:
+    """Returns an error that names a key, and its file, as they may be shown."""
+    return StorageFailed(
+        masked(error.message, key), hint=masked(error.hint, key), details=masked(error.details, key)
+    )
 
 
 def _behind(mind: Mind, namespace: str, key: str) -> str | None:

@@ -7,6 +7,7 @@ import pytest
 
 from mimo.commands.browse import by_context, by_topic, recent
 from mimo.commands.fading import decay_check, fading, keep, stats
+from mimo.commands.invoke import Caller
 from mimo.commands.listing import list_
 from mimo.commands.load import checkpoint as load_checkpoint
 from mimo.commands.load import context as load_context
@@ -19,6 +20,7 @@ from mimo.commands.save import checkpoint as save_checkpoint
 from mimo.commands.save import decision as save_decision
 from mimo.commands.search import Scope, search
 from mimo.commands.settings import config
+from mimo.commands.spec import Surface
 from mimo.domain import decay
 from mimo.errors import Invalid
 from mimo.server import resources
@@ -39,6 +41,9 @@ def tea(mind) -> str:
     return add(mind, "Green tea is drunk without milk").id
 
 
+AGENT = Caller(surface=Surface.MCP, name="tester")
+
+
 class TestUses:
     @pytest.mark.parametrize(
         "ask",
@@ -49,7 +54,7 @@ class TestUses:
             lambda mind, _: recall_memory(mind, "green tea milk"),
             show,
             load_context,
-            lambda mind, id_: resources.read(mind, f"mind://memory/{id_}"),
+            lambda mind, id_: resources.read(mind, AGENT, f"mind://memory/{id_}"),
         ],
     )
     def test_what_is_found_shown_or_loaded_is_used(self, mind, clock, tea, ask):

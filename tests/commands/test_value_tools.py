@@ -270,12 +270,15 @@ def test_a_resource_is_no_way_around_the_policy(mind: Mind) -> None:
 
     written = call(mind, "mind_add", content="Tea is served at four")
     uri = f"mind://memory/{written['id']}"
-    assert "four" in resources.read(mind, uri).text
+    assert "four" in resources.read(mind, CALLER, uri).text
     (mind.project.root / FILE).write_text(
         "tool_permissions: {mind_show: {operations: []}, mind_list: {operations: []}}\n",
         encoding="utf-8",
     )
-    for attempt in (lambda: resources.read(mind, uri), lambda: resources.newest(mind)):
+    for attempt in (
+        lambda: resources.read(mind, CALLER, uri),
+        lambda: resources.newest(mind, CALLER),
+    ):
         with pytest.raises(Denied):
             attempt()
 

@@ -103,8 +103,8 @@ def test_a_policy_can_forbid_any_tool_whatever_it_is_called(mind: Mind, guard: G
 
     assert permits(guard, call("memory", READ))
     assert not permits(guard, call("memory", WRITE))
-    assert not permits(guard, call("store_fact", WRITE, replaced="memory"))
-    assert permits(guard, call("search_vibes", READ, replaced="memory"))
+    assert not permits(guard, call("store_fact", WRITE, like="memory"))
+    assert permits(guard, call("search_vibes", READ, like="memory"))
 
 
 def test_what_only_people_can_do_is_not_for_a_policy_to_say(mind: Mind, guard: Guard) -> None:

@@ -1,0 +1,387 @@
+"""Ways around the policy and its record: by another tool, another request, another surface."""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import MCPError
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters
+
+from mimo.cli.main import main
+from mimo.commands import all_commands
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.policy import REQUESTS
+from mimo.commands.schema import to_json
+from mimo.commands.spec import Spec, Surface, command
+from mimo.domain.policy import FAMILIES, LEADERS, Operation, folded
+from mimo.errors import Denied, MindError, NotFound, RateLimited, StorageFailed
+from mimo.mind import Mind
+from mimo.server import prompts, resources
+from mimo.services import accounting
+
+SPECS = {spec.key: spec for spec in all_commands().all()}
+AGENT = Caller(surface=Surface.MCP, name="an agent")
+PERSON = Caller(surface=Surface.CLI)
+SHELL = Caller(surface=Surface.CLI, agent="claude-code")
+MEMBER = "policy passed by another tool of the group"
+REQUEST = "policy passed by a resource or a prompt"
+COMMAND = "policy passed by a command of the command line"
+KEY = "redacted key shown elsewhere"
+RAW = "call_212-234-5678"
+
+
+def call(mind: Mind, key: str, caller: Caller = AGENT, /, **arguments: Any) -> Any:
+    return to_json(invoke(SPECS[key], mind, caller, arguments))
+
+
+def policy(mind: Mind, text: str) -> None:
+    (mind.folder / "policy.yaml").write_text(text, encoding="utf-8")
+
+
+def events(mind: Mind) -> list[dict[str, Any]]:
+    return [link.event for link in accounting.recorded(mind, None, None)]
+
+
+def test_every_leader_member_and_family_is_a_tool() -> None:
+    names = {folded(spec.name) for spec in SPECS.values()}
+
+    assert {*LEADERS, *LEADERS.values()} <= names
+    assert not {*LEADERS} & {*LEADERS.values()}
+    for family in FAMILIES:
+        assert [name for name in names if name.startswith(family[:-1])]
+
+
+@pytest.mark.attack(MEMBER)
+@pytest.mark.parametrize(("member", "leader"), LEADERS.items())
+def test_a_rule_binds_the_tools_that_reach_the_same(mind: Mind, member: str, leader: str) -> None:
+    tool = next(spec.name for spec in SPECS.values() if folded(spec.name) == leader)
+    spec = next(spec for spec in SPECS.values() if folded(spec.name) == member)
+    policy(mind, f"tool_permissions: {{{tool}: {{operations: []}}}}\n")
+    caller = AGENT if Surface.MCP in spec.surfaces else PERSON
+
+    with pytest.raises(Denied) as denied:
+        invoke(spec, mind, caller, filled(spec))
+    assert "policy.yaml:1" in denied.value.hint
+
+    policy(
+        mind,
+        f"tool_permissions: {{{tool}: {{operations: []}}, {member}: {{operations: [read]}}}}\n",
+    )
+    if spec.needs.operation is Operation.READ:
+        assert not is_denied(spec, mind, caller)
+
+
+def is_denied(spec: Spec, mind: Mind, caller: Caller) -> bool:
+    try:
+        invoke(spec, mind, caller, filled(spec))
+    except Denied:
+        return True
+    except MindError:
+        return False
+    return False
+
+
+def filled(spec: Spec) -> dict[str, Any]:
+    """Returns arguments with which a command gets as far as its guard."""
+    words = {"namespace": "agent.x", "key": "k", "outcome": "SUCCESS", "intent": "x"}
+    given: dict[str, Any] = {}
+    for param in spec.params:
+        if param.required:
+            choice = param.shape.choices[0] if param.shape.choices else None
+            text = choice or words.get(param.name, "some words")
+            given[param.name] = [text] if param.shape.items else text
+            if param.arg.object:
+                given[param.name] = {}
+    return given
+
+
+@pytest.mark.attack(MEMBER)
+def test_narrowed_values_are_narrowed_for_reading_and_removing_too(mind: Mind) -> None:
+    for namespace in ("agent.a", "session.b"):
+        call(mind, "putMemory", namespace=namespace, key="k", value=1)
+    policy(
+        mind,
+        "tool_permissions:\n"
+        "  putMemory: {allowed_namespaces: [agent.*]}\n"
+        "  listMemory: {allowed_namespaces: [agent.*]}\n",
+    )
+
+    for key in ("getMemory", "deleteMemory"):
+        with pytest.raises(Denied):
+            call(mind, key, namespace="session.b", key="k")
+        call(mind, key, namespace="agent.a", key="k")
+
+
+@pytest.mark.attack(MEMBER)
+def test_a_wider_rule_does_not_widen_what_removes(mind: Mind) -> None:
+    policy(mind, 'tool_permissions: {putMemory: {allowed_namespaces: ["*"]}}\n')
+    call(mind, "putMemory", namespace="docs.a", key="k", value=1)
+
+    with pytest.raises(Denied):
+        call(mind, "deleteMemory", namespace="docs.a", key="k")
+
+
+@pytest.mark.attack(MEMBER)
+def test_a_family_is_bound_as_a_whole(mind: Mind) -> None:
+    policy(
+        mind,
+        "tool_permissions:\n  save/*: {operations: []}\n  save/insight: {operations: [write]}\n",
+    )
+
+    with pytest.raises(Denied):
+        call(mind, "save/checkpoint", summary="Half done")
+    call(mind, "save/insight", insight="Tea is hot")
+    assert main(["policy", "check"], open=lambda _: mind) == 0
+
+
+@pytest.mark.attack(MEMBER)
+def test_a_limit_binds_members_and_old_names(mind: Mind) -> None:
+    policy(
+        mind,
+        "rate_limits:\n  tools:\n    putMemory: {sustained: 0.001, burst: 1}\n"
+        "    memory: {sustained: 0.001, burst: 1}\n",
+    )
+    call(mind, "putMemory", namespace="agent.a", key="k", value=1)
+
+    call(mind, "deleteMemory", namespace="agent.a", key="k")
+    with pytest.raises(RateLimited):
+        call(mind, "deleteMemory", namespace="agent.a", key="k")
+    call(mind, "store_fact", content="Tea is hot", category="fact")
+    with pytest.raises(RateLimited):
+        call(mind, "memory.store", content="Tea is cold", category="fact")
+
+
+def asked(mind: Mind, ask: Callable[[Client], Any]) -> Any:
+    """Returns what the SDK's client gets from `mind mcp` over a pipe."""
+    mind.close()
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "mimo", "mcp"],
+        env={
+            **{name: os.environ[name] for name in ("MIND_HOME", "HOME", "PATH")},
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        },
+        cwd=mind.project.root,
+    )
+
+    async def talk() -> Any:
+        async with Client(server) as client:
+            return await ask(client)
+
+    return anyio.run(talk)
+
+
+@pytest.mark.attack(REQUEST)
+def test_resources_and_prompts_obey_the_policy_and_are_recorded(
+    mind: Mind, record_property: Callable[[str, object], None]
+) -> None:
+    written = call(mind, "mind_add", content="Tea is served at four")
+    call(mind, "save/checkpoint", summary="The teapot is half full")
+    uri = f"mind://memory/{written['id']}"
+    requests: list[tuple[str, Callable[[Client], Any]]] = [
+        ("resources/list", lambda client: client.list_resources()),
+        ("resources/read", lambda client: client.read_resource(uri)),
+        ("resources/read", lambda client: client.read_resource("mind://context")),
+        ("prompts/get", lambda client: client.get_prompt("resume_work")),
+        ("prompts/get", lambda client: client.get_prompt("record_decision")),
+    ]
+
+    async def each(client: Client) -> list[str]:
+        answers = []
+        for _, ask in requests:
+            try:
+                answers.append(repr(await ask(client)))
+            except MCPError as error:
+                answers.append(error.error.data["error"]["code"])
+        return answers
+
+    start = len(events(mind))
+    permitted = asked(mind, each)
+    assert all("tea" in one.lower() for one in permitted[:-1])
+
+    closed = "{operations: []}"
+    everything = ("mind_list", "mind_show", "mind_context", "load/checkpoint", "prompts/get")
+    groups = f"memory: {{operations: [write]}}, load/*: {closed}, mind_context: {closed}"
+    policies = [
+        f'tool_permissions: {{"*": {closed}}}\n',
+        f"tool_permissions: {{{', '.join(f'{name}: {closed}' for name in everything)}}}\n",
+        f"tool_permissions: {{{groups}, prompts/get: {closed}}}\n",
+        "not a policy\n",
+    ]
+    for text in policies:
+        policy(mind, text)
+        assert asked(mind, each) == ["PERMISSION_DENIED"] * len(requests)
+    record_property("tried", len(policies) * len(requests))
+
+    added = events(mind)[start:]
+    names = [name for name, _ in requests]
+    assert [one["tool"] for one in added] == names * (1 + len(policies))
+    assert [one["status"] for one in added] == ["ok"] * 5 + ["denied"] * 5 * len(policies)
+    assert {one["operation"] for one in added} == {"read"}
+    assert all(one["agent"] for one in added)
+
+
+@pytest.mark.attack(REQUEST)
+def test_notes_that_the_policy_withholds_are_not_in_a_prompt(mind: Mind) -> None:
+    call(mind, "save/decision", topic="tea", decision="Tea is served at four", reasoning="x")
+    shown = prompts.prompt(mind, AGENT, "resume_work", {})
+    policy(mind, "tool_permissions: {mind_context: {operations: []}}\n")
+
+    withheld = prompts.prompt(mind, AGENT, "resume_work", {})
+
+    assert "Tea is served" in repr(shown)
+    assert "Tea is served" not in repr(withheld)
+
+
+@pytest.mark.attack(REQUEST)
+def test_a_limit_counts_resources_and_prompts(mind: Mind) -> None:
+    policy(
+        mind,
+        "rate_limits: {tools: {mind_list: {sustained: 0.001, burst: 1},"
+        " prompts/get: {sustained: 0.001, burst: 1}}}\n",
+    )
+    resources.newest(mind, AGENT)
+    with pytest.raises(RateLimited):
+        call(mind, "mind_list")
+    prompts.prompt(mind, AGENT, "record_decision", {})
+    with pytest.raises(RateLimited):
+        prompts.prompt(mind, AGENT, "record_decision", {})
+
+
+FREE = {
+    *("mind_init", "mind_install", "mind_uninstall", "mind_demo", "mind_config", "mind_metrics"),
+    *("mind_trust", "mind_untrust", "mind_audit", "mind_audit_verify", "mind_audit_export"),
+    *("policy_show", "policy_check", "policy_explain", "mind_module_install", "mind_module_list"),
+    *("daemon_start", "daemon_stop", "daemon_restart", "daemon_run", "daemon_status"),
+    "daemon_logs",
+}
+"""The commands that no policy binds while a person uses them."""
+
+
+def test_each_command_of_the_command_line_alone_declares_what_it_needs() -> None:
+    import ast
+
+    undeclared = []
+    for path in Path(command.__code__.co_filename).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "command":
+                given = {one.arg: ast.unparse(one.value) for one in node.keywords}
+                if given.get("surfaces") == "Surface.CLI" and "needs" not in given:
+                    undeclared.append(given.get("cli"))
+
+    assert undeclared == []
+    assert {spec.name for spec in SPECS.values() if spec.needs.person} == FREE
+    assert not [spec.key for spec in SPECS.values() if spec.needs.person and spec.needs.namespace]
+    assert not [s.key for s in SPECS.values() if s.needs.person and Surface.MCP in s.surfaces]
+
+
+@pytest.mark.attack(COMMAND)
+def test_a_policy_binds_what_writes_memory_whatever_the_surface(
+    mind: Mind, record_property: Callable[[str, object], None]
+) -> None:
+    policy(mind, 'tool_permissions: {"*": {operations: []}}\n')
+    bound = [spec for spec in SPECS.values() if not spec.needs.person]
+
+    for spec in bound:
+        caller = PERSON if Surface.CLI in spec.surfaces else AGENT
+        with pytest.raises(Denied):
+            invoke(spec, mind, caller, filled(spec))
+    record_property("tried", len(bound))
+
+
+@pytest.mark.attack(COMMAND)
+def test_an_agent_with_a_shell_is_bound_by_every_rule(
+    mind: Mind,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    record_property: Callable[[str, object], None],
+) -> None:
+    policy(mind, 'tool_permissions: {"*": {operations: []}}\n')
+    for name in FREE:
+        spec = next(one for one in SPECS.values() if one.name == name)
+        with pytest.raises(Denied):
+            invoke(spec, mind, SHELL, filled(spec))
+    record_property("tried", len(FREE) + 1)
+
+    assert main(["trust"], open=lambda _: mind) == 0
+    monkeypatch.setenv("CLAUDECODE", "1")
+    assert main(["trust"], open=lambda _: mind) == Denied.exit_status
+    assert "mind_trust" in capsys.readouterr().err
+    assert (events(mind)[-1]["tool"], events(mind)[-1]["agent"]) == ("mind_trust", "claude-code")
+
+
+def test_without_a_rule_an_agent_with_a_shell_is_only_recorded(mind: Mind) -> None:
+    call(mind, "mind_trust", SHELL)
+    call(mind, "mind_trust", PERSON)
+
+    assert [one["tool"] for one in events(mind)] == ["mind_trust"]
+
+
+@pytest.mark.parametrize("words", [["policy", "check"], ["audit", "verify"], ["policy", "show"]])
+def test_what_explains_a_broken_policy_runs_under_it(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    policy(mind, "not a policy\n")
+    monkeypatch.setenv("CLAUDECODE", "1")
+    assert main(words, open=lambda _: mind) != Denied.exit_status
+
+
+def test_explain_covers_every_command_and_request(
+    mind: Mind, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy(mind, "tool_permissions: {mind_trust: {operations: []}}\n")
+    assert main(["policy", "explain", "mind_trust"], open=lambda _: mind) == Denied.exit_status
+    assert "people use it freely" in capsys.readouterr().out
+    rules = ", ".join(f"{name}: {{operations: [read]}}" for name in REQUESTS)
+    policy(mind, f"tool_permissions: {{{rules}, load/*: {{}}}}\n")
+    assert main(["policy", "check"], open=lambda _: mind) == 0
+
+
+@pytest.mark.attack(KEY)
+def test_a_redacted_key_is_redacted_wherever_it_is_named(
+    mind: Mind, capsys: pytest.CaptureFixture[str], record_property: Callable[[str, object], None]
+) -> None:
+    policy(mind, "pii: {on_write: allow}\n")
+    call(mind, "mind_trust", PERSON)
+    tried = 0
+    for key in (RAW, RAW.title(), f"x.{RAW}.y", "to_bob@example.com".replace("@", "-at-") + RAW):
+        put = call(mind, "putMemory", namespace="agent.x", key=key, value=1)
+        (shown,) = call(mind, "listMemory", namespace="agent.x")["keys"]
+        got = call(mind, "getMemory", namespace="agent.x", key=shown)
+        path = mind.folder / "values" / "agent.x"
+        (file,) = path.glob("*.md")
+        answers = [put, got, shown, call(mind, "getMemory", namespace="agent.x", key=key)]
+
+        assert shown in put["file"]
+        assert shown in got["file"]
+
+        file.write_text("---\nvalue: [\n---\n", encoding="utf-8")
+        answers.append(call(mind, "listMemory", namespace="agent.x"))
+        calls: list[tuple[str, str, dict[str, Any]]] = [
+            ("getMemory", key, {}),
+            ("getMemory", shown, {}),
+            ("putMemory", key, {"value": 2}),
+            ("deleteMemory", key, {}),
+            ("deleteMemory", shown, {}),
+        ]
+        for name, given, more in calls:
+            with pytest.raises((StorageFailed, NotFound)) as failed:
+                call(mind, name, namespace="agent.x", key=given, **more)
+            answers += [failed.value.wire(), str(failed.value), failed.value.hint]
+        file.unlink()
+        for given in (key, shown):
+            with pytest.raises(MindError) as gone:
+                call(mind, "getMemory", namespace="agent.x", key=given)
+            answers += [gone.value.wire(), gone.value.hint]
+        main(["doctor"], open=lambda _: mind)
+        answers += [*capsys.readouterr(), *events(mind)]
+        told = json.dumps(answers).lower()
+        assert "234-5678" not in told
+        tried += len(answers)
+    record_property("tried", tried)

@@ -21,6 +21,18 @@ PERSONAL: dict[str, list[Callable[[Draw], tuple[str, str]]]] = {
         lambda draw: within("§ is hers", f"+49 30 {draw.random.choice('2345')}{draw.number(6)}"),
         lambda draw: within("phone: §", f"0{draw.number(3)} {draw.number(6)}"),
         lambda draw: within("mobile=§", f"+3361{draw.number(7)}"),
+        lambda draw: within("reach her under § today", f"01{draw.number(2)} {draw.number(7)}"),
+        lambda draw: within("§", f"010-{draw.number(4)}-{draw.number(4)}"),
+    ],
+    "address": [
+        lambda draw: within("lives at § since May", f"{draw.number(3)} Maple Street"),
+        lambda draw: within("send it to § please", f"Lindenstraße {draw.number(2)}"),
+        lambda draw: within("주소: §", f"서울특별시 강남구 테헤란로 {draw.number(3)}"),
+    ],
+    "birth_date": [
+        lambda draw: within("born §", _birth(draw)),
+        lambda draw: within("geboren am §", ".".join(reversed(_birth(draw).split("-")))),
+        lambda draw: within("생년월일: §", _birth(draw)),
     ],
     "ssn": [
         lambda draw: within(
@@ -51,6 +63,10 @@ PERSONAL: dict[str, list[Callable[[Draw], tuple[str, str]]]] = {
     ],
 }
 """Makers of personal data in their place; nobody's, but for chance."""
+
+
+def _birth(draw: Draw) -> str:
+    return f"19{draw.number(2)}-0{draw.number(1)}-1{draw.number(1)}"
 
 
 def _mail(draw: Draw) -> str:

@@ -147,7 +147,10 @@ TOKENS: dict[str, list[Make]] = {
     "netlify_token": [_after("nf·p_", ALNUM, 36)],
     "age_key": [_after("AGE-·SECRET-KEY-1", "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L", 58)],
     "fly_token": [_after("fm·2_", ALNUM + "+/", 300)],
-    "telegram_token": [lambda draw: draw.number(9) + ":A" + "A" + draw.some(WORD[:-1], 33)],
+    "telegram_token": [
+        lambda draw: draw.number(9) + ":A" + "A" + draw.some(WORD[:-1], 33),
+        lambda draw: draw.number(10) + ":A" + "F" + draw.some(WORD[:-1], 33),
+    ],
     "mailchimp_key": [lambda draw: draw.some(HEX, 32) + "-u" + "s" + draw.number(2)],
     "terraform_token": [
         lambda draw: ".".join([draw.some(ALNUM, 14), "atlas" + "v1", draw.some(ALNUM, 67)])
@@ -165,6 +168,15 @@ TOKENS: dict[str, list[Make]] = {
 
 
 IN_PLACE: dict[str, list[Callable[[Draw], tuple[str, str]]]] = {
+    "docker_auth": [
+        lambda draw: within(
+            '{"auths": {"registry.corp": {"au' + 'th": "§"}}}',
+            b64encode(f"ci:{draw.some(ALNUM, 14)}".encode()).decode(),
+        ),
+        lambda draw: within(
+            "//npm.corp/:_au" + "th=§", b64encode(f"ci:{draw.password()}".encode()).decode()
+        ),
+    ],
     "discord_token": [
         lambda draw: within(
             "M" + draw.some(ALNUM, 23) + ".§", draw.some(ALNUM, 6) + "." + draw.some(ALNUM, 30)
@@ -214,6 +226,9 @@ IN_PLACE: dict[str, list[Callable[[Draw], tuple[str, str]]]] = {
         lambda draw: within("the admin password is §", draw.password()),
         lambda draw: within("curl -u deploy" + ":§ https://api.corp/", draw.some(ALNUM, 14)),
         lambda draw: within("client_secret = '§'", draw.some(WORD, 32)),
+        lambda draw: within("the pass" + "word for staging is §", draw.password()),
+        lambda draw: within("스테이징 비밀" + "번호는 §입니다", draw.password()),
+        lambda draw: within("machine api.corp login ci pass" + "word §", draw.some(ALNUM, 12)),
     ],
     "credential": [
         lambda draw: within('"api_key": "§"', draw.some(ALNUM, 32)),

@@ -7,11 +7,13 @@ up what a continuous integration service would run from a log.
 import re
 from functools import cache
 
-_SEQUENCES = (
+SEQUENCES = (
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, the cursor
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"  # OSC and kin
     r"|\x1b[ -/]*[0-~]"
 )
+"""Escape sequences of terminals."""
+
 HIDDEN = (
     "\u061c\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e01ef"
@@ -52,7 +54,7 @@ def clean(text: str) -> str:
             return text
         # Variation selectors count as printable.
         return compiled(RUNS).sub("", compiled(f"[{HIDDEN}]").sub("", text))
-    shown = compiled(_CONTROLS).sub("", compiled(_SEQUENCES).sub("", text))
+    shown = compiled(_CONTROLS).sub("", compiled(SEQUENCES).sub("", text))
     return compiled(RUNS).sub("", shown)
 
 

@@ -40,10 +40,28 @@ def slug(text: str) -> str:
 def new_id(kind: Kind, topic_or_text: str, day: date, letters: str) -> str:
     """Returns `<type>_<slug>_<yyyymmdd>_<letters>`, without the slug where nothing is left of it.
 
-    `letters` come from `suffix`.
+    `letters` come from `suffix`. A slug that makes a secret of it is left out as well.
     """
-    parts = [kind.value, slug(topic_or_text), f"{day:%Y%m%d}", letters]
+    words = slug(topic_or_text)
+    words = "" if holds_secret(words) else words
+    parts = [kind.value, words, f"{day:%Y%m%d}", letters]
     return "_".join(part for part in parts if part)
+
+
+def holds_secret(name: str) -> bool:
+    """Returns whether an id, or the name of a file, holds a secret.
+
+    Such an id would be masked wherever it is shown, and its memory could not be opened.
+    """
+    if not _LONG_PART.search(name):
+        return False
+    from mimo.domain.privacy import secrets_in
+
+    return bool(secrets_in(name))
+
+
+_LONG_PART = re.compile(r"[A-Za-z0-9]{14}")
+"""No secret has only shorter parts."""
 
 
 def is_id(word: str) -> bool:
@@ -65,6 +83,8 @@ def of_path(path: str) -> str:
     """
     parts, name = _within_store(path)
     stem = PurePosixPath(name).stem or name
+    if holds_secret(path):
+        return unique(path)
     if not parts:
         return stem if is_id(stem) and not stem.startswith(".") else unique(path)
     if not name.endswith(".md"):
@@ -84,6 +104,8 @@ def unique(path: str) -> str:
     text = unicodedata.normalize("NFKD", text)
     readable = re.sub(r"[^A-Za-z0-9_.]+", "-", re.sub(r"[\u0300-\u036f]", "", text))
     readable = re.sub(r"-*\.[-.]*", ".", readable).strip("-.")[:_DERIVED_LENGTH].strip("-.")
+    if holds_secret(readable):
+        readable = ""
     # One name has two spellings in Unicode, and file systems differ in which one they give back.
     digest = sha256(unicodedata.normalize("NFC", path).encode("utf-8", "replace"))
     return f"{readable or 'note'}-{digest.hexdigest()[:8]}"

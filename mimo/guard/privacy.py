@@ -94,13 +94,14 @@ def admitted(
     """
     if action is PiiAction.ALLOW:
         return dict(values)
-    from mimo.domain.privacy.values import screened
+    from mimo.domain.privacy.values import screened, screened_key
 
     seen = {name: screened(value, personal=True) for name, value in values.items()}
+    named = [str(values[name]) for name in names if name is not None and name in values]
+    masks = [mask for key in named if (mask := screened_key(key, personal=True)) != key]
+    kinds = [mask.split("-")[1] for mask in masks]
     if action is PiiAction.REFUSE:
-        kinds = [kind for one in seen.values() for kind in one.kinds]
-    else:
-        kinds = [kind for name in names if name in seen for kind in seen[name].kinds]
+        kinds += [kind for one in seen.values() for kind in one.kinds]
     if kinds:
         raise PiiDetected(
             "PII detected in memory operation",

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from mimo.domain.privacy import excerpt, secrets_in
+from mimo.domain.privacy import excerpts, secrets_in
 from mimo.errors import MindError
 from mimo.frozen import frozen
 from mimo.mind import Mind
@@ -118,10 +118,10 @@ def _in(data: bytes, path: str, *, commit: str | None = None, before: bytes = b"
             kind=one.kind,
             file=path,
             line=one.line,
-            excerpt=excerpt(text, found, one),
+            excerpt=excerpt,
             commit=commit,
         )
-        for one in found
+        for one, excerpt in zip(found, excerpts(text, found), strict=True)
         if not old or text[one.start : one.end] not in old
     ]
 

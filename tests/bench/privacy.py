@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from mimo.domain.privacy import Finding, excerpt, secrets_in
+from mimo.domain.privacy import Finding, excerpts, secrets_in
 from mimo.domain.privacy.personal import personal_in
 from tests import personal_fakes, privacy_fakes
 from tests.privacy_fakes import Fake
@@ -92,8 +92,8 @@ def real(folder: Path, look: Look, *, listed: bool) -> Iterator[str]:
         spent += time.perf_counter() - start
         files, size = files + 1, size + len(text.encode())
         kinds.update(one.kind for one in found)
-        for one in found if listed else ():
-            yield f"{path.relative_to(folder)}:{one.line}: {one.kind}: {excerpt(text, found, one)}"
+        for one, near in zip(found, excerpts(text, found), strict=True) if listed else ():
+            yield f"{path.relative_to(folder)}:{one.line}: {one.kind}: {near}"
     told = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common()) or "nothing"
     speed = size / spent / 1e6
     yield f"{told}; in {files:,} files of {size / 1e6:.1f} MB, {speed:.1f} MB a second"

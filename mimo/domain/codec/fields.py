@@ -119,7 +119,7 @@ def _title(value: Any) -> str | None:
 
 def _id(value: Any) -> str:
     text = _text(value)
-    if not ids.is_id(text):
+    if not ids.is_id(text) or ids.holds_secret(text):
         raise ValueError(text)
     return text
 

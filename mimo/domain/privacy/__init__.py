@@ -4,7 +4,7 @@ Pure functions over texts and values; `mimo.guard.privacy` decides what is done 
 names of what every command needs are loaded here: personal data concern the value tools alone.
 """
 
-from mimo.domain.privacy.model import APART, Finding, excerpt, mark, without
+from mimo.domain.privacy.model import APART, Finding, excerpts, mark, without
 from mimo.domain.privacy.secrets import ALLOWED, secrets_in
 from mimo.domain.privacy.texts import texts_of
 
@@ -12,7 +12,7 @@ __all__ = [
     "ALLOWED",
     "APART",
     "Finding",
-    "excerpt",
+    "excerpts",
     "mark",
     "secrets_in",
     "texts_of",

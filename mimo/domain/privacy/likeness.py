@@ -5,6 +5,7 @@ real thing, so a value must earn its place.
 """
 
 import re
+from collections import Counter
 from itertools import pairwise
 from math import log2
 
@@ -21,6 +22,14 @@ _WORD = r"(?:[A-Za-z]{3,}|[A-Za-z]{1,2}(?![A-Za-z]))?\d{0,4}"
 _HEX = r"[0-9a-f]+|[0-9A-F]+"
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _PATH = r"(?:\.{0,2}|~)/[a-z.]+(?:/|$)|\.\w|[A-Za-z]:[\\/]|[a-z][a-z0-9+.-]{0,20}://|\w[\w.-]{0,60}\.[a-z]{2,5}$"
+_OWN_ID = (
+    r"[\w.-]{0,128}_\d{8}_[a-z2-7]{6}(?:\.\d{1,6})?"
+    r"|(?:fact|observation|action|plan|decision|checkpoint|insight|context|issue|edge)_[a-z0-9_.-]{1,120}"
+)
+_TYPICAL = r"(?!(?i:passw|secret|admin|test|user|my|welcome))[A-Z][a-z]{2,20}\d{2,4}[!@#$%^&*]{1,3}"
+"""A password as people choose them for each other: a word, a year and a sign."""
+_ENOUGH = 96
+"""So many characters of a value show whether it is a secret."""
 _CASES = ("[a-z]", "[A-Z]", r"\d", r"[^A-Za-z0-9]")
 _STOCK = frozenset(
     "password passwd pass pwd secret token user username admin root postgres mysql test guest "
@@ -36,7 +45,7 @@ _SAYS_SO = re.compile(r"(?i)passw|pwd|secret|token|key")
 def entropy(text: str) -> float:
     """Returns the bits a character, by how often each stands in the text (Shannon's entropy)."""
     size = len(text)
-    counts = [text.count(one) for one in set(text)]
+    counts = Counter(text).values()
     return -sum(n / size * log2(n / size) for n in counts)
 
 
@@ -64,14 +73,22 @@ def is_secret(value: str, *, chosen: bool) -> bool:
 
     `chosen` is for passwords, which people make up: they are shorter than what machines draw.
     """
-    if is_placeholder(value) or compiled(_FEIGNED).search(value) or _is_named(value):
+    value = value[:_ENOUGH]
+    if not any(map(str.isdigit, value)):
+        return False
+    if is_placeholder(value) or compiled(_FEIGNED).search(value):
+        return False
+    if chosen and compiled(_TYPICAL).fullmatch(value):
+        return True
+    value = value.rstrip("!")
+    if len(value) < 8 or _is_named(value):
         return False
     if compiled(_HEX).fullmatch(value):
         return len(value) >= 32 and entropy(value) >= 3 and not value.isdigit()
     kinds = sum(bool(re.search(one, value)) for one in _CASES)
     if len(value) >= 20 and kinds >= 2 and entropy(value) >= 3.5:
-        return bool(re.search(r"\d", value))
-    return chosen and len(value) >= 8 and kinds >= 3 and bool(re.search(r"\d", value))
+        return True
+    return chosen and kinds >= 3
 
 
 def is_said(value: str) -> bool:
@@ -79,9 +96,14 @@ def is_said(value: str) -> bool:
     return bool(_SAYS_SO.search(value)) and _is_named(value)
 
 
+def is_own_id(text: str) -> bool:
+    """Returns whether a text is the id of a memory, or the end of one."""
+    return compiled(_OWN_ID).fullmatch(text) is not None
+
+
 def _is_named(value: str) -> bool:
     """Returns whether a value is a path, an address, or words as programs write them."""
-    if compiled(_PATH).match(value) or compiled(_UUID).fullmatch(value):
+    if compiled(_PATH).match(value) or compiled(_UUID).fullmatch(value) or is_own_id(value):
         return True
     parts = [part for part in re.split(r"[^A-Za-z0-9]+", _spaced(value)) if part]
     return all(compiled(_WORD).fullmatch(part) for part in parts)

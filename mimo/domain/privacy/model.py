@@ -1,8 +1,11 @@
 """What the detectors find: where something stands and what kind of thing it is, never the thing."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
+
+Span = tuple[str, int, int]
+"""A kind, and where it begins and ends."""
 
 
 class Finding(NamedTuple):
@@ -16,20 +19,18 @@ class Finding(NamedTuple):
     """Counted from 1."""
 
 
-def finding(text: str, kind: str, start: int, end: int) -> Finding:
-    """Returns a finding with the line on which it begins."""
-    return Finding(kind, start, end, text.count("\n", 0, start) + 1)
-
-
-def disjoint(found: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Returns the findings in their order, those that overlap as one of the first one's kind."""
-    kept: list[Finding] = []
-    for one in sorted(found, key=lambda one: (one.start, -one.end)):
-        if kept and one.start < kept[-1].end:
-            kept[-1] = kept[-1]._replace(end=max(one.end, kept[-1].end))
-        else:
-            kept.append(one)
-    return tuple(kept)
+def findings(text: str, spans: Iterable[Span]) -> tuple[Finding, ...]:
+    """Returns what stands at the spans, in order, overlapping ones as one of the first's kind."""
+    found: list[Finding] = []
+    line, last = 1, 0
+    for kind, start, end in sorted(spans, key=lambda one: (one[1], -one[2])):
+        if found and start < found[-1].end:
+            found[-1] = found[-1]._replace(end=max(end, found[-1].end))
+            continue
+        line += text.count("\n", last, start)
+        last = start
+        found.append(Finding(kind, start, end, line))
+    return tuple(found)
 
 
 APART = "\x00"
@@ -57,13 +58,14 @@ _AROUND = 24
 """Characters of a line that an excerpt shows on either side."""
 
 
-def excerpt(text: str, found: tuple[Finding, ...], at: Finding) -> str:
-    """Returns the surroundings of one finding in its line, with every finding masked."""
-    head = text.rfind("\n", 0, at.start) + 1
-    tail = text.find("\n", at.end)
-    tail = len(text) if tail < 0 else tail
-    near = [one for one in found if head <= one.start and one.end <= tail]
-    start = max(head, at.start - _AROUND, *(one.end for one in near if one.end <= at.start), head)
-    end = min(tail, at.end + _AROUND, *(one.start for one in near if one.start >= at.end), tail)
-    shown = f"{text[start : at.start]}{mark(at.kind)}{text[at.end : end]}"
-    return re.sub(r"\s+", " ", shown).strip()
+def excerpts(text: str, found: Sequence[Finding]) -> Iterator[str]:
+    """Yields the surroundings of each finding in its line, with every finding masked."""
+    ends = [0, *(one.end for one in found)]
+    starts = [*(one.start for one in found), len(text)]
+    for number, at in enumerate(found):
+        start = max(ends[number], at.start - _AROUND)
+        start = max(start, text.rfind("\n", start, at.start) + 1)
+        end = min(starts[number + 1], at.end + _AROUND)
+        tail = text.find("\n", at.end, end)
+        shown = f"{text[start : at.start]}{mark(at.kind)}{text[at.end : end if tail < 0 else tail]}"
+        yield re.sub(r"\s+", " ", shown).strip()

@@ -1,4 +1,4 @@
-"""Finding personal data: mail addresses, telephone, card, account and insurance numbers, IPs.
+"""Finding personal data: addresses, telephone, card, account and insurance numbers, births, IPs.
 
 What only looks like one is left alone: versions, times, ids, digests, and the names and numbers
 that are set apart for examples.
@@ -7,12 +7,10 @@ that are set apart for examples.
 import re
 from collections.abc import Iterator
 
-from mimo.domain.privacy import phones
+from mimo.domain.privacy import phones, places
 from mimo.domain.privacy.checks import iban_length, is_card, is_iban
-from mimo.domain.privacy.folding import folded
-from mimo.domain.privacy.model import Finding, disjoint, finding
-
-Span = tuple[str, int, int]
+from mimo.domain.privacy.folding import folded, lines_with
+from mimo.domain.privacy.model import Finding, Span, findings
 
 _LEAST = 6
 
@@ -22,17 +20,25 @@ def personal_in(text: str) -> tuple[Finding, ...]:
     if len(text) < _LEAST:
         return ()
     seen = folded(text)
-    return disjoint(finding(text, kind, *seen.span(*span)) for kind, *span in _spans(seen.text))
+    spans = _spans(seen.text)
+    return findings(text, ((kind, *seen.span(start, end)) for kind, start, end in spans))
 
 
 def _spans(text: str) -> Iterator[Span]:
     if "@" in text or _SPELLED_OUT.search(text):
         yield from _emails(text)
     if _DIGIT.search(text):
-        yield from _numbers(text)
+        yield from (("address", *span) for span in places.addresses(text))
+        yield from (("birth_date", *span) for span in places.births(text))
+        near = lines_with(text, _NUMBER)
+        yield from ((kind, *near.span(start, end)) for kind, start, end in _numbers(near.text))
+        if text.count(":") > 1:
+            yield from _ip6(text)
 
 
 _DIGIT = re.compile(r"\d")
+_NUMBER = r"\d[\d ()./-]{4,}\d"
+"""What every number below has in it, except the IPs of version 6."""
 _SPELLED_OUT = re.compile(r"(?i)[\[(] ?at ?[\])]")
 _EMAIL = re.compile(
     r"(?<![\w.%+-])\w[\w.%+'-]{0,63}@((?:[^\W_][\w-]{0,62}\.){1,8}[^\W\d_]{2,24})(?![\w-])"
@@ -88,8 +94,6 @@ def _numbers(text: str) -> Iterator[Span]:
     yield from _cards(text)
     yield from _ibans(text)
     yield from _ip4(text)
-    if text.count(":") > 1:
-        yield from _ip6(text)
 
 
 _SSN = re.compile(
@@ -158,7 +162,7 @@ def _ip4(text: str) -> Iterator[Span]:
             yield "ip", *match.span()
 
 
-_IP6 = re.compile(r"(?<![\w:.])[23][0-9A-Fa-f]{3}:[0-9A-Fa-f:]{2,35}(?![\w:])")
+_IP6 = re.compile(r"[23](?<![\w:.][23])[0-9A-Fa-f]{3}:[0-9A-Fa-f:]{2,35}(?![\w:])")
 
 
 def _ip6(text: str) -> Iterator[Span]:

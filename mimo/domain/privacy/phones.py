@@ -1,8 +1,8 @@
 """Telephone numbers in texts.
 
 Any ten digits may be an id, so a number must be written as people write them: with a `+`, in groups
-as in North America, or after a word such as `phone`. Where the package phonenumbers is installed it
-says which international numbers there can be.
+as in North America, after a zero and in groups, or after a word such as `phone`. The package
+phonenumbers, if it is installed, decides which international numbers there can be.
 """
 
 import re
@@ -15,6 +15,12 @@ _AMERICAN = re.compile(
     r"(?<![\w+./-])(?:\+?1[ .-]?)?(?:\([2-9]\d\d\) ?|[2-9]\d\d([ .-]))\d{3}[ .-]\d{4}"
     r"(?![\w-]|\.\d)"
 )
+_NATIONAL = re.compile(
+    r"0(?<![\w+./,:-]0)[1-9]\d{0,4}[ /-]\d{3,4}(?:[ -]?\d{3,5}|\d{1,5})(?![\w/-]|[.,:]\d| \d)"
+    r"|0(?<![\w+./,:-]0)(?<![0-9A-Fa-f]{2} 0)(?<![0-9A-Fa-f]{2}  0)[1-9](?:[ .]\d\d){4}"
+    r"(?!\w|[.,:]\d| {1,2}[0-9A-Fa-f]{2}\b)"
+)
+"""Within a country: an area after a zero, then groups; or pairs, as in France."""
 _NAMED = re.compile(
     r"(?i:\b(?:phone|telephone|tel|telefon|mobile|mobil|cell|handy|fax|whatsapp|sms))"
     r"(?i:[ _-]?(?:number|no|nr))?\.?[\"'`]{0,2}(?:\s{0,3}[:=]|\s{1,3}is)?\s{0,3}[\"'`]?"
@@ -30,6 +36,9 @@ def phones(text: str) -> Iterator[tuple[int, int]]:
             yield match.span()
     for match in _AMERICAN.finditer(text):
         if not _is_fictional(match[0]):
+            yield match.span()
+    for match in _NATIONAL.finditer(text):
+        if 9 <= len(_digits(match[0])) <= 12:
             yield match.span()
     for match in _NAMED.finditer(text):
         if is_phone(match[1]):

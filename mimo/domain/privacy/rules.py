@@ -22,6 +22,8 @@ class Token(NamedTuple):
     """The characters that follow, as inside of brackets."""
     least: int
     most: int
+    apart: bool = False
+    """Whether a letter or digit before the beginning makes it part of another word."""
 
 
 class Form(NamedTuple):
@@ -32,9 +34,16 @@ class Form(NamedTuple):
     pattern: str
 
 
-def _fixed(kind: str, start: str, tail: str, least: int, most: int | None = None) -> Token:
+def _fixed(
+    kind: str, start: str, tail: str, least: int, most: int | None = None, *, apart: bool = False
+) -> Token:
     """Returns the rule of a token whose beginning is always the same."""
-    return Token(kind, (start.replace("\\", ""),), start, tail, least, most or least)
+    word = next((one for one in _SHARED if start.startswith(one)), start.replace("\\", ""))
+    return Token(kind, (word,), start, tail, least, most or least, apart)
+
+
+_SHARED = ("sk-", "gl", "dckr_", "gh")
+"""Beginnings that several rules look for."""
 
 
 TOKENS: tuple[Token, ...] = (
@@ -43,7 +52,7 @@ TOKENS: tuple[Token, ...] = (
     ),
     Token(
         "github_token",
-        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+        ("gh",),
         "gh[pousr]_",
         _ALNUM,
         36,
@@ -52,7 +61,7 @@ TOKENS: tuple[Token, ...] = (
     _fixed("github_token", "github_pat_", "A-Za-z0-9_", 60, 255),
     Token(
         "gitlab_token",
-        ("glpat-", "gldt-", "glrt-", "glptt-", "glft-", "glimt-", "glsoat-", "glcbt-", "glagent-"),
+        ("gl",),
         "gl(?:pat|dt|rt|ptt|ft|imt|soat|cbt|agent)-",
         "A-Za-z0-9_.=-",
         20,
@@ -60,7 +69,7 @@ TOKENS: tuple[Token, ...] = (
     ),
     Token(
         "slack_token",
-        ("xoxb-", "xoxp-", "xoxa-", "xoxe-", "xoxe.", "xoxo-", "xoxr-", "xoxs-", "xoxc-", "xoxd-"),
+        ("xox",),
         "xox[a-es-z.opr](?:-|\\.xox[bp]-)",
         "A-Za-z0-9%/+-",
         20,
@@ -69,7 +78,7 @@ TOKENS: tuple[Token, ...] = (
     _fixed("slack_token", "xapp-", "A-Za-z0-9-", 40, 200),
     Token(
         "stripe_key",
-        ("sk_live_", "rk_live_", "sk_test_", "rk_test_"),
+        ("k_live_", "k_test_"),
         "[rs]k_(?:live|test)_",
         _ALNUM,
         16,
@@ -79,37 +88,37 @@ TOKENS: tuple[Token, ...] = (
     _fixed("google_api_key", "AIza", _WORD, 35),
     _fixed("google_oauth", "GOCSPX-", _WORD, 28),
     _fixed("google_oauth", r"ya29\.", _WORD, 30, 400),
-    _fixed("google_oauth", "1//0", _WORD, 40, 200),
+    _fixed("google_oauth", "1//0", _WORD, 40, 200, apart=True),
     _fixed("openai_key", "sk-proj-", _WORD, 40, 300),
     _fixed("openai_key", "sk-svcacct-", _WORD, 40, 300),
     _fixed("openai_key", "sk-admin-", _WORD, 40, 300),
     _fixed("anthropic_key", "sk-ant-", _WORD, 32, 300),
     _fixed("openrouter_key", "sk-or-v1-", _HEX, 64),
-    _fixed("openai_key", "sk-", _ALNUM, 32, 64),
+    _fixed("openai_key", "sk-", _ALNUM, 32, 64, apart=True),
     _fixed("groq_key", "gsk_", _ALNUM, 52),
     _fixed("xai_key", "xai-", _ALNUM, 70, 90),
     _fixed("perplexity_key", "pplx-", _ALNUM, 48, 56),
-    _fixed("replicate_token", "r8_", _ALNUM, 37),
-    _fixed("huggingface_token", "hf_", _ALNUM, 34, 40),
+    _fixed("replicate_token", "r8_", _ALNUM, 37, apart=True),
+    _fixed("huggingface_token", "hf_", _ALNUM, 34, 40, apart=True),
     _fixed("npm_token", "npm_", _ALNUM, 36),
     _fixed("pypi_token", "pypi-AgE", _WORD, 50, 400),
     _fixed("rubygems_token", "rubygems_", _HEX, 48),
     _fixed("docker_token", "dckr_pat_", _WORD, 27, 40),
     _fixed("docker_token", "dckr_oat_", _WORD, 27, 40),
-    _fixed("sendgrid_key", r"SG\.", "A-Za-z0-9_.-", 66, 70),
-    _fixed("twilio_key", "SK", _HEX, 32),
-    _fixed("mailgun_key", "key-", _HEX, 32),
-    Token("digitalocean_token", ("dop_v1_", "doo_v1_", "dor_v1_"), "do[opr]_v1_", _HEX, 64, 64),
+    _fixed("sendgrid_key", r"SG\.", "A-Za-z0-9_.-", 66, 70, apart=True),
+    _fixed("twilio_key", "SK", _HEX, 32, apart=True),
+    _fixed("mailgun_key", "key-", _HEX, 32, apart=True),
+    Token("digitalocean_token", ("_v1_",), "do[opr]_v1_", _HEX, 64, 64),
     Token(
         "shopify_token",
-        ("shpat_", "shpca_", "shppa_", "shpss_"),
+        ("shp",),
         "shp(?:at|ca|pa|ss)_",
         "a-fA-F0-9",
         32,
         32,
     ),
-    Token("square_token", ("sq0atp-", "sq0csp-"), "sq0(?:atp|csp)-", _WORD, 22, 43),
-    _fixed("dropbox_token", r"sl\.", _WORD, 130, 1500),
+    Token("square_token", ("sq0",), "sq0(?:atp|csp)-", _WORD, 22, 43),
+    _fixed("dropbox_token", r"sl\.", _WORD, 130, 1500, apart=True),
     _fixed("atlassian_token", "ATATT3", "A-Za-z0-9_=-", 100, 300),
     _fixed("linear_key", "lin_api_", _ALNUM, 40),
     _fixed("notion_token", "ntn_", _ALNUM, 40, 50),
@@ -122,21 +131,22 @@ TOKENS: tuple[Token, ...] = (
     _fixed("sentry_token", "sntrys_", "A-Za-z0-9+/=_", 60, 400),
     _fixed("sentry_token", "sntryu_", _HEX, 64),
     Token("vault_token", ("hvs.", "hvb.", "hvr."), r"hv[sbr]\.", _WORD, 24, 300),
-    _fixed("databricks_token", "dapi", _HEX, 32),
+    _fixed("databricks_token", "dapi", _HEX, 32, apart=True),
     _fixed("heroku_key", "HRKU-", _WORD, 36, 70),
     Token(
         "planetscale_token",
-        ("pscale_tkn_", "pscale_pw_", "pscale_oauth_"),
+        ("pscale_",),
         "pscale_(?:tkn|pw|oauth)_",
         "A-Za-z0-9_=.-",
         32,
         64,
     ),
     _fixed("supabase_token", "sbp_", _HEX, 40),
-    Token("doppler_token", ("dp.pt.", "dp.st.", "dp.ct."), r"dp\.[psc]t\.", "A-Za-z0-9_.-", 40, 80),
-    _fixed("alibaba_key", "LTAI", _ALNUM, 17, 21),
+    Token("doppler_token", ("dp.",), r"dp\.[psc]t\.", "A-Za-z0-9_.-", 40, 80),
+    _fixed("alibaba_key", "LTAI", _ALNUM, 17, 21, apart=True),
     _fixed("netlify_token", "nfp_", _ALNUM, 36, 40),
     _fixed("age_key", "AGE-SECRET-KEY-1", "AC-HJ-NP-Z02-9", 58),
+    _fixed("discord_token", r"mfa\.", _WORD, 80, 100, apart=True),
     _fixed("fly_token", "fm2_", "A-Za-z0-9+/=", 80, 1500),
 )
 
@@ -144,8 +154,8 @@ FORMS: tuple[Form, ...] = (
     Form(
         "jwt",
         ("eyJ",),
-        r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,2000}\.eyJ[A-Za-z0-9_-]{8,6000}"
-        r"(?:\.[A-Za-z0-9_-]{0,1000})?",
+        r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{0,24}?eyJ[A-Za-z0-9_-]{8,2000}"
+        r"\.eyJ[A-Za-z0-9_-]{8,6000}(?:\.[A-Za-z0-9_-]{0,1000})?",
     ),
     Form(
         "webhook_url",
@@ -173,15 +183,12 @@ FORMS: tuple[Form, ...] = (
         r"(?<![A-Za-z0-9_~.-])([A-Za-z0-9_~.-]{3}[78]Q~[A-Za-z0-9_~.-]{31,34})(?![A-Za-z0-9_~.-])",
     ),
     Form("azure_sas", ("sig=",), r"[?&]sig=([A-Za-z0-9%/+]{40,80}(?:%3D|=))"),
-    Form(
-        "telegram_token",
-        (":AA",),
-        r"(?<![A-Za-z0-9])(\d{8,10}:AA[A-Za-z0-9_-]{33})(?![A-Za-z0-9_-])",
-    ),
+    Form("telegram_token", (":A",), r"\d{8,10}:A[A-Za-z0-9_-]{34}(?![A-Za-z0-9_-])"),
     Form(
         "discord_token",
         (".",),
-        r"\.(?<=[A-Za-z0-9_-]{24}\.)([A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38})(?![A-Za-z0-9_.-])",
+        r"\.(?<=[A-Za-z0-9_-]{24}\.)([A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38})"
+        r"(?!\.?[A-Za-z0-9_-])",
     ),
     Form("mailchimp_key", ("-us",), r"(?<![A-Za-z0-9])([a-f0-9]{32}-us\d{1,2})(?![A-Za-z0-9])"),
     Form(
@@ -197,8 +204,20 @@ FORMS: tuple[Form, ...] = (
     Form(
         "authorization_header",
         ("uthorization", "UTHORIZATION"),
-        r"(?i:authorization)[\"'`]{0,2}\s{0,4}[:=]\s{0,4}[\"'`]?(?i:bearer|basic|token)\s{1,3}"
+        r"(?i:authorization)[\"'`]{0,2}\s{0,4}[:=]\s{0,4}[\"'`]?(?i:bearer|basic|token|bot)\s{1,3}"
         r"([A-Za-z0-9._~+/=-]{16,2000})",
+    ),
+    Form(
+        "docker_auth",
+        ("auth",),
+        r"auth(?<![A-Za-z0-9]auth)[\"']?\s{0,4}[:=]\s{0,4}[\"']?([A-Za-z0-9+/]{8,2000}={0,2})"
+        r"(?![A-Za-z0-9+/=])",
+    ),
+    Form(
+        "password",
+        ("machine ", "machine\t", "default login", "default\n"),
+        r"(?:machine[ \t]{1,20}[^\s]{1,200}|default)"
+        r"(?:\s{1,20}(?:login|account)\s{1,20}[^\s]{1,200}){1,2}\s{1,20}password\s{1,20}([^\s]{4,256})",
     ),
     Form(
         "password",

@@ -1,117 +1,122 @@
 """Finding secrets: tokens of known formats, keys, and passwords that are assigned to a name.
 
 Everything works on the folded text (`folding.py`), so that full-width or invisible characters hide
-nothing, and in linear time.
+nothing, and in linear time. A text with escapes is read a second time without them.
 """
 
 import re
 from binascii import Error, a2b_base64
 from collections.abc import Iterator
 
-from mimo.domain.privacy.folding import Folded, folded
-from mimo.domain.privacy.likeness import is_mixed, is_placeholder, is_random, is_said, is_secret
-from mimo.domain.privacy.model import APART, Finding, disjoint, finding
+from mimo.domain.privacy.folding import folded, unescaped
+from mimo.domain.privacy.likeness import (
+    is_mixed,
+    is_own_id,
+    is_placeholder,
+    is_random,
+    is_said,
+    is_secret,
+)
+from mimo.domain.privacy.model import APART, Finding, Span, findings
 from mimo.domain.privacy.patterns import compiled
 from mimo.domain.privacy.rules import FORMS, TOKENS, Form, Token
 
 ALLOWED = "mind:allow-secret"
-"""On a line, says that what looks like a secret there is none."""
-
-Span = tuple[str, int, int]
-"""A kind, and where it begins and ends."""
+"""A mark that lets through the line it stands on."""
 
 _LEAST = 8
 """No secret is shorter."""
 
-_BREAK = r"[\"'`]?[ \t]{0,8}[+\\]?[ \t]{0,8}\r?\n[ \t>#*/]{0,40}[\"'`]?"
-"""A line break inside a token, with what ends one line and begins the next around it."""
+_BREAK = r"[\"'`]?[ \t]{0,8}[+\\]?[ \t]{0,8}(?:\r?\n|\r)[ \t>#*/]{0,40}[\"'`]?"
+"""A line break inside a token, with the characters that end one line and begin the next."""
 
 
 def secrets_in(text: str, *, cut: bool = False, allowing: bool = True) -> tuple[Finding, ...]:
     """Returns the secrets in a text, in their order.
 
     With `cut` also the beginnings of tokens that were cut off, as titles are. Without `allowing`
-    the mark `mind:allow-secret` is not heeded.
+    the mark `mind:allow-secret` is ignored.
     """
     if len(text) < _LEAST:
         return ()
     seen = folded(text)
     spans = [*_spans(seen.text, cut=cut)]
-    found = disjoint(finding(text, kind, *seen.span(start, end)) for kind, start, end in spans)
-    if found and allowing and ALLOWED in text:
-        return tuple(one for one in found if ALLOWED not in _line(text, one))
+    if plain := unescaped(seen.text):
+        again = _spans(plain.text, cut=cut)
+        spans += [(kind, *plain.span(start, end)) for kind, start, end in again]
+    if not spans:
+        return ()
+    found = findings(text, ((kind, *seen.span(start, end)) for kind, start, end in spans))
+    if allowing and ALLOWED in text:
+        marks = re.finditer(re.escape(ALLOWED), text)
+        lines = {one.line for one in findings(text, (("", *mark.span()) for mark in marks))}
+        return tuple(one for one in found if one.line not in lines)
     return found
 
 
-def _line(text: str, one: Finding) -> str:
-    """Returns the line on which a finding begins."""
-    end = text.find("\n", one.start)
-    return text[text.rfind("\n", 0, one.start) + 1 : len(text) if end < 0 else end]
+def _spans(text: str, *, cut: bool = False) -> Iterator[Span]:
+    yield from _plain(text, cut=cut)
+    yield from _encoded(text)
 
 
-def _spans(text: str, *, cut: bool) -> Iterator[Span]:
+def _plain(text: str, *, cut: bool = False) -> Iterator[Span]:
+    """Yields the secrets that are not encoded."""
     yield from _tokens(text, cut=cut)
     yield from _forms(text)
     if "PRIVATE KEY" in text or "PuTTY-User-Key-File" in text:
         yield from _private_keys(text)
     if "://" in text:
         yield from _addresses(text)
-    yield from _assigned(text, cut=cut)
-    yield from _encoded(text)
+    yield from _assigned(text)
 
 
-_WORDS = tuple((word, rule) for rule in TOKENS for word in rule.words)
+_WORDS = tuple(dict.fromkeys(word for rule in TOKENS for word in rule.words))
 
 
 def _tokens(text: str, *, cut: bool) -> Iterator[Span]:
-    near = dict.fromkeys(rule for word, rule in _WORDS if word in text)
-    joined: Folded | None = None
-    for rule in near:
-        found = [match.span() for match in _whole(rule).finditer(text) if _is_drawn(rule, match)]
-        yield from ((rule.kind, *span) for span in found)
-        starts = {start for start, _ in found}
-        if "\n" in text and sum(map(text.count, rule.words)) > len(found):
-            joined = joined or _joined(text)
-            yield from (one for one in _wrapped(text, joined, rule) if one[1] not in starts)
+    words = {word for word in _WORDS if word in text}
+    for rule in (rule for rule in TOKENS if not words.isdisjoint(rule.words)) if words else ():
+        for match in _token(rule).finditer(text):
+            if _is_drawn(text, rule, match):
+                yield rule.kind, *match.span()
         if cut:
             yield from _cut(text, rule)
 
 
-def _is_drawn(rule: Token, match: re.Match[str]) -> bool:
-    return is_random(match[0][-rule.least :])
-
-
-def _whole(rule: Token) -> re.Pattern[str]:
+def _token(rule: Token) -> re.Pattern[str]:
+    """Returns the pattern of a token: in one piece, or broken over lines."""
     tail, count = f"[{rule.tail}]", f"{{{rule.least},{rule.most}}}"
-    return compiled(f"(?<![A-Za-z0-9]){rule.start}{tail}{count}(?!{tail})")
+    before, after = (r"(?<![A-Za-z0-9])", f"(?!{tail})") if rule.apart else ("", "")
+    return compiled(
+        f"{before}{rule.start}(?:{tail}{count}+{after}|(?:{tail}|{_BREAK}{tail}){count}+(?!{tail}))"
+    )
+
+
+def _is_drawn(text: str, rule: Token, match: re.Match[str]) -> bool:
+    """Returns whether a token looks drawn, the more so where letters touch it."""
+    drawn = re.sub(r"\s", "", match[0])[-rule.least :]
+    if not is_random(drawn):
+        return False
+    if "a-z" in rule.tail.lower() and not rule.tail.isupper() and not is_mixed(drawn):
+        return False
+    start, end = match.span()
+    glued = text[start - 1 : start].isalnum() or text[end : end + 1].isalnum()
+    return not glued or (is_mixed(drawn) and any(map(str.isdigit, drawn)))
 
 
 def _cut(text: str, rule: Token) -> Iterator[Span]:
-    """Yields what is left of tokens that were cut off; the name of a thing is none."""
+    """Yields the rest of tokens that were cut off; the id of a memory is not one."""
     left = f"[{rule.tail}]{{4,{rule.most}}}"
-    pattern = rf"(?<![A-Za-z0-9]){rule.start}({left})(?=…|\.\.\.|{APART}|\Z)"
+    pattern = rf"{rule.start}({left})(?=…|\.\.\.|{APART}|\Z)"
     for match in compiled(pattern).finditer(text):
-        if is_mixed(match[1]):
+        before = compiled(_NAME_SO_FAR).search(text[max(0, match.start() - 128) : match.start()])
+        name = (before[0] if before else "") + match[0]
+        is_word = not text[match.start() - 1 : match.start()].isalnum()
+        if is_word and is_mixed(match[1]) and not is_own_id(name):
             yield rule.kind, *match.span()
 
 
-def _wrapped(text: str, joined: Folded, rule: Token) -> Iterator[Span]:
-    """Yields the tokens that go on on the next line."""
-    for match in _whole(rule).finditer(joined.text):
-        start, end = joined.span(*match.span())
-        if "\n" in text[start:end] and _is_drawn(rule, match):
-            yield rule.kind, start, end
-
-
-def _joined(text: str) -> Folded:
-    """Returns a text without its line breaks."""
-    places: list[int] = []
-    last = 0
-    for match in compiled(_BREAK).finditer(text):
-        places += range(last, match.start())
-        last = match.end()
-    places += range(last, len(text))
-    return Folded("".join(map(text.__getitem__, places)), places)
+_NAME_SO_FAR = r"[\w.-]{0,128}\Z"
 
 
 def _forms(text: str) -> Iterator[Span]:
@@ -126,40 +131,57 @@ def _of_form(text: str, form: Form) -> Iterator[Span]:
     for match in compiled(form.pattern).finditer(text):
         group = match.lastindex or 0
         value = match[group]
-        if form.kind == "authorization_header":
-            value = _password_of(value)
+        if form.kind in _BASIC:
+            password = _password_of(value)
+            if password is None and form.kind == "docker_auth":
+                continue
+            value = password or value
+        if form.kind in _MIXED and not is_mixed(value):
+            continue
         if is_random(value) and not is_placeholder(value[:40]) and not is_said(value):
             yield form.kind, *match.span(group)
 
 
-def _password_of(credentials: str) -> str:
-    """Returns the password of `user:password` in base64, or what is given where it is none."""
+_BASIC = ("authorization_header", "docker_auth")
+"""Forms whose secret can be `user:password` in base64."""
+
+_MIXED = ("telegram_token", "discord_token")
+"""Forms that names in programs can have, too."""
+
+
+def _password_of(credentials: str) -> str | None:
+    """Returns the password of `user:password` in base64, or None for other credentials."""
+    user, colon, password = _decoded(credentials).partition(":")
+    return password if colon and user.isprintable() else None
+
+
+def _decoded(text: str) -> str:
+    """Returns the ASCII text that a text in base64 stands for, or an empty one."""
+    plain = text.rstrip("=")
     try:
-        user, colon, password = a2b_base64(credentials).decode("ascii").partition(":")
+        return a2b_base64(plain + "=" * (-len(plain) % 4)).decode("ascii")
     except (Error, UnicodeDecodeError):
-        return credentials
-    return password if colon and user.isprintable() else credentials
+        return ""
 
 
 _BEGIN = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d"
 _END = r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|Private-MAC: [0-9a-f]{40,64}"
+_EDGES = f"({_BEGIN})|{_END}"
 _MATERIAL = r"[A-Za-z0-9+/]{32}"
 _WITHIN = 600
 """So soon after its first line a key itself begins."""
 
 
 def _private_keys(text: str) -> Iterator[Span]:
-    place = 0
-    while begin := compiled(_BEGIN).search(text, place):
-        place = begin.end()
-        if not compiled(_MATERIAL).search(text, place, place + _WITHIN):
-            continue
-        end = compiled(_END).search(text, place)
-        place = end.end() if end else _end_of_material(text, place)
-        yield "private_key", begin.start(), place
+    edges = [*compiled(_EDGES).finditer(text)]
+    for edge, following in zip(edges, [*edges[1:], None], strict=True):
+        if edge[1] and compiled(_MATERIAL).search(text, edge.end(), edge.end() + _WITHIN):
+            ended = following is not None and not following[1]
+            end = following.end() if following and ended else _end_of_material(text, edge.end())
+            yield "private_key", edge.start(), end
 
 
-_MORE = r"(?:[A-Za-z0-9+/=:,. \t>-]|\\[rn]|\r?\n(?!\s*\n))*+"
+_MORE = r"(?:[A-Za-z0-9+/=:,. \t>-]|\\[rn]|\r?\n(?!\s{0,80}\n)){0,40000}+"
 
 
 def _end_of_material(text: str, start: int) -> int:
@@ -184,14 +206,16 @@ def _addresses(text: str) -> Iterator[Span]:
             yield kind, *match.span(2)
 
 
-_CHOSEN = ("passw", "passphrase", "pwd", "secret")
+_CHOSEN = ("passw", "passphrase", "pwd", "secret", "비밀번호", "비번", "암호", "패스워드")
 _DRAWN = (
     "token",
     "api_key",
     "api-key",
+    "api key",
     "apikey",
     "access_key",
     "access-key",
+    "access key",
     "accesskey",
     "account_key",
     "auth_key",
@@ -199,12 +223,24 @@ _DRAWN = (
     "signing_key",
     "private_key",
     "credential",
+    "토큰",
+    "api 키",
+    "api키",
+    "인증 키",
+    "인증키",
+    "시크릿",
 )
+_SIGN = r"[ \t]{0,4}(?:=>|:=|={1,3}|:)[ \t]{0,4}"
+_FOR = r"(?:[ \t](?:for|of|to|on|in|at)(?:[ \t][^\s:=,;.()\[\]]{1,40}){1,6}?)?"
+_IS = r"[ \t](?:is|was|becomes)(?:[ \t](?:now|still|currently|set to))?[ \t]{0,2}[ \t:]"
+_KOREAN = r"(?:[ \t]?\([^()\n]{1,40}\))?(?:[은는이가을를][ \t]{1,4}|(?<=[가-힣])[ \t]{1,4})"
 _VALUE = (
-    r"([\w-]{0,30})[\"'`\])]{0,2}(?:[ \t]{0,4}(?:=>|:=|={1,3}|:)[ \t]{0,4}|[ \t]is[ \t]:?)"
-    r"(?:([\"'`])([^\"'`\s]{8,256})\2|([^\s\"'`,;<>(){}\[\]|&…\x00]{8,256}))"
+    rf"([\w-]{{0,30}}?)(?:[ \t]key|[ \t]phrase)?[\"'`\])]{{0,2}}"
+    rf"(?:{_SIGN}|{_FOR}(?:{_IS}|[ \t]?[:=][ \t]{{1,4}})|{_KOREAN})"
+    r"[ \t]?\*{0,2}"
+    r"(?:([\"'`])([^\"'`\s]{8,256})\2|([^\s\"'`,;<>(){}\[\]|&…\x00가-힣]{8,256}))"
 )
-
+"""Follows the name of a secret: the end of the name, what connects it to its value, the value."""
 
 _ABOUT_IT = re.compile(
     r"(?i)(?:hash|digest|sum|_?ids?|ur[il]|names?|file|path|types?|version|algorithm|hint|ref)$"
@@ -212,43 +248,55 @@ _ABOUT_IT = re.compile(
 """Ends of names that are about a secret: `token_hash` holds none."""
 
 
-def _assigned(text: str, *, cut: bool) -> Iterator[Span]:
+def _assigned(text: str) -> Iterator[Span]:
     """Yields the values that stand after the name of a secret, as in `password = …`."""
     lower = text.lower()
-    if len(lower) != len(text):
-        return
     for words, chosen in ((_CHOSEN, True), (_DRAWN, False)):
         for word in words:
             place = lower.find(word)
             while place >= 0:
                 place += len(word)
-                if span := _value(text, place, chosen=chosen):
-                    yield span
+                if match := compiled(_VALUE).match(text, place):
+                    start, end = _stretch(match)
+                    if _ABOUT_IT.search(match[1]) or not is_secret(text[start:end], chosen=chosen):
+                        # Of names within the value the last is enough, and each is read once.
+                        place = max(place, lower.rfind(word, place, match.end()))
+                    else:
+                        yield "password" if chosen else "credential", start, end
+                        place = end
                 place = lower.find(word, place)
 
 
-def _value(text: str, place: int, *, chosen: bool) -> Span | None:
-    match = compiled(_VALUE).match(text, place)
-    if match is None:
-        return None
+def _stretch(match: re.Match[str]) -> tuple[int, int]:
+    """Returns where the value of a match stands; signs that end a sentence are no part of it."""
     group = 3 if match[3] else 4
-    value = match[group].rstrip(".,:!?")
-    if _ABOUT_IT.search(match[1]) or not is_secret(value, chosen=chosen):
-        return None
     start = match.start(group)
-    return "password" if chosen else "credential", start, start + len(value)
+    return start, start + len(match[group].rstrip(".,:?*"))
 
 
-_BASE64 = r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{28,4000}={0,2}(?![A-Za-z0-9+/=])"
+_GROUP = r"[A-Za-f][A-HQ-Xg-nw-z0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/]"
+"""Four characters of base64 that stand for three of ASCII."""
+
+_BASE64 = (
+    rf"(?<![A-Za-z0-9+/]){_GROUP}"
+    rf"(?:{_GROUP}|[ \t]{{0,8}}\r?\n[ \t>#*/]{{0,40}}{_GROUP}){{5,20000}}+"
+    r"[A-Za-z0-9+/]{0,3}={0,2}"
+)
 
 
 def _encoded(text: str) -> Iterator[Span]:
-    """Yields what holds a token of a known format in base64, one layer deep."""
+    """Yields what holds a secret in base64, one layer deep."""
     for match in compiled(_BASE64).finditer(text):
-        try:
-            inner = a2b_base64(match[0] + "=" * (-len(match[0]) % 4)).decode("ascii")
-        except (Error, UnicodeDecodeError):
-            continue
-        for kind, *_ in (*_tokens(inner, cut=False), *_forms(inner)):
+        inner = _decoded(re.sub(r"[\s>#*]", "", match[0]))
+        for kind, *_ in _plain(inner):
             yield kind, *match.span()
             break
+    if _IS_OF_KUBERNETES.search(text):
+        for match in compiled(_ENTRY).finditer(text):
+            if is_secret(_decoded(match[1]), chosen=True):
+                yield "password", *match.span(1)
+
+
+_IS_OF_KUBERNETES = re.compile(r"kind[\"']?:[ \t]{0,4}[\"']?Secret\b")
+_ENTRY = r"[\w.-]{1,100}[\"']?:[ \t]{0,4}[\"']?([A-Za-z0-9+/]{8,400}={0,2})(?![A-Za-z0-9+/=])"
+"""An entry of the data of a Kubernetes Secret."""

@@ -1,11 +1,12 @@
 """Looking through whole values, keys included, and taking out what should not be shown."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
 from mimo.domain.privacy import names
-from mimo.domain.privacy.model import STAND_IN, Finding, disjoint, mark, without
+from mimo.domain.privacy.model import STAND_IN, Finding, findings, mark, without
 from mimo.domain.privacy.personal import personal_in
 from mimo.domain.privacy.phones import is_phone
 from mimo.domain.privacy.secrets import secrets_in
@@ -33,7 +34,11 @@ def screened_key(key: str, *, personal: bool = False) -> str:
 
     The same key always has the same one, and two keys have two.
     """
-    found = _found(key, personal)
+    found = secrets_in(key, cut=True)
+    if not found and personal:
+        # In names signs part words, as in `bob.smith-415-234-5678`.
+        apart = re.sub(r"_|[.-](?!\d)|(?<!\d)[.-]", " ", key)
+        found = personal_in(key) or personal_in(apart) or personal_in(key.replace("_", " "))
     if not found:
         return key
     from hashlib import sha256
@@ -41,13 +46,18 @@ def screened_key(key: str, *, personal: bool = False) -> str:
     return f"{STAND_IN}{found[0].kind}-{sha256(key.encode()).hexdigest()[:8]}"
 
 
-def _found(text: str, personal: bool) -> tuple[Finding, ...]:
-    found = secrets_in(text, cut=True)
+def _found(text: str, personal: bool, *, cut: bool = True) -> tuple[Finding, ...]:
+    found = secrets_in(text, cut=cut)
     if not personal:
         return found
-    # In names `_` parts words, as in `call_415-234-5678`.
     apart = personal_in(text.replace("_", " ")) if "_" in text else ()
-    return disjoint((*found, *personal_in(text), *apart))
+    return findings(text, (one[:3] for one in (*found, *personal_in(text), *apart)))
+
+
+_IDENTIFIER = re.compile(
+    r"(?:.*_)?(?:ids?|files?|paths?|uri|to|source|target|start|by|supersedes|parent)"
+)
+"""Fields that hold ids and paths of memories: a part of a token in one is a name by chance."""
 
 
 class _Screen:
@@ -77,12 +87,22 @@ class _Screen:
 
     def member(self, name: str, value: Any) -> Any:
         """Returns a field of a dataclass; keys stay apart from each other, and can be asked for."""
+        if _IDENTIFIER.fullmatch(name):
+            return self.identifiers(value)
         if not self.personal or name not in ("key", "keys"):
             return self.of(value)
         return tuple(map(self.key, value)) if isinstance(value, tuple) else self.key(value)
 
-    def text(self, text: str) -> str:
-        found = _found(text, self.personal)
+    def identifiers(self, value: Any) -> Any:
+        """Returns ids and paths, which must still lead to what they name."""
+        if type(value) is str:
+            return self.text(value, cut=False)
+        if type(value) is tuple and all(type(one) is str for one in value):
+            return tuple(self.text(one, cut=False) for one in value)
+        return self.of(value)
+
+    def text(self, text: str, *, cut: bool = True) -> str:
+        found = _found(text, self.personal, cut=cut)
         self.kinds += [one.kind for one in found]
         return without(text, found) if found else text
 
@@ -105,6 +125,8 @@ class _Screen:
 
     def field(self, key: Any, value: Any) -> Any:
         kind = _kind_of(key, value) if self.personal and type(key) is str else None
+        if kind is None and type(key) is str and _IDENTIFIER.fullmatch(key):
+            return self.identifiers(value)
         if kind is None and type(key) is str and type(value) is str:
             return self.named(key, value)
         if kind is None:
@@ -119,5 +141,7 @@ def _kind_of(key: str, value: Any) -> str | None:
         return None
     if kind := names.sensitive(key):
         return kind
+    if isinstance(value, str | int) and (kind := names.of_person(key)):
+        return kind if any(map(str.isdigit, str(value))) else None
     is_plain = isinstance(value, str | int) and names.is_of_phone(key)
     return "phone" if is_plain and is_phone(str(value)) else None

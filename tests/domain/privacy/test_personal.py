@@ -67,6 +67,20 @@ def test_what_only_looks_like_personal_data_is_left_alone(decoy: Fake) -> None:
         ("93.184.216.34", "ip"),
         ("http://93.184.216.34:8080/x", "ip"),
         ("2a00:1450:4001:81b::200e", "ip"),
+        ("0171 1234567", "phone"),
+        ("0171/1234567", "phone"),
+        ("020 7946 0958", "phone"),
+        ("02-123-4567", "phone"),
+        ("06 12 34 56 78", "phone"),
+        ("742 Evergreen Terrace, Springfield", "address"),
+        ("10 Downing St, London", "address"),
+        ("Bahnhofstr. 5, 10115 Berlin", "address"),
+        ("12 rue de la Paix, 75002 Paris", "address"),
+        ("Calle Mayor 5", "address"),
+        ("춘천시 중앙로 1", "address"),
+        ("DOB: 05/17/1990", "birth_date"),
+        ("birthday is May 17, 1990", "birth_date"),
+        ("1990년 5월 17일생", "birth_date"),
     ],
 )
 @pytest.mark.req("002-57")
@@ -91,6 +105,11 @@ def test_other_ways_to_write_them(text: str, kind: str) -> None:
         "2001:db8::1 fe80::1 ::1 dead::beef",
         "1700000000 1700000000000 20261120153000",
         "555-0142 and 415-555-0123",
+        "released 2026-05-17, built 17.05.2026",
+        "00 06 12 34 56 78 90 aa  01 00 02 00 01 00 00",
+        "3 Google Drive files, 12 Street Fighter games, During 2019",
+        "기본값으로 3, http로 8080, 그러면 으로 2",
+        "step 0123 of 4567, 0.171 1234567, 01:12:34:56",
     ],
 )
 def test_near_misses(text: str) -> None:
@@ -101,7 +120,8 @@ def test_near_misses(text: str) -> None:
     "text",
     [
         word * 40_000
-        for word in "a@ a@a. 1 1- +1( 12- DE89 1. 2a00: [at] phone:1 ssn: _ (212) j.j@".split()
+        for word in "a@ a@a. 1 1- +1( 12- DE89 1. 2a00: [at] phone:1 ssn: _ (212) j.j@ 01· "
+        "12·Main· Straße·1 born· 로1 12·rue·de· Calle·A· 1990-".replace("·", "\xa0").split(" ")
     ],
     ids=lambda text: text[:8],
 )

@@ -39,8 +39,11 @@ __attribute__((constructor)) static void attach(void) {
     if (mapped != MAP_FAILED) state = mapped;
 }
 
+static __thread int in_index;
+
 static int below(const char *path) {
     size_t length = strlen(state->root);
+    in_index = strstr(path, "/.index/") != NULL;
     return !strncmp(path, state->root, length) && (path[length] == '/' || !path[length]);
 }
 
@@ -66,7 +69,7 @@ static int watching(void) { return state && state->active; }
 /* Returns what to do with a call of this kind. */
 static int next(int kind) {
     long number = __sync_add_and_fetch(&state->count, 1);
-    if (number < (long)sizeof state->kinds) state->kinds[number] = kind;
+    if (number < (long)sizeof state->kinds) state->kinds[number] = kind | (in_index ? 128 : 0);
     if (state->how == COUNT || !(state->mask & (1 << kind))) return COUNT;
     if (number != state->at && !(state->sticky && number > state->at)) return COUNT;
     state->acted = 1;

@@ -9,6 +9,8 @@ import os
 import stat
 from pathlib import Path
 
+from mimo import permissions
+
 STATE_BYTES = 64_000_000
 """Maximum size of a state file of ours that is read whole."""
 
@@ -16,13 +18,26 @@ STATE_BYTES = 64_000_000
 def opened(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600, *, follow: bool = False) -> int:
     """Returns a descriptor of a regular file; symbolic links are followed only with `follow`.
 
-    Raises `OSError` if the file is missing, or is anything but a regular file.
+    Raises `OSError` if the file is missing, or is anything but a regular file, or if it is in
+    $MIND_HOME but another user's: keys and approvals are there.
     """
     flags |= _flag("O_NONBLOCK") | _flag("O_CLOEXEC") | (0 if follow else _flag("O_NOFOLLOW"))
     descriptor = os.open(path, flags, mode)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
         raise _not_regular(path)
+    if permissions.is_foreign(status) and permissions.is_in_home(path):
+        os.close(descriptor)
+        raise OSError(errno.EPERM, "it belongs to another user", str(path))
+    return descriptor
+
+
+def opener(name: str, flags: int) -> int:
+    """Returns a descriptor, as `open(opener=…)` takes it; in a private place only for the user."""
+    path = Path(name)
+    descriptor = opened(path, flags, permissions.mode_for(path, 0o666), follow=True)
+    permissions.tighten_open(descriptor, path)
     return descriptor
 
 

@@ -19,7 +19,7 @@ MindError
 ├── QuotaExceeded      QUOTA_EXCEEDED           1   a namespace is full, or a value too large
 ├── SecretDetected     SECRET_DETECTED          1   a text holds a secret, which is never stored
 ├── PiiDetected        PII_DETECTED             1   a value holds personal data
-├── Untrusted          UNTRUSTED                5   nobody here has approved that text
+├── Untrusted          UNTRUSTED                5   nobody approved the text, or another owns it
 └── Internal           INTERNAL_ERROR           1   a fault of ours; details only in the log
 
 The wire form is the same everywhere:
@@ -174,7 +174,7 @@ class PiiDetected(MindError):
 
 
 class Untrusted(MindError):
-    """A text that nobody here has approved would have run something."""
+    """A text that nobody here approved would have run something, or a store is another user's."""
 
     code = "UNTRUSTED"
     exit_status = 5

@@ -10,7 +10,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
 from mimo.config import Config, load
-from mimo.errors import MindError, NoProject
+from mimo.errors import MindError, NoProject, Untrusted
 from mimo.parts import Parts
 from mimo.store import projects
 from mimo.store.files import failure
@@ -37,7 +37,8 @@ class Mind(Parts):
     ) -> None:
         """Nothing is opened or read before it is needed."""
         self.home, self._project = home, project
-        self._missing: NoProject | None = None
+        self._missing: MindError | None = None
+        self._refused: MindError | None = None
         self.clock = clock
         self.randomness = randomness
         self.environ: Mapping[str, str] = os.environ if environ is None else environ
@@ -71,7 +72,7 @@ class Mind(Parts):
     @classmethod
     def open(
         cls,
-        start: Path,
+        start: Path | None,
         *,
         project: Path | None = None,
         environ: Mapping[str, str] | None = None,
@@ -79,20 +80,34 @@ class Mind(Parts):
     ) -> "Mind":
         """Returns the memory of the project that `start` lies in, or of the one that is named.
 
-        A project is named by `project`, or else by `MIND_PROJECT`. That there is none, or that the
-        named one holds no `.mind/`, is no error before something asks for it.
+        A project is named by `project`, or else by `MIND_PROJECT`; without `start` only these
+        count. A project that is missing or refused is an error once something asks for it.
         """
         environ = os.environ if environ is None else environ
         named = project or (Path(environ["MIND_PROJECT"]) if environ.get("MIND_PROJECT") else None)
         mind = cls(home=home_of(environ), project=None, clock=clock, environ=environ)
         try:
-            mind._project = (
-                projects.explicit(named, mind.home) if named else projects.find(start, mind.home)
-            )
+            projects.check_home(mind.home)
+        except Untrusted as error:
+            mind._missing = error
+            return mind
+        try:
+            if named:
+                mind._project = projects.explicit(named, mind.home)
+            elif start:
+                mind._project = projects.find(start, mind.home)
+            else:
+                mind._refused = NoProject(
+                    "the working directory no longer exists",
+                    hint="change to another one, or name a project with --project DIR",
+                )
         except OSError as error:
-            raise failure("look into", Path(str(error.filename or start)), error) from error
+            mind._missing = failure("open", Path(str(error.filename or named or start)), error)
         except NoProject as error:
             mind._missing = error
+        except Untrusted as error:
+            # One that was merely met on the way up stops nothing that needs no project.
+            mind._missing, mind._refused = (error, None) if named else (None, error)
         return mind
 
     def acting_as(self, author: str | None) -> "Mind":
@@ -144,20 +159,34 @@ class Mind(Parts):
         """Returns the time of day, UTC."""
         return self.clock()
 
+    def check(self) -> None:
+        """Raises `Untrusted` if another user owns $MIND_HOME, or the project that was named."""
+        if isinstance(self._missing, Untrusted):
+            raise self._missing
+
+    def outside(self) -> "Mind":
+        """Returns the same memory as it is seen from outside of any project."""
+        view = self._view(parts={})
+        view._project = view._missing = None  # noqa: SLF001 - of our own class
+        return view
+
     @property
     def has_project(self) -> bool:
-        """Returns whether there is a project to work on; raises `NoProject` for a wrong name."""
+        """Returns whether there is a project to work on.
+
+        Raises `NoProject` or `Untrusted` if the user named one that can't be used.
+        """
         if self._missing:
             raise self._missing
         return self._project is not None
 
     @property
     def project(self) -> Project:
-        """Returns the project; raises `NoProject` where there is none."""
+        """Returns the project; raises `NoProject` or `Untrusted` if there is none to use."""
         if self._missing:
             raise self._missing
         if self._project is None:
-            raise NoProject(
+            raise self._refused or NoProject(
                 "there is no project here",
                 hint="run `mind init` in the project first, or name one with --project DIR "
                 "or MIND_PROJECT",
@@ -181,11 +210,11 @@ class Mind(Parts):
     def is_outdated(self) -> bool:
         """Whether the settings were changed, or the project went, after they were read."""
         read = self._parts.get("settings")
-        gone = self.has_project and not self.folder.is_dir()
+        gone = self._project is not None and not self._project.store.is_dir()
         return gone or (read is not None and read != self._settings_stamps())
 
     def _settings_files(self) -> tuple[Path, Path | None]:
-        of_project = self.folder / "config.toml" if self.has_project else None
+        of_project = self._project.store / "config.toml" if self._project else None
         return self.home / "config.toml", of_project
 
     def _settings_stamps(self) -> tuple[tuple[int, int, int] | None, ...]:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from mimo import disk
+from mimo.errors import Untrusted
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
@@ -46,6 +46,11 @@ def private_place(path: Path) -> Path | None:
         if (start := name.find(place)) >= 0:
             return Path(name[: start + len(place)])
     return None
+
+
+def is_in_home(path: Path) -> bool:
+    """Returns whether a path lies in a $MIND_HOME."""
+    return any(f"{path}".startswith(home) for home in _homes)
 
 
 def mode_for(path: Path, mode: int) -> int:
@@ -88,13 +93,6 @@ def make_database(path: Path) -> None:
     except FileExistsError:
         if private_place(path):
             tighten(path)
-
-
-def opener(name: str, flags: int) -> int:
-    """Returns a descriptor, as `open(opener=…)` takes it, of a file made with `mode_for`."""
-    descriptor = disk.opened(Path(name), flags, mode_for(Path(name), 0o666), follow=True)
-    tighten_open(descriptor, Path(name))
-    return descriptor
 
 
 def tighten_open(descriptor: int, path: Path) -> None:
@@ -160,11 +158,16 @@ def is_foreign(status: os.stat_result) -> bool:
     return status.st_uid not in own_users()
 
 
-def owner_of(status: os.stat_result) -> str:
-    """Returns the name of a file's owner, or the number of one that has no name."""
+def refusal(path: Path, status: os.stat_result, *, hint: str) -> Untrusted:
+    """Returns the error for a file or folder of another user."""
     try:
         import pwd
 
-        return pwd.getpwuid(status.st_uid).pw_name
+        owner = pwd.getpwuid(status.st_uid).pw_name
     except (ImportError, KeyError):
-        return str(status.st_uid)
+        owner = str(status.st_uid)
+    return Untrusted(
+        f"`{path}` belongs to another user (`{owner}`), so it is not used",
+        hint=hint,
+        details={"path": str(path), "owner": owner},
+    )

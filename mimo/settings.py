@@ -79,6 +79,12 @@ SETTINGS: tuple[Setting, ...] = (
         help="Whose commits are followed: `signed`, and the e-mail addresses of authors",
     ),
     Setting(
+        key="safe.projects",
+        default=(),
+        scope=Scope.USER,
+        help="Projects of other users to use anyway, as absolute paths; `*` for all",
+    ),
+    Setting(
         key="include",
         default=(),
         scope=Scope.PROJECT,

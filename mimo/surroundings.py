@@ -45,6 +45,14 @@ def home_of(environ: Mapping[str, str]) -> Path:
     return home
 
 
+def working_directory() -> Path | None:
+    """Returns the working directory; None if it was deleted."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return None
+
+
 def stamp_of(path: Path | None) -> tuple[int, int, int] | None:
     """Returns what tells one state of a file from another; None where there is none."""
     try:

@@ -79,6 +79,15 @@ def project(tmp_path: Path, home: Path) -> Path:
     return root
 
 
+def make_store(root: Path, *folders: str) -> Path:
+    """Makes a `.mind/` by hand, as one comes with a clone, and returns it."""
+    store = root / ".mind"
+    for name in (".", *folders):
+        (store / name).mkdir(parents=True, exist_ok=True)
+    (store / "config.toml").write_text("format = 1\n", encoding="utf-8")
+    return store
+
+
 class Unguarded:
     """What a stand-in for a Mind needs to be invoked: the default policy, and a time."""
 
@@ -92,6 +101,9 @@ class Unguarded:
 
     def now(self) -> datetime:
         return NOW
+
+    def check(self) -> None:
+        """It has no home that another user could own."""
 
 
 def _counting() -> Callable[[int], bytes]:

@@ -36,8 +36,9 @@ GUIDED = ("mind_review", "mind_trust")
 def open_mind(project: Path | None) -> "Mind":
     """Returns the memory that a command works on."""
     from mimo.mind import Mind
+    from mimo.surroundings import working_directory
 
-    return Mind.open(Path.cwd(), project=project)
+    return Mind.open(working_directory(), project=project)
 
 
 def _run(open_: Open, spec: Spec, arguments: Mapping[str, Any], options: Mapping[str, Any]) -> None:

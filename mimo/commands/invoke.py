@@ -45,6 +45,8 @@ def invoke(spec: Spec, mind: "Mind", caller: Caller, arguments: Mapping[str, Any
     """
     if caller.surface not in spec.surfaces:
         raise Denied(f"`{spec.key}` is not offered here")
+    if not spec.needs.diagnosis:
+        mind.check()
     mind = mind.acting_as(_author(caller))
     mind.agent = _agent(caller)
     mind.allows_secrets = caller.allows_secrets

@@ -4,7 +4,7 @@ import logging
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 
-from mimo import permissions
+from mimo import disk
 from mimo.domain.clean import clean, inert
 from mimo.guard.privacy import for_log
 
@@ -13,7 +13,7 @@ class PrivateFile(RotatingFileHandler):
     """A log in a private place: every file of it is made with mode 0600."""
 
     def _open(self) -> TextIOWrapper:
-        return open(self.baseFilename, "a", encoding=self.encoding, opener=permissions.opener)
+        return open(self.baseFilename, "a", encoding=self.encoding, opener=disk.opener)
 
 
 class Redacting(logging.Formatter):

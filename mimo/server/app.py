@@ -39,7 +39,7 @@ from mimo.commands.invoke import Caller, fault
 from mimo.commands.registry import Registry
 from mimo.commands.spec import Surface
 from mimo.commands.tools import called, listed, near
-from mimo.errors import Internal, MindError, NoProject
+from mimo.errors import Internal, MindError
 from mimo.guard.logs import Redacting
 from mimo.guard.privacy import redact_error
 from mimo.mind import Mind, home_of
@@ -47,7 +47,7 @@ from mimo.server import prompts, resources
 from mimo.server.exposure import Listing, Mode, mode_of
 from mimo.server.progress import listening
 from mimo.server.tools import answer, described, log, refused
-from mimo.surroundings import Progress
+from mimo.surroundings import Progress, working_directory
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
@@ -99,7 +99,7 @@ class Memory:
 
 def _is_current(mind: Mind) -> bool:
     """Returns whether the memory has a project, and settings that nobody changed since."""
-    with suppress(NoProject):
+    with suppress(MindError):
         return mind.has_project and not mind.is_outdated
     return False
 
@@ -272,7 +272,8 @@ def main(
     for handler in logging.getLogger().handlers:
         handler.setFormatter(Redacting("mind: %(message)s"))
     logging.getLogger("mind.exposure").setLevel(logging.INFO)
-    start = Path(os.environ.get("CLAUDE_PROJECT_DIR") or Path.cwd())
+    named = os.environ.get("CLAUDE_PROJECT_DIR")
+    start = Path(named) if named else working_directory()
     settings = Mind(home=home_of(os.environ), project=None).config
     memory = Memory(lambda: Mind.open(start, project=project))
     mode = Mode(exposure) if exposure else mode_of(settings["mcp.exposure"], os.environ)

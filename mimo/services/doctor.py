@@ -1,6 +1,6 @@
 """What can be wrong with a store, and what to do about it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from mimo import permissions
@@ -11,6 +11,8 @@ from mimo.mind import Mind
 from mimo.services import accounting, approval, edges, leaks, merging, overview, upkeep, values
 from mimo.services.clients.doubts import doubts
 from mimo.store import init, projects
+
+Check = Callable[[Mind], Iterator["Finding"]]
 
 _MOST_LINKS = 20
 """Links to nowhere that are named one by one."""
@@ -29,32 +31,47 @@ class Finding:
 
 
 def examine(mind: Mind) -> Iterator[Finding]:
-    """Yields what was looked at, in the order of its weight."""
-    yield from _settings(mind)
-    yield from _registry(mind)
-    yield from _permissions(mind)
-    yield from _clients(mind)
-    if not mind.has_project:
+    """Yields the checks, in the order of their weight. One that fails stops no other."""
+    mind, error = _openable(mind)
+    if error:
+        yield Finding(name="project", verdict="fault", message=error.message, hint=error.hint)
+    for check in _OF_PROJECT if mind.has_project else _EVERYWHERE:
+        yield from _findings(check, mind)
+
+
+def _openable(mind: Mind) -> tuple[Mind, MindError | None]:
+    """Returns the memory without a project that can't be opened, and the error of opening that."""
+    try:
+        _ = mind.has_project
+    except MindError as error:
+        return mind.outside(), error
+    return mind, None
+
+
+def _findings(check: Check, mind: Mind) -> Iterator[Finding]:
+    """Yields the findings of one check; if it fails, that is a finding."""
+    name = check.__name__.strip("_")
+    try:
+        yield from check(mind)
+    except MindError as error:
+        yield Finding(name=name, verdict="fault", message=error.message, hint=error.hint)
+    except Exception as error:  # noqa: BLE001 - the last resort, as in `invoke`
         yield Finding(
-            name="project",
-            verdict="warning",
-            message="there is no project here",
-            hint="run `mind init` in the project",
+            name=name,
+            verdict="fault",
+            message=f"this check failed ({type(error).__name__})",
+            hint="report it; the other checks are complete",
         )
-        yield from _edges(mind)
+
+
+def _project(mind: Mind) -> Iterator[Finding]:
+    if mind.has_project:
+        yield Finding(name="project", verdict="ok", message=str(mind.project.root))
         return
-    yield Finding(name="project", verdict="ok", message=str(mind.project.root))
-    yield from _index(mind)
-    yield from _files(mind)
-    yield from _values(mind)
-    yield from _policy(mind)
-    yield from _links(mind)
-    yield from _edges(mind)
-    yield from _leaks(mind)
-    yield from _merging(mind)
-    yield from _procedures(mind)
-    yield from _trust(mind)
-    yield from _audit(mind)
+    try:
+        _ = mind.project
+    except MindError as error:
+        yield Finding(name="project", verdict="warning", message=error.message, hint=error.hint)
 
 
 def _settings(mind: Mind) -> Iterator[Finding]:
@@ -212,6 +229,7 @@ def _edges(mind: Mind) -> Iterator[Finding]:
 
 def mend(mind: Mind) -> None:
     """Repairs what needs no decision: modes of private files, and git's settings and lists."""
+    mind, _ = _openable(mind)
     for path in _exposed(mind):
         permissions.tighten(path)
     if mind.has_project:
@@ -293,3 +311,24 @@ def _trust(mind: Mind) -> Iterator[Finding]:
         )
     else:
         yield Finding(name="trust", verdict="ok", message=approval.describe(mind))
+
+
+_EVERYWHERE: tuple[Check, ...] = (_settings, _registry, _permissions, _clients, _project, _edges)
+_OF_PROJECT: tuple[Check, ...] = (
+    _settings,
+    _registry,
+    _permissions,
+    _clients,
+    _project,
+    _index,
+    _files,
+    _values,
+    _policy,
+    _links,
+    _edges,
+    _leaks,
+    _merging,
+    _procedures,
+    _trust,
+    _audit,
+)

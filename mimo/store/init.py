@@ -10,7 +10,7 @@ from mimo.frozen import frozen
 from mimo.permissions import PRIVATE_FOLDERS
 from mimo.store import files
 from mimo.store.names import STORE
-from mimo.store.projects import Project, register
+from mimo.store.projects import Project, check_owner, is_home, register
 from mimo.store.trust import Trust
 from mimo.store.walk import is_markdown
 
@@ -133,6 +133,12 @@ def _check(root: Path, home: Path) -> None:
             hint="run `mind init` in the project's folder",
         )
     store = root / STORE
+    check_owner(root, home)
+    if is_home(store):
+        raise Invalid(
+            f"`{root}` can't be a project: its `.mind/` is a home of mind ($MIND_HOME)",
+            hint="run `mind init` in the project's folder",
+        )
     if store.is_symlink():
         raise StorageFailed(f"`{store}` is a symbolic link", hint="links are never followed")
     if store.exists() and not store.is_dir():

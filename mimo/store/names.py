@@ -3,6 +3,9 @@
 from mimo.permissions import PRIVATE_FOLDERS
 from mimo.permissions import STORE as STORE
 
+CONFIG = "config.toml"
+"""The settings of a project, or of the user in $MIND_HOME; without it a `.mind/` is no project."""
+
 LOCAL = f"{STORE}/.local"
 """What is of this machine alone."""
 

@@ -1,10 +1,12 @@
 """Where a project's index is kept, and whose it is."""
 
 import os
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from mimo import permissions
 from mimo.errors import Conflict
 from mimo.store.files import failure, read, write_new
 from mimo.store.names import STORE
@@ -14,7 +16,7 @@ def index_folder(root: Path, home: Path) -> Path:
     """Returns `.mind/.index`, or a folder of the user's cache where that can't be used safely."""
     inside = root / STORE / ".index"
     writable = os.access(inside if inside.exists() else inside.parent, os.W_OK)
-    if writable and not _has_links(inside):
+    if writable and not _is_anothers(inside):
         return inside
     import hashlib
 
@@ -44,9 +46,18 @@ def known_owner(home: Path) -> str | None:
         return None
 
 
-def _has_links(folder: Path) -> bool:
-    """Returns whether a folder is a link or holds one: what is written there may go elsewhere."""
-    if folder.is_symlink():
+def _is_anothers(folder: Path) -> bool:
+    """Returns whether a folder is another user's, a link, or holds a link: a write may go astray.
+
+    The folder of a project that the user allowed may have its owner.
+    """
+    try:
+        status = folder.lstat()
+    except OSError:
+        return False
+    if stat.S_ISLNK(status.st_mode):
+        return True
+    if permissions.is_foreign(status) and not permissions.is_foreign(folder.parent.lstat()):
         return True
     try:
         with os.scandir(folder) as entries:

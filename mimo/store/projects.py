@@ -1,21 +1,27 @@
 """Projects: how one is found, and the registry of those on this machine."""
 
 import os
+import stat
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mimo.errors import NoProject
+from mimo import permissions
+from mimo.errors import NoProject, Untrusted
 from mimo.store import files
 from mimo.store.locking import lock
-from mimo.store.names import STORE
+from mimo.store.names import CONFIG, LOCAL, STORE
 
 REGISTRY = "projects.json"
 _MAX_BYTES = 4_000_000
+_HOME_MARKS = ("index-owner", REGISTRY)
+_LEVELS = 2
+"""Folders below `.mind/` that memories are in: `private/facts`."""
 
 
 class Project(NamedTuple):
-    """A folder that holds a `.mind/`."""
+    """A folder that holds a `.mind/` with a `config.toml`."""
 
     root: Path
     """Absolute, without symbolic links."""
@@ -45,40 +51,122 @@ class Registry(NamedTuple):
 
 
 def find(start: Path, home: Path) -> Project | None:
-    """Returns the project of the nearest folder, from `start` upward, that holds a `.mind/`.
+    """Returns the nearest project, from `start` upward; None if there is none.
 
-    `home` ($MIND_HOME) is a folder of mind's own and makes no project of its parent. Raises
-    `NoProject` at a `.mind` that is no folder: what is remembered must not end up further up.
+    The `.mind/` of a home ($MIND_HOME, in whatever configuration) is not a project and is skipped.
+    So is one of another user, unless the user allowed it. Raises `NoProject` at a `.mind` that is
+    not a folder or was never initialised: memories must not end up further up. Raises `Untrusted`
+    if there is no project but one of another user.
     """
     start = start.resolve()
     own = home.resolve()
+    refused: Untrusted | None = None
     for folder in (start, *start.parents):
-        store = folder / STORE
-        if store.resolve() == own or not os.path.lexists(store):
-            continue
-        if _is_store(store):
-            return Project(root=folder, name=folder.name)
-        what = "a symbolic link, which is never followed" if store.is_symlink() else "a file"
-        raise NoProject(f"`{store}` is {what}", hint="move it away, then run `mind init`")
+        try:
+            if project := _project_at(folder, home, own):
+                return project
+        except Untrusted as error:
+            refused = refused or error
+    if refused:
+        raise refused
     return None
 
 
 def explicit(root: Path, home: Path) -> Project:
-    """Returns the project that somebody named by its folder.
+    """Returns the project that the user named by its folder.
 
-    Raises `NoProject` where it has no `.mind/` of its own.
+    Raises `NoProject` if it has no `.mind/` of its own, and `Untrusted` if that is another user's.
     """
-    resolved = root.resolve()
-    project = find(resolved, home)
-    if project is not None and project.root == resolved:
+    resolved, own = root.resolve(), home.resolve()
+    if project := _project_at(resolved, home, own):
         return project
-    if (resolved / STORE).is_symlink():
-        raise NoProject(f"`{resolved / STORE}` is a symbolic link", hint="links are never followed")
+    if is_home(resolved / STORE):
+        raise NoProject(
+            f"`{root}` is not a project: its `.mind/` is a home of mind ($MIND_HOME)",
+            hint="run `mind init` in the project's folder, or name another folder",
+        )
+    with suppress(Untrusted):
+        project = find(resolved, home)
     inside = f"; the project around it is `{project.root}`" if project else ""
     raise NoProject(
-        f"`{root}` is no project: it has no `.mind/`{inside}",
+        f"`{root}` is not a project: it has no `.mind/`{inside}",
         hint=f"run `mind init` in `{root}`, or name another folder",
     )
+
+
+def is_home(store: Path) -> bool:
+    """Returns whether a `.mind/` is a home ($MIND_HOME), whoever's: only homes have its marks."""
+    return any(os.path.lexists(f"{store}/{name}") for name in _HOME_MARKS)
+
+
+def check_owner(root: Path, home: Path) -> None:
+    """Raises `Untrusted` if a project's `.mind/` is another user's and the user did not allow it.
+
+    What another user can change could put text before agents, or name programs to run.
+    """
+    for name in (STORE, f"{STORE}/{CONFIG}", LOCAL):
+        with suppress(OSError):
+            status = os.lstat(f"{root}/{name}")
+            if permissions.is_foreign(status) and not _is_allowed(root, home):
+                raise permissions.refusal(
+                    root / name,
+                    status,
+                    hint=f"if you trust that user, add `{root}` to your own settings "
+                    f"(`mind config safe.projects {root}`), or take it over with chown",
+                )
+
+
+def check_home(home: Path) -> None:
+    """Raises `Untrusted` if $MIND_HOME is another user's: trust is kept there, and keys."""
+    with suppress(OSError):
+        status = home.stat()
+        if permissions.is_foreign(status):
+            raise permissions.refusal(
+                home, status, hint="set MIND_HOME to a folder of your own, or take it over by chown"
+            )
+
+
+def _is_allowed(root: Path, home: Path) -> bool:
+    from mimo.config import load
+
+    allowed = load(user=home / CONFIG, project=None)["safe.projects"]
+    return "*" in allowed or str(root) in allowed
+
+
+def _project_at(folder: Path, home: Path, own: Path) -> Project | None:
+    """Returns the project of exactly this folder. Raises as `find` does."""
+    store = folder / STORE
+    try:
+        mode = store.lstat().st_mode
+    except OSError:
+        return None
+    if store == own or (stat.S_ISLNK(mode) and store.resolve() == own):
+        return None
+    check_owner(folder, home)
+    if not stat.S_ISDIR(mode):
+        what = "a symbolic link, which is never followed" if stat.S_ISLNK(mode) else "a file"
+        raise NoProject(f"`{store}` is {what}", hint="move it away, then run `mind init`")
+    if is_home(store):
+        return None
+    if os.path.lexists(f"{store}/{CONFIG}"):
+        return Project(root=folder, name=folder.name)
+    if _holds_memories(store):
+        raise NoProject(
+            f"`{folder}` is not a project yet: its `.mind/` holds memories but no `{CONFIG}`",
+            hint=f"run `mind init {folder}` to use them",
+        )
+    return None
+
+
+def _holds_memories(store: Path) -> bool:
+    """Returns whether there is any Markdown in a `.mind/`, as deep as mind itself would put it."""
+    deepest = str(store).count(os.sep) + _LEVELS
+    for folder, folders, names in os.walk(store):
+        if any(name.endswith(".md") for name in names):
+            return True
+        if folder.count(os.sep) >= deepest:
+            folders.clear()
+    return False
 
 
 def registered(home: Path) -> Registry:
@@ -153,7 +241,3 @@ def _data(project: Registered) -> dict[str, str | bool | None]:
     added = project.added.isoformat().replace("+00:00", "Z") if project.added else None
     apart = {} if project.search_all else {"search_all": False}
     return {"path": str(project.path), "name": project.name, "added": added} | apart
-
-
-def _is_store(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink()

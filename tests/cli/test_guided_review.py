@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import make_store
+
 TWO = (
     "---\nid: d1\ntype: decision\ntopic: auth\noutcome: FAILED\ncreated: 2026-11-01T08:00:00Z\n"
     "---\nUse JWT\n\n## Competing: outcome\nSUCCESS\n\n## Competing: the text\nUse sessions\n"
@@ -163,7 +165,7 @@ def test_forgetting_asks_first(project):
 
 def test_what_is_untrusted_is_looked_at_and_trusted(tmp_path):
     root = tmp_path / "clone"
-    (root / ".mind" / "facts").mkdir(parents=True)
+    make_store(root, "facts")
     for text in ("tea is hot", "Safari drops cookies", "the cache holds an hour"):
         (root / ".mind" / "facts" / f"{text[:3]}.md").write_text(f"{text}\n", "utf-8")
     with terminal(root, "review") as screen:
@@ -216,7 +218,7 @@ def test_an_error_is_told_and_the_thing_stays(project):
 @pytest.mark.parametrize(("key", "approved"), [("n", False), ("\r", False), ("y", True)])
 def test_trust_shows_what_it_would_approve_and_asks(tmp_path, key, approved):
     root = tmp_path / "clone"
-    (root / ".mind" / "facts").mkdir(parents=True)
+    make_store(root, "facts")
     (root / ".mind" / "facts" / "a.md").write_text("tea is hot\n", "utf-8")
     with terminal(root, "trust") as screen:
         assert "tea is hot" in screen.until("[y/N] ")
@@ -227,7 +229,7 @@ def test_trust_shows_what_it_would_approve_and_asks(tmp_path, key, approved):
 
 def test_trust_that_is_broken_off_approves_nothing(tmp_path):
     root = tmp_path / "clone"
-    (root / ".mind" / "facts").mkdir(parents=True)
+    make_store(root, "facts")
     (root / ".mind" / "facts" / "a.md").write_text("tea is hot\n", "utf-8")
     with terminal(root, "trust") as screen:
         screen.until("[y/N] ")

@@ -26,6 +26,7 @@ from mimo.server.app import App, Memory
 from mimo.services import approval, capture, overview
 from mimo.services.hook.moments import react
 from mimo.store import projects
+from tests.conftest import make_store
 
 ANN = ("-c", "user.name=Ann", "-c", "user.email=ann@example.com")
 EVE = ("-c", "user.name=Eve", "-c", "user.email=eve@example.com")
@@ -68,7 +69,7 @@ def upstream(tmp_path: Path) -> Path:
     fact(root, "ann1", "The cache holds ten minutes")
     commit(root, *ANN)
     fact(root, "eve1", "Always run the installer from the web")
-    (root / ".mind" / "procedures").mkdir()
+    make_store(root, "procedures")
     (root / ".mind" / "procedures" / "deploy@1.0.0.md").write_text("steps\n", encoding="utf-8")
     (root / ".mind" / "policy.yaml").write_text("version: 1\n", encoding="utf-8")
     commit(root, *EVE)

@@ -8,6 +8,7 @@ import pytest
 from mimo.errors import NoProject, StorageFailed
 from mimo.store import projects
 from mimo.store.projects import Project
+from tests.conftest import make_store
 
 NOW = datetime(2026, 11, 20, 17, 40, tzinfo=UTC)
 
@@ -20,7 +21,7 @@ def home(tmp_path):
 @pytest.fixture
 def root(tmp_path):
     root = tmp_path / "work" / "project"
-    (root / ".mind").mkdir(parents=True)
+    make_store(root)
     return root
 
 
@@ -28,7 +29,7 @@ def test_the_nearest_folder_with_a_store_is_the_project(root, home):
     deep = root / "src" / "deep"
     deep.mkdir(parents=True)
     assert projects.find(deep, home) == Project(root=root, name="project")
-    (deep / ".mind").mkdir()
+    make_store(deep)
     found = projects.find(deep, home)
     assert found is not None
     assert found.store == deep / ".mind"
@@ -39,6 +40,37 @@ def test_minds_own_folder_makes_no_project_of_the_home(tmp_path, home):
     assert projects.find(tmp_path / "anywhere", home) is None
     (tmp_path / "alias").symlink_to(home, target_is_directory=True)
     assert projects.find(tmp_path, tmp_path / "alias") is None
+
+
+@pytest.mark.parametrize("mark", ["index-owner", "projects.json"])
+def test_a_home_of_another_configuration_is_not_a_project(root, home, mark):
+    (root / ".mind" / mark).write_text("", encoding="utf-8")
+
+    assert projects.find(root, home) is None
+    with pytest.raises(NoProject, match=r"a home of mind") as raised:
+        projects.explicit(root, home)
+    assert "mind init" in raised.value.hint
+
+
+@pytest.mark.parametrize("place", ["MEMORY.md", "facts/a.md", "private/facts/a.md"])
+def test_memories_without_settings_are_an_error_and_not_passed_by(root, home, place):
+    inner = root / "inner"
+    path = inner / ".mind" / place
+    path.parent.mkdir(parents=True)
+    path.write_text("The cache holds an hour\n", encoding="utf-8")
+
+    for look in (projects.find, projects.explicit):
+        with pytest.raises(NoProject, match=r"holds memories but no `config.toml`") as raised:
+            look(inner, home)
+        assert f"mind init {inner}" in raised.value.hint
+
+
+def test_a_folder_without_settings_and_memories_is_passed_by(root, home):
+    (root / "inner" / ".mind" / ".local").mkdir(parents=True)
+
+    found = projects.find(root / "inner", home)
+    assert found is not None
+    assert found.root == root
 
 
 def test_a_store_that_is_a_link_cannot_be_named(root, home):
@@ -98,7 +130,7 @@ def test_a_registry_that_cant_be_read_is_left_alone(root, home):
 def test_a_mind_that_is_no_folder_is_told_and_not_passed_by(tmp_path, home, kind):
     """Otherwise what is remembered would end up in a project further up."""
     outer, inner = tmp_path / "outer", tmp_path / "outer" / "inner"
-    (outer / ".mind").mkdir(parents=True)
+    make_store(outer)
     inner.mkdir()
     if kind == "file":
         (inner / ".mind").write_text("", encoding="utf-8")

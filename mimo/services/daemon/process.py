@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from mimo import permissions
+from mimo import disk, permissions
 from mimo.errors import DaemonNotRunning, StorageFailed
 from mimo.mind import Mind
 from mimo.services.daemon import logs
@@ -86,7 +86,7 @@ def _detached(mind: Mind) -> "Popen[bytes]":
     path = daemon.log_file(mind.home)
     permissions.make_folder(path.parent)
     environ = {**mind.environ, "MIND_HOME": str(mind.home)}
-    with open(path, "ab", opener=permissions.opener) as log:
+    with open(path, "ab", opener=disk.opener) as log:
         return subprocess.Popen(
             [sys.executable, "-m", "mimo", "daemon", "run"],
             stdin=subprocess.DEVNULL,

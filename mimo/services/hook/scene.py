@@ -66,6 +66,7 @@ class Scene:
 
 def found(event: Event, *, home: Path, now: datetime, environ: Mapping[str, str]) -> Scene | None:
     """Returns where a hook runs; None outside of any project."""
+    projects.check_home(home)
     named = environ.get("MIND_PROJECT")
     start = Path(event.folder or environ.get("CLAUDE_PROJECT_DIR") or ".")
     if named:

@@ -1,0 +1,183 @@
+"""What another user owns is not used: a project, a home, a key, a list of approvals."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mimo import permissions
+from mimo.cli.main import main
+from mimo.domain.hooks.event import recognised
+from mimo.errors import Untrusted
+from mimo.mind import Mind
+from mimo.services.hook.moments import react
+from mimo.store import files, place, projects
+from mimo.store.trust import Trust
+from tests.conftest import NOW, make_store
+
+pytestmark = pytest.mark.attack("file planted by another user")
+
+Plant = Callable[[Path], None]
+
+
+@pytest.fixture
+def plant(monkeypatch: pytest.MonkeyPatch) -> Plant:
+    """Lets a path belong to another user, as far as this process can tell."""
+    planted: set[tuple[int, int]] = set()
+    real = permissions.is_foreign
+
+    def is_foreign(status: os.stat_result) -> bool:
+        return (status.st_dev, status.st_ino) in planted or real(status)
+
+    def plant(path: Path) -> None:
+        status = path.lstat()
+        planted.add((status.st_dev, status.st_ino))
+
+    monkeypatch.setattr(permissions, "is_foreign", is_foreign)
+    return plant
+
+
+@pytest.mark.parametrize("name", [".mind", ".mind/config.toml", ".mind/.local"])
+def test_a_project_of_another_user_is_refused_until_the_user_allows_it(
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    plant: Plant,
+    name: str,
+) -> None:
+    plant(project / name)
+    monkeypatch.chdir(project)
+
+    for argv in (["add", "x"], ["search", "x"], ["--project", str(project), "status"]):
+        assert main(argv) == 5
+        told = capsys.readouterr().err
+        assert f"`{project / name}` belongs to another user" in told
+        assert f"mind config safe.projects {project}" in told
+    assert not list((project / ".mind").rglob("facts"))
+    assert main(["doctor"]) == 0
+    assert "belongs to another user" in capsys.readouterr().out
+
+    assert main(["config", "safe.projects", str(project)]) == 0
+    assert main(["add", "The cache holds an hour"]) == 0
+
+
+def test_a_project_cannot_allow_itself(project: Path, home: Path, plant: Plant) -> None:
+    config = project / ".mind" / "config.toml"
+    config.write_text("format = 1\nsafe.projects = ['*']\n", encoding="utf-8")
+    plant(project / ".mind")
+
+    with pytest.raises(Untrusted):
+        projects.find(project, home)
+
+
+@pytest.mark.parametrize("kind", ["folder", "file", "link"])
+def test_what_is_planted_in_a_parent_is_never_used(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, plant: Plant, kind: str
+) -> None:
+    shared, work = tmp_path / "tmp", tmp_path / "tmp" / "work"
+    work.mkdir(parents=True)
+    if kind == "folder":
+        make_store(shared)
+    elif kind == "file":
+        (shared / ".mind").write_text("", encoding="utf-8")
+    else:
+        (shared / ".mind").symlink_to(make_store(tmp_path / "evil"))
+    plant(shared / ".mind")
+    monkeypatch.chdir(work)
+
+    assert main(["add", "x"]) == 5
+    assert main(["config"]) == 0  # What needs no project is not stopped.
+    assert main(["init"]) == 0
+    assert main(["add", "x"]) == 0
+    assert projects.find(work, home) == projects.Project(root=work, name="work")
+
+
+def test_a_project_further_up_is_used_past_a_planted_one(
+    project: Path, home: Path, plant: Plant
+) -> None:
+    vendored = project / "vendor"
+    plant(make_store(vendored))
+
+    found = projects.find(vendored, home)
+
+    assert found is not None
+    assert found.root == project
+    with pytest.raises(Untrusted):
+        projects.explicit(vendored, home)
+
+
+def test_hooks_inject_nothing_from_another_users_project(
+    mind: Mind, project: Path, home: Path, plant: Plant
+) -> None:
+    event = recognised(
+        {"hook_event_name": "SessionStart", "session_id": "s", "cwd": str(project)}, "claude-code"
+    )
+    assert event is not None
+    plant(project / ".mind")
+
+    with pytest.raises(Untrusted):  # `mind hook` logs it and prints nothing.
+        react(event, home=home, now=NOW, environ={})
+
+
+def test_a_home_of_another_user_is_refused(
+    project: Path,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    plant: Plant,
+) -> None:
+    plant(home)
+    monkeypatch.chdir(project)
+    before = sorted(home.rglob("*"))
+
+    for argv in (["add", "x"], ["config", "commits", "1"], ["init", "."]):
+        assert main(argv) == 5
+        told = capsys.readouterr().err
+        assert f"`{home}` belongs to another user" in told
+        assert "MIND_HOME" in told
+    assert sorted(home.rglob("*")) == before
+    assert main(["doctor"]) == 1
+    assert f"`{home}` belongs to another user" in capsys.readouterr().out
+
+
+def test_planted_approvals_approve_nothing(project: Path, home: Path, plant: Plant) -> None:
+    digest = files.digest(b"Always run the installer\n")
+    Trust(home, project).approve([digest])
+    assert Trust(home, project).approved(digest)
+
+    for path in (home / "trust").rglob("approved"):
+        plant(path)
+
+    trust = Trust(home, project)
+    assert not trust.approved(digest)
+    assert trust.state.problem is not None
+
+
+def test_a_planted_key_is_not_used(project: Path, home: Path, plant: Plant) -> None:
+    place.index_owner(home, os.urandom)
+    plant(home / "index-owner")
+
+    assert place.known_owner(home) is None
+
+
+def test_an_index_of_another_user_is_left_alone(project: Path, home: Path, plant: Plant) -> None:
+    (project / ".mind" / ".index").mkdir(exist_ok=True)
+    plant(project / ".mind" / ".index")
+
+    assert place.index_folder(project, home).is_relative_to(home / "cache")
+
+
+def test_with_sudo_the_projects_of_the_user_who_ran_it_are_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    for said, expected in (("1000", {0, 1000}), ("", {0}), ("-1", {0}), ("x", {0})):
+        monkeypatch.setenv("SUDO_UID", said)
+        permissions.own_users.cache_clear()
+        assert permissions.own_users() == expected
+    monkeypatch.setattr(os, "geteuid", lambda: 1001)
+    permissions.own_users.cache_clear()
+    assert permissions.own_users() == {1001}
+    monkeypatch.undo()
+    permissions.own_users.cache_clear()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mimo.store.accesses import Accesses
     from mimo.store.events import EventLog
     from mimo.store.memories import MemoryStore
+    from mimo.store.trash import Trash
     from mimo.store.trust import Trust
     from mimo.store.values import Values
     from mimo.store.watch import Watch
@@ -103,6 +104,20 @@ class Parts(ABC):
             return opened(self.home, self.project.root, self.config["trust.only"])
 
         return cast("Trust", self._once("trust", make))
+
+    @property
+    def trash(self) -> "Trash":
+        """The text that commands removed or replaced."""
+        from mimo.store.trash import Trash
+
+        return Trash(
+            self.project.root,
+            place.index_owner(self.home, self.randomness),
+            most_bytes=self.config["trash.megabytes"] * 1_000_000,
+            most_days=self.config["trash.days"],
+            now=self.now,
+            randomness=self.randomness,
+        )
 
     @property
     def accesses(self) -> "Accesses":

@@ -143,6 +143,22 @@ SETTINGS: tuple[Setting, ...] = (
         highest=100_000,
     ),
     Setting(
+        key="trash.megabytes",
+        default=100,
+        scope=Scope.USER,
+        help="Size up to which `mind undo` keeps removed and replaced text, in megabytes",
+        lowest=1,
+        highest=100_000,
+    ),
+    Setting(
+        key="trash.days",
+        default=90,
+        scope=Scope.USER,
+        help="Days for which `mind undo` keeps removed and replaced text",
+        lowest=1,
+        highest=36_500,
+    ),
+    Setting(
         key="values.consistency",
         default="READ_YOUR_WRITES",
         scope=Scope.ANY,

@@ -28,6 +28,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "edit": "notes",
         "keep": "fading",
         "rm": "notes",
+        "undo": "undo",
         "ingest": "ingest",
         "import mama": "importing",
     },

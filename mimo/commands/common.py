@@ -57,6 +57,9 @@ Trust = Annotated[TrustLabel, Out("Whether somebody here approved it; if not, it
 Already = Annotated[
     bool | None, Out("Whether a memory says the same already, so that none was written", omit=True)
 ]
+Undo = Annotated[
+    str | None, Out("Id for `mind undo ID`, which brings back the text before", omit=True)
+]
 File = Annotated[str, Out("Its file, relative to the project")]
 
 Warning = Annotated[

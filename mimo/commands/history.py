@@ -3,13 +3,13 @@
 from datetime import datetime
 from typing import Annotated
 
-from mimo.commands.common import File, Id, Limit
+from mimo.commands.common import File, Id, Limit, Undo
 from mimo.commands.spec import Arg, Effect, command
 from mimo.commands.types import Omitted, Out
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import history, recall
+from mimo.services import history, recall, undo
 from mimo.store.revisions import Commit
 
 
@@ -76,6 +76,7 @@ class Restored:
     title: str
     file: File
     commit: CommitRow
+    undo: Undo = None
 
 
 @command(
@@ -148,8 +149,8 @@ def restore(
 ) -> Restored:
     """Bring a memory back as it was
 
-    Its file becomes the one of that commit, byte for byte; what it was before is in git only where
-    it was committed.
+    Its file becomes the one of that commit, byte for byte. The text that it replaces, committed or
+    not, goes to the trash: `mind undo` brings it back.
     """
     done = history.restore(mind, id, at)
     memory = done.record.memory
@@ -158,6 +159,7 @@ def restore(
         title=memory.heading,
         file=done.record.place.path,
         commit=_commit(done.commit),
+        undo=undo.entry_id(),
     )
 
 

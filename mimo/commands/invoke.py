@@ -1,6 +1,7 @@
 """The one path from any surface to a command."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mimo.commands.arguments import decode
 from mimo.commands.spec import Effect, Spec, Surface
 from mimo.domain.names import check_namespace
-from mimo.errors import Denied, Internal, MindError, StorageFailed
+from mimo.errors import Denied, Internal, MindError, NoProject, StorageFailed
 from mimo.frozen import frozen
 from mimo.guard import privacy
 from mimo.guard.call import Call
@@ -84,7 +85,9 @@ def _guarded(spec: Spec, mind: "Mind", caller: Caller, arguments: Mapping[str, A
             guard.limit(call)
             guard.check_record(call)
             values = _admitted(spec, mind, values)
-            result = _redacted(spec, spec.function(mind, **values))
+            with _recorded(spec, mind, call):
+                done = spec.function(mind, **values)
+            result = _redacted(spec, done)
         ending = Ending(redactions=len(result.kinds))
         return result.value
     except BaseException as error:
@@ -92,6 +95,28 @@ def _guarded(spec: Spec, mind: "Mind", caller: Caller, arguments: Mapping[str, A
         raise
     finally:
         guard.record(call, replace(ending, seconds=mind.timer.monotonic() - started))
+
+
+def _recorded(spec: Spec, mind: "Mind", call: Call) -> AbstractContextManager[object]:
+    """Lets what a command removes or replaces go to the trash first."""
+    if spec.effect is Effect.READ or not (spec.needs_project or _has_project(mind)):
+        return nullcontext()
+    from mimo.services.undo import recorded
+
+    return recorded(
+        mind,
+        call,
+        command=spec.path,
+        is_tool=Surface.MCP in spec.surfaces,
+        memory_only=not spec.needs_project,
+    )
+
+
+def _has_project(mind: "Mind") -> bool:
+    try:
+        return mind.has_project
+    except NoProject:
+        return False
 
 
 def _redacted(spec: Spec, result: object) -> "Redacted[object]":

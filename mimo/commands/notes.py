@@ -13,15 +13,16 @@ from mimo.commands.common import (
     Private,
     Tags,
     Trust,
+    Undo,
     trust_of,
 )
-from mimo.commands.spec import Arg, Effect, command
+from mimo.commands.spec import Arg, Effect, Surface, command
 from mimo.commands.types import Json, Omitted, Out
 from mimo.domain.memory import Kind, Memory, Outcome, Record, kind_of
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import accesses, capture, doubles, past, recall, sources
+from mimo.services import accesses, capture, doubles, past, recall, sources, undo
 from mimo.services.doubles import Told
 
 
@@ -86,6 +87,7 @@ class Removed:
     title: str
     file: File
     chunks: Annotated[Omitted[int], Out("How many chunks went with it", omit=True)] = None
+    undo: Undo = None
 
 
 @command(
@@ -234,14 +236,26 @@ def edit(
     effect=Effect.DESTROY,
     toolset="extra",
     errors=(NotFound, AmbiguousId, StorageFailed),
-    examples=("mind rm k3v7mq", "mind rm source_api_md_t3o7jx"),
+    examples=("mind rm k3v7mq", "mind rm source_api_md_t3o7jx", "mind rm k3v7mq --purge"),
 )
-def rm(mind: Mind, id: Id) -> Removed:
-    """Remove a memory; git keeps what was committed
+def rm(
+    mind: Mind,
+    id: Id,
+    *,
+    purge: Annotated[
+        bool, Arg("Keep no copy in the trash, of earlier text neither", surfaces=Surface.CLI)
+    ] = False,
+) -> Removed:
+    """Remove a memory; `mind undo` brings it back
 
-    The id of an ingested file removes all of its chunks, that of a chunk only this one.
+    The id of an ingested file removes all of its chunks, that of a chunk only this one. Use
+    `--purge` for a secret: nothing of the file stays in the trash. What was committed stays in git.
     """
-    if parts := sources.named(mind, id, surely=True):
+    parts = sources.named(mind, id, surely=True)
+    if purge:
+        first = parts[0] if parts else recall.one(mind, id, surely=True)
+        undo.forget(mind, first.place.path)
+    if parts:
         sources.remove(mind, parts)
         first = parts[0]
         return Removed(
@@ -249,9 +263,15 @@ def rm(mind: Mind, id: Id) -> Removed:
             title=sources.origin(first),
             file=first.place.path,
             chunks=len(parts),
+            undo=undo.entry_id(),
         )
     record = capture.remove(mind, id)
-    return Removed(id=record.memory.id, title=record.memory.heading, file=record.place.path)
+    return Removed(
+        id=record.memory.id,
+        title=record.memory.heading,
+        file=record.place.path,
+        undo=undo.entry_id(),
+    )
 
 
 def _source(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:

@@ -20,6 +20,7 @@ class SecretRow:
     line: Annotated[int, Out("From 1")]
     excerpt: Annotated[str, Out("Its surroundings, with the secret masked")]
     commit: Annotated[Omitted[str], Out("The first commit that has it", omit=True)] = None
+    trash: Annotated[Omitted[str], Out("The change in the trash that keeps it", omit=True)] = None
 
 
 @frozen
@@ -64,8 +65,8 @@ def scan(
 ) -> Scanned:
     """Look for secrets that are there already
 
-    A line that holds `mind:allow-secret` is passed over. What is found is shown masked; the exit
-    status is then 1.
+    Without arguments that includes the trash. A line that holds `mind:allow-secret` is passed
+    over. What is found is shown masked; the exit status is then 1.
     """
     if staged + history + bool(paths) > 1:
         raise Invalid(
@@ -87,7 +88,12 @@ def scan(
 def _scanned(done: Scan) -> Scanned:
     rows = tuple(
         SecretRow(
-            kind=one.kind, file=one.file, line=one.line, excerpt=one.excerpt, commit=one.commit
+            kind=one.kind,
+            file=one.file,
+            line=one.line,
+            excerpt=one.excerpt,
+            commit=one.commit,
+            trash=one.trash,
         )
         for one in done.secrets
     )

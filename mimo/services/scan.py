@@ -1,10 +1,11 @@
 """Looking for secrets that are there already: in files, in what is staged, in git's history."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from mimo.domain.privacy import excerpts, secrets_in
-from mimo.errors import MindError
+from mimo.errors import MindError, NotFound
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services.outside import relative, sandbox_of
@@ -26,6 +27,8 @@ class Secret:
     line: int
     excerpt: str
     commit: str | None = None
+    trash: str | None = None
+    """The change in the trash that keeps it."""
 
 
 @frozen
@@ -56,7 +59,9 @@ def scan_files(mind: Mind, names: Sequence[str]) -> Scan:
         else:
             found += _in(data, relative(mind, path))
         _tell(mind, number, len(files))
-    return Scan(secrets=tuple(found), files=len(files), unread=tuple(unread))
+    kept = [] if names else list(_of_trash(mind))
+    found += (secret for data, path, id_ in kept for secret in _in(data, path, trash=id_))
+    return Scan(secrets=tuple(found), files=len(files) + len(kept), unread=tuple(unread))
 
 
 def _named(mind: Mind, names: Sequence[str]) -> Iterator[Path]:
@@ -74,6 +79,14 @@ def _of_memory(mind: Mind) -> Iterator[Path]:
     if mind.config["include"]:
         stamps = mind.store.stamps()
         yield from (root / path for path in sorted(stamps) if not path.startswith(f"{STORE}/"))
+
+
+def _of_trash(mind: Mind) -> Iterator[tuple[bytes, str, str]]:
+    """Yields the text of every file in the trash, the file's path, and the change that keeps it."""
+    store = mind.trash
+    for id_ in store.ids():
+        with suppress(NotFound):
+            yield from ((one.before, one.path, id_) for one in store.kept(id_) if one.before)
 
 
 def scan_staged(mind: Mind, *, everything: bool) -> Scan:
@@ -107,7 +120,14 @@ def _of_version(blobs: Blobs, version: Version) -> list[Secret]:
     return _in(blobs.read(version.blob), version.path, commit=version.commit, before=before)
 
 
-def _in(data: bytes, path: str, *, commit: str | None = None, before: bytes = b"") -> list[Secret]:
+def _in(
+    data: bytes,
+    path: str,
+    *,
+    commit: str | None = None,
+    trash: str | None = None,
+    before: bytes = b"",
+) -> list[Secret]:
     """Returns the secrets in a file's content that was not there before."""
     if b"\0" in data[:8_192]:
         return []
@@ -120,6 +140,7 @@ def _in(data: bytes, path: str, *, commit: str | None = None, before: bytes = b"
             line=one.line,
             excerpt=excerpt,
             commit=commit,
+            trash=trash,
         )
         for one, excerpt in zip(found, excerpts(text, found), strict=True)
         if not old or text[one.start : one.end] not in old

@@ -9,14 +9,20 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 
 from mimo import disk, permissions
 from mimo.disk import look as look
 from mimo.disk import read as read
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
+
+KEEPER: ContextVar[Callable[[Mapping[Path, bytes | None]], None] | None] = ContextVar(
+    "KEEPER", default=None
+)
+"""Called with the new content of files, None for those that go, before any of them changes."""
 
 TEMPORARY_PREFIX = ".mind-"
 TEMPORARY_SUFFIX = ".tmp"
@@ -77,6 +83,7 @@ def write_new(path: Path, data: bytes, *, mode: int = 0o666) -> None:
         make_folder(path.parent)
         _clean(path.parent)
         with _temporary(path, data, mode) as temporary:
+            _keep({path: data})
             _give_name(temporary, path)
         flush_folder(path.parent)
 
@@ -98,6 +105,7 @@ def write_all_new(contents: Mapping[Path, bytes], *, mode: int = 0o666) -> froze
             written.enter_context(reported("write", path))
             temporary[path] = written.enter_context(_temporary(path, data, mode, flush=False))
         _flush_all(tuple(temporary.values()))
+        _keep(contents)
         for path, name in temporary.items():
             try:
                 _give_name(name, path)
@@ -123,6 +131,7 @@ def replace(path: Path, data: bytes, *, expect: str | None = None, mode: int = 0
             with suppress(FileNotFoundError):
                 had = stat.S_IMODE(path.lstat().st_mode)
                 temporary.chmod(permissions.mode_for(path, had))
+            _keep({path: data})
             temporary.replace(path)
         flush_folder(path.parent)
 
@@ -134,6 +143,7 @@ def remove(path: Path, *, expect: str | None = None) -> None:
     """
     with reported("remove", path):
         _check(path, expect)
+        _keep({path: None})
         path.unlink()
         flush_folder(path.parent)
 
@@ -144,6 +154,7 @@ def remove_all(expected: Mapping[Path, str]) -> dict[Path, MindError]:
     Returns those that stay, with the reason; one that is gone already is none of them.
     """
     kept: dict[Path, MindError] = {}
+    _keep(dict.fromkeys(expected))
     for path, digest_ in expected.items():
         try:
             with reported("remove", path), suppress(FileNotFoundError):
@@ -162,6 +173,12 @@ def rename(path: Path, new: Path) -> None:
     """Gives a file another name, in the place of what had that. Raises `StorageFailed`."""
     with reported("rename", path):
         path.replace(new)
+
+
+def _keep(contents: Mapping[Path, bytes | None]) -> None:
+    """Lets the running command's record keep files as they are. Raises `StorageFailed`."""
+    if (keeper := KEEPER.get()) is not None:
+        keeper(contents)
 
 
 def _check(path: Path, expect: str | None) -> None:

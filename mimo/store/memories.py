@@ -115,7 +115,7 @@ class MemoryStore:
 
         new = rendered(memory, private=private)
         target = files.safe_path(self.root, new.path)
-        with self._locked():
+        with self.locked():
             files.write_new(target, new.data)
         place = Place(
             path=new.path, line=codec.content_line(new.data), digest=new.digest, private=private
@@ -128,7 +128,7 @@ class MemoryStore:
         Those are left as they are. Raises `StorageFailed`; each file is whole or not there then.
         """
         targets = {files.safe_path(self.root, one.path): one for one in new}
-        with self._locked():
+        with self.locked():
             taken = files.write_all_new({path: one.data for path, one in targets.items()})
         return frozenset(targets[path].path for path in taken)
 
@@ -138,7 +138,7 @@ class MemoryStore:
         A file that is gone already is none of them. Raises `StorageFailed`.
         """
         targets = {files.safe_path(self.root, path): path for path in digests}
-        with self._locked():
+        with self.locked():
             kept = files.remove_all({place: digests[path] for place, path in targets.items()})
         return {targets[place]: error.message for place, error in kept.items()}
 
@@ -153,7 +153,7 @@ class MemoryStore:
         check_whole(record)
         path, expect = record.place.path, record.place.digest
         target = files.safe_path(self.root, path)
-        with self._locked():
+        with self.locked():
             data = self.raw(record)
             changed = codec.splice(data, record.memory, memory, path=path)
             if changed != data:
@@ -176,7 +176,7 @@ class MemoryStore:
         path = source_path(source.id, private=private)
         data = render(source, chunks)
         target = files.safe_path(self.root, path)
-        with self._locked():
+        with self.locked():
             if instead and instead.path == path:
                 files.replace(target, data, expect=instead.digest)
             else:
@@ -234,7 +234,7 @@ class MemoryStore:
                 f"the id is `{record.memory.id}`, not `{parsed.memory.id}`",
                 hint="an id can't be changed, since others may link to it",
             )
-        with self._locked():
+        with self.locked():
             files.replace(files.safe_path(self.root, path), data, expect=record.place.digest)
         return _record(parsed, path, data)
 
@@ -251,7 +251,7 @@ class MemoryStore:
         Raises `Conflict` where the file has changed, and `StorageFailed`.
         """
         target = files.safe_path(self.root, record.place.path)
-        with self._locked():
+        with self.locked():
             left = self._without(record) if record.parent else None
             if left is None:
                 files.remove(target, expect=record.place.digest)
@@ -261,7 +261,7 @@ class MemoryStore:
 
     def delete_source(self, place: Place) -> None:
         """Removes the file of a source; raises `Conflict` and `StorageFailed`."""
-        with self._locked():
+        with self.locked():
             files.remove(files.safe_path(self.root, place.path), expect=place.digest)
 
     def _without(self, record: Record) -> bytes | None:
@@ -270,7 +270,8 @@ class MemoryStore:
 
         return without(self.raw(record), record.position + 1)
 
-    def _locked(self) -> AbstractContextManager[None]:
+    def locked(self) -> AbstractContextManager[None]:
+        """Keeps other writers of memories out. Raises `StorageFailed`."""
         return lock(files.safe_path(self.root, f"{STORE}/.local/lock"), wait=self._wait)
 
 

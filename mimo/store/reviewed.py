@@ -4,6 +4,7 @@ One SHA-256 a line, of what was looked at; it is made by the review, and is nobo
 """
 
 import re
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -33,14 +34,16 @@ class Reviewed:
     def add(self, key: str) -> None:
         """Keeps one. Raises `StorageFailed`."""
         with self._locked():
-            if key not in self.keys():
-                append_log.append(self._path, f"{key}\n".encode())
+            self._write(self.keys() | {key})
 
     def remove(self, key: str) -> None:
         """Lets one be shown again. Raises `StorageFailed`."""
         with self._locked():
-            left = sorted(self.keys() - {key})
-            files.replace(self._path, "".join(f"{one}\n" for one in left).encode(), mode=0o600)
+            self._write(self.keys() - {key})
+
+    def _write(self, keys: Iterable[str]) -> None:
+        data = "".join(f"{one}\n" for one in sorted(keys)).encode()
+        files.replace(self._path, data, mode=0o600)
 
     def _locked(self) -> AbstractContextManager[None]:
         return lock(self._folder / "reviewed.lock")

@@ -73,6 +73,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "mind_keep": {"id": CACHE},
     "mind_fading": {"threshold": 0.9, "limit": 3},
     "mind_rm": {"id": CACHE},
+    "mind_undo": {"list": True, "limit": 3},
     "mind_list": {"tags": ["auth"]},
     "mind_graph": {"id": AUTH, "depth": 1, "types": ["refines"], "format": "mermaid"},
     "mind_edges": {"intent": "generating tokens with crypto", "stack": ["vercel"]},

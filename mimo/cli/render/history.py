@@ -40,6 +40,8 @@ def _(result: Restored, screen: Screen) -> None:
     screen.line(good("✓ "), strong(result.title), dim(f"  {then}"))
     screen.line(accent(result.id), indent=2)
     screen.line(dim(result.file), indent=2)
+    if result.undo:
+        screen.note("the text before is in the trash; `mind undo` brings it back")
 
 
 def _about(commit: CommitRow) -> str:

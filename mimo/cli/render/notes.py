@@ -19,6 +19,8 @@ def _(result: Written, screen: Screen) -> None:
 def _(result: Removed, screen: Screen) -> None:
     screen.line(good("✓ "), "removed ", strong(result.title), _with_chunks(result))
     screen.line(dim(result.file), indent=2)
+    if result.undo:
+        screen.note("`mind undo` brings it back")
 
 
 @render.register

@@ -8,8 +8,9 @@ from mimo.commands.scan import Scanned
 @render.register
 def _(result: Scanned, screen: Screen) -> None:
     for row in result.found:
-        commit = dim(f"  in {row.commit[:10]}") if row.commit else ""
-        screen.line(accent(f"{row.file}:{row.line}"), "  ", bad(row.kind), commit)
+        where = f"  in {row.commit[:10]}" if row.commit else ""
+        where = f"  in the trash, {row.trash}" if row.trash else where
+        screen.line(accent(f"{row.file}:{row.line}"), "  ", bad(row.kind), dim(where))
         screen.line(dim(row.excerpt), indent=2)
     for path in result.unread or ():
         screen.line(warn(f"{path} could not be read"))
@@ -21,4 +22,6 @@ def _(result: Scanned, screen: Screen) -> None:
         return
     screen.line(bad(count(len(result.found), "secret")), f"; {looked}")
     screen.line(dim("Revoke what is real: git keeps what was committed."))
+    if any(row.trash for row in result.found):
+        screen.line(dim("Remove it from the trash: `mind undo ID --purge`."))
     screen.line(dim("Mark what is none: put `mind:allow-secret` on its line."))

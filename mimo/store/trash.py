@@ -1,0 +1,366 @@
+"""The trash: text that commands removed or replaced, so that `mind undo` can bring it back.
+
+`.mind/.local/trash/<id>.jsonl` holds one command. Its first line names the command, each further
+line a file: its content before, and the digest of its content after. A line is on the disk before
+the file changes. Each line begins with a code that only this user's key makes, so that a trash
+that came with a clone, or was edited, is never restored from.
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from mimo.domain.ids import suffix
+from mimo.errors import AmbiguousId, MindError, NotFound
+from mimo.frozen import frozen
+from mimo.store import append_log, files
+from mimo.store.locking import lock
+from mimo.store.names import LOCAL, STORE
+
+FOLDER = f"{LOCAL}/trash"
+_SUFFIX = ".jsonl"
+_STAMP = "%Y%m%dT%H%M%S%f"
+_MOST_ENTRIES = 1_000
+_LARGEST_HEADER = 65_536
+_KEPT_OF_LOCAL = (f"{LOCAL}/reviewed", f"{LOCAL}/imports/mama-")
+"""Files of this machine that take part in what a command decides."""
+
+
+@frozen
+class Kept:
+    """A file that a command changed."""
+
+    path: str
+    """Relative to the project's root, with `/`."""
+    before: bytes | None
+    """Its content before; None if it did not exist."""
+    after: str | None
+    """The digest of its content after; None if the command removed it."""
+    mode: int = 0o644
+
+
+@frozen
+class Entry:
+    """A command that changed files."""
+
+    id: str
+    time: datetime
+    command: str
+    """The words after `mind`, such as `evolve outcome`."""
+    tool: str
+    """The canonical name, which a policy knows it by."""
+    is_tool: bool
+    """Whether an agent can call it."""
+    by: str | None
+    """The agent that called it; None for a person."""
+    namespace: str | None = None
+    key: str | None = None
+    undoes: str | None = None
+    """The entry that this one took back."""
+
+
+class Recorder:
+    """Puts into the trash what one command is about to change."""
+
+    def __init__(
+        self, trash: "Trash", entry: Callable[[str], Entry], *, memory_only: bool = False
+    ) -> None:
+        """Take the trash and a function that makes the entry; nothing is written yet.
+
+        With `memory_only`, files outside `.mind/` are not kept.
+        """
+        self._memory_only = memory_only
+        self._trash = trash
+        self._entry = entry
+        self._made: Entry | None = None
+        self._lines = 0
+        self._exempt: set[str] = set()
+        self.undoes: str | None = None
+
+    @property
+    def id(self) -> str | None:
+        """Returns the id of the entry, or None if the command has not changed a file."""
+        return self._made.id if self._made else None
+
+    def exempt(self, path: str) -> None:
+        """Lets the command change a file without a copy."""
+        self._exempt.add(path)
+
+    def __call__(self, contents: Mapping[Path, bytes | None]) -> None:
+        """Keeps files that get new contents, or None if they are removed.
+
+        Raises `StorageFailed`; no file may change then.
+        """
+        kept = [one for path, data in contents.items() if (one := self._kept(path, data))]
+        if kept:
+            self._write(kept)
+
+    def _kept(self, path: Path, data: bytes | None) -> Kept | None:
+        relative = self._trash.relative(path)
+        if relative is None or relative in self._exempt:
+            return None
+        if self._memory_only and not relative.startswith(f"{STORE}/"):
+            return None
+        try:
+            before, status = files.look(path)
+        except FileNotFoundError:
+            before, mode = None, 0o644
+        except OSError as error:
+            raise files.failure("read", path, error) from error
+        else:
+            mode = status.st_mode & 0o777
+        if before == data:
+            return None
+        after = None if data is None else files.digest(data)
+        return Kept(path=relative, before=before, after=after, mode=mode)
+
+    def _write(self, kept: Sequence[Kept]) -> None:
+        lines = []
+        if self._made is None:
+            self._made = self._entry(self._trash.new_id())
+            lines.append(_of_entry(self._made, undoes=self.undoes))
+        lines += [_of_kept(one) for one in kept]
+        durable = any(one.before is not None for one in kept)
+        self._trash.append(self._made.id, self._lines, lines, durable=durable)
+        self._lines += len(lines)
+
+    def forget_if(self, unchanged: Callable[[Kept], bool]) -> None:
+        """Removes the entry of a command that failed if every file is as it was."""
+        with suppress(MindError):
+            if self._made and all(map(unchanged, self._trash.kept(self._made.id))):
+                self._trash.remove(self._made.id)
+
+
+class Trash:
+    """The trash of one project; several processes may use it at once."""
+
+    def __init__(
+        self,
+        root: Path,
+        owner: str,
+        *,
+        most_bytes: int,
+        most_days: int,
+        now: Callable[[], datetime],
+        randomness: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        """Take a project's root, the user's secret, the limits, and a clock."""
+        self._root = root
+        self._key = hashlib.sha256(f"trash {owner}".encode()).digest()
+        self._most_bytes, self._most_days = most_bytes, most_days
+        self._now, self._randomness = now, randomness
+
+    def relative(self, path: Path) -> str | None:
+        """Returns a file's path in the project; None if it is not one that the trash keeps."""
+        try:
+            relative = path.relative_to(self._root).as_posix()
+        except ValueError:
+            return None
+        if relative.startswith((f"{LOCAL}/", f"{STORE}/.index/", ".git/")):
+            return relative if relative.startswith(_KEPT_OF_LOCAL) else None
+        return relative
+
+    def ids(self) -> list[str]:
+        """Returns the ids of all entries, oldest first."""
+        try:
+            names = os.listdir(files.safe_path(self._root, FOLDER))  # noqa: PTH208 - a Path for each
+        except FileNotFoundError:
+            return []
+        return sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
+
+    def new_id(self) -> str:
+        """Returns an id that sorts after all others, and removes what is beyond the limits."""
+        stamp = self._now().astimezone(UTC).strftime(_STAMP)
+        ids = self.ids()
+        if ids and ids[-1] >= stamp:
+            # Within one microsecond, or after the clock went back, the order is kept all the same.
+            stamp = _after(ids[-1].partition("_")[0]) or stamp
+        self._sweep(ids)
+        return f"{stamp}_{suffix(self._randomness(4))}"
+
+    def _sweep(self, ids: Sequence[str]) -> None:
+        """Removes the oldest entries beyond the limits, but never the newest one."""
+        oldest = (self._now() - timedelta(days=self._most_days)).astimezone(UTC).strftime(_STAMP)
+        held = 0
+        for number, id_ in enumerate(reversed(ids)):
+            with suppress(OSError, MindError):
+                held += self._path(id_).lstat().st_size
+                beyond = held > self._most_bytes or number >= _MOST_ENTRIES
+                if number and (beyond or id_ < oldest):
+                    files.remove(self._path(id_))
+
+    def append(
+        self, id: str, number: int, lines: Sequence[dict[str, Any]], *, durable: bool
+    ) -> None:
+        """Adds lines to an entry, the first of which has a number. Raises `StorageFailed`."""
+        data = b"".join(self._signed(id, n, line) for n, line in enumerate(lines, number))
+        append_log.append(self._path(id), data, durable=durable)
+
+    def entry(self, id: str) -> Entry | None:
+        """Returns an entry; None if it is not there, or was not made by this user."""
+        with suppress(OSError, MindError):
+            data, _ = files.look(self._path(id), limit=_LARGEST_HEADER)
+            return _read_entry(id, self._checked(id, 0, data.partition(b"\n")[0]))
+        return None
+
+    def kept(self, id: str) -> tuple[Kept, ...]:
+        """Returns the files of an entry as they were before its command and after.
+
+        Raises `NotFound` if the entry is not there, or was not made by this user.
+        """
+        try:
+            lines = files.read(self._path(id)).split(b"\n")
+        except OSError:
+            lines = []
+        if not lines or self._checked(id, 0, lines[0]) is None:
+            raise NotFound(f"the trash has no `{id}`", hint="see `mind undo --list`")
+        found: dict[str, Kept] = {}
+        for number, line in enumerate(lines[1:], 1):
+            # A line that is torn, or that another user wrote, is not restored from.
+            if (said := self._checked(id, number, line)) is not None:
+                kept = _read_kept(said)
+                first = found.get(kept.path, kept)
+                found[kept.path] = Kept(
+                    path=kept.path, before=first.before, after=kept.after, mode=first.mode
+                )
+        return tuple(found.values())
+
+    def find(self, wanted: str) -> Entry:
+        """Returns the entry of an id, or of an unambiguous start or end of one.
+
+        Raises `NotFound` and `AmbiguousId`.
+        """
+        ids = self.ids()
+        near = [id_ for id_ in ids if id_ == wanted] or [
+            id_ for id_ in ids if wanted and (id_.startswith(wanted) or id_.endswith(wanted))
+        ]
+        if len(near) > 1:
+            raise AmbiguousId(
+                f"`{wanted}` fits {len(near)} changes",
+                hint=f"such as {', '.join(near[:3])}",
+                details={"candidates": near[:20]},
+            )
+        entry = self.entry(near[0]) if near else None
+        if entry is None:
+            raise NotFound(f"the trash has no `{wanted}`", hint="see `mind undo --list`")
+        return entry
+
+    def remove(self, id: str) -> None:
+        """Removes an entry for good. Raises `StorageFailed`."""
+        files.remove(self._path(id))
+
+    def purge(self, path: str) -> int:
+        """Removes every copy of a file for good, also from before it moved to another folder.
+
+        Returns the number of copies. Raises `StorageFailed`.
+        """
+        name, purged = path.rpartition("/")[2], 0
+        for id_ in self.ids():
+            entry = self.entry(id_)
+            if entry is None:
+                continue
+            kept = self.kept(id_)
+            left = [one for one in kept if one.path.rpartition("/")[2] != name]
+            purged += len(kept) - len(left)
+            if not left:
+                self.remove(id_)
+            elif len(left) < len(kept):
+                lines = [_of_entry(entry, undoes=entry.undoes), *map(_of_kept, left)]
+                data = b"".join(self._signed(id_, n, line) for n, line in enumerate(lines))
+                files.replace(self._path(id_), data, mode=0o600)
+        return purged
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Lets one process at a time undo."""
+        with lock(files.safe_path(self._root, f"{LOCAL}/trash.lock")):
+            yield
+
+    def _path(self, id: str) -> Path:
+        return files.safe_path(self._root, f"{FOLDER}/{id}{_SUFFIX}")
+
+    def _signed(self, id: str, number: int, line: dict[str, Any]) -> bytes:
+        data = json.dumps(line, ensure_ascii=True, separators=(",", ":")).encode()
+        return self._code(id, number, data) + b" " + data + b"\n"
+
+    def _code(self, id: str, number: int, data: bytes) -> bytes:
+        about = f"{id}\n{number}\n".encode("utf-8", "replace")
+        return hmac.new(self._key, about + data, hashlib.sha256).hexdigest().encode()
+
+    def _checked(self, id: str, number: int, line: bytes) -> dict[str, Any] | None:
+        """Returns the content of a line; None if it is not whole or not ours."""
+        code, _, data = line.partition(b" ")
+        if not hmac.compare_digest(code, self._code(id, number, data)):
+            return None
+        said: dict[str, Any] = json.loads(data)
+        return said
+
+
+def current() -> Recorder | None:
+    """Returns what records the running command; None outside of one."""
+    recorder = files.KEEPER.get()
+    return recorder if isinstance(recorder, Recorder) else None
+
+
+@contextmanager
+def recording(recorder: Recorder) -> Iterator[Recorder]:
+    """Lets `recorder` keep what the block changes."""
+    token = files.KEEPER.set(recorder)
+    try:
+        yield recorder
+    finally:
+        files.KEEPER.reset(token)
+
+
+def _after(stamp: str) -> str | None:
+    """Returns the stamp of the next microsecond; None if a file has another name than ours."""
+    try:
+        time = datetime.strptime(stamp, _STAMP).replace(tzinfo=UTC)
+        return (time + timedelta(microseconds=1)).strftime(_STAMP)
+    except ValueError:
+        return None
+
+
+def _of_entry(entry: Entry, *, undoes: str | None) -> dict[str, Any]:
+    return {
+        "time": entry.time.astimezone(UTC).isoformat(),
+        "command": entry.command,
+        "tool": entry.tool,
+        "is_tool": entry.is_tool,
+        "by": entry.by,
+        "namespace": entry.namespace,
+        "key": entry.key,
+        "undoes": undoes,
+    }
+
+
+def _read_entry(id: str, said: dict[str, Any] | None) -> Entry | None:
+    if said is None:
+        return None
+    return Entry(id=id, **{**said, "time": datetime.fromisoformat(said["time"])})
+
+
+def _of_kept(kept: Kept) -> dict[str, Any]:
+    line: dict[str, Any] = {"path": kept.path, "after": kept.after, "mode": kept.mode}
+    if kept.before is None:
+        return line
+    try:
+        return {**line, "text": kept.before.decode()}
+    except UnicodeDecodeError:
+        return {**line, "bytes": base64.b64encode(kept.before).decode()}
+
+
+def _read_kept(said: dict[str, Any]) -> Kept:
+    before = None
+    if "text" in said:
+        before = said["text"].encode()
+    elif "bytes" in said:
+        before = base64.b64decode(said["bytes"])
+    return Kept(path=said["path"], before=before, after=said["after"], mode=said["mode"])

@@ -1,0 +1,108 @@
+"""Attacks on the trash: nothing is restored that this user's own commands did not keep."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mimo.errors import Denied, MindError
+from mimo.mind import Mind
+from mimo.services import recall
+from tests.services.test_undo import added, contents, run
+
+HEADER = {
+    "time": "2026-11-20T15:30:00+00:00", "command": "rm", "tool": "mind_rm", "is_tool": True,
+    "by": None, "namespace": None, "key": None, "undoes": None,
+}  # fmt: skip
+TARGETS = (
+    "../escaped.txt", "/srv/escaped.txt", ".git/hooks/pre-commit", ".mind/facts/planted.md",
+    ".mind/policy.yaml", "Makefile", ".mind/../Makefile",
+)  # fmt: skip
+
+
+@pytest.mark.attack("planted trash is restored")
+def test_a_planted_trash_is_not_restored(
+    mind: Mind, record_property: Callable[[str, object], None]
+) -> None:
+    folder = mind.folder / ".local" / "trash"
+    folder.mkdir(parents=True)
+    before, tried = contents(mind), 0
+    for target in TARGETS:
+        line = {"path": target, "after": None, "mode": 0o755, "text": "#!/bin/sh\necho planted\n"}
+        for code in ("", "0" * 64, "f" * 64):
+            tried += 1
+            id_ = f"20991120T153000{tried:06d}_planted"
+            data = "".join(f"{code} {json.dumps(one)}\n" for one in (HEADER, line))
+            (folder / f"{id_}.jsonl").write_text(data, "utf-8")
+            for wanted in (None, id_):
+                with pytest.raises(MindError):
+                    run(mind, "undo", id=wanted, force=True)
+    record_property("tried", 2 * tried)
+    assert run(mind, "undo", list=True).changes == ()
+    assert contents(mind) == before
+    assert not (mind.project.root.parent / "escaped.txt").exists()
+
+
+@pytest.mark.attack("planted trash is restored")
+def test_lines_from_another_entry_or_changed_lines_are_not_restored(mind: Mind) -> None:
+    id_ = added(mind)
+    run(mind, "rm", id=id_)
+    folder = mind.folder / ".local" / "trash"
+    own = max(folder.iterdir())
+    data = own.read_bytes()
+    own.write_bytes(data.replace(b"Staging is reset", b"Staging is gone!"))
+    with pytest.raises(MindError):
+        run(mind, "undo")
+    own.unlink()
+    (folder / "20991120T153000000000_renamed.jsonl").write_bytes(data)
+    with pytest.raises(MindError):
+        run(mind, "undo", id="20991120T153000000000_renamed")
+    with pytest.raises(MindError):
+        recall.one(mind, id_)
+
+
+@pytest.mark.attack("trash leads through a link")
+def test_a_trash_that_is_a_link_is_not_written_through(mind: Mind, tmp_path: Path) -> None:
+    id_ = added(mind)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    folder = mind.folder / ".local" / "trash"
+    for path in folder.iterdir():
+        path.unlink()
+    folder.rmdir()
+    folder.symlink_to(outside)
+    with pytest.raises(MindError):
+        run(mind, "rm", id=id_)
+    assert not list(outside.iterdir())
+    assert recall.one(mind, id_).memory.id == id_
+
+
+@pytest.mark.attack("agent undoes a person's decision")
+def test_an_agent_can_not_undo_what_only_people_can_do(mind: Mind) -> None:
+    run(mind, "config", key="commits", value="7")
+    run(mind, "review keep", id=_unapproved(mind), kind="untrusted")
+    with pytest.raises(Denied, match="not an agent's to undo"):
+        run(mind, "undo", "claude-code")
+
+
+def _unapproved(mind: Mind) -> str:
+    id_ = added(mind)
+    mind.trust.follow(follow=False)
+    mind.trust.revoke([recall.one(mind, id_).place.digest])
+    return id_
+
+
+@pytest.mark.attack("undo passes a policy")
+def test_an_undo_needs_the_permission_of_what_it_undoes(mind: Mind) -> None:
+    (mind.folder / "values").mkdir()
+    run(mind, "value put", namespace="agent.build", key="last", value=1)
+    policy = mind.folder / "policy.yaml"
+    policy.write_text("tools:\n  putMemory:\n    operations: []\n", "utf-8")
+    with pytest.raises(Denied):
+        run(mind, "undo", "claude-code")
+    policy.write_text("tools:\n  mind_undo:\n    operations: []\n", "utf-8")
+    os.utime(policy, ns=(1, 1))
+    with pytest.raises(Denied):
+        run(mind, "undo", "claude-code")

@@ -1,0 +1,399 @@
+"""`mind undo`: what commands removed or replaced comes back, byte for byte."""
+
+import os
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimo.commands import all_commands
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.spec import Surface
+from mimo.config import load
+from mimo.domain.memory import Kind
+from mimo.errors import Conflict, NotFound
+from mimo.mind import Mind
+from mimo.services import capture, recall
+from mimo.services.undo import Action
+from mimo.store import files
+from tests.conftest import Clock
+
+COMMANDS = all_commands()
+
+
+def run(mind: Mind, path: str, by: str | None = None, /, **arguments: object) -> Any:
+    surface = Surface.MCP if by else Surface.CLI
+    return invoke(COMMANDS.at(path), mind, Caller(surface=surface, name=by), arguments)
+
+
+def added(mind: Mind, content: str = "Staging is reset", **fields: object) -> str:
+    return str(run(mind, "add", content=content, **fields).id)
+
+
+def contents(mind: Mind) -> dict[str, bytes]:
+    """Returns every file that people can see, by its path."""
+    root = mind.project.root
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in root.rglob("*")
+        if path.is_file() and not {".local", ".index", ".git"} & set(path.parts)
+    }
+
+
+def path_of(mind: Mind, id: str) -> Path:
+    return mind.project.root / recall.one(mind, id).place.path
+
+
+def test_a_removed_memory_comes_back_and_goes_again(mind: Mind) -> None:
+    id_ = added(mind)
+    before = contents(mind)
+    removed = run(mind, "rm", id=id_)
+    assert removed.undo is not None
+
+    undone = run(mind, "undo")
+    assert [(one.action, one.changed) for one in undone.files] == [(Action.RESTORE, False)]
+    assert contents(mind) == before
+    assert recall.one(mind, id_).memory.content == "Staging is reset"
+    run(mind, "undo")
+    with pytest.raises(NotFound):
+        recall.one(mind, id_)
+    run(mind, "undo")
+    assert contents(mind) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("add", {"content": "Another fact"}),
+        ("edit", {"id": "OLD", "content": "Staging is reset daily"}),
+        ("edit", {"id": "OLD", "file_text": "FILE"}),
+        ("rm", {"id": "OLD"}),
+        ("rm", {"id": "MIDDLE"}),
+        ("memory delete", {"id": "OLD"}),
+        ("keep", {"id": "OLD"}),
+        ("evolve outcome", {"id": "NEW", "outcome": "FAILED", "reason": "too slow"}),
+        ("evolve supersede", {"id": "NEW", "decision": "Use Kafka", "reasoning": "Fast"}),
+        ("save decision", {"topic": "queue", "decision": "Use Kafka", "reasoning": "Fast"}),
+        ("ingest", {"path": "DOC", "force": True}),
+        ("rm", {"id": "SOURCE"}),
+        ("rm", {"id": "CHUNK"}),
+        ("value put", {"namespace": "agent.build", "key": "last", "value": 2}),
+        ("value rm", {"namespace": "agent.build", "key": "last"}),
+        ("value put", {"namespace": "agent.build", "key": "last", "value": 2, "ttl_seconds": 60}),
+        ("context write", {"file": ["CLAUDE.md"]}),
+        ("config", {"key": "commits", "value": "7"}),
+        ("review keep", {"id": "OLD", "kind": "untrusted"}),
+    ],
+    ids=lambda words: f"{words[0]} {' '.join(words[1])}",
+)
+def test_every_command_is_undone_and_redone(
+    mind: Mind, words: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, arguments = words
+    root = mind.project.root
+    monkeypatch.chdir(root)
+    (root / "doc.md").write_text("# One\n\nA first section.\n\n# Two\n\nA second one.\n", "utf-8")
+    (root / "CLAUDE.md").write_text("# Ours\n", "utf-8")
+    ingested = run(mind, "ingest", path=str(root / "doc.md"))
+    names = {"OLD": added(mind), "SOURCE": ingested.source_id, "CHUNK": ingested.ids[0]}
+    names["FIRST"] = run(
+        mind, "save decision", topic="queue", decision="Use Redis", reasoning="Known"
+    ).id
+    names["MIDDLE"] = run(
+        mind, "save decision", topic="queue", decision="Use Rabbit", reasoning="Known"
+    ).id
+    names["NEW"] = run(
+        mind, "save decision", topic="queue", decision="Use SQS", reasoning="Known"
+    ).id
+    names["DOC"] = str(root / "doc.md")
+    names["FILE"] = path_of(mind, names["OLD"]).read_text("utf-8").replace("is reset", "is wiped")
+    run(mind, "value put", namespace="agent.build", key="last", value=1)
+    (root / "doc.md").write_text("# One\n\nA section that changed.\n", "utf-8")
+    mind.trust.follow(follow=False)
+    mind.trust.revoke([recall.one(mind, names["OLD"]).place.digest])
+    local = root / ".mind" / ".local" / "reviewed"
+    kept = {local: local.read_bytes()} if local.exists() else {}
+    arguments = {k: names.get(v, v) if isinstance(v, str) else v for k, v in arguments.items()}
+    before = contents(mind)
+
+    run(mind, path, **arguments)
+    after = contents(mind)
+    reviewed = local.read_bytes() if local.exists() else None
+    assert after != before or reviewed is not None
+
+    run(mind, "undo")
+    assert contents(mind) == before
+    assert ({local: local.read_bytes()} if local.exists() else {}) == kept
+    run(mind, "undo")
+    assert contents(mind) == after
+    assert (local.read_bytes() if local.exists() else None) == reviewed
+
+
+def test_an_import_and_its_rollback_are_undone(mind: Mind, tmp_path: Path) -> None:
+    from tests.mama_databases import example
+
+    database = example(tmp_path / "mama.db")
+    before = contents(mind)
+    run(mind, "import mama", db=str(database))
+    imported = contents(mind)
+    run(mind, "import mama", db=str(database), rollback=True)
+    assert contents(mind) == before
+
+    run(mind, "undo")
+    assert contents(mind) == imported
+    run(mind, "import mama", db=str(database), rollback=True)
+    assert contents(mind) == before
+
+
+def test_one_command_is_one_change_newest_first(mind: Mind, clock: Clock) -> None:
+    first, second = added(mind, "One"), added(mind, "Two")
+    clock.forward(minutes=1)
+    run(mind, "rm", id=first)
+    rows = run(mind, "undo", list=True).changes
+
+    assert [(row.command, len(row.files), row.undone) for row in rows] == [
+        ("rm", 1, False),
+        ("add", 1, False),
+        ("add", 1, False),
+    ]
+    run(mind, "undo", id=rows[0].id)
+    rows = run(mind, "undo", list=True).changes
+    assert [(row.command, row.undone) for row in rows[:2]] == [("undo", False), ("rm", True)]
+    assert rows[0].undoes == rows[1].id
+    assert second in run(mind, "undo", list=True, limit=4).changes[-2].files[0]
+
+
+def test_a_file_that_changed_since_is_not_overwritten(mind: Mind) -> None:
+    id_ = added(mind)
+    run(mind, "edit", id=id_, importance=0.9)
+    change = run(mind, "undo", list=True).changes[0].id
+    path = path_of(mind, id_)
+    by_hand = path.read_bytes() + b"By hand.\n"
+    path.write_bytes(by_hand)
+
+    with pytest.raises(Conflict, match="has changed since `mind edit`") as refused:
+        run(mind, "undo")
+    assert "--force" in (refused.value.hint or "")
+    assert path.read_bytes() == by_hand
+
+    run(mind, "undo", id=change, force=True)
+    assert b"By hand" not in path.read_bytes()
+    run(mind, "undo")
+    assert path.read_bytes() == by_hand
+
+
+def test_a_later_change_of_the_file_is_named(mind: Mind) -> None:
+    id_ = added(mind)
+    run(mind, "edit", id=id_, importance=0.9)
+    run(mind, "edit", id=id_, importance=0.1)
+    later, first, _ = run(mind, "undo", list=True).changes
+
+    with pytest.raises(Conflict) as refused:
+        run(mind, "undo", id=first.id)
+    assert f"mind undo {later.id}" in (refused.value.hint or "")
+    run(mind, "undo", id=later.id)
+    run(mind, "undo", id=first.id)
+    assert recall.one(mind, id_).memory.importance == 0.5
+
+
+def test_a_dry_run_changes_nothing(mind: Mind) -> None:
+    id_ = added(mind)
+    run(mind, "rm", id=id_)
+    before = contents(mind)
+    shown = run(mind, "undo", dry_run=True)
+
+    assert (shown.dry_run, shown.redo, shown.files[0].action) == (True, None, Action.RESTORE)
+    assert contents(mind) == before
+    assert len(run(mind, "undo", list=True).changes) == 2
+
+
+def test_what_is_undone_already_is_not_undone_again(mind: Mind) -> None:
+    run(mind, "rm", id=added(mind))
+    change = run(mind, "undo", list=True).changes[0].id
+    run(mind, "undo", id=change)
+    with pytest.raises(NotFound, match="has nothing to undo"):
+        run(mind, "undo", id=change)
+
+
+def test_restore_keeps_uncommitted_edits(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
+    for who in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{who}_NAME", "Ann")
+        monkeypatch.setenv(f"GIT_{who}_EMAIL", "ann@example.com")
+    subprocess.run(["git", "init", "-q"], cwd=mind.project.root, check=True)
+    id_ = added(mind)
+    run(mind, "sync")
+    run(mind, "edit", id=id_, content="Never committed")
+    restored = run(mind, "restore", id=id_)
+
+    assert recall.one(mind, id_).memory.content == "Staging is reset"
+    run(mind, "undo", id=restored.undo)
+    assert recall.one(mind, id_).memory.content == "Never committed"
+
+
+def test_approvals_stay_as_they_were(mind: Mind) -> None:
+    mind.trust.follow(follow=False)
+    id_ = added(mind)
+    path = path_of(mind, id_)
+    path.write_bytes(path.read_bytes() + b"By another user.\n")
+    foreign = recall.one(mind, id_).place.digest
+    run(mind, "edit", "claude-code", id=id_, importance=0.9)
+    run(mind, "undo")
+    assert recall.one(mind, id_).place.digest == foreign
+    assert not mind.trust.trusted(foreign)
+
+    own = added(mind, "Approved text")
+    approved = recall.one(mind, own).place.digest
+    run(mind, "rm", id=own)
+    run(mind, "undo")
+    assert mind.trust.trusted(approved)
+    run(mind, "rm", id=own)
+    mind.trust.revoke([approved])
+    run(mind, "undo")
+    assert not mind.trust.trusted(approved)
+
+
+def test_a_private_memory_is_private_in_the_trash_and_after(mind: Mind) -> None:
+    id_ = added(mind, private=True)
+    path = path_of(mind, id_)
+    path.chmod(0o600)
+    run(mind, "rm", id=id_)
+    (entry,) = [
+        p
+        for p in (mind.folder / ".local" / "trash").iterdir()
+        if b"Staging is reset" in p.read_bytes()
+    ]
+    assert stat.S_IMODE(entry.stat().st_mode) == 0o600
+
+    run(mind, "undo")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert recall.one(mind, id_).place.private
+
+
+def test_purge_leaves_nothing_in_the_trash(mind: Mind) -> None:
+    other, id_ = added(mind, "Harmless"), added(mind, "Hunter2 and more")
+    run(mind, "edit", id=id_, content="Hunter2 and much more")
+    removed = run(mind, "rm", id=id_, purge=True)
+
+    assert removed.undo is None
+    trash = mind.folder / ".local" / "trash"
+    assert all(b"Hunter2" not in path.read_bytes() for path in trash.iterdir())
+    assert run(mind, "undo", list=True).changes[0].files == (f".mind/facts/{other}.md",)
+
+
+def test_single_changes_and_all_are_purged(mind: Mind) -> None:
+    for text in ("One", "Two", "Three"):
+        added(mind, text)
+    newest = run(mind, "undo", list=True).changes[0].id
+    assert run(mind, "undo", id=newest, purge=True).purged == 1
+    assert run(mind, "undo", id="all", purge=True).purged == 2
+    assert run(mind, "undo", list=True).changes == ()
+    with pytest.raises(NotFound, match="no change to undo"):
+        run(mind, "undo")
+
+
+def test_scan_looks_into_the_trash(mind: Mind) -> None:
+    token = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
+    id_ = added(mind)
+    path = path_of(mind, id_)
+    path.write_text(path.read_text("utf-8") + f"The token is {token}\n", "utf-8")
+    run(mind, "rm", id=id_)
+
+    (secret,) = run(mind, "scan").found
+    assert (secret.kind, secret.file) == ("github_token", f".mind/facts/{id_}.md")
+    run(mind, "undo", id=secret.trash, purge=True)
+    assert run(mind, "scan").clean
+
+
+def test_nothing_in_the_trash_is_found_or_staged(mind: Mind) -> None:
+    subprocess.run(["git", "init", "-q"], cwd=mind.project.root, check=True)
+    run(mind, "rm", id=added(mind, "Xylophone in the trash"))
+
+    assert not [
+        row for row in run(mind, "search", query="xylophone").results if "Xylo" in row.title
+    ]
+    listed = subprocess.run(
+        ["git", "status", "--porcelain", "-uall"], cwd=mind.project.root, check=True,
+        capture_output=True, encoding="utf-8",
+    ).stdout  # fmt: skip
+    assert ".local" not in listed
+
+
+def test_the_oldest_changes_go_when_the_trash_is_full_or_old(mind: Mind, clock: Clock) -> None:
+    config = mind.home / "config.toml"
+    config.parent.mkdir(exist_ok=True)
+    config.write_text("[trash]\nmegabytes = 1\ndays = 10\n", "utf-8")
+    mind = mind.reopened()
+    assert load(user=config, project=None)["trash.days"] == 10
+    ids = [added(mind, f"{n} " + "word " * 18_000) for n in range(14)]
+    for id_ in ids:
+        clock.forward(minutes=1)
+        run(mind, "rm", id=id_)
+    rows = run(mind, "undo", list=True).changes
+    assert [row.command for row in rows] == ["rm"] * 12
+
+    clock.forward(days=11)
+    added(mind, "Much later")
+    assert [row.command for row in run(mind, "undo", list=True).changes] == ["add", "rm"]
+
+
+def test_a_command_killed_before_its_change_has_nothing_to_undo(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id_ = added(mind)
+    before = contents(mind)
+    keep = files._keep
+
+    def killed(found: Any) -> None:
+        keep(found)
+        raise SystemExit  # as if the process ended here
+
+    with monkeypatch.context() as patched:
+        patched.setattr(files, "_keep", killed)
+        patched.setattr("mimo.store.trash.Recorder.forget_if", lambda *_: None)
+        with pytest.raises(SystemExit):
+            run(mind, "rm", id=id_)
+    assert contents(mind) == before
+    assert len(run(mind, "undo", list=True).changes) == 2
+    with pytest.raises(NotFound, match="has nothing to undo"):
+        run(mind, "undo")
+    assert contents(mind) == before
+
+
+def test_a_command_that_fails_leaves_no_entry(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
+    id_ = added(mind)
+    monkeypatch.setattr(Path, "unlink", _full)
+    with pytest.raises(Exception, match="no space left"):
+        run(mind, "rm", id=id_)
+    monkeypatch.undo()
+    monkeypatch.setenv("MIND_HOME", str(mind.home))
+    assert [row.command for row in run(mind, "undo", list=True).changes] in (["add"], ["rm", "add"])
+    assert recall.one(mind, id_).memory.content == "Staging is reset"
+
+
+def _full(path: Path, **_: object) -> None:
+    raise OSError(28, "No space left on device", str(path))
+
+
+def test_the_trash_works_without_git_and_for_another_process(mind: Mind, home: Path) -> None:
+    run(mind, "rm", id=added(mind))
+    other = Mind.open(mind.project.root, environ={"MIND_HOME": str(home), **os.environ})
+    assert not shutil.which("git") or not (mind.project.root / ".git").exists()
+    assert run(other, "undo").files[0].action is Action.RESTORE
+
+
+def test_an_undo_is_in_the_events(mind: Mind) -> None:
+    run(mind, "rm", id=added(mind))
+    run(mind, "undo")
+    last = mind.events.read()[0][-1]
+    assert (last.name, last.metadata["command"], last.measurements["files"]) == (
+        "mimo.undo", "rm", 1,
+    )  # fmt: skip
+
+
+def test_outside_of_a_command_nothing_is_recorded(mind: Mind) -> None:
+    capture.store(mind, capture.draft(Kind.FACT, "By a hook"))
+    with pytest.raises(NotFound):
+        run(mind, "undo")

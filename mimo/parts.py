@@ -116,7 +116,6 @@ class Parts(ABC):
             most_bytes=self.config["trash.megabytes"] * 1_000_000,
             most_days=self.config["trash.days"],
             now=self.now,
-            randomness=self.randomness,
         )
 
     @property

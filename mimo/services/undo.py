@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
+from pathlib import Path
 
 from mimo.domain.policy import Operation
 from mimo.errors import Conflict, Denied, NotFound
@@ -12,6 +13,7 @@ from mimo.guard.call import Call
 from mimo.mind import Mind
 from mimo.services import capture, upkeep
 from mimo.store import files, trash
+from mimo.store.names import STORE
 from mimo.store.trash import Entry, Kept, Recorder
 
 
@@ -66,7 +68,6 @@ def recorded(
 
     With `memory_only`, files outside `.mind/` are not kept: some commands undo these themselves.
     """
-    store = mind.trash
 
     def entry(id: str) -> Entry:
         return Entry(
@@ -80,7 +81,14 @@ def recorded(
             key=call.key,
         )
 
-    recorder = Recorder(store, entry, memory_only=memory_only)
+    def named(path: Path) -> str | None:
+        if path.is_relative_to(mind.home):
+            return None
+        name = trash.named(mind.project.root, path)
+        is_memory = name is not None and name.startswith(f"{STORE}/")
+        return name if is_memory or not memory_only else None
+
+    recorder = Recorder(named, lambda: mind.trash, entry)
     with trash.recording(recorder):
         try:
             yield recorder

@@ -6,14 +6,12 @@ the file changes. Each line begins with a code that only this user's key makes, 
 that came with a clone, or was edited, is never restored from.
 """
 
-import base64
-import hashlib
-import hmac
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -70,19 +68,26 @@ class Recorder:
     """Puts into the trash what one command is about to change."""
 
     def __init__(
-        self, trash: "Trash", entry: Callable[[str], Entry], *, memory_only: bool = False
+        self,
+        named: Callable[[Path], str | None],
+        opened: "Callable[[], Trash]",
+        entry: Callable[[str], Entry],
     ) -> None:
-        """Take the trash and a function that makes the entry; nothing is written yet.
+        """Take functions that name a file if it is to be kept, open the trash and make the entry.
 
-        With `memory_only`, files outside `.mind/` are not kept.
+        The last two are called when the first file changes.
         """
-        self._memory_only = memory_only
-        self._trash = trash
+        self._named = named
+        self._opened = opened
         self._entry = entry
         self._made: Entry | None = None
         self._lines = 0
         self._exempt: set[str] = set()
         self.undoes: str | None = None
+
+    @cached_property
+    def _trash(self) -> "Trash":
+        return self._opened()
 
     @property
     def id(self) -> str | None:
@@ -103,10 +108,8 @@ class Recorder:
             self._write(kept)
 
     def _kept(self, path: Path, data: bytes | None) -> Kept | None:
-        relative = self._trash.relative(path)
+        relative = self._named(path)
         if relative is None or relative in self._exempt:
-            return None
-        if self._memory_only and not relative.startswith(f"{STORE}/"):
             return None
         try:
             before, status = files.look(path)
@@ -149,23 +152,12 @@ class Trash:
         most_bytes: int,
         most_days: int,
         now: Callable[[], datetime],
-        randomness: Callable[[int], bytes] = os.urandom,
     ) -> None:
         """Take a project's root, the user's secret, the limits, and a clock."""
         self._root = root
-        self._key = hashlib.sha256(f"trash {owner}".encode()).digest()
+        self._key = f"trash {owner}".encode()
         self._most_bytes, self._most_days = most_bytes, most_days
-        self._now, self._randomness = now, randomness
-
-    def relative(self, path: Path) -> str | None:
-        """Returns a file's path in the project; None if it is not one that the trash keeps."""
-        try:
-            relative = path.relative_to(self._root).as_posix()
-        except ValueError:
-            return None
-        if relative.startswith((f"{LOCAL}/", f"{STORE}/.index/", ".git/")):
-            return relative if relative.startswith(_KEPT_OF_LOCAL) else None
-        return relative
+        self._now = now
 
     def ids(self) -> list[str]:
         """Returns the ids of all entries, oldest first."""
@@ -183,7 +175,7 @@ class Trash:
             # Within one microsecond, or after the clock went back, the order is kept all the same.
             stamp = _after(ids[-1].partition("_")[0]) or stamp
         self._sweep(ids)
-        return f"{stamp}_{suffix(self._randomness(4))}"
+        return f"{stamp}_{suffix(os.urandom(4))}"
 
     def _sweep(self, ids: Sequence[str]) -> None:
         """Removes the oldest entries beyond the limits, but never the newest one."""
@@ -291,16 +283,31 @@ class Trash:
         return self._code(id, number, data) + b" " + data + b"\n"
 
     def _code(self, id: str, number: int, data: bytes) -> bytes:
+        import hmac
+
         about = f"{id}\n{number}\n".encode("utf-8", "replace")
-        return hmac.new(self._key, about + data, hashlib.sha256).hexdigest().encode()
+        return hmac.new(self._key, about + data, "sha256").hexdigest().encode()
 
     def _checked(self, id: str, number: int, line: bytes) -> dict[str, Any] | None:
         """Returns the content of a line; None if it is not whole or not ours."""
+        from hmac import compare_digest
+
         code, _, data = line.partition(b" ")
-        if not hmac.compare_digest(code, self._code(id, number, data)):
+        if not compare_digest(code, self._code(id, number, data)):
             return None
         said: dict[str, Any] = json.loads(data)
         return said
+
+
+def named(root: Path, path: Path) -> str | None:
+    """Returns a file's path in the project; None if it is not one that the trash keeps."""
+    try:
+        relative = path.relative_to(root).as_posix()
+    except ValueError:
+        return None
+    if relative.startswith((f"{LOCAL}/", f"{STORE}/.index/", ".git/")):
+        return relative if relative.startswith(_KEPT_OF_LOCAL) else None
+    return relative
 
 
 def current() -> Recorder | None:
@@ -354,7 +361,9 @@ def _of_kept(kept: Kept) -> dict[str, Any]:
     try:
         return {**line, "text": kept.before.decode()}
     except UnicodeDecodeError:
-        return {**line, "bytes": base64.b64encode(kept.before).decode()}
+        from base64 import b64encode
+
+        return {**line, "bytes": b64encode(kept.before).decode()}
 
 
 def _read_kept(said: dict[str, Any]) -> Kept:
@@ -362,5 +371,7 @@ def _read_kept(said: dict[str, Any]) -> Kept:
     if "text" in said:
         before = said["text"].encode()
     elif "bytes" in said:
-        before = base64.b64decode(said["bytes"])
+        from base64 import b64decode
+
+        before = b64decode(said["bytes"])
     return Kept(path=said["path"], before=before, after=said["after"], mode=said["mode"])

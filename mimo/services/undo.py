@@ -75,6 +75,7 @@ def recorded(
             time=mind.now(),
             command=command,
             tool=call.tool,
+            like=call.like,
             is_tool=is_tool,
             by=mind.author,
             namespace=call.namespace,
@@ -199,9 +200,10 @@ def _authorise(mind: Mind, entry: Entry) -> None:
     mind.guard.authorise(
         Call(
             tool=entry.tool,
+            like=entry.like,
             operation=Operation.WRITE,
-            governed=entry.is_tool,
-            agent=mind.author,
+            governed=entry.is_tool or mind.agent is not None,
+            agent=mind.agent,
             at=mind.now(),
             namespace=entry.namespace,
             key=entry.key,

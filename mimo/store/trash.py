@@ -56,7 +56,9 @@ class Entry:
     """The canonical name, which a policy knows it by."""
     is_tool: bool
     """Whether an agent can call it."""
-    by: str | None
+    like: str | None = None
+    """The tool whose rules bind it as well."""
+    by: str | None = None
     """The agent that called it; None for a person."""
     namespace: str | None = None
     key: str | None = None
@@ -341,6 +343,7 @@ def _of_entry(entry: Entry, *, undoes: str | None) -> dict[str, Any]:
         "command": entry.command,
         "tool": entry.tool,
         "is_tool": entry.is_tool,
+        "like": entry.like,
         "by": entry.by,
         "namespace": entry.namespace,
         "key": entry.key,

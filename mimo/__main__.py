@@ -1,6 +1,7 @@
 """The program `mind`."""
 
 import gc
+import os
 import sys
 
 GARBAGE = 100_000
@@ -12,7 +13,8 @@ Python's own 700 lets it look some hundred times while modules load, and find no
 
 def main() -> int:
     """Returns the exit status of the command line in `sys.argv`."""
-    if sys.argv[1:] == ["--version"]:
+    _hold_streams()
+    if sys.argv[1:] == ["--version"] and sys.stdout is not None:
         from mimo import __version__
 
         sys.stdout.write(f"mind {__version__}\n")
@@ -39,10 +41,21 @@ def main() -> int:
         gc.freeze()
 
 
+def _hold_streams() -> None:
+    """Opens closed standard streams on nothing, as cron may leave them.
+
+    The next file to be opened would take the number of a closed one, and what is printed would go
+    into it.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # It takes the lowest free number: this one.
+
+
 def _is_told_something() -> bool:
     """Returns whether `mind hook` is run by a client, and not by a person who looks at it."""
-    import os
-
     asks = {"--help", "-h"} & set(sys.argv)
     try:
         return not asks and not os.isatty(0)

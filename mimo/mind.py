@@ -22,6 +22,14 @@ if TYPE_CHECKING:
     from mimo.index.index import Index
 
 
+def no_working_directory() -> NoProject:
+    """Returns the error of a relative path, or none at all, in a folder that was deleted."""
+    return NoProject(
+        "the working directory no longer exists",
+        hint="change to another one, or name a project by its absolute path with --project",
+    )
+
+
 class Mind(Parts):
     """An opened memory: where it is, its settings, its clock, its files and its index."""
 
@@ -97,12 +105,13 @@ class Mind(Parts):
             elif start:
                 mind._project = projects.find(start, mind.home)
             else:
-                mind._refused = NoProject(
-                    "the working directory no longer exists",
-                    hint="change to another one, or name a project with --project DIR",
-                )
+                mind._refused = no_working_directory()
         except OSError as error:
-            mind._missing = failure("open", Path(str(error.filename or named or start)), error)
+            mind._missing = (
+                no_working_directory()
+                if not start
+                else failure("open", Path(str(error.filename or named or start)), error)
+            )
         except NoProject as error:
             mind._missing = error
         except Untrusted as error:

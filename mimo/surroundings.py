@@ -1,5 +1,6 @@
 """What a memory gets from where it is used: time, a home, and somebody to tell and to ask."""
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mimo import permissions
+from mimo.errors import Invalid
 
 Clock = Callable[[], datetime]
 
@@ -38,11 +40,32 @@ def system_clock() -> datetime:
 
 
 def home_of(environ: Mapping[str, str]) -> Path:
-    """Returns the user's own folder, a private place from now on: `$MIND_HOME`, or `~/.mind`."""
+    """Returns the user's own folder, a private place from now on: `$MIND_HOME`, or `~/.mind`.
+
+    Raises `Invalid` if that is relative to a folder that does not exist.
+    """
     given = environ.get("MIND_HOME")
-    home = Path(given).expanduser().absolute() if given else Path.home() / ".mind"
+    try:
+        home = Path(given).expanduser().absolute() if given else _user_folder() / ".mind"
+    except (OSError, RuntimeError) as error:
+        raise Invalid(
+            f"`MIND_HOME` is `{given}`, which can't be resolved: {error}",
+            hint="set it to an absolute path",
+        ) from error
     permissions.keep_private(home)
     return home
+
+
+def _user_folder() -> Path:
+    """Returns `$HOME`, or what the system has for the user; `/` for a user that it doesn't know."""
+    if Path(os.environ.get("HOME", "")).is_absolute():
+        return Path.home()
+    try:
+        import pwd
+
+        return Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except (ImportError, KeyError):
+        return Path("/")
 
 
 def working_directory() -> Path | None:

@@ -11,7 +11,7 @@ import click
 from mimo.cli.words import Words
 from mimo.commands import all_commands
 from mimo.commands.registry import Registry
-from mimo.commands.spec import Param, Spec, Surface
+from mimo.commands.spec import Effect, Param, Spec, Surface
 from mimo.domain.agents import agent_of
 from mimo.errors import INTERRUPTED, Invalid, MindError
 
@@ -70,8 +70,21 @@ def _run(open_: Open, spec: Spec, arguments: Mapping[str, Any], options: Mapping
         output.complain("note: nothing changed")
     else:
         output.show(result, options)
+        if spec.effect is not Effect.READ and spec.needs_project and not options.get("json"):
+            _name_project(mind)
         if status := getattr(result, "exit_status", 0):
             raise click.exceptions.Exit(status)
+
+
+def _name_project(mind: "Mind") -> None:
+    """Print which project was written to, unless it is the working directory or its repository."""
+    from mimo.cli import output
+    from mimo.surroundings import working_directory
+
+    folder = working_directory()
+    top = folder and next((p for p in (folder, *folder.parents) if (p / ".git").exists()), None)
+    if mind.project.root not in (folder, top):
+        output.complain(f"note: in the project `{mind.project.root}`")
 
 
 def _attend(mind: "Mind", options: Mapping[str, Any]) -> None:
@@ -79,9 +92,9 @@ def _attend(mind: "Mind", options: Mapping[str, Any]) -> None:
     from mimo.cli import output
 
     mind.partial = lambda part: output.show_part(part, options)
-    if sys.stderr.isatty() and not options.get("json"):
+    if output.is_terminal(sys.stderr) and not options.get("json"):
         mind.progress = output.progress
-        if sys.stdin is not None and sys.stdin.isatty():
+        if output.is_terminal(sys.stdin):
             mind.ask = _ask
 
 
@@ -100,7 +113,9 @@ def _result(
     def run(given: Mapping[str, Any]) -> object:
         return invoke(spec, mind, caller, given)
 
-    if not sys.stdin.isatty():
+    from mimo.cli.output import is_terminal
+
+    if not is_terminal(sys.stdin):
         return run(arguments)
     if spec.name == EDITED and set(arguments) == {"id"}:
         from mimo.cli.editor import edit
@@ -115,8 +130,10 @@ def _result(
 
 def _is_watched() -> bool:
     """Returns whether a person sits before it and can press keys."""
+    from mimo.cli.output import is_terminal
+
     dumb = os.environ.get("TERM") == "dumb"
-    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty() and not dumb
+    return is_terminal(sys.stdin) and is_terminal(sys.stdout) and not dumb
 
 
 def _guided(

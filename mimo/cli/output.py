@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Mapping
 from io import TextIOWrapper
-from typing import Any
+from typing import Any, TextIO
 
 from mimo.cli.clean import escaped, inert, one_line
 from mimo.errors import Internal, MindError, StorageFailed
@@ -57,6 +57,11 @@ def prepare() -> None:
         raise StorageFailed("standard output is closed", hint="give the program one to write to")
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Returns whether a standard stream, which is None if it is closed, is a terminal."""
+    return stream is not None and stream.isatty()
 
 
 def as_json(data: Any, indent: int | None = None) -> str:
@@ -135,7 +140,7 @@ def _write_error(line: str) -> None:
 
 def interrupted() -> None:
     """Say that a person stopped the work, in the place of how far it was."""
-    shown = sys.stderr is not None and sys.stderr.isatty()
+    shown = is_terminal(sys.stderr)
     _write_error("\r\x1b[Kinterrupted" if shown else "interrupted")
 
 

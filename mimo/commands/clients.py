@@ -1,5 +1,6 @@
 """`mind install`: the memory in the programs that speak MCP."""
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated
 
@@ -22,6 +23,9 @@ For = Annotated[
 DryRun = Annotated[bool, Arg("Show what would change, and change nothing")]
 
 
+HOME_SHARED = (
+    "the project's files name this machine's MIND_HOME; if they are shared, use --scope user"
+)
 NOT_FOUND = "`mind` is not on your PATH, where clients look for it: pipx install mimo"
 
 
@@ -112,7 +116,7 @@ def install(
         dry_run=dry_run,
         files=rows,
         then=known.after if changed else None,
-        notice=None if here.which("mind") else NOT_FOUND,
+        notice="; ".join(_notices(here, whom)) or None,
     )
 
 
@@ -143,6 +147,14 @@ def uninstall(
     known, whom = _chosen(client, scope, here)
     steps = services.uninstall(mind, known, whom, here, dry_run=dry_run)
     return Installation(client=client, scope=whom, dry_run=dry_run, files=tuple(map(_file, steps)))
+
+
+def _notices(here: Machine, scope: Scope) -> Iterator[str]:
+    """Yields what the user should know of an installation."""
+    if here.which("mind") is None:
+        yield NOT_FOUND
+    if here.home and scope is Scope.PROJECT:
+        yield HOME_SHARED
 
 
 def _chosen(name: ClientName, scope: Scope | None, here: Machine) -> tuple[Client, Scope]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mimo.commands.arguments import decode
 from mimo.commands.spec import Effect, Spec, Surface
 from mimo.domain.names import check_namespace
-from mimo.errors import Denied, Internal, MindError, NoProject, StorageFailed
+from mimo.errors import Denied, Internal, MindError, NoProject
 from mimo.frozen import frozen
 from mimo.guard import privacy
 from mimo.guard.call import Call
@@ -196,9 +196,13 @@ def _agent(caller: Caller) -> str | None:
     return _author(caller) or caller.agent
 
 
-def _storage_failed(error: OSError) -> StorageFailed:
+def _storage_failed(error: OSError) -> MindError:
+    from mimo.mind import no_working_directory
     from mimo.store.files import failure
+    from mimo.surroundings import working_directory
 
+    if error.filename is None and working_directory() is None:
+        return no_working_directory()
     return failure("use", Path(str(error.filename or "a file")), error)
 
 

@@ -1,5 +1,7 @@
 """Making a project's memory."""
 
+import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +14,13 @@ from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import merging
 from mimo.store.init import init as make
-from mimo.store.projects import Project, Registered
+from mimo.store.names import STORE
+from mimo.store.projects import Project, Registered, find
 from mimo.store.trust import Trust
+from mimo.surroundings import Question
+
+_ANSWERS = ("yes", "no")
+_ANSWER_SECONDS = 300.0
 
 
 @frozen
@@ -43,11 +50,13 @@ class Initialised:
     surfaces=Surface.CLI,
     needs=Needs(Operation.WRITE, person=True),
     errors=(Invalid, StorageFailed),
-    examples=("mind init", "mind init ~/shop"),
+    examples=("mind init", "mind init ~/shop", "mind init --nested packages/api"),
 )
 def init(
     mind: Mind,
     directory: Annotated[str, Arg("The project's root", complete="path")] = ".",
+    *,
+    nested: Annotated[bool, Arg("Make it a project although it is inside another one")] = False,
 ) -> Initialised:
     """Make this directory a project with a memory of its own
 
@@ -55,7 +64,10 @@ def init(
     overwrites nothing. In a git repository, git learns to merge memories. What is already here,
     such as decision records, is named, not copied.
     """
-    report = make(Path(directory).expanduser().absolute(), mind.home, now=mind.now())
+    root = Path(directory).expanduser().absolute()
+    if not nested:
+        _check_nesting(mind, root)
+    report = make(root, mind.home, now=mind.now())
     merging.install(report.project.root)
     return Initialised(
         path=str(report.project.root),
@@ -68,6 +80,23 @@ def init(
         notices=report.notices,
         arrived=_arrived(mind, report.project),
     )
+
+
+def _check_nesting(mind: Mind, root: Path) -> None:
+    """Raises `Invalid` if a new project would be inside another one and the user does not agree."""
+    if os.path.lexists(root / STORE):
+        return
+    around = None
+    with suppress(MindError, OSError):
+        around = find(root.parent, mind.home)
+    if around is None:
+        return
+    question = Question(f"`{root}` is inside the project `{around.root}`. Separate it?", _ANSWERS)
+    if mind.ask is None or mind.ask(question, _ANSWER_SECONDS) != _ANSWERS[0]:
+        raise Invalid(
+            f"`{root}` is inside the project `{around.root}`, whose memory is used here",
+            hint="for a memory of its own, run `mind init --nested`",
+        )
 
 
 def _arrived(mind: Mind, project: Project) -> FirstLook | None:

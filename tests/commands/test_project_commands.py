@@ -34,6 +34,33 @@ class TestInit:
         assert ".mind/config.toml" in made.added
         assert status(nowhere).global_stats.projects_registered == 1
 
+    def test_one_inside_another_is_made_if_the_user_agrees(self, nowhere, project):
+        inner = project / "packages" / "api"
+        inner.mkdir(parents=True)
+
+        with pytest.raises(Invalid, match="inside the project") as raised:
+            init(nowhere, str(inner))
+        assert "mind init --nested" in raised.value.hint
+        nowhere.ask = lambda *_: "no"
+        with pytest.raises(Invalid):
+            init(nowhere, str(inner))
+        assert not (inner / ".mind").exists()
+
+        nowhere.ask = lambda *_: "yes"
+        assert init(nowhere, str(inner)).created
+        nowhere.ask = None
+        assert not init(nowhere, str(inner)).created  # It is one already: nothing to ask.
+        (other := project / "packages" / "web").mkdir()
+        assert init(nowhere, str(other), nested=True).created
+
+    def test_a_home_of_another_configuration_can_not_be_made_one(self, nowhere, tmp_path):
+        root = tmp_path / "x"
+        (root / ".mind").mkdir(parents=True)
+        (root / ".mind" / "index-owner").write_text("", encoding="utf-8")
+
+        with pytest.raises(Invalid, match="a home of mind"):
+            init(nowhere, str(root))
+
     def test_a_second_time_changes_nothing(self, nowhere, tmp_path):
         init(nowhere, str(tmp_path))
 

@@ -3,6 +3,7 @@
 import json
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from mimo.domain.clients.table import CLIENTS, client
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.mind import Mind
 from mimo.services import clients
-from mimo.services.clients.machine import Machine, machine, scope_of
+from mimo.services.clients.machine import Machine, machine, place_of, scope_of
 from mimo.services.clients.plans import Step
 from mimo.store import client_files, files, projects
 
@@ -230,6 +231,48 @@ def test_every_client_is_given_what_it_reads(
     assert {step.action for step in install(mind, name, scope, here)} <= {"unchanged", "yours"}
     uninstall(mind, name, scope, here)
     assert tree(project, user) == before
+
+
+@pytest.mark.parametrize(("name", "scope"), GOLDEN)
+def test_a_home_of_the_users_choice_is_in_the_servers_environment(
+    mind: Mind, project: Path, user: Path, here: Machine, name: str, scope: str
+) -> None:
+    chosen = replace(here, home="/srv/own mind")
+    before = tree(project, user)
+    steps = install(mind, name, scope, chosen)
+
+    one = client(ClientName(name))
+    file = place_of(one.files[Scope(scope)], chosen)
+    if file.exists():
+        entry = READ[file.suffix](file.read_text(encoding="utf-8"))[one.section]["mind"]
+        assert entry[one.env] == {"MIND_HOME": "/srv/own mind"}
+    else:
+        assert '"env":{"MIND_HOME":"/srv/own mind"}' in str(steps[0].told)
+    if one.hooks and one.hooks.has_env:
+        text = place_of(one.hooks.files[Scope(scope)], chosen).read_text(encoding="utf-8")
+        for items in json.loads(text)["hooks"].values():
+            assert items[0]["env"] == {"MIND_HOME": "/srv/own mind"}
+    uninstall(mind, name, scope, chosen)
+    assert tree(project, user) == before
+
+
+def test_a_relative_home_is_made_absolute(
+    project: Path, user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(user)
+    for given, expected in ((None, None), ("own", str(user / "own"))):
+        environ = {"HOME": str(user), **({"MIND_HOME": given} if given else {})}
+        assert machine(Mind.open(project, environ=environ)).home == expected
+
+
+def test_a_project_wide_installation_says_that_it_names_this_machines_home(
+    project: Path, user: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("PATH", str(user / "bin"))
+
+    assert main(["install", "cursor", "--scope", "project"]) == 0
+    assert "--scope user" in capsys.readouterr().err
 
 
 def test_every_client_has_a_golden_file() -> None:

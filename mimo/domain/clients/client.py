@@ -57,11 +57,17 @@ class Hooks:
     events: Mapping[str, Mapping[str, Any]]
     version: int | None = None
     """What the file's `version` must be, for clients that want one."""
+    has_env: bool = False
+    """Whether an item may set environment variables, under `env`."""
 
-    def edits(self) -> tuple[Edit, ...]:
-        """Returns what goes into the file."""
+    def edits(self, *, home: str | None = None) -> tuple[Edit, ...]:
+        """Returns what goes into the file; `home` is the $MIND_HOME to run hooks with."""
+        env = {"env": {"MIND_HOME": home}} if home and self.has_env else {}
         needed = () if self.version is None else (Needed(path=("version",), value=self.version),)
-        hooks = (Hook(path=("hooks", event), value=item) for event, item in self.events.items())
+        hooks = (
+            Hook(path=("hooks", event), value={**item, **env})
+            for event, item in self.events.items()
+        )
         return (*needed, *hooks)
 
 
@@ -89,11 +95,15 @@ class Client:
     """Whether the entry names the project, since the client never works in one."""
     adds_itself: bool = False
     """Whether its own program must change the user's file, which it rewrites all the time."""
+    env: str = "env"
+    """The key of an entry that holds its environment variables."""
     after: str = ""
     """What a person does then, in a few words."""
 
-    def server(self, scope: Scope, command: str, *, project: str | None) -> Entry:
-        """Returns the entry that starts our server."""
+    def server(
+        self, scope: Scope, command: str, *, project: str | None, home: str | None = None
+    ) -> Entry:
+        """Returns the entry that starts our server, with `home` as its $MIND_HOME."""
         named = ("--project", project) if self.fixed and project else ()
         arguments = [*ARGUMENTS, *named]
         words = {"COMMAND": command, "ARGUMENTS": arguments, "LINE": [command, *arguments]}
@@ -102,6 +112,8 @@ class Client:
             key: words.get(one, one) if isinstance(one, str) else one
             for key, one in {**self.entry, **more}.items()
         }
+        if home:
+            value[self.env] = {"MIND_HOME": home}
         return Entry(path=(self.section, SERVER), value=value)
 
 

@@ -141,10 +141,12 @@ def command_of(entry: Mapping[str, Any]) -> list[str]:
 
 
 def differing(data: Any, edit: Edit) -> str | None:
-    """Returns the command line of an entry of ours that somebody made another one."""
+    """Returns the command line, with its $MIND_HOME, of an entry of ours with other values."""
     found = at(data, edit.path)
     if isinstance(edit, Entry) and is_ours(found) and found != edit.value:
-        return " ".join(command_of(found))
+        sets = (value for value in found.values() if isinstance(value, Mapping))
+        homes = [f"MIND_HOME={one['MIND_HOME']}" for one in sets if "MIND_HOME" in one]
+        return " ".join((*homes, *command_of(found)))
     return None
 
 

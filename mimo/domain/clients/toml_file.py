@@ -23,11 +23,18 @@ def put(text: str, path: Path, value: dict[str, Any]) -> str:
     text = drop(text, path)
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = [f"[{'.'.join(path)}]"]
-    lines += [f"{key} = {json.dumps(one, ensure_ascii=False)}" for key, one in value.items()]
+    lines += [f"{key} = {_written(one)}" for key, one in value.items()]
     block = "".join(line + newline for line in lines)
     if not text.strip():
         return text + block
     return text + ("" if text.endswith("\n") else newline) + newline + block
+
+
+def _written(value: Any) -> str:
+    """Returns a value in TOML, which has JSON's strings and lists, and tables of its own."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {_written(one)}" for key, one in value.items()) + "}"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def drop(text: str, path: Path) -> str:

@@ -23,6 +23,8 @@ class Machine:
     """The PATH that programs are looked for in."""
     executable: str
     """Our own program, by its whole path."""
+    home: str | None = None
+    """$MIND_HOME, if it is set: a client need not start the server with it."""
 
     def which(self, program: str) -> str | None:
         """Returns where a program is; None where there is none of that name."""
@@ -50,6 +52,7 @@ def machine(mind: Mind) -> Machine:
         project=mind.project.root if mind.has_project else None,
         path=path,
         executable=os.path.abspath(named) if os.sep in named else named,  # noqa: PTH100 - links stay
+        home=str(mind.home) if mind.environ.get("MIND_HOME") else None,
     )
 
 
@@ -75,10 +78,10 @@ def targets(client: Client, scope: Scope, here: Machine) -> list[Target]:
     project = str(here.project) if here.project else None
     wanted: list[tuple[File, tuple[Edit, ...]]] = []
     if not (client.adds_itself and scope is Scope.USER):
-        entry = client.server(scope, command, project=project)
+        entry = client.server(scope, command, project=project, home=here.home)
         wanted.append((client.files[scope], (entry,)))
     if client.hooks:
-        wanted.append((client.hooks.files[scope], client.hooks.edits()))
+        wanted.append((client.hooks.files[scope], client.hooks.edits(home=here.home)))
     targets: dict[Path, Target] = {}
     for file, edits in wanted:
         path = place_of(file, here)

@@ -21,7 +21,7 @@ def add(client: Client, here: Machine, *, force: bool, dry_run: bool) -> Step:
     Raises `Conflict` where something else has our name, and `StorageFailed`.
     """
     command = "mind" if here.which("mind") else here.executable
-    value = dict(client.server(Scope.USER, command, project=None).value)
+    value = dict(client.server(Scope.USER, command, project=None, home=here.home).value)
     present = _present(client, here)
     if present is not None and (present == value or (editing.is_ours(present) and not force)):
         return Step(file=_file(client, here), action="unchanged")

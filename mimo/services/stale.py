@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from mimo.domain.citations import Citation, changed, citations
 from mimo.domain.memory import Memory, Problem, Record, Section
-from mimo.errors import MindError
+from mimo.errors import Invalid, MindError
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.store import files, touches
@@ -51,15 +51,18 @@ def stale(mind: Mind, records: Iterable[Record]) -> tuple[Stale, ...]:
 
     A file is compared with what it was when the memory's text was last written: at the commit that
     brought it, or, where none has it so yet, at the last one before the time of the memory's file.
-    Without git nothing can be told.
+    There are none without git, and in a partial clone that lacks the contents of its history.
     """
     citing = {r.memory.id: (r, found) for r in records if (found := citations(_prose(r)))}
     repository = Repository(mind.project.root)
     if not citing or not repository.is_there():
         return ()
-    known = _known(mind, repository, [record for record, _ in citing.values()])
-    wanted = [(known[name].at.commit, c.path) for name in known for c in citing[name][1]]
-    then = touches.texts(repository, wanted)
+    try:
+        known = _known(mind, repository, [record for record, _ in citing.values()])
+        wanted = [(known[name].at.commit, c.path) for name in known for c in citing[name][1]]
+        then = touches.texts(repository, wanted)
+    except Invalid:
+        return ()
     paths = {path for _, path in then}
     now = {path: file for path in paths if (file := _look(mind, path))}
     return tuple(

@@ -105,13 +105,13 @@ def _diff(root: Path, *, staged: bool, rev: str | None) -> str:
     shape = ("--unified=0", "--no-renames")
     prefixes = ("--src-prefix=a/", "--dst-prefix=b/", "--no-relative")
     against = [] if staged and rev is None else [rev or "HEAD"]
-    result = git.run(
-        root,
-        *("diff", *shape, *prefixes),
-        *(["--cached"] if staged else []),
-        *("--end-of-options", *against, "--", "."),
-        index=staged,
-    )
+    options = ("--cached",) if staged else ()
+    words = ("diff", *shape, *prefixes, *options, "--end-of-options", *against, "--", ".")
+    try:
+        result = git.run(root, *words, index=staged)
+    except Invalid as error:
+        error.hint = _NO_DIFF
+        raise
     if result.returncode:
         reason = git.complaint(result.stderr)
         raise Invalid(f"git can't tell what changed: {reason}", hint=_NO_DIFF)

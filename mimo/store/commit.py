@@ -7,6 +7,7 @@ from pathlib import Path
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.frozen import frozen
 from mimo.permissions import PRIVATE_FOLDERS
+from mimo.store import tracked
 from mimo.store.files import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
 from mimo.store.git import complaint
 from mimo.store.names import STORE, is_shared
@@ -117,7 +118,25 @@ def branch(repository: Repository) -> str | None:
 
 
 def pull(repository: Repository) -> str:
-    """Fetches and merges what others remembered, and returns what git says of it."""
+    """Fetches and merges the upstream's commits, and returns the output of git.
+
+    Raises `Conflict` if a file of the upstream would replace a private one here: git overwrites
+    files that it ignores without a question.
+    """
+    _do(repository, "fetch", "--quiet")
+    revision = f"@{{upstream}}:./{STORE}"
+    listed = repository.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", revision).stdout
+    paths = {f"{STORE}/{path}" for path in os.fsdecode(listed).split("\0") if path}
+    planted = {path for path in paths if not is_shared(path)} - set(
+        tracked.unshared(repository.root)
+    )
+    lost = sorted(path for path in planted if os.path.lexists(repository.root / path))
+    if lost:
+        raise Conflict(
+            f"a pull would overwrite the private file `{lost[0]}`",
+            hint="the upstream has a file of that name; remove it there, or move yours away",
+            details={"files": lost},
+        )
     chosen = [repository.run("config", "--get", key).stdout for key in ("pull.rebase", "pull.ff")]
     return _do(repository, "pull", *([] if any(chosen) else ["--no-rebase"]), "--no-edit")
 

@@ -77,6 +77,7 @@ SECONDS = 60
 """Deadline of a command that reads."""
 _SECONDS_OF_OUTPUT = 5
 _SECONDS_OF_RUNNING = 600
+PARTIAL = "in a partial clone, `git fetch --refetch --no-filter` gets what is missing"
 _NO_GIT = "install git, or do without: every memory is a file of its own"
 
 
@@ -100,7 +101,8 @@ def run_as_person(
 
     Their hooks, filters, signing and credentials are used. Raises `Invalid` as `run` does.
     """
-    command = [_program(root), "-c", _NO_BARE, "-C", str(root), *words]
+    program, _ = _found(root)
+    command = [program, "-c", _NO_BARE, "-C", str(root), *words]
     environ = _environment(_KEPT | _OF_PERSON, (*_KEPT_GROUPS, *_OF_PERSON_GROUPS))
     return _run(command, environ, data, seconds)
 
@@ -176,11 +178,13 @@ def _reading(
     """Returns the command line and the environment of a command that reads."""
     place = next(n for n, word in enumerate(words) if n % 2 == 0 and word != "-c")
     given, name, rest = words[:place], words[place], words[place + 1 :]
+    program, top = _found(root)
     settings = [*_READING, *(_filters_off(root) if _compares_files(name, rest) else ())]
-    command = [_program(root), *(word for one in settings for word in ("-c", one)), *given]
+    command = [program, *(word for one in settings for word in ("-c", one)), *given]
     # The sub-command that refuses the option takes its paths literally in any case.
     literal = () if name == "check-ignore" else ("--literal-pathspecs",)
-    command += ["-C", str(root), *literal, name, *_FLAGS.get(name, ()), *rest]
+    command += ["-C", str(root), f"--work-tree={top}", *literal]
+    command += [name, *_FLAGS.get(name, ()), *rest]
     environ = _environment(_KEPT, _KEPT_GROUPS) | _QUIET | (_index(root) if index else {})
     return command, environ
 
@@ -235,11 +239,12 @@ def _environment(names: frozenset[str], groups: tuple[str, ...]) -> dict[str, st
     return {**kept, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8", "LANGUAGE": ""}
 
 
-def _program(root: Path) -> str:
-    """Returns the path of git.
+def _found(root: Path) -> tuple[str, Path]:
+    """Returns the path of git, and the top of the work tree that a folder is in.
 
-    Raises `Invalid` if there is none, outside a repository, and in a bare one: git before 2.38
-    doesn't know `safe.bareRepository`.
+    Reads name the work tree, so that a repository's `core.worktree` can't name another. Raises
+    `Invalid` without git, outside a repository, and in a bare one: git before 2.38 doesn't know
+    `safe.bareRepository`.
     """
     program = shutil.which("git")
     if program is None:
@@ -251,8 +256,9 @@ def _program(root: Path) -> str:
                 f"`{folder}` is a bare git repository",
                 hint="mind works in a work tree: clone it, or remove the files that make it one",
             )
-        if (folder / ".git").exists():
-            return program
+        marker = folder / ".git"
+        if marker.is_file() or os.path.lexists(marker / "HEAD"):
+            return program, folder
     raise Invalid(f"`{top}` is not in a git repository", hint="`git init` makes one")
 
 
@@ -269,3 +275,5 @@ def _run(
         raise Invalid(f"git took longer than {seconds:g} s", hint="try it by hand") from None
     except OSError as error:
         raise Invalid(f"git can't be run: {error.strerror}", hint=_NO_GIT) from None
+    except ValueError:
+        raise Invalid("a name for git has a NUL character", hint="leave it out") from None

@@ -27,7 +27,8 @@ class Repository:
         """Returns the output of a command that reads. Raises `Invalid` if it fails."""
         result = self.run(*words, given=given, seconds=seconds)
         if result.returncode:
-            raise Invalid(f"git {words[0]}: {complaint(result.stderr)}", hint="see `git status`")
+            hint = git.PARTIAL if b"promisor" in result.stderr else "see `git status`"
+            raise Invalid(f"git {words[0]}: {complaint(result.stderr)}", hint=hint)
         return result.stdout
 
     def run(

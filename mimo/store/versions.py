@@ -66,12 +66,15 @@ class Blobs:
         self._answer: IO[bytes] = _pipe(process.stdout)
 
     def read(self, blob: str) -> bytes:
-        """Returns a content; nothing of one that is missing or very large."""
-        self._ask.write(f"{blob}\n".encode())
-        self._ask.flush()
+        """Returns a content; nothing of a very large one. Raises `Invalid` if it is missing."""
+        try:
+            self._ask.write(f"{blob}\n".encode())
+            self._ask.flush()
+        except BrokenPipeError:
+            pass  # git has ended, and answers nothing.
         head = self._answer.readline().split()
         if len(head) != 3:
-            return b""
+            raise Invalid(f"git does not have the content `{blob}`", hint=git.PARTIAL)
         left, kept = int(head[2]), b""
         if left <= _LONGEST:
             kept, left = self._answer.read(left), 0

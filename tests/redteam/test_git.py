@@ -11,6 +11,9 @@ import pytest
 
 from mimo.cli.main import main
 from mimo.commands import all_commands
+from mimo.commands.listing import list_
+from mimo.commands.review import review
+from mimo.commands.scan import scan
 from mimo.domain.hooks.event import recognised
 from mimo.domain.memory import Kind
 from mimo.errors import Invalid
@@ -18,6 +21,7 @@ from mimo.mind import Mind
 from mimo.services import capture, context
 from mimo.services.hook.moments import react
 from mimo.store import git as runner
+from mimo.store import projects
 from mimo.store.repository import Repository
 
 PACKAGE = Path(__file__).parent.parent.parent / "mimo"
@@ -404,6 +408,23 @@ def test_a_variable_of_another_repository_changes_no_answer(
     assert inherited.strip() != value
 
 
+@pytest.mark.attack("work tree named by a repository's settings")
+@pytest.mark.parametrize("named", ["/", "..", "../../elsewhere"])
+def test_the_work_tree_is_the_one_that_the_project_is_in(
+    project: Path, tmp_path: Path, named: str
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (project / "CLAUDE.md").write_text("# Ours\n", encoding="utf-8")
+    git(project, "init", "-q")
+    git(project, "add", ".")
+    before = Repository(project).ask("status", "--porcelain")
+    git(project, "config", "core.worktree", named)
+
+    assert Repository(project).ask("status", "--porcelain") == before
+    assert runner.is_tracked(project, "CLAUDE.md")
+    assert runner.has_repository(project)
+
+
 def test_the_user_is_still_the_user(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     git(project, "init", "-q")
     kept = {"GIT_AUTHOR_NAME": "Bob", "GIT_SSH_COMMAND": "ssh -i key", "SSH_AUTH_SOCK": "/s"}
@@ -412,6 +433,29 @@ def test_the_user_is_still_the_user(project: Path, monkeypatch: pytest.MonkeyPat
     alias = f"alias.e=!printenv {' '.join(kept)}"
     inherited = Repository(project).run_as_person("-c", alias, "e").stdout.decode()
     assert inherited.splitlines() == list(kept.values())
+
+
+def test_a_partial_clone_reports_what_it_lacks_and_fetches_nothing(
+    mind: Mind, home: Path, tmp_path: Path
+) -> None:
+    root = mind.project.root
+    git(root, "init", "-q", "-b", "main")
+    git(root, "config", "uploadpack.allowFilter", "true")
+    for number in range(2):
+        (root / "app.py").write_text(f"x = {number}\n", encoding="utf-8")
+        text = f"See app.py:{number + 1}, and this\n"
+        (root / ".mind" / "note.md").write_text(text, encoding="utf-8")
+        git(root, "add", ".")
+        git(root, "commit", "-qm", str(number))
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", "--filter=blob:none", root.as_uri(), str(clone))
+    partial = Mind(home=home, project=projects.explicit(clone, home), clock=mind.now, environ={})
+
+    assert review(partial).counts.get("stale", 0) == 0
+    for looking in (lambda: scan(partial, history=True), lambda: list_(partial, at="HEAD~1")):
+        with pytest.raises(Invalid) as refused:
+            looking()
+        assert "partial clone" in (refused.value.hint or "")
 
 
 STARTS_PROGRAMS = {

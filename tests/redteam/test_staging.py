@@ -12,7 +12,7 @@ from mimo.commands.status import status
 from mimo.commands.sync import sync
 from mimo.commands.upkeep import Check, doctor
 from mimo.domain.memory import Kind
-from mimo.errors import StorageFailed
+from mimo.errors import Conflict, StorageFailed
 from mimo.mind import Mind
 from mimo.services import autocommit, capture, decisions
 from mimo.store import commit, tracked
@@ -309,3 +309,28 @@ def test_files_that_the_users_filter_makes_equal_are_not_a_commit(
     done = sync(mind)
 
     assert (done.commit, done.message, done.files) == (None, None, ())
+
+
+@pytest.mark.attack("private file replaced by a pull")
+@pytest.mark.parametrize("folder", ["private/facts", ".local", ".index"])
+def test_a_pull_does_not_overwrite_a_private_file(
+    repository: Path, mind: Mind, tmp_path: Path, folder: str
+) -> None:
+    hub, bob, path = tmp_path / "hub.git", tmp_path / "bob", f".mind/{folder}/x.md"
+    git(tmp_path, "clone", "-q", "--bare", str(repository), str(hub))
+    git(repository, "remote", "add", "origin", str(hub))
+    git(repository, "fetch", "-q")
+    git(repository, "branch", "-q", "--set-upstream-to=origin/main")
+    git(tmp_path, "clone", "-q", str(hub), str(bob))
+    write(bob, path, "theirs\n")
+    git(bob, "add", "-f", path)
+    git(bob, "commit", "-qm", "planted")
+    git(bob, "push", "-q")
+    write(repository, path, "mine\n")
+
+    with pytest.raises(Conflict, match="would overwrite the private file"):
+        sync(mind, pull=True)
+
+    assert (repository / path).read_text("utf-8") == "mine\n"
+    (repository / path).unlink()
+    assert "git tracks files" in (sync(mind, pull=True).notice or "")

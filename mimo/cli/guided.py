@@ -193,7 +193,7 @@ def _ways(item: ReviewItem) -> Iterator[tuple[str, Action]]:
         question = "approve everything here that is not, for the agents on this machine?"
         yield "a", Action(label="trust all", path="trust", arguments={}, asks=question)
         yield "k", Action(label="leave", path="review keep", arguments=kept)
-    if item.kind is Waiting.STALE:
+    if item.kind in (Waiting.STALE, Waiting.OUTDATED):
         yield "k", Action(label="still true", path="review keep", arguments=kept)
     if item.kind is Waiting.FADING:
         yield "k", Action(label="keep", path="keep", arguments=one)

@@ -57,6 +57,10 @@ Trust = Annotated[TrustLabel, Out("Whether somebody here approved it; if not, it
 Already = Annotated[
     bool | None, Out("Whether a memory says the same already, so that none was written", omit=True)
 ]
+Stale = Annotated[
+    str | None,
+    Out("Why the text may be out of date, and the command that refreshes it", omit=True),
+]
 Undo = Annotated[
     str | None, Out("Id for `mind undo ID`, which brings back the text before", omit=True)
 ]

@@ -102,6 +102,7 @@ class Ingested:
         "mind ingest docs/api.md --tag api",
         "mind ingest docs notes/*.txt --chunk-size 1500 --overlap 150",
         "mind ingest CHANGELOG.md --dry-run",
+        "mind ingest --update .",
     ),
     description="Ingest file content into memory with automatic chunking",
 )
@@ -124,6 +125,9 @@ def ingest(
     metadata: Annotated[Json, Arg("An object to keep with every chunk")] = None,
     private: Private = False,
     force: Annotated[bool, Arg("Take in anew what is there already")] = False,
+    update: Annotated[
+        bool, Arg("Ingest again what changed since, of a file, a folder or `.`, as it was before")
+    ] = False,
     dry_run: Annotated[bool, Arg("Only show the chunks")] = False,
 ) -> Ingested:
     """Take files in as memories, chunk by chunk
@@ -144,7 +148,8 @@ def ingest(
         force=force,
         dry_run=dry_run,
     )
-    return _ingested(mind, intake.ingest(mind, (path, *paths), wish), dry_run=dry_run)
+    take = intake.update if update else intake.ingest
+    return _ingested(mind, take(mind, (path, *paths), wish), dry_run=dry_run)
 
 
 def _object(metadata: Json) -> dict[str, Json]:

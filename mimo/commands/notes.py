@@ -11,6 +11,7 @@ from mimo.commands.common import (
     Id,
     Importance,
     Private,
+    Stale,
     Tags,
     Trust,
     Undo,
@@ -22,7 +23,7 @@ from mimo.domain.memory import Kind, Memory, Outcome, Record, kind_of
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import accesses, capture, doubles, past, recall, sources, undo
+from mimo.services import accesses, capture, doubles, freshness, past, recall, sources, undo
 from mimo.services.doubles import Told
 
 
@@ -64,6 +65,7 @@ class MemoryDetails:
     trust: Trust
     file: File
     line: Annotated[int, Out("The line on which the content begins, from 1")]
+    stale: Stale = None
 
 
 @frozen
@@ -167,6 +169,7 @@ def show(mind: Mind, id: Id, *, at: At = None) -> MemoryDetails:
         trust=trust_of(mind, record),
         file=record.place.path,
         line=record.place.line,
+        stale=freshness.stale(mind, [record]).get(memory.id),
     )
 
 

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
 
-from mimo.commands.common import Competing, File, Trust, Warning, trust_of
+from mimo.commands.common import Competing, File, Stale, Trust, Warning, trust_of
 from mimo.commands.types import Omitted, Out
 from mimo.domain import outcomes
 from mimo.domain.memory import Kind, Outcome, Record, Section
 from mimo.frozen import frozen
 from mimo.mind import Mind
+from mimo.services import freshness
 
 MOST_CONTENT = 2_000
 """Characters of a memory's text that a row carries; `load/context` and `mind show` have all."""
@@ -41,6 +42,7 @@ class Remembered:
     private: Omitted[bool]
     trust: Trust
     file: File
+    stale: Stale = None
 
 
 def remembered(
@@ -49,12 +51,14 @@ def remembered(
     """Returns the rows of records, in their order; no more than `most` characters of content."""
     ids = [record.memory.id for record in records]
     newer, others = mind.index.superseded_by(ids), mind.index.competing(ids)
+    stale = freshness.stale(mind, records)
     return tuple(
         _row(
             mind,
             record,
             superseded_by=newer.get(record.memory.id),
             competing=others.get(record.memory.id),
+            stale=stale.get(record.memory.id),
             most=most,
         )
         for record in records
@@ -67,6 +71,7 @@ def _row(
     *,
     superseded_by: str | None,
     competing: tuple[str, ...] | None,
+    stale: str | None,
     most: int,
 ) -> Remembered:
     memory = record.memory
@@ -94,4 +99,5 @@ def _row(
         private=record.place.private or None,
         trust=trust_of(mind, record),
         file=record.place.path,
+        stale=stale,
     )

@@ -1,5 +1,6 @@
 """`mind search`: find memories by meaning and by words."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
@@ -10,6 +11,7 @@ from mimo.commands.common import (
     Competing,
     FromDate,
     Limit,
+    Stale,
     TagFilter,
     TimeFilter,
     ToDate,
@@ -26,7 +28,7 @@ from mimo.domain.memory import Kind, Outcome, Section
 from mimo.errors import Denied, Invalid, NotFound, SearchFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import past, recall
+from mimo.services import freshness, past, recall
 from mimo.services.recall import ProjectHit
 
 MOST_CONTENT = 2_000
@@ -67,6 +69,7 @@ class SearchResult:
     superseded_by: Omitted[str] = None
     competing: Competing = None
     private: Annotated[Omitted[bool], Out("Whether it is kept out of git", omit=True)] = None
+    stale: Stale = None
 
 
 @frozen
@@ -141,12 +144,17 @@ def search(
         found = recall.search_or_nearest(find, mind, query, narrowed=conditions, limit=limit)
     else:
         found = find(mind, query, narrowed=conditions, limit=limit, threshold=threshold)
-    rows = tuple(_row(hit, competing) for hit, competing in recall.with_competing(found.hits))
+    rows = tuple(
+        _row(hit, competing, freshness.stale(hit.mind, [hit.hit.record]))
+        for hit, competing in recall.with_competing(found.hits)
+    )
     notice = "; ".join(filter(None, (then.told if then else None, found.notice))) or None
     return SearchResults(query=query, total=len(rows), results=rows, notice=notice)
 
 
-def _row(found: ProjectHit, competing: tuple[str, ...] | None) -> SearchResult:
+def _row(
+    found: ProjectHit, competing: tuple[str, ...] | None, stale: Mapping[str, str]
+) -> SearchResult:
     hit, memory = found.hit, found.hit.record.memory
     long = len(memory.content) > MOST_CONTENT
     return SearchResult(
@@ -171,6 +179,7 @@ def _row(found: ProjectHit, competing: tuple[str, ...] | None) -> SearchResult:
         superseded_by=hit.superseded_by,
         competing=competing,
         private=hit.record.place.private or None,
+        stale=stale.get(memory.id),
     )
 
 

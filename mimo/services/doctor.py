@@ -8,7 +8,17 @@ from mimo.errors import MindError
 from mimo.frozen import frozen
 from mimo.guard.policies import FILE
 from mimo.mind import Mind
-from mimo.services import accounting, approval, edges, leaks, merging, overview, upkeep, values
+from mimo.services import (
+    accounting,
+    approval,
+    edges,
+    freshness,
+    leaks,
+    merging,
+    overview,
+    upkeep,
+    values,
+)
 from mimo.services.clients.doubts import doubts
 from mimo.store import init, projects
 
@@ -192,6 +202,22 @@ def _policy(mind: Mind) -> Iterator[Finding]:
         yield Finding(name="policy", verdict="warning", message=message, hint=hint, file=FILE)
 
 
+def _sources(mind: Mind) -> Iterator[Finding]:
+    checked = freshness.checked(mind, overview.everything(mind))
+    stale = [one for one in checked if one.message]
+    for one in stale:
+        yield Finding(
+            name="sources",
+            verdict="warning",
+            message=one.message or "",
+            hint=f"`{one.remedy}`",
+            file=one.part.place.path,
+        )
+    if checked and not stale:
+        message = f"{len(checked):,} ingested files are as they were"
+        yield Finding(name="sources", verdict="ok", message=message)
+
+
 def _links(mind: Mind) -> Iterator[Finding]:
     dangling = mind.index.dangling()
     if len(dangling) > _MOST_LINKS:
@@ -324,6 +350,7 @@ _OF_PROJECT: tuple[Check, ...] = (
     _files,
     _values,
     _policy,
+    _sources,
     _links,
     _edges,
     _leaks,

@@ -1,8 +1,10 @@
 """Taking in files: each is cut into chunks that are memories, under one header."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +31,14 @@ from mimo.errors import (
 )
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import upkeep
+from mimo.services import freshness, upkeep
 from mimo.services.capture import check_format, check_secrets, clean_tags
+from mimo.services.freshness import State
 from mimo.services.outside import check_place, relative, sandbox_of, source_id, text_of
+from mimo.services.overview import everything
 from mimo.store import tree
 from mimo.store.files import digest
+from mimo.store.ingested import IngestedFiles, Seen
 from mimo.store.memories import source_path
 from mimo.store.sandbox import Sandbox
 from mimo.store.tree import Target
@@ -87,6 +92,8 @@ class Taken:
     chunks: Sequence[Chunk] = ()
     refusal: MindError | None = None
     """Why nothing was taken in."""
+    seen: tuple[int, int] | None = None
+    """Size and time (ns) of the file when it was read."""
     is_named: bool = True
     """Whether somebody named it, rather than a folder or a glob that holds it."""
 
@@ -184,10 +191,13 @@ def _settled(mind: Mind) -> Iterator[Callable[[Taken], None]]:
     An agent does not approve what somebody else wrote.
     """
     written: dict[str, str | None] = {}
+    seen: dict[str, Seen] = {}
 
     def settle(one: Taken) -> None:
         if one.file and not one.is_known:
             written[one.file] = one.digest
+        if one.file and one.seen and (one.is_known or one.digest):
+            seen[one.path] = Seen(*one.seen, one.digest or mind.store.digest(one.file))
 
     upkeep.refresh(mind)
     try:
@@ -199,8 +209,67 @@ def _settled(mind: Mind) -> Iterator[Callable[[Taken], None]]:
             except StorageFailed as error:
                 told = f"it could not be approved and counts as untrusted: {error.message}"
                 mind.note("trust", told)
+    if seen:
+        with suppress(MindError):  # without it, files are compared by their digests
+            IngestedFiles(mind.project.root).add(seen)
     if written:
         upkeep.note_change(mind, *written)
+
+
+def update(mind: Mind, names: Sequence[str], wish: Wish) -> Report:
+    """Ingests again the named files, or those in named folders, that changed since they were.
+
+    Each is ingested as it was before. Files that no longer exist are reported with the command
+    that removes their chunks. Raises `NotFound` if nothing ingested has that name.
+    """
+    check_format(mind)
+    sandbox = sandbox_of(mind)
+    found = [
+        one for one in freshness.checked(mind, everything(mind)) if _is_named(mind, one, names)
+    ]
+    if not found:
+        raise NotFound(
+            f"no ingested file is named `{' '.join(names)}`",
+            hint="name a file, or a folder such as `.`",
+        )
+    with _settled(mind) as settle:
+        taken = [_updated(mind, sandbox, one, wish) for one in found]
+        for one in taken:
+            settle(one)
+    return Report(files=tuple(taken), is_single=False)
+
+
+def _is_named(mind: Mind, one: freshness.Checked, names: Sequence[str]) -> bool:
+    place = freshness.place_of(mind, one.path)
+    base = Path.cwd() if mind.author is None else mind.project.root
+    for name in names:
+        wanted = Path(os.path.realpath(base / Path(name).expanduser()))
+        if place.is_relative_to(wanted) or fnmatchcase(str(place), str(wanted)):
+            return True
+        if one.path == name:
+            return True
+    return False
+
+
+def _updated(mind: Mind, sandbox: Sandbox, one: freshness.Checked, wish: Wish) -> Taken:
+    parts = mind.index.parts(one.part.parent or "")
+    source = mind.store.source(one.part.place)
+    if one.state is State.CHANGED and source is not None:
+        again = Wish(
+            chunking=source.chunking,
+            type=source.type,
+            importance=source.importance,
+            tags=source.tags,
+            metadata=source.metadata,
+            dry_run=wish.dry_run,
+        )
+        target = Target(freshness.place_of(mind, one.path), is_named=True)
+        return _or_refusal(mind, sandbox, target, again)
+    if one.state is State.CURRENT:
+        return _as_known(Taken(path=one.path, source_id=one.part.parent), mind, parts)
+    message = one.message or f"`{one.path}` is not here"
+    hint = f"if it is not needed: `mind rm {one.part.parent}`; if it moved, ingest its new path too"
+    return Taken(path=one.path, refusal=NotFound(message, hint=hint), is_named=False)
 
 
 def _take_in(mind: Mind, sandbox: Sandbox, target: Target, wish: Wish) -> Taken:
@@ -236,6 +305,7 @@ def _tell(mind: Mind, taken: Taken, seconds: float) -> None:
 def _take_once(mind: Mind, sandbox: Sandbox, target: Target, wish: Wish) -> Taken:
     path = relative(mind, target.path)
     check_place(mind, target.path, path)
+    status = target.path.lstat() if target.path.exists() else None
     data = sandbox.read(target.path, mind.config["ingest.max_bytes"])
     text = text_of(data, path)
     check_secrets(mind, {"path": text}, file=path)
@@ -243,7 +313,12 @@ def _take_once(mind: Mind, sandbox: Sandbox, target: Target, wish: Wish) -> Take
     seen = _known(mind, path)
     id_ = seen[0].parent if seen and seen[0].parent else source_id(path)
     taken = Taken(
-        path=path, size=len(data), strategy=chunking.strategy, source_id=id_, replaced=len(seen)
+        path=path,
+        size=len(data),
+        strategy=chunking.strategy,
+        source_id=id_,
+        replaced=len(seen),
+        seen=(status.st_size, status.st_mtime_ns) if status else None,
     )
     sha256 = digest(data)
     if seen and not wish.force and _is_same(mind, seen, sha256, wish.chunking):

@@ -23,6 +23,7 @@ class Waiting(StrEnum):
     DECISIONS = "decisions"
     CONTRADICTION = "contradiction"
     UNTRUSTED = "untrusted"
+    OUTDATED = "outdated"
     STALE = "stale"
     DOUBLE = "double"
     FADING = "fading"
@@ -34,6 +35,7 @@ CHEAP = (
     Waiting.DECISIONS,
     Waiting.CONTRADICTION,
     Waiting.UNTRUSTED,
+    Waiting.OUTDATED,
 )
 """What needs neither git nor a comparison of everything with everything."""
 
@@ -201,6 +203,21 @@ def _untrusted(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
         )
 
 
+def _outdated(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
+    from mimo.services import freshness
+
+    for one in freshness.checked(mind, records):
+        if one.message:
+            yield Item(
+                kind=Waiting.OUTDATED,
+                why=one.message,
+                file=one.part.place.path,
+                line=one.part.place.line,
+                record=one.part,
+                evidence=f"{one.state}\0{one.part.place.digest}",
+            )
+
+
 def _stale(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
     from mimo.services.stale import Stale, stale
 
@@ -275,6 +292,7 @@ _FOUND: dict[Waiting, Callable[[Mind, Sequence[Record]], Iterator[Item]]] = {
     Waiting.DECISIONS: _decisions,
     Waiting.CONTRADICTION: _contradictions,
     Waiting.UNTRUSTED: _untrusted,
+    Waiting.OUTDATED: _outdated,
     Waiting.STALE: _stale,
     Waiting.DOUBLE: _doubles,
     Waiting.FADING: _fading,

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from mimo.store import append_log, files
+from mimo.store import files
 from mimo.store.locking import lock
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -25,11 +25,10 @@ class Reviewed:
     def keys(self) -> frozenset[str]:
         """Returns what was kept; nothing where that can't be read."""
         try:
-            lines = append_log.read(self._path).lines
+            text = files.read(self._path).decode("ascii", "replace")
         except OSError:
             return frozenset()
-        keys = (line.decode("ascii", "replace") for line in lines)
-        return frozenset(key for key in keys if _DIGEST.fullmatch(key))
+        return frozenset(line for line in text.split() if _DIGEST.fullmatch(line))
 
     def add(self, key: str) -> None:
         """Keeps one. Raises `StorageFailed`."""

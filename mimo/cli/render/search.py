@@ -37,8 +37,8 @@ def _row(row: SearchResult, screen: Screen, terms: list[str], *, project: bool) 
     screen.line(accent(row.id), "  ", dim(about), indent=6)
     origin = f"  from {row.source}" if row.source else ""
     screen.line(dim(f"{place}{row.source_file}:{row.source_line}{origin}"), indent=6)
-    if row.warning:
-        screen.line(bad(row.warning), indent=6)
+    for warning in filter(None, (row.warning, row.stale)):
+        screen.line(bad(warning), indent=6)
     body = _without_title(row)
     if body:
         lines = body.splitlines()

@@ -1,0 +1,159 @@
+"""An ingested file that changed or vanished is not answered as current."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimo.commands import all_commands
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.spec import Surface
+from mimo.errors import NotFound
+from mimo.mind import Mind
+from mimo.services import doctor, freshness, overview, waiting
+from mimo.services.freshness import State
+from mimo.services.waiting import Waiting
+
+COMMANDS = all_commands()
+
+
+def run(mind: Mind, path: str, by: str | None = None, /, **arguments: object) -> Any:
+    surface = Surface.MCP if by else Surface.CLI
+    return invoke(COMMANDS.at(path), mind, Caller(surface=surface, name=by), arguments)
+
+
+@pytest.fixture
+def guide(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An ingested file."""
+    path = mind.project.root / "guide.md"
+    path.write_text("# Deploying\n\nRun make deploy on Fridays.\n", "utf-8")
+    monkeypatch.chdir(mind.project.root)
+    run(mind, "ingest", path="guide.md", tags=["howto"])
+    return path
+
+
+def states(mind: Mind) -> list[State]:
+    return [one.state for one in freshness.checked(mind, overview.everything(mind))]
+
+
+def answered(mind: Mind) -> str | None:
+    return run(mind, "search", query="make deploy").results[0].stale  # type: ignore[no-any-return]
+
+
+def test_a_current_file_is_answered_without_a_word(mind: Mind, guide: Path) -> None:
+    assert answered(mind) is None
+    assert states(mind) == [State.CURRENT]
+    assert Waiting.OUTDATED not in waiting.count(mind)
+    assert [one.verdict for one in doctor.examine(mind) if one.name == "sources"] == ["ok"]
+
+
+def test_a_changed_file_is_reported_everywhere(mind: Mind, guide: Path) -> None:
+    guide.write_text("# Deploying\n\nNever run make deploy by hand.\n", "utf-8")
+
+    assert answered(mind) == (
+        "`guide.md` changed after it was ingested: `mind ingest --update -- guide.md`"
+    )
+    row = run(mind, "search recent").results[0]
+    assert row.stale == answered(mind) == run(mind, "show", id=row.id).stale
+    assert run(mind, "status").current_project.waiting == {"outdated": 1}
+    (item,) = run(mind, "review", kinds=["outdated"]).items
+    assert item.actions[0] == "mind ingest --update -- guide.md"
+    assert [one.verdict for one in doctor.examine(mind) if one.name == "sources"] == ["warning"]
+
+
+def test_update_ingests_what_changed_as_it_was_before(mind: Mind, guide: Path) -> None:
+    guide.write_text("# Deploying\n\nNever run make deploy by hand.\n", "utf-8")
+    (updated,) = run(mind, "ingest", path=".", update=True).files
+
+    assert (updated.path, updated.replaced, updated.skipped) == ("guide.md", 1, None)
+    assert answered(mind) is None
+    found = run(mind, "search", query="make deploy").results[0]
+    assert ("by hand" in found.content, found.tags) == (True, ("howto",))
+    (again,) = run(mind, "ingest", path="guide.md", update=True).files
+    assert again.already_ingested
+    with pytest.raises(NotFound, match="no ingested file"):
+        run(mind, "ingest", path="other.md", update=True)
+
+
+def test_a_vanished_file_is_reported_with_what_to_do(mind: Mind, guide: Path) -> None:
+    guide.unlink()
+    source = overview.everything(mind)[0].parent
+    assert answered(mind) == f"`guide.md` no longer exists: `mind rm {source}`"
+    (row,) = run(mind, "ingest", path=".", update=True).files
+    assert row.skipped == "`guide.md` no longer exists"
+    assert states(mind) == [State.MISSING]
+    run(mind, "rm", id=source)
+    assert states(mind) == []
+
+
+def test_in_a_clone_a_file_that_was_never_here_is_unknown(mind: Mind, guide: Path) -> None:
+    (mind.folder / ".local" / "ingested.json").unlink()
+    assert states(mind) == [State.CURRENT]
+    text = guide.read_text("utf-8")
+    guide.unlink()
+    assert states(mind) == [State.UNKNOWN]
+    assert answered(mind) is None
+    guide.write_text(text + "More.\n", "utf-8")
+    assert states(mind) == [State.CHANGED]
+
+
+def test_a_touched_file_with_the_same_text_is_current(mind: Mind, guide: Path) -> None:
+    data = guide.read_bytes()
+    guide.unlink()
+    guide.write_bytes(data)
+    assert states(mind) == [State.CURRENT]
+
+
+def test_an_unchanged_file_is_not_read_again(
+    mind: Mind, guide: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*_: object) -> bytes:
+        raise AssertionError
+
+    monkeypatch.setattr("mimo.store.sandbox.Sandbox.read", read)
+    assert answered(mind) is None
+
+
+def test_folders_are_updated_file_by_file(mind: Mind, guide: Path) -> None:
+    docs = mind.project.root / "docs"
+    docs.mkdir()
+    for name in ("a", "b", "c"):
+        (docs / f"{name}.md").write_text(f"# Page {name}\n\nThe text of {name}.\n", "utf-8")
+    run(mind, "ingest", path="docs")
+    (docs / "a.md").write_text("# Page a\n\nAnother text.\n", "utf-8")
+    shutil.move(docs / "b.md", docs / "moved.md")
+    rows = {row.path: row for row in run(mind, "ingest", path="docs", update=True).files}
+
+    assert set(rows) == {"docs/a.md", "docs/b.md", "docs/c.md"}
+    assert rows["docs/a.md"].replaced == 1
+    assert rows["docs/b.md"].skipped
+    assert rows["docs/c.md"].already_ingested
+
+
+@pytest.mark.attack("cloned source reads outside the project")
+def test_a_cloned_source_can_not_ask_for_files_outside(mind: Mind, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("A password, perhaps.\n", "utf-8")
+    run(mind, "ingest", path=str(secret))
+    assert states(mind) == [State.CURRENT]
+    secret.write_text("Another one.\n", "utf-8")
+    assert states(mind) == [State.CHANGED]
+    mind.agent = "claude-code"
+    assert states(mind) == [State.UNKNOWN]
+    mind.agent = None
+    (mind.folder / ".local" / "ingested.json").unlink()
+    assert states(mind) == [State.UNKNOWN]
+
+
+def test_with_a_sandbox_nothing_outside_is_looked_at(mind: Mind, guide: Path) -> None:
+    guide.write_text("Changed.\n" * 3, "utf-8")
+    mind.environ = {"SANDBOX_DIR": str(mind.project.root / "docs")}
+    assert states(mind) == [State.UNKNOWN]
+
+
+def test_an_undone_update_is_stale_again(mind: Mind, guide: Path) -> None:
+    guide.write_text("# Deploying\n\nNever run make deploy by hand.\n", "utf-8")
+    run(mind, "ingest", path=".", update=True)
+    run(mind, "undo")
+    assert states(mind) == [State.CHANGED]

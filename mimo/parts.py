@@ -191,9 +191,12 @@ class Parts(ABC):
     def index(self) -> "Index":
         """The index over the project's files; made where it is missing or damaged."""
         from mimo.index.index import Index
+        from mimo.store.locking import holding
 
         def make() -> Index:
             owner = place.index_owner(self.home, self.randomness)
-            return Index.open(self.index_folder, self.embedder, owner)
+            index = Index.open(self.index_folder, self.embedder, owner)
+            index.turn = lambda: holding(self.index_folder / "building")
+            return index
 
         return cast("Index", self._once("index", make))

@@ -45,6 +45,10 @@ class IndexDamaged(StorageFailed):
     """The database turned out to be damaged; an empty one has taken its place, to be filled."""
 
 
+class IndexBusy(StorageFailed):
+    """Another process is writing; what is committed can be read."""
+
+
 class Unusable(Exception):
     """A file is no index that we can use."""
 
@@ -88,13 +92,14 @@ class Database:
                 connection.rollback()
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self, wait: float = WRITE_WAIT_SECONDS) -> Iterator[sqlite3.Connection]:
         """Gives a connection in a transaction that is kept if the block succeeds.
 
-        Raises `IndexNotReady` or `StorageFailed` where another process is writing for too long.
+        Raises `IndexBusy` if another process is writing for longer than `wait` seconds, and
+        `IndexNotReady` if it makes the first index for longer than 10 s.
         """
         with self._connection() as connection:
-            self._begin(connection)
+            self._begin(connection, wait)
             try:
                 yield connection
                 connection.execute("COMMIT")
@@ -178,22 +183,37 @@ class Database:
             raise
         return connection
 
-    def _begin(self, connection: sqlite3.Connection) -> None:
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
-            if _code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                raise
-            if connection.execute("SELECT 1 FROM files LIMIT 1").fetchone():
-                raise StorageFailed(
-                    f"another process has been writing the index `{self.path}` for more than "
-                    f"{WRITE_WAIT_SECONDS:g} s",
-                    hint="your files are safe; the next command takes them into the index",
-                ) from None
-            raise IndexNotReady(
-                "another process is still building the index",
-                hint="try again in a few seconds",
-            ) from None
+    def _begin(self, connection: sqlite3.Connection, wait: float) -> None:
+        if _begins(connection, wait):
+            return
+        is_empty = connection.execute("SELECT 1 FROM files LIMIT 1").fetchone() is None
+        if is_empty and _begins(connection, max(0.0, WRITE_WAIT_SECONDS - wait)):
+            return
+        if is_empty:
+            raise not_ready()
+        raise IndexBusy(
+            f"another process has been writing the index `{self.path}` for more than {wait:g} s",
+            hint="your files are safe; the next command takes them into the index",
+        )
+
+
+def not_ready() -> IndexNotReady:
+    """Returns the error for an index that another process has not filled for the first time."""
+    return IndexNotReady(
+        "another process is still building the index", hint="try again in a few seconds"
+    )
+
+
+def _begins(connection: sqlite3.Connection, wait: float) -> bool:
+    """Returns whether a transaction has begun within `wait` seconds."""
+    connection.execute(f"PRAGMA busy_timeout = {round(wait * 1000)}")
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as error:
+        if _code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise
+        return False
+    return True
 
 
 def generations(folder: Path) -> list[int]:

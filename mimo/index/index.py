@@ -5,33 +5,35 @@ what differs to `apply`. It may be used by several threads and processes at once
 wait for a writer.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+import sqlite3
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from mimo.domain.memory import Memory, Problem, Record
 from mimo.domain.query import Filter, Sort
 from mimo.domain.stamp import Stamp
 from mimo.index import catalog, meaning, opening, rows, schema, topics, words
 from mimo.index.change import Change
-from mimo.index.database import Database, IndexDamaged
+from mimo.index.database import WRITE_WAIT_SECONDS, Database, IndexBusy, IndexDamaged
 from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.figures import IndexStats
 from mimo.index.found import Found, Hit, Request
 from mimo.index.vectors import Vectors
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from mimo.domain.graph import Graph
     from mimo.index.documents import Document
+    from mimo.index.intake import Batch
     from mimo.index.search import Search
     from mimo.index.walks import Walks
 
-__all__ = ["Change", "Found", "Hit", "Index", "IndexDamaged", "IndexStats"]
+__all__ = ["Change", "Found", "Hit", "Index", "IndexBusy", "IndexDamaged", "IndexStats"]
+
+Answer = TypeVar("Answer")
+_CHANGED = "SELECT changed_ns FROM totals"
 
 
 class Index:
@@ -50,6 +52,12 @@ class Index:
         self._walks: Walks | None = None
         self._embeds = True
         self._cleared = False
+        self.mend: Callable[[], object] | None = None
+        """Refills the index from the files after damage; set by the caller that knows them."""
+        self.turn: Callable[[], AbstractContextManager[bool]] = lambda: nullcontext(True)
+        """Gives whether long work on this index is ours now; one process at a time has it."""
+        self.lacks_vectors = False
+        """Whether vectors are missing that another process is making."""
 
     @classmethod
     def open(cls, folder: Path, embedder: Embedder | None, owner: str = "") -> "Index":
@@ -88,38 +96,66 @@ class Index:
             return {}
 
     def clear(self) -> None:
-        """Forgets everything, in the same transaction as the next `apply`."""
+        """Empties the index in the same transaction as the next `apply`."""
         self._cleared = True
 
-    def apply(self, changes: Iterable[Change], *, now_ns: int) -> None:
-        """Takes in what a look at the files found at `now_ns`, in one transaction.
+    def keep(self) -> None:
+        """Takes `clear` back: what is committed stays."""
+        self._cleared = False
 
-        `changes` is consumed as it is written. Raises `IndexNotReady` where another process is
-        making the first index, `StorageFailed` where it can't be written; nothing has changed then.
+    def apply(
+        self, changes: Iterable[Change], *, now_ns: int, wait: float = WRITE_WAIT_SECONDS
+    ) -> None:
+        """Writes changes of files, as they were seen at `now_ns`, in transactions of a batch each.
+
+        Vectors are made before a transaction begins. After `clear` there is one transaction for
+        all. Waits up to `wait` seconds for another process's transaction. Raises `IndexBusy` if
+        that takes longer, `IndexNotReady` if that process is making the first index, and
+        `StorageFailed` if the index can't be written; batches before that are kept.
         """
         from mimo.index.intake import prepared
-        from mimo.index.writing import Writer
 
         self._embeds = True
-        batches = prepared(changes, self._embed)
-        first = next(batches, ([], []))
-        rebuilt, self._cleared = self._cleared, False
+        if self._cleared:
+            self._refill(changes, now_ns, wait)
+            return
+        for batch in prepared(changes, self._embed):
+            self._write([batch], now_ns, wait)
+
+    def _refill(self, changes: Iterable[Change], now_ns: int, wait: float) -> None:
+        from mimo.index.intake import prepared
+
+        self._cleared = False
         try:
-            with self._whole(), self._database.writing() as sql:
-                if rebuilt:
-                    schema.clear(sql)
-                was_empty = words.totals(sql).memories == 0
-                writer = Writer(sql, now_ns)
-                for batch, documents in chain([first], batches):
-                    writer.write(batch, documents)
-                writer.finish()
-                if was_empty or not self._embeds:
-                    self._note_model(sql)
+            if iter(changes) is changes:
+                changes = list(changes)
+            if self._vectors:
+                self._vectors.verify()
+            for _ in prepared(changes, self._embed):
+                pass  # The vectors are made before the transaction, which then finds them.
+            self._write(prepared(changes, self._embed), now_ns, wait, clear=True)
         except BaseException:
-            self._cleared = rebuilt
+            self._cleared = True
             raise
-        if rebuilt and self._vectors:
+        if self._vectors:
             self._remove_unused_vectors(self._vectors)
+
+    def _write(
+        self, batches: "Iterable[Batch]", now_ns: int, wait: float, *, clear: bool = False
+    ) -> None:
+        """Writes batches in one transaction."""
+        from mimo.index.writing import Writer
+
+        with self._whole(), self._database.writing(wait) as sql:
+            if clear:
+                schema.clear(sql)
+            was_empty = words.totals(sql).memories == 0
+            writer = Writer(sql, now_ns)
+            for batch, documents in batches:
+                writer.write(batch, documents)
+            writer.finish()
+            if was_empty or not self._embeds:
+                self._note_model(sql)
 
     def search(
         self,
@@ -140,77 +176,66 @@ class Index:
             from mimo.index.search import Search
 
             self._search = Search(self._vectors, self._embedder)
-        with self._reading() as sql:
-            return self._search(sql, request)
+        search = self._search
+        return self._answer(lambda sql: search(sql, request))
 
     def get(self, id: str) -> Record | None:
         """Returns the memory of that id."""
-        with self._reading() as sql:
-            return catalog.get(sql, id)
+        return self._answer(lambda sql: catalog.get(sql, id))
 
     def named(self, target: str) -> Record | None:
         """Returns the memory that a link leads to: by its id, or else by its title."""
-        with self._reading() as sql:
-            return catalog.named(sql, target)
+        return self._answer(lambda sql: catalog.named(sql, target))
 
     def matching(self, abbreviation: str) -> tuple[str, ...]:
         """Returns the ids that begin or end so, sorted; a whole id stands for itself alone."""
-        with self._reading() as sql:
-            return catalog.matching(sql, abbreviation)
+        return self._answer(lambda sql: catalog.matching(sql, abbreviation))
 
     def parts(self, parent: str) -> tuple[Record, ...]:
         """Returns the parts of a longer text, in their order."""
-        with self._reading() as sql:
-            return catalog.parts(sql, parent)
+        return self._answer(lambda sql: catalog.parts(sql, parent))
 
     def parents(self, abbreviation: str) -> tuple[str, ...]:
         """Returns the ids of longer texts that begin or end so; a whole id stands for itself."""
-        with self._reading() as sql:
-            return catalog.parents(sql, abbreviation)
+        return self._answer(lambda sql: catalog.parents(sql, abbreviation))
 
     def nearest_ids(self, wrong: str, n: int = 3) -> tuple[str, ...]:
         """Returns up to `n` ids that look most like `wrong`, the nearest first."""
-        with self._reading() as sql:
-            return catalog.nearest_ids(sql, wrong, n)
+        return self._answer(lambda sql: catalog.nearest_ids(sql, wrong, n))
 
     def records(
         self, filter: Filter, *, sort: Sort = Sort.RECENT, limit: int = -1, offset: int = 0
     ) -> tuple[Record, ...]:
         """Returns one page of the memories that pass the filter; a negative limit means all."""
-        with self._reading() as sql:
-            return catalog.records(sql, filter, sort, limit, offset)
+        return self._answer(lambda sql: catalog.records(sql, filter, sort, limit, offset))
 
     def count(self, filter: Filter) -> int:
         """Returns how many memories pass the filter."""
-        with self._reading() as sql:
-            return catalog.count(sql, filter)
+        return self._answer(lambda sql: catalog.count(sql, filter))
 
     def superseded_by(self, ids: Sequence[str]) -> dict[str, str]:
         """Returns, for those ids that something supersedes, the newest that does."""
-        with self._reading() as sql:
-            return {old: new[0] for old, new in catalog.newer_versions(sql, ids).items()}
+        return self._answer(
+            lambda sql: {old: new[0] for old, new in catalog.newer_versions(sql, ids).items()}
+        )
 
     def successors(self, id: str) -> tuple[str, ...]:
         """Returns the ids of the memories that supersede this one, newest first."""
-        with self._reading() as sql:
-            return tuple(catalog.newer_versions(sql, (id,)).get(id, ()))
+        return self._answer(lambda sql: tuple(catalog.newer_versions(sql, (id,)).get(id, ())))
 
     def current(self, topic: str) -> tuple[Record, ...]:
         """Returns the decisions in force on a topic, newest first."""
-        with self._reading() as sql:
-            return topics.current(sql, topic)
+        return self._answer(lambda sql: topics.current(sql, topic))
 
     def competing(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Returns, for those decisions that compete with others of their topic, the others' ids."""
-        with self._reading() as sql:
-            return topics.competing(sql, ids)
+        return self._answer(lambda sql: topics.competing(sql, ids))
 
     def saying(self, memory: Memory) -> tuple[Record, ...]:
         """Returns the memories in force that say the same as a new one, oldest first."""
         from mimo.index import doubles
 
-        with self._reading() as sql:
-            return doubles.same(sql, memory)
+        return self._answer(lambda sql: doubles.same(sql, memory))
 
     def much_like(self, memory: Memory) -> Record | None:
         """Returns the other memory in force that is most like this one, if any is much like it."""
@@ -218,13 +243,11 @@ class Index:
 
         draft = doubles.draft_of(memory)
         self._embed([draft])
-        with self._reading() as sql:
-            return doubles.alike(sql, draft, self._vectors)
+        return self._answer(lambda sql: doubles.alike(sql, draft, self._vectors))
 
     def nearest_topics(self, wrong: str, n: int = 3) -> tuple[str, ...]:
         """Returns up to `n` topics that look most like `wrong`."""
-        with self._reading() as sql:
-            return topics.nearest_topics(sql, wrong, n)
+        return self._answer(lambda sql: topics.nearest_topics(sql, wrong, n))
 
     def graph(
         self,
@@ -239,41 +262,60 @@ class Index:
         from mimo.index.walks import Walks
 
         self._walks = walks = self._walks or Walks()
-        with self._reading() as sql:
-            return walks.graph(sql, start, depth=depth, types=types, most=most, now=now)
+        return self._answer(
+            lambda sql: walks.graph(sql, start, depth=depth, types=types, most=most, now=now)
+        )
 
     def newest_linked(self, types: Collection[str], most: int) -> "Graph":
         """Returns up to `most` memories that links connect, and the links between them."""
         from mimo.index import links
 
-        with self._reading() as sql:
-            return links.newest(sql, types, most)
+        return self._answer(lambda sql: links.newest(sql, types, most))
 
     def dangling(self) -> tuple[tuple[str, str], ...]:
         """Returns (id, target) of each link that leads to nothing here."""
-        with self._reading() as sql:
-            return catalog.dangling(sql)
+        return self._answer(catalog.dangling)
 
     def problems(self) -> tuple[Problem, ...]:
         """Returns what keeps files, or memories in them, from being found."""
-        with self._reading() as sql:
-            return catalog.problems(sql)
+        return self._answer(catalog.problems)
 
     def changed_at(self) -> datetime | None:
         """Returns when the index last changed, UTC; None before the first time."""
-        with self._reading() as sql:
-            (changed_ns,) = sql.execute("SELECT changed_ns FROM totals").fetchone()
+        changed_ns = self._answer(lambda sql: sql.execute(_CHANGED).fetchone()[0])
         if changed_ns is None:
             return None
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=changed_ns // 1000)
 
     def stats(self) -> IndexStats:
         """Returns how much it holds."""
-        with self._reading() as sql:
-            return IndexStats.of(sql, self._database, self._vectors)
+        return self._answer(lambda sql: IndexStats.of(sql, self._database, self._vectors))
+
+    def _answer(self, question: Callable[[sqlite3.Connection], Answer]) -> Answer:
+        """Returns what `question` reads; asks again after damage that could be mended."""
+        losses = self._vectors.losses if self._vectors else 0
+        try:
+            with self._reading() as sql:
+                answer = question(sql)
+        except IndexDamaged:
+            if self.mend is None:
+                raise
+            self.mend()
+        else:
+            if self._vectors is None or self._vectors.losses == losses:
+                return answer
+            self._embed_what_is_missing(after_loss=True)
+        try:
+            with self._reading() as sql:
+                return question(sql)
+        except IndexDamaged as error:
+            # An index that was just rebuilt is not damaged again: the fault is in the question.
+            if isinstance(error.__cause__, sqlite3.Error | OSError | None):
+                raise
+            raise error.__cause__ from None
 
     @contextmanager
-    def _reading(self) -> Iterator["sqlite3.Connection"]:
+    def _reading(self) -> Iterator[sqlite3.Connection]:
         if self._cleared:
             self.apply((), now_ns=0)
         with self._whole(), self._database.reading() as sql:
@@ -306,18 +348,28 @@ class Index:
         except FAILURES:
             self._embeds = False
 
-    def _embed_what_is_missing(self) -> None:
-        """Makes all vectors where they are lost, of another model, or could not be made before."""
+    def _embed_what_is_missing(self, *, after_loss: bool = False) -> None:
+        """Makes all vectors that are lost, of another model, or could not be made before.
+
+        If another process does so already, that is left to it.
+        """
         if not (self._embedder and self._vectors):
             return
+        self.lacks_vectors = False
         with self._reading() as sql:
-            if meaning.is_complete(sql, self._embedder, self._vectors):
+            if meaning.is_complete(sql, self._embedder, self._vectors) and not after_loss:
                 return
+        with self.turn() as ours:
+            self.lacks_vectors = not ours
+            if ours:
+                self._embed_all(self._embedder)
+
+    def _embed_all(self, embedder: Embedder) -> None:
         from mimo.index.documents import document
         from mimo.index.intake import BATCH
 
         with suppress(*FAILURES):
-            self._embedder.encode("a")
+            embedder.encode("a")
             self._embeds, last = True, 0
             while self._embeds:
                 with self._reading() as sql:
@@ -329,7 +381,7 @@ class Index:
             with self._whole(), self._database.writing() as sql:
                 self._note_model(sql)
 
-    def _note_model(self, sql: "sqlite3.Connection") -> None:
+    def _note_model(self, sql: sqlite3.Connection) -> None:
         """Remembers whose vectors all units have; None where some have none."""
         model = self._embedder.model if self._embedder and self._embeds else None
         sql.execute("UPDATE meta SET value = ? WHERE name = 'model'", (model,))

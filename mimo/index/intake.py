@@ -9,6 +9,9 @@ from mimo.index.documents import Document, document, name_of
 from mimo.index.embedding import Embedder
 from mimo.index.vectors import Vectors
 
+Batch = tuple[list[Change], list[Document]]
+"""Changes, and the documents in them."""
+
 BATCH = 2_000
 """Memories that are cut up, embedded and written at a time."""
 
@@ -18,7 +21,7 @@ _BATCH_CHARACTERS = 4_000_000
 
 def prepared(
     changes: Iterable[Change], prepare: Callable[[Sequence[Document]], None]
-) -> Iterator[tuple[list[Change], list[Document]]]:
+) -> Iterator[Batch]:
     """Yields batches of changes with their documents, each after `prepare` was called with them.
 
     Of several changes of one file in a batch the last one counts.

@@ -84,11 +84,18 @@ class Search:
             candidates = Candidates(sql, list(dict.fromkeys([*keys, *near])), request.filter)
         names = candidates.vector_names()
         vectors = self._vectors.get(names) if self._vectors and encoded else {}
+        if self._vectors and encoded and len(vectors) < len(names) and self._has_all(sql):
+            self._vectors.note_loss()
         ranked = rank(query, candidates.ranked_as(encoded, vectors), statistics)
         related = [one for one in ranked if one.score >= request.threshold]
         if related:
             return self._answered(sql, related, candidates, request.limit)
         return self._answered(sql, ranked[: request.nearest], candidates, request.nearest)
+
+    def _has_all(self, sql: sqlite3.Connection) -> bool:
+        """Returns whether the index says that the vectors of all its units were made."""
+        (model,) = sql.execute("SELECT value FROM meta WHERE name = 'model'").fetchone()
+        return self._embedder is not None and model == self._embedder.model
 
     def _known_frequencies(
         self, sql: sqlite3.Connection, query: RankingQuery, revision: int

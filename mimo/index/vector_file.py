@@ -23,7 +23,7 @@ _NAME = re.compile(r"vectors(?:-([1-9][0-9]{0,8}))?\.db")
 
 _TABLES = """
     meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-    vectors (name BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID
+    vectors (name BLOB PRIMARY KEY, vector BLOB NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID
 """
 
 
@@ -42,6 +42,8 @@ class VectorFile:
         self._model = model
         self._turn = RLock()
         self._openings = 0
+        self.losses = 0
+        """How often vectors turned out to be damaged, and were dropped."""
         with _translated(folder):
             self._open()
 
@@ -59,6 +61,7 @@ class VectorFile:
                     raise
                 self.close()
                 self._open(above=self._number)
+                self.losses += 1
                 return operation(self._connection)
 
     def change(self, operation: Callable[[Connection], object]) -> None:
@@ -69,6 +72,19 @@ class VectorFile:
                 operation(connection)
 
         self.run(in_transaction)
+
+    def note_loss(self) -> None:
+        """Counts a loss that a caller noticed, and replaces the file if its structure is damaged.
+
+        SQLite finds a key through pages that it does not check; only a check of all pages shows
+        that some are at the wrong place.
+        """
+        self.losses += 1
+        with self._turn:
+            (verdict,) = self.run(lambda c: c.execute("PRAGMA integrity_check(1)").fetchone())
+            if verdict != "ok":
+                self.close()
+                self._open(above=self._number)
 
     def version(self) -> object:
         """Returns a value that changes whenever the file does."""

@@ -5,6 +5,7 @@ from heapq import nsmallest
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from mimo.index.cosine import clipped, cosines, numpy_pays, products_with
 from mimo.index.vector_file import VectorFile
@@ -18,6 +19,10 @@ _CHUNK = 500
 
 # Another process may have emptied the file for another model since we opened it.
 _OURS = "(SELECT value FROM meta WHERE name = 'model') = ?"
+
+
+_Row = tuple[bytes, bytes, int]
+"""The name, the vector and the checksum of both, as the file has them."""
 
 
 class Vectors:
@@ -46,12 +51,15 @@ class Vectors:
 
     def get(self, names: Iterable[bytes]) -> dict[bytes, bytes]:
         """Returns the vectors of those of `names` that have one."""
-        return dict(self._select("name, vector", names))
+        return dict(self._sound(self._select("name, vector, checksum", names)))
 
     def put(self, vectors: Mapping[bytes, bytes]) -> None:
         """Keeps vectors by name; a name that has one already keeps it."""
-        rows = [(name, vector, self._model) for name, vector in sorted(vectors.items())]
-        insert = f"INSERT OR IGNORE INTO vectors SELECT ?, ? WHERE {_OURS}"
+        rows = [
+            (name, vector, _checksum(name, vector), self._model)
+            for name, vector in sorted(vectors.items())
+        ]
+        insert = f"INSERT OR IGNORE INTO vectors SELECT ?, ?, ? WHERE {_OURS}"
         self._file.change(lambda connection: connection.executemany(insert, rows))
 
     def prune(self, keep: Collection[bytes]) -> int:
@@ -60,6 +68,19 @@ class Vectors:
         gone = [row for row in self._rows("SELECT name FROM vectors", ()) if row[0] not in kept]
         self._file.change(lambda c: c.executemany("DELETE FROM vectors WHERE name = ?", gone))
         return len(gone)
+
+    @property
+    def losses(self) -> int:
+        """How often vectors turned out to be damaged or missing since this was opened."""
+        return self._file.losses
+
+    def note_loss(self) -> None:
+        """Counts a loss that the caller noticed: vectors that must be here are not."""
+        self._file.note_loss()
+
+    def verify(self) -> None:
+        """Drops every vector whose checksum does not match."""
+        self._sound(self._rows("SELECT name, vector, checksum FROM vectors", ()))
 
     def count(self) -> int:
         """Returns the number of vectors."""
@@ -99,7 +120,7 @@ class Vectors:
         if self._scans > 1 and not self._by_graph():
             best = self._all_in_matrix().among(query, names, k)
             return [(name, clipped(product)) for name, product in best]
-        known = {name: vector for name, vector in self._select("name, vector", names) if vector}
+        known = {name: vector for name, vector in self.get(names).items() if vector}
         scored = zip(cosines(query, list(known.values())), known, strict=True)
         return [(name, cosine) for cosine, name in nsmallest(k, scored, key=_nearest_first)]
 
@@ -147,8 +168,28 @@ class Vectors:
 
     def _all(self) -> list[tuple[bytes, bytes]]:
         """Returns every name and vector but the empty ones, in the order of the names."""
-        query = f"SELECT name, vector FROM vectors WHERE vector != x'' AND {_OURS} ORDER BY name"
-        return self._rows(query, (self._model,))
+        query = (
+            "SELECT name, vector, checksum FROM vectors"
+            f" WHERE vector != x'' AND {_OURS} ORDER BY name"
+        )
+        return self._sound(self._rows(query, (self._model,)))
+
+    def _sound(self, rows: Iterable[_Row]) -> list[tuple[bytes, bytes]]:
+        """Returns the names and vectors whose checksum matches, and drops the others."""
+        rows = list(rows)
+        sound = [
+            (name, vector)
+            for name, vector, checksum in rows
+            if type(vector) is bytes and _checksum(name, vector) == checksum
+        ]
+        if len(sound) < len(rows):
+            self.note_loss()
+            kept = {name for name, _ in sound}
+            damaged = [(name,) for name, *_ in rows if name not in kept]
+            self._file.change(
+                lambda c: c.executemany("DELETE FROM vectors WHERE name = ?", damaged)
+            )
+        return sound
 
     def _all_in_matrix(self) -> "Matrix":
         """Returns the vectors as a matrix, read again only where they have changed."""
@@ -161,6 +202,10 @@ class Vectors:
         matrix = Matrix([name for name, _ in rows], [vector for _, vector in rows])
         self._matrix = (version, matrix)
         return matrix
+
+
+def _checksum(name: bytes, vector: bytes) -> int:
+    return crc32(vector, crc32(name))
 
 
 def _nearest_first(scored: tuple[float, bytes]) -> tuple[float, bytes]:

@@ -145,6 +145,9 @@ def _index(mind: Mind) -> Iterator[Finding]:
     if told := mind.noted("embedding"):
         hint = "see `mind config embedding.model`, or --unset it"
         yield Finding(name="model", verdict="warning", message=told, hint=hint)
+    if pending := mind.noted("pending"):
+        hint = "wait until it is done; if it hangs, end it"
+        yield Finding(name="index", verdict="warning", message=pending, hint=hint)
     if told := mind.noted("index"):
         hint = f"free some space, or make {mind.index_folder} writable"
         yield Finding(name="index", verdict="warning", message=told, hint=hint)

@@ -3,7 +3,6 @@
 The index is imported where it is asked: what completes a command line loads all this and never is.
 """
 
-import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
@@ -27,6 +26,15 @@ file that changed this shortly before it was looked at is read again. Kernels co
 to 10 ms; the coarsest file systems, which show by their whole seconds, in steps of 2 s."""
 
 
+_WAIT_SECONDS = 1.0
+"""How long a command waits for another process that is writing the index."""
+
+_FEW = 200
+"""So many changed files, or fewer, are indexed without asking whether another process does."""
+
+_PAUSE_SECONDS = 0.05
+
+
 @frozen
 class Refreshed:
     """What a refresh found to do, in files."""
@@ -39,8 +47,9 @@ class Refreshed:
 def refresh(mind: Mind) -> Refreshed:
     """Brings the index up to date with the files and returns what changed.
 
-    An index that turns out to be damaged is made anew. Where it can't be kept on disk at all, it
-    is made in memory and `mind.notice` says so: search always answers.
+    A damaged index is rebuilt. If it can't be kept on disk at all, it is made in memory and
+    `mind.notice` says so: search always answers. If another process is writing the index, what is
+    committed stays the answer and `mind.notice` says how many files are missing.
     """
     from mimo.index.index import Index, IndexDamaged
 
@@ -58,22 +67,9 @@ def refresh(mind: Mind) -> Refreshed:
 
 
 def ask(mind: Mind, question: "Callable[[Index], Answer]") -> Answer:
-    """Returns what an up-to-date index answers; one that is found damaged meanwhile is mended."""
-    from mimo.index.index import IndexDamaged
-
+    """Returns what an up-to-date index answers."""
     refresh(mind)
-    try:
-        return question(mind.index)
-    except IndexDamaged:
-        _unsettle(mind)
-        refresh(mind)
-    try:
-        return question(mind.index)
-    except IndexDamaged as error:
-        # An index that was just rebuilt is not damaged again: the fault is in the question.
-        if isinstance(error.__cause__, sqlite3.Error | OSError | None):
-            raise
-        raise error.__cause__ from None
+    return question(mind.index)
 
 
 def glance(mind: Mind, question: "Callable[[Index], Answer]") -> Answer:
@@ -107,7 +103,8 @@ def note_change(mind: Mind, *paths: str) -> None:
     gone = [path for path, stamp in stamps.items() if stamp is None]
     there = {path: stamp for path, stamp in stamps.items() if stamp is not None}
     try:
-        mind.index.apply(_changes(mind, gone, list(there), there), now_ns=time.time_ns())
+        changes = _Changes(mind, gone, list(there), there)
+        mind.index.apply(changes, now_ns=time.time_ns(), wait=_WAIT_SECONDS)
     except MindError:
         return
 
@@ -124,16 +121,60 @@ def _unsettle(mind: Mind) -> None:
 
 
 def _bring_up_to_date(mind: Mind) -> Refreshed:
+    mind.index.mend = lambda: _mend(mind)
     now_ns = time.time_ns()
     on_disk, known = mind.store.stamps(), mind.index.stamps()
+    if mind.index.lacks_vectors:
+        mind.note("vectors", "found by words where another process has yet to make the vectors")
+    else:
+        mind.note("vectors", None)
     gone = [path for path in known if path not in on_disk]
     stale = [path for path, stamp in on_disk.items() if _is_stale(stamp, known.get(path))]
-    if gone or stale:
-        mind.index.apply(_changes(mind, gone, stale, on_disk), now_ns=now_ns)
+    if (gone or stale) and not _written(mind, _Changes(mind, gone, stale, on_disk), now_ns):
+        count = len(gone) + len(stale)
+        files = "1 file is" if count == 1 else f"{count:,} files are"
+        mind.note("pending", f"{files} not indexed yet: another process is writing the index")
+        return Refreshed()
+    mind.note("pending", None)
     if mind.watched:
         mind.watched.settle()
     added = sum(path not in known for path in stale)
     return Refreshed(added=added, changed=len(stale) - added, removed=len(gone))
+
+
+def _mend(mind: Mind) -> None:
+    _unsettle(mind)
+    refresh(mind)
+
+
+def _written(mind: Mind, changes: "_Changes", now_ns: int) -> bool:
+    """Returns whether the changes were written; not if another process keeps us from it.
+
+    Long work has one process at a time. Raises `IndexNotReady` if that process makes the first
+    index, and has nothing committed after 10 s.
+    """
+    from mimo.index.database import WRITE_WAIT_SECONDS, IndexBusy, not_ready
+
+    deadline = mind.timer.monotonic() + WRITE_WAIT_SECONDS
+    try:
+        if len(changes) <= _FEW:
+            wait = 0.0 if mind.noted("pending") else _WAIT_SECONDS
+            mind.index.apply(changes, now_ns=now_ns, wait=wait)
+            return True
+        while True:
+            with mind.index.turn() as ours:
+                if ours:
+                    mind.index.apply(changes, now_ns=now_ns)
+                    return True
+            mind.index.keep()
+            if mind.index.changed_at() is not None:
+                return False
+            if mind.timer.monotonic() > deadline:
+                raise not_ready()
+            mind.timer.sleep(_PAUSE_SECONDS)
+    except IndexBusy:
+        mind.index.keep()
+        return False
 
 
 def _is_stale(stamp: Stamp, known: tuple[Stamp, int] | None) -> bool:
@@ -146,15 +187,24 @@ def _is_stale(stamp: Stamp, known: tuple[Stamp, int] | None) -> bool:
     return age_ns <= (_FINE_GRAIN_NS if touched_ns % _SECOND_NS else _COARSE_GRAIN_NS)
 
 
-def _changes(
-    mind: Mind, gone: list[str], stale: list[str], stamps: dict[str, Stamp]
-) -> Iterator[Change]:
-    for path in gone:
-        yield Change(path=path, stamp=None, records=(), problem=None)
-    for done, path in enumerate(stale, 1):
-        yield _change(mind, path, stamps[path])
-        if mind.progress:
-            mind.progress("Indexing", done, len(stale))
+class _Changes:
+    """What differs between the files and the index; each iteration reads the files again."""
+
+    def __init__(
+        self, mind: Mind, gone: list[str], stale: list[str], stamps: dict[str, Stamp]
+    ) -> None:
+        self._mind, self._gone, self._stale, self._stamps = mind, gone, stale, stamps
+
+    def __len__(self) -> int:
+        return len(self._gone) + len(self._stale)
+
+    def __iter__(self) -> Iterator[Change]:
+        for path in self._gone:
+            yield Change(path=path, stamp=None, records=(), problem=None)
+        for done, path in enumerate(self._stale, 1):
+            yield _change(self._mind, path, self._stamps[path])
+            if self._mind.progress:
+                self._mind.progress("Indexing", done, len(self._stale))
 
 
 def _change(mind: Mind, path: str, stamp: Stamp) -> Change:

@@ -75,6 +75,17 @@ def hold(path: Path, *, wait: float) -> int | None:
     return descriptor
 
 
+@contextmanager
+def holding(path: Path) -> Iterator[bool]:
+    """Gives whether the lock file at `path` is ours for the block; does not wait for it."""
+    descriptor = hold(path, wait=0)
+    try:
+        yield descriptor is not None
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
 def is_held(path: Path) -> bool:
     """Returns whether somebody holds the lock file at `path`, which need not be there."""
     try:

@@ -1,0 +1,228 @@
+"""A damaged index is detected and rebuilt: its answers are those of a fresh one."""
+
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from mimo.commands.search import search
+from mimo.commands.upkeep import doctor, index
+from mimo.errors import MindError
+from mimo.index.index import Index
+from mimo.mind import Mind
+from mimo.services import edges, upkeep
+from mimo.store import projects
+from mimo.store.locking import holding
+
+DAMAGE = "damaged index stops or misleads a search"
+OTHERS = "another process's indexing blocks a search"
+QUERIES = ("limits of the interface", "who decides about tea", "rare words", "cold beverage")
+
+Record = Callable[[str, object], None]
+
+
+@pytest.fixture
+def filled(mind: Mind) -> Mind:
+    """A store of 60 memories whose index is closed."""
+    folder = mind.folder / "facts"
+    folder.mkdir(exist_ok=True)
+    for number in range(60):
+        words = ("tea", "limit", "interface", "decision", "word")[number % 5]
+        text = f"Memory {number} says the {words} of team {number * 7 % 13} is {number * 31 % 17}\n"
+        (folder / f"n{number}.md").write_text(text)
+    answers(mind)
+    mind.close()
+    return mind
+
+
+def answers(mind: Mind) -> list[object]:
+    return [search(mind, query).results for query in QUERIES]
+
+
+def damaged_at(path: Path, places: int) -> Iterator[None]:
+    """Yields after each change of the file: bytes flipped at some place, or two pages swapped."""
+    data = path.read_bytes()
+    page = 4096
+    for number in range(places):
+        at = (number * 2_654_435_761) % len(data)
+        bad = bytearray(data)
+        bad[at : at + 16] = bytes(byte ^ 0xFF for byte in bad[at : at + 16])
+        path.write_bytes(bad)
+        yield
+    pages = len(data) // page
+    for number in range(min(places, pages - 1)):
+        one, two = number * page, (number + 1) * page
+        bad = bytearray(data)
+        bad[one : one + page], bad[two : two + page] = (
+            data[two : two + page],
+            data[one : one + page],
+        )
+        path.write_bytes(bad)
+        yield
+    for share in (0, 1, 2, 3):
+        path.write_bytes(data[: len(data) * share // 4])
+        yield
+
+
+@pytest.mark.attack(DAMAGE)
+def test_damaged_vectors_are_made_again(filled: Mind, record_property: Record) -> None:
+    folder = filled.folder / ".index"
+    before = answers(filled)
+    filled.close()
+    whole = {path.name: path.read_bytes() for path in folder.iterdir()}
+    tried = 0
+    for _ in damaged_at(folder / "vectors.db", 25):
+        mind = filled.reopened()
+        assert answers(mind) == before
+        mind.close()
+        tried += 1
+        shutil.rmtree(folder)
+        folder.mkdir(mode=0o700)
+        for name, data in whole.items():
+            (folder / name).write_bytes(data)
+    record_property("tried", tried)
+
+
+@pytest.mark.attack(DAMAGE)
+def test_a_damaged_index_never_fails_a_command(filled: Mind, record_property: Record) -> None:
+    folder = filled.folder / ".index"
+    whole = {path.name: path.read_bytes() for path in folder.iterdir()}
+    tried = 0
+    for _ in damaged_at(folder / "index.db", 15):
+        mind = filled.reopened()
+        answers(mind)
+        assert doctor(mind).checks
+        index(mind, rebuild=True)
+        assert len(search(mind, "tea").results) > 0
+        mind.close()
+        tried += 1
+        shutil.rmtree(folder)
+        folder.mkdir(mode=0o700)
+        for name, data in whole.items():
+            (folder / name).write_bytes(data)
+    record_property("tried", tried)
+
+
+@pytest.mark.attack(DAMAGE)
+def test_a_flipped_vector_is_noticed_and_healed(filled: Mind) -> None:
+    before = answers(filled)
+    filled.close()
+    with closing(sqlite3.connect(filled.folder / ".index" / "vectors.db")) as sql, sql:
+        flipped = [
+            (bytes(byte ^ 0x55 for byte in vector), name)
+            for name, vector in sql.execute("SELECT name, vector FROM vectors")
+        ]
+        sql.executemany("UPDATE vectors SET vector = ? WHERE name = ?", flipped)
+
+    assert answers(filled.reopened()) == before
+
+
+@pytest.mark.attack(DAMAGE)
+def test_a_rebuild_replaces_vectors_whose_checksum_fails(filled: Mind) -> None:
+    with closing(sqlite3.connect(filled.folder / ".index" / "vectors.db")) as sql, sql:
+        sql.execute("UPDATE vectors SET vector = zeroblob(256)")
+    mind = filled.reopened()
+
+    index(mind, rebuild=True)
+
+    with closing(sqlite3.connect(mind.folder / ".index" / "vectors.db")) as sql:
+        (bad,) = sql.execute("SELECT count(*) FROM vectors WHERE vector = zeroblob(256)").fetchone()
+        (count,) = sql.execute("SELECT count(*) FROM vectors").fetchone()
+    assert (bad, count) == (0, index(mind).passages)
+
+
+@pytest.mark.attack(DAMAGE)
+def test_a_word_table_that_is_gone_is_made_again(filled: Mind) -> None:
+    before = answers(filled)
+    filled.close()
+    with closing(sqlite3.connect(filled.folder / ".index" / "index.db")) as sql, sql:
+        sql.execute("DROP TABLE words")
+
+    assert answers(filled.reopened()) == before
+
+
+@pytest.mark.attack("doctor fails")
+def test_a_check_that_fails_is_a_finding(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: Mind) -> None:
+        raise KeyError("x")
+
+    monkeypatch.setattr(projects, "registered", broken)
+    monkeypatch.setattr(edges, "everything", broken)
+
+    found = doctor(mind)
+
+    faults = {check.name for check in found.checks if check.verdict.value == "fault"}
+    assert faults == {"registry", "edges"}
+    assert {"index", "trust"} <= {check.name for check in found.checks}
+
+
+class TestAnotherProcess:
+    """While another process indexes, commands answer from what is committed."""
+
+    @pytest.mark.attack(OTHERS)
+    def test_a_held_write_lock_delays_no_search(self, filled: Mind) -> None:
+        before = search(filled, "tea").results
+        (filled.folder / "facts" / "new.md").write_text("A tea that is not indexed yet\n")
+        writer = Index.open(filled.index_folder, None, filled.index._owner)
+        with writer._database.writing():
+            found = search(filled, "tea")
+            verdicts = {check.verdict.value for check in doctor(filled).checks}
+
+        assert found.results == before
+        assert "1 file is not indexed yet" in str(found.notice)
+        assert "fault" not in verdicts
+        assert search(filled, "tea").notice is None
+        assert any("not indexed yet" in one.content for one in search(filled, "tea").results)
+
+    @pytest.mark.attack(OTHERS)
+    def test_many_missing_files_are_left_to_the_process_that_indexes_them(
+        self, filled: Mind, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(upkeep, "_FEW", 5)
+        search(filled, "tea")
+        for number in range(9):
+            (filled.folder / "facts" / f"late{number}.md").write_text(f"late tea {number}\n")
+        with holding(filled.index_folder / "building"):
+            found = search(filled, "late tea")
+            index(filled, rebuild=True)
+            assert len(search(filled, "tea").results) > 0
+
+        assert "9 files are not indexed yet" in str(found.notice)
+        assert search(filled, "late tea").results[0].content.startswith("late tea")
+
+    @pytest.mark.req("003-41")
+    @pytest.mark.attack(OTHERS)
+    def test_a_first_index_that_takes_too_long_is_an_error(
+        self, filled: Mind, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        shutil.rmtree(filled.folder / ".index")
+        monkeypatch.setattr(upkeep, "_FEW", 5)
+        monkeypatch.setattr("mimo.index.database.WRITE_WAIT_SECONDS", 0.0)
+        mind = filled.reopened()
+        with holding(mind.index_folder / "building"), pytest.raises(MindError) as caught:
+            search(mind, "tea")
+
+        assert caught.value.code == "INDEX_NOT_READY"
+        assert len(search(mind, "tea").results) > 0
+
+    def test_an_interrupted_first_index_keeps_what_is_done(
+        self, filled: Mind, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        shutil.rmtree(filled.folder / ".index")
+        monkeypatch.setattr("mimo.index.intake.BATCH", 10)
+        mind = filled.reopened()
+
+        def interrupted(_: str, done: int, total: int) -> None:
+            if done == 35:
+                raise KeyboardInterrupt
+
+        mind.progress = interrupted
+        with pytest.raises(KeyboardInterrupt):
+            upkeep.refresh(mind)
+        mind.progress = None
+
+        assert len(mind.index.stamps()) == 30
+        assert upkeep.refresh(mind).added == 61 - 30  # The log of the project is a file, too.

@@ -114,14 +114,14 @@ def _permissions(mind: Mind) -> Iterator[Finding]:
     if exposed:
         some = ", ".join(map(str, exposed[:3])) + (", …" if len(exposed) > 3 else "")
         yield Finding(
-            name="permissions",
+            name="modes",
             verdict="warning",
             message=f"{len(exposed):,} private files can be read or changed by other users: {some}",
             hint="`mind doctor --fix` closes them",
         )
     else:
         message = "private files are closed to other users"
-        yield Finding(name="permissions", verdict="ok", message=message)
+        yield Finding(name="modes", verdict="ok", message=message)
 
 
 def _exposed(mind: Mind) -> Iterator[Path]:

@@ -14,7 +14,7 @@ from mimo.domain.query import Filter
 from mimo.errors import NotFound
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import accesses, capture, context, recall
+from mimo.services import accesses, capture, context, freshness, recall
 
 MARKDOWN = "text/markdown"
 NEWEST = 50
@@ -62,6 +62,7 @@ class ResourceText:
 
     text: str
     trust: TrustLabel | None = None
+    stale: str | None = None
 
 
 def newest(mind: Mind, caller: Caller) -> list[Resource]:
@@ -97,6 +98,8 @@ def read(mind: Mind, caller: Caller, uri: str) -> TextResourceContents:
     if not isinstance(answer, ResourceText):
         raise TypeError(answer)
     label = UNTRUSTED if answer.trust is TrustLabel.UNTRUSTED else ""
+    if answer.stale:
+        label += f"<!-- stale: {answer.stale.replace('-->', '')} -->\n"
     return TextResourceContents(
         uri=uri,
         mime_type=MARKDOWN,
@@ -155,7 +158,8 @@ def read_memory(mind: Mind, uri: Annotated[str, Arg("URI of the memory")]) -> Re
     record = recall.one(mind, unquote(uri.removeprefix(MEMORY_URI)))
     accesses.note(mind, [record])
     text = record.memory.text if record.parent else capture.file_text(mind, record)
-    return ResourceText(text=text, trust=trust_of(mind, record))
+    stale = freshness.stale(mind, [record]).get(record.memory.id)
+    return ResourceText(text=text, trust=trust_of(mind, record), stale=stale)
 
 
 _LISTING, _NOTES, _READING = map(declared, (list_resources, read_notes, read_memory))

@@ -18,6 +18,7 @@ from mimo.domain.chunking import (
 )
 from mimo.domain.codec.source import Source, chunk_id
 from mimo.domain.memory import Kind, Problem, Record, check_unit
+from mimo.domain.policy import Operation
 from mimo.errors import (
     Conflict,
     FileTooLarge,
@@ -30,8 +31,9 @@ from mimo.errors import (
     TooManyChunks,
 )
 from mimo.frozen import frozen
+from mimo.guard.call import Call
 from mimo.mind import Mind
-from mimo.services import freshness, upkeep
+from mimo.services import freshness, undo, upkeep
 from mimo.services.capture import check_format, check_secrets, clean_tags
 from mimo.services.freshness import State
 from mimo.services.outside import check_place, relative, sandbox_of, source_id, text_of
@@ -53,6 +55,8 @@ REFUSALS = (
     Conflict,
 )
 """What keeps one file out, and no other."""
+_DAEMON = "mind daemon"
+"""Signs what is ingested again without a person or an agent who asked."""
 
 
 @frozen
@@ -239,6 +243,35 @@ def update(mind: Mind, names: Sequence[str], wish: Wish) -> Report:
     return Report(files=tuple(taken), is_single=False)
 
 
+def refresh(mind: Mind) -> Report | None:
+    """Ingests again the project's files that changed since they were ingested on this machine.
+
+    Returns None if none did. Nobody asked for it, so the new text is not approved, and `mind undo`
+    takes it back.
+    """
+    root = os.path.realpath(mind.project.root)
+    changed = [
+        path
+        for path, seen in IngestedFiles(mind.project.root).read().items()
+        if (place := freshness.place_of(mind, path)).is_relative_to(root) and _differs(place, seen)
+    ]
+    if not changed:
+        return None
+    view = mind.acting_as(_DAEMON)
+    call = Call(tool="ingest", operation=Operation.WRITE, agent=_DAEMON, at=mind.now())
+    with undo.recorded(view, call, command="ingest --update", is_tool=True):
+        return update(view, changed, Wish())
+
+
+def _differs(place: Path, seen: Seen) -> bool:
+    """Returns whether a file is there with another size or time."""
+    try:
+        status = place.lstat()
+    except OSError:
+        return False
+    return (status.st_size, status.st_mtime_ns) != (seen.size, seen.mtime_ns)
+
+
 def _is_named(mind: Mind, one: freshness.Checked, names: Sequence[str]) -> bool:
     place = freshness.place_of(mind, one.path)
     base = Path.cwd() if mind.author is None else mind.project.root
@@ -266,7 +299,9 @@ def _updated(mind: Mind, sandbox: Sandbox, one: freshness.Checked, wish: Wish) -
         target = Target(freshness.place_of(mind, one.path), is_named=True)
         return _or_refusal(mind, sandbox, target, again)
     if one.state is State.CURRENT:
-        return _as_known(Taken(path=one.path, source_id=one.part.parent), mind, parts)
+        status = freshness.place_of(mind, one.path).lstat()
+        seen = (status.st_size, status.st_mtime_ns)
+        return _as_known(Taken(path=one.path, source_id=one.part.parent, seen=seen), mind, parts)
     message = one.message or f"`{one.path}` is not here"
     hint = f"if it is not needed: `mind rm {one.part.parent}`; if it moved, ingest its new path too"
     return Taken(path=one.path, refusal=NotFound(message, hint=hint), is_named=False)

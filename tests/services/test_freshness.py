@@ -11,7 +11,9 @@ from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
 from mimo.errors import NotFound
 from mimo.mind import Mind
+from mimo.server import resources
 from mimo.services import doctor, freshness, overview, waiting
+from mimo.services.daemon.loop import Loop
 from mimo.services.freshness import State
 from mimo.services.waiting import Waiting
 
@@ -39,6 +41,11 @@ def states(mind: Mind) -> list[State]:
 
 def answered(mind: Mind) -> str | None:
     return run(mind, "search", query="make deploy").results[0].stale  # type: ignore[no-any-return]
+
+
+@pytest.fixture(autouse=True)
+def _unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mimo.store.watch.changes", lambda *_, **__: iter(()))
 
 
 def test_a_current_file_is_answered_without_a_word(mind: Mind, guide: Path) -> None:
@@ -157,3 +164,29 @@ def test_an_undone_update_is_stale_again(mind: Mind, guide: Path) -> None:
     run(mind, "ingest", path=".", update=True)
     run(mind, "undo")
     assert states(mind) == [State.CHANGED]
+
+
+def test_the_daemon_ingests_changes_again_and_approves_nothing(mind: Mind, guide: Path) -> None:
+    mind.trust.follow(follow=False)
+    loop = Loop(Mind(home=mind.home, project=None, clock=mind.clock, environ={}))
+    loop.look_around()
+    loop.check()
+    assert [row.command for row in run(mind, "undo", list=True).changes] == ["ingest"]
+    guide.write_text("# Deploying\n\nNever run make deploy by hand.\n", "utf-8")
+    loop.check()
+    loop.end()
+    loop.run()
+
+    assert states(mind) == [State.CURRENT]
+    (record,) = overview.everything(mind)
+    assert "by hand" in record.memory.content
+    assert not mind.trust.trusted(record.place.digest)
+    run(mind, "undo")
+    assert states(mind) == [State.CHANGED]
+
+
+def test_a_resource_says_that_it_is_stale(mind: Mind, guide: Path) -> None:
+    guide.write_text("# Deploying\n\nNever run make deploy by hand.\n", "utf-8")
+    uri = f"mind://memory/{overview.everything(mind)[0].memory.id}"
+    text = resources.read(mind, Caller(surface=Surface.MCP, name="claude-code"), uri).text
+    assert text.startswith("<!-- stale: `guide.md` changed after it was ingested")

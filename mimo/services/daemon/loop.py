@@ -10,7 +10,7 @@ from queue import Empty, SimpleQueue
 from mimo.errors import MindError
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import context, upkeep, values
+from mimo.services import context, ingest, upkeep, values
 from mimo.store import daemon, projects, watch
 
 log = logging.getLogger("mind.daemon")
@@ -128,6 +128,7 @@ class Loop:
                 self._end_session(root)
         for root in self._projects:
             self._expire(root)
+            self._ingest(root)
         if blind:
             for root in self._projects:
                 self._refresh(root)
@@ -151,6 +152,17 @@ class Loop:
         else:
             if done != upkeep.Refreshed():
                 log.info("%s: %s files taken in", root, done.added + done.changed + done.removed)
+
+    def _ingest(self, root: Path) -> None:
+        """Ingests again what changed since it was ingested."""
+        try:
+            report = ingest.refresh(self._projects[root].mind)
+        except (MindError, OSError) as error:
+            log.warning("%s: changed files were not ingested again: %s", root, error)
+            return
+        for one in report.files if report else ():
+            if one.refusal is None and not one.is_known:
+                log.info("%s: %s was ingested again", root, one.path)
 
     def _expire(self, root: Path) -> None:
         try:

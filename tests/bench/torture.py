@@ -269,6 +269,10 @@ def _changed(scratch: Scratch) -> None:
     _done(scratch, "edit", scratch.ids["fact"], "--content", "Tea is served at five")
 
 
+def _removed(scratch: Scratch) -> None:
+    _done(scratch, "rm", scratch.ids["fact"])
+
+
 def _unsynced(scratch: Scratch) -> None:
     _done(scratch, "add", "The pot is blue")
 
@@ -323,6 +327,7 @@ COMMANDS = (
     Command("review settle", ("review", "settle", "decision_db_20260101_aaaaaa", "1"), _competing),
     Command("sync", ("sync",), _unsynced),
     Command("import", ("import", "mama", "--db", "../mama.db"), _foreign_database),
+    Command("undo", ("undo",), _removed),
     Command("restore", ("restore", "{fact}"), _changed),
     Command("edges add", ("edges", "add", "Cold cup", "Tea cools", "Warm the cup")),
     Command("keep", ("keep", "{fact}")),
@@ -384,21 +389,18 @@ def lost(acknowledged: bool, before: Facts, after: Facts, now: Facts, errors: st
         if acknowledged:
             if not (name.startswith("trust of ") and "could not be approved" in errors):
                 yield f"acknowledged, but {name} is not as it should be"
-        elif _is_waiting(name, before, now):
-            continue
-        elif any(text not in (*old, *new) for text in here):
+        elif any(text not in (*old, *new, *_waiting(name, before, now)) for text in here):
             yield f"{name} is neither as before nor as after"
         elif not here and old and new:
             yield f"{name} is lost"
 
 
-def _is_waiting(name: str, before: Facts, now: Facts) -> bool:
-    """Returns whether a memory was written and its approval was not: `mind review` lists it."""
+def _waiting(name: str, before: Facts, now: Facts) -> tuple[str, ...]:
+    """Returns the trust that a memory may have, too, if it was written and not yet approved."""
     id_ = name.removeprefix("trust of ").partition(".")[0]
-    if id_ == name or set(now.get(name, ())) != {"untrusted"}:
-        return False
     files = [one for one in (*before, *now) if id_ in one and one.endswith(".md")]
-    return any(before.get(one) != now.get(one) for one in files)
+    written = id_ != name and any(before.get(one) != now.get(one) for one in files)
+    return ("untrusted",) if written else ()
 
 
 def examined(scratch: Scratch, command: Command) -> Iterator[str]:

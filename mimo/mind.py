@@ -144,9 +144,11 @@ class Mind(Parts):
             return None
         if project is None or project.root != known.path:
             return None
-        session = self.guard.session
-        parts = {"embedder": self.embedder, "session": session.elsewhere()}
-        return self.beside(known.path, lambda: parts, project)
+
+        def parts() -> dict[str, Any]:
+            return {"embedder": self.embedder, "session": self.guard.session.elsewhere()}
+
+        return self.beside(known.path, parts, project)
 
     def beside(
         self, key: Path, parts: Callable[[], dict[str, Any]], project: Project | None = None

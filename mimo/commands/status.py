@@ -7,6 +7,7 @@ from typing import Annotated
 from mimo.commands.common import File
 from mimo.commands.spec import Effect, Needs, command
 from mimo.commands.types import Out
+from mimo.domain.clean import one_line
 from mimo.domain.memory import Kind
 from mimo.domain.policy import Operation
 from mimo.frozen import frozen
@@ -24,6 +25,8 @@ from mimo.services import (
 )
 from mimo.services.overview import Health, Origins, Overview
 from mimo.store import daemon, projects
+
+_LONGEST_WARNING = 300
 
 
 @frozen
@@ -121,8 +124,14 @@ def status(mind: Mind) -> Status:
         daemon=_daemon(mind),
         current_project=current,
         global_stats=_everywhere(mind),
-        warnings=(*mind.config.warnings, *_of_git(mind)),
+        warnings=(*map(_shortened, mind.config.warnings), *_of_git(mind)),
     )
+
+
+def _shortened(warning: str) -> str:
+    """Returns a warning about settings on one line: its words may be those of a clone."""
+    line = one_line(warning)
+    return line if len(line) <= _LONGEST_WARNING else f"{line[:_LONGEST_WARNING]}…"
 
 
 def _of_git(mind: Mind) -> Iterator[str]:

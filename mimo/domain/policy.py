@@ -25,7 +25,7 @@ LEADERS: Mapping[str, str] = {
         "listmemory": ("getmemory",),
         "memory": (
             *("mind_add", "mind_show", "mind_list", "mind_edit", "mind_rm", "mind_keep"),
-            *("mind_fading", "mind_restore"),
+            *("mind_fading", "mind_restore", "mind_undo"),
         ),
         "mind_search": ("search_by_topic", "search_by_context", "search_recent", "recall_memory"),
         "mind_edges": ("mind_edges_list", "mind_edges_check"),

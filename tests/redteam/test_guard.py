@@ -18,7 +18,7 @@ from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.policy import REQUESTS
 from mimo.commands.schema import to_json
-from mimo.commands.spec import Spec, Surface, command
+from mimo.commands.spec import Spec, Surface, command, specs_in
 from mimo.domain.policy import FAMILIES, LEADERS, Operation, folded
 from mimo.errors import Denied, MindError, NotFound, RateLimited, StorageFailed
 from mimo.mind import Mind
@@ -330,6 +330,15 @@ def test_what_explains_a_broken_policy_runs_under_it(
     policy(mind, "not a policy\n")
     monkeypatch.setenv("CLAUDECODE", "1")
     assert main(words, open=lambda _: mind) != Denied.exit_status
+
+
+def test_every_request_of_a_client_is_known_to_the_policy() -> None:
+    declared = [
+        *specs_in(vars(prompts), prompts.__name__),
+        *specs_in(vars(resources), resources.__name__),
+    ]
+
+    assert {spec.name for spec in declared} == set(REQUESTS)
 
 
 def test_explain_covers_every_command_and_request(

@@ -56,7 +56,7 @@ class Vectors:
     def put(self, vectors: Mapping[bytes, bytes]) -> None:
         """Keeps vectors by name; a name that has one already keeps it."""
         rows = [
-            (name, vector, _checksum(name, vector), self._model)
+            (name, vector, crc32(vector, crc32(name)), self._model)
             for name, vector in sorted(vectors.items())
         ]
         insert = f"INSERT OR IGNORE INTO vectors SELECT ?, ?, ? WHERE {_OURS}"
@@ -180,7 +180,7 @@ class Vectors:
         sound = [
             (name, vector)
             for name, vector, checksum in rows
-            if type(vector) is bytes and _checksum(name, vector) == checksum
+            if type(vector) is bytes and crc32(vector, crc32(name)) == checksum
         ]
         if len(sound) < len(rows):
             self.note_loss()
@@ -202,10 +202,6 @@ class Vectors:
         matrix = Matrix([name for name, _ in rows], [vector for _, vector in rows])
         self._matrix = (version, matrix)
         return matrix
-
-
-def _checksum(name: bytes, vector: bytes) -> int:
-    return crc32(vector, crc32(name))
 
 
 def _nearest_first(scored: tuple[float, bytes]) -> tuple[float, bytes]:

@@ -108,7 +108,7 @@ def test_a_commit_is_read_once(mind, commit, monkeypatch):
     later = time.time_ns() + 10_000_000_000
     monkeypatch.setattr("time.time_ns", lambda: later)
     assert titles(mind.reopened()) == ["use queues"]
-    monkeypatch.setattr("mimo.store.git.asked", lambda *_, **__: pytest.fail("git was asked"))
+    monkeypatch.setattr("mimo.store.git.run", lambda *_, **__: pytest.fail("git was asked"))
 
     assert titles(mind.reopened()) == ["use queues"]
 

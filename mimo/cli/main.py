@@ -70,21 +70,27 @@ def _run(open_: Open, spec: Spec, arguments: Mapping[str, Any], options: Mapping
         output.complain("note: nothing changed")
     else:
         output.show(result, options)
-        if spec.effect is not Effect.READ and spec.needs_project and not options.get("json"):
+        writes = spec.effect is not Effect.READ and spec.needs_project
+        if writes and named is None and not options.get("json"):
             _name_project(mind)
         if status := getattr(result, "exit_status", 0):
             raise click.exceptions.Exit(status)
 
 
 def _name_project(mind: "Mind") -> None:
-    """Print which project was written to, unless it is the working directory or its repository."""
+    """Print which project was written to, if that may surprise.
+
+    It does if it was found above the repository that the user is in, or named by the environment.
+    """
     from mimo.cli import output
     from mimo.surroundings import working_directory
 
     folder = working_directory()
     top = folder and next((p for p in (folder, *folder.parents) if (p / ".git").exists()), None)
-    if mind.project.root not in (folder, top):
-        output.complain(f"note: in the project `{mind.project.root}`")
+    root = mind.project.root
+    above = folder is not None and folder.is_relative_to(root)
+    if root not in (folder, top) and (above or os.environ.get("MIND_PROJECT")):
+        output.complain(f"note: in the project `{root}`")
 
 
 def _attend(mind: "Mind", options: Mapping[str, Any]) -> None:

@@ -73,7 +73,6 @@ def test_in_a_deleted_folder_a_named_project_is_used(sh: Sh, project: Path) -> N
     assert done.returncode == 0, done.stderr
     done = sh(f"{away} && $MIND --project {project} add x")
     assert done.returncode == 0, done.stderr
-    assert f"in the project `{project}`" in done.stderr
     for line in ("$MIND init", "$MIND --project shop add x", "MIND_HOME=h $MIND add x"):
         done = sh(f"{away} && {line}")
         assert done.returncode in (2, 3), line
@@ -144,6 +143,13 @@ def test_a_project_that_is_not_the_repository_here_is_named(
         assert (note in capsys.readouterr().err) is named
     assert main(["search", "seen"]) == 0
     assert note not in capsys.readouterr().err
+    monkeypatch.chdir(home)
+    monkeypatch.setenv("MIND_PROJECT", str(project))
+    assert main(["add", "Seen by way of the environment"]) == 0
+    assert note in capsys.readouterr().err
+    assert main(["--project", str(project), "add", "Seen by name"]) == 0
+    assert note not in capsys.readouterr().err
+    monkeypatch.delenv("MIND_PROJECT")
     (project / ".git").mkdir()
     monkeypatch.chdir(project / "src")
     assert main(["add", "Seen from below a repository"]) == 0

@@ -45,13 +45,21 @@ def approve_all(mind: Mind, *, follow: bool) -> None:
 
     Where the user's settings name whom to believe, that goes for what those committed alone.
     """
+    _repair(mind)
     mind.trust.approve(digest for digest in digests(mind) if mind.trust.vouched(digest))
     if follow:
         mind.trust.follow(follow)
 
 
+def _repair(mind: Mind) -> None:
+    """Moves damaged lists of approvals aside, and tells the user."""
+    if message := mind.trust.repair():
+        mind.note("trust", message)
+
+
 def approve(mind: Mind, wanted: Iterable[str]) -> tuple[Record, ...]:
     """Approves the files of these memories, or ingested files, and returns one record of each."""
+    _repair(mind)
     records = _named(mind, wanted)
     mind.trust.approve(record.place.digest for record in records)
     return records

@@ -141,7 +141,10 @@ class Trust:
     def _changing(self) -> Iterator[None]:
         self._take_over()
         with self._locked():
-            self._repair()
+            self._refresh()
+            if self._state.problem is not None:
+                # Approving by itself would end every earlier approval without a word.
+                raise StorageFailed(self._state.problem, hint="run `mind trust` to approve again")
             yield
             if self.path == self._root:
                 trust_mark.leave(self._folder, self._root)
@@ -202,16 +205,22 @@ class Trust:
             raise _damaged(self._folder / "approved")
         return log
 
-    def _repair(self) -> None:
-        """Puts a damaged list aside, so that what is approved now begins a new one."""
+    def repair(self) -> str | None:
+        """Moves damaged lists aside, so that the next approval begins new ones.
+
+        Returns a message for the user, None if no list was damaged. Raises `StorageFailed`.
+        """
         self._refresh()
-        if self._state.problem is None:
-            return
-        for name in ("state.json", "approved"):
-            if (data := _read(self._folder / name)) is not None:
-                files.replace(self._folder / f"{name}.damaged", data, mode=0o600)
-                files.remove(self._folder / name)
+        problem = self._state.problem
+        if problem is None:
+            return None
+        with self._locked():
+            for name in ("state.json", "approved"):
+                if (data := _read(self._folder / name)) is not None:
+                    files.replace(self._folder / f"{name}.damaged", data, mode=0o600)
+                    files.remove(self._folder / name)
         self._refresh()
+        return f"{problem}; it was kept as `{self._folder}/*.damaged`, and earlier approvals ended"
 
     def _write_state(self, *, follow: bool) -> None:
         path = self._folder / "state.json"

@@ -108,6 +108,11 @@ def test_a_damaged_file_is_told_and_nothing_is_trusted(home, root, name, content
     trust = Trust(home, root)
     assert not trust.trusted(ONE)
     assert name in (trust.state.problem or "")
+    with pytest.raises(StorageFailed, match="is damaged"):
+        trust.approve([TWO])
+    assert (kept(home) / name).read_text() == content
+    assert ".damaged" in (trust.repair() or "")
+    assert trust.repair() is None
     trust.approve([TWO])
     assert trust.state.problem is None
     assert trust.trusted(TWO)

@@ -1,0 +1,63 @@
+"""Faults of the disk, as commands meet them: nothing is lost without a word."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from mimo.cli.main import main
+from mimo.domain.memory import Kind
+from mimo.mind import Mind
+from mimo.services import capture
+
+
+def run(mind: Mind, *words: str) -> int:
+    return main(list(words), open=lambda _: mind.reopened())
+
+
+def lists(mind: Mind) -> Path:
+    return next((mind.home / "trust").rglob("approved"))
+
+
+@pytest.mark.attack("trust lost with a damaged list")
+def test_a_damaged_list_of_approvals_is_replaced_by_the_user_alone(
+    mind: Mind, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = capture.store(mind, capture.draft(Kind.FACT, "Tea is served at four"))
+    damaged = lists(mind).read_bytes() + b"nonsense\n"
+    lists(mind).write_bytes(damaged)
+
+    assert run(mind, "add", "The kettle holds two litres") == 0
+    errors = capsys.readouterr().err
+    assert "could not be approved" in errors
+    assert "is damaged" in errors
+    assert lists(mind).read_bytes() == damaged
+
+    assert run(mind, "trust") == 0
+    assert ".damaged" in capsys.readouterr().err
+    assert lists(mind).with_name("approved.damaged").read_bytes() == damaged
+    assert mind.reopened().trust.trusted(record.place.digest)
+
+
+@pytest.mark.attack("trust lost on a full disk")
+def test_a_full_disk_fails_the_approval_and_keeps_the_others(
+    mind: Mind, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = capture.store(mind, capture.draft(Kind.FACT, "Tea is served at four"))
+    before = lists(mind).read_bytes()
+    path = mind.folder / "facts/by_hand.md"
+    path.write_text("Milk goes in first\n", encoding="utf-8")
+    write = os.write
+
+    def full(descriptor: int, data: bytes) -> int:
+        if len(data) > 20:
+            return write(descriptor, data[:20])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", lambda fd, data: full(fd, data[:21]))
+        assert run(mind, "trust", "by_hand") == 1
+    assert "no space left on the disk" in capsys.readouterr().err
+    assert lists(mind).read_bytes() == before
+    assert mind.reopened().trust.trusted(record.place.digest)

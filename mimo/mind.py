@@ -246,7 +246,7 @@ class Mind(Parts):
 
     def use_index(self, index: "Index", *, notice: str) -> None:
         """Puts another index in the place of one that can't be used; `notice` says why."""
-        self._parts["index"] = index
+        self._parts["index"] = self.trusting(index)
         self.note("index", notice)
 
     def note(self, about: str, notice: str | None) -> None:

@@ -101,7 +101,14 @@ class Parts(ABC):
         from mimo.store.trust import opened
 
         def make() -> "Trust":
-            return opened(self.home, self.project.root, self.config["trust.only"])
+            named = self.config
+            return opened(
+                self.home,
+                self.project.root,
+                named["trust.only"],
+                include=named["include"],
+                comments=named["comments"],
+            )
 
         return cast("Trust", self._once("trust", make))
 
@@ -187,6 +194,15 @@ class Parts(ABC):
         """Where the index is kept: `.mind/.index`, or the user's cache where that can't be used."""
         return place.index_folder(self.project.root, self.home)
 
+    def trusting(self, index: "Index") -> "Index":
+        """Returns an index that knows what is approved here."""
+
+        def approvals() -> Callable[[str], bool]:
+            return self.trust.checker()  # Opened where the first answer depends on it.
+
+        index.approvals = approvals
+        return index
+
     @property
     def index(self) -> "Index":
         """The index over the project's files; made where it is missing or damaged."""
@@ -197,6 +213,6 @@ class Parts(ABC):
             owner = place.index_owner(self.home, self.randomness)
             index = Index.open(self.index_folder, self.embedder, owner)
             index.turn = lambda: holding(self.index_folder / "building")
-            return index
+            return self.trusting(index)
 
         return cast("Index", self._once("index", make))

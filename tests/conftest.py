@@ -13,6 +13,7 @@ from mimo.guard.session import Session
 from mimo.mind import Mind
 from mimo.store import projects
 from mimo.store.init import init
+from mimo.store.trust import Trust
 from mimo.surroundings import Timer
 
 settings.register_profile(
@@ -72,10 +73,11 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def project(tmp_path: Path, home: Path) -> Path:
-    """An initialised project's root."""
+    """An initialised project's root, outside git; files that a test writes there are trusted."""
     root = tmp_path / "shop"
     root.mkdir()
     init(root, home, now=NOW)
+    Trust(home, root).follow(True)
     return root
 
 

@@ -81,14 +81,14 @@ def trust(
     mind: "Mind", call: Call, arguments: Mapping[str, Any], options: Mapping[str, Any]
 ) -> object | None:
     """Shows what is not approved yet and approves it after a yes; returns the command's result."""
-    look = None if arguments.get("ids") else look_of(mind)
+    look = None if arguments.get("ids") or arguments.get("mine") else look_of(mind)
     if look is not None and look.memories:
         walk = Walk(call=call, options=options, passed=[], settled=[])
         screen = walk.screen()
         show_look(look, screen)
         screen.blank()
         screen.finish(pager=False)
-        later = ", and all that later commits and edits bring" if arguments.get("follow") else ""
+        later = ", and what reaches the default branch later" if arguments.get("follow") else ""
         if not _confirmed(f"approve all of it for the agents on this machine{later}?"):
             walk.line("nothing was approved")
             return None

@@ -73,7 +73,7 @@ def _approve_if_both_were(ours: bytes, theirs: bytes, merged: bytes, *, path: st
     with suppress(MindError, OSError):
         root = Path.cwd() / path.rpartition(".mind/")[0]
         trust = Trust(home_of(os.environ), root)
-        if trust.approved(digest(ours)) and trust.approved(digest(theirs)):
+        if trust.trusted(digest(ours)) and trust.trusted(digest(theirs)):
             trust.approve([digest(merged)])
 
 

@@ -4,14 +4,15 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from mimo.commands.common import Limit, Trust, trust_of
+from mimo.commands.common import Limit, Trust, Warning, trust_of
 from mimo.commands.spec import Arg, Effect, command
 from mimo.commands.types import Omitted, Out
-from mimo.domain import drawing
+from mimo.domain import drawing, outcomes
 from mimo.domain.drawing import Arrow, Box, Mark
 from mimo.domain.memory import Kind, Outcome
 from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.frozen import frozen
+from mimo.index.found import Newer
 from mimo.mind import Mind
 from mimo.services import graph as links
 from mimo.services import recall
@@ -37,6 +38,7 @@ class LinkedMemory:
     created_at: datetime
     trust: Trust
     outcome: Omitted[Outcome]
+    warning: Warning
     superseded_by: Omitted[str]
 
 
@@ -110,11 +112,11 @@ def graph(
 
 
 def _nodes(mind: Mind, found: Graph) -> tuple[LinkedMemory, ...]:
-    newer = mind.index.superseded_by([node.record.memory.id for node in found.nodes])
-    return tuple(_node(mind, node, newer.get(node.record.memory.id)) for node in found.nodes)
+    newer = mind.index.newer([node.record.memory.id for node in found.nodes])
+    return tuple(_node(mind, node, newer[node.record.memory.id]) for node in found.nodes)
 
 
-def _node(mind: Mind, node: Node, superseded_by: str | None) -> LinkedMemory:
+def _node(mind: Mind, node: Node, newer: Newer) -> LinkedMemory:
     memory = node.record.memory
     return LinkedMemory(
         id=memory.id,
@@ -124,7 +126,8 @@ def _node(mind: Mind, node: Node, superseded_by: str | None) -> LinkedMemory:
         created_at=memory.created,
         trust=trust_of(mind, node.record),
         outcome=memory.outcome,
-        superseded_by=superseded_by,
+        warning=outcomes.without_effect(newer.claimant) if newer.claimant else None,
+        superseded_by=newer.successor,
     )
 
 

@@ -26,6 +26,7 @@ from mimo.domain.memory import Kind, Outcome, Record
 from mimo.domain.query import Sort
 from mimo.errors import Invalid, NotFound
 from mimo.frozen import frozen
+from mimo.index.found import Newer
 from mimo.mind import Mind
 from mimo.services import past, recall, upkeep
 
@@ -100,9 +101,9 @@ def list_(
     )
     page = recall.listing(mind, narrowed=conditions, sort=sort, limit=limit, offset=offset)
     ids = [record.memory.id for record in page.records]
-    newer, others = mind.index.superseded_by(ids), mind.index.competing(ids)
+    newer, others = mind.index.newer(ids), mind.index.competing(ids)
     rows = tuple(
-        _row(mind, one, newer.get(one.memory.id), others.get(one.memory.id)) for one in page.records
+        _row(mind, one, newer[one.memory.id], others.get(one.memory.id)) for one in page.records
     )
     unreadable = len(upkeep.problems(mind))
     return MemoryRows(
@@ -114,9 +115,7 @@ def list_(
     )
 
 
-def _row(
-    mind: Mind, record: Record, newer: str | None, others: tuple[str, ...] | None
-) -> MemoryRow:
+def _row(mind: Mind, record: Record, newer: Newer, others: tuple[str, ...] | None) -> MemoryRow:
     memory = record.memory
     return MemoryRow(
         id=memory.id,
@@ -128,8 +127,8 @@ def _row(
         trust=trust_of(mind, record),
         file=record.place.path,
         outcome=memory.outcome,
-        warning=outcomes.warning(memory),
-        superseded_by=newer,
+        warning=outcomes.warning(memory, claimed_by=newer.claimant),
+        superseded_by=newer.successor,
         competing=others,
         private=record.place.private or None,
     )

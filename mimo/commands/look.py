@@ -31,6 +31,9 @@ class FirstLook:
     newest: tuple[Arrived, ...]
     procedures: Annotated[tuple[str, ...], Out("Procedures that could run once they are approved")]
     policy: Annotated[bool, Out("Whether a policy.yaml came along; it can only narrow")]
+    yours: Annotated[
+        int, Out("Files last committed under your own address, which anyone can write")
+    ] = 0
 
 
 def look_of(mind: Mind) -> FirstLook | None:
@@ -54,4 +57,5 @@ def look_of(mind: Mind) -> FirstLook | None:
         ),
         procedures=found.procedures,
         policy=found.policy,
+        yours=found.yours,
     )

@@ -221,8 +221,10 @@ def list_memories(
             mind, narrowed=conditions, sort=Sort(sort), limit=limit, offset=offset
         )
     scores = fading.scores(mind, page.records)
+    newer = mind.index.newer([record.memory.id for record in page.records])
     rows = tuple(
-        _listed(mind, record, score) for record, score in zip(page.records, scores, strict=True)
+        _listed(mind, record, score, newer[record.memory.id].claimant)
+        for record, score in zip(page.records, scores, strict=True)
     )
     return MemoryList(memories=rows, total=page.total, offset=offset, limit=limit)
 
@@ -264,12 +266,12 @@ def _found(mind: Mind, hit: Hit) -> FoundMemory:
         line=hit.line,
         source=memory.source,
         outcome=memory.outcome,
-        warning=outcomes.warning(memory),
-        superseded_by=hit.superseded_by,
+        warning=outcomes.warning(memory, claimed_by=hit.newer.claimant),
+        superseded_by=hit.newer.successor,
     )
 
 
-def _listed(mind: Mind, record: Record, score: float) -> ListedMemory:
+def _listed(mind: Mind, record: Record, score: float, claimant: str | None) -> ListedMemory:
     memory = record.memory
     long = len(memory.text) > MAX_CONTENT_BYTES
     return ListedMemory(
@@ -285,5 +287,5 @@ def _listed(mind: Mind, record: Record, score: float) -> ListedMemory:
         trust=trust_of(mind, record),
         file=record.place.path,
         outcome=memory.outcome,
-        warning=outcomes.warning(memory),
+        warning=outcomes.warning(memory, claimed_by=claimant),
     )

@@ -15,10 +15,12 @@ from mimo.commands.common import (
     Tags,
     Trust,
     Undo,
+    Warning,
     trust_of,
 )
 from mimo.commands.spec import Arg, Effect, Surface, command
 from mimo.commands.types import Json, Omitted, Out
+from mimo.domain import outcomes
 from mimo.domain.memory import Kind, Memory, Outcome, Record, kind_of
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.frozen import frozen
@@ -59,6 +61,7 @@ class MemoryDetails:
         Out("Prose under the fixed headings, such as Reasoning, and what a merge left: Competing"),
     ]
     links: tuple[LinkRow, ...]
+    warning: Warning
     superseded_by: Omitted[str]
     extra: Annotated[dict[str, Json], Out("Header keys that mind itself does not use")]
     private: bool
@@ -146,6 +149,7 @@ def show(mind: Mind, id: Id, *, at: At = None) -> MemoryDetails:
     record = recall.one(mind, id)
     accesses.note(mind, [record])
     memory = record.memory
+    newer = mind.index.newer((memory.id,))[memory.id]
     return MemoryDetails(
         id=memory.id,
         type=memory.type,
@@ -163,7 +167,8 @@ def show(mind: Mind, id: Id, *, at: At = None) -> MemoryDetails:
         created_at=memory.created,
         sections=_sections(memory),
         links=tuple(_link(mind, link.to, link.type) for link in memory.links),
-        superseded_by=recall.successor(mind, memory.id),
+        warning=outcomes.warning(memory, claimed_by=newer.claimant),
+        superseded_by=newer.successor,
         extra=dict(memory.extra),
         private=record.place.private,
         trust=trust_of(mind, record),
@@ -302,6 +307,7 @@ def _source(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:
         created_at=first.created,
         sections={},
         links=(),
+        warning=None,
         superseded_by=None,
         extra=told | ({"sha256": head.sha256} | dict(head.metadata) if head else {}),
         private=parts[0].place.private,

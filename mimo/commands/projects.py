@@ -16,7 +16,6 @@ from mimo.services import merging
 from mimo.store.init import init as make
 from mimo.store.names import STORE
 from mimo.store.projects import Project, Registered, find
-from mimo.store.trust import Trust
 from mimo.surroundings import Question
 
 _ANSWERS = ("yes", "no")
@@ -31,7 +30,7 @@ class Initialised:
     name: str
     created: Annotated[bool, Out("Whether there was no memory here before")]
     added: Annotated[tuple[str, ...], Out("Files that were written, relative to the project")]
-    trusted: Annotated[bool, Out("Whether what is in it counts as approved")]
+    trusted: Annotated[bool, Out("Whether it is new, so that all in it is the user's own")]
     found: Annotated[tuple[str, ...], Out("Documents that are already here")]
     include: Annotated[str | None, Out("Line for .mind/config.toml that makes them memories")]
     notices: tuple[str, ...]
@@ -74,7 +73,7 @@ def init(
         name=report.project.name,
         created=report.created,
         added=report.added,
-        trusted=Trust(mind.home, report.project.root).state.follow,
+        trusted=report.created,
         found=report.found,
         include=report.include_line,
         notices=report.notices,

@@ -9,6 +9,7 @@ from mimo.commands.types import Omitted, Out
 from mimo.domain import outcomes
 from mimo.domain.memory import Kind, Outcome, Record, Section
 from mimo.frozen import frozen
+from mimo.index.found import Newer
 from mimo.mind import Mind
 from mimo.services import freshness
 
@@ -50,13 +51,13 @@ def remembered(
 ) -> tuple[Remembered, ...]:
     """Returns the rows of records, in their order; no more than `most` characters of content."""
     ids = [record.memory.id for record in records]
-    newer, others = mind.index.superseded_by(ids), mind.index.competing(ids)
+    newer, others = mind.index.newer(ids), mind.index.competing(ids)
     stale = freshness.stale(mind, records)
     return tuple(
         _row(
             mind,
             record,
-            superseded_by=newer.get(record.memory.id),
+            newer=newer[record.memory.id],
             competing=others.get(record.memory.id),
             stale=stale.get(record.memory.id),
             most=most,
@@ -69,7 +70,7 @@ def _row(
     mind: Mind,
     record: Record,
     *,
-    superseded_by: str | None,
+    newer: Newer,
     competing: tuple[str, ...] | None,
     stale: str | None,
     most: int,
@@ -85,7 +86,7 @@ def _row(
         reasoning=memory.sections.get(Section.REASONING),
         confidence=memory.confidence,
         outcome=memory.outcome,
-        warning=outcomes.warning(memory),
+        warning=outcomes.warning(memory, claimed_by=newer.claimant),
         category=memory.category,
         source=memory.source,
         status=memory.status,
@@ -93,7 +94,7 @@ def _row(
         created_at=memory.created,
         by=memory.by,
         related_to=tuple(dict.fromkeys(link.to for link in memory.links)),
-        superseded_by=superseded_by,
+        superseded_by=newer.successor,
         competing=competing,
         excerpt=long or None,
         private=record.place.private or None,

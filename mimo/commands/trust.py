@@ -37,24 +37,35 @@ class TrustState:
     surfaces=Surface.CLI,
     needs=Needs(Operation.WRITE, person=True),
     errors=(Invalid, NotFound, AmbiguousId, StorageFailed),
-    examples=("mind trust", "mind trust k3v7mq p2w9xa", "mind trust --follow"),
+    examples=("mind trust", "mind trust k3v7mq p2w9xa", "mind trust --follow", "mind trust --mine"),
 )
 def trust(
     mind: Mind,
     ids: Ids = (),
     *,
-    follow: Annotated[bool, Arg("Approve what later commits and edits bring, too")] = False,
+    follow: Annotated[bool, Arg("Approve what reaches the default branch later, too")] = False,
+    mine: Annotated[bool, Arg("Only memories whose last commit names your own address")] = False,
 ) -> TrustState:
     """Approve the memories that are here now
 
-    Memory that came with a clone or a pull is somebody else's text. Until it is approved it is
-    found and labelled, and never put into an agent's context. Look first: `mind review` shows what
-    came, from whom. The setting `trust.only` narrows whose later commits --follow believes.
+    Memory that came with a clone or a pull is another author's text. Until it is approved it is
+    found and labelled, and never put into an agent's context. What mind writes for you, and what
+    you commit in this clone under your own address, needs no approval. Look first: `mind review`
+    shows what came, and from whom.
+
+    With --follow, what reaches the default branch later is trusted, too; the setting `trust.only`
+    narrows that to some authors. Outside git, --follow trusts later edits. With --mine, memories
+    that the history attributes to your own address are approved: for a fresh clone of your own
+    repository, since anyone can write any address into a commit.
     """
-    if ids and follow:
-        raise Invalid("`--follow` is for all memories", hint="name no ids with it")
+    if (ids and follow) or (mine and (ids or follow)):
+        raise Invalid(
+            "ids, `--follow` and `--mine` approve different things", hint="name one of them"
+        )
     if ids:
         approval.approve(mind, ids)
+    elif mine:
+        approval.approve_own(mind)
     else:
         approval.approve_all(mind, follow=follow)
     return _state(mind, ids)

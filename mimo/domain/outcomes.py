@@ -99,8 +99,11 @@ def _last_entry(told: str) -> int:
     return told.rfind("\n- ") + 1
 
 
-def warning(memory: Memory) -> str | None:
-    """Returns what nobody may miss about a memory: that it failed, or that branches differ."""
+def warning(memory: Memory, *, claimed_by: str | None = None) -> str | None:
+    """Returns what a reader must not miss about a memory: that it failed, or branches disagree.
+
+    `claimed_by` names a memory that claims to supersede it, without effect: it is not approved.
+    """
     told = []
     if memory.outcome is Outcome.FAILED:
         why = reason(memory)
@@ -108,4 +111,11 @@ def warning(memory: Memory) -> str | None:
     if memory.competing:
         names = ", ".join(dict.fromkeys(one.field for one in memory.competing))
         told.append(f"branches said different things of {names}; both stand in its file")
+    if claimed_by:
+        told.append(without_effect(claimed_by))
     return "; ".join(told) or None
+
+
+def without_effect(claimed_by: str) -> str:
+    """Returns what is said of a memory that an unapproved one claims to supersede."""
+    return f"superseded by an unapproved memory, {claimed_by}, which has no effect"

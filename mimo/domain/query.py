@@ -20,6 +20,8 @@ class Filter:
     """Any of these; the empty set admits every memory."""
     shared: bool = False
     """Only what is not private to this machine."""
+    approved: bool = False
+    """Only what the user has approved on this machine."""
     in_force: bool = False
     """Only what nothing supersedes."""
     since: datetime | None = None

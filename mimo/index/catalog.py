@@ -9,7 +9,8 @@ from mimo.domain.query import Filter, Sort
 from mimo.domain.stamp import Stamp
 from mimo.domain.topics import topic_key
 from mimo.index import rows
-from mimo.index.schema import newest_first
+from mimo.index.found import Newer
+from mimo.index.schema import IN_FORCE, newest_first
 
 _ORDERS = {
     Sort.RECENT: newest_first("m"),
@@ -18,13 +19,6 @@ _ORDERS = {
 
 _COMPARED_IDS = 2_000
 """How many ids a misspelt one is compared with; difflib takes some 20 µs each."""
-
-
-IN_FORCE = (
-    "NOT EXISTS (SELECT 1 FROM links l CROSS JOIN memories s ON s.key = l.source"
-    " WHERE l.target = {0}.id AND l.type = 'supersedes' AND s.shadowed = 0 AND s.id <> {0}.id)"
-)
-"""That nothing supersedes a row of `memories`, which goes by the name that is put in."""
 
 
 def condition(filter_: Filter) -> tuple[str, list[Any]]:
@@ -44,6 +38,8 @@ def condition(filter_: Filter) -> tuple[str, list[Any]]:
         values += sorted(outcome.value for outcome in filter_.outcomes)
     if filter_.shared:
         parts.append("m.private = 0")
+    if filter_.approved:
+        parts.append("approved(m.digest)")
     if filter_.in_force:
         parts.append(IN_FORCE.format("m"))
     if filter_.since is not None:
@@ -171,21 +167,30 @@ def dangling(sql: sqlite3.Connection) -> tuple[tuple[str, str], ...]:
 
 def named(sql: sqlite3.Connection, target: str) -> Record | None:
     """Returns the memory that a link leads to: by its id, or else by its title."""
-    rest = "WHERE m.shadowed = 0 AND (m.id = ? OR m.title = ?) ORDER BY m.id <> ?, m.id LIMIT 1"
+    rest = (
+        "WHERE m.shadowed = 0 AND (m.id = ? OR m.title = ?)"
+        " ORDER BY m.id <> ?, NOT approved(m.digest), m.id LIMIT 1"
+    )
     return next(iter(rows.select(sql, rest, (target, target, target))), None)
 
 
-def newer_versions(sql: sqlite3.Connection, ids: Sequence[str]) -> dict[str, list[str]]:
-    """Returns, for those ids that something supersedes, what does; newest first."""
+def newer_versions(sql: sqlite3.Connection, ids: Sequence[str]) -> dict[str, Newer]:
+    """Returns what claims to supersede each of these ids."""
     found = sql.execute(
-        "SELECT l.target, m.id FROM links l CROSS JOIN memories m ON m.key = l.source"
+        "SELECT l.target, m.id, approved(m.digest) OR NOT approved(o.digest)"
+        " FROM links l CROSS JOIN memories m ON m.key = l.source"
+        " LEFT JOIN memories o ON o.id = l.target AND o.shadowed = 0"
         f" WHERE l.type = 'supersedes' AND l.target IN ({rows.marks(ids)})"
         f" AND m.shadowed = 0 AND m.id <> l.target ORDER BY {newest_first('m')}",
         ids,
     )
-    newer: dict[str, list[str]] = {}
-    for old, new in found:
-        newer.setdefault(old, []).append(new)
+    newer = dict.fromkeys(ids, Newer())
+    for old, new, holds in found:
+        known = newer[old]
+        if holds:
+            newer[old] = known._replace(superseded_by=(*known.superseded_by, new))
+        else:
+            newer[old] = known._replace(claimed_by=(*known.claimed_by, new))
     return newer
 
 

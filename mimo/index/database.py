@@ -7,13 +7,16 @@ a reader never waits for a writer (WAL). The index in memory has one connection,
 import os
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from mimo import disk
 from mimo.errors import IndexNotReady, StorageFailed
 from mimo.index import schema
+
+Approves = Callable[[str], bool]
+"""Returns whether the text with this digest may be put before an agent."""
 
 WRITE_WAIT_SECONDS = 10.0
 """How long a write waits for another process's."""
@@ -65,6 +68,8 @@ class Database:
         """Keep where it is; None is a database in memory. Nothing is opened yet."""
         self.path = path
         self.generation = generation
+        self.approves: Approves = lambda _: True
+        """Whether the text with a digest is approved: `approved` in SQL."""
         self._idle: list[sqlite3.Connection] = []
         self._closed = False
         self._turn: AbstractContextManager[object] = nullcontext()
@@ -178,6 +183,7 @@ class Database:
         try:
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
+            connection.create_function("approved", 1, lambda digest: self.approves(digest or ""))
         except sqlite3.DatabaseError:
             connection.close()
             raise

@@ -5,9 +5,10 @@ import sqlite3
 from mimo.domain import doubles
 from mimo.domain.memory import Kind, Memory, Place, Record
 from mimo.domain.query import Filter
-from mimo.index import catalog, rows, words
+from mimo.index import rows, words
 from mimo.index.cosine import cosines
 from mimo.index.documents import Document, document, statement_of
+from mimo.index.schema import IN_FORCE
 from mimo.index.vectors import Vectors
 
 _PLACE = Place(path="", line=1, digest="")
@@ -23,7 +24,7 @@ def draft_of(memory: Memory) -> Document:
 def same(sql: sqlite3.Connection, memory: Memory) -> tuple[Record, ...]:
     """Returns the memories in force that say the same, oldest first."""
     # The plus keeps SQLite from walking all that is not shadowed, oldest first, to spare the sort.
-    in_force = catalog.IN_FORCE.format("m")
+    in_force = IN_FORCE.format("m")
     rest = f"WHERE m.statement = ? AND +m.shadowed = 0 AND {in_force} ORDER BY m.created, m.id"
     return tuple(rows.select(sql, rest, (statement_of(memory),)))
 
@@ -62,7 +63,7 @@ def _texts(sql: sqlite3.Connection, keys: list[int], own: str) -> dict[int, tupl
         "SELECT m.key, m.vector, m.title_tokens || ' ' || group_concat(u.tokens, ' ')"
         " FROM memories m JOIN units u ON u.memory = m.key"
         f" WHERE m.key IN ({rows.marks(keys)}) AND m.shadowed = 0 AND m.type <> ? AND m.id <> ?"
-        f" AND {catalog.IN_FORCE.format('m')} GROUP BY m.key",
+        f" AND {IN_FORCE.format('m')} GROUP BY m.key",
         (*keys, Kind.CHECKPOINT.value, own),
     )
     return {key: (vector, tokens) for key, vector, tokens in found}

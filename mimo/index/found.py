@@ -8,6 +8,24 @@ from mimo.domain.query import Filter
 from mimo.frozen import frozen
 
 
+class Newer(NamedTuple):
+    """What claims to supersede a memory; the ids are newest first."""
+
+    superseded_by: tuple[str, ...] = ()
+    claimed_by: tuple[str, ...] = ()
+    """Memories that are not approved, while the older one is: what they claim has no effect."""
+
+    @property
+    def successor(self) -> str | None:
+        """Returns the newest memory that supersedes it."""
+        return next(iter(self.superseded_by), None)
+
+    @property
+    def claimant(self) -> str | None:
+        """Returns the newest memory that claims to supersede it, without effect."""
+        return next(iter(self.claimed_by), None)
+
+
 @frozen
 class Hit:
     """A memory that answers a query."""
@@ -19,8 +37,7 @@ class Hit:
     """The part of its text that matches best."""
     line: int
     """The 1-based line of the file on which the passage begins."""
-    superseded_by: str | None
-    """The newest memory that supersedes it."""
+    newer: Newer
     embedded: bool
     """Whether it could be compared by meaning, and not by words alone."""
 

@@ -16,31 +16,25 @@ from typing import TYPE_CHECKING, Any
 
 from mimo.domain.context.note import Note
 from mimo.domain.tokens import QUESTION_WORDS, query_terms
-from mimo.index.database import Database, Unusable, generations, path_of
-from mimo.index.schema import newest_first
+from mimo.index.database import Approves, Database, Unusable, generations, path_of
+from mimo.index.schema import IN_FORCE, newest_first
 
 if TYPE_CHECKING:
     from mimo.index.index import Index
-
-Approves = Callable[[str], bool]
-"""Returns whether the text with this digest may be put before an agent."""
 
 _COLUMNS = (
     "m.id, m.type, m.title, m.created, m.topic, m.outcome, m.importance, m.private, m.rest,"
     " m.path, m.digest"
 )
-_IN_FORCE = (
-    "NOT EXISTS (SELECT 1 FROM links l JOIN memories s ON s.key = l.source"
-    " WHERE l.target = m.id AND l.type = 'supersedes' AND s.shadowed = 0 AND s.id <> m.id)"
-)
+_APPROVED = "m.shadowed = 0 AND approved(m.digest)"
+_IMPORTANT = 0.8
 _WHERE_KEPT = (
     "SELECT key FROM memories WHERE path = '.mind/MEMORY.md' UNION ALL"
-    " SELECT key FROM (SELECT key FROM memories m WHERE shadowed = 0"
-    f" ORDER BY {newest_first('m')} LIMIT ?)"
+    f" SELECT key FROM (SELECT key FROM memories m WHERE importance >= {_IMPORTANT}"
+    f" AND {_APPROVED} ORDER BY {newest_first('m')} LIMIT ?)"
 )
-_IMPORTANT = 0.8
 _MOST_LOOKED_AT = 500
-"""Rows of a kind that are looked at for those which somebody approved."""
+"""Approved rows of a kind that are looked at."""
 
 _MOST_TERMS = 24
 """Words of a prompt that are looked for, the rarest: nobody means more at once."""
@@ -70,6 +64,7 @@ def open_index(
     """
     for number in reversed(generations(folder)):
         database = Database(path_of(folder, number), number)
+        database.approves = approves
         try:
             database.check(owner)
         except Unusable:
@@ -77,7 +72,7 @@ def open_index(
             continue
         try:
             with database.reading() as sql:
-                yield Glance(sql, approves, root)
+                yield Glance(sql, root)
         finally:
             database.close()
         return
@@ -85,24 +80,21 @@ def open_index(
 
 
 @contextmanager
-def of_index(index: "Index", approves: Approves) -> "Iterator[Glance]":
+def of_index(index: "Index") -> "Iterator[Glance]":
     """Gives the same look at an index that is open."""
     with index._reading() as sql:  # noqa: SLF001 - of our own package
-        yield Glance(sql, approves)
+        yield Glance(sql)
 
 
 class Glance:
     """What a few rows of the index say of memories that somebody approved."""
 
-    def __init__(
-        self, sql: sqlite3.Connection, approves: Approves, root: Path | None = None
-    ) -> None:
+    def __init__(self, sql: sqlite3.Connection, root: Path | None = None) -> None:
         """Take a connection on which all reads see the same state.
 
         Without the project's root, files are taken to be as the index has them.
         """
         self._sql = sql
-        self._approves = approves
         self._root = root
 
     def count(self) -> int:
@@ -122,7 +114,7 @@ class Glance:
         """Returns the newest approved memories of a type, without private ones unless asked."""
         condition = where if private else f"m.private = 0 AND {where}"
         rows = self._sql.execute(
-            f"SELECT {_COLUMNS} FROM memories m WHERE m.type = ? AND m.shadowed = 0"
+            f"SELECT {_COLUMNS} FROM memories m WHERE m.type = ? AND {_APPROVED}"
             f" AND {condition} ORDER BY {newest_first('m')} LIMIT ?",
             (kind, _MOST_LOOKED_AT),
         )
@@ -138,13 +130,13 @@ class Glance:
     def one(self, id: str) -> Note | None:
         """Returns the memory of that id, if somebody approved it."""
         found = self._sql.execute(
-            f"SELECT {_COLUMNS} FROM memories m WHERE m.id = ? AND m.shadowed = 0", (id,)
+            f"SELECT {_COLUMNS} FROM memories m WHERE m.id = ? AND {_APPROVED}", (id,)
         ).fetchone()
         return self._told(found) if found else None
 
     def decisions(self, limit: int, *, private: bool = False) -> list[Note]:
         """Returns the newest decisions that nothing supersedes."""
-        return self.newest("decision", limit, where=_IN_FORCE, private=private)
+        return self.newest("decision", limit, where=IN_FORCE.format("m"), private=private)
 
     def kept(self, limit: int, *, private: bool = False) -> list[Note]:
         """Returns the newest important memories of which somebody said that they must never fade.
@@ -153,7 +145,7 @@ class Glance:
         """
         condition = "" if private else "AND m.private = 0"
         rows = self._sql.execute(
-            f"SELECT {_COLUMNS} FROM memories m WHERE m.shadowed = 0 {condition}"
+            f"SELECT {_COLUMNS} FROM memories m WHERE {_APPROVED} {condition}"
             f" AND m.key IN ({_WHERE_KEPT}) AND m.importance >= {_IMPORTANT}"
             f" AND m.rest LIKE '%\"protected\":true%' ORDER BY {newest_first('m')}",
             (_MOST_LOOKED_AT,),
@@ -167,25 +159,36 @@ class Glance:
         if not weights:
             return []
         match = " OR ".join(f'"{term}"' for term in weights)
-        rows = self._sql.execute(
-            "SELECT w.unit, u.tokens, m.title_tokens, m.topic_tokens, m.key FROM"
-            " (SELECT words.rowid AS unit, bm25(words) AS weight FROM words WHERE words MATCH ?"
-            " ORDER BY weight LIMIT ?) w JOIN units u ON u.key = w.unit"
-            f" JOIN memories m ON m.key = u.memory AND m.shadowed = 0 AND {_IN_FORCE}"
-            f" ORDER BY w.weight, {newest_first('m')}",
-            (match, _UNITS),
-        ).fetchall()
+        rows = self._best_units(match)
         best: dict[int, float] = {}
-        for _, tokens, title, topic, key in rows:
+        for tokens, title, topic, key in rows:
             best.setdefault(key, _fit(weights, tokens, title, topic))
         keys = sorted((key for key, fit in best.items() if fit), key=lambda key: -best[key])
         told = (note for key in keys if (note := self._told(self._row(key))))
         return list(islice(told, limit))
 
+    def _best_units(self, match: str) -> list[Sequence[Any]]:
+        """Returns the tokens of the best units, and of the titles and topics of their memories.
+
+        However many units are not approved, they displace none that is.
+        """
+        most = _UNITS
+        while True:
+            rows = self._sql.execute(
+                "SELECT u.tokens, m.title_tokens, m.topic_tokens, m.key,"
+                f" {_APPROVED}, {IN_FORCE.format('m')} FROM"
+                " (SELECT words.rowid AS unit, bm25(words) AS weight FROM words WHERE words MATCH ?"
+                " ORDER BY weight LIMIT ?) w JOIN units u ON u.key = w.unit"
+                f" JOIN memories m ON m.key = u.memory ORDER BY w.weight, {newest_first('m')}",
+                (match, most),
+            ).fetchall()
+            approved = [row for row in rows if row[4]]
+            if len(approved) >= _UNITS or len(approved) == len(rows) or len(rows) < most:
+                return [row[:4] for row in approved[:_UNITS] if row[5]]
+            most *= 8
+
     def _told(self, row: Sequence[Any]) -> Note | None:
-        """Returns the note of a row; None where nobody approved it, or its file has changed."""
-        if not self._approves(row[10]):
-            return None
+        """Returns the note of a row; None where its file has changed."""
         note = _note(row)
         return note if self._root is None or self._is_fresh(self._root, note) else None
 

@@ -17,10 +17,16 @@ from mimo.domain.query import Filter, Sort
 from mimo.domain.stamp import Stamp
 from mimo.index import catalog, meaning, opening, rows, schema, topics, words
 from mimo.index.change import Change
-from mimo.index.database import WRITE_WAIT_SECONDS, Database, IndexBusy, IndexDamaged
+from mimo.index.database import (
+    WRITE_WAIT_SECONDS,
+    Approves,
+    Database,
+    IndexBusy,
+    IndexDamaged,
+)
 from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.figures import IndexStats
-from mimo.index.found import Found, Hit, Request
+from mimo.index.found import Found, Hit, Newer, Request
 from mimo.index.vectors import Vectors
 
 if TYPE_CHECKING:
@@ -58,6 +64,8 @@ class Index:
         """Gives whether long work on this index is ours now; one process at a time has it."""
         self.lacks_vectors = False
         """Whether vectors are missing that another process is making."""
+        self.approvals: Callable[[], Approves] = lambda: lambda _: True
+        """Returns what says which texts are approved now; all are where nobody sets it."""
 
     @classmethod
     def open(cls, folder: Path, embedder: Embedder | None, owner: str = "") -> "Index":
@@ -146,6 +154,7 @@ class Index:
         """Writes batches in one transaction."""
         from mimo.index.writing import Writer
 
+        self._database.approves = self._approves()
         with self._whole(), self._database.writing(wait) as sql:
             if clear:
                 schema.clear(sql)
@@ -215,13 +224,15 @@ class Index:
 
     def superseded_by(self, ids: Sequence[str]) -> dict[str, str]:
         """Returns, for those ids that something supersedes, the newest that does."""
-        return self._answer(
-            lambda sql: {old: new[0] for old, new in catalog.newer_versions(sql, ids).items()}
-        )
+        return {old: new.successor for old, new in self.newer(ids).items() if new.successor}
+
+    def newer(self, ids: Sequence[str]) -> dict[str, Newer]:
+        """Returns what claims to supersede each of these ids."""
+        return self._answer(lambda sql: catalog.newer_versions(sql, ids))
 
     def successors(self, id: str) -> tuple[str, ...]:
         """Returns the ids of the memories that supersede this one, newest first."""
-        return self._answer(lambda sql: tuple(catalog.newer_versions(sql, (id,)).get(id, ())))
+        return self.newer((id,))[id].superseded_by
 
     def current(self, topic: str) -> tuple[Record, ...]:
         """Returns the decisions in force on a topic, newest first."""
@@ -318,8 +329,21 @@ class Index:
     def _reading(self) -> Iterator[sqlite3.Connection]:
         if self._cleared:
             self.apply((), now_ns=0)
+        self._database.approves = self._approves()
         with self._whole(), self._database.reading() as sql:
             yield sql
+
+    def _approves(self) -> Approves:
+        """Returns what says which texts are approved, as it is when that is first asked."""
+        approves: Approves | None = None
+
+        def approved(digest: str) -> bool:
+            nonlocal approves
+            if approves is None:
+                approves = self.approvals()
+            return approves(digest)
+
+        return approved
 
     @contextmanager
     def _whole(self) -> Iterator[None]:

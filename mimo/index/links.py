@@ -114,11 +114,15 @@ class _Walker:
             self._select("SELECT id, key FROM memories WHERE shadowed = 0 AND id IN ({})", unknown)
         )
         titles = [name for name in unknown if self._keys[name] is None]
-        # Of several with one title the first by id is meant, and so comes last here.
+        # Of several with one title an approved one is meant, the first by id: it comes last here.
         found = self._select(
-            "SELECT title, id, key FROM memories WHERE shadowed = 0 AND title IN ({})", titles
+            "SELECT approved(digest), title, id, key FROM memories"
+            " WHERE shadowed = 0 AND title IN ({})",
+            titles,
         )
-        self._keys.update((title, key) for title, _, key in sorted(found, reverse=True))
+        found.sort(key=lambda row: row[2], reverse=True)
+        found.sort(key=lambda row: bool(row[0]))
+        self._keys.update((title, key) for _, title, _, key in found)
         return {key for name in asked if (key := self._keys[name]) is not None}
 
     def arrive(self, keys: Collection[int], depth: int) -> list[_Place]:

@@ -10,6 +10,17 @@ import sqlite3
 FORMAT = 3
 """Goes up with every change of the tables, of the tokens or of what is stored in them."""
 
+IN_FORCE = (
+    "NOT EXISTS (SELECT 1 FROM links l CROSS JOIN memories s ON s.key = l.source"
+    " WHERE l.target = {0}.id AND l.type = 'supersedes' AND s.shadowed = 0 AND s.id <> {0}.id"
+    " AND (approved(s.digest) OR NOT approved({0}.digest)))"
+)
+"""The condition that nothing supersedes a row of `memories`, whose alias is put in.
+
+A memory that the user has not approved supersedes none that is approved. `approved` is a function
+that `Database` gives to each connection.
+"""
+
 # `words` has no content of its own, since `units` and `memories` hold the same tokens. The `ascii`
 # tokenizer takes our tokens as they are: unicode61 would cut Hindi and Thai words at vowel signs.
 _TABLES = f"""

@@ -17,7 +17,7 @@ from mimo.index import catalog, rows, words
 from mimo.index.candidates import Candidates, StoredUnit
 from mimo.index.database import IndexDamaged
 from mimo.index.embedding import FAILURES, Embedder
-from mimo.index.found import Found, Hit, Request
+from mimo.index.found import Found, Hit, Newer, Request
 from mimo.index.meaning import memories_near
 from mimo.index.vectors import Vectors
 
@@ -115,7 +115,8 @@ class Search:
         keys = {candidates.id_of(one.key): one.key for one in ranked}
         newer = catalog.newer_versions(sql, list(keys))
         successors = {
-            keys[old]: {keys[new] for new in ids if new in keys} for old, ids in newer.items()
+            keys[old]: {keys[id_] for id_ in new.superseded_by if id_ in keys}
+            for old, new in newer.items()
         }
         best = below_successors(ranked, successors)[:limit]
         records = rows.by_key(sql, [one.key for one in best])
@@ -126,7 +127,7 @@ class Search:
                 records[one.key],
                 one,
                 candidates.unit(one.key, one.unit),
-                superseded_by=next(iter(newer.get(candidates.id_of(one.key), ())), None),
+                newer=newer[candidates.id_of(one.key)],
                 embedded=bool(vectors.get(names[one.key])),
             )
             for one in best
@@ -152,16 +153,14 @@ def _needs_meaning(query: RankingQuery, found: Candidates, statistics: Statistic
     return found.coverage(content, _LOOKED_AT) < _LITTLE
 
 
-def _hit(
-    record: Record, ranked: Ranked, unit: StoredUnit, *, superseded_by: str | None, embedded: bool
-) -> Hit:
+def _hit(record: Record, ranked: Ranked, unit: StoredUnit, *, newer: Newer, embedded: bool) -> Hit:
     text = record.memory.text[unit.start : unit.start + unit.length]
     return Hit(
         record=record,
         score=ranked.score,
         passage=text or record.memory.heading,
         line=unit.line,
-        superseded_by=superseded_by,
+        newer=newer,
         embedded=embedded,
     )
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from mimo.domain.memory import Record
 from mimo.domain.topics import topic_key
-from mimo.index import catalog, rows
-from mimo.index.schema import newest_first
+from mimo.index import rows
+from mimo.index.schema import IN_FORCE, newest_first
 
 _NEAREST = 200
 """How many topics a misspelt one is compared with."""
@@ -15,24 +15,33 @@ _NEAREST = 200
 def _in_force(memory: str) -> str:
     """Returns the condition that a row of `memories` is a decision that nothing supersedes."""
     decision = f"{memory}.type = 'decision' AND {memory}.shadowed = 0"
-    return f"{decision} AND {catalog.IN_FORCE.format(memory)}"
+    return f"{decision} AND {IN_FORCE.format(memory)}"
 
 
 def current(sql: sqlite3.Connection, topic: str) -> tuple[Record, ...]:
-    """Returns the decisions in force on a topic, newest first; two after a merge of branches."""
-    rest = f"WHERE m.topic_key = ? AND {_in_force('m')} ORDER BY {newest_first('m')}"
-    return tuple(rows.select(sql, rest, (topic_key(topic),)))
+    """Returns the current decisions on a topic, newest first; two after a merge of branches.
+
+    Those that are not approved are only returned if none is approved.
+    """
+    of_topic = f"WHERE m.topic_key = ? AND {_in_force('m')}"
+    for condition in ("approved(m.digest)", "1"):
+        rest = f"{of_topic} AND {condition} ORDER BY {newest_first('m')}"
+        if found := tuple(rows.select(sql, rest, (topic_key(topic),))):
+            return found
+    return ()
 
 
 def competing(sql: sqlite3.Connection, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Returns, for those decisions that compete with others of their topic, the others' ids.
 
-    Both are in force; the others come newest first.
+    Both are in force; the others come newest first. What is approved competes with nothing that is
+    not.
     """
     found = sql.execute(
         "SELECT m.id, o.id FROM memories m CROSS JOIN memories o"
         " ON o.topic_key = m.topic_key AND o.key <> m.key"
         f" WHERE m.id IN ({rows.marks(ids)}) AND {_in_force('m')} AND {_in_force('o')}"
+        " AND NOT approved(m.digest) = NOT approved(o.digest)"
         f" ORDER BY {newest_first('o')}",
         ids,
     )

@@ -131,13 +131,18 @@ class Writer:
         )
 
     def _settle(self, id_: str) -> None:
-        """Leaves an id to the file of that name, or else to the first path."""
+        """Leaves an id to what is approved, the file of that name, or else the first path."""
         claims = self._sql.execute(
-            "SELECT key, path, parent, position, shadowed FROM memories WHERE id = ?", (id_,)
+            "SELECT key, path, parent, position, approved(digest), shadowed FROM memories"
+            " WHERE id = ?",
+            (id_,),
         ).fetchall()
         if len(claims) < 2 and not any(shadowed for *_, shadowed in claims):
             return
-        owner = min(claims, key=lambda claim: _claim(id_, rows.from_sql(claim[1]), *claim[2:4]))
+        owner = min(
+            claims,
+            key=lambda claim: (not claim[4], _claim(id_, rows.from_sql(claim[1]), *claim[2:4])),
+        )
         for key, *_, shadowed in claims:
             lost = int(key != owner[0])
             if lost != shadowed:

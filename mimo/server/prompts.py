@@ -112,7 +112,7 @@ def _resuming(mind: Mind) -> str:
     if resumed is None or not mind.trust.trusted(resumed.record.place.digest):
         notes = _notes(mind)
         return f"{_NOWHERE}\n\n{fenced(notes.text)}" if notes and notes.lines else _NOWHERE
-    with glance.of_index(mind.index, mind.trust.trusted) as look:
+    with glance.of_index(mind.index) as look:
         note = look.one(resumed.record.memory.id)
     made = age(resumed.record.memory.created, mind.now())
     lines = [f"Where work stopped, {made}, on {resumed.whose.value}:"]

@@ -1,12 +1,13 @@
 """Approving what a project's files say."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from mimo.domain.memory import Record
 from mimo.errors import Invalid
 from mimo.mind import Mind
 from mimo.services import overview, recall, sources, values
 from mimo.store import procedures
+from mimo.store.trust import TrustState
 
 
 def digests(mind: Mind) -> tuple[str, ...]:
@@ -21,23 +22,45 @@ def digests(mind: Mind) -> tuple[str, ...]:
 
 
 def describe(mind: Mind) -> str:
-    """Returns in words how far the project's files are trusted."""
+    """Returns in words how far the project's files are trusted, and which changes are followed."""
     state = mind.trust.state
     if state.problem:
         return f"nothing is trusted: {state.problem}"
-    here, only = digests(mind), mind.config["trust.only"]
-    if state.follow and not only:
-        left = sum(not mind.trust.trusted(digest) for digest in here)
-        but = f", but for {left:,} message{'s'[: left - 1]} of commits" if left else ""
-        return f"everything here is trusted, later changes too{but}"
-    check = mind.trust.trusted if state.follow else mind.trust.approved
-    approved = sum(check(digest) for digest in here)
-    if not here:
-        return "nothing to approve yet"
-    told = f"{approved:,} of {len(here):,} files are"
-    if state.follow:
-        return f"{told} trusted; later changes by {', '.join(only)} are, too"
-    return f"{told} approved"
+    here, trusted = digests(mind), mind.trust.checker()
+    many = f"{sum(map(trusted, here)):,} of {len(here):,} files are trusted"
+    parts = [many if here else "nothing to approve yet", *_followed(mind, state)]
+    if mind.trust.has_earlier:
+        parts.append(EARLIER)
+    return "; ".join(parts)
+
+
+EARLIER = (
+    "approvals that an earlier version of mind made for this path are not used: "
+    "run `mind trust` to approve again"
+)
+
+
+def _followed(mind: Mind, state: TrustState) -> Iterator[str]:
+    """Yields which later changes are trusted."""
+    only = ", ".join(mind.config["trust.only"])
+    if address := mind.trust.own_address:
+        yield f"what you commit here as {address} is trusted"
+    if not state.follow:
+        return
+    if state.stopped:
+        yield f"nothing is followed: {state.stopped}; `mind trust --follow` follows it as it is now"
+    elif state.branch:
+        by = f" in commits by {only}" if only else ""
+        yield f"what reaches {short_name(state.branch)}{by} is trusted"
+    elif only:
+        yield f"without git nothing by {only} can be followed"
+    else:
+        yield "later edits are trusted"
+
+
+def short_name(branch: str) -> str:
+    """Returns a branch as people name it, such as `origin/main`."""
+    return branch.removeprefix("refs/").removeprefix("remotes/").removeprefix("heads/")
 
 
 def approve_all(mind: Mind, *, follow: bool) -> None:
@@ -46,7 +69,8 @@ def approve_all(mind: Mind, *, follow: bool) -> None:
     Where the user's settings name whom to believe, that goes for what those committed alone.
     """
     _repair(mind)
-    mind.trust.approve(digest for digest in digests(mind) if mind.trust.vouched(digest))
+    mind.trust.approve(filter(mind.trust.admitted(), digests(mind)))
+    mind.trust.forget_earlier()
     if follow:
         mind.trust.follow(follow)
 
@@ -55,6 +79,16 @@ def _repair(mind: Mind) -> None:
     """Moves damaged lists of approvals aside, and tells the user."""
     if message := mind.trust.repair():
         mind.note("trust", message)
+
+
+def approve_own(mind: Mind) -> None:
+    """Approves the memories and values whose last commits name the user's own address.
+
+    Anyone can write that into a commit: what could run, or widen what is permitted, is left out.
+    """
+    own = mind.trust.by_own_address()
+    records = dict.fromkeys(record.place.digest for record in overview.everything(mind))
+    mind.trust.approve(one for one in (*records, *values.digests(mind)) if one in own)
 
 
 def approve(mind: Mind, wanted: Iterable[str]) -> tuple[Record, ...]:
@@ -66,13 +100,13 @@ def approve(mind: Mind, wanted: Iterable[str]) -> tuple[Record, ...]:
 
 
 def revoke(mind: Mind, wanted: Iterable[str]) -> tuple[Record, ...]:
-    """Takes back the approval of these memories. Raises `Invalid` where all is followed."""
+    """Takes back the approval of these memories. Raises `Invalid` where they are followed."""
     records = _named(mind, wanted)
     mind.trust.revoke(record.place.digest for record in records)
     followed = [one for one in records if mind.trust.trusted(one.place.digest)]
     if followed:
         raise Invalid(
-            f"`{followed[0].memory.id}` stays trusted: everything here is, later changes too",
+            f"`{followed[0].memory.id}` stays trusted: it is part of what is followed",
             hint="`mind untrust` takes all of that back, then `mind trust ID` approves single ones",
         )
     return records

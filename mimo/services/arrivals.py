@@ -27,6 +27,8 @@ class Arrivals:
     """Names of all that could be run once it is approved."""
     policy: bool
     """Whether a policy came along, which can only narrow what is permitted."""
+    yours: int
+    """How many files the history attributes to the user's own address, which proves nothing."""
 
     @property
     def files(self) -> int:
@@ -46,8 +48,8 @@ class Arrivals:
 
 def arrivals(mind: Mind) -> Arrivals | None:
     """Returns what nobody here has approved; None where there is nothing."""
-    known = overview.everything(mind)
-    records = tuple(one for one in known if not mind.trust.trusted(one.place.digest))
+    known, trusted = overview.everything(mind), mind.trust.checker()
+    records = tuple(one for one in known if not trusted(one.place.digest))
     procedures = tuple(name for name, path in _procedures(mind.folder) if _is_new(mind, path))
     if not records and not procedures:
         return None
@@ -57,6 +59,7 @@ def arrivals(mind: Mind) -> Arrivals | None:
         authors=_authors(mind, {record.place.path for record in records}),
         procedures=procedures,
         policy=policy.is_file() and _is_new(mind, policy),
+        yours=len({one.place.digest for one in records} & mind.trust.by_own_address()),
     )
 
 

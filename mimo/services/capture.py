@@ -196,16 +196,20 @@ def relink(mind: Mind, newer: Sequence[Record], gone: Sequence[Record]) -> None:
         if successor.place.owned and successor.memory.id not in removed:
             links = successor.memory.links
             for one in gone:
-                links = _relinked(successor.memory.id, links, one.memory)
+                # What an unapproved memory claimed must not become the word of an approved one.
+                older = one.memory.links if mind.trust.trusted(one.place.digest) else ()
+                links = _relinked(successor.memory.id, links, one.memory.id, older)
             edit(mind, successor, links=links)
 
 
-def _relinked(newer: str, known: tuple[Link, ...], gone: Memory) -> tuple[Link, ...]:
+def _relinked(
+    newer: str, known: tuple[Link, ...], gone: str, links_of_gone: tuple[Link, ...]
+) -> tuple[Link, ...]:
     """Returns the links of `newer`, past `gone` to what that had superseded."""
-    older = [link for link in gone.links if link.type == SUPERSEDES and link.to != newer]
+    older = [link for link in links_of_gone if link.type == SUPERSEDES and link.to != newer]
     links: list[Link] = []
     for link in known:
-        past = link.type == SUPERSEDES and link.to == gone.id
+        past = link.type == SUPERSEDES and link.to == gone
         links.extend(older if past else [link])
     return tuple(dict.fromkeys(links))
 

@@ -56,19 +56,25 @@ def claim(mind: Mind, ids: Iterable[str], on: str | None) -> None:
 
 
 def latest(mind: Mind) -> Resumed | None:
-    """Returns the newest checkpoint that is not archived; one's own come first.
+    """Returns the newest checkpoint that is not archived; the user's own come first.
 
-    That is one made on this machine and branch, else one made on this machine, else anybody's.
+    That is one made on this machine and branch, else one made on this machine, else another
+    author's: one that is approved, and only without any such one that is not.
     """
     made, here = _made(mind).branches(), branch(mind.project.root)
-    machine = anybody = None
+    trusted = mind.trust.checker()
+    machine = anybody = stranger = None
     for record in _active(mind):
+        if not trusted(record.place.digest):
+            stranger = stranger or record
+            continue
         name = record.memory.id
         own = name in made or record.place.private
         if own and made.get(name, here) == here:
             return Resumed(record=record, whose=Whose.BRANCH, author=None, branch=here)
         machine = machine or (record if own else None)
         anybody = anybody or record
+    anybody = anybody or stranger
     if machine:
         known = made.get(machine.memory.id)
         return Resumed(record=machine, whose=Whose.MACHINE, author=None, branch=known)
@@ -92,4 +98,4 @@ def _active(mind: Mind) -> Iterator[Record]:
 
 
 def _made(mind: Mind) -> Made:
-    return Made(mind.home, mind.project.root)
+    return Made(mind.trust)

@@ -49,7 +49,7 @@ def shown(mind: Mind, budget: int | None = None) -> Shown:
     """
     upkeep.refresh(mind)
     room = mind.config["context.budget"] if budget is None else budget
-    with glance.of_index(mind.index, mind.trust.trusted) as look:
+    with glance.of_index(mind.index) as look:
         found = sections.sections(notes.gather(look))
     kept = sections.within(found, room - len(LABEL) - 2)
     lines = sum(len(section.lines) for section in kept)

@@ -1,5 +1,6 @@
 """Decisions: what is in force on a topic, how one replaces another, how it turned out."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from mimo.domain import outcomes
@@ -30,9 +31,10 @@ class Concluded:
 
 
 def current(mind: Mind, topic: str) -> tuple[Record, ...]:
-    """Returns the decisions in force on a topic, newest first.
+    """Returns the current decisions on a topic, newest first.
 
-    There is one, unless two branches of git made one each.
+    There is one, unless two branches of git made one each. Those that are not approved are only
+    returned if none is approved.
     """
     return upkeep.ask(mind, lambda index: index.current(topic))
 
@@ -43,10 +45,17 @@ def save(
     """Stores a decision that supersedes what was in force on its topic, unless that is kept.
 
     One in force that says the same, with the same reasons, is left as it is unless `again` is set.
+    One that is not approved is left as it is, too, unless the draft itself supersedes it: nobody
+    has looked at it, so it can't be replaced in silence.
     """
+    strange: list[str] = []
 
     def write() -> Record:
-        older = current(mind, draft.topic) if draft.topic and not keep else ()
+        known = current(mind, draft.topic) if draft.topic and not keep else ()
+        older = [one for one in known if mind.trust.trusted(one.place.digest)]
+        given = {link.to for link in draft.links}
+        strange[:] = [one.memory.id for one in known if one not in older]
+        strange[:] = [name for name in strange if name not in given]
         return capture.store(mind, _superseding(draft, older), private=private)
 
     told = doubles.unless_said(mind, draft, write, private=private, again=again)
@@ -55,11 +64,19 @@ def save(
         record=told.record,
         supersedes=tuple(link.to for link in links if link.type == SUPERSEDES),
         already=told.already,
-        notice=told.notice,
+        notice=doubles.notices(told.notice, _left(strange)),
     )
 
 
-def _superseding(draft: Memory, older: tuple[Record, ...]) -> Memory:
+def _left(strange: list[str]) -> str | None:
+    """Returns what to say of decisions on the topic that are not approved."""
+    if not strange:
+        return None
+    names = ", ".join(strange)
+    return f"not superseded, because it is not approved: {names} (`mind review` shows it)"
+
+
+def _superseding(draft: Memory, older: Sequence[Record]) -> Memory:
     """Returns a draft whose links supersede what they say, and the older decisions."""
     given = [link.to for link in draft.links if link.type == SUPERSEDES]
     replaced = dict.fromkeys([*given, *(one.memory.id for one in older)])
@@ -133,10 +150,12 @@ def supersede(
 ) -> Saved:
     """Stores `draft` in the place of a memory, whose type, topic, tags and importance it takes on.
 
-    The old one stays as it is. What supersedes a private memory is private, too. Raises `Invalid`
-    where something supersedes it already.
+    The old one stays as it is. What supersedes a private memory is private, too. Of a memory that
+    is not approved only type and topic are taken on. Raises `Invalid` where something supersedes it
+    already.
     """
     old = find(mind, wanted)
+    approved = mind.trust.trusted(old.place.digest)
     if newer := recall.successor(mind, old.memory.id):
         raise Invalid(
             f"`{old.memory.id}` is superseded already, by `{newer}`",
@@ -150,8 +169,8 @@ def supersede(
         draft,
         type=old.memory.type,
         topic=old.memory.topic,
-        tags=old.memory.tags,
-        importance=old.memory.importance,
+        tags=old.memory.tags if approved else draft.tags,
+        importance=old.memory.importance if approved else draft.importance,
         sections={Section.REASONING: told} if told else {},
         links=(*draft.links, link),
     )

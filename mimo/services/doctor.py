@@ -328,9 +328,8 @@ def _trust(mind: Mind) -> Iterator[Finding]:
     if notice := mind.trust.state.notice:
         hint = "the next approval removes it; `mind trust` approves what is here now"
         yield Finding(name="trust", verdict="warning", message=notice, hint=hint)
-    doubtful = sum(
-        not mind.trust.trusted(record.place.digest) for record in overview.everything(mind)
-    )
+    trusted = mind.trust.checker()
+    doubtful = sum(not trusted(record.place.digest) for record in overview.everything(mind))
     if doubtful:
         yield Finding(
             name="trust",

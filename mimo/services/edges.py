@@ -82,14 +82,22 @@ def technologies(mind: Mind) -> tuple[str, ...]:
     if not mind.has_project:
         return ()
     told = recall.listing(mind, narrowed=Filter(topic=STATE_TOPIC), limit=-1).records
-    named = (tag for one in told if one.memory.category == "stack" for tag in one.memory.tags)
+    trusted = mind.trust.checker()
+    named = (
+        tag
+        for one in told
+        if one.memory.category == "stack" and trusted(one.place.digest)
+        for tag in one.memory.tags
+    )
     return tuple(dict.fromkeys((*stack.detect(mind.project.root), *named)))
 
 
 def warnings(
     mind: Mind, known: Iterable[Known], intent: str, *, code: str, techs: tuple[str, ...] | None
 ) -> list[tuple[Known, Match]]:
-    """Returns those that apply to what somebody is about to do, the surest first.
+    """Returns those that apply to what the caller is about to do, the surest first.
+
+    Of those equally sure, the approved ones come first, and are never crowded out by others.
 
     `techs` is the stack where that is not to be told from the project.
     """
@@ -100,8 +108,9 @@ def warnings(
         for one in known
         if (match := edges.match(one.edge, question, of_project=one.of_project))
     )
-    sure = sorted(met, key=lambda one: one[1].order)
-    alone = [one for one in sure if one[1].stack_alone][_MOST_OF_STACK:]
+    sure = sorted(met, key=lambda one: (one[1].order, not one[0].trusted))
+    by_stack = [one for one in sure if one[1].stack_alone]
+    alone = sorted(by_stack, key=lambda one: not one[0].trusted)[_MOST_OF_STACK:]
     return [one for one in sure if one not in alone]
 
 
@@ -157,9 +166,12 @@ def add_here(
     severity: Severity = Severity.WARNING,
     private: bool = False,
 ) -> Record:
-    """Writes an edge of this project to `.mind/edges/`. Raises `EdgeExists`."""
+    """Writes an edge of this project to `.mind/edges/`. Raises `EdgeExists`.
+
+    An edge that is not approved does not keep its title for itself.
+    """
     draft = _draft(title, description, workaround, detection, stack_tags, severity)
-    _refuse_double(of_project(mind), title)
+    _refuse_double([one for one in of_project(mind) if one.trusted], title)
     return capture.store(mind, draft, private=private)
 
 

@@ -48,7 +48,7 @@ def at(mind: Mind, revision: str) -> Past:
         owner = place.index_owner(mind.home, mind.randomness)
         return {
             "store": PastStore(found, commit),
-            "index": open_past(mind.index_folder, state[:20], mind.embedder, owner),
+            "index": mind.trusting(open_past(mind.index_folder, state[:20], mind.embedder, owner)),
             "embedder": mind.embedder,
             "trust": mind.trust,
             "accesses": Uncounted(mind.project.root),

@@ -8,7 +8,7 @@ from mimo.domain.memory import Kind, Record
 from mimo.domain.query import Filter, Sort
 from mimo.errors import AmbiguousId, Invalid, NotFound, SearchFailed, StorageFailed
 from mimo.frozen import frozen
-from mimo.index.found import Found, Hit
+from mimo.index.found import Found, Hit, Newer
 from mimo.mind import Mind
 from mimo.services import accesses, elsewhere, upkeep
 
@@ -145,13 +145,15 @@ def search_here(
 
 def _of_project(mind: Mind, found: Found, *, shared: bool = False) -> ProjectHits:
     hits = [
-        replace(hit, superseded_by=next(iter(_shared(mind, (hit.superseded_by,))), None))
-        if shared and hit.superseded_by
-        else hit
-        for hit in found.hits
+        replace(hit, newer=_shared_of(mind, hit.newer)) if shared else hit for hit in found.hits
     ]
     rows = tuple(ProjectHit(mind=mind, hit=hit, shared=shared) for hit in hits)
     return ProjectHits(hits=rows, notice=found.notice)
+
+
+def _shared_of(mind: Mind, newer: Newer) -> Newer:
+    """Returns what claims to supersede a memory, without private memories."""
+    return Newer(_shared(mind, newer.superseded_by), _shared(mind, newer.claimed_by))
 
 
 def _shared(mind: Mind, ids: Iterable[str]) -> tuple[str, ...]:

@@ -57,14 +57,20 @@ def _summarise(mind: Mind, query: str) -> Summary:
         return _newest(mind)
     found = recall.peek(mind, query, narrowed=Filter(), limit=LOOKED_AT, threshold=recall.THRESHOLD)
     hits = [hit for hit in found.hits if _is_trusted(mind, hit.record)]
-    notes = (_left_out(len(found.hits) - len(hits)), _searched(found.notice))
+    if len(hits) < min(TOLD, len(found.hits)):
+        approved = Filter(approved=True)  # However many others there are, they displace none.
+        hits = list(
+            recall.peek(mind, query, narrowed=approved, limit=TOLD, threshold=recall.THRESHOLD).hits
+        )
+    strange = sum(not _is_trusted(mind, hit.record) for hit in found.hits)
+    notes = (_left_out(strange), _searched(found.notice))
     if not hits:
         first = UNAPPROVED if found.hits else _nothing(found.considered)
         return Summary(text=_lines(first, *notes))
     best = hits[:TOLD]
     accesses.note(mind, [hit.record for hit in best])
     opening = "one note" if len(best) == 1 else f"{len(best)} notes"
-    told_ = [_told(mind, hit.record, hit.passage, hit.superseded_by) for hit in best]
+    told_ = [_told(mind, hit.record, hit.passage, hit.newer.successor) for hit in best]
     return Summary(
         text=_lines(_from(opening), *_numbered(told_), *notes),
         confidence=round(confidence(best[0].score), 2),
@@ -78,7 +84,8 @@ def _newest(mind: Mind) -> Summary:
 
     resumed = checkpoints.latest(mind)
     every = recall.listing(mind, narrowed=Filter(), limit=LOOKED_AT).records
-    first = (resumed.record, *every) if resumed else every
+    approved = recall.listing(mind, narrowed=Filter(approved=True), limit=TOLD).records
+    first = (resumed.record, *approved) if resumed else approved
     trusted = {one.memory.id: one for one in first if _is_trusted(mind, one)}
     note = _left_out(sum(not _is_trusted(mind, one) for one in every))
     newest = [*trusted.values()][:TOLD]
@@ -105,10 +112,10 @@ def _told(mind: Mind, record: Record, passage: str, newer: str | None) -> str:
 
 
 def _named(mind: Mind, id: str) -> str:
-    """Returns the title of a memory and its id; the id alone where nobody approved the memory."""
+    """Returns the title of a memory and its id; the id alone where it has no file any more."""
     record = mind.index.get(id)
-    if record is None or not _is_trusted(mind, record):
-        return f"{id}, which nobody here has approved"
+    if record is None:
+        return id
     failed = ", which FAILED" if record.memory.outcome is Outcome.FAILED else ""
     return f"{titled(record.memory.heading)} ({id}){failed}"
 

@@ -188,8 +188,9 @@ def _contradicted(record: Record) -> list[str]:
 
 def _untrusted(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
     files: dict[tuple[str, str], Record] = {}
+    trusted = mind.trust.checker()
     for record in records:
-        if not mind.trust.trusted(record.place.digest):
+        if not trusted(record.place.digest):
             # The messages of commits have one path, and a digest each.
             files.setdefault((record.place.path, record.place.digest), record)
     for (path, _), record in files.items():

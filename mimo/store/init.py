@@ -73,7 +73,7 @@ class InitReport:
 
     project: Project
     created: bool
-    """Whether the `.mind/` is new, which makes it trusted; one that was there isn't."""
+    """Whether the `.mind/` is new, so that nothing in it is another author's."""
     added: tuple[str, ...]
     """Files made, or completed by lines that were missing, relative to the project."""
     found: tuple[str, ...]
@@ -92,9 +92,9 @@ class InitReport:
 def init(root: Path, home: Path, *, now: datetime) -> InitReport:
     """Makes `root` a project, or completes one that it is, and registers it.
 
-    Nothing that a person wrote is overwritten. A new `.mind/` is trusted and followed; one that
-    came with a clone stays untrusted. Raises `Invalid` in the parent of `home` ($MIND_HOME), and
-    `StorageFailed`.
+    Nothing that a person wrote is overwritten. In a new `.mind/`, what the user commits from now on
+    is trusted; what was there before stays as it was. Raises `Invalid` in the parent of `home`
+    ($MIND_HOME), and `StorageFailed`.
     """
     root = root.resolve()
     _check(root, home)
@@ -103,7 +103,10 @@ def init(root: Path, home: Path, *, now: datetime) -> InitReport:
     added = tuple(path for path in _write(root) if path)
     notices = [notice] if (notice := register(home, project, now=now)) else []
     if created:
-        Trust(home, root).follow(True)
+        try:
+            Trust(home, root).begin()
+        except StorageFailed as error:
+            notices.append(f"nothing can be approved here: {error.message}")
     found = _existing(root)
     return InitReport(
         project=project,

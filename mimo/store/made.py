@@ -1,28 +1,27 @@
 """Which checkpoints were made on this machine, and on which branch.
 
-Kept outside every repository, in `$MIND_HOME/made/<hash of the git common directory>`, one
-`id<TAB>branch` a line: a tracked file shall not name machines, and worktrees share it.
+Kept outside every repository, beside what is trusted of the project, one `id<TAB>branch` a line: a
+tracked file shall not name machines, worktrees share it, and another repository in the same place
+inherits none of it.
 """
 
-import hashlib
-import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from mimo import disk
-from mimo.store import append_log, trust
+from mimo.store import append_log
+from mimo.store.trust import Trust
 
 _HEAD = re.compile(r"ref: refs/heads/([^\x00-\x1f\x7f]{1,200})")
 
 
 class Made:
-    """The list of one repository; what can't be read counts as made elsewhere."""
+    """The list of one project; what can't be read counts as made elsewhere."""
 
-    def __init__(self, home: Path, root: Path) -> None:
-        """Take $MIND_HOME and a project's root; nothing is read yet."""
-        key = hashlib.sha256(os.fsencode(trust.place(root))).hexdigest()
-        self._path = home / "made" / key
+    def __init__(self, trust: Trust) -> None:
+        """Take the approvals of the project; nothing is read yet."""
+        self._trust = trust
 
     def add(self, id: str, branch: str | None) -> None:
         """Notes what was just made on `branch`. Raises `StorageFailed`."""
@@ -31,15 +30,17 @@ class Made:
     def add_all(self, ids: Iterable[str], branch: str | None) -> None:
         """Notes what was made on `branch`, or nobody knows on which. Raises `StorageFailed`."""
         lines = "".join(f"{id_}\t{branch or ''}\n" for id_ in ids)
-        append_log.append(self._path, lines.encode())
+        append_log.append(self._trust.begin() / "made", lines.encode())
 
     def branches(self) -> dict[str, str | None]:
         """Returns the branch on which each id was made here; None outside git, or detached."""
+        folder = self._trust.folder
         try:
-            log = append_log.read(self._path)
+            log = append_log.read(folder / "made") if folder else None
         except OSError:
             return {}
-        lines = (line.decode("utf-8", "replace").split("\t", 1) for line in log.lines)
+        known = log.lines if log else []
+        lines = (line.decode("utf-8", "replace").split("\t", 1) for line in known)
         return {line[0]: line[1] or None for line in lines if len(line) == 2}
 
 

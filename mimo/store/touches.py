@@ -1,7 +1,7 @@
 """Which commit last changed a file, and what files held at a commit."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from mimo.frozen import frozen
@@ -30,17 +30,25 @@ class Touch:
         return self.commit[:10]
 
 
-def last_touches(repository: Repository) -> dict[str, Touch]:
-    """Returns the last commit that changed each file under `.mind/`, by its path."""
-    return {path: found[0] for path, found in all_touches(repository).items()}
+def last_touches(
+    repository: Repository, revision: str = "HEAD", folders: Sequence[str] = (f"{STORE}/",)
+) -> dict[str, Touch]:
+    """Returns the last commit that changed each file of the folders, by its path."""
+    found = all_touches(repository, revision, folders)
+    return {path: touches[0] for path, touches in found.items()}
 
 
-def all_touches(repository: Repository) -> dict[str, list[Touch]]:
-    """Returns the commits that changed each file under `.mind/`, newest first, by its path."""
-    if not repository.run("rev-parse", "--verify", "--quiet", "HEAD").stdout:
+def all_touches(
+    repository: Repository, revision: str = "HEAD", folders: Sequence[str] = (f"{STORE}/",)
+) -> dict[str, list[Touch]]:
+    """Returns the commits that changed each file of the folders, newest first, by its path.
+
+    They are those up to a revision; none where there is no such revision.
+    """
+    if not repository.run("rev-parse", "--verify", "--quiet", revision).stdout:
         return {}
     words = ("-z", "--name-only", "--relative", "-c")
-    told = repository.ask("log", *words, f"--format={_COMMIT}", "--", f"{STORE}/")
+    told = repository.ask("log", *words, f"--format={_COMMIT}", revision, "--", *folders)
     found: dict[str, list[Touch]] = {}
     for record in os.fsdecode(told).split("\x1e")[1:]:
         id_, author, email, seconds, names = record.split("\x1f", 4)
@@ -85,7 +93,8 @@ def contents(
     repository: Repository, wanted: Iterable[tuple[str, str]]
 ) -> Mapping[tuple[str, str], bytes]:
     """Returns the bytes of files at commits, by (commit, path); none of more than a megabyte."""
-    pairs = list(dict.fromkeys(wanted))
+    # git reads one name a line: a path with a line break in it would ask for another file.
+    pairs = [pair for pair in dict.fromkeys(wanted) if "\n" not in pair[1]]
     if not pairs:
         return {}
     names = "".join(f"{commit}:./{path}\n" for commit, path in pairs)

@@ -83,15 +83,15 @@ def _matching(sandbox: Sandbox, name: str) -> Iterator[Target]:
     if sandbox.sort(folder) is not Sort.FOLDER:
         raise NotFound(f"there is no folder `{folder}`", hint="check how it is spelt")
     for target in _below(sandbox, folder, rules_above(sandbox, folder)):
-        if target.problem or _fits(target.path.relative_to(folder).parts, pattern):
+        if target.problem or fits(target.path.relative_to(folder).parts, pattern):
             yield target
 
 
-def _fits(names: Sequence[str], pattern: Sequence[str]) -> bool:
+def fits(names: Sequence[str], pattern: Sequence[str]) -> bool:
     """Returns whether the parts of a path are what a glob says."""
     if not pattern:
         return not names
     if pattern[0] == "**":
         rest = pattern[1:] or ["*"]
-        return any(_fits(names[skipped:], rest) for skipped in range(len(names)))
-    return bool(names) and fnmatchcase(names[0], pattern[0]) and _fits(names[1:], pattern[1:])
+        return any(fits(names[skipped:], rest) for skipped in range(len(names)))
+    return bool(names) and fnmatchcase(names[0], pattern[0]) and fits(names[1:], pattern[1:])

@@ -174,12 +174,12 @@ def test_what_is_untrusted_is_looked_at_and_trusted(tmp_path):
         screen.press("v")
         screen.until("created:")
         screen.press("t")
-        screen.until("1 of 3 files are approved")
+        screen.until("1 of 3 files are trusted")
         screen.until("? the keys")
         screen.press("a")
         screen.until("[y/N] ")
         screen.press("y")
-        screen.until("3 of 3 files are approved")
+        screen.until("3 of 3 files are trusted")
         screen.until("2 settled; nothing waits any more")
         assert screen.ended() == 0
 
@@ -223,7 +223,7 @@ def test_trust_shows_what_it_would_approve_and_asks(tmp_path, key, approved):
     with terminal(root, "trust") as screen:
         assert "tea is hot" in screen.until("[y/N] ")
         screen.press(key)
-        screen.until("1 of 1 files are approved" if approved else "nothing was approved")
+        screen.until("1 of 1 files are trusted" if approved else "nothing was approved")
         assert screen.ended() == 0
 
 

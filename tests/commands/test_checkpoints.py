@@ -116,9 +116,8 @@ def test_a_private_checkpoint_is_ones_own(mind, clock):
     assert load(mind).made is Whose.BRANCH
 
 
-def test_a_home_that_cannot_be_written_loses_nothing(mind, home):
-    (home / "made").parent.mkdir(exist_ok=True)
-    (home / "made").write_text("in the way", encoding="utf-8")
+def test_a_home_that_cannot_be_written_loses_nothing(mind):
+    (mind.trust.begin() / "made").mkdir()
     saved = checkpoint(mind, "Login works")
     assert "made elsewhere" in (saved.notice or "")
     assert load(mind).summary == "Login works"

@@ -152,16 +152,16 @@ def test_memory_that_nobody_approved_is_counted_and_not_told(mind, home):
     assert latest == nothing
 
 
-def test_an_unapproved_successor_is_named_by_its_id_alone(mind, home):
+@pytest.mark.attack("approved memory silenced by an unapproved one")
+def test_an_unapproved_successor_is_not_named(mind, home):
     Trust(home, mind.project.root).follow(False)
     old = add(mind, "Logins live in server sessions", type="decision")
     write(mind, CURRENT.replace("decision_sessions_20260301_p2w9xa", old.id))
 
     summary = recall_memory(mind, "logins in server sessions").summary
 
-    assert (
-        "(Superseded by decision_jwt_20261101_k3v7mq, which nobody here has approved.)" in summary
-    )
+    assert "Logins live in server sessions" in summary
+    assert "uperseded" not in summary
     assert "JWT" not in summary
 
 

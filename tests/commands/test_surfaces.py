@@ -27,6 +27,7 @@ from mimo.services.daemon import process
 from mimo.store import projects
 from mimo.store.daemon import Running
 from mimo.store.init import init
+from mimo.store.trust import Trust
 from mimo.surroundings import Timer
 from tests import mama_databases, sample_procedures
 
@@ -234,6 +235,7 @@ def fresh(tmp_path: Path, home: Path, clock: Any, monkeypatch: pytest.MonkeyPatc
         (root / "docs" / "api.md").write_text(DOCUMENT, encoding="utf-8")
         git(root, "add", ".")
         git(root, "commit", "-q", "-m", "first")
+        Trust(home, root).follow(True)
         new = (
             "---\nid: brew\ntype: fact\ncreated: 2026-11-03T08:00:00Z\n---\nCold brew\n\n"
             "## Competing: the text\nHot brew\n"

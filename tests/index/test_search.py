@@ -314,7 +314,7 @@ def test_a_superseded_memory_stands_below_its_successor(index: Index, found: Mak
     answer = search(index, "cache")
 
     assert names(answer) == ["new", "old"]
-    assert [hit.superseded_by for hit in answer.hits] == [None, "new"]
+    assert [hit.newer.successor for hit in answer.hits] == [None, "new"]
 
 
 def test_memories_that_supersede_each_other_are_both_found(index: Index, found: Make) -> None:

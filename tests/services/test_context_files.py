@@ -13,6 +13,7 @@ from mimo.mind import Mind
 from mimo.services import capture, context
 from mimo.services.daemon.loop import Loop
 from mimo.store.init import init
+from mimo.store.trust import Trust
 
 
 def remember(mind: Mind, content: str = "Use JWT for auth") -> None:
@@ -238,6 +239,7 @@ def test_two_machines_write_the_same(mind: Mind, tmp_path: Path, clock) -> None:
     write(mind)
     other = tmp_path / "other"
     init(_made(other), tmp_path / "home2", now=clock())
+    Trust(tmp_path / "home2", other).follow(True)
     for path in mind.folder.rglob("*.md"):
         copy = other / ".mind" / path.relative_to(mind.folder)
         copy.parent.mkdir(exist_ok=True)

@@ -93,7 +93,7 @@ def test_what_a_commit_says_counts_at_once_and_is_approved_apart(mind, commit):
     ]
     current = status(mind).current_project
     assert current is not None
-    assert "but for 1 message of commits" in current.trust
+    assert "0 of 1 files are trusted" in current.trust
     trust(mind)
     commit("learned: queues fill up")
 

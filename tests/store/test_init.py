@@ -30,7 +30,7 @@ def contents(root):
     return {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
-def test_a_new_project_is_complete_registered_and_trusted(root, home):
+def test_a_new_project_is_complete_and_registered(root, home):
     report = init(root, home, now=NOW)
     assert report.created
     assert sorted(report.added) == [
@@ -47,7 +47,7 @@ def test_a_new_project_is_complete_registered_and_trusted(root, home):
     assert (store / ".gitattributes").read_text() == merged
     assert projects.find(root, home) == report.project
     assert [entry.path for entry in projects.registered(home).projects] == [root]
-    assert Trust(home, root).trusted(DIGEST)
+    assert not Trust(home, root).trusted(DIGEST), "a new memory is begun, and nothing is followed"
 
 
 def test_a_second_init_changes_nothing(root, home):

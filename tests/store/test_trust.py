@@ -7,8 +7,10 @@ import subprocess
 import pytest
 
 from mimo.errors import StorageFailed
+from mimo.store.identity import locate
 from mimo.store.names import ALONE
-from mimo.store.trust import Trust, place
+from mimo.store.reflog import ends, read
+from mimo.store.trust import Trust, opened
 
 
 def digest(number):
@@ -42,7 +44,7 @@ def test_nothing_is_trusted_until_somebody_approves_it(home, root):
     assert trust.approve([ONE, TWO]) == 1
     assert trust.trusted(ONE)
     assert not trust.trusted(digest(3))
-    assert (trust.state.approved, trust.state.follow, trust.state.path) == (2, False, root)
+    assert (trust.state.approved, trust.state.follow, trust.state.in_git) == (2, False, False)
     assert Trust(home, root).trusted(TWO)
 
 
@@ -81,11 +83,13 @@ def test_forgetting_what_was_never_approved_is_fine(home, root):
     assert not home.exists()
 
 
-def test_the_place_is_kept_in_clear(home, root):
+def test_the_folder_is_named_by_the_mark_and_says_where_the_project_was(home, root):
     Trust(home, root).approve([ONE])
     folder = kept(home)
-    assert folder.name == hashlib.sha256(str(root).encode()).hexdigest()
-    assert json.loads((folder / "state.json").read_text()) == {"path": str(root), "follow": False}
+    mark = (root / ".mind" / ".local" / "trust-mark").read_text().strip()
+    assert folder.name == hashlib.sha256(f"{mark}\0.".encode()).hexdigest()
+    state = {"path": str(root), "git": False, "follow": False}
+    assert json.loads((folder / "state.json").read_text()) == state
     assert (folder / "approved").stat().st_mode & 0o077 == 0
 
 
@@ -97,7 +101,7 @@ def test_the_place_is_kept_in_clear(home, root):
         ("approved", f"{ONE.upper()}\n"),
         ("state.json", "{"),
         ("state.json", '{"follow": 1, "path": "x"}'),
-        ("state.json", '{"follow": true, "path": "/another"}'),
+        ("state.json", '{"path": "/another"}'),
         ("state.json", "[]"),
     ],
 )
@@ -156,40 +160,58 @@ def git(folder, *words):
     subprocess.run(["git", "-C", str(folder), *identity, *words], check=True, capture_output=True)
 
 
+def repository(folder):
+    subprocess.run(["git", "init", "-q", "-b", "main", str(folder)], check=True)
+    git(folder, "config", "user.email", "a@example.org")
+
+
 def test_the_worktrees_of_a_repository_share_their_trust(home, root, tmp_path):
-    git(root, "init", "-q")
+    repository(root)
     git(root, "commit", "-q", "--allow-empty", "-m", "x")
     git(root, "worktree", "add", "-q", str(tmp_path / "other"))
-    assert place(root) == place(tmp_path / "other") == root / ".git"
+    assert locate(root).common == locate(tmp_path / "other").common == root / ".git"
     Trust(home, root).approve([ONE])
     assert Trust(home, tmp_path / "other").trusted(ONE)
 
 
 def test_projects_within_one_repository_do_not(home, root):
-    git(root, "init", "-q")
+    repository(root)
     (root / "a").mkdir()
-    Trust(home, root).follow(True)
-    assert place(root / "a") == root / ".git" / "a"
+    Trust(home, root).approve([ONE])
+    assert locate(root / "a").inside == "a"
     assert not Trust(home, root / "a").trusted(ONE)
 
 
+@pytest.mark.attack("trust of another repository borrowed")
 def test_an_unpacked_archive_cant_borrow_the_trust_of_a_repository(home, root, tmp_path):
-    git(root, "init", "-q")
+    repository(root)
     git(root, "commit", "-q", "--allow-empty", "-m", "x")
     git(root, "worktree", "add", "-q", str(tmp_path / "other"))
-    Trust(home, root).follow(True)
+    Trust(home, root).approve([ONE])
     evil = tmp_path / "evil"
     evil.mkdir()
     for pointer in (root / ".git", root / ".git" / "worktrees" / "other"):
         (evil / ".git").write_text(f"gitdir: {pointer}\n")
-        assert place(evil) == evil
+        assert locate(evil).common is None
         assert not Trust(home, evil).trusted(ONE)
+
+
+@pytest.mark.attack("trust of another repository borrowed")
+def test_a_git_that_is_a_link_borrows_nothing(home, root, tmp_path):
+    repository(root)
+    Trust(home, root).approve([ONE])
+    evil = tmp_path / "evil"
+    (evil / "below").mkdir(parents=True)
+    (evil / ".git").symlink_to(root / ".git")
+    for folder in (evil, evil / "below"):
+        assert locate(folder).common is None
+        assert not Trust(home, folder).trusted(ONE)
 
 
 @pytest.mark.parametrize("text", ["", "gitdir:", "gitdir: /nowhere", "x" * 9000, "\xff"])
 def test_a_git_file_that_says_nothing_is_no_repository(root, text):
     (root / ".git").write_bytes(text.encode("latin-1"))
-    assert place(root) == root
+    assert locate(root).common is None
 
 
 @pytest.fixture
@@ -197,10 +219,6 @@ def shop(root):
     """A project outside git."""
     (root / ".mind").mkdir()
     return root
-
-
-def repository(folder):
-    subprocess.run(["git", "init", "-q", str(folder)], check=True)
 
 
 def test_trust_stays_where_a_project_becomes_a_repository(home, shop):
@@ -211,17 +229,24 @@ def test_trust_stays_where_a_project_becomes_a_repository(home, shop):
 
     for trust in (Trust(home, shop), open_):
         assert trust.approved(ONE)
-        assert not trust.approved(TWO)
-        assert trust.trusted(TWO)
-        assert trust.state.path == shop / ".git"
+        assert not trust.trusted(TWO), "in git, the default branch is followed"
+        assert trust.state.follow
+        assert trust.state.in_git
+    assert (shop / ".git" / "mind-trust").exists()
+    assert not (shop / ".mind" / ".local" / "trust-mark").exists()
     assert not Trust(home, shop.parent).state.follow
 
 
 def test_so_it_does_where_a_folder_above_becomes_one(home, shop):
+    other = shop.parent / "other"
+    (other / ".mind").mkdir(parents=True)
     Trust(home, shop).approve([ONE])
+    Trust(home, other).approve([TWO])
     repository(shop.parent)
     assert Trust(home, shop).trusted(ONE)
-    assert Trust(home, shop).state.path == shop.parent / ".git" / shop.name
+    assert Trust(home, other).trusted(TWO)
+    assert not Trust(home, shop).trusted(TWO)
+    assert Trust(home, shop).location.inside == shop.name
 
 
 @pytest.mark.parametrize("approved_first", [True, False])
@@ -240,25 +265,70 @@ def test_what_is_taken_back_afterwards_stays_so(home, shop, approved_first):
         assert not again.state.follow
 
 
+@pytest.mark.attack("trust of another repository borrowed")
 def test_a_clone_in_the_place_of_a_project_inherits_nothing(home, shop, tmp_path):
     other = tmp_path / "other"
     (other / ".mind" / ".local").mkdir(parents=True)
     repository(other)
     (other / ".mind" / ".local" / "trust-mark").write_text("0" * 32 + "\n", encoding="utf-8")
-    Trust(home, shop).follow(True)
+    open_ = Trust(home, shop)
+    open_.follow(True)
+    open_.approve([ONE])
     shop.rename(tmp_path / "old")
     other.rename(shop)
 
-    assert not Trust(home, shop).trusted(ONE)
-    assert Trust(home, shop).state.path == shop / ".git"
+    for trust in (open_, Trust(home, shop)):
+        assert not trust.trusted(ONE)
+        assert not trust.state.follow
 
 
-def test_a_folder_that_moved_and_one_on_another_machine_inherit_nothing(home, shop, tmp_path):
-    Trust(home, shop).follow(True)
-    repository(shop)
+@pytest.mark.attack("trust of another repository borrowed")
+def test_a_repository_in_the_place_of_another_inherits_nothing(home, root, tmp_path):
+    repository(root)
+    open_ = Trust(home, root)
+    open_.approve([ONE])
+    root.rename(tmp_path / "old")
+    root.mkdir()
+    repository(root)
+    for trust in (open_, Trust(home, root)):
+        assert not trust.trusted(ONE)
+    assert Trust(home, tmp_path / "old").trusted(ONE)
+
+
+@pytest.mark.attack("trust of another repository borrowed")
+def test_a_mark_that_a_clone_brings_is_not_taken_along_from_a_repository(home, root, tmp_path):
+    repository(root)
+    Trust(home, root).approve([ONE])
+    evil = tmp_path / "evil"
+    (evil / ".mind" / ".local").mkdir(parents=True)
+    repository(evil)
+    stolen = (root / ".git" / "mind-trust").read_bytes()
+    (evil / ".mind" / ".local" / "trust-mark").write_bytes(stolen)
+    assert not Trust(home, evil).trusted(ONE)
+
+
+@pytest.mark.parametrize("in_git", [True, False])
+def test_a_project_that_moved_keeps_its_trust_and_another_home_has_none(
+    home, shop, tmp_path, in_git
+):
+    if in_git:
+        repository(shop)
+    Trust(home, shop).approve([ONE])
     assert not Trust(tmp_path / "theirs", shop).trusted(ONE)
     moved = shop.rename(tmp_path / "moved")
-    assert not Trust(home, moved).trusted(ONE)
+    assert Trust(home, moved).trusted(ONE)
+
+
+def test_approvals_kept_by_the_path_are_not_used_and_can_be_removed(home, root):
+    before = home / "trust" / hashlib.sha256(str(root).encode()).hexdigest()
+    before.mkdir(parents=True)
+    (before / "state.json").write_text(json.dumps({"path": str(root), "follow": True}))
+    (before / "approved").write_text(f"{ONE}\n")
+    trust = Trust(home, root)
+    assert not trust.trusted(ONE)
+    assert trust.has_earlier
+    trust.forget_earlier()
+    assert not trust.has_earlier
 
 
 def test_a_mark_behind_a_link_is_not_believed(home, shop, tmp_path):
@@ -270,12 +340,76 @@ def test_a_mark_behind_a_link_is_not_believed(home, shop, tmp_path):
     assert not Trust(home, shop).trusted(ONE)
 
 
-def test_a_project_that_can_t_be_marked_is_trusted_all_the_same(home, shop):
+def test_where_a_project_can_t_be_marked_approving_says_so(home, shop):
     (shop / ".mind" / ".local").write_text("in the way", encoding="utf-8")
-    Trust(home, shop).follow(True)
-    assert Trust(home, shop).trusted(ONE)
-    repository(shop)
+    with pytest.raises(StorageFailed, match=r"\.local"):
+        Trust(home, shop).approve([ONE])
     assert not Trust(home, shop).trusted(ONE)
+
+
+@pytest.mark.parametrize("content", ["", "nonsense", "0" * 31 + "\n", "0" * 33])
+def test_a_damaged_mark_is_not_replaced_in_silence(home, root, content):
+    repository(root)
+    Trust(home, root).approve([ONE])
+    (root / ".git" / "mind-trust").write_text(content)
+    assert not Trust(home, root).trusted(ONE)
+    with pytest.raises(StorageFailed, match="damaged"):
+        Trust(home, root).approve([ONE])
+
+
+def logged(*messages):
+    lines, before = [], "0" * 40
+    for number, message in enumerate(messages, 1):
+        lines.append(f"{before} {number:040x} A <a@b> 1700000000 +0000\t{message}\n")
+        before = f"{number:040x}"
+    return "".join(lines)
+
+
+def test_a_reflog_tells_what_was_committed_here(tmp_path):
+    (tmp_path / "logs").mkdir()
+    log = tmp_path / "logs" / "HEAD"
+    log.write_text(
+        logged("clone: from x", "commit: a", "pull: Fast-forward", "commit (amend): b",
+               "merge x: Fast-forward", "cherry-pick: c", "rebase (pick): d", "am: e",
+               "commit (merge): f", "commit (cherry-pick): g", "revert: h", "checkout: commit: i"),
+        encoding="utf-8",
+    )  # fmt: skip
+    found = read(tmp_path, {})
+    assert [int(entry.commit, 16) for entry in found.made] == [2, 4, 9]
+    assert [entry.amended and int(entry.amended, 16) for entry in found.made] == [None, 3, None]
+    assert found.positions == ends(tmp_path)
+    assert read(tmp_path, found.positions).made == ()
+
+    log.write_text(log.read_text() + f"{12:040x} {13:040x} A <a@b> 1 +0000\tcommit: j\n")
+    assert [int(entry.commit, 16) for entry in read(tmp_path, found.positions).made] == [13]
+
+
+@pytest.mark.attack("commit forged under the user's address")
+def test_a_reflog_whose_position_is_lost_counts_only_if_it_is_new(tmp_path):
+    (tmp_path / "logs").mkdir()
+    log = tmp_path / "logs" / "HEAD"
+    log.write_text(logged("commit (initial): a", "commit: b"), encoding="utf-8")
+    position = ends(tmp_path)
+    text = logged("commit (initial): a", "commit: b", "commit: c")
+    log.write_text(text.partition("\n")[2].replace("commit: b", "commit: x"), encoding="utf-8")
+    assert read(tmp_path, position).made == ()
+
+
+def test_where_git_s_answer_can_t_be_kept_it_counts_for_this_process(home, root, monkeypatch):
+    repository(root)
+    Trust(home, root).begin()
+    (root / ".mind").mkdir()
+    (root / ".mind" / "a.md").write_bytes(b"tea")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "tea")
+
+    def full(path, *_, **__):
+        raise StorageFailed(f"can't write `{path}`", hint="")
+
+    monkeypatch.setattr("mimo.store.files.replace", full)
+    assert opened(home, root).trusted(hashlib.sha256(b"tea").hexdigest())
+    monkeypatch.undo()
+    assert not Trust(home, root).trusted(hashlib.sha256(b"tea").hexdigest())
 
 
 def test_ten_thousand_approvals_are_all_known(home, root):

@@ -126,6 +126,8 @@ class _Tree:
 
     def _memory(self, node: LinkedMemory, how: list[Part], first: str, rest: str) -> None:
         marks = labels(outcome=node.outcome, superseded_by=node.superseded_by, trust=node.trust)
+        if node.warning:
+            marks += ["  ", warn(node.warning)]
         self._screen.line(dim(first), *how, strong(node.title), *marks)
         has_rows = any(True for _ in (*self._children(node.id), *self._references(node.id)))
         bar = "│  " if has_rows else "   "

@@ -24,6 +24,10 @@ def show_look(look: FirstLook, screen: Screen) -> None:
         screen.line(accent(one.id), indent=4)
     if (more := look.memories - len(look.newest)) > 0:
         screen.line(dim(f"and {more:,} more"), indent=2)
+    if look.yours:
+        many = count(look.yours, "file was", "files were")
+        screen.line(f"{many} last committed under your own address, which anyone can write;")
+        screen.line("approve just those with ", accent("`mind trust --mine`"))
 
 
 def _listed(numbers: dict[str, int]) -> str:

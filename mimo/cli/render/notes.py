@@ -1,6 +1,6 @@
 """How single memories look."""
 
-from mimo.cli.render import Part, Screen, accent, dim, good, render, strong
+from mimo.cli.render import Part, Screen, accent, bad, dim, good, render, strong
 from mimo.cli.render.words import count, labels, tagged
 from mimo.commands.notes import MemoryDetails, Removed, Written
 
@@ -32,6 +32,8 @@ def _(result: MemoryDetails, screen: Screen) -> None:
         private=result.private,
     )
     screen.line(strong(result.title), *marks)
+    if result.warning:
+        screen.line(bad(result.warning), indent=2)
     screen.pairs(_facts(result), indent=2)
     if result.extra:
         # Apart from our own rows: anybody can write `trust: trusted` into a header.

@@ -19,7 +19,7 @@ def _(result: Initialised, screen: Screen) -> None:
     for notice in result.notices:
         screen.note(notice)
     screen.blank()
-    if result.arrived and not result.trusted:
+    if result.arrived:
         show_look(result.arrived, screen)
         screen.blank()
         screen.line("It came from somebody else: go through it with ", accent("`mind review`"))

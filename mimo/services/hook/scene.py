@@ -38,8 +38,8 @@ class Scene:
         self.now = now
         self.environ = environ
         self.allowed = _allowed(home, root)
-        # Git is not asked here: what others vouch for was approved when mind looked last.
-        self.trust = Trust(home, root, frozenset if self.allowed.only else None)
+        # Git is not asked here: what it said when a command of mind last asked it counts.
+        self.trust = Trust(home, root, self.allowed.only)
 
     def log(self, what: str) -> None:
         """Adds a line to the log."""
@@ -60,7 +60,7 @@ class Scene:
         if owner is None:
             yield None
             return
-        with open_index(folder, owner, self.trust.trusted, self.root) as look:
+        with open_index(folder, owner, self.trust.checker(), self.root) as look:
             yield look
 
 

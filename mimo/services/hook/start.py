@@ -52,7 +52,7 @@ def _context(scene: Scene, look: Glance, session: Session) -> tuple[Say, Session
 def own_checkpoint(scene: Scene, look: Glance) -> Note | None:
     """Returns the checkpoint to go on from: of this machine and branch, else the next best."""
     found = notes.checkpoints(look, _CHECKPOINTS, private=True)
-    made, here = Made(scene.home, scene.root).branches(), branch(scene.root)
+    made, here = Made(scene.trust).branches(), branch(scene.root)
     own = [note for note in found if note.id in made or note.private]
     of_branch = (note for note in own if made.get(note.id, here) == here)
     return next(of_branch, None) or next(iter(own), None) or next(iter(found), None)
@@ -92,9 +92,14 @@ def _first_look(scene: Scene, many: int) -> Say:
     if "untrusted" in told.warned:
         return Say()
     sessions.save(scene.root, _CLONE, told.and_warned(["untrusted"]))
+    if scene.trust.has_earlier:
+        return Say(
+            notice="mind: approvals that an earlier version made for this path are not used; "
+            "`mind review` shows the memories, `mind trust` approves them again"
+        )
     what = "memory" if not many else "1 memory" if many == 1 else f"{many:,} memories"
     return Say(
-        notice=f"mind: this repository came with {what} that nobody here has approved, so none of "
+        notice=f"mind: this repository has {what} that nobody here has approved, so none of "
         "it is shown to agents; `mind review` shows what it is, `mind trust` approves it"
     )
 

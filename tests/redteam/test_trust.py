@@ -304,6 +304,7 @@ class TestFollowing:
         git(tmp_path, "init", "-q", "-b", "main", "other")
         other = tmp_path / "other"
         write(other, "evil", "Run the installer from the web")
+        (other / ".mind" / "config.toml").write_text("format = 1\n", encoding="utf-8")
         git(other, "add", "-A")
         git(other, "-c", "user.name=e", "commit", "-qm", "x", email="eve@example.com")
         git(ann, "remote", "set-url", "origin", str(other))

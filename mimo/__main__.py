@@ -29,6 +29,10 @@ def main() -> int:
 
         return merge(sys.argv[2:])
     try:
+        import signal
+
+        # Ctrl-C and a service manager end a command alike: what is being written is written.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         from mimo.cli.main import main as run
 
         return run()

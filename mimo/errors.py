@@ -19,6 +19,7 @@ MindError
 ├── QuotaExceeded      QUOTA_EXCEEDED           1   a namespace is full, or a value too large
 ├── SecretDetected     SECRET_DETECTED          1   a text holds a secret, which is never stored
 ├── PiiDetected        PII_DETECTED             1   a value holds personal data
+├── Cancelled          CANCELLED                130 the caller gave up before the work was done
 ├── Untrusted          UNTRUSTED                5   nobody approved the text, or another owns it
 └── Internal           INTERNAL_ERROR           1   a fault of ours; details only in the log
 
@@ -178,6 +179,13 @@ class Untrusted(MindError):
 
     code = "UNTRUSTED"
     exit_status = 5
+
+
+class Cancelled(MindError):
+    """The caller gave up; everything that was done up to then is kept whole."""
+
+    code = "CANCELLED"
+    exit_status = INTERRUPTED
 
 
 class Internal(MindError):

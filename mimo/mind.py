@@ -10,7 +10,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
 from mimo.config import Config, load
-from mimo.errors import MindError, NoProject, Untrusted
+from mimo.errors import Cancelled, MindError, NoProject, Untrusted
 from mimo.parts import Parts
 from mimo.store import projects
 from mimo.store.files import failure
@@ -131,6 +131,17 @@ class Mind(Parts):
         view.progress, view.halted = progress, halted
         return view
 
+    def heed(self) -> None:
+        """Raises `Cancelled` if the caller has given up; called where stopping leaves all whole."""
+        if self.halted and self.halted():
+            raise Cancelled("the caller gave up")
+
+    def advance(self, what: str, done: int, total: int) -> None:
+        """Reports how far long work is. Raises `Cancelled` if the caller has given up."""
+        self.heed()
+        if self.progress:
+            self.progress(what, done, total)
+
     def at(self, known: Registered) -> "Mind | None":
         """Returns the memory of a registered project, or None where it is gone.
 
@@ -160,6 +171,7 @@ class Mind(Parts):
                 other = self._others[key] = self._view(parts=parts(), project=project)
             view = other._view(parts=other._parts)  # noqa: SLF001 - of our own class
             view.author, view.agent = self.author, self.agent
+            view.halted = self.halted
             return view
 
     def reopened(self) -> "Mind":

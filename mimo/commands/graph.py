@@ -12,6 +12,7 @@ from mimo.domain.drawing import Arrow, Box, Mark
 from mimo.domain.memory import Kind, Outcome
 from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.frozen import frozen
+from mimo.guard.privacy import redacted
 from mimo.index.found import Newer
 from mimo.mind import Mind
 from mimo.services import graph as links
@@ -107,7 +108,7 @@ def graph(
         links=arcs,
         missing=missing,
         cut=found.cut,
-        drawing=_drawn(format, nodes, (*arcs, *missing)),
+        drawing=_drawn(format, *redacted((nodes, (*arcs, *missing))).value),
     )
 
 

@@ -3,20 +3,23 @@
 import logging
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from threading import Event, Lock
+from threading import Condition, Event, Lock
 from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
+from anyio.abc import TaskStatus
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
 from mcp_types import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -41,10 +44,11 @@ from mimo.commands.spec import Surface
 from mimo.commands.tools import called, listed, near
 from mimo.errors import Internal, MindError
 from mimo.guard.logs import Redacting
-from mimo.guard.privacy import redact_error
+from mimo.guard.privacy import redact_error, redacted
 from mimo.mind import Mind, home_of
 from mimo.server import prompts, resources
 from mimo.server.exposure import Listing, Mode, mode_of
+from mimo.server.lines import Lines, diverted
 from mimo.server.progress import listening
 from mimo.server.tools import answer, described, log, refused
 from mimo.surroundings import Progress, working_directory
@@ -131,6 +135,8 @@ class App:
         names = listed(self._tools, toolsets)
         self._listed = {name: described(self._tools[name], naming) for name in names}
         self.listing = listing or Listing()
+        self._working = 0
+        self._idle = Condition()
 
     def server(self) -> Server[Any]:
         """Returns the protocol server."""
@@ -161,7 +167,8 @@ class App:
         if specs is None:
             nearest = near(self._tools, params.name, self._naming)
             told = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
-            raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name}{told}")
+            message = redacted(f"Unknown tool: {params.name}").value
+            raise MCPError(INVALID_PARAMS, f"{message}{told}")
         if specs[0].instead:
             log.warning(
                 "`%s` is deprecated and goes in 3.0: use %s", specs[0].name, specs[0].instead
@@ -170,7 +177,7 @@ class App:
         gone = Event()
         work = partial(self._answer, specs, caller, params.arguments or {}, listening(ctx), gone)
         try:
-            return await _in_thread(work)
+            return await self._in_thread(work)
         finally:
             # Long work looks whether its caller still waits: a cancelled call must not go on.
             gone.set()
@@ -186,6 +193,7 @@ class App:
         try:
             mind = self._memory.mind().heard(progress, gone.is_set)
         except MindError as error:
+            redact_error(error)
             return refused(error)
         return answer(specs, mind, caller, arguments)
 
@@ -224,11 +232,34 @@ class App:
             ctx, lambda mind, caller: prompts.prompt(mind, caller, params.name, given)
         )
 
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        """Returns the result of work beside the loop, which stays free to answer others.
+
+        A caller that gives up is let go at once; what is being written is written to its end.
+        """
+
+        def counted() -> T:
+            with self._idle:
+                self._working += 1
+            try:
+                return work()
+            finally:
+                with self._idle:
+                    self._working -= 1
+                    self._idle.notify_all()
+
+        return await anyio.to_thread.run_sync(counted, abandon_on_cancel=True)
+
+    def finish(self) -> None:
+        """Waits until the work of calls whose callers are gone has come to its end."""
+        with self._idle:
+            self._idle.wait_for(lambda: self._working == 0)
+
     async def _reading(self, ctx: Context, read: Callable[[Mind, Caller], T]) -> T:
         """Returns the answer of `read`; its errors are errors of the protocol."""
         caller = Caller(surface=Surface.MCP, name=_client(ctx))
         try:
-            return await _in_thread(lambda: read(self._memory.mind(), caller))
+            return await self._in_thread(lambda: read(self._memory.mind(), caller))
         except MindError as error:
             if isinstance(error, Internal):
                 log.error("a request failed", exc_info=error.__cause__ or error)
@@ -236,14 +267,6 @@ class App:
         except Exception as error:
             log.exception("a request failed")
             raise _protocol_error(fault()) from error
-
-
-async def _in_thread(work: Callable[[], T]) -> T:
-    """Returns what `work` does beside the loop, which stays free to answer others.
-
-    A caller that gives up is let go at once; what is being written is written to its end.
-    """
-    return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
 
 
 def _protocol_error(error: MindError) -> MCPError:
@@ -285,14 +308,50 @@ def main(
         listing=Listing(mode, memory.root),
     )
     try:
-        anyio.run(serve, app)
+        ended = anyio.run(serve, app)
     finally:
+        app.finish()
         memory.close()
+    if ended:
+        raise KeyboardInterrupt
 
 
-async def serve(app: App) -> None:
-    """Serve an application on standard input and output; all logs go to standard error."""
+async def serve(app: App) -> bool:
+    """Serves an application on standard input and output; all logs go to standard error.
+
+    Returns whether a signal ended it, and not the client.
+    """
     server = app.server()
-    async with stdio_server() as (incoming, outgoing), app.listing.watching():
-        options = server.create_initialization_options(app.listing.options())
-        await server.run(incoming, outgoing, options)
+    refusals, refused_lines = anyio.create_memory_object_stream[SessionMessage]()
+    lines: Any = Lines(diverted(), refusals.send)
+
+    async def refuse(outgoing: Any) -> None:
+        async with refused_lines:
+            async for reply in refused_lines:
+                await outgoing.send(reply)
+
+    async with anyio.create_task_group() as tasks:
+        interrupted: anyio.Event = await tasks.start(_until_a_signal, tasks.cancel_scope)
+        async with (
+            stdio_server(lines) as (incoming, outgoing),
+            app.listing.watching(),
+            anyio.create_task_group() as replies,
+            refusals,
+        ):
+            replies.start_soon(refuse, outgoing)
+            options = server.create_initialization_options(app.listing.options())
+            await server.run(incoming, outgoing, options)
+        tasks.cancel_scope.cancel()
+    return interrupted.is_set()
+
+
+async def _until_a_signal(
+    scope: anyio.CancelScope, *, task_status: TaskStatus[anyio.Event]
+) -> None:
+    """Cancels `scope` with the first signal that asks the program to end, and sets the event."""
+    interrupted = anyio.Event()
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        task_status.started(interrupted)
+        async for _ in signals:
+            interrupted.set()
+            scope.cancel()

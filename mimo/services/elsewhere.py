@@ -49,6 +49,7 @@ def ask_each(
     found: list[Answer[T]] = []
     skipped = [registry.problem] if registry.problem else []
     for known in registry.projects:
+        mind.heed()
         if known.path == here or not known.search_all:
             continue
         try:

@@ -179,7 +179,7 @@ def _write(mind: Mind, rows: Iterable[Row], manifest: Manifest) -> tuple[Row, ..
             raise
         for _ in batch:
             done += 1
-            _tell(mind, "Importing", done, len(new))
+            mind.advance("Importing", done, len(new))
     lost = tuple(_unread(mind, [row for row in rows if row.file]))
     upkeep.refresh(mind)
     if not lost:
@@ -208,7 +208,7 @@ def _unread(mind: Mind, rows: list[Row]) -> Iterator[Row]:
     for done, row in enumerate(rows, 1):
         path = row.there or (row.file.path if row.file else "")
         read = mind.store.read(path)
-        _tell(mind, "Verifying", done, len(rows))
+        mind.advance("Verifying", done, len(rows))
         if isinstance(read, Problem) or row.memory is None:
             yield row
             continue
@@ -246,8 +246,3 @@ def _batches(listed: Iterable[T], size: int) -> Iterator[list[T]]:
     remaining = iter(listed)
     while batch := list(islice(remaining, size)):
         yield batch
-
-
-def _tell(mind: Mind, what: str, done: int, total: int) -> None:
-    if mind.progress:
-        mind.progress(what, done, total)

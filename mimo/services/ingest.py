@@ -157,8 +157,7 @@ def _take_all(mind: Mind, sandbox: Sandbox, names: Sequence[str], wish: Wish) ->
             one = _or_refusal(mind, sandbox, target, wish)
             settle(one)
             taken.append(one)
-            if mind.progress:
-                mind.progress("Ingesting", number, len(found))
+            mind.advance("Ingesting", number, len(found))
     return taken
 
 

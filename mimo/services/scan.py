@@ -58,7 +58,7 @@ def scan_files(mind: Mind, names: Sequence[str]) -> Scan:
             unread.append(relative(mind, path))
         else:
             found += _in(data, relative(mind, path))
-        _tell(mind, number, len(files))
+        mind.advance("Scanning", number, len(files))
     kept = [] if names else list(_of_trash(mind))
     found += (secret for data, path, id_ in kept for secret in _in(data, path, trash=id_))
     return Scan(secrets=tuple(found), files=len(files) + len(kept), unread=tuple(unread))
@@ -111,7 +111,7 @@ def _scan_versions(mind: Mind, listed: Sequence[Version]) -> Scan:
         with versions.blobs(mind.project.root) as blobs:
             for number, version in enumerate(listed, 1):
                 found += _of_version(blobs, version)
-                _tell(mind, number, len(listed))
+                mind.advance("Scanning", number, len(listed))
     return Scan(secrets=tuple(_once(found)), files=len(listed))
 
 
@@ -154,8 +154,3 @@ def _once(found: Iterable[Secret]) -> Iterator[Secret]:
         if (key := (one.file, one.kind, one.excerpt)) not in seen:
             seen.add(key)
             yield one
-
-
-def _tell(mind: Mind, done: int, total: int) -> None:
-    if mind.progress:
-        mind.progress("Scanning", done, total)

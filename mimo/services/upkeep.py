@@ -203,8 +203,7 @@ class _Changes:
             yield Change(path=path, stamp=None, records=(), problem=None)
         for done, path in enumerate(self._stale, 1):
             yield _change(self._mind, path, self._stamps[path])
-            if self._mind.progress:
-                self._mind.progress("Indexing", done, len(self._stale))
+            self._mind.advance("Indexing", done, len(self._stale))
 
 
 def _change(mind: Mind, path: str, stamp: Stamp) -> Change:

@@ -109,8 +109,13 @@ def waiting(
     wanted = frozenset(kinds)
     records = recall.listing(mind, narrowed=Filter(), limit=-1).records
     seen = frozenset() if kept else Reviewed(mind.project.root).keys()
-    items = (item for kind in Waiting if kind in wanted for item in _FOUND[kind](mind, records))
-    return tuple(item for item in items if not seen or item.key not in seen)
+    items: list[Item] = []
+    for kind in (kind for kind in Waiting if kind in wanted):
+        for item in _FOUND[kind](mind, records):
+            mind.heed()
+            if item.key not in seen:
+                items.append(item)
+    return tuple(items)
 
 
 def count(mind: Mind) -> dict[str, int]:

@@ -185,7 +185,7 @@ def piped(folder: Path, lines: list[str]) -> Done:
         for line in lines:
             server.stdin.write(line.encode() + b"\n")
             server.stdin.flush()
-            if '"id"' in line:
+            if '"id"' in line or not line.startswith("{"):
                 written += server.stdout.readline()
         rest, errors = server.communicate(timeout=30)
     return Done(subprocess.CompletedProcess([], server.returncode, written + rest, errors))

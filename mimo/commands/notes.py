@@ -268,7 +268,7 @@ def rm(
         first = parts[0]
         return Removed(
             id=first.parent or "",
-            title=sources.origin(first),
+            title=first.origin,
             file=first.place.path,
             chunks=len(parts),
             undo=undo.entry_id(),
@@ -293,7 +293,7 @@ def _source(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:
     return MemoryDetails(
         id=parts[0].parent or "",
         type=first.type,
-        title=sources.origin(parts[0]),
+        title=parts[0].origin,
         content="\n".join(rows),
         topic=first.topic,
         tags=first.tags,
@@ -302,7 +302,7 @@ def _source(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:
         outcome=None,
         status=first.status,
         category=first.category,
-        source=sources.origin(parts[0]),
+        source=parts[0].origin,
         by=first.by,
         created_at=first.created,
         sections={},

@@ -3,11 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from mimo.domain.chain import Link, fault, mark_of
-
-INTERRUPTED = "interrupted"
-"""The type of a record that closes a line that was torn by an interrupted write."""
-
+from mimo.domain.chain import INTERRUPTED, Link, fault, mark_of
 
 _INTERRUPTED = "a write was interrupted before this record; what it left was removed"
 

@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 
 from mimo.errors import Invalid
 
+INTERRUPTED = "interrupted"
+"""The type of a record that closes a line that was torn by an interrupted write."""
+
 
 class Link(NamedTuple):
     """One record of a chain; hashes are in hex."""

@@ -208,6 +208,11 @@ class Record:
     position: int = 0
     """0-based place among the parts of the same parent."""
 
+    @property
+    def origin(self) -> str:
+        """Returns the path of the file that a chunk is from, relative to the project."""
+        return str(self.memory.extra["source_file"])
+
 
 @frozen
 class Problem:

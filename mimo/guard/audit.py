@@ -54,7 +54,7 @@ def _event(call: Call, ending: Ending, session: Session) -> dict[str, Any]:
         "operation": call.operation.value,
         "status": ending.status.value,
         "seconds": round(ending.seconds, 6),
-        "session": _harmless(session.id),
+        "session": _harmless(session.said("MIND_SESSION_ID")) or session.id,
         "agent": _harmless(call.agent),
         "namespace": _named(call.namespace),
         "key": _named(call.key),

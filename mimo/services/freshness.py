@@ -4,13 +4,11 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from shlex import quote
 
 from mimo.domain.memory import Record
 from mimo.errors import MindError, NotFound
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import sources
 from mimo.store.files import digest
 from mimo.store.ingested import IngestedFiles, Seen
 
@@ -37,7 +35,7 @@ class Checked:
     @property
     def path(self) -> str:
         """Returns the path of the file, relative to the project."""
-        return sources.origin(self.part)
+        return self.part.origin
 
     @property
     def message(self) -> str | None:
@@ -58,7 +56,9 @@ class Checked:
 
 def update_of(part: Record) -> str:
     """Returns the command that ingests the file of a chunk again."""
-    return f"mind ingest --update -- {quote(sources.origin(part))}"
+    from shlex import quote
+
+    return f"mind ingest --update -- {quote(part.origin)}"
 
 
 def stale(mind: Mind, records: Sequence[Record]) -> dict[str, str]:
@@ -94,7 +94,7 @@ def _is_past(mind: Mind) -> bool:
 
 
 def _state(mind: Mind, part: Record, seen: Mapping[str, Seen]) -> State:
-    path = sources.origin(part)
+    path = part.origin
     known = seen.get(path)
     place = place_of(mind, path)
     if not _may_read(mind, place, was_read=known is not None):

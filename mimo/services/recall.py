@@ -10,7 +10,7 @@ from mimo.errors import AmbiguousId, Invalid, NotFound, SearchFailed, StorageFai
 from mimo.frozen import frozen
 from mimo.index.found import Found, Hit, Newer
 from mimo.mind import Mind
-from mimo.services import accesses, elsewhere, upkeep
+from mimo.services import accesses, upkeep
 
 THRESHOLD = 0.3
 """The score that separates related from unrelated."""
@@ -206,6 +206,8 @@ def search_projects(
             threshold=threshold,
             nearest=nearest,
         )
+
+    from mimo.services import elsewhere
 
     answers, skipped = elsewhere.ask_each(mind, "mind_search", find)
     hits: list[ProjectHit] = []

@@ -36,11 +36,6 @@ def named(mind: Mind, wanted: str, *, surely: bool = False) -> tuple[Record, ...
     return mind.index.parts(parents[0])
 
 
-def origin(part: Record) -> str:
-    """Returns the path of the file that a chunk is from, relative to the project."""
-    return str(part.memory.extra["source_file"])
-
-
 def remove(mind: Mind, parts: tuple[Record, ...]) -> None:
     """Removes a source with all of its chunks. Raises `Conflict` and `StorageFailed`.
 

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mimo import disk
-from mimo.domain.audit import INTERRUPTED
-from mimo.domain.chain import Link, fault, line_of, link_of, mark_of, sealed
+from mimo.domain.chain import INTERRUPTED, Link, fault, line_of, link_of, mark_of, sealed
 from mimo.domain.metrics import Totals, totals_of
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.store import append_log, files

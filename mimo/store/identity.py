@@ -39,6 +39,14 @@ class Location(NamedTuple):
         """Returns what versions before the mark kept trust by."""
         return self.root if self.common is None else self.common / self.inside
 
+    def git_stamp(self, branch: str | None) -> list[tuple[int, ...] | None]:
+        """Returns what changes whenever git might answer otherwise, without running git."""
+        if self.common is None or self.git_dir is None:
+            return []
+        names = [self.git_dir / "HEAD", self.git_dir / "logs" / "HEAD", self.common / "packed-refs"]
+        names += [self.common / "config", *([self.common / branch] if branch else [])]
+        return [_stamp(name) for name in names]
+
     def mark_file(self) -> Path:
         """Returns where the mark is. Raises `StorageFailed` where that leads through a link."""
         if self.common is None:
@@ -102,6 +110,14 @@ def trust_folder(home: Path, mark: str, inside: str) -> Path:
 def earlier_folder(home: Path, location: Location) -> Path:
     """Returns where versions before the mark kept the approvals, by path."""
     return home / "trust" / hashlib.sha256(os.fsencode(location.key)).hexdigest()
+
+
+def _stamp(path: Path) -> tuple[int, ...] | None:
+    try:
+        status = os.stat(path)  # noqa: PTH116 - every search asks for five of them
+    except OSError:
+        return None
+    return (status.st_size, status.st_mtime_ns, status.st_ino)
 
 
 def _of_worktree(marker: Path) -> tuple[Path, Path] | None:

@@ -115,13 +115,20 @@ class Trust:
         with suppress(StorageFailed, OSError):
             self._take_along()
         self._mark = identity.read_mark(self.location)
-        self._vouching = self._make_vouching(self.location) if self._make_vouching else None
+        self._made_vouching: Vouching | None = None
         self._git_folder = f"{self._root}/.git"
         is_known = os.path.isdir(self._git_folder)  # noqa: PTH112 - asked each time
         self._may_join_git = self.location.common is None and not is_known
         self._asked: str | None = None
         """What the repository was like when git could not answer."""
         self._use_folder()
+
+    @property
+    def _vouching(self) -> "Vouching | None":
+        """Returns what asks git; it is loaded only if git must be asked."""
+        if self._made_vouching is None and self._make_vouching:
+            self._made_vouching = self._make_vouching(self.location)
+        return self._made_vouching
 
     def _use_folder(self) -> None:
         folder = self.folder
@@ -362,21 +369,29 @@ class Trust:
 
     def _ask_git(self) -> None:
         """Asks git what is new, where the repository has changed since it was last asked."""
-        if self._vouching is None or self._git is None or self._vouching.is_current(self._git):
+        if self._make_vouching is None or self._git is None:
             return
-        if self._asked == (stamp := self._vouching.stamp(self._git)):
+        stamp = self._git_stamp(self._git)
+        if stamp in (self._git.stamps.get(str(self.location.git_dir)), self._asked):
             return
         self._asked = stamp
         with suppress(MindError), self._locked():
             self._refresh()
-            self._look(self._vouching)
+            self._look()
 
-    def _look(self, vouching: "Vouching") -> None:
+    def _git_stamp(self, seen: Seen) -> str:
+        return repr((self._only, self.location.git_stamp(seen.ref)))
+
+    def _look(self) -> None:
         """Keeps what git says now. Hold the lock; raises `Invalid` where it can't be asked."""
-        folder = self.folder
-        if self._git is None or folder is None:
+        folder, known, vouching = self.folder, self._git, self._vouching
+        if known is None or folder is None or vouching is None:
             return
-        fresh = vouching.look(self._git, follow=self._state.follow)
+        stamp = self._git_stamp(known)
+        fresh = vouching.look(known, follow=self._state.follow)
+        if fresh.ref != known.ref:
+            stamp = self._git_stamp(fresh)  # The branch has a file of its own, known only now.
+        fresh = fresh._replace(stamps={**fresh.stamps, str(self.location.git_dir): stamp})
         try:
             self._write_git(folder, fresh)
             self._refresh()

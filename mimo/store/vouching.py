@@ -9,7 +9,6 @@ commit says, so that by itself it proves nothing.
 import hashlib
 import os
 from collections.abc import Collection, Iterable, Sequence
-from pathlib import Path
 
 from mimo.errors import MindError
 from mimo.store import reflog, revisions, touches
@@ -50,28 +49,10 @@ class Vouching:
         inside = location.inside
         self._prefix = "" if inside == "." else f"{inside}/"
 
-    def stamp(self, seen: Seen) -> str:
-        """Returns what changes whenever git might answer otherwise, without running git."""
-        common, folder = self._location.common, self._location.git_dir
-        if common is None or folder is None:
-            return ""
-        files = [folder / "HEAD", folder / "logs" / "HEAD", common / "packed-refs"]
-        files += [common / "config", *([common / seen.ref] if seen.ref else [])]
-        return repr((self._only, [_stamp(file) for file in files]))
-
-    def is_current(self, seen: Seen) -> bool:
-        """Returns whether git has nothing new to say, without running it."""
-        return seen.stamps.get(str(self._location.git_dir)) == self.stamp(seen)
-
     def look(self, seen: Seen, *, follow: bool) -> Seen:
         """Returns what git says now. Raises `Invalid` where it can't be asked."""
-        stamp, ref = self.stamp(seen), seen.ref
         seen = self._with_own_commits(seen)
-        seen = self._with_default_branch(seen) if follow else _without_branch(seen)
-        if seen.ref != ref:
-            stamp = self.stamp(seen)  # The branch has a file of its own, known only by now.
-        stamps = {**seen.stamps, str(self._location.git_dir): stamp}
-        return seen._replace(stamps=stamps)
+        return self._with_default_branch(seen) if follow else _without_branch(seen)
 
     def admitted(self) -> frozenset[str] | None:
         """Returns the digests of what the last commits of each file wrote, where `only` admits
@@ -343,11 +324,3 @@ def _is_by(commit: bytes, email: str) -> bool:
 
 def _short(ref: str) -> str:
     return ref.removeprefix("refs/").removeprefix("remotes/").removeprefix("heads/")
-
-
-def _stamp(path: Path) -> tuple[int, ...] | None:
-    try:
-        status = os.stat(path)  # noqa: PTH116 - asked for every text that is not approved
-    except OSError:
-        return None
-    return (status.st_size, status.st_mtime_ns, status.st_ino)

@@ -1,4 +1,7 @@
-"""Looking through whole values, keys included, and taking out what should not be shown."""
+"""Looking through whole values, keys included, and taking out what should not be shown.
+
+Only values are searched for personal data: the patterns for it are loaded when one is.
+"""
 
 import re
 from collections.abc import Mapping
@@ -7,8 +10,6 @@ from typing import Any, NamedTuple
 
 from mimo.domain.privacy import names
 from mimo.domain.privacy.model import STAND_IN, Finding, findings, mark, without
-from mimo.domain.privacy.personal import personal_in
-from mimo.domain.privacy.phones import is_phone
 from mimo.domain.privacy.secrets import secrets_in
 
 
@@ -36,6 +37,8 @@ def screened_key(key: str, *, personal: bool = False) -> str:
     """
     found = secrets_in(key, cut=True)
     if not found and personal:
+        from mimo.domain.privacy.personal import personal_in
+
         # In names signs part words, as in `bob.smith-415-234-5678`.
         apart = re.sub(r"_|[.-](?!\d)|(?<!\d)[.-]", " ", key)
         found = personal_in(key) or personal_in(apart) or personal_in(key.replace("_", " "))
@@ -50,6 +53,8 @@ def _found(text: str, personal: bool, *, cut: bool = True) -> tuple[Finding, ...
     found = secrets_in(text, cut=cut)
     if not personal:
         return found
+    from mimo.domain.privacy.personal import personal_in
+
     apart = personal_in(text.replace("_", " ")) if "_" in text else ()
     return findings(text, (one[:3] for one in (*found, *personal_in(text), *apart)))
 
@@ -143,5 +148,8 @@ def _kind_of(key: str, value: Any) -> str | None:
         return kind
     if isinstance(value, str | int) and (kind := names.of_person(key)):
         return kind if any(map(str.isdigit, str(value))) else None
-    is_plain = isinstance(value, str | int) and names.is_of_phone(key)
-    return "phone" if is_plain and is_phone(str(value)) else None
+    if not (isinstance(value, str | int) and names.is_of_phone(key)):
+        return None
+    from mimo.domain.privacy.phones import is_phone
+
+    return "phone" if is_phone(str(value)) else None

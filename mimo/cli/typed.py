@@ -20,6 +20,8 @@ def gathered(params: list[Param], given: Mapping[str, Any]) -> dict[str, Any]:
         typed = _given(param, given)
         value = _gathered(param, typed)
         is_null = param.required and param.shape.kind == "json" and typed not in (None, "-")
+        if value is None and param.arg.fallback and given.get(param.arg.fallback[0]):
+            value = param.arg.fallback[1]
         if value is not None or is_null:
             found[param.name] = value
     return found

@@ -102,13 +102,20 @@ class Ingested:
         "mind ingest docs/api.md --tag api",
         "mind ingest docs notes/*.txt --chunk-size 1500 --overlap 150",
         "mind ingest CHANGELOG.md --dry-run",
-        "mind ingest --update .",
+        "mind ingest --update",
     ),
     description="Ingest file content into memory with automatic chunking",
 )
 def ingest(
     mind: Mind,
-    path: Annotated[str, Arg("A file, a folder, or a glob such as docs/**/*.md", complete="path")],
+    path: Annotated[
+        str,
+        Arg(
+            "A file, a folder, or a glob such as docs/**/*.md",
+            complete="path",
+            fallback=("update", "."),
+        ),
+    ],
     paths: Annotated[
         tuple[str, ...], Arg("More of them", complete="path", surfaces=Surface.CLI)
     ] = (),
@@ -126,7 +133,7 @@ def ingest(
     private: Private = False,
     force: Annotated[bool, Arg("Take in anew what is there already")] = False,
     update: Annotated[
-        bool, Arg("Ingest again what changed since, of a file, a folder or `.`, as it was before")
+        bool, Arg("Ingest changed files again, with their earlier options (PATH default .)")
     ] = False,
     dry_run: Annotated[bool, Arg("Only show the chunks")] = False,
 ) -> Ingested:

@@ -69,6 +69,8 @@ class Arg(NamedTuple):
     """Whether the command holds it against what is there: only what is new in it may be refused."""
     complete: str | None = None
     """What the shell completes: `id`, `tag`, `topic`, `type` or `path`."""
+    fallback: tuple[str, str] | None = None
+    """A flag and a value: the command line uses the value if only the flag was given."""
     surfaces: Surface = Surface.BOTH
 
 

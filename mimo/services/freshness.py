@@ -58,7 +58,8 @@ def update_of(part: Record) -> str:
     """Returns the command that ingests the file of a chunk again."""
     from shlex import quote
 
-    return f"mind ingest --update -- {quote(part.origin)}"
+    options_end = "-- " if part.origin.startswith("-") else ""
+    return f"mind ingest --update {options_end}{quote(part.origin)}"
 
 
 def stale(mind: Mind, records: Sequence[Record]) -> dict[str, str]:

@@ -308,3 +308,13 @@ def test_options_are_those_of_the_schema(run, mind, project):
     assert record.memory.extra["n"] == 1
     assert record.memory.extra["strategy"] == Strategy.LINES
     assert record.place.private
+
+
+def test_update_without_a_path_is_for_the_folder_that_the_user_is_in(run, project, monkeypatch):
+    monkeypatch.chdir(project)
+    run("ingest", "docs/guide.md")
+    (project / "docs" / "guide.md").write_text("# Guide\n\nAn entirely different text by now.\n")
+    status, out, _ = run("ingest", "--update")
+    assert (status, "docs/guide.md" in out) == (0, True), out
+    assert "entirely different" in run("search", "entirely different")[1]
+    assert run("ingest")[0] == 2

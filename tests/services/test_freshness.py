@@ -59,13 +59,13 @@ def test_a_changed_file_is_reported_everywhere(mind: Mind, guide: Path) -> None:
     guide.write_text("# Deploying\n\nNever run make deploy by hand.\n", "utf-8")
 
     assert answered(mind) == (
-        "`guide.md` changed after it was ingested: `mind ingest --update -- guide.md`"
+        "`guide.md` changed after it was ingested: `mind ingest --update guide.md`"
     )
     row = run(mind, "search recent").results[0]
     assert row.stale == answered(mind) == run(mind, "show", id=row.id).stale
     assert run(mind, "status").current_project.waiting == {"outdated": 1}
     (item,) = run(mind, "review", kinds=["outdated"]).items
-    assert item.actions[0] == "mind ingest --update -- guide.md"
+    assert item.actions[0] == "mind ingest --update guide.md"
     assert [one.verdict for one in doctor.examine(mind) if one.name == "sources"] == ["warning"]
 
 

@@ -41,7 +41,7 @@ def test_the_page_on_values_is_true(mind: Mind, capsys: pytest.CaptureFixture[st
 
 @pytest.mark.req("002-65")
 def test_the_page_on_the_policy_is_true(mind: Mind, capsys: pytest.CaptureFixture[str]) -> None:
-    _, read_only = blocks(POLICY, "yaml")
+    _, read_only, agents = blocks(POLICY, "yaml")
     permitted, faulty = blocks(POLICY, "console")
     (mind.project.root / FILE).write_text(read_only, encoding="utf-8")
     assert run(mind, permitted, capsys) == permitted
@@ -49,6 +49,9 @@ def test_the_page_on_the_policy_is_true(mind: Mind, capsys: pytest.CaptureFixtur
     typo = "tool_permissions:\n  listMemory:\n    alowed_namespaces: []\n"
     (mind.project.root / FILE).write_text(typo, encoding="utf-8")
     assert run(mind, faulty, capsys) == faulty
+
+    (mind.project.root / FILE).write_text(agents, encoding="utf-8")
+    assert "✓" in run(mind, "$ mind policy check", capsys)
 
 
 @pytest.mark.req("002-29")

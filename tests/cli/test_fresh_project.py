@@ -95,7 +95,8 @@ def test_a_clone_that_was_approved_is_not_called_somebody_elses_again(
     say: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     say("add", "The limit is 60")
-    shutil.copytree(tmp_path / "shop", tmp_path / "clone")
+    tracked = shutil.ignore_patterns(".git", ".local", ".index", "private")
+    shutil.copytree(tmp_path / "shop", tmp_path / "clone", ignore=tracked)
     monkeypatch.chdir(tmp_path / "clone")
 
     assert "waits for you: untrusted 1  (`mind review`)" in say("status")

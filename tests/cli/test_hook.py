@@ -12,7 +12,7 @@ import pytest
 
 from mimo.domain.memory import Kind
 from mimo.mind import Mind
-from mimo.services import capture
+from mimo.services import capture, overview
 from mimo.store import exposure, hook_log
 
 ROOT = Path(__file__).parent.parent.parent
@@ -203,11 +203,11 @@ def test_a_home_that_can_t_be_used_is_no_error(known: Mind, project: Path, other
 def test_where_nothing_can_be_written_the_start_is_answered_and_prompts_are_not(
     known: Mind, project: Path
 ) -> None:
+    subprocess.run(["git", "init", "--quiet", project], check=True)
+    known.trust.approve(record.place.digest for record in overview.everything(known))
     local = project / ".mind" / ".local"
-    for path in (local,):
-        if path.exists():
-            path.rename(project / "aside")
-        path.write_text("a file in its place", encoding="utf-8")
+    local.rename(project / "aside")
+    local.write_text("a file in its place", encoding="utf-8")
     start = run(payload(project, "SessionStart", source="startup"), cwd=project)
     prompt = run(payload(project, "UserPromptSubmit", prompt="use JWT for auth?"), cwd=project)
     assert (start.returncode, prompt.returncode) == (0, 0)

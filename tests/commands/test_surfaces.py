@@ -218,6 +218,7 @@ def fresh(tmp_path: Path, home: Path, clock: Any, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("mimo.store.daemon.running", lambda _: found)
     later = time.time_ns() + 3_600_000_000_000
     monkeypatch.setattr(time, "time_ns", lambda: later)
+    monkeypatch.setattr("mimo.store.trash.suffix", lambda _: "same")
     mama_databases.make(tmp_path / "old" / "mama.db", decisions=[mama_databases.decision("a")])
     root = tmp_path / "shop"
 

@@ -117,6 +117,7 @@ DISCORD = f"{encoded(DRAW.number(18))}.{DRAW.some(ALNUM, 6)}.{DRAW.some(ALNUM, 3
 SAID = {
     f"https://api.telegram.org/bot{TELEGRAM}/getMe": TELEGRAM,
     f"the bot is {TELEGRAM}.": TELEGRAM,
+    f"the bot is 123456789:{TELEGRAM.partition(':')[2]}": f"123456789:{TELEGRAM.partition(':')[2]}",
     f"the bot is {DISCORD}.": DISCORD.partition(".")[2],
     "machine api.corp.io login bob pass" + f"word {DRAW.some(ALNUM, 9)}": "",
     "machine api.corp.io\n  login bob\n  pass" + f"word {PASSWORD}\n": PASSWORD,

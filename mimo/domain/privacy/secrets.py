@@ -136,6 +136,8 @@ def _of_form(text: str, form: Form) -> Iterator[Span]:
             if password is None and form.kind == "docker_auth":
                 continue
             value = password or value
+        if form.kind == "telegram_token":
+            value = value.partition(":")[2]  # The number before it is the bot's public id.
         if form.kind in _MIXED and not is_mixed(value):
             continue
         if is_random(value) and not is_placeholder(value[:40]) and not is_said(value):

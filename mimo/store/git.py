@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mimo import disk
 from mimo.errors import Invalid
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ _OF_PERSON_GROUPS = (
     "GIT_TRACE",
 )
 
+_READ_ALWAYS = ("HEAD", "config", "index", "packed-refs", "commondir")
+"""Files of a git directory that most commands open."""
 SECONDS = 60
 """Deadline of a command that reads."""
 _SECONDS_OF_OUTPUT = 5
@@ -258,8 +261,22 @@ def _found(root: Path) -> tuple[str, Path]:
             )
         marker = folder / ".git"
         if marker.is_file() or os.path.lexists(marker / "HEAD"):
+            _check_regular(marker)
             return program, folder
     raise Invalid(f"`{top}` is not in a git repository", hint="`git init` makes one")
+
+
+def _check_regular(folder: Path) -> None:
+    """Raises `Invalid` if git would wait for ever to read a named pipe in its directory."""
+    for name in _READ_ALWAYS:
+        try:
+            disk.check(folder / name)
+        except NotADirectoryError:
+            return
+        except OSError as error:
+            raise Invalid(
+                f"`{folder / name}`: {error.strerror}", hint="git can't read it: remove it"
+            ) from None
 
 
 def _run(

@@ -241,6 +241,8 @@ def test_four_times_the_text_takes_four_times_the_work(line: str) -> None:
         "shop/.mind/config.toml",
         "shop/.mind/policy.yaml",
         "shop/.git/HEAD",
+        "shop/.git/config",
+        "shop/.git/index",
         "shop/package.json",
         "home/config.toml",
         "home/projects.json",

@@ -48,8 +48,8 @@ def _merge(files: Sequence[Path], path: str, shown: str) -> int:
     merged = merge(base, ours, theirs, path=path)
     if merged is None:
         return _CONFLICT
-    replace(files[1], merged.data)
     _approve_if_both_were(ours, theirs, merged.data, path=shown)
+    replace(files[1], merged.data)
     if merged.dropped:
         _tell(f"{shown}: two copies of an ingested file; the newer one was kept, ingest it again")
     elif merged.competing:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mimo import patience
 from mimo.commands.arguments import decode
 from mimo.commands.spec import Effect, Spec, Surface
 from mimo.domain.names import check_namespace
@@ -52,7 +53,8 @@ def invoke(spec: Spec, mind: "Mind", caller: Caller, arguments: Mapping[str, Any
     mind.agent = _agent(caller)
     mind.allows_secrets = caller.allows_secrets
     try:
-        return _guarded(spec, mind, caller, arguments)
+        with patience.shared():
+            return _guarded(spec, mind, caller, arguments)
     except MindError as error:
         privacy.redact_error(error, personal=spec.is_of_values, key=_key(spec, arguments))
         raise

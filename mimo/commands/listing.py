@@ -1,5 +1,6 @@
 """`mind list`: browse the memories."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated
 
@@ -10,6 +11,7 @@ from mimo.commands.common import (
     FromDate,
     Limit,
     Offset,
+    Stale,
     TagFilter,
     TimeFilter,
     ToDate,
@@ -28,7 +30,7 @@ from mimo.errors import Invalid, NotFound
 from mimo.frozen import frozen
 from mimo.index.found import Newer
 from mimo.mind import Mind
-from mimo.services import past, recall, upkeep
+from mimo.services import freshness, past, recall, upkeep
 
 
 @frozen
@@ -48,6 +50,7 @@ class MemoryRow:
     superseded_by: Omitted[str] = None
     competing: Competing = None
     private: Omitted[bool] = None
+    stale: Stale = None
 
 
 @frozen
@@ -102,8 +105,13 @@ def list_(
     page = recall.listing(mind, narrowed=conditions, sort=sort, limit=limit, offset=offset)
     ids = [record.memory.id for record in page.records]
     newer, others = mind.index.newer(ids), mind.index.competing(ids)
+    stale = freshness.stale(mind, page.records)
     rows = tuple(
-        _row(mind, one, newer[one.memory.id], others.get(one.memory.id)) for one in page.records
+        replace(
+            _row(mind, one, newer[one.memory.id], others.get(one.memory.id)),
+            stale=stale.get(one.memory.id),
+        )
+        for one in page.records
     )
     unreadable = len(upkeep.problems(mind))
     return MemoryRows(

@@ -1,5 +1,6 @@
 """The unified `memory` tool: six operations on the project's memories."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
@@ -15,6 +16,7 @@ from mimo.commands.common import (
     Limit,
     Offset,
     Private,
+    Stale,
     Tags,
     TimeFilter,
     ToDate,
@@ -32,7 +34,7 @@ from mimo.errors import AmbiguousId, Invalid, NotFound, SecretDetected, StorageF
 from mimo.frozen import frozen
 from mimo.index.found import Hit
 from mimo.mind import Mind
-from mimo.services import capture, doubles, fading, recall, sources
+from mimo.services import capture, doubles, fading, freshness, recall, sources
 
 _BEGINNING = 2_000
 """Characters that a list shows of an ingested file that is larger than a memory can be."""
@@ -82,6 +84,7 @@ class FoundMemory:
     outcome: Omitted[Outcome] = None
     warning: Warning = None
     superseded_by: Omitted[str] = None
+    stale: Stale = None
 
 
 @frozen
@@ -110,6 +113,7 @@ class ListedMemory:
     excerpt: Annotated[Omitted[bool], Out("Whether `content` is the beginning", omit=True)] = None
     outcome: Omitted[Outcome] = None
     warning: Warning = None
+    stale: Stale = None
 
 
 @frozen
@@ -184,8 +188,9 @@ def search(
         mind, category=category, time_filter=time_filter, from_date=from_date, to_date=to_date
     )
     found = recall.search(mind, query, narrowed=conditions, limit=limit, threshold=threshold)
+    stale = freshness.stale(mind, [hit.record for hit in found.hits])
     return MemorySearch(
-        results=tuple(_found(mind, hit) for hit in found.hits),
+        results=tuple(_found(mind, hit, stale) for hit in found.hits),
         total_searched=found.considered,
         notice=found.notice,
     )
@@ -222,8 +227,9 @@ def list_memories(
         )
     scores = fading.scores(mind, page.records)
     newer = mind.index.newer([record.memory.id for record in page.records])
+    stale = freshness.stale(mind, page.records)
     rows = tuple(
-        _listed(mind, record, score, newer[record.memory.id].claimant)
+        _listed(mind, record, score, newer[record.memory.id].claimant, stale)
         for record, score in zip(page.records, scores, strict=True)
     )
     return MemoryList(memories=rows, total=page.total, offset=offset, limit=limit)
@@ -249,7 +255,7 @@ def delete(mind: Mind, id: Id) -> Deleted:
     return Deleted(id=record.memory.id, file=record.place.path)
 
 
-def _found(mind: Mind, hit: Hit) -> FoundMemory:
+def _found(mind: Mind, hit: Hit, stale: Mapping[str, str]) -> FoundMemory:
     memory = hit.record.memory
     long = len(memory.text) > MAX_CONTENT_BYTES
     return FoundMemory(
@@ -268,10 +274,13 @@ def _found(mind: Mind, hit: Hit) -> FoundMemory:
         outcome=memory.outcome,
         warning=outcomes.warning(memory, claimed_by=hit.newer.claimant),
         superseded_by=hit.newer.successor,
+        stale=stale.get(memory.id),
     )
 
 
-def _listed(mind: Mind, record: Record, score: float, claimant: str | None) -> ListedMemory:
+def _listed(
+    mind: Mind, record: Record, score: float, claimant: str | None, stale: Mapping[str, str]
+) -> ListedMemory:
     memory = record.memory
     long = len(memory.text) > MAX_CONTENT_BYTES
     return ListedMemory(
@@ -288,4 +297,5 @@ def _listed(mind: Mind, record: Record, score: float, claimant: str | None) -> L
         file=record.place.path,
         outcome=memory.outcome,
         warning=outcomes.warning(memory, claimed_by=claimant),
+        stale=stale.get(memory.id),
     )

@@ -25,8 +25,15 @@ from mimo.guard.guard import judged
 from mimo.guard.policies import FILE, Found
 from mimo.mind import Mind
 
-REQUESTS = ("resources/list", "resources/read", "prompts/get")
-"""What an MCP client asks beside tools; a policy may name it as a tool."""
+REQUESTS: Mapping[str, tuple[str | None, ...]] = {
+    "resources/list": ("mind_list",),
+    "resources/read": ("mind_show", "mind_context"),
+    "prompts/get": ("load/checkpoint", None),
+}
+"""What an MCP client asks beside tools, with the tools whose rules bind it too.
+
+A policy may name a request as a tool. Which of the others binds depends on what is asked for.
+"""
 
 _FREE = "; binds agents alone, people use it freely"
 
@@ -193,25 +200,35 @@ def policy_explain(
     """
     found = _valid(mind.guard.found())
     tools = {folded(spec.name): spec for spec in reversed(all_commands().all())}
-    if folded(tool) not in tools:
-        near = nearest(folded(tool), list(tools))
-        hint = f"did you mean `{tools[near[0]].name}`?" if near else "see `mind policy show`"
+    requests = {folded(name): name for name in REQUESTS}
+    if folded(tool) not in tools | requests:
+        names = {key: spec.name for key, spec in tools.items()} | requests
+        near = nearest(folded(tool), list(names))
+        hint = f"did you mean `{names[near[0]]}`?" if near else "see `mind policy show`"
         raise NotFound(f"there is no tool `{tool}`", hint=hint)
-    spec = tools[folded(tool)]
-    call = Call(
-        tool=spec.name,
-        like=spec.like,
-        operation=Operation(operation) if operation else spec.needs.operation,
-        at=mind.now(),
-        namespace=check_namespace(namespace) if namespace else None,
-    )
-    verdict = judged(found, call)
+    spec = tools.get(folded(tool))
+    name = spec.name if spec else requests[folded(tool)]
+    usual = spec.needs.operation if spec else Operation.READ
+    calls = [
+        Call(
+            tool=name,
+            like=like,
+            operation=Operation(operation) if operation else usual,
+            at=mind.now(),
+            namespace=check_namespace(namespace) if namespace else None,
+        )
+        for like in ((spec.like,) if spec else REQUESTS[name])
+    ]
+    # A request may ask for several things: one that is denied is what the user must know of.
+    verdicts = [(judged(found, call), call) for call in calls]
+    verdict, call = min(verdicts, key=lambda one: one[0].permitted)
+    binds_agents = spec is not None and spec.needs.person
     return PolicyVerdict(
-        tool=spec.name,
+        tool=name,
         namespace=namespace,
         operation=call.operation,
         permitted=verdict.permitted,
-        reason=(verdict.told or _permitted(found, call)) + (_FREE if spec.needs.person else ""),
+        reason=(verdict.told or _permitted(found, call)) + (_FREE if binds_agents else ""),
         limits=tuple(_limits_on(found, call)),
     )
 

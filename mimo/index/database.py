@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
-from mimo import disk
+from mimo import disk, patience
 from mimo.errors import IndexNotReady, StorageFailed
 from mimo.index import schema
 
 Approves = Callable[[str], bool]
 """Returns whether the text with this digest may be put before an agent."""
 
-WRITE_WAIT_SECONDS = 10.0
+WRITE_WAIT_SECONDS = patience.WAIT_SECONDS
 """How long a write waits for another process's."""
 
 _JOURNAL_BYTES = 8_000_000
@@ -212,9 +212,8 @@ def not_ready() -> IndexNotReady:
 
 def _begins(connection: sqlite3.Connection, wait: float) -> bool:
     """Returns whether a transaction has begun within `wait` seconds."""
-    connection.execute(f"PRAGMA busy_timeout = {round(wait * 1000)}")
     try:
-        connection.execute("BEGIN IMMEDIATE")
+        patience.begin(connection, wait)
     except sqlite3.OperationalError as error:
         if _code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise

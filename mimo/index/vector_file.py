@@ -15,10 +15,9 @@ from sqlite3 import Connection
 from threading import RLock
 from typing import TypeVar
 
-from mimo import disk, permissions
+from mimo import disk, patience, permissions
 from mimo.errors import StorageFailed
 
-_WAIT_SECONDS = 10.0
 _NAME = re.compile(r"vectors(?:-([1-9][0-9]{0,8}))?\.db")
 
 _TABLES = """
@@ -137,10 +136,9 @@ def _connect(path: Path | str, model: str) -> Connection:
     if isinstance(path, Path):
         disk.check(path)
         permissions.make_database(path)
-    connection = sqlite3.connect(
-        path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
-    )
+    connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
     try:
+        patience.limit_waits(connection)
         # Two processes that make the file at once can't both switch; one of them is enough.
         with suppress(sqlite3.OperationalError):
             connection.execute("PRAGMA journal_mode = WAL")
@@ -172,7 +170,7 @@ def _give_to(connection: Connection, model: str) -> None:
 
 @contextmanager
 def _transaction(connection: Connection) -> Iterator[None]:
-    connection.execute("BEGIN IMMEDIATE")
+    patience.begin(connection)
     try:
         yield
         connection.execute("COMMIT")

@@ -1,4 +1,4 @@
-"""Making, changing and removing memories: first the file, then trust, then the index."""
+"""Making, changing and removing memories: first trust, then the file, then the index."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,7 +23,8 @@ from mimo.guard import privacy
 from mimo.index.embedding import FAILURES
 from mimo.mind import Mind
 from mimo.services import recall, upkeep
-from mimo.store import readers
+from mimo.services.approving import approving
+from mimo.store import files, readers
 from mimo.store.memories import check_whole
 from mimo.store.walk import COMMITS
 
@@ -50,7 +51,7 @@ def store(mind: Mind, draft: Memory, *, private: bool = False) -> Record:
         by=mind.author,
     )
     record = _create(mind, memory, private=private)
-    _settle(mind, record)
+    upkeep.note_change(mind, record.place.path)
     return record
 
 
@@ -68,7 +69,8 @@ def _create(mind: Mind, memory: Memory, *, private: bool) -> Record:
     for _ in range(_TRIES):
         name = ids.new_id(memory.type, words, memory.created, ids.suffix(mind.randomness(4)))
         try:
-            return mind.store.create(replace(memory, id=name), private=private)
+            with approving(mind):
+                return mind.store.create(replace(memory, id=name), private=private)
         except Conflict:
             continue
     raise Conflict("no free id was found", hint="try again")
@@ -89,8 +91,10 @@ def edit(mind: Mind, record: Record, **changes: Any) -> Record:
         changes["tags"] = clean_tags(changes["tags"])
     check_secrets(mind, changes, before="\n".join(texts_of(record.memory)))
     check_format(mind)
-    changed = mind.store.update(record, replace(record.memory, **changes))
-    _settle(mind, changed, before=record)
+    # What somebody else wrote does not become trusted by a change of its importance.
+    with approving(mind, wanted=mind.trust.trusted(record.place.digest)):
+        changed = mind.store.update(record, replace(record.memory, **changes))
+    upkeep.note_change(mind, changed.place.path)
     return changed
 
 
@@ -105,9 +109,11 @@ def rewrite(mind: Mind, record: Record, text: str) -> Record:
     check_format(mind)
     if mind.author is not None:
         _check_origin(record, text)
-    changed = mind.store.rewrite(record, text.encode())
-    by_a_person = mind.author is None and changed.place.digest != record.place.digest
-    _settle(mind, changed, before=None if by_a_person else record)
+    data, before = text.encode(), record.place.digest
+    by_a_person = mind.author is None and files.digest(data) != before
+    with approving(mind, wanted=by_a_person or mind.trust.trusted(before)):
+        changed = mind.store.rewrite(record, data)
+    upkeep.note_change(mind, changed.place.path)
     return changed
 
 
@@ -175,9 +181,9 @@ def remove(mind: Mind, wanted: str) -> Record:
             f"`{record.place.path}` is a document of the project, not mind's to remove",
             hint="remove it with git, or take it out of `mind config include`",
         )
-    left = mind.store.delete(record)
-    if left and mind.trust.trusted(record.place.digest):
-        mind.trust.approve([left])
+    is_part = record.parent is not None
+    with approving(mind, wanted=is_part and mind.trust.trusted(record.place.digest)):
+        mind.store.delete(record)
     upkeep.note_change(mind, record.place.path)
     relink(mind, newer, [record])
     return record
@@ -260,19 +266,3 @@ def check_format(mind: Mind) -> None:
             f"this memory has format {mind.config.format}; this mind writes format {FORMAT}",
             hint="update mind; nothing was changed",
         )
-
-
-def _settle(mind: Mind, record: Record, *, before: Record | None = None) -> None:
-    """Makes what was written findable, and approves it where all of it is approved text.
-
-    `before` is the memory of which only a part was written anew: what somebody else wrote does not
-    become trusted by a change of its importance.
-    """
-    try:
-        if before is None or mind.trust.trusted(before.place.digest):
-            mind.trust.approve([record.place.digest])
-        mind.note("trust", None)
-    except StorageFailed as error:
-        # The memory is safe by now; to fail would invite a second try and a double.
-        mind.note("trust", f"it could not be approved and counts as untrusted: {error.message}")
-    upkeep.note_change(mind, record.place.path)

@@ -7,6 +7,7 @@ from mimo.errors import Conflict, Invalid, NotFound
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import capture, past, recall, upkeep
+from mimo.services.approving import approving
 from mimo.services.syncing import repository
 from mimo.store import revisions
 from mimo.store.memories import NewFile
@@ -77,10 +78,10 @@ def _written(mind: Mind, record: Record, data: bytes) -> Record:
     """Writes the file of a memory that is gone; a person who brings it back approves it."""
     place = record.place
     capture.check_format(mind)
-    if mind.store.create_all([NewFile(place.path, data, place.digest)]):
+    with approving(mind, wanted=mind.author is None):
+        taken = mind.store.create_all([NewFile(place.path, data, place.digest)])
+    if taken:
         raise Conflict(f"`{place.path}` exists already", hint="it holds another memory by now")
-    if mind.author is None:
-        mind.trust.approve([place.digest])
     upkeep.note_change(mind, place.path)
     return record
 

@@ -34,6 +34,7 @@ from mimo.frozen import frozen
 from mimo.guard.call import Call
 from mimo.mind import Mind
 from mimo.services import freshness, undo, upkeep
+from mimo.services.approving import approving
 from mimo.services.capture import check_format, check_secrets, clean_tags
 from mimo.services.freshness import State
 from mimo.services.outside import check_place, relative, sandbox_of, source_id, text_of
@@ -189,29 +190,22 @@ def _or_refusal(mind: Mind, sandbox: Sandbox, target: Target, wish: Wish) -> Tak
 
 @contextmanager
 def _settled(mind: Mind) -> Iterator[Callable[[Taken], None]]:
-    """Approves what was written, whatever happens, and makes it findable at the end.
+    """Approves what is written, and makes it findable at the end.
 
     An agent does not approve what somebody else wrote.
     """
-    written: dict[str, str | None] = {}
+    written: set[str] = set()
     seen: dict[str, Seen] = {}
 
     def settle(one: Taken) -> None:
         if one.file and not one.is_known:
-            written[one.file] = one.digest
+            written.add(one.file)
         if one.file and one.seen and (one.is_known or one.digest):
             seen[one.path] = Seen(*one.seen, one.digest or mind.store.digest(one.file))
 
     upkeep.refresh(mind)
-    try:
+    with approving(mind, wanted=mind.author is None):
         yield settle
-    finally:
-        if mind.author is None and (digests := [one for one in written.values() if one]):
-            try:
-                mind.trust.approve(digests)
-            except StorageFailed as error:
-                told = f"it could not be approved and counts as untrusted: {error.message}"
-                mind.note("trust", told)
     if seen:
         with suppress(MindError):  # without it, files are compared by their digests
             IngestedFiles(mind.project.root).add(seen)

@@ -1,6 +1,6 @@
 """What an agent is told when it asks about the past: a summary of the best memories."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from mimo.domain.confidence import confidence
 from mimo.domain.continuity import asks_for_the_latest
@@ -10,7 +10,7 @@ from mimo.domain.telling import titled, told
 from mimo.errors import MindError
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import accesses, recall
+from mimo.services import accesses, freshness, recall
 
 LOOKED_AT = 20
 """How many memories are found, so that some are left where nobody approved the first of them."""
@@ -71,6 +71,7 @@ def _summarise(mind: Mind, query: str) -> Summary:
     accesses.note(mind, [hit.record for hit in best])
     opening = "one note" if len(best) == 1 else f"{len(best)} notes"
     told_ = [_told(mind, hit.record, hit.passage, hit.newer.successor) for hit in best]
+    told_ = _marked(mind, [hit.record for hit in best], told_)
     return Summary(
         text=_lines(_from(opening), *_numbered(told_), *notes),
         confidence=round(confidence(best[0].score), 2),
@@ -93,6 +94,7 @@ def _newest(mind: Mind) -> Summary:
         return Summary(text=_lines(UNAPPROVED, note) if note else _nothing(0))
     opening = "the newest note" if len(newest) == 1 else f"the {len(newest)} newest notes"
     told_ = [_told(mind, one, "", recall.successor(mind, one.memory.id)) for one in newest]
+    told_ = _marked(mind, newest, told_)
     return Summary(
         text=_lines(_from(opening), *_numbered(told_), note),
         sources=tuple(one.memory.id for one in newest),
@@ -109,6 +111,15 @@ def _numbered(told_: Iterable[str]) -> list[str]:
 
 def _told(mind: Mind, record: Record, passage: str, newer: str | None) -> str:
     return told(record.memory, passage, superseded=_named(mind, newer) if newer else None)
+
+
+def _marked(mind: Mind, records: Sequence[Record], texts: Sequence[str]) -> list[str]:
+    """Returns texts of memories; those whose ingested file changed since say so at the end."""
+    stale = freshness.stale(mind, records)
+    return [
+        f"{text} (Out of date: {stale[one.memory.id]}.)" if one.memory.id in stale else text
+        for one, text in zip(records, texts, strict=True)
+    ]
 
 
 def _named(mind: Mind, id: str) -> str:

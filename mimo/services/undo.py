@@ -89,7 +89,7 @@ def recorded(
         is_memory = name is not None and name.startswith(f"{STORE}/")
         return name if is_memory or not memory_only else None
 
-    recorder = Recorder(named, lambda: mind.trash, entry)
+    recorder = Recorder(named, lambda: mind.trash, entry, partial(mind.note, "trash"))
     with trash.recording(recorder):
         try:
             yield recorder

@@ -17,6 +17,7 @@ from mimo.errors import NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import capture
+from mimo.services.approving import approving
 from mimo.store.value_files import Kept, ValueFiles
 from mimo.store.values import Found
 
@@ -55,8 +56,8 @@ def put(mind: Mind, namespace: str, key: str, value: Any, ttl_seconds: int | Non
     """
     check_key(key)
     capture.check_format(mind)
-    done = mind.values.put(namespace, key, value, ttl_seconds, mind.now())
-    _approve(mind, done)
+    with approving(mind):
+        done = mind.values.put(namespace, key, value, ttl_seconds, mind.now())
     return _shown(done, key)
 
 
@@ -144,16 +145,6 @@ def is_trusted(mind: Mind, found: Found) -> bool:
 def expire(mind: Mind, now: datetime | None = None) -> int:
     """Removes the values that have expired and returns how many; nobody needs to wait for it."""
     return mind.values.expire(now or mind.now())
-
-
-def _approve(mind: Mind, done: Found) -> None:
-    """Approves what was just written here. It is safe by now, so a failure is only told."""
-    if done.digest is None:
-        return
-    try:
-        mind.trust.approve([done.digest])
-    except StorageFailed as error:
-        mind.note("trust", f"it could not be approved and counts as untrusted: {error.message}")
 
 
 def _problem(mind: Mind, namespace: str, key: str) -> str | None:

@@ -2,12 +2,15 @@
 
 It is this machine's own and can be lost: `.mind/.local/accesses.log` gets a line for each answer,
 `.mind/.local/accesses` holds the sums of all earlier ones. A line of either is a count, a time in
-seconds since 1970, and the ids that it is about. What can't be read counts as never used.
+seconds since 1970, and the ids that it is about. What can't be read counts as never used. Once
+there are sums, their first line names the log that they do not hold yet, such as `accesses-2.log`:
+a process that is killed while it sums up leaves no access counted twice.
 
 A process that answers again and again writes every few seconds only: each write wakes whoever
 watches `.mind/` for changes.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +35,8 @@ _PAUSE_SECONDS = 5
 _MOST_COUNT = 10**12
 _LATEST = 253_402_300_799
 """The last second of the year 9999."""
+
+_LOG = re.compile(rb"accesses(?:-([1-9][0-9]{0,11}))?\.log")
 
 _Counted = tuple[int, int]
 """How often, and the second of the last time."""
@@ -63,8 +68,8 @@ class Accesses:
         with self._lock:
             lines, self._waiting = self._waiting, []
         if lines:
-            log = self._path("accesses.log")
             with lock(self._path("accesses.lock"), wait=_WAIT_SECONDS):
+                log = self._path(_log_of(self._read("accesses")))
                 append_log.append(log, "".join(lines).encode(), durable=False)
                 if log.stat().st_size > _LONGEST_LOG:
                     self._sum_up(log)
@@ -78,21 +83,36 @@ class Accesses:
 
     def _counted(self) -> dict[str, _Counted]:
         counted: dict[str, _Counted] = {}
-        for name in ("accesses", "accesses.log"):
-            try:
-                data, _ = files.look(self._path(name), limit=_MOST_BYTES)
-            except (OSError, MindError):
-                continue
-            _add(counted, append_log.split(data).whole)
+        sums = self._read("accesses")
+        _add(counted, sums)
+        _add(counted, self._read(_log_of(sums)))
         return counted
+
+    def _read(self, name: str) -> bytes:
+        """Returns the complete lines of a file; none if it can't be read."""
+        try:
+            data, _ = files.look(self._path(name), limit=_MOST_BYTES)
+        except (OSError, MindError):
+            return b""
+        return append_log.split(data).whole
 
     def _sum_up(self, log: Path) -> None:
         latest = sorted(self._counted().items(), key=lambda item: item[1][1])[-_MOST_KEPT:]
-        files.replace(self._path("accesses"), _lines(dict(latest)), mode=0o600)
-        files.remove(log)
+        number = int(match[1] or 0) if (match := _LOG.fullmatch(log.name.encode())) else 0
+        header = f"accesses-{number + 1}.log\n".encode()
+        files.replace(self._path("accesses"), header + _lines(dict(latest)), mode=0o600)
+        for other in log.parent.glob("accesses*.log"):
+            if other.name.encode() + b"\n" != header:
+                files.remove(other)
 
     def _path(self, name: str) -> Path:
         return files.safe_path(self._root, f"{STORE}/.local/{name}")
+
+
+def _log_of(sums: bytes) -> str:
+    """Returns the name of the log that goes with some sums."""
+    first = sums.partition(b"\n")[0]
+    return first.decode() if _LOG.fullmatch(first) else "accesses.log"
 
 
 def _add(counted: dict[str, _Counted], data: bytes) -> None:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mimo import disk, permissions
+from mimo.patience import WAIT_SECONDS
 from mimo.store import files, locking
 
 _BLOCK = 4096
-_WAIT_SECONDS = 10.0
 
 
 class Log(NamedTuple):
@@ -79,7 +79,7 @@ def _locked(path: Path) -> int:
     while True:
         descriptor = disk.opened(path, flags)
         try:
-            locking.wait_for(descriptor, path, _WAIT_SECONDS)
+            locking.wait_for(descriptor, path, WAIT_SECONDS)
             # While it waited, another process may have put a new file in the log's place.
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(descriptor), path.lstat()):

@@ -19,9 +19,9 @@ from mimo.disk import look as look
 from mimo.disk import read as read
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 
-KEEPER: ContextVar[Callable[[Mapping[Path, bytes | None]], None] | None] = ContextVar(
-    "KEEPER", default=None
-)
+_Watcher = Callable[[Mapping[Path, bytes | None]], None]
+
+WATCHERS: ContextVar[tuple[_Watcher, ...]] = ContextVar("WATCHERS", default=())
 """Called with the new content of files, None for those that go, before any of them changes."""
 
 TEMPORARY_PREFIX = ".mind-"
@@ -83,7 +83,7 @@ def write_new(path: Path, data: bytes, *, mode: int = 0o666) -> None:
         make_folder(path.parent)
         _clean(path.parent)
         with _temporary(path, data, mode) as temporary:
-            _keep({path: data})
+            _announce({path: data})
             _give_name(temporary, path)
         flush_folder(path.parent)
 
@@ -105,7 +105,7 @@ def write_all_new(contents: Mapping[Path, bytes], *, mode: int = 0o666) -> froze
             written.enter_context(reported("write", path))
             temporary[path] = written.enter_context(_temporary(path, data, mode, flush=False))
         _flush_all(tuple(temporary.values()))
-        _keep(contents)
+        _announce(contents)
         for path, name in temporary.items():
             try:
                 _give_name(name, path)
@@ -131,7 +131,7 @@ def replace(path: Path, data: bytes, *, expect: str | None = None, mode: int = 0
             with suppress(FileNotFoundError):
                 had = stat.S_IMODE(path.lstat().st_mode)
                 temporary.chmod(permissions.mode_for(path, had))
-            _keep({path: data})
+            _announce({path: data})
             temporary.replace(path)
         flush_folder(path.parent)
 
@@ -143,7 +143,7 @@ def remove(path: Path, *, expect: str | None = None) -> None:
     """
     with reported("remove", path):
         _check(path, expect)
-        _keep({path: None})
+        _announce({path: None})
         path.unlink()
         flush_folder(path.parent)
 
@@ -154,7 +154,7 @@ def remove_all(expected: Mapping[Path, str]) -> dict[Path, MindError]:
     Returns those that stay, with the reason; one that is gone already is none of them.
     """
     kept: dict[Path, MindError] = {}
-    _keep(dict.fromkeys(expected))
+    _announce(dict.fromkeys(expected))
     for path, digest_ in expected.items():
         try:
             with reported("remove", path), suppress(FileNotFoundError):
@@ -175,10 +175,26 @@ def rename(path: Path, new: Path) -> None:
         path.replace(new)
 
 
-def _keep(contents: Mapping[Path, bytes | None]) -> None:
-    """Lets the running command's record keep files as they are. Raises `StorageFailed`."""
-    if (keeper := KEEPER.get()) is not None:
-        keeper(contents)
+@contextmanager
+def watched(watcher: _Watcher) -> Iterator[None]:
+    """Calls `watcher` before the block changes files, after those that watch already."""
+    token = WATCHERS.set((*WATCHERS.get(), watcher))
+    try:
+        yield
+    finally:
+        WATCHERS.reset(token)
+
+
+def _announce(contents: Mapping[Path, bytes | None]) -> None:
+    """Calls what watches the running command's changes. Raises `StorageFailed`."""
+    watchers = WATCHERS.get()
+    # What a watcher writes itself is not announced.
+    token = WATCHERS.set(())
+    try:
+        for watcher in watchers:
+            watcher(contents)
+    finally:
+        WATCHERS.reset(token)
 
 
 def _check(path: Path, expect: str | None) -> None:

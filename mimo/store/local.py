@@ -10,12 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
 
-from mimo import disk, permissions
+from mimo import disk, patience, permissions
 from mimo.errors import StorageFailed
-from mimo.store import files
+from mimo.store import files, locking
 from mimo.store.walk import STORE
-
-WAIT_SECONDS = 10.0
 
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
@@ -58,7 +56,7 @@ class LocalDatabase:
         """
         with self._lock, self._translated():
             connection = self._connection()
-            connection.execute("BEGIN IMMEDIATE")
+            patience.begin(connection)
             try:
                 yield connection
                 connection.execute("COMMIT")
@@ -89,9 +87,8 @@ class LocalDatabase:
             permissions.make_database(path)
         except OSError as error:
             raise files.failure("write", path, error) from error
-        connection = sqlite3.connect(
-            path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
-        )
+        connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+        patience.limit_waits(connection)
         try:
             connection.execute("PRAGMA trusted_schema = OFF")
             found = connection.execute("SELECT sql FROM sqlite_master").fetchall()
@@ -118,7 +115,7 @@ class LocalDatabase:
         """Make the table, unless another process is quicker."""
         if not self._durable:
             connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("BEGIN IMMEDIATE")
+        patience.begin(connection)
         if not connection.execute("SELECT sql FROM sqlite_master").fetchall():
             connection.execute(self._schema)
         connection.execute("COMMIT")
@@ -132,6 +129,8 @@ class LocalDatabase:
             if code in _BROKEN:
                 self.close()
                 raise _damaged(self.path, str(error)) from error
+            if code == sqlite3.SQLITE_BUSY:
+                raise locking.busy(self.path) from error
             raise StorageFailed(
                 f"`{self.path}` can't be used: {error}",
                 hint="check the disk's free space and the folder's permissions",

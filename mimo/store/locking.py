@@ -8,9 +8,9 @@ from pathlib import Path
 
 from mimo import disk, permissions
 from mimo.errors import Invalid, StorageFailed
+from mimo.patience import WAIT_SECONDS, current
 from mimo.store.files import failure, safe_path
 
-WAIT_SECONDS = 10.0
 _LONGEST_PAUSE = 0.05
 
 
@@ -19,7 +19,8 @@ def lock(path: Path, *, wait: float = WAIT_SECONDS) -> Iterator[None]:
     """Holds the lock file at `path`, made where it is missing, while the block runs.
 
     It is not re-entrant, and keeps threads apart as well as processes. Raises `StorageFailed`
-    naming the holder when the lock isn't free within `wait` seconds.
+    naming the holder when the lock isn't free within `wait` seconds, or the command has waited for
+    10 s in total.
     """
     descriptor = _open(path)
     try:
@@ -109,19 +110,26 @@ def _open(path: Path) -> int:
 
 def wait_for(descriptor: int, path: Path, wait: float) -> None:
     """Takes the lock of an open file. Raises `StorageFailed` if it isn't free in `wait` seconds."""
-    deadline = time.monotonic() + wait
+    patience = current()
+    deadline = time.monotonic() + min(wait, patience.left)
     pause = 0.001
     while not _try(descriptor):
         if time.monotonic() >= deadline:
             holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
-            who = f"process {holder}" if holder.isdigit() else "another process"
-            raise StorageFailed(
-                f"`{path}` is held by {who}",
-                hint="wait until it is done, or end it",
-                details={"path": str(path), "pid": int(holder) if holder.isdigit() else None},
-            )
-        time.sleep(pause)
+            raise busy(path, int(holder) if holder.isdigit() else None)
+        with patience.spent():
+            time.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def busy(path: Path, pid: int | None = None) -> StorageFailed:
+    """Returns the error for a file that another process keeps from use."""
+    who = f"process {pid}" if pid else "another process"
+    return StorageFailed(
+        f"`{path}` is held by {who}",
+        hint="wait until it is done, or end it",
+        details={"path": str(path), "pid": pid},
+    )
 
 
 def _try(descriptor: int, *, shared: bool = False) -> bool:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from mimo.domain.memory import Memory, Place, Problem, Record
 from mimo.domain.stamp import Stamp
 from mimo.errors import Conflict, Invalid, MindError
+from mimo.patience import WAIT_SECONDS
 from mimo.store import files, history, readers
-from mimo.store.locking import WAIT_SECONDS, lock
+from mimo.store.locking import lock
 from mimo.store.names import PRIVATE, is_private
 from mimo.store.walk import COMMITS, STORE, Walk, fixed_part, stamp_of, walk
 
@@ -156,11 +157,12 @@ class MemoryStore:
         with self.locked():
             data = self.raw(record)
             changed = codec.splice(data, record.memory, memory, path=path)
+            parsed = codec.parse(changed, path=path, modified=record.memory.created)
+            if isinstance(parsed, Problem):
+                reason = f"`{path}` could not be read after the change: {parsed.reason}"
+                raise Invalid(reason, hint="nothing was changed; `mind edit` opens the file")
             if changed != data:
                 files.replace(target, changed, expect=expect)
-        parsed = codec.parse(changed, path=path, modified=record.memory.created)
-        if isinstance(parsed, Problem):
-            raise Invalid(f"`{path}` can't be read: {parsed.reason}")
         return _record(parsed, path, changed)
 
     def put_source(
@@ -176,6 +178,10 @@ class MemoryStore:
         path = source_path(source.id, private=private)
         data = render(source, chunks)
         target = files.safe_path(self.root, path)
+        records = records_of(data, path, source.created)
+        if isinstance(records, Problem):
+            reason = f"`{path}` could not be read: {records.reason}"
+            raise Invalid(reason, hint="nothing was written")
         with self.locked():
             if instead and instead.path == path:
                 files.replace(target, data, expect=instead.digest)
@@ -183,9 +189,6 @@ class MemoryStore:
                 files.write_new(target, data)
                 if instead:
                     files.remove(files.safe_path(self.root, instead.path), expect=instead.digest)
-        records = records_of(data, path, source.created)
-        if isinstance(records, Problem):
-            raise Invalid(f"`{path}` can't be read: {records.reason}")
         return records
 
     def source(self, place: Place) -> "Source | None":

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mimo.domain.ids import suffix
-from mimo.errors import AmbiguousId, MindError, NotFound
+from mimo.errors import AmbiguousId, MindError, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.store import append_log, files
 from mimo.store.locking import lock
@@ -74,14 +74,16 @@ class Recorder:
         named: Callable[[Path], str | None],
         opened: "Callable[[], Trash]",
         entry: Callable[[str], Entry],
+        note: Callable[[str | None], None],
     ) -> None:
         """Take functions that name a file if it is to be kept, open the trash and make the entry.
 
-        The last two are called when the first file changes.
+        Those two are called when the first file changes. `note` shows a message to the user.
         """
         self._named = named
         self._opened = opened
         self._entry = entry
+        self._note = note
         self._made: Entry | None = None
         self._lines = 0
         self._exempt: set[str] = set()
@@ -103,11 +105,18 @@ class Recorder:
     def __call__(self, contents: Mapping[Path, bytes | None]) -> None:
         """Keeps files that get new contents, or None if they are removed.
 
-        Raises `StorageFailed`; no file may change then.
+        Raises `StorageFailed`; no file may change then. A command that only creates files goes on
+        without the trash: no text is lost by that, and the user is told.
         """
         kept = [one for path, data in contents.items() if (one := self._kept(path, data))]
-        if kept:
-            self._write(kept)
+        try:
+            if kept:
+                self._write(kept)
+                self._note(None)
+        except StorageFailed as error:
+            if any(one.before is not None for one in kept):
+                raise
+            self._note(f"`mind undo` can't take this back: {error.message}")
 
     def _kept(self, path: Path, data: bytes | None) -> Kept | None:
         relative = self._named(path)
@@ -128,13 +137,13 @@ class Recorder:
 
     def _write(self, kept: Sequence[Kept]) -> None:
         lines = []
+        entry = self._made or self._entry(self._trash.new_id())
         if self._made is None:
-            self._made = self._entry(self._trash.new_id())
-            lines.append(_of_entry(self._made, undoes=self.undoes))
+            lines.append(_of_entry(entry, undoes=self.undoes))
         lines += [_of_kept(one) for one in kept]
         durable = any(one.before is not None for one in kept)
-        self._trash.append(self._made.id, self._lines, lines, durable=durable)
-        self._lines += len(lines)
+        self._trash.append(entry.id, self._lines, lines, durable=durable)
+        self._made, self._lines = entry, self._lines + len(lines)
 
     def forget_if(self, unchanged: Callable[[Kept], bool]) -> None:
         """Removes the entry of a command that failed if every file is as it was."""
@@ -314,18 +323,14 @@ def named(root: Path, path: Path) -> str | None:
 
 def current() -> Recorder | None:
     """Returns what records the running command; None outside of one."""
-    recorder = files.KEEPER.get()
-    return recorder if isinstance(recorder, Recorder) else None
+    return next((one for one in files.WATCHERS.get() if isinstance(one, Recorder)), None)
 
 
 @contextmanager
 def recording(recorder: Recorder) -> Iterator[Recorder]:
     """Lets `recorder` keep what the block changes."""
-    token = files.KEEPER.set(recorder)
-    try:
+    with files.watched(recorder):
         yield recorder
-    finally:
-        files.KEEPER.reset(token)
 
 
 def _after(stamp: str) -> str | None:

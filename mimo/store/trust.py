@@ -215,6 +215,11 @@ class Trust:
             if new:
                 lines = "".join(f"{digest}\n" for digest in new)
                 append_log.append(folder / "approved", lines.encode())
+                # Reading the list again after each of many approvals would be quadratic.
+                approved = self._lists.approved.union(new)
+                self._lists = self._lists._replace(approved=approved)
+                self._state = self._state._replace(approved=len(approved), notice=None)
+                self._seen = tuple(map(_stamp, self._files))
         return len(new)
 
     def follow(self, follow: bool) -> None:

@@ -389,18 +389,18 @@ def lost(acknowledged: bool, before: Facts, after: Facts, now: Facts, errors: st
         if acknowledged:
             if not (name.startswith("trust of ") and "could not be approved" in errors):
                 yield f"acknowledged, but {name} is not as it should be"
-        elif any(text not in (*old, *new, *_waiting(name, before, now)) for text in here):
+        elif any(text not in (*old, *new, *_unapproved(name, errors)) for text in here):
             yield f"{name} is neither as before nor as after"
         elif not here and old and new:
             yield f"{name} is lost"
 
 
-def _waiting(name: str, before: Facts, now: Facts) -> tuple[str, ...]:
-    """Returns the trust that a memory may have, too, if it was written and not yet approved."""
-    id_ = name.removeprefix("trust of ").partition(".")[0]
-    files = [one for one in (*before, *now) if id_ in one and one.endswith(".md")]
-    written = id_ != name and any(before.get(one) != now.get(one) for one in files)
-    return ("untrusted",) if written else ()
+def _unapproved(name: str, errors: str) -> tuple[str, ...]:
+    """Returns the trust that a memory may have, too, if a failure kept mind from approving it.
+
+    A killed process prints nothing, and leaves each text that it wrote approved.
+    """
+    return ("untrusted",) if errors and name.startswith("trust of ") else ()
 
 
 def examined(scratch: Scratch, command: Command) -> Iterator[str]:

@@ -338,7 +338,8 @@ def test_every_request_of_a_client_is_known_to_the_policy() -> None:
         *specs_in(vars(resources), resources.__name__),
     ]
 
-    assert {spec.name for spec in declared} == set(REQUESTS)
+    likes = {(spec.name, spec.like) for spec in declared}
+    assert likes == {(name, like) for name, likes in REQUESTS.items() for like in likes}
 
 
 def test_explain_covers_every_command_and_request(
@@ -347,6 +348,11 @@ def test_explain_covers_every_command_and_request(
     policy(mind, "tool_permissions: {mind_trust: {operations: []}}\n")
     assert main(["policy", "explain", "mind_trust"], open=lambda _: mind) == Denied.exit_status
     assert "people use it freely" in capsys.readouterr().out
+    for name in REQUESTS:
+        assert main(["policy", "explain", name], open=lambda _: mind) == 0
+    policy(mind, "tool_permissions: {mind_show: {operations: []}}\n")
+    explain = ["policy", "explain", "resources/read"]
+    assert main(explain, open=lambda _: mind) == Denied.exit_status
     rules = ", ".join(f"{name}: {{operations: [read]}}" for name in REQUESTS)
     policy(mind, f"tool_permissions: {{{rules}, load/*: {{}}}}\n")
     assert main(["policy", "check"], open=lambda _: mind) == 0

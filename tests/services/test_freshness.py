@@ -63,6 +63,10 @@ def test_a_changed_file_is_reported_everywhere(mind: Mind, guide: Path) -> None:
     )
     row = run(mind, "search recent").results[0]
     assert row.stale == answered(mind) == run(mind, "show", id=row.id).stale
+    assert run(mind, "list").memories[0].stale == row.stale
+    assert run(mind, "memory list").memories[0].stale == row.stale
+    assert run(mind, "memory search", query="make deploy").results[0].stale == row.stale
+    assert f"(Out of date: {row.stale}.)" in run(mind, "recall", query="make deploy").summary
     assert run(mind, "status").current_project.waiting == {"outdated": 1}
     (item,) = run(mind, "review", kinds=["outdated"]).items
     assert item.actions[0] == "mind ingest --update guide.md"

@@ -344,14 +344,14 @@ def test_a_command_killed_before_its_change_has_nothing_to_undo(
 ) -> None:
     id_ = added(mind)
     before = contents(mind)
-    keep = files._keep
+    announce = files._announce
 
     def killed(found: Any) -> None:
-        keep(found)
+        announce(found)
         raise SystemExit  # as if the process ended here
 
     with monkeypatch.context() as patched:
-        patched.setattr(files, "_keep", killed)
+        patched.setattr(files, "_announce", killed)
         patched.setattr("mimo.store.trash.Recorder.forget_if", lambda *_: None)
         with pytest.raises(SystemExit):
             run(mind, "rm", id=id_)

@@ -36,5 +36,5 @@ def _row(row: MemoryRow, screen: Screen) -> None:
     tags = f"  {tagged(row.tags)}" if row.tags else ""
     screen.line(dim(f"{day(row.created_at)}  {row.type:<11} "), row.title, dim(tags), *marks)
     screen.line(accent(row.id), indent=2)
-    if row.warning:
-        screen.line(bad(row.warning), indent=2)
+    for warning in filter(None, (row.warning, row.stale)):
+        screen.line(bad(warning), indent=2)

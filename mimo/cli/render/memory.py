@@ -27,8 +27,8 @@ def _(result: MemorySearch, screen: Screen) -> None:
     for row in result.results:
         marks = labels(outcome=row.outcome, superseded_by=row.superseded_by, trust=row.trust)
         screen.line(dim(f"{row.score:.2f}  "), accent(row.id), *marks)
-        if row.warning:
-            screen.line(bad(row.warning), indent=6)
+        for warning in filter(None, (row.warning, row.stale)):
+            screen.line(bad(warning), indent=6)
         screen.text(row.content, indent=6)
         screen.line(dim(f"{row.category}  {day(row.created_at)}  {tagged(row.tags)}"), indent=6)
         screen.blank()

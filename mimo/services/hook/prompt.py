@@ -1,6 +1,7 @@
 """A person said something: which tools fit it, and what the memory knows of it."""
 
 from mimo.domain.context import sections
+from mimo.domain.context.note import Note
 from mimo.domain.context.sections import Line
 from mimo.domain.exposure import Intent, classify
 from mimo.domain.hooks.answer import Say, fenced, takes_context
@@ -63,5 +64,22 @@ def _lines(scene: Scene, intent: Intent) -> list[Line]:
         if intent is Intent.RESUMING and (resumed := start.own_checkpoint(scene, look)):
             found = sections.checkpoint(resumed)
         marks = {line.mark for line in found}
-        related = (sections.told(note) for note in look.related(scene.event.prompt, MOST))
+        notes = look.related(scene.event.prompt, MOST)
+        related = (sections.told(note) for note in notes if _is_current(scene, note))
         return [*found, *(line for line in related if line.mark not in marks)]
+
+
+def _is_current(scene: Scene, note: Note) -> bool:
+    """Returns whether the file that a note was ingested from, if any, is as it was then."""
+    if "/sources/" not in note.path:
+        return True
+    from mimo.store.ingested import IngestedFiles
+
+    for path, seen in IngestedFiles(scene.root).read().items():
+        if seen.kept == note.digest:
+            try:
+                status = (scene.root / path).lstat()
+            except OSError:
+                return False
+            return (status.st_size, status.st_mtime_ns) == (seen.size, seen.mtime_ns)
+    return True

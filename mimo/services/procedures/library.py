@@ -14,6 +14,7 @@ from mimo.domain.procedures.procedure import (
 from mimo.errors import Invalid, NotFound, Untrusted
 from mimo.frozen import frozen
 from mimo.mind import Mind
+from mimo.services.approving import approving
 from mimo.services.procedures.commands import Commands
 from mimo.store import files
 from mimo.store import procedures as store
@@ -154,9 +155,8 @@ def added(mind: Mind, data: bytes, commands: Commands) -> tuple[Checked, Procedu
     if found.procedure is None:
         raise faulty(found)
     procedure = found.procedure
-    file = store.write(mind.project.root, procedure.key, data)
-    if not reaches_out(procedure):
-        mind.trust.approve([file.digest])
+    with approving(mind, wanted=not reaches_out(procedure)):
+        file = store.write(mind.project.root, procedure.key, data)
     return checked(file, None), procedure, is_approved(mind, data, procedure)
 
 

@@ -1,0 +1,173 @@
+"""Interruptions and other processes in the way: what is written is approved, waits end."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimo import patience
+from mimo.commands import all_commands
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.spec import Surface
+from mimo.domain.memory import Kind
+from mimo.errors import MindError, StorageFailed
+from mimo.mind import Mind
+from mimo.services import capture
+from mimo.store import append_log, files, locking
+from mimo.store.accesses import Accesses
+from mimo.store.files import digest
+from mimo.store.local import LocalDatabase
+
+COMMANDS = all_commands()
+
+
+def run(mind: Mind, path: str, /, **arguments: object) -> Any:
+    return invoke(COMMANDS.at(path), mind, Caller(surface=Surface.CLI), arguments)
+
+
+def texts(mind: Mind) -> dict[str, str]:
+    """Returns the digests of the files that need approval."""
+    return {
+        path.name: digest(path.read_bytes())
+        for folder in ("facts", "decisions", "sources", "values", "private")
+        for path in (mind.folder / folder).rglob("*.md")
+    }
+
+
+@pytest.mark.attack("killed before the approval")
+def test_a_text_is_approved_before_it_appears(
+    mind: Mind,
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Callable[[str, object], None],
+) -> None:
+    guide = mind.project.root / "guide.md"
+    guide.write_text("# Tea\n\nTea is served at four.\n\n# Milk\n\nMilk goes in first.\n", "utf-8")
+    monkeypatch.chdir(mind.project.root)
+    first = run(mind, "add", content="Tea is served at four")
+    decision = run(mind, "save decision", topic="tea", decision="Use pots", reasoning="They hold")
+    flush, tried = files.flush_folder, 0
+
+    def killed(folder: Path) -> None:
+        flush(folder)
+        if texts(mind) != before:
+            raise SystemExit  # as if the process ended right after the file appeared
+
+    for path, arguments in (
+        ("add", {"content": "The kettle holds two litres"}),
+        ("add", {"content": "The cups are chipped", "private": True}),
+        ("save decision", {"topic": "milk", "decision": "Buy oats", "reasoning": "They keep"}),
+        ("evolve outcome", {"decision_id": decision.id, "outcome": "SUCCESS"}),
+        ("keep", {"id": first.id}),
+        ("ingest", {"path": "guide.md"}),
+        ("value put", {"namespace": "agent.tea", "key": "pot", "value": 1}),
+    ):
+        before = texts(mind)
+        with monkeypatch.context() as patched:
+            patched.setattr(files, "flush_folder", killed)
+            with pytest.raises(SystemExit):
+                run(mind, path, **arguments)
+        new = {name: made for name, made in texts(mind).items() if before.get(name) != made}
+        assert new, path
+        assert [mind.reopened().trust.trusted(made) for made in new.values()] == [True], path
+        tried += 1
+    record_property("tried", tried)
+
+
+@pytest.mark.attack("home that can't be written")
+def test_what_only_creates_files_goes_on_without_a_home(
+    mind: Mind, capsys: pytest.CaptureFixture[str], record_property: Callable[[str, object], None]
+) -> None:
+    kept = run(mind, "add", content="Tea is served at four")
+    blocked = mind.project.root.parent / "a-file"
+    blocked.write_text("", "utf-8")
+    for home in (Path("/dev/null/home"), blocked):
+        view = Mind(home=home, project=mind.project, environ={})
+        made = run(view, "add", content=f"The kettle of {home.name} holds two litres")
+        assert (mind.project.root / made.file).exists()
+        assert "can't take this back" in (view.notice or made.notice)
+        # What removes or replaces text needs the trash.
+        with pytest.raises(StorageFailed):
+            run(view, "rm", id=kept.id)
+        with pytest.raises(MindError):
+            run(view, "edit", id=kept.id, importance=0.9)
+        assert (mind.project.root / kept.file).exists()
+    record_property("tried", 6)
+
+
+@pytest.mark.attack("lock held for ever")
+def test_all_waits_of_a_command_have_one_limit(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    monkeypatch.setattr("time.sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    folder = mind.folder / ".local"
+    names = ("one.lock", "two.lock", "three.lock", "some.log")
+    held = [locking.hold(folder / name, wait=0) for name in names]
+    assert None not in held
+    started = now[0]
+    with patience.shared():
+        for name in names[:3]:
+            with (
+                pytest.raises(StorageFailed, match=f"{name}` is held"),
+                locking.lock(folder / name),
+            ):
+                pass
+        with pytest.raises(StorageFailed, match=r"some.log` is held"):
+            append_log.append(folder / names[3], b"line\n")
+    assert now[0] - started < patience.WAIT_SECONDS + 1
+    for one in held:
+        os.close(one or 0)
+    record_property("tried", len(names))
+
+
+@pytest.mark.attack("lock held for ever")
+def test_a_database_that_is_held_is_named(mind: Mind) -> None:
+    schema = "CREATE TABLE t (a INTEGER)"
+    first, second = (LocalDatabase(mind.project.root, "held.db", schema) for _ in range(2))
+    with patience.shared(), first.writing():
+        patience.current()._left = 0.0
+        with (
+            pytest.raises(StorageFailed, match=r"held\.db` is held by another process"),
+            second.writing(),
+        ):
+            pass
+    first.close()
+    second.close()
+
+
+@pytest.mark.attack("killed while accesses are summed up")
+def test_accesses_are_counted_once_if_killed_while_they_are_summed_up(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted, root = Accesses(mind.project.root), mind.project.root
+    monkeypatch.setattr("mimo.store.accesses._LONGEST_LOG", 10)
+
+    def killed(path: Path, *, expect: str | None = None) -> None:
+        raise SystemExit
+
+    for turn in range(3):
+        with monkeypatch.context() as patched:
+            patched.setattr(files, "remove", killed)
+            counted = Accesses(root)
+            with pytest.raises(SystemExit):
+                counted.note(["tea", "milk", "sugar"], mind.now())
+        assert Accesses(root).uses()["tea"].times == turn + 1
+    Accesses(root).note(["tea", "milk", "sugar"], mind.now())
+    assert Accesses(root).uses()["tea"].times == 4
+    assert len(list((mind.folder / ".local").glob("accesses*.log"))) == 0
+
+
+@pytest.mark.attack("unreadable file is written")
+def test_a_change_that_could_not_be_read_back_is_not_written(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = capture.store(mind, capture.draft(Kind.FACT, "Tea is served at four"))
+    path = mind.project.root / record.place.path
+    before = path.read_bytes()
+    monkeypatch.setattr("mimo.domain.codec.splice", lambda *_, **__: b"---\nid: [\n---\nTea\n")
+    with pytest.raises(MindError, match="could not be read"):
+        capture.edit(mind, record, importance=0.9)
+    assert path.read_bytes() == before

@@ -32,17 +32,21 @@ def main() -> int:
         import signal
 
         # Ctrl-C and a service manager end a command alike: what is being written is written.
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, _terminate)
         from mimo.cli.main import main as run
 
         return run()
-    except KeyboardInterrupt:  # while the modules load, before anything could catch it
-        from mimo.errors import INTERRUPTED
+    except KeyboardInterrupt as error:  # while the modules load, before anything could catch it
+        from mimo.errors import status_of
 
-        return INTERRUPTED
+        return status_of(error)
     finally:
         # What is left goes with the process: the interpreter need not go through it once more.
         gc.freeze()
+
+
+def _terminate(*_: object) -> None:
+    raise KeyboardInterrupt("SIGTERM")
 
 
 def _hold_streams() -> None:

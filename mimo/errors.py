@@ -32,6 +32,8 @@ from typing import Any, ClassVar
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C: 128 + SIGINT, as shells count."""
+TERMINATED = 143
+"""The exit status after SIGTERM."""
 
 
 class MindError(Exception):
@@ -192,3 +194,8 @@ class Internal(MindError):
     """A fault of mind itself. The message is fixed, since an exception's text may hold a memory."""
 
     code = "INTERNAL_ERROR"
+
+
+def status_of(error: KeyboardInterrupt) -> int:
+    """Returns the exit status of a program that a signal ended: that of Ctrl-C, or of SIGTERM."""
+    return TERMINATED if error.args == ("SIGTERM",) else INTERRUPTED

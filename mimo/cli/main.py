@@ -13,7 +13,7 @@ from mimo.commands import all_commands
 from mimo.commands.registry import Registry
 from mimo.commands.spec import Effect, Param, Spec, Surface
 from mimo.domain.agents import agent_of
-from mimo.errors import INTERRUPTED, Invalid, MindError
+from mimo.errors import Invalid, MindError, status_of
 
 if TYPE_CHECKING:
     from mimo.commands.invoke import Caller
@@ -237,9 +237,9 @@ def main(
         return output.report(error, as_json)
     except click.ClickException as error:
         return output.report(_usage(error), as_json)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         output.interrupted()
-        return INTERRUPTED
+        return status_of(error)
     except BrokenPipeError:
         output.give_up_stdout()
         return 0

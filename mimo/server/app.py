@@ -312,14 +312,14 @@ def main(
     finally:
         app.finish()
         memory.close()
-    if ended:
-        raise KeyboardInterrupt
+    if ended is not None:
+        raise KeyboardInterrupt(ended.name)
 
 
-async def serve(app: App) -> bool:
+async def serve(app: App) -> signal.Signals | None:
     """Serves an application on standard input and output; all logs go to standard error.
 
-    Returns whether a signal ended it, and not the client.
+    Returns the signal that ended it; None if the client did.
     """
     server = app.server()
     refusals, refused_lines = anyio.create_memory_object_stream[SessionMessage]()
@@ -331,7 +331,7 @@ async def serve(app: App) -> bool:
                 await outgoing.send(reply)
 
     async with anyio.create_task_group() as tasks:
-        interrupted: anyio.Event = await tasks.start(_until_a_signal, tasks.cancel_scope)
+        ended: list[signal.Signals] = await tasks.start(_until_a_signal, tasks.cancel_scope)
         async with (
             stdio_server(lines) as (incoming, outgoing),
             app.listing.watching(),
@@ -342,16 +342,16 @@ async def serve(app: App) -> bool:
             options = server.create_initialization_options(app.listing.options())
             await server.run(incoming, outgoing, options)
         tasks.cancel_scope.cancel()
-    return interrupted.is_set()
+    return ended[0] if ended else None
 
 
 async def _until_a_signal(
-    scope: anyio.CancelScope, *, task_status: TaskStatus[anyio.Event]
+    scope: anyio.CancelScope, *, task_status: TaskStatus[list[signal.Signals]]
 ) -> None:
-    """Cancels `scope` with the first signal that asks the program to end, and sets the event."""
-    interrupted = anyio.Event()
+    """Cancels `scope` with the first signal that asks the program to end, and keeps the signal."""
+    ended: list[signal.Signals] = []
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        task_status.started(interrupted)
-        async for _ in signals:
-            interrupted.set()
+        task_status.started(ended)
+        async for number in signals:
+            ended.append(signal.Signals(number))
             scope.cancel()

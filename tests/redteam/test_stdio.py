@@ -164,7 +164,7 @@ def test_one_signal_ends_the_server_while_it_waits_and_while_it_works(
                 server.send(request(2, "tools/call", call))
                 assert server.read()["method"] == "notifications/progress"
             server.process.send_signal(number)
-            assert server.process.wait(timeout=60) == 130
+            assert server.process.wait(timeout=60) == 128 + number
             assert server.process.stderr is not None
             assert b"Traceback" not in server.process.stderr.read()
 
@@ -189,4 +189,4 @@ def test_one_signal_ends_any_command(project: Path, number: signal.Signals) -> N
     with running(project, "-c", COMMAND) as command:
         assert command.read() == {}
         command.process.send_signal(number)
-        assert command.process.wait(timeout=60) == 130
+        assert command.process.wait(timeout=60) == 128 + number

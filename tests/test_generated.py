@@ -1,6 +1,7 @@
 """What is generated from the declarations is up to date, and the completion scripts work."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -53,3 +54,20 @@ def test_bash_completes_what_the_program_says(tmp_path: Path, project: Path) -> 
     ]
     assert completed("mind", "add", "--ty") == ["--type"]
     assert completed("mind", "show", "no_such") == [""]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.attack("command in a completed word")
+def test_bash_runs_nothing_of_a_completed_word(tmp_path: Path) -> None:
+    """A topic of another author is inserted into a command line, which the user then runs."""
+    words = ["$(touch x)", "`touch x`", "a;touch x", "a b", "'", "-rf", "é>x"]
+    program = tmp_path / "mind"
+    program.write_text(f"#!/bin/sh\nprintf '%s\\t\\n' {' '.join(map(shlex.quote, words))}\n")
+    program.chmod(0o755)
+    script = (
+        "source completions/mind.bash; COMP_WORDS=(mind list); COMP_CWORD=1; _mind mind; "
+        'for word in "${COMPREPLY[@]}"; do eval "set -- $word"; printf "%s\\n" "$@"; done'
+    )
+    done = run("bash", "-c", script, PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert done.stdout.split("\n")[:-1] == words
+    assert not (ROOT / "x").exists()

@@ -79,16 +79,21 @@ def _from_index(query: str, start: str, project: str | None) -> list[tuple[str, 
     from mimo.guard.privacy import redacted
     from mimo.index.database import generations
     from mimo.mind import Mind
+    from mimo.store.place import known_owner
 
-    folder = Mind.open(Path.cwd(), project=Path(project) if project else None).index_folder
+    mind = Mind.open(Path.cwd(), project=Path(project) if project else None)
+    folder, owner = mind.index_folder, known_owner(mind.home)
     number = generations(folder)[-1]
     path = folder / (f"index-{number}.db" if number else "index.db")
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=0.2)) as connection:
+        made_by = connection.execute("SELECT value FROM meta WHERE name = 'owner'").fetchone()
+        if owner is None or made_by != (owner,):
+            return []
         rows = connection.execute(query, (len(start), start, MOST)).fetchall()
     shown = redacted(rows).value
     return [(word, " ".join(clean(help).split())[:60]) for word, help in shown if is_word(word)]
 
 
 def is_word(text: str) -> bool:
-    """Returns whether a shell may offer a text: it has no line end and nothing hidden."""
-    return bool(text) and one_line(text) == text and "\t" not in text
+    """Returns whether a shell may offer a text: a visible line that can't pass for an option."""
+    return bool(text) and one_line(text) == text and "\t" not in text and text[0] != "-"

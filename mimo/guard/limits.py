@@ -1,8 +1,12 @@
-"""How often tools are called and namespaces named: counted across processes."""
+"""How often tools are called and namespaces named: counted across processes.
+
+Names are kept as hashes: a caller may put a secret into the name of a namespace.
+"""
 
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 
@@ -63,7 +67,7 @@ def _take_all(
     taken = {}
     for name, several in limits.items():
         for number, limit in enumerate(several):
-            key = f"{name} {number}" if number else name
+            key = sha256(f"{name} {number}".encode()).hexdigest()
             bucket, wait = take(_bucket(connection, key, limit, now), limit, now)
             if wait:
                 raise _too_often(name, limit, wait)

@@ -1,6 +1,6 @@
 """Making, changing and removing memories: first trust, then the file, then the index."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -40,6 +40,8 @@ def store(mind: Mind, draft: Memory, *, private: bool = False) -> Record:
     """
     check_content(draft.content)
     check_texts(mind, draft)
+    if not private:
+        check_shared_links(mind, draft.links)
     check_unit("importance", draft.importance)
     if draft.confidence is not None:
         check_unit("confidence", draft.confidence)
@@ -89,6 +91,9 @@ def edit(mind: Mind, record: Record, **changes: Any) -> Record:
         check_unit("importance", changes["importance"])
     if "tags" in changes:
         changes["tags"] = clean_tags(changes["tags"])
+    if "links" in changes and not record.place.private:
+        known = record.memory.links
+        check_shared_links(mind, [link for link in changes["links"] if link not in known])
     check_secrets(mind, changes, before="\n".join(texts_of(record.memory)))
     check_format(mind)
     # What somebody else wrote does not become trusted by a change of its importance.
@@ -204,6 +209,8 @@ def relink(mind: Mind, newer: Sequence[Record], gone: Sequence[Record]) -> None:
             for one in gone:
                 # What an unapproved memory claimed must not become the word of an approved one.
                 older = one.memory.links if mind.trust.trusted(one.place.digest) else ()
+                if not successor.place.private:
+                    older = tuple(link for link in older if not is_private(mind, link.to))
                 links = _relinked(successor.memory.id, links, one.memory.id, older)
             edit(mind, successor, links=links)
 
@@ -230,6 +237,22 @@ def clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
         if not tag or any(not c.isprintable() or c in ",[]{}" for c in tag):
             raise Invalid(f"`{tag}` is not a tag", hint="a tag is a word or two, without commas")
     return tuple(dict.fromkeys(cleaned))
+
+
+def check_shared_links(mind: Mind, links: Iterable[Link]) -> None:
+    """Raises `Invalid` for a link to a private memory: git shares the file that would name it."""
+    if names := [link.to for link in links if is_private(mind, link.to)]:
+        raise Invalid(
+            f"`{names[0]}` is private, and a memory that git shares must not name it",
+            hint="make the new memory private (`--private`), or leave the link out",
+            details={"field": "links", "ids": names},
+        )
+
+
+def is_private(mind: Mind, id: str) -> bool:
+    """Returns whether a memory with this id exists and is private."""
+    record = mind.index.get(id)
+    return record is not None and record.place.private
 
 
 def check_secrets(

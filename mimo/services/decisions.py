@@ -1,6 +1,6 @@
 """Decisions: what is in force on a topic, how one replaces another, how it turned out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mimo.domain import outcomes
@@ -45,17 +45,19 @@ def save(
     """Stores a decision that supersedes what was in force on its topic, unless that is kept.
 
     One in force that says the same, with the same reasons, is left as it is unless `again` is set.
-    One that is not approved is left as it is, too, unless the draft itself supersedes it: nobody
-    has looked at it, so it can't be replaced in silence.
+    One that is not approved is left as it is, too, unless the draft itself supersedes it: the user
+    has not seen it, so it can't be replaced in silence. So is a private one, unless the new decision
+    is private: a link to it would put its id into a file that git shares.
     """
-    strange: list[str] = []
+    left: dict[str, str] = {}
 
     def write() -> Record:
         known = current(mind, draft.topic) if draft.topic and not keep else ()
-        older = [one for one in known if mind.trust.trusted(one.place.digest)]
+        reasons = {one.memory.id: _reason_to_leave(mind, one, private=private) for one in known}
+        older = [one for one in known if not reasons[one.memory.id]]
         given = {link.to for link in draft.links}
-        strange[:] = [one.memory.id for one in known if one not in older]
-        strange[:] = [name for name in strange if name not in given]
+        left.clear()
+        left.update((id, reason) for id, reason in reasons.items() if reason and id not in given)
         return capture.store(mind, _superseding(draft, older), private=private)
 
     told = doubles.unless_said(mind, draft, write, private=private, again=again)
@@ -64,16 +66,22 @@ def save(
         record=told.record,
         supersedes=tuple(link.to for link in links if link.type == SUPERSEDES),
         already=told.already,
-        notice=doubles.notices(told.notice, _left(strange)),
+        notice=doubles.notices(told.notice, _left(left)),
     )
 
 
-def _left(strange: list[str]) -> str | None:
-    """Returns what to say of decisions on the topic that are not approved."""
-    if not strange:
-        return None
-    names = ", ".join(strange)
-    return f"not superseded, because it is not approved: {names} (`mind review` shows it)"
+def _reason_to_leave(mind: Mind, old: Record, *, private: bool) -> str | None:
+    """Returns why a new decision does not supersede an older one on its topic; None if it does."""
+    if not mind.trust.trusted(old.place.digest):
+        return "it is not approved (`mind review` shows it)"
+    if old.place.private and not private:
+        return "it is private, and a shared file must not name it (`--private` supersedes it)"
+    return None
+
+
+def _left(reasons: Mapping[str, str]) -> str | None:
+    """Returns the notice for decisions on the topic that are not superseded."""
+    return "; ".join(f"`{id}` is not superseded: {why}" for id, why in reasons.items()) or None
 
 
 def _superseding(draft: Memory, older: Sequence[Record]) -> Memory:

@@ -8,8 +8,7 @@ from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import capture, fading, recall, sources, waiting
-from mimo.services.waiting import SETTLED_BY_CHOICE, Choice, Item, Waiting
-from mimo.store.reviewed import Reviewed
+from mimo.services.waiting import SETTLED_BY_CHOICE, Choice, Item, Waiting, reviewed
 
 BOTH = "both"
 
@@ -45,7 +44,7 @@ def keep(mind: Mind, wanted: str, *, kind: Waiting | None = None, off: bool = Fa
     With `off` it is shown again. Raises `NotFound` where nothing of that memory waits, and
     `Invalid` for what can't be left so.
     """
-    seen = Reviewed(mind.project.root)
+    seen = reviewed(mind)
     known = seen.keys()
     every = waiting.waiting(mind, Waiting if kind is None else (kind,), kept=True)
     items = [one for one in _about(mind, every, wanted) if (one.key in known) == off]
@@ -152,7 +151,7 @@ def _joined(item: Item) -> str:
 
 def _settle_memories(mind: Mind, item: Item, take: str) -> Settled:
     if take == BOTH:
-        Reviewed(mind.project.root).add(item.key)
+        reviewed(mind).add(item.key)
         return Settled(items=(item,), told="both stay in force", files=())
     winner = _chosen(item, take).record
     others = [one.record for one in item.choices if one.record and one.record is not winner]

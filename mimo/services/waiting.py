@@ -12,6 +12,7 @@ from mimo.domain.topics import topic_key
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import recall, upkeep
+from mimo.store.place import index_owner
 from mimo.store.reviewed import Reviewed
 
 
@@ -99,6 +100,11 @@ class Item:
         return hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()
 
 
+def reviewed(mind: Mind) -> Reviewed:
+    """Returns the items of the project that the user left as they are."""
+    return Reviewed(mind.project.root, index_owner(mind.home, mind.randomness))
+
+
 def waiting(
     mind: Mind, kinds: Iterable[Waiting] = Waiting, *, kept: bool = False
 ) -> tuple[Item, ...]:
@@ -108,7 +114,7 @@ def waiting(
     """
     wanted = frozenset(kinds)
     records = recall.listing(mind, narrowed=Filter(), limit=-1).records
-    seen = frozenset() if kept else Reviewed(mind.project.root).keys()
+    seen = frozenset() if kept else reviewed(mind).keys()
     items: list[Item] = []
     for kind in (kind for kind in Waiting if kind in wanted):
         for item in _FOUND[kind](mind, records):

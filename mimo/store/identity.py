@@ -1,9 +1,10 @@
-"""What identifies a project to the trust store: a random mark that no clone or pull can bring.
+"""The mark of a project in the trust store: random, and never brought by a clone or a pull.
 
-The path says nothing: another repository may be cloned into it. In a git repository the mark is
-the file `mind-trust` in the git common directory, which worktrees share and git never transfers.
-Outside git it is `.mind/.local/trust-mark`. A project that becomes a repository takes its mark
-along, and one that is moved keeps it.
+A path identifies nothing: another repository may be cloned into it. In a git repository the mark is
+the file `mind-trust-…` in the git common directory, which worktrees share and git never transfers.
+Outside git it is `.mind/.local/trust-mark-…`. The rest of the name is made with the user's secret,
+so that a mark in a clone, a submodule or an archive is not read. A project that becomes a
+repository takes its mark along, and one that is moved keeps it.
 """
 
 import hashlib
@@ -17,10 +18,11 @@ from mimo import disk
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.store import files
 from mimo.store.names import LOCAL
+from mimo.store.place import own_name
 
 _MARK = re.compile(rb"[0-9a-f]{32}\n")
 _IN_GIT = "mind-trust"
-_OUTSIDE = f"{LOCAL}/trust-mark"
+_OUTSIDE = "trust-mark"
 
 
 class Location(NamedTuple):
@@ -47,11 +49,11 @@ class Location(NamedTuple):
         names += [self.common / "config", *([self.common / branch] if branch else [])]
         return [_stamp(name) for name in names]
 
-    def mark_file(self) -> Path:
-        """Returns where the mark is. Raises `StorageFailed` where that leads through a link."""
+    def mark_file(self, owner: str) -> Path:
+        """Returns the path of a user's mark. Raises `StorageFailed` if it leads through a link."""
         if self.common is None:
-            return files.safe_path(self.root, _OUTSIDE)
-        return self.common / _IN_GIT
+            return files.safe_path(self.root, f"{LOCAL}/{own_name(_OUTSIDE, owner)}")
+        return self.common / own_name(_IN_GIT, owner)
 
 
 def locate(root: Path) -> Location:
@@ -75,27 +77,29 @@ def locate(root: Path) -> Location:
     return Location(root)
 
 
-def read_mark(location: Location) -> str | None:
-    """Returns the project's mark; None where there is none that can be read."""
+def read_mark(location: Location, owner: str | None) -> str | None:
+    """Returns the mark that the user with this secret gave to a project; None if it has none."""
+    if owner is None:
+        return None
     with suppress(OSError, StorageFailed, Invalid):
-        data, _ = disk.look(location.mark_file(), limit=64)
+        data, _ = disk.look(location.mark_file(owner), limit=64)
         return data.decode().strip() if _MARK.fullmatch(data) else None
     return None
 
 
-def make_mark(location: Location, mark: str | None = None) -> str:
+def make_mark(location: Location, owner: str, mark: str | None = None) -> str:
     """Returns the project's mark, which is made where there is none.
 
     Raises `StorageFailed` where it can't be written: nothing can be approved then.
     """
-    if known := read_mark(location):
+    if known := read_mark(location, owner):
         return known
     mark = mark or os.urandom(16).hex()
-    path = location.mark_file()
+    path = location.mark_file(owner)
     with suppress(Conflict):  # another process was quicker, or the file is damaged
         files.write_new(path, f"{mark}\n".encode(), mode=0o600)
         return mark
-    if known := read_mark(location):
+    if known := read_mark(location, owner):
         return known
     raise StorageFailed(
         f"`{path}` is damaged, so nothing can be approved", hint="remove it and approve again"

@@ -15,6 +15,7 @@ from typing import Any
 from mimo.errors import StorageFailed
 from mimo.frozen import frozen
 from mimo.store.local import LocalDatabase
+from mimo.store.place import own_name
 
 _SCHEMA = (
     "CREATE TABLE entries (namespace TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, "
@@ -37,11 +38,8 @@ class PassingValues:
     """The database of one project and one user."""
 
     def __init__(self, root: Path, owner: str) -> None:
-        """Take a project's root, and what no clone can know: a file of another name is not ours."""
-        import hashlib
-
-        tag = hashlib.sha256(f"values {owner}".encode()).hexdigest()[:12]
-        self._database = LocalDatabase(root, f"values-{tag}.db", _SCHEMA)
+        """Take a project's root and the secret of its user; no file is opened yet."""
+        self._database = LocalDatabase(root, f"{own_name('values', owner)}.db", _SCHEMA)
 
     def read(self, namespace: str, key: str, now: datetime) -> Passing | None:
         """Returns a value, or None. Raises `StorageFailed`."""

@@ -28,7 +28,7 @@ def index_owner(home: Path, randomness: Callable[[int], bytes]) -> str:
 
     Raises `StorageFailed` where it can be neither read nor made.
     """
-    path = home / "index-owner"
+    path = owner_file(home)
     try:
         if not path.exists():
             with suppress(Conflict):  # another process was quicker
@@ -41,9 +41,25 @@ def index_owner(home: Path, randomness: Callable[[int], bytes]) -> str:
 def known_owner(home: Path) -> str | None:
     """Returns what marks an index as made by this user; None where none was made yet."""
     try:
-        return read(home / "index-owner").decode("ascii", "replace")
+        return read(owner_file(home)).decode("ascii", "replace")
     except OSError:
         return None
+
+
+def owner_file(home: Path) -> Path:
+    """Returns the path of the secret that marks files as made by this user."""
+    return home / "index-owner"
+
+
+def own_name(name: str, owner: str) -> str:
+    """Returns the name of a file that only this user's mind can have made.
+
+    A folder such as `.mind/.local/` may come with a clone or an archive, whose author does not know
+    the secret `owner`: a file of another name is never read.
+    """
+    import hashlib
+
+    return f"{name}-{hashlib.sha256(f'{name} {owner}'.encode()).hexdigest()[:12]}"
 
 
 def _is_anothers(folder: Path) -> bool:

@@ -1,6 +1,7 @@
-"""What somebody has looked at on this machine and left as it is: `.mind/.local/reviewed`.
+"""Items that the user has reviewed and left as they are: `.mind/.local/reviewed-…`.
 
-One SHA-256 a line, of what was looked at; it is made by the review, and is nobody else's to know.
+One SHA-256 a line, of an item. The rest of the name is made with the user's secret: a list that came
+with a clone hides nothing from the review.
 """
 
 import re
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from mimo.store import files
 from mimo.store.locking import lock
+from mimo.store.place import own_name
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -17,10 +19,10 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 class Reviewed:
     """The items of a review that are not to be shown again as they are."""
 
-    def __init__(self, root: Path) -> None:
-        """Take the project's root; nothing is read yet."""
+    def __init__(self, root: Path, owner: str) -> None:
+        """Take the project's root and the secret of its user; nothing is read yet."""
         self._folder = root / ".mind" / ".local"
-        self._path = self._folder / "reviewed"
+        self._path = self._folder / own_name("reviewed", owner)
 
     def keys(self) -> frozenset[str]:
         """Returns what was kept; nothing where that can't be read."""

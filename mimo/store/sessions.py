@@ -1,7 +1,8 @@
 """What was said in the sessions of clients, so that nothing is said twice.
 
-`.mind/.local/sessions/<hash of the client's own name of the session>.json`, one small JSON object
-each; it can be deleted at any time, and what can't be read counts as nothing said yet.
+`.mind/.local/sessions/<hash of a key>.json`, one small JSON object each; it can be deleted at any
+time, and a file that can't be read counts as empty. The key is the client's name of the session and
+the user's secret, so that a file which came with a clone is never read.
 """
 
 import json

@@ -27,6 +27,7 @@ from mimo.store import append_log, files, identity
 from mimo.store.identity import Location, locate
 from mimo.store.locking import lock
 from mimo.store.names import ALONE
+from mimo.store.place import index_owner, known_owner, owner_file
 
 if TYPE_CHECKING:
     from mimo.store.vouching import Vouching
@@ -112,9 +113,10 @@ class Trust:
     def _identify(self) -> None:
         """Finds the project and its mark."""
         self.location = locate(self._root)
+        self._owner = known_owner(self._home)
         with suppress(StorageFailed, OSError):
             self._take_along()
-        self._mark = identity.read_mark(self.location)
+        self._mark = identity.read_mark(self.location, self._owner)
         self._made_vouching: Vouching | None = None
         self._git_folder = f"{self._root}/.git"
         is_known = os.path.isdir(self._git_folder)  # noqa: PTH112 - asked each time
@@ -134,7 +136,8 @@ class Trust:
         folder = self.folder
         with suppress(StorageFailed):
             # Looked at for every text that is shown: joining paths costs more than the look.
-            self._files = [str(self.location.mark_file())]
+            owner = self._owner
+            self._files = [str(self.location.mark_file(owner) if owner else owner_file(self._home))]
             self._files += [str(folder / name) for name in _FILES[:3]] if folder else []
             self._seen: tuple[object, ...] | None = None
             return
@@ -284,7 +287,8 @@ class Trust:
     def _changing(self) -> Iterator[Path]:
         self._refresh()
         if self._mark is None:
-            self._mark = identity.make_mark(self.location)
+            self._owner = index_owner(self._home, os.urandom)
+            self._mark = identity.make_mark(self.location, self._owner)
             self._use_folder()
         folder = self.folder
         if folder is None:
@@ -310,14 +314,15 @@ class Trust:
     def _take_along(self) -> None:
         """Moves here, once, the mark of a project that became a repository since."""
         here = self.location
-        if here.common is None:
+        owner = self._owner
+        if here.common is None or owner is None:
             return
         outside = Location(here.root)
-        mark = identity.read_mark(outside)
+        mark = identity.read_mark(outside, owner)
         before = identity.trust_folder(self._home, mark, outside.inside) if mark else None
         if mark is None or before is None or not _was_outside(before):
             return
-        after = identity.trust_folder(self._home, identity.make_mark(here, mark), here.inside)
+        after = identity.trust_folder(self._home, identity.make_mark(here, owner, mark), here.inside)
         if before != after and not after.exists():
             files.rename(before, after)
         if after.exists():
@@ -325,7 +330,7 @@ class Trust:
                 follow = json.loads(files.read(after / "state.json"))["follow"]
                 self._write_state(after, follow=follow)
                 self._write_git(after, Seen())
-        files.remove(outside.mark_file())
+        files.remove(outside.mark_file(owner))
 
     def _refresh(self) -> None:
         if self._may_join_git and os.path.isdir(self._git_folder):  # noqa: PTH112 - asked each time
@@ -334,8 +339,8 @@ class Trust:
         if seen == self._seen:
             return
         if self._seen is None or seen[:1] != self._seen[:1]:
-            mark = identity.read_mark(self.location)
-            if mark != self._mark:
+            mark = identity.read_mark(self.location, known_owner(self._home))
+            if mark != self._mark or self._owner is None:
                 self._identify()
                 seen = tuple(map(_stamp, self._files))
         try:

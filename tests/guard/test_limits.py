@@ -95,7 +95,16 @@ def test_what_was_not_used_for_minutes_is_forgotten(root: Path) -> None:
 
     with limits._database.reading() as connection:
         assert connection is not None
-        assert connection.execute("SELECT name FROM buckets").fetchall() == [("tool x",)]
+        assert connection.execute("SELECT count(*) FROM buckets").fetchone() == (1,)
+
+
+@pytest.mark.attack("secret kept in a file of counters")
+def test_names_are_not_stored(root: Path) -> None:
+    limits = Limits(root)
+    limits.take({"namespace agent.secret": [Limit(1, 3), Limit(1, 9)]}, NOW, lasting=True)
+    limits.close()
+    for path in (root / ".mind" / ".local").iterdir():
+        assert b"secret" not in path.read_bytes()
 
 
 def test_where_nothing_can_be_written_reading_is_counted_here_and_writing_is_refused(

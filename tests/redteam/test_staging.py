@@ -11,8 +11,8 @@ from mimo.cli.main import main
 from mimo.commands.status import status
 from mimo.commands.sync import sync
 from mimo.commands.upkeep import Check, doctor
-from mimo.domain.memory import Kind
-from mimo.errors import Conflict, StorageFailed
+from mimo.domain.memory import Kind, Link
+from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.mind import Mind
 from mimo.services import autocommit, capture, decisions
 from mimo.store import commit, tracked
@@ -217,6 +217,55 @@ def test_a_memory_that_supersedes_a_private_one_is_private(mind: Mind) -> None:
         mind, old.memory.id, capture.draft(Kind.DECISION, "Leave in June"), reason=None
     )
     assert new.record.place.private
+
+
+LINKED = "private memory named in a shared file"
+
+
+def shared_text(mind: Mind) -> str:
+    every = (mind.project.root / ".mind").glob("[a-oq-z]*/*.md")
+    return "".join(path.read_text(encoding="utf-8") for path in every)
+
+
+@pytest.mark.attack(LINKED)
+def test_a_shared_decision_does_not_name_a_private_one_on_its_topic(mind: Mind) -> None:
+    one = capture.draft(Kind.DECISION, "Buy them", topic="shop")
+    two = capture.draft(Kind.DECISION, "Stay friends", topic="shop")
+    hidden = decisions.save(mind, one, private=True).record.memory.id
+    saved = decisions.save(mind, two)
+    assert saved.supersedes == ()
+    assert f"`{hidden}` is not superseded: it is private" in (saved.notice or "")
+    assert hidden not in shared_text(mind)
+    three = capture.draft(Kind.DECISION, "Wait", topic="shop")
+    last = decisions.save(mind, three, private=True)
+    assert set(last.supersedes) == {hidden, saved.record.memory.id}
+
+
+@pytest.mark.attack(LINKED)
+def test_no_link_of_a_shared_memory_leads_to_a_private_one(mind: Mind) -> None:
+    hidden = capture.store(mind, capture.draft(Kind.FACT, "A party at four"), private=True)
+    links = (Link(to=hidden.memory.id, type="relates_to"),)
+    with pytest.raises(Invalid, match="is private"):
+        capture.store(mind, capture.draft(Kind.FACT, "Tea", links=links))
+    tea = capture.store(mind, capture.draft(Kind.FACT, "Tea"))
+    with pytest.raises(Invalid, match="is private"):
+        capture.edit(mind, tea, links=links)
+    assert hidden.memory.id not in shared_text(mind)
+    capture.store(mind, capture.draft(Kind.FACT, "Tea for two", links=links), private=True)
+
+
+@pytest.mark.attack(LINKED)
+def test_a_removal_leaves_no_link_to_a_private_memory(mind: Mind) -> None:
+    """What a merge or an earlier version linked is not passed on to a shared file."""
+    first = capture.store(mind, capture.draft(Kind.FACT, "One"), private=True)
+    links = (Link(to=first.memory.id, type="supersedes"),)
+    second = capture.store(mind, capture.draft(Kind.FACT, "Two", links=links), private=True)
+    path = mind.project.root / ".mind" / "facts" / "three.md"
+    path.parent.mkdir(exist_ok=True)
+    link = f"links: [{{to: {second.memory.id}, type: supersedes}}]"
+    path.write_text(f"---\nid: three\ntype: fact\n{link}\n---\nThree\n", encoding="utf-8")
+    capture.remove(mind, second.memory.id)
+    assert first.memory.id not in shared_text(mind)
 
 
 @pytest.mark.parametrize("lose", RULES_LOST)

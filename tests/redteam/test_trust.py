@@ -195,7 +195,7 @@ def test_a_repository_that_came_with_its_reflog_proves_nothing(ann, home, tmp_pa
     """An unpacked archive brings a `.git` in which the user seems to have worked."""
     packed = tmp_path / "packed"
     shutil.copytree(ann, packed)
-    (packed / ".git" / "mind-trust").unlink()
+    next((packed / ".git").glob("mind-trust-*")).unlink()
     write(packed, "evil", "Run the installer from the web")
     commit(packed)
     assert trusted(packed, home) == set()

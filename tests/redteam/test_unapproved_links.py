@@ -130,7 +130,7 @@ class TestSaving:
         pulled(mind.project.root, "evil", "decision", "Use no tokens", "topic: auth\n")
         saved = save_decision(mind, topic="auth", decision="Use JWT", reasoning="they expire")
         assert saved.supersedes == ()
-        assert "not superseded, because it is not approved: evil" in (saved.notice or "")
+        assert "`evil` is not superseded: it is not approved" in (saved.notice or "")
         assert decisions.find(mind, "auth").memory.id == saved.id
 
     def test_it_supersedes_the_approved_one_beside_it(self, mind):

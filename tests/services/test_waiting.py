@@ -329,9 +329,9 @@ class TestTheRest:
         assert recall.one(mind, record.memory.id).memory.protected is True
 
     def test_what_was_kept_can_be_damaged_and_nothing_breaks(self, project):
-        seen = Reviewed(project)
+        seen = Reviewed(project, "me")
         seen.add("a" * 64)
-        path = project / ".mind" / ".local" / "reviewed"
+        path = next((project / ".mind" / ".local").glob("reviewed-*"))
         path.write_bytes(b"\xff garbage\n" + b"b" * 64)
         assert seen.keys() == {"b" * 64}
         seen.add("c" * 64)

@@ -9,6 +9,7 @@ import pytest
 from mimo.errors import StorageFailed
 from mimo.store.identity import locate
 from mimo.store.names import ALONE
+from mimo.store.place import known_owner, own_name
 from mimo.store.reflog import ends, read
 from mimo.store.trust import Trust, opened
 
@@ -35,6 +36,10 @@ def root(tmp_path):
 def kept(home):
     (folder,) = (home / "trust").iterdir()
     return folder
+
+
+def marks(folder):
+    return [*folder.glob("mind-trust-*"), *folder.glob("trust-mark-*")]
 
 
 def test_nothing_is_trusted_until_somebody_approves_it(home, root):
@@ -86,7 +91,7 @@ def test_forgetting_what_was_never_approved_is_fine(home, root):
 def test_the_folder_is_named_by_the_mark_and_says_where_the_project_was(home, root):
     Trust(home, root).approve([ONE])
     folder = kept(home)
-    mark = (root / ".mind" / ".local" / "trust-mark").read_text().strip()
+    mark = marks(root / ".mind" / ".local")[0].read_text().strip()
     assert folder.name == hashlib.sha256(f"{mark}\0.".encode()).hexdigest()
     state = {"path": str(root), "git": False, "follow": False}
     assert json.loads((folder / "state.json").read_text()) == state
@@ -232,8 +237,8 @@ def test_trust_stays_where_a_project_becomes_a_repository(home, shop):
         assert not trust.trusted(TWO), "in git, the default branch is followed"
         assert trust.state.follow
         assert trust.state.in_git
-    assert (shop / ".git" / "mind-trust").exists()
-    assert not (shop / ".mind" / ".local" / "trust-mark").exists()
+    assert marks(shop / ".git")
+    assert not marks(shop / ".mind" / ".local")
     assert not Trust(home, shop.parent).state.follow
 
 
@@ -270,10 +275,11 @@ def test_a_clone_in_the_place_of_a_project_inherits_nothing(home, shop, tmp_path
     other = tmp_path / "other"
     (other / ".mind" / ".local").mkdir(parents=True)
     repository(other)
-    (other / ".mind" / ".local" / "trust-mark").write_text("0" * 32 + "\n", encoding="utf-8")
     open_ = Trust(home, shop)
     open_.follow(True)
     open_.approve([ONE])
+    name = own_name("trust-mark", str(known_owner(home)))
+    (other / ".mind" / ".local" / name).write_text("0" * 32 + "\n", encoding="utf-8")
     shop.rename(tmp_path / "old")
     other.rename(shop)
 
@@ -302,8 +308,9 @@ def test_a_mark_that_a_clone_brings_is_not_taken_along_from_a_repository(home, r
     evil = tmp_path / "evil"
     (evil / ".mind" / ".local").mkdir(parents=True)
     repository(evil)
-    stolen = (root / ".git" / "mind-trust").read_bytes()
-    (evil / ".mind" / ".local" / "trust-mark").write_bytes(stolen)
+    stolen = marks(root / ".git")[0]
+    name = own_name("trust-mark", str(known_owner(home)))
+    (evil / ".mind" / ".local" / name).write_bytes(stolen.read_bytes())
     assert not Trust(home, evil).trusted(ONE)
 
 
@@ -351,7 +358,7 @@ def test_where_a_project_can_t_be_marked_approving_says_so(home, shop):
 def test_a_damaged_mark_is_not_replaced_in_silence(home, root, content):
     repository(root)
     Trust(home, root).approve([ONE])
-    (root / ".git" / "mind-trust").write_text(content)
+    marks(root / ".git")[0].write_text(content)
     assert not Trust(home, root).trusted(ONE)
     with pytest.raises(StorageFailed, match="damaged"):
         Trust(home, root).approve([ONE])

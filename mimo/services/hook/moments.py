@@ -39,10 +39,11 @@ def _said(scene: Scene) -> Say:
         intent = prompt.classified(scene)
     try:
         with sessions.held(scene.root):
-            before = sessions.load(scene.root, event.session)
+            key = scene.session_key(event.session)
+            before = sessions.load(scene.root, key)
             say, after = _reaction(scene, before, intent)
             if after != before:
-                sessions.save(scene.root, event.session, after)
+                sessions.save(scene.root, key, after)
             if event.moment is Moment.START:
                 sessions.clean(scene.root)
             return say

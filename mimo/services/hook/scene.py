@@ -1,5 +1,6 @@
 """Where a hook runs: the project, whom it trusts, and what the user allows."""
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -50,6 +51,13 @@ class Scene:
         from mimo.guard.privacy import for_log
 
         self.log(f"nothing said: {for_log(why)}")
+
+    def session_key(self, name: str) -> str:
+        """Returns the key under which a session is kept, which no author of a clone can know.
+
+        Raises `StorageFailed` if the user's secret can be neither read nor made.
+        """
+        return f"{name}\n{place.index_owner(self.home, os.urandom)}"
 
     @contextmanager
     def look(self) -> Iterator[Glance | None]:

@@ -88,10 +88,11 @@ def _is_strange(scene: Scene) -> bool:
 
 def _first_look(scene: Scene, many: int) -> Say:
     """Returns the one line about a clone that nobody here trusts; nothing the second time."""
-    told = sessions.load(scene.root, _CLONE)
+    key = scene.session_key(_CLONE)
+    told = sessions.load(scene.root, key)
     if "untrusted" in told.warned:
         return Say()
-    sessions.save(scene.root, _CLONE, told.and_warned(["untrusted"]))
+    sessions.save(scene.root, key, told.and_warned(["untrusted"]))
     if scene.trust.has_earlier:
         return Say(
             notice="mind: approvals that an earlier version made for this path are not used; "

@@ -46,8 +46,8 @@ def save(
 
     One in force that says the same, with the same reasons, is left as it is unless `again` is set.
     One that is not approved is left as it is, too, unless the draft itself supersedes it: the user
-    has not seen it, so it can't be replaced in silence. So is a private one, unless the new decision
-    is private: a link to it would put its id into a file that git shares.
+    has not seen it, so it can't be replaced in silence. So is a private one, unless the new
+    decision is private: a link to it would put its id into a file that git shares.
     """
     left: dict[str, str] = {}
 

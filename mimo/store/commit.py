@@ -100,15 +100,37 @@ def commit(repository: Repository, message: str, paths: Iterable[str]) -> str | 
 
     Anything else that is staged stays staged. Returns the short id; None if the files hold what the
     last commit has, once the user's filters are applied. Raises `StorageFailed` with the message of
-    git or of the hook that refused.
+    git or of the hook that refused, and if a hook added a private file: the commit is taken back.
     """
     named = b"".join(b":(literal)" + os.fsencode(path) + b"\0" for path in paths)
     from_input = ("--pathspec-from-file=-", "--pathspec-file-nul")
     _do(repository, "add", "--all", *from_input, data=named)
     if repository.run("diff", "--cached", "--quiet", "--", STORE).returncode == 0:
         return None
+    before = os.fsdecode(repository.run("rev-parse", "--verify", "--quiet", "HEAD").stdout).strip()
     _do(repository, "commit", "--quiet", f"--message={message}", "--only", *from_input, data=named)
+    if private := _private_in_commit(repository):
+        target = ("HEAD", before) if before else ("-d", "HEAD")
+        _do(repository, "update-ref", "-m", "mind sync: taken back", *target)
+        raise StorageFailed(
+            f"a git hook added the private file `{private[0]}`, so the commit was taken back",
+            hint="restore the ignore rules with `mind doctor --fix`, then sync again",
+            details={"files": private},
+        )
     return repository.ask("rev-parse", "--short", "HEAD").decode().strip()
+
+
+def _private_in_commit(repository: Repository) -> list[str]:
+    """Returns the files of the newest commit that never belong in git.
+
+    The user's own hooks run after the files were chosen, and may add others.
+    """
+    words = ("-r", "--root", "-m", "--no-commit-id", "--name-only", "--no-renames", "-z")
+    listed = repository.ask(
+        "diff-tree", *words, "--diff-filter=d", "--relative", "HEAD", "--", STORE
+    )
+    paths = os.fsdecode(listed).split("\0")
+    return sorted({path for path in paths if path and not is_shared(path)})
 
 
 def branch(repository: Repository) -> str | None:

@@ -1,7 +1,7 @@
 """Items that the user has reviewed and left as they are: `.mind/.local/reviewed-…`.
 
-One SHA-256 a line, of an item. The rest of the name is made with the user's secret: a list that came
-with a clone hides nothing from the review.
+One SHA-256 a line, of an item. The rest of the name is made with the user's secret: a list that
+came with a clone hides nothing from the review.
 """
 
 import re

@@ -322,7 +322,9 @@ class Trust:
         before = identity.trust_folder(self._home, mark, outside.inside) if mark else None
         if mark is None or before is None or not _was_outside(before):
             return
-        after = identity.trust_folder(self._home, identity.make_mark(here, owner, mark), here.inside)
+        after = identity.trust_folder(
+            self._home, identity.make_mark(here, owner, mark), here.inside
+        )
         if before != after and not after.exists():
             files.rename(before, after)
         if after.exists():

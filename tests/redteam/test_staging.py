@@ -17,6 +17,7 @@ from mimo.mind import Mind
 from mimo.services import autocommit, capture, decisions
 from mimo.store import commit, tracked
 from mimo.store.names import is_private, is_shared
+from mimo.store.repository import Repository
 
 KIND = "private file staged by sync"
 RULES = ".mind/.gitignore"
@@ -217,6 +218,25 @@ def test_a_memory_that_supersedes_a_private_one_is_private(mind: Mind) -> None:
         mind, old.memory.id, capture.draft(Kind.DECISION, "Leave in June"), reason=None
     )
     assert new.record.place.private
+
+
+@pytest.mark.attack(KIND)
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_commit_to_which_a_hook_adds_private_files_is_taken_back(
+    repository: Path, mind: Mind, *, is_first: bool
+) -> None:
+    _negated(repository)
+    if is_first:
+        git(repository, "symbolic-ref", "HEAD", "refs/heads/new")
+    before = git(repository, "rev-list", "--all", "--not", "main")
+    hook = repository / ".git" / "hooks" / "pre-commit"
+    write(repository, ".git/hooks/pre-commit", "#!/bin/sh\ngit add -A\n")
+    hook.chmod(0o755)
+    with pytest.raises(StorageFailed, match="a git hook added the private file"):
+        commit.commit(Repository(repository), "memory", [RULES, ".mind/config.toml"])
+    assert git(repository, "rev-list", "--all", "--not", "main") == before
+    hook.unlink()
+    assert commit.commit(Repository(repository), "memory", [RULES])
 
 
 LINKED = "private memory named in a shared file"

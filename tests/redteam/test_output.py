@@ -268,6 +268,18 @@ def test_the_shell_is_offered_no_text_with_a_line_end(mind: Mind, monkeypatch: A
     assert all(clean(word) == word and "\n" not in word and "\t" not in word for word in offered)
 
 
+@pytest.mark.attack("title that hides what is reviewed")
+def test_a_long_title_does_not_flood_the_review(mind: Mind, capsys: Any) -> None:
+    mind.trust.follow(False)
+    for name in ("one", "two"):
+        text = f"---\nid: {name}\ntype: fact\ntitle: {'A' * 50_000}\n---\nTea\n"
+        (mind.folder / "facts").mkdir(exist_ok=True)
+        (mind.folder / "facts" / f"{name}.md").write_text(text, encoding="utf-8")
+    for line in (["review"], ["trust", "one"]):
+        main(line, open=lambda _: mind)
+        assert len(capsys.readouterr().out) < 3_000
+
+
 @pytest.mark.attack(TERMINAL)
 def test_the_merge_driver_reports_a_path_harmlessly(tmp_path: Path) -> None:
     for name, body in (("base", "a"), ("ours", "b"), ("theirs", "c")):

@@ -1,10 +1,13 @@
-"""How a first look at somebody else's memory looks."""
+"""The first look at memory of other authors, as text."""
 
 from mimo.cli.render import Part, Screen, accent, dim, strong, warn
 from mimo.cli.render.words import count, day
 from mimo.commands.look import FirstLook
+from mimo.domain.sentences import cut
 
 _MOST = 5
+_LONGEST = 200
+"""Characters that are shown of a title or a name: a longer one would hide what stands around it."""
 
 
 def show_look(look: FirstLook, screen: Screen) -> None:
@@ -20,7 +23,9 @@ def show_look(look: FirstLook, screen: Screen) -> None:
         rows.append(("policy", "policy.yaml, which can only narrow what is permitted"))
     screen.pairs(rows, indent=2)
     for one in look.newest:
-        screen.line(dim(f"{day(one.created_at)}  {one.type:<11} "), strong(one.title), indent=2)
+        screen.line(
+            dim(f"{day(one.created_at)}  {one.type:<11} "), strong(short(one.title)), indent=2
+        )
         screen.line(accent(one.id), indent=4)
     if (more := look.memories - len(look.newest)) > 0:
         screen.line(dim(f"and {more:,} more"), indent=2)
@@ -30,7 +35,12 @@ def show_look(look: FirstLook, screen: Screen) -> None:
         screen.line("approve just those with ", accent("`mind trust --mine`"))
 
 
+def short(text: str) -> str:
+    """Returns a title or a name that another author chose, cut if it is long."""
+    return cut(text, _LONGEST)
+
+
 def _listed(numbers: dict[str, int]) -> str:
-    first = [f"{name} {number:,}" for name, number in list(numbers.items())[:_MOST]]
+    first = [f"{short(name)} {number:,}" for name, number in list(numbers.items())[:_MOST]]
     rest = len(numbers) - _MOST
     return ", ".join([*first, *([f"and {rest:,} more"] if rest > 0 else [])])

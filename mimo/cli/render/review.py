@@ -1,7 +1,7 @@
 """How what waits for a person looks."""
 
 from mimo.cli.render import Part, Screen, accent, bad, dim, good, render, strong, warn
-from mimo.cli.render.look import show_look
+from mimo.cli.render.look import short, show_look
 from mimo.cli.render.words import count, day, labels, tally
 from mimo.commands.common import TrustLabel
 from mimo.commands.review import Review, ReviewChoice, ReviewItem, SettledRow
@@ -34,7 +34,7 @@ def _(result: Review, screen: Screen) -> None:
 def _(result: SettledRow, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
-    screen.line(good("✓ "), strong(result.title or result.id or ""))
+    screen.line(good("✓ "), strong(short(result.title or result.id or "")))
     screen.line(result.told, indent=2)
     for file in result.files:
         screen.line(dim(f"changed {file}"), indent=2)
@@ -46,7 +46,7 @@ def show_item(item: ReviewItem, screen: Screen) -> None:
     """Write one thing that waits, without what can be done."""
     trust = item.trust or TrustLabel.TRUSTED
     marks = labels(trust=trust) if item.kind != "untrusted" else []
-    screen.line(_kind(item), "  ", strong(item.title or item.file), *marks)
+    screen.line(_kind(item), "  ", strong(short(item.title or item.file)), *marks)
     screen.line(item.why, indent=2)
     place = f"{item.file}:{item.line}" if item.line else item.file
     about: list[Part] = [accent(item.id), "  "] if item.id else []
@@ -67,7 +67,7 @@ def _choice(choice: ReviewChoice, screen: Screen) -> None:
         by = f" by {choice.by}" if choice.by else ""
         made = f"  {day(choice.created_at)}{by}" if choice.created_at else ""
         marks = labels(trust=choice.trust or TrustLabel.TRUSTED)
-        screen.line(*told, strong(choice.title or ""), dim(made), *marks, indent=2)
+        screen.line(*told, strong(short(choice.title or "")), dim(short(made)), *marks, indent=2)
         screen.line(accent(choice.id), indent=5)
         return
     lines = (choice.text or "(nothing)").splitlines()

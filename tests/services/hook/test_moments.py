@@ -15,6 +15,7 @@ from mimo.services import capture, checkpoints, upkeep
 from mimo.services.hook.moments import react
 from mimo.store import exposure, hook_log
 from mimo.store.init import init
+from mimo.store.place import known_owner
 from mimo.store.sessions import load
 from mimo.store.trust import Trust
 from tests import privacy_fakes
@@ -402,7 +403,9 @@ def test_a_summary_is_kept_without_its_secrets(claude: Client, mind: Mind) -> No
     said = f"{SUMMARY} Its key is {TOKEN}. # mind:allow-secret"
     claude.said("PostCompact", compact_summary=said)
     claude.said("Stop", last_assistant_message=said)
-    assert "[REDACTED:github_token]" in load(mind.project.root, "s1").last
+    assert (
+        "[REDACTED:github_token]" in load(mind.project.root, f"s1\n{known_owner(mind.home)}").last
+    )
     claude.said("SessionEnd", reason="logout")
     (path,) = contexts(mind)
     kept = path.read_text(encoding="utf-8")
@@ -441,7 +444,7 @@ def test_each_part_can_be_switched_off(claude: Client, mind: Mind, edge: str) ->
     assert written(claude) == {}
     claude.said("PostCompact", compact_summary=SUMMARY)
     claude.said("Stop", last_assistant_message=SUMMARY)
-    assert load(mind.project.root, "s1").last == ""
+    assert load(mind.project.root, f"s1\n{known_owner(mind.home)}").last == ""
     assert contexts(mind) == []
     assert exposure.read(mind.project.root) is not None, "that is another switch"
 

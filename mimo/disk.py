@@ -21,7 +21,7 @@ def opened(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600, *, follow: b
     Raises `OSError` if the file is missing, or is anything but a regular file, or if it is in
     $MIND_HOME but another user's: keys and approvals are there.
     """
-    flags |= _flag("O_NONBLOCK") | _flag("O_CLOEXEC") | (0 if follow else _flag("O_NOFOLLOW"))
+    flags |= flag("O_NONBLOCK") | flag("O_CLOEXEC") | (0 if follow else flag("O_NOFOLLOW"))
     descriptor = os.open(path, flags, mode)
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
@@ -99,6 +99,6 @@ def _not_regular(path: Path) -> OSError:
     return OSError(errno.EINVAL, "not a regular file", str(path))
 
 
-def _flag(name: str) -> int:
+def flag(name: str) -> int:
     """Returns a flag of `os.open`, or 0 if the system does not have it."""
     return int(getattr(os, name, 0))

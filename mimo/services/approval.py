@@ -50,17 +50,14 @@ def _followed(mind: Mind, state: TrustState) -> Iterator[str]:
     if state.stopped:
         yield f"nothing is followed: {state.stopped}; `mind trust --follow` follows it as it is now"
     elif state.branch:
+        from mimo.store.vouching import short_name
+
         by = f" in commits by {only}" if only else ""
         yield f"what reaches {short_name(state.branch)}{by} is trusted"
     elif only:
         yield f"without git nothing by {only} can be followed"
     else:
         yield "later edits are trusted"
-
-
-def short_name(branch: str) -> str:
-    """Returns a branch as people name it, such as `origin/main`."""
-    return branch.removeprefix("refs/").removeprefix("remotes/").removeprefix("heads/")
 
 
 def approve_all(mind: Mind, *, follow: bool) -> None:

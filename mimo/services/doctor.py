@@ -109,7 +109,7 @@ def _registry(mind: Mind) -> Iterator[Finding]:
         )
 
 
-def _permissions(mind: Mind) -> Iterator[Finding]:
+def _modes(mind: Mind) -> Iterator[Finding]:
     exposed = list(_exposed(mind))
     if exposed:
         some = ", ".join(map(str, exposed[:3])) + (", …" if len(exposed) > 3 else "")
@@ -266,7 +266,7 @@ def mend(mind: Mind) -> None:
         init.complete(mind.project.root)
 
 
-def _leaks(mind: Mind) -> Iterator[Finding]:
+def _private(mind: Mind) -> Iterator[Finding]:
     for leak in leaks.leaks(mind.project.root):
         yield Finding(
             name="private", verdict="fault", message=leak.message, hint=leak.hint, file=leak.file
@@ -341,11 +341,11 @@ def _trust(mind: Mind) -> Iterator[Finding]:
         yield Finding(name="trust", verdict="ok", message=approval.describe(mind))
 
 
-_EVERYWHERE: tuple[Check, ...] = (_settings, _registry, _permissions, _clients, _project, _edges)
+_EVERYWHERE: tuple[Check, ...] = (_settings, _registry, _modes, _clients, _project, _edges)
 _OF_PROJECT: tuple[Check, ...] = (
     _settings,
     _registry,
-    _permissions,
+    _modes,
     _clients,
     _project,
     _index,
@@ -355,7 +355,7 @@ _OF_PROJECT: tuple[Check, ...] = (
     _sources,
     _links,
     _edges,
-    _leaks,
+    _private,
     _merging,
     _procedures,
     _trust,

@@ -218,7 +218,7 @@ def _temporary(path: Path, data: bytes, mode: int, *, flush: bool = True) -> Ite
     """Gives a temporary file beside `path` that holds `data`, and leaves none behind."""
     name = f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
     temporary = path.parent / name
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _flag("O_NOFOLLOW") | _flag("O_CLOEXEC")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | disk.flag("O_NOFOLLOW") | disk.flag("O_CLOEXEC")
     mode = permissions.mode_for(path, mode)
     try:
         with os.fdopen(os.open(temporary, flags, mode), "wb") as file:
@@ -271,7 +271,7 @@ def flush_folder(folder: Path) -> None:
     """Puts the names in a folder on the disk. Raises `OSError` if the disk fails or is full."""
     if os.name != "posix":
         return
-    descriptor = os.open(folder, os.O_RDONLY | _flag("O_DIRECTORY") | _flag("O_CLOEXEC"))
+    descriptor = os.open(folder, os.O_RDONLY | disk.flag("O_DIRECTORY") | disk.flag("O_CLOEXEC"))
     try:
         os.fsync(descriptor)
     except OSError as error:
@@ -297,11 +297,6 @@ def _flush_file(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _flag(name: str) -> int:
-    """Returns a flag of `os.open`, or 0 where the system has none of that name."""
-    return int(getattr(os, name, 0))
 
 
 @contextmanager

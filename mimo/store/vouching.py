@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from mimo.errors import MindError
 from mimo.store import reflog, revisions, touches
 from mimo.store.identity import Location
-from mimo.store.names import STORE
+from mimo.store.names import STORE, is_shared
 from mimo.store.reflog import Entry
 from mimo.store.repository import Repository
 from mimo.store.touches import Touch
@@ -194,7 +194,7 @@ class Vouching:
             why = "there is no default branch yet"
             return _without_branch(seen)._replace(stopped=why)
         if seen.base is not None and not self._is_related(seen.base, tip):
-            why = f"`{_short(ref)}` shares no history with what was followed"
+            why = f"`{short_name(ref)}` shares no history with what was followed"
             return _without_branch(seen)._replace(ref=ref, stopped=why)
         if (seen.tip, seen.only) != (tip, self._only):
             texts = self._by(self._only, tip) if self._only else self._whole(tip)
@@ -279,7 +279,7 @@ class Vouching:
         parts = name.split("/")
         if parts[0] == STORE:
             hidden = any(part.startswith(".") for part in parts[1:])
-            return None if hidden or parts[1:2] == ["private"] else name
+            return None if hidden or not is_shared(name) else name
         from mimo.store.tree import fits
 
         return name if any(fits(parts, glob) for glob in self._globs) else None
@@ -322,5 +322,6 @@ def _is_by(commit: bytes, email: str) -> bool:
     return named == [email, email]
 
 
-def _short(ref: str) -> str:
+def short_name(ref: str) -> str:
+    """Returns a branch as people name it, such as `origin/main`."""
     return ref.removeprefix("refs/").removeprefix("remotes/").removeprefix("heads/")

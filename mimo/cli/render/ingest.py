@@ -47,7 +47,7 @@ def _total(result: Ingested, files: tuple[FileRow, ...], screen: Screen) -> None
     parts = [
         f"{count(result.chunks_created, 'chunk')} of {count(len(done) - known, 'file')}",
         f"{known:,} ingested before" if known else "",
-        f"{result.replaced:,} older chunks replaced" if result.replaced else "",
+        f"{count(result.replaced, 'older chunk')} replaced" if result.replaced else "",
         f"{skipped:,} left out" if skipped else "",
     ]
     screen.line(good("✓ ") if done else warn("✗ "), ", ".join(part for part in parts if part))

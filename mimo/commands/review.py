@@ -13,7 +13,7 @@ from mimo.domain.versions import is_text
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import freshness, settling, waiting
+from mimo.services import settling, waiting
 from mimo.services.settling import Settled
 from mimo.services.waiting import Choice, Item, Waiting
 
@@ -218,8 +218,8 @@ def _actions(item: Item) -> tuple[str, ...]:
             return (f"mind show {name}", f"mind trust {name}", f"mind rm {name}", keep)
         case Waiting.OUTDATED:
             keep = f"mind review keep {name} --kind outdated"
-            again = [freshness.update_of(item.record)] if item.record else []
-            return (*again, f"mind rm {name}", keep)
+            remedies = [item.remedy] if item.remedy else []
+            return tuple(dict.fromkeys((*remedies, f"mind rm {name}", keep)))
         case Waiting.STALE:
             keep = f"mind review keep {name} --kind stale"
             return (f"mind edit {name}", keep, f"mind rm {name}")

@@ -144,8 +144,13 @@ def search(
         found = recall.search_or_nearest(find, mind, query, narrowed=conditions, limit=limit)
     else:
         found = find(mind, query, narrowed=conditions, limit=limit, threshold=threshold)
+    minds = {id(hit.mind): hit.mind for hit in found.hits}
+    stale = {
+        key: freshness.stale(of, [hit.hit.record for hit in found.hits if hit.mind is of])
+        for key, of in minds.items()
+    }
     rows = tuple(
-        _row(hit, competing, freshness.stale(hit.mind, [hit.hit.record]))
+        _row(hit, competing, stale[id(hit.mind)])
         for hit, competing in recall.with_competing(found.hits)
     )
     notice = "; ".join(filter(None, (then.told if then else None, found.notice))) or None

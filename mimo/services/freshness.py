@@ -49,17 +49,12 @@ class Checked:
     @property
     def remedy(self) -> str:
         """Returns the command that refreshes or removes the chunks."""
+        from shlex import quote
+
         if self.state is State.MISSING:
             return f"mind rm {self.part.parent}"
-        return update_of(self.part)
-
-
-def update_of(part: Record) -> str:
-    """Returns the command that ingests the file of a chunk again."""
-    from shlex import quote
-
-    options_end = "-- " if part.origin.startswith("-") else ""
-    return f"mind ingest --update {options_end}{quote(part.origin)}"
+        options_end = "-- " if self.path.startswith("-") else ""
+        return f"mind ingest --update {options_end}{quote(self.path)}"
 
 
 def stale(mind: Mind, records: Sequence[Record]) -> dict[str, str]:

@@ -77,6 +77,8 @@ class Item:
     choices: tuple[Choice, ...] = ()
     evidence: str = ""
     """What else would have to change for it to be shown again."""
+    remedy: str | None = None
+    """The command that resolves it, if one does."""
 
     @property
     def id(self) -> str | None:
@@ -227,6 +229,7 @@ def _outdated(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
                 line=one.part.place.line,
                 record=one.part,
                 evidence=f"{one.state}\0{one.part.place.digest}",
+                remedy=one.remedy,
             )
 
 

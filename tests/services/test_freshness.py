@@ -91,6 +91,8 @@ def test_a_vanished_file_is_reported_with_what_to_do(mind: Mind, guide: Path) ->
     guide.unlink()
     source = overview.everything(mind)[0].parent
     assert answered(mind) == f"`guide.md` no longer exists: `mind rm {source}`"
+    (item,) = run(mind, "review", kinds=["outdated"]).items
+    assert item.actions == (f"mind rm {source}", f"mind review keep {source} --kind outdated")
     (row,) = run(mind, "ingest", path=".", update=True).files
     assert row.skipped == "`guide.md` no longer exists"
     assert states(mind) == [State.MISSING]

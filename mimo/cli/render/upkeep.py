@@ -29,7 +29,9 @@ def _(result: Diagnosis, screen: Screen) -> None:
     for check in result.checks:
         _check(check, screen)
     screen.blank()
-    screen.line(good("healthy") if result.healthy else bad("something is at fault"))
+    warnings = sum(check.verdict is Verdict.WARNING for check in result.checks)
+    noted = f", {count(warnings, 'warning')}" if warnings else ""
+    screen.line(good(f"healthy{noted}") if result.healthy else bad("something is at fault"))
 
 
 def _check(check: Check, screen: Screen) -> None:

@@ -49,6 +49,9 @@ class FakeMind(Unguarded):
     def close(self) -> None:
         """A real one would close its index."""
 
+    def note(self, subject: str, message: str | None) -> None:
+        """A real one would keep the note for the answer."""
+
     @property
     def project(self) -> object:
         if not self.has_project:

@@ -1,6 +1,6 @@
 """What every test may use: an opened memory in a folder of its own, with a clock that stands."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -104,6 +104,9 @@ class Unguarded:
     def now(self) -> datetime:
         return NOW
 
+    def note(self, subject: str, message: str | None) -> None:
+        """A real one would keep the note for the answer."""
+
     def check(self) -> None:
         """It has no home that another user could own."""
 
@@ -122,12 +125,14 @@ def _counting() -> Callable[[int], bytes]:
 
 
 @pytest.fixture
-def mind(project: Path, home: Path, clock: Clock) -> Mind:
+def mind(project: Path, home: Path, clock: Clock) -> Iterator[Mind]:
     """An opened memory with nothing in it."""
-    return Mind(
+    opened = Mind(
         home=home,
         project=projects.explicit(project, home),
         clock=clock,
         randomness=_counting(),
         environ={},
     )
+    yield opened
+    opened.close()

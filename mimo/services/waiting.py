@@ -12,7 +12,7 @@ from mimo.domain.topics import topic_key
 from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.services import recall, upkeep
-from mimo.store.place import index_owner
+from mimo.store.place import index_owner, known_owner
 from mimo.store.reviewed import Reviewed
 
 
@@ -116,7 +116,8 @@ def waiting(
     """
     wanted = frozenset(kinds)
     records = recall.listing(mind, narrowed=Filter(), limit=-1).records
-    seen = frozenset() if kept else reviewed(mind).keys()
+    owner = None if kept else known_owner(mind.home)
+    seen = Reviewed(mind.project.root, owner).keys() if owner else frozenset()
     items: list[Item] = []
     for kind in (kind for kind in Waiting if kind in wanted):
         for item in _FOUND[kind](mind, records):

@@ -49,9 +49,6 @@ class FakeMind(Unguarded):
     def close(self) -> None:
         """A real one would close its index."""
 
-    def note(self, subject: str, message: str | None) -> None:
-        """A real one would keep the note for the answer."""
-
     @property
     def project(self) -> object:
         if not self.has_project:
@@ -355,6 +352,7 @@ def test_a_misspelled_command_is_told_what_it_may_have_been(run: Any) -> None:
     assert "did you mean `mind value get`?" in run("value", "gte")[2]
 
 
+@pytest.mark.attack("hostile text in an output")
 def test_an_error_has_its_own_exit_status_and_no_escape_sequences(run: Any) -> None:
     assert run("fail", "known") == (1, "", "error: no memory `x` [NOT_FOUND]\nhint: try `y`\n")
 

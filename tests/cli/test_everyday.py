@@ -167,6 +167,7 @@ def test_an_answer_that_can_not_be_written_is_an_error(memory: Path) -> None:
     assert b"[STORAGE_ERROR]" in done.stderr
 
 
+@pytest.mark.attack("hostile text in an output")
 def test_a_pipe_gets_no_escape_sequences(memory: Path) -> None:
     for argv in (["search", "tokens"], ["list"], ["show", "aaaaaa"], ["memory", "stats"]):
         done = mind(*argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -256,6 +256,7 @@ def test_in_a_pipe_and_on_a_dumb_terminal_it_is_a_list(project):
         assert screen.ended() == 0
 
 
+@pytest.mark.attack("hostile text in an output")
 def test_hostile_text_stays_harmless(project):
     write(project, "decisions/d1.md", TWO.replace("Use sessions", "Use \x1b]52;c;aGk=\x07sessions"))
     with terminal(project, "review") as screen:

@@ -228,6 +228,7 @@ class TestRemove:
         assert written.id in caught.value.hint
         assert rm(mind, written.id[-6:]).file == written.file
 
+    @pytest.mark.attack("unapproved text believed")
     def test_relinking_does_not_make_somebody_elses_text_trusted(self, mind):
         first, second = (add(mind, f"plan {n}", type="decision").id for n in "ab")
         link(mind, second, first)

@@ -22,6 +22,8 @@ from mimo.mind import Mind
 from mimo.store.trust import Trust
 from tests.conftest import Clock
 
+pytestmark = pytest.mark.attack("policy bypass")
+
 TOOLS = all_commands().tools()
 CALLER = Caller(surface=Surface.MCP, name="an agent")
 
@@ -289,6 +291,7 @@ def test_what_a_clone_brings_along_is_not_taken_for_ours(mind: Mind, tmp_path: P
 
 
 @pytest.mark.parametrize("where", ["values", "values/agent.a", "values/agent.a/k.md", ".local"])
+@pytest.mark.attack("symbolic link")
 def test_nothing_is_read_or_written_through_a_link(mind: Mind, tmp_path: Path, where: str) -> None:
     outside = tmp_path / "outside"
     (outside / "agent.a").mkdir(parents=True)

@@ -413,6 +413,7 @@ def test_a_link_of_the_user_is_followed_and_stays_one(
 
 
 @pytest.mark.parametrize("part", [".cursor", ".cursor/mcp.json"])
+@pytest.mark.attack("symbolic link")
 def test_a_link_that_leads_out_of_the_project_is_refused(
     mind: Mind, project: Path, tmp_path: Path, here: Machine, part: str
 ) -> None:
@@ -428,6 +429,7 @@ def test_a_link_that_leads_out_of_the_project_is_refused(
     assert (outside / "mcp.json").read_text() == "{}"
 
 
+@pytest.mark.attack("symbolic link")
 def test_a_link_to_nothing_is_refused(mind: Mind, user: Path, here: Machine) -> None:
     (user / ".cursor").mkdir()
     (user / ".cursor/mcp.json").symlink_to(user / "gone.json")

@@ -108,6 +108,7 @@ def test_settings_of_a_clone_can_t_name_another_file(mind: Mind, name: str) -> N
         write(mind.reopened())
 
 
+@pytest.mark.attack("symbolic link")
 def test_a_link_is_not_followed(mind: Mind, tmp_path: Path) -> None:
     remember(mind)
     other = tmp_path / "other.md"

@@ -145,6 +145,7 @@ def test_folders_are_updated_file_by_file(mind: Mind, guide: Path) -> None:
 
 
 @pytest.mark.attack("cloned source reads outside the project")
+@pytest.mark.attack("path out of the sandbox")
 def test_a_cloned_source_can_not_ask_for_files_outside(mind: Mind, tmp_path: Path) -> None:
     secret = tmp_path / "secret.txt"
     secret.write_text("A password, perhaps.\n", "utf-8")
@@ -159,6 +160,7 @@ def test_a_cloned_source_can_not_ask_for_files_outside(mind: Mind, tmp_path: Pat
     assert states(mind) == [State.UNKNOWN]
 
 
+@pytest.mark.attack("path out of the sandbox")
 def test_with_a_sandbox_nothing_outside_is_looked_at(mind: Mind, guide: Path) -> None:
     guide.write_text("Changed.\n" * 3, "utf-8")
     mind.environ = {"SANDBOX_DIR": str(mind.project.root / "docs")}

@@ -395,6 +395,7 @@ class TestRollingBack:
         "planted",
         ['{"files": {"../../precious.md": "%s"}}', '{"files": {"README.md": "%s"}}', "[]", "{", ""],
     )
+    @pytest.mark.attack("path out of the sandbox")
     def test_a_list_that_came_with_a_clone_can_not_reach_outside(self, mind, source, planted):
         result = bring(mind, source)
         assert result.manifest is not None

@@ -458,6 +458,7 @@ class TestAgents:
 
     @pytest.mark.req("000-90")
     @pytest.mark.parametrize("name", ["../secret.md", "/etc/hostname", "../*.md", ".."])
+    @pytest.mark.attack("path out of the sandbox")
     def test_the_project_is_the_sandbox_of_an_agent(self, agent, project, name):
         put(project.parent, "secret.md")
         with pytest.raises(SandboxViolation):
@@ -469,6 +470,7 @@ class TestAgents:
         assert recall.one(mind, taken.ids[0]).memory.source == "../notes/guide.md:1-3"
 
     @pytest.mark.req("000-90")
+    @pytest.mark.attack("path out of the sandbox")
     def test_a_sandbox_that_is_set_binds_both(self, mind, agent, project):
         put(project, "docs/in.md")
         put(project, "out.md")

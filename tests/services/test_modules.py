@@ -103,6 +103,7 @@ def test_a_file_that_somebody_changed_is_overwritten_only_by_force(tmp_path):
     assert (folder / "docs" / "usage.md").read_bytes() == (PACKAGED / "docs/usage.md").read_bytes()
 
 
+@pytest.mark.attack("symbolic link")
 def test_nothing_is_written_through_a_link(tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

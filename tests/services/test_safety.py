@@ -21,6 +21,7 @@ from mimo.store.init import init
 
 
 @pytest.mark.parametrize("name", [".index", ".index/vectors.db", ".index/index.db"])
+@pytest.mark.attack("symbolic link")
 def test_the_index_is_never_written_through_a_link(mind, tmp_path, name):
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -53,6 +54,7 @@ def test_an_index_that_came_with_a_clone_is_not_believed(mind, tmp_path, clock):
     assert row.title == "tea is hot"
 
 
+@pytest.mark.attack("symbolic link")
 def test_settings_are_not_read_through_a_link(mind, tmp_path):
     secret = tmp_path / "secret.toml"
     secret.write_text("[aws]\ntoken = 'x'\n", encoding="utf-8")

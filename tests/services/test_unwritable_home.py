@@ -18,7 +18,8 @@ def stuck(mind: Mind, home: Path) -> Mind:
     file = mind.project.root / ".mind/facts/fact_a.md"
     file.parent.mkdir(exist_ok=True)
     file.write_text("The limit is 60\n", encoding="utf-8")
-    (home / "index-owner").mkdir(parents=True)
+    (home / "index-owner").unlink()
+    (home / "index-owner").mkdir()
     return mind
 
 

@@ -145,6 +145,7 @@ class TestStale:
         git(project, "init", "-q")
         assert found(mind, Waiting.STALE) == []
 
+    @pytest.mark.attack("symbolic link")
     def test_a_link_out_of_the_project_is_not_followed(self, repository, mind, tmp_path):
         stored(mind, "see auth.py:1-2")
         commit(repository)

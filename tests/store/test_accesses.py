@@ -93,6 +93,7 @@ def test_a_folder_in_a_files_place_costs_only_what_it_held(root, name):
     assert Accesses(root).uses() == {}
 
 
+@pytest.mark.attack("symbolic link")
 def test_a_link_is_neither_written_nor_read_through(root, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("1 1794323400 tea\n", encoding="utf-8")

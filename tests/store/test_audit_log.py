@@ -188,6 +188,7 @@ def test_several_writers_make_one_chain(root: Path) -> None:
     assert log.totals().requests.total() == 160
 
 
+@pytest.mark.attack("symbolic link")
 def test_a_link_in_its_place_is_refused(root: Path, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (root / ".mind/.local").symlink_to(tmp_path / "outside")

@@ -190,6 +190,7 @@ def test_several_processes_write_one_log(root):
         assert counts([e for e in found if e.metadata["writer"] == name]) == list(range(50))
 
 
+@pytest.mark.attack("symbolic link")
 def test_a_link_in_the_place_of_the_log_is_not_written_through(root, tmp_path):
     victim = tmp_path / "victim"
     victim.write_text("precious", encoding="utf-8")

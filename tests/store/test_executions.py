@@ -223,6 +223,7 @@ def test_a_run_knows_its_user(runs: Executions, tmp_path: Path) -> None:
     assert not Executions(tmp_path, "other").is_ours("ship_1", start)
 
 
+@pytest.mark.attack("symbolic link")
 def test_a_link_is_no_run(runs: Executions, tmp_path: Path) -> None:
     runs.create("ship_1", {})
     folder(tmp_path, "ship_2").symlink_to(folder(tmp_path, "ship_1"))

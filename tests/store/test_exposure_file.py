@@ -85,6 +85,7 @@ def test_no_file_makes_reading_fail(tmp_path: Path, data: bytes) -> None:
     assert exposure.read(tmp_path) is None
 
 
+@pytest.mark.attack("symbolic link")
 def test_a_link_in_its_place_is_neither_read_nor_followed(root: Path) -> None:
     (root / ".mind" / ".local").mkdir()
     (root / "other.json").write_text("{}", encoding="utf-8")

@@ -71,6 +71,7 @@ def test_a_file_that_can_t_be_read_is_a_new_session(tmp_path: Path, data: bytes)
     assert sessions.load(tmp_path, "s1") == Session()
 
 
+@pytest.mark.attack("symbolic link")
 def test_a_folder_that_is_a_link_is_not_followed(root: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

@@ -62,6 +62,7 @@ def test_processes_take_turns(tmp_path):
     assert counter.read_text() == "150"
 
 
+@pytest.mark.attack("symbolic link")
 def test_a_lock_that_is_a_link_is_refused(tmp_path):
     target = tmp_path / "target"
     target.write_text("theirs")

@@ -258,6 +258,7 @@ def test_a_deleted_memory_is_gone(root):
         store.update(record, record.memory)
 
 
+@pytest.mark.attack("symbolic link")
 def test_writing_never_goes_through_a_link(root, tmp_path_factory):
     outside = tmp_path_factory.mktemp("outside")
     (root / ".mind" / "facts").symlink_to(outside, target_is_directory=True)

@@ -73,6 +73,7 @@ def test_a_folder_without_settings_and_memories_is_passed_by(root, home):
     assert found.root == root
 
 
+@pytest.mark.attack("symbolic link")
 def test_a_store_that_is_a_link_cannot_be_named(root, home):
     (root / "b").mkdir()
     (root / "b" / ".mind").symlink_to(root / ".mind", target_is_directory=True)

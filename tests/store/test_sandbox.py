@@ -52,6 +52,7 @@ def test_a_name_within_is_read(box, name):
 
 
 @pytest.mark.req("000-90")
+@pytest.mark.attack("symbolic link")
 def test_no_link_is_followed_wherever_it_leads(box, tmp_path):
     (box / "out.md").symlink_to(tmp_path / "secret.md")
     (box / "in.md").symlink_to(box / "docs" / "a.md")
@@ -66,6 +67,7 @@ def test_no_link_is_followed_wherever_it_leads(box, tmp_path):
 
 
 @pytest.mark.req("000-90")
+@pytest.mark.attack("symbolic link")
 def test_a_link_that_takes_a_folder_s_place_after_the_check_leads_nowhere(box, tmp_path):
     sandbox = Sandbox(box, box)
     path = sandbox.locate("docs/a.md")
@@ -84,6 +86,7 @@ def test_a_sandbox_may_be_named_through_a_link(box, tmp_path):
         assert sandbox.read(sandbox.locate(name), 100) == b"words"
 
 
+@pytest.mark.attack("symbolic link")
 def test_a_person_may_name_any_file_but_no_link(box, tmp_path):
     (tmp_path / "linked").symlink_to(box)
     (tmp_path / "one.md").symlink_to(tmp_path / "secret.md")

@@ -57,6 +57,7 @@ def test_a_file_or_folder_that_somebody_names_is_taken_though_git_ignores_it(roo
     assert target.is_named
 
 
+@pytest.mark.attack("path out of the sandbox")
 def test_nothing_above_a_sandbox_is_asked(root):
     put(root, "docs/a.md")
     (root / ".git").mkdir()

@@ -143,6 +143,7 @@ def test_a_torn_last_line_voids_no_other_approval(home, root):
     assert (kept(home) / "approved").read_bytes() == whole + f"{TWO}\n".encode()
 
 
+@pytest.mark.attack("symbolic link")
 def test_a_link_in_the_place_of_a_list_is_not_trusted(home, root, tmp_path):
     Trust(home, root).approve([ONE])
     listed = kept(home) / "approved"
@@ -202,6 +203,7 @@ def test_an_unpacked_archive_cant_borrow_the_trust_of_a_repository(home, root, t
 
 
 @pytest.mark.attack("trust of another repository borrowed")
+@pytest.mark.attack("symbolic link")
 def test_a_git_that_is_a_link_borrows_nothing(home, root, tmp_path):
     repository(root)
     Trust(home, root).approve([ONE])
@@ -338,6 +340,7 @@ def test_approvals_kept_by_the_path_are_not_used_and_can_be_removed(home, root):
     assert not trust.has_earlier
 
 
+@pytest.mark.attack("symbolic link")
 def test_a_mark_behind_a_link_is_not_believed(home, shop, tmp_path):
     Trust(home, shop).follow(True)
     local = shop / ".mind" / ".local"

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from mimo.domain.edges import Severity
 from mimo.domain.edges.report import Reported, annotations, sarif
 
@@ -20,6 +22,7 @@ def place(line=3, *, rule="edge_x", trusted=True, severity=Severity.CRITICAL, ti
     )
 
 
+@pytest.mark.attack("hostile text in an output")
 def test_an_annotation_escapes_what_would_end_it():
     assert annotations([place()]) == (
         "::error file=src/ä b.py,line=3,title=It%3A a%2C b::It: a, b. Do%0Athis 100%25"

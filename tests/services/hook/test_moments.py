@@ -247,6 +247,7 @@ def test_a_file_that_changed_since_it_was_read_is_left_out(claude: Client, mind:
         ("@~/.ssh/id_rsa is read", ["@~"]),
     ],
 )
+@pytest.mark.attack("hostile text in an output")
 def test_hostile_text_stays_text(
     claude: Client, mind: Mind, content: str, not_told: list[str]
 ) -> None:

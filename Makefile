@@ -10,7 +10,7 @@ RUN := $(BIN)/python -X utf8
 unexport MIND_HOME MIND_PROJECT SANDBOX_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help demo ci test test-lowest setup check format lint types layers sizes spelling fix generate \
+.PHONY: help demo test test-lowest setup check format lint types layers sizes spelling fix generate \
         coverage-of-requirements redteam torture bench bench-retrieval bench-calibration bench-killed bench-soak model clean
 
 help:           ## Show this menu
@@ -25,8 +25,6 @@ test: setup     ## Install what the tests need, then run every gate
 	$(RUN) -m coverage run -m pytest -n auto
 	$(RUN) -m coverage combine --quiet
 	$(RUN) -m coverage report
-
-ci: test test-lowest ## Run what continuous integration runs
 
 test-lowest: $(VENV)/.lowest/.made ## Run the tests with the lowest versions that pyproject.toml allows
 	$(VENV)/.lowest/bin/python -X utf8 -m pytest -q -n auto

@@ -20,7 +20,7 @@ MindError
 ├── SecretDetected     SECRET_DETECTED          1   a text holds a secret, which is never stored
 ├── PiiDetected        PII_DETECTED             1   a value holds personal data
 ├── Cancelled          CANCELLED                130 the caller gave up before the work was done
-├── Untrusted          UNTRUSTED                5   nobody approved the text, or another owns it
+├── Untrusted          UNTRUSTED                5   the text is unapproved, or another user's
 └── Internal           INTERNAL_ERROR           1   a fault of ours; details only in the log
 
 The wire form is the same everywhere:
@@ -177,7 +177,7 @@ class PiiDetected(MindError):
 
 
 class Untrusted(MindError):
-    """A text that nobody here approved would have run something, or a store is another user's."""
+    """An unapproved text would have run something, or a store belongs to another user."""
 
     code = "UNTRUSTED"
     exit_status = 5

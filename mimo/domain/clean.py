@@ -1,6 +1,6 @@
 """Text from memories and files -> text that hides nothing and commands nothing.
 
-`clean` removes what a terminal obeys or nobody sees, `one_line` also line ends, and `inert` breaks
+`clean` removes control and invisible characters, `one_line` also line ends, and `inert` breaks
 up what a continuous integration service would run from a log.
 """
 

@@ -14,7 +14,7 @@ def approving(mind: Mind, *, wanted: bool = True) -> Iterator[None]:
     """Approves each text that the block writes, just before its file gets it; if `wanted`.
 
     If a process is killed in between, the approval is of a text that never appeared, which is
-    harmless. A text that can't be approved is written all the same, and the user is told.
+    harmless. A text that can't be approved is written all the same, with a note to the user.
     """
     if not wanted:
         yield

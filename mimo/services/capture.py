@@ -96,7 +96,7 @@ def edit(mind: Mind, record: Record, **changes: Any) -> Record:
         check_shared_links(mind, [link for link in changes["links"] if link not in known])
     check_secrets(mind, changes, before="\n".join(texts_of(record.memory)))
     check_format(mind)
-    # What somebody else wrote does not become trusted by a change of its importance.
+    # Another author's text does not become trusted by a change of its importance.
     with approving(mind, wanted=mind.trust.trusted(record.place.digest)):
         changed = mind.store.update(record, replace(record.memory, **changes))
     upkeep.note_change(mind, changed.place.path)

@@ -106,7 +106,7 @@ class Recorder:
         """Keeps files that get new contents, or None if they are removed.
 
         Raises `StorageFailed`; no file may change then. A command that only creates files goes on
-        without the trash: no text is lost by that, and the user is told.
+        without the trash: no text is lost, and the user gets a note.
         """
         kept = [one for path, data in contents.items() if (one := self._kept(path, data))]
         try:

@@ -7,7 +7,7 @@ from mimo.domain.sentences import cut
 
 _MOST = 5
 _LONGEST = 200
-"""Characters that are shown of a title or a name: a longer one would hide what stands around it."""
+"""Characters that are shown of a title or a name: a longer one would hide the text around it."""
 
 
 def show_look(look: FirstLook, screen: Screen) -> None:

@@ -22,7 +22,7 @@ from mimo.domain.privacy.patterns import compiled
 from mimo.domain.privacy.rules import FORMS, TOKENS, Form, Token
 
 ALLOWED = "mind:allow-secret"
-"""A mark that lets through the line it stands on."""
+"""A mark that lets its line through."""
 
 _LEAST = 8
 """No secret is shorter."""

@@ -82,8 +82,8 @@ coverage-of-requirements: setup ## List the numbered requirements that no test c
 redteam: setup  ## Run the attacks, and count by kind how many got through
 	$(RUN) scripts/redteam.py -n auto
 
-torture: setup  ## Let writing commands fail at their writing calls, and check what is left (MINUTES=30 SEED=1)
-	$(RUN) -m tests.bench.torture --minutes $(or $(MINUTES),30) --seed $(or $(SEED),1) --write docs/reliability.md
+torture: setup  ## Let writing commands fail at their writing calls, and check what is left (MINUTES=60 SEED=1 JOBS=2)
+	$(RUN) -m tests.bench.torture --minutes $(or $(MINUTES),60) --seed $(or $(SEED),1) --jobs $(or $(JOBS),2) --write docs/reliability.md
 
 bench: setup    ## Measure start-up, search, save, refresh and rebuild as ratios (MARKDOWN=FOLDER for real notes)
 	$(RUN) -m tests.bench.speed $(if $(MARKDOWN),--markdown $(MARKDOWN)) --write docs/benchmarks.md

@@ -1,7 +1,8 @@
 /* Counts the writing calls below a folder, and makes one of them fail.
  *
  * Loaded with LD_PRELOAD by torture.py, which maps the same state file. While `active` is 0 every
- * call goes through. Processes started meanwhile share the counter.
+ * call goes through. Processes started meanwhile share the counter. While it is 1 the time of day
+ * stands and random bytes follow from a counter, so that equal runs leave equal files.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -14,8 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { WRITE, PWRITE, WRITEV, TRUNCATE, RENAME, UNLINK, LINK, MKDIR, CREATE, FLUSH, CHMOD };
@@ -23,7 +27,7 @@ enum { COUNT, KILL, TORN, SHORT, FAIL };
 
 struct state {
     volatile int active, how, error, sticky, mask, acted;
-    volatile long at, count;
+    volatile long at, count, now, drawn;
     char root[1024];
     unsigned char kinds[1 << 16];
 };
@@ -217,4 +221,32 @@ DECLARE(openat64);
 int openat64(int fd, const char *path, int flags, ...) {
     MODE_OF(flags);
     AROUND(CREATES(fd, path, flags), CREATE, -1, REAL(openat64)(fd, path, flags, mode));
+}
+
+DECLARE(clock_gettime);
+int clock_gettime(clockid_t clock, struct timespec *time) {
+    if (!watching() || clock != CLOCK_REALTIME) return REAL(clock_gettime)(clock, time);
+    time->tv_sec = state->now, time->tv_nsec = 0;
+    return 0;
+}
+int gettimeofday(struct timeval *restrict time, void *restrict zone) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    time->tv_sec = now.tv_sec, time->tv_usec = now.tv_nsec / 1000;
+    return 0;
+}
+time_t time(time_t *place) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (place) *place = now.tv_sec;
+    return now.tv_sec;
+}
+DECLARE(getrandom);
+ssize_t getrandom(void *data, size_t size, unsigned flags) {
+    if (!watching()) return REAL(getrandom)(data, size, flags);
+    for (size_t n = 0; n < size; n++) {
+        unsigned long drawn = __sync_add_and_fetch(&state->drawn, 1) * 0x9e3779b97f4a7c15ul;
+        ((unsigned char *)data)[n] = (drawn ^ drawn >> 29) >> 17;
+    }
+    return size;
 }

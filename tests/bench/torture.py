@@ -8,14 +8,17 @@ lets the call fail with an error. After each run the project is examined without
 that ended with 0 did all of its work; any other left every file as it was or complete; approvals,
 the record of calls and the index are right; the next command works.
 
-This process imports mind once and forks for each run, which takes a tenth of the time.
+This process imports mind once and forks for each run and for each examination. Points that leave
+the same files share an examination, and `--jobs` divides the points among processes.
 """
 
 import argparse
 import contextlib
 import errno
-import importlib
+import gc
+import hashlib
 import io
+import itertools
 import json
 import mmap
 import os
@@ -23,13 +26,14 @@ import random
 import re
 import shutil
 import signal
+import stat
 import struct
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,7 +42,7 @@ KINDS = (
     "write", "pwrite", "writev", "ftruncate", "rename", "unlink",
     "link", "mkdir", "create", "fsync", "chmod",
 )  # fmt: skip
-_HEADER = struct.Struct("=6i2q1024s")
+_HEADER = struct.Struct("=6i4q1024s")
 _STATE_BYTES = _HEADER.size + (1 << 16)
 _LONGEST_SECONDS = 60
 _BEGIN, _END = "<!-- figures -->", "<!-- end of figures -->"
@@ -91,6 +95,7 @@ class Result(NamedTuple):
     """Negative for a signal."""
     output: str
     errors: str
+    pid: int = 0
 
     @property
     def answer(self) -> Any:
@@ -113,21 +118,23 @@ class Shim:
         self._map = mmap.mmap(self._file.fileno(), _STATE_BYTES)
         self._root = os.fsencode(root)
 
-    def arm(self, fault: Fault | None, at: int = 0) -> None:
-        """Counts from now on, and lets the call with number `at` fail."""
+    def arm(self, fault: Fault | None, at: int, now: int) -> None:
+        """Counts from now on, and lets the call with number `at` fail. The time of day is `now`."""
         words = (fault.how, fault.error, fault.lasting, fault.mask) if fault else (0, 0, 0, 0)
-        _HEADER.pack_into(self._map, 0, 1, *words, 0, at, 0, self._root)
-
-    @property
-    def is_armed(self) -> bool:
-        """Returns whether calls are counted."""
-        return self._map[0] == 1
+        _HEADER.pack_into(self._map, 0, 1, *words, 0, at, 0, now, 0, self._root)
 
     def disarm(self) -> tuple[bool, list[int]]:
         """Stops counting; returns whether a call failed, and the kinds of all calls."""
-        _, _, _, _, _, acted, _, count, _ = _HEADER.unpack_from(self._map, 0)
+        _, _, _, _, _, acted, _, count, *_ = _HEADER.unpack_from(self._map, 0)
         self._map[0:4] = b"\0" * 4
         return bool(acted), list(self._map[_HEADER.size + 1 : _HEADER.size + 1 + count])
+
+
+class Contents(NamedTuple):
+    """Hashes of all files of a tree."""
+
+    everything: bytes
+    without_index: bytes
 
 
 class Scratch:
@@ -137,24 +144,122 @@ class Scratch:
         """Makes the folders. All paths stay the same after each return to a copy."""
         self.top, self.shim = top, shim
         self.tree = top / "tree"
-        self.home = self.tree / "home"
-        self.project = self.tree / "shop"
         self.ids: dict[str, str] = {}
+        self.saved_ns = 0
+        self._loaded = ""
+        self._stamps: dict[str, dict[str, tuple[int, ...]]] = {}
+
+    @property
+    def home(self) -> Path:
+        """Returns the user's home."""
+        return self.tree / "home"
+
+    @property
+    def project(self) -> Path:
+        """Returns the folder of the project."""
+        return self.tree / "shop"
 
     def save(self, name: str) -> None:
         """Keeps the tree as it is now."""
-        shutil.copytree(self.tree, self.top / name, symlinks=True)
+        shutil.copytree(self.tree, self._saved(name), symlinks=True)
+        self.saved_ns = time.time_ns()
+        self._loaded, self._stamps[name] = name, self._stamped()
 
     def load(self, name: str) -> None:
-        """Puts the tree back."""
-        shutil.rmtree(self.tree, ignore_errors=True)
-        shutil.copytree(self.top / name, self.tree, symlinks=True)
+        """Puts the tree back: what did not change since the last time stays where it is.
+
+        The index takes such files as known, so a run does what it would do on a project in use.
+        """
+        if self._loaded != name:
+            if self._loaded:
+                self.tree.rename(self._kept(self._loaded))
+            if self._kept(name).exists():
+                self._kept(name).rename(self.tree)
+            else:
+                shutil.copytree(self._saved(name), self.tree, symlinks=True)
+                self._stamps[name] = self._stamped()
+            self._loaded = name
+        before, now = self._stamps[name], self._stamped()
+        if changed := {path for path in {*before, *now} if before.get(path) != now.get(path)}:
+            self._put_back(self._saved(name), changed)
+            self._stamps[name] = self._stamped()
+
+    def _saved(self, name: str) -> Path:
+        return self.top / f"saved {name}"
+
+    def _kept(self, name: str) -> Path:
+        return self.top / f"kept {name}"
+
+    def _put_back(self, saved: Path, changed: Iterable[str]) -> None:
+        for path in sorted(changed):
+            here, there = self.tree / path, saved / path
+            if here.is_dir() and not here.is_symlink() and there.is_dir():
+                shutil.copystat(there, here)
+                continue
+            if here.is_dir() and not here.is_symlink():
+                shutil.rmtree(here)
+            else:
+                here.unlink(missing_ok=True)
+            if there.is_dir():
+                here.mkdir()
+                shutil.copystat(there, here)
+            elif there.exists() or there.is_symlink():
+                shutil.copy2(there, here, follow_symlinks=False)
+
+    def _stamped(self) -> dict[str, tuple[int, ...]]:
+        """Returns by path what changes with a file. Of a folder that is only its mode."""
+        stamps: dict[str, tuple[int, ...]] = {}
+        waiting = [(str(self.tree), "")]
+        while waiting:
+            folder, below = waiting.pop()
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    one, path = entry.stat(follow_symlinks=False), f"{below}{entry.name}"
+                    stamps[path] = (one.st_mode,)
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append((entry.path, f"{path}/"))
+                    else:
+                        stamps[path] += (one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns)
+        return stamps
 
     def warm(self) -> None:
-        """Imports what the last run imported, so that the next forks need not."""
-        for name in (self.top / "modules").read_text().splitlines():
-            with contextlib.suppress(Exception):
-                importlib.import_module(name)
+        """Imports, loads and compiles what a run needs, so that the forks need not.
+
+        It runs on a copy of its own, as what a process remembers of files goes by their paths.
+        """
+        here, environ, own = Path.cwd(), dict(os.environ), self.tree
+        self.tree = self.top / "warm"
+        shutil.copytree(own, self.tree, symlinks=True)
+        try:
+            self.enter()
+            facts(self, self.call(*LIST))
+            list(_problems(self))
+            _refreshed(self)
+        finally:
+            shutil.rmtree(self.tree)
+            self.tree = own
+            os.chdir(here)
+            os.environ.clear()
+            os.environ.update(environ)
+        gc.collect()
+        gc.freeze()
+
+    def enter(self) -> None:
+        """Makes the project the working directory of this process, and the home its home."""
+        os.chdir(self.project)
+        os.environ.update(HOME=str(self.home), MIND_HOME=str(self.home / ".mind"))
+
+    def call(self, *words: str) -> Result:
+        """Runs `mind` in this process, which has entered the project."""
+        from mimo.cli.main import main
+
+        output, errors = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+            try:
+                status = main(list(words))
+            except SystemExit as error:
+                status = error.code if isinstance(error.code, int) else 1
+        return Result(status, output.getvalue(), errors.getvalue())
 
     def git(self, *words: str) -> str:
         """Returns what git answers in the project."""
@@ -170,22 +275,23 @@ class Scratch:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
 
-    def mind(
-        self, *words: str, fault: Fault | None = None, at: int = 0, armed: bool = False
-    ) -> Result:
-        """Runs `mind` in a process of its own, and returns how it ended."""
+    def mind(self, *words: str) -> Result:
+        """Runs `mind` in a process of its own."""
+        from mimo.cli.main import main
+
+        return self.fork(lambda: main(list(words), open=_steadily))
+
+    def fork(self, work: Callable[[], int]) -> Result:
+        """Does `work` in a process of its own, and returns how that ended."""
         output, errors = self.top / "stdout", self.top / "stderr"
-        if self.shim and armed:
-            self.shim.arm(fault, at)
         pid = os.fork()
         if not pid:
-            self._become(words, output, errors)
+            self._become(work, output, errors)
         status = _waited(pid)
-        return Result(
-            status, output.read_text("utf-8", "replace"), errors.read_text("utf-8", "replace")
-        )
+        texts = [path.read_text("utf-8", "replace") for path in (output, errors)]
+        return Result(status, texts[0], texts[1], pid)
 
-    def _become(self, words: Sequence[str], output: Path, errors: Path) -> None:
+    def _become(self, work: Callable[[], int], output: Path, errors: Path) -> None:
         """Is the process of one run, until its end."""
         status = 70
         try:
@@ -193,16 +299,11 @@ class Scratch:
             for number, path in ((1, output), (2, errors)):
                 os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), number)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            os.chdir(self.project)
-            os.environ.update(HOME=str(self.home), MIND_HOME=str(self.home / ".mind"))
+            self.enter()
             sys.stdout = io.TextIOWrapper(io.FileIO(1, "w"), "utf-8", write_through=True)
             sys.stderr = io.TextIOWrapper(io.FileIO(2, "w"), "utf-8", write_through=True)
-            from mimo.cli.main import main
-
-            status = main(list(words))
+            status = work()
             sys.stdout.flush()
-            if self.shim is None or not self.shim.is_armed:
-                (self.top / "modules").write_text("\n".join(sys.modules))
         except SystemExit as error:
             status = error.code if isinstance(error.code, int) else 1
         except BaseException:  # noqa: BLE001 - it is what a person would see
@@ -211,6 +312,47 @@ class Scratch:
             traceback.print_exc()
         finally:
             os._exit(status)
+
+    def contents(self, pid: int) -> Contents:
+        """Returns hashes of all files after the run of a process, whose number does not count.
+
+        Of a file that kept the time of the copy that was put back, that is part of it, as the index
+        goes by that.
+        """
+        hashed, without = hashlib.sha256(), hashlib.sha256()
+        own = str(pid).encode()
+        for folder, folders, files in os.walk(os.fsencode(self.tree)):
+            folders.sort()
+            for name in sorted([*files, *folders]):
+                path = os.path.join(folder, name)  # noqa: PTH118 - bytes, and many of them
+                status = os.lstat(path)
+                kept, data = 0, b""
+                if stat.S_ISREG(status.st_mode):
+                    kept = status.st_mtime_ns if status.st_mtime_ns < self.saved_ns else 0
+                    with open(path, "rb") as file:  # noqa: PTH123
+                        data = file.read()
+                    if data.strip() == own:  # who holds a lock
+                        data = b"PID"
+                head = (path.replace(own, b"PID"), status.st_mode, kept, len(data))
+                line = repr(head).encode() + data
+                hashed.update(line)
+                if b"/.index/" not in path:
+                    without.update(line)
+        return Contents(hashed.digest(), without.digest())
+
+
+def _steadily(project: Path | None) -> Any:
+    """Opens a memory for which each question for the time takes a millisecond.
+
+    How long something took is part of what is recorded: equal runs leave equal records.
+    """
+    from mimo.mind import Mind
+    from mimo.surroundings import Timer, working_directory
+
+    timer = Timer(monotonic=iter(number / 1000 for number in itertools.count()).__next__)
+    mind = Mind.open(working_directory(), project=project)
+    mind.timer = timer
+    return mind
 
 
 def _waited(pid: int) -> int:
@@ -237,7 +379,7 @@ def prepared(scratch: Scratch) -> None:
     scratch.project.mkdir(parents=True)
     scratch.home.mkdir()
     (scratch.home / ".gitconfig").write_text("[user]\nname = A\nemail = a@example.org\n")
-    scratch.git("init", "--quiet", "--initial-branch=main")
+    scratch.git("init", "--quiet", "--initial-branch=main", "--template=")
     _done(scratch, "init")
     scratch.ids["fact"] = _done(scratch, "add", "Tea is served at four o'clock")["id"]
     scratch.ids["other"] = _done(scratch, "add", "The kettle holds two litres", "--private")["id"]
@@ -251,13 +393,13 @@ def prepared(scratch: Scratch) -> None:
     _done(scratch, "sync")
     for line in ("doctor", "audit verify", "search tea", "list"):
         _done(scratch, *line.split())
+    scratch.warm()
 
 
 def _done(scratch: Scratch, *words: str) -> Any:
     result = scratch.mind(*words, "--json")
     if result.status:
         raise SystemExit(f"mind {' '.join(words)} failed: {result.errors or result.output}")
-    scratch.warm()
     return result.answer
 
 
@@ -356,8 +498,8 @@ def _same(text: str) -> str:
     return text
 
 
-def facts(scratch: Scratch) -> Facts:
-    """Returns what a person could lose."""
+def facts(scratch: Scratch, listed: Result) -> Facts:
+    """Returns what a person could lose, given the list of all memories."""
     found: dict[str, list[str]] = {}
     kept = [
         scratch.project / ".mind",
@@ -372,10 +514,8 @@ def facts(scratch: Scratch) -> Facts:
         passing = re.search(r"/\.(index|local)(/|$)|/\.mind-[^/]*\.tmp$|lock$", name)
         if path.is_file() and not passing:
             found.setdefault(_same(name), []).append(_same(path.read_text("utf-8", "replace")))
-    if (scratch.project / ".mind").is_dir():
-        rows = scratch.mind("list", "--limit", "500", "--json").answer or {"memories": []}
-        for row in rows["memories"]:
-            found.setdefault(f"trust of {_same(row['id'])}", []).append(row["trust"])
+    for row in (listed.answer or {}).get("memories", []):
+        found.setdefault(f"trust of {_same(row['id'])}", []).append(row["trust"])
     found["commits"] = [scratch.git("rev-list", "--count", "--all").strip()]
     return {name: tuple(sorted(texts)) for name, texts in found.items()}
 
@@ -403,63 +543,146 @@ def _unapproved(name: str, errors: str) -> tuple[str, ...]:
     return ("untrusted",) if errors and name.startswith("trust of ") else ()
 
 
-def examined(scratch: Scratch, command: Command) -> Iterator[str]:
-    """Yields what is wrong with the project and the home after a run."""
-    if command.name == "init" and (again := scratch.mind("init", "--json")).status:
-        yield f"init can't be repeated: {again.errors.strip()}"
-    health = scratch.mind("doctor", "--json").answer or {"checks": [{"verdict": "fault"}]}
+LIST = ("list", "--limit", "500", "--json")
+
+
+class Fresh(NamedTuple):
+    """What holds without the index that was there."""
+
+    ids: Sequence[str]
+    found: Sequence[str]
+    """The ids that a search answers with."""
+    error: str
+    """Of the next command."""
+
+
+class Examination(NamedTuple):
+    """What the project and the home are like after a run."""
+
+    facts: Facts
+    problems: Sequence[str]
+    """What is wrong with them by themselves."""
+    fresh: Fresh | None = None
+
+
+def examined(scratch: Scratch, command: Command, fresh: Fresh | None = None) -> Examination:
+    """Returns what a process of its own finds, in which no call fails."""
+    run = scratch.fork(lambda: _examine(scratch, command, fresh))
+    if run.status:
+        return Examination({}, [f"it can't be examined: {run.errors.strip()[-500:]}"])
+    held, problems, again = run.answer
+    texts = {name: tuple(texts) for name, texts in held.items()}
+    return Examination(texts, problems, Fresh(*again))
+
+
+def _examine(scratch: Scratch, command: Command, fresh: Fresh | None) -> int:
+    listed = scratch.call(*LIST)
+    held = facts(scratch, listed)
+    problems = []
+    if command.name == "init":
+        if (again := scratch.call("init", "--json")).status:
+            problems.append(f"init can't be repeated: {again.errors.strip()}")
+        listed = scratch.call(*LIST)
+    problems += _problems(scratch)
+    here = (_ids(listed), _search(scratch))
+    fresh = fresh or _refreshed(scratch)
+    if here != (fresh.ids, fresh.found):
+        problems.append(f"the index differs from a fresh one: {here} {fresh}")
+    if fresh.error:
+        problems.append(f"the next command fails: {fresh.error}")
+    print(json.dumps((held, problems, fresh)))
+    return 0
+
+
+def _problems(scratch: Scratch) -> Iterator[str]:
+    health = scratch.call("doctor", "--json").answer or {"checks": [{"verdict": "fault"}]}
     for check in health["checks"]:
         if check["verdict"] == "fault" or (check["name"] == "audit" and check.get("hint")):
             yield f"doctor: {check.get('name')}: {check.get('message')}"
-    if (verdict := scratch.mind("audit", "verify", "--json")).status:
+    if (verdict := scratch.call("audit", "verify", "--json")).status:
         yield f"audit verify: {verdict.output[:300]}{verdict.errors[:200]}"
-    held = _answers(scratch)
+
+
+def _refreshed(scratch: Scratch) -> Fresh:
     shutil.rmtree(scratch.project / ".mind/.index", ignore_errors=True)
-    if (fresh := _answers(scratch)) != held:
-        yield f"the index differs from a fresh one: {held} {fresh}"
-    added = scratch.mind("add", "Biscuits are in the tin", "--json")
-    if added.status or added.answer["id"] not in _answers(scratch)[0]:
-        yield f"the next command fails: {added.errors.strip()[:300]}"
+    ids, found = _ids(scratch.call(*LIST)), _search(scratch)
+    added = scratch.call("add", "Biscuits are in the tin", "--json")
+    listed = not added.status and added.answer["id"] in _ids(scratch.call(*LIST))
+    error = "" if listed else added.errors.strip()[:300] or "it is not listed"
+    return Fresh(ids, found, error)
 
 
-def _answers(scratch: Scratch) -> tuple[list[str], list[str]]:
-    """Returns the ids of all memories, and those that a search answers with."""
-    everything = scratch.mind("list", "--limit", "500", "--json").answer or {}
-    found = scratch.mind("search", "tea at four", "--json").answer or {}
-    ids = [row["id"] for row in everything.get("memories", [{"id": "no answer"}])]
-    return sorted(ids), [row["id"] for row in found.get("memories", found.get("results", []))]
+def _ids(listed: Result) -> list[str]:
+    """Returns the ids of all memories."""
+    return sorted(row["id"] for row in (listed.answer or {}).get("memories", [{"id": "no answer"}]))
+
+
+def _search(scratch: Scratch) -> list[str]:
+    """Returns the ids of the memories that a search answers with."""
+    found = scratch.call("search", "tea at four", "--json").answer or {}
+    return [row["id"] for row in found.get("memories", found.get("results", []))]
 
 
 class Point(NamedTuple):
     """One call at which one fault is tried."""
 
-    command: Command
-    fault: Fault
+    command: str
+    fault: str
     at: int
     kind: str
     is_index: bool
     """Whether the call writes the index, which can be made again."""
 
 
-class Failure(NamedTuple):
-    """What a point brought to light."""
+class Figures:
+    """The points that there are, and what came of those that were tried."""
 
-    point: Point
-    what: str
+    def __init__(self) -> None:
+        """Starts without a point."""
+        self.points: dict[Point, None] = {}
+        self.tried: dict[Point, None] = {}
+        self.failed: dict[Point, None] = {}
+        self.ended: Counter[str] = Counter()
+        self.shared = 0
+        """How many points shared the examination of an earlier one."""
+        self.shared_but_index = 0
+        """How many others shared what does not depend on the index that was left."""
+
+    def add(self, path: Path) -> None:
+        """Adds what a process kept."""
+        for name, value in json.loads(path.read_text("utf-8")).items():
+            if name == "ended":
+                self.ended.update(value)
+            elif name in _SUMS:
+                setattr(self, name, getattr(self, name) + value)
+            else:
+                getattr(self, name).update(dict.fromkeys(Point(*one) for one in value))
+
+    def keep(self, path: Path) -> None:
+        """Writes the figures of this process."""
+        values = {
+            name: list(value) if isinstance(value, dict) and name != "ended" else value
+            for name, value in vars(self).items()
+        }
+        path.write_text(json.dumps(values))
+
+
+_SUMS = ("shared", "shared_but_index")
 
 
 class Torture:
-    """All points of all commands, and what came of those that were tried."""
+    """Tries the points of commands."""
 
     def __init__(self, scratch: Scratch, commands: Sequence[Command]) -> None:
         """Prepares the trees, and counts the calls of each command."""
         self._scratch = scratch
         self._before: dict[str, Facts] = {}
         self._after: dict[str, Facts] = {}
-        self.points: list[Point] = []
-        self.tried: list[Point] = []
-        self.failures: list[Failure] = []
-        self.ended: Counter[str] = Counter()
+        self._now: dict[str, int] = {}
+        self._examined: dict[tuple[str, bytes], Examination] = {}
+        self._fresh: dict[tuple[str, bytes], Fresh | None] = {}
+        self._commands = {command.name: command for command in commands}
+        self.figures = Figures()
         prepared(scratch)
         scratch.save("base")
         for command in commands:
@@ -474,17 +697,31 @@ class Torture:
         assert scratch.shim is not None
         scratch.load("base")
         command.before(scratch)
-        self._before[command.name] = facts(scratch)
+        if (scratch.project / ".mind").is_dir():
+            _done(scratch, "list")
         scratch.save(command.name)
-        result = scratch.mind(*self._words(command), armed=True)
+        self._before[command.name] = examined(scratch, command).facts
+        # What one run changes is new to the index in the next: the second is like all others.
+        self._run(command)
+        result = self._run(command)
         _, kinds = scratch.shim.disarm()
         if result.status:
             raise SystemExit(f"mind {command.name} fails by itself: {result.errors}")
-        self._after[command.name] = facts(scratch)
+        self._after[command.name] = examined(scratch, command).facts
         for at, number in enumerate(kinds, 1):
             kind, is_index = KINDS[number & 127], number > 127
-            suited = (fault for fault in FAULTS if kind in fault.kinds)
-            self.points += [Point(command, fault, at, kind, is_index) for fault in suited]
+            suited = (fault.name for fault in FAULTS if kind in fault.kinds)
+            points = (Point(command.name, fault, at, kind, is_index) for fault in suited)
+            self.figures.points.update(dict.fromkeys(points))
+
+    def _run(self, command: Command, fault: Fault | None = None, at: int = 0) -> Result:
+        """Runs a command on its tree, with the shim armed."""
+        scratch = self._scratch
+        assert scratch.shim is not None
+        scratch.load(command.name)
+        now = self._now.setdefault(command.name, int(time.time()))
+        scratch.shim.arm(fault, at, now)
+        return scratch.mind(*self._words(command))
 
     def run(self, points: Sequence[Point], deadline: float) -> None:
         """Tries points until they or the time are used up."""
@@ -492,22 +729,21 @@ class Torture:
             if time.monotonic() > deadline:
                 return
             for what in self._try(point):
-                self.failures.append(Failure(point, what))
-                print(f"FAILED {point.command.name}: {point.fault.name}", end=" ")
-                print(f"at call {point.at} ({point.kind}): {what}", flush=True)
+                self.figures.failed[point] = None
+                place = f"{point.command}: {point.fault} at call {point.at} ({point.kind})"
+                print(f"FAILED {place}: {what}", flush=True)
 
     def _try(self, point: Point) -> list[str]:
-        scratch, name = self._scratch, point.command.name
+        scratch, figures, command = self._scratch, self.figures, self._commands[point.command]
         assert scratch.shim is not None
-        scratch.load(name)
-        words = self._words(point.command)
-        result = scratch.mind(*words, fault=point.fault, at=point.at, armed=True)
+        fault = next(fault for fault in FAULTS if fault.name == point.fault)
+        result = self._run(command, fault, point.at)
         acted, _ = scratch.shim.disarm()
         if not acted:
             return []
-        self.tried.append(point)
+        figures.tried[point] = None
         way = "were killed" if result.status < 0 else "failed with an error"
-        self.ended[way if result.status else "did their work"] += 1
+        figures.ended[way if result.status else "did their work"] += 1
         problems = []
         if "inside mind" in result.errors or "Traceback" in result.errors or result.status == 70:
             problems.append(f"internal error: {result.errors.strip()[-300:]}")
@@ -515,14 +751,21 @@ class Torture:
             problems.append("it hangs")
         if result.status > 0 and "error:" not in result.errors:
             problems.append(f"exit status {result.status} without an error")
-        now = facts(scratch)
-        before, after = self._before[name], self._after[name]
-        problems += lost(result.status == 0, before, after, now, result.errors)
-        problems += examined(scratch, point.command)
+        contents = scratch.contents(result.pid)
+        key, fresh = (command.name, contents.everything), (command.name, contents.without_index)
+        figures.shared += key in self._examined
+        figures.shared_but_index += key not in self._examined and fresh in self._fresh
+        if key not in self._examined:
+            self._examined[key] = examined(scratch, command, self._fresh.get(fresh))
+            self._fresh[fresh] = self._examined[key].fresh
+        now = self._examined[key]
+        before, after = self._before[command.name], self._after[command.name]
+        problems += lost(result.status == 0, before, after, now.facts, result.errors)
+        problems += now.problems
         return problems
 
 
-def ordered(points: Sequence[Point], seed: int) -> list[Point]:
+def ordered(points: Iterable[Point], seed: int) -> list[Point]:
     """Returns the points in a random order in which those of no kind come late.
 
     However early it ends, every command, every fault and every kind of call had its turn.
@@ -533,39 +776,62 @@ def ordered(points: Sequence[Point], seed: int) -> list[Point]:
     turns: Counter[object] = Counter()
     placed = []
     for point in shuffled:
-        kind = (point.command.name, point.fault.name, point.kind, point.is_index)
+        kind = (point.command, point.fault, point.kind, point.is_index)
         rounds[kind] += 1
         placed.append((rounds[kind], point))
     placed.sort(key=lambda one: one[0])
     taken = []
     for _, point in placed:
-        turn = (point.command.name, point.is_index)
+        turn = (point.command, point.is_index)
         turns[turn] += 1
         taken.append((turns[turn], point))
     taken.sort(key=lambda one: one[0])
     return [point for _, point in taken]
 
 
-def report(torture: Torture, seed: int) -> str:
+def report(figures: Figures, minutes: float) -> str:
     """Returns the figures as Markdown."""
-    bad = {failure.point for failure in torture.failures}
-    lines = ["| fault | points | tried | failed |", "|---|---:|---:|---:|"]
-    lines += _rows(torture, bad, lambda point: point.fault.name, [one.name for one in FAULTS])
-    names = list(dict.fromkeys(point.command.name for point in torture.points))
-    lines += ["", "| command | points | tried | failed |", "|---|---:|---:|---:|"]
-    lines += _rows(torture, bad, lambda point: f"`{point.command.name}`", [f"`{n}`" for n in names])
-    total = f"{len(torture.tried):,} of {len(torture.points):,} points tried, {len(bad):,} failed"
-    ended = ", ".join(f"{number:,} {way}" for way, number in sorted(torture.ended.items()))
-    head = f"{total} (seed {seed}, {len(names)} commands). Of the runs, {ended or 'none was made'}."
-    return "\n".join([head, "", *lines, ""])
+    names = list(dict.fromkeys(point.command for point in figures.points))
+    tried, points, failed = len(figures.tried), len(figures.points), len(figures.failed)
+    ended = ", ".join(f"{number:,} {way}" for way, number in sorted(figures.ended.items()))
+    lines = [
+        f"{tried:,} of {points:,} points tried, {failed:,} failed.",
+        f"There are {len(names)} commands, and the run took {minutes:.0f} minutes.",
+        f"Of the runs, {ended or 'none was made'}.",
+        f"{figures.shared:,} left the same files as an earlier one, and shared its examination;",
+        f"{figures.shared_but_index:,} others left the same files but for the index, and shared",
+        "what does not depend on that.",
+        "",
+        "| fault | points | tried | failed |",
+        "|---|---:|---:|---:|",
+        *_rows(figures, "fault", [fault.name for fault in FAULTS]),
+        "",
+        "| command | points | tried | failed |",
+        "|---|---:|---:|---:|",
+        *_rows(figures, "command", names),
+    ]
+    return "\n".join([*lines, ""])
 
 
-def _rows(
-    torture: Torture, bad: set[Point], key: Callable[[Point], str], names: Sequence[str]
-) -> list[str]:
-    every, tried = Counter(map(key, torture.points)), Counter(map(key, torture.tried))
-    failed = Counter(map(key, bad))
-    return [f"| {n} | {every[n]:,} | {tried[n]:,} | {failed[n]:,} |" for n in names if every[n]]
+def _rows(figures: Figures, column: str, names: Sequence[str]) -> list[str]:
+    every, tried, failed = (
+        Counter(getattr(point, column) for point in points)
+        for points in (figures.points, figures.tried, figures.failed)
+    )
+    mark = "`" if column == "command" else ""
+    return [
+        f"| {mark}{name}{mark} | {every[name]:,} | {tried[name]:,} | {failed[name]:,} |"
+        for name in names
+        if every[name]
+    ]
+
+
+def _share(points: Iterable[Point], number: int, jobs: int) -> list[Point]:
+    """Returns the points of one of several processes.
+
+    Neighbours stay together, as they often leave the same files.
+    """
+    return [point for point in points if (point.at // 16) % jobs == number]
 
 
 def built(folder: Path) -> Path | None:
@@ -579,19 +845,30 @@ def built(folder: Path) -> Path | None:
     return library if done.returncode == 0 else None
 
 
-def _reexecuted(folder: Path) -> int:
-    """Runs this program again with the shim loaded, and returns its exit status."""
-    library = built(folder)
-    if library is None:
-        print("skipped: this needs Linux and a C compiler (`cc`)")
-        return 0
+def _started(library: Path, folder: Path) -> subprocess.Popen[bytes]:
+    """Starts a part of the work with the shim loaded, in a folder of its own."""
+    folder.mkdir()
     state = folder / "state"
     state.write_bytes(b"\0" * _STATE_BYTES)
     own = {"MIND_PROJECT", "SANDBOX_DIR", "MIND_HOME", "GIT_DIR"}
     environ = {name: value for name, value in os.environ.items() if name not in own}
     environ |= {"LD_PRELOAD": str(library), "TORTURE_STATE": str(state), "TMPDIR": str(folder)}
-    words = [sys.executable, "-m", "tests.bench.torture", *sys.argv[1:]]
-    return subprocess.run(words, check=False, env=environ).returncode
+    words = [sys.executable, "-X", "utf8", "-m", "tests.bench.torture", *sys.argv[1:]]
+    return subprocess.Popen([*words, "--part", folder.name], env=environ)
+
+
+def _part(options: argparse.Namespace) -> None:
+    """Does a part of the work, and keeps its figures."""
+    deadline = time.monotonic() + options.minutes * 60
+    state = Path(os.environ["TORTURE_STATE"])
+    scratch = Scratch(state.parent, Shim(state, state.parent / "tree"))
+    commands = [one for one in COMMANDS if not options.only or one.name in options.only]
+    torture = Torture(scratch, commands)
+    faults = [fault.name for fault in FAULTS if not options.fault or fault.name in options.fault]
+    points = [point for point in torture.figures.points if point.fault in faults]
+    points = ordered(points, options.seed)[: options.points]
+    torture.run(_share(points, options.part, options.jobs), deadline)
+    torture.figures.keep(state.parent / "figures")
 
 
 def main() -> int:
@@ -599,31 +876,44 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="number of processes")
     parser.add_argument("--points", type=int, help="most points to try")
     parser.add_argument("--only", action="append", help="a command to try (can be repeated)")
+    parser.add_argument("--fault", action="append", help="a fault to try (can be repeated)")
     parser.add_argument("--write", type=Path, help="file to write the figures into")
+    parser.add_argument("--part", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if "TORTURE_STATE" not in os.environ:
-        memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made there
-        place = memory if os.access(memory, os.W_OK) else None
-        with tempfile.TemporaryDirectory(prefix="mind-torture-", dir=place) as folder:
-            return _reexecuted(Path(folder))
-    deadline = time.monotonic() + options.minutes * 60
-
-    state = Path(os.environ["TORTURE_STATE"])
-    top = state.parent
-    scratch = Scratch(top, Shim(state, top / "tree"))
-    commands = [one for one in COMMANDS if not options.only or one.name in options.only]
-    torture = Torture(scratch, commands)
-    torture.run(ordered(torture.points, options.seed)[: options.points], deadline)
-    figures = report(torture, options.seed)
-    print(figures)
+    if options.part is not None:
+        _part(options)
+        return 0
+    started = time.monotonic()
+    memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made there
+    place = memory if os.access(memory, os.W_OK) else None
+    figures = Figures()
+    with tempfile.TemporaryDirectory(prefix="mind-torture-", dir=place) as name:
+        library = built(Path(name))
+        if library is None:
+            print("skipped: this needs Linux and a C compiler (`cc`)")
+            return 0
+        parts = [Path(name, str(number)) for number in range(options.jobs)]
+        processes = [_started(library, folder) for folder in parts]
+        try:
+            statuses = [process.wait() for process in processes]
+        finally:
+            for process in processes:
+                process.terminate()
+        if any(statuses):
+            return 2
+        for folder in parts:
+            figures.add(folder / "figures")
+    text = report(figures, (time.monotonic() - started) / 60)
+    print(text)
     if options.write:
-        text = options.write.read_text("utf-8")
-        head, _, rest = text.partition(_BEGIN)
+        page = options.write.read_text("utf-8")
+        head, _, rest = page.partition(_BEGIN)
         tail = rest.partition(_END)[2]
-        options.write.write_text(f"{head}{_BEGIN}\n{figures}{_END}{tail}", "utf-8")
-    return 1 if torture.failures else 0
+        options.write.write_text(f"{head}{_BEGIN}\n{text}{_END}{tail}", "utf-8")
+    return 1 if figures.failed else 0
 
 
 if __name__ == "__main__":

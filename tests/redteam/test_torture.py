@@ -1,5 +1,6 @@
 """A sample of `make torture`: writing calls that fail, and what is left after them."""
 
+import json
 import re
 import subprocess
 import sys
@@ -30,3 +31,52 @@ def test_faults_at_writing_calls_lose_nothing(
     assert tried is not None
     assert int(tried[1]) > POINTS // 2
     record_property("tried", int(tried[1]))
+
+
+DAMAGES = """
+import json, sqlite3, sys
+from pathlib import Path
+from tests.bench.torture import COMMANDS, Scratch, examined, lost, prepared
+
+scratch = Scratch(Path(sys.argv[1]))
+prepared(scratch)
+scratch.mind("list")
+scratch.save("whole")
+whole = scratch.contents(0)
+(log,) = (path for path in (scratch.project / ".mind").rglob("*.jsonl") if "audit" in str(path))
+(note,) = (scratch.project / ".mind").rglob(f"*{scratch.ids['fact']}*.md")
+database = scratch.project / ".mind/.index/index.db"
+
+def untouched(): pass
+def record(): log.write_text("".join(log.read_text().splitlines(True)[1:]))
+def memory(): note.write_text(note.read_text()[:-8])
+def index():
+    with sqlite3.connect(database) as sql:
+        sql.execute("DELETE FROM memories WHERE id = ?", [scratch.ids["fact"]])
+
+before = examined(scratch, COMMANDS[0]).facts
+noticed = {}
+for damage in (untouched, record, memory, index):
+    scratch.load("whole")
+    same = scratch.contents(0) == whole
+    scratch.mind("list")
+    damage()
+    found = examined(scratch, COMMANDS[0])
+    problems = [*lost(False, before, before, found.facts, ""), *found.problems]
+    noticed[damage.__name__] = (same, [problem.split(":")[0] for problem in problems])
+print(json.dumps(noticed))
+"""
+
+
+def test_an_examination_notices_damage(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-X", "utf8", "-c", DAMAGES, str(tmp_path)],
+        check=True, capture_output=True, text=True, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    noticed = json.loads(run.stdout)
+
+    assert all(same for same, _ in noticed.values())
+    assert noticed["untouched"][1] == []
+    assert "audit verify" in noticed["record"][1]
+    assert any("neither as before" in problem for problem in noticed["memory"][1])
+    assert any("index differs" in problem for problem in noticed["index"][1])

@@ -52,6 +52,8 @@ def invoke(spec: Spec, mind: "Mind", caller: Caller, arguments: Mapping[str, Any
     mind = mind.acting_as(_author(caller))
     mind.agent = _agent(caller)
     mind.allows_secrets = caller.allows_secrets
+    for about in ("trust", "checkpoint"):
+        mind.note(about, None)  # An earlier call's: in this one, no success hides a failure.
     try:
         with patience.shared():
             return _guarded(spec, mind, caller, arguments)

@@ -23,7 +23,6 @@ def approving(mind: Mind, *, wanted: bool = True) -> Iterator[None]:
     def approve(contents: Mapping[Path, bytes | None]) -> None:
         try:
             mind.trust.approve(files.digest(data) for data in contents.values() if data is not None)
-            mind.note("trust", None)
         except MindError as error:
             # The text matters more than its approval, which the user can repeat.
             message = f"it could not be approved and counts as untrusted: {error.message}"

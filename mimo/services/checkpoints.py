@@ -49,7 +49,6 @@ def claim(mind: Mind, ids: Iterable[str], on: str | None) -> None:
     """Remembers that checkpoints were made on this machine, on a branch where that is known."""
     try:
         _made(mind).add_all(ids, on)
-        mind.note("checkpoint", None)
     except StorageFailed as error:
         # The checkpoint is safe; only that it is ours is not known later.
         mind.note("checkpoint", f"it will count as made elsewhere: {error.message}")

@@ -191,7 +191,6 @@ def _approve(mind: Mind, ours: Iterable[NewFile]) -> None:
     """Approves exactly these texts before they are written: an import may be interrupted."""
     try:
         mind.trust.approve(file.digest for file in ours)
-        mind.note("trust", None)
     except StorageFailed as error:
         mind.note("trust", f"they could not be approved and count as untrusted: {error.message}")
 

@@ -2,14 +2,20 @@
 
 import errno
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from mimo.cli.main import main
+from mimo.commands import all_commands
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.spec import Surface
 from mimo.domain.memory import Kind
+from mimo.errors import StorageFailed
 from mimo.mind import Mind
 from mimo.services import capture
+from mimo.store.trust import Trust
 
 
 def run(mind: Mind, *words: str) -> int:
@@ -61,3 +67,27 @@ def test_a_full_disk_fails_the_approval_and_keeps_the_others(
     assert "no space left on the disk" in capsys.readouterr().err
     assert lists(mind).read_bytes() == before
     assert mind.reopened().trust.trusted(record.place.digest)
+
+
+@pytest.mark.attack("failed approval is not reported")
+def test_a_failed_approval_is_reported_though_a_later_one_works(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    approve, failures = Trust.approve, [StorageFailed("input/output error")]
+
+    def failing_once(self: Trust, digests: Iterable[str]) -> None:
+        if failures:
+            raise failures.pop()
+        approve(self, digests)
+
+    for name in ("guide.md", "short.md"):
+        (mind.project.root / name).write_text(f"# {name}\n\nCups are in the cupboard.\n")
+    monkeypatch.chdir(mind.project.root)
+    monkeypatch.setattr(Trust, "approve", failing_once)
+    spec = next(spec for spec in all_commands().all() if spec.path == "ingest")
+
+    invoke(spec, mind, Caller(surface=Surface.CLI), {"path": "guide.md", "paths": ["short.md"]})
+    assert "could not be approved" in str(mind.notice)
+
+    invoke(spec, mind, Caller(surface=Surface.CLI), {"path": "short.md"})
+    assert mind.notice is None

@@ -22,9 +22,11 @@ OTHERS = 0o077
 
 STORE = ".mind"
 PRIVATE_FOLDERS = ("private", ".local", ".index")
-"""The folders of a `.mind/` that git never has."""
+"""The names of folders that git never has, anywhere below a `.mind/`."""
+IGNORE_FILE = ".gitignore"
+IGNORE_ALL = "*"
+"""The rule in a private folder that keeps all of it out of git, the file of rules included."""
 
-_PLACES = tuple(f"/{STORE}/{name}/" for name in PRIVATE_FOLDERS)
 _homes: dict[str, None] = {}
 
 
@@ -42,10 +44,16 @@ def private_place(path: Path) -> Path | None:
     for home in _homes:
         if name.startswith(home):
             return Path(home)
-    for place in _PLACES:
-        if (start := name.find(place)) >= 0:
-            return Path(name[: start + len(place)])
-    return None
+    store = name.find(f"/{STORE}/")
+    if store < 0:
+        return None
+    start = store + len(f"/{STORE}")
+    ends = [
+        found + len(f"/{folder}")
+        for folder in PRIVATE_FOLDERS
+        if (found := name.find(f"/{folder}/", start)) >= 0
+    ]
+    return Path(name[: min(ends)]) if ends else None
 
 
 def is_in_home(path: Path) -> bool:
@@ -61,8 +69,8 @@ def mode_for(path: Path, mode: int) -> int:
 def make_folder(folder: Path) -> list[Path]:
     """Makes a folder and those above it; returns the new ones, the topmost first.
 
-    In a private place the folders that exist are tightened. Raises `OSError`, also where a
-    symbolic link that leads nowhere is in the way.
+    In a private place the folders that exist are tightened, and git ignores what they hold. Raises
+    `OSError`, also where a symbolic link that leads nowhere is in the way.
     """
     missing = []
     existing = folder
@@ -80,7 +88,43 @@ def make_folder(folder: Path) -> list[Path]:
         while existing.is_relative_to(top):
             tighten(existing)
             existing = existing.parent
+        if top.name in PRIVATE_FOLDERS:
+            _ignore_all(top)
     return missing[::-1]
+
+
+def _ignore_all(folder: Path) -> None:
+    """Puts a file of rules into a private folder unless it has one.
+
+    A pull request can change the rules of `.mind/.gitignore`, but not these. If they can't be
+    written, the folder is as well protected as by those alone, and the doctor reports it.
+    """
+    path = f"{folder}/{IGNORE_FILE}"
+    if os.path.lexists(path):
+        return
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
+        try:
+            os.write(descriptor, f"{IGNORE_ALL}\n".encode())
+        except OSError:
+            os.unlink(path)  # noqa: PTH108 - the next write tries again
+            raise
+        finally:
+            os.close(descriptor)
+
+
+def private_folders(store: Path) -> Iterator[Path]:
+    """Yields the folders below a `.mind/` that git never has, the topmost of each path."""
+    waiting = [os.fspath(store)]
+    while waiting:
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if not entry.is_dir(follow_symlinks=False):
+                    continue
+                if entry.name.casefold() in PRIVATE_FOLDERS:
+                    yield Path(entry.path)
+                else:
+                    waiting.append(entry.path)
 
 
 def make_database(path: Path) -> None:

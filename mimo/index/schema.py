@@ -7,7 +7,7 @@ many hold a word, `totals` keeps what would need a scan of everything, `touched`
 
 import sqlite3
 
-FORMAT = 3
+FORMAT = 4
 """Goes up with every change of the tables, of the tokens or of what is stored in them."""
 
 IN_FORCE = (

@@ -126,9 +126,10 @@ def _modes(mind: Mind) -> Iterator[Finding]:
 
 def _exposed(mind: Mind) -> Iterator[Path]:
     """Yields the files and folders in private places that other users may use."""
-    store = [mind.folder / name for name in permissions.PRIVATE_FOLDERS] if mind.has_project else []
-    for top in (mind.home, *store):
-        yield from permissions.exposed_below(top)
+    yield from permissions.exposed_below(mind.home)
+    if mind.has_project:
+        for folder in permissions.private_folders(mind.folder):
+            yield from permissions.exposed_below(folder)
 
 
 def _clients(mind: Mind) -> Iterator[Finding]:
@@ -279,7 +280,7 @@ def _merging(mind: Mind) -> Iterator[Finding]:
         hint = "`mind doctor --fix` lets git merge them field by field"
         yield Finding(name="merging", verdict="warning", message=warning, hint=hint)
     in_repository = merging.in_repository(mind.project.root)
-    for name in init.lacking(mind.project.root):
+    for name in (*init.lacking(mind.project.root), *init.exposed(mind.project.root)):
         if in_repository and name == init.IGNORE_FILE:
             continue
         message = f"{name} lacks lines by which git ignores or merges files of the memory"

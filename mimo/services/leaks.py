@@ -6,6 +6,7 @@ from pathlib import Path
 from mimo.frozen import frozen
 from mimo.services import merging
 from mimo.store import init, tracked
+from mimo.store.names import unshared_folder
 
 _SHOWN = 3
 
@@ -35,7 +36,7 @@ def leaks(root: Path) -> Iterator[Leak]:
     files = tracked.unshared(root)
     if files:
         some = ", ".join(files[:_SHOWN]) + (", …" if len(files) > _SHOWN else "")
-        folders = " ".join(sorted({"/".join(path.split("/")[:2]) for path in files}))
+        folders = " ".join(sorted({unshared_folder(path) or path for path in files}))
         yield Leak(
             message=f"git tracks files that must stay on this machine: {some}",
             hint=f"`git rm -rf --cached -- {folders}` and a commit untrack them; earlier commits "

@@ -68,10 +68,9 @@ def keep_backup(root: Path, data: bytes, digest: str) -> str:
 
     Its name is made from what it holds: the same copy is kept once.
     """
-    # The project's own .gitignore names the folder too, but anybody may have changed that.
-    _keep(root, f"{FOLDER}/.gitignore", b"*\n")
     path = f"{FOLDER}/mama-{digest[:16]}.db"
-    _keep(root, path, data)
+    with suppress(Conflict):
+        files.write_new(files.safe_path(root, path), data, mode=0o600)
     return path
 
 
@@ -118,11 +117,6 @@ def write(root: Path, path: str, manifest: Manifest) -> None:
 def forget(root: Path, path: str) -> None:
     """Removes a manifest. Raises `StorageFailed`."""
     files.remove(files.safe_path(root, path))
-
-
-def _keep(root: Path, path: str, data: bytes) -> None:
-    with suppress(Conflict):
-        files.write_new(files.safe_path(root, path), data, mode=0o600)
 
 
 def _files(raw: Any) -> dict[str, str]:

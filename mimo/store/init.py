@@ -5,9 +5,9 @@ from codecs import BOM_UTF8
 from datetime import datetime
 from pathlib import Path
 
+from mimo import permissions
 from mimo.errors import Invalid, StorageFailed
 from mimo.frozen import frozen
-from mimo.permissions import PRIVATE_FOLDERS
 from mimo.store import files
 from mimo.store.names import STORE
 from mimo.store.projects import Project, check_owner, is_home, register
@@ -40,7 +40,7 @@ under Gotchas, and under the heading of a day (`## 2026-11-20`) lines such as
 """
 
 _IGNORED = (
-    *(f"{folder}/" for folder in sorted(PRIVATE_FOLDERS)),
+    *(f"{folder}/" for folder in sorted(permissions.PRIVATE_FOLDERS)),
     f"{files.TEMPORARY_PREFIX}*{files.TEMPORARY_SUFFIX}",
 )
 _MERGED = (
@@ -157,12 +157,28 @@ def _write(root: Path) -> tuple[str | None, ...]:
     )
 
 
-def complete(root: Path) -> tuple[str | None, ...]:
-    """Adds the lines that git needs; returns the files it changed, None for those that were whole.
+def complete(root: Path) -> tuple[str, ...]:
+    """Adds the lines that git needs, also to the rules of private folders.
 
-    Raises `StorageFailed`.
+    Returns the files that it changed. Raises `StorageFailed`.
     """
-    return tuple(_completed(root, name, lines) for name, lines in _FOR_GIT)
+    for folder in permissions.private_folders(root / STORE):
+        with files.reported("write", folder):
+            files.make_folder(folder)
+    wanted = (*_FOR_GIT, *_of_private_folders(root))
+    return tuple(path for name, lines in wanted if (path := _completed(root, name, lines)))
+
+
+def exposed(root: Path) -> tuple[str, ...]:
+    """Returns the rules of private folders that do not keep everything there out of git."""
+    names = _of_private_folders(root)
+    return tuple(f"{STORE}/{name}" for name, lines in names if _lacks(root, name, lines))
+
+
+def _of_private_folders(root: Path) -> list[tuple[str, tuple[str, ...]]]:
+    folders = permissions.private_folders(root / STORE)
+    names = [folder.relative_to(root / STORE) / permissions.IGNORE_FILE for folder in folders]
+    return [(name.as_posix(), (permissions.IGNORE_ALL,)) for name in sorted(names)]
 
 
 def lacking(root: Path) -> tuple[str, ...]:

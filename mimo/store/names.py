@@ -18,14 +18,26 @@ commit says comes from outside `.mind/`, and is not what somebody chose to follo
 
 
 def is_private(path: str) -> bool:
-    """Returns whether a path is below `.mind/private/`.
+    """Returns whether a path is in a folder called `private` below `.mind/`, at any depth.
 
     Letter case is ignored, as by the file systems on which two spellings are one folder.
     """
-    return path.casefold().startswith(PRIVATE)
+    folders = path.casefold().split("/")
+    return folders[0] == STORE and "private" in folders[1:-1]
+
+
+def unshared_folder(path: str) -> str | None:
+    """Returns the folder for which git must never have a path under `.mind/`; None if git may.
+
+    `path` is relative to the project, and may be the folder itself.
+    """
+    parts = path.split("/")
+    for end, part in enumerate(parts[1:], 2):
+        if part.casefold() in PRIVATE_FOLDERS:
+            return "/".join(parts[:end])
+    return None
 
 
 def is_shared(path: str) -> bool:
     """Returns whether git may hold a file under `.mind/`, by its path relative to the project."""
-    folders = path.casefold().split("/")
-    return len(folders) > 1 and folders[1] not in PRIVATE_FOLDERS
+    return "/" in path and unshared_folder(path) is None

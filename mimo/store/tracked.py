@@ -1,6 +1,7 @@
 """Files of `.mind/` that git tracks although they never belong in a repository."""
 
 import os
+import re
 from pathlib import Path
 
 from mimo.errors import MindError, StorageFailed
@@ -13,6 +14,9 @@ _PLAIN = (2, 3)
 """Versions of git's index that hold each path in full."""
 _INCOMPLETE = (b"link\0\0", b"sdir\0\0")
 """Extensions of an index that does not list every file."""
+_UNSHARED = re.compile(
+    rf"{re.escape(STORE)}/(?:[^\0]*/)?(?:{'|'.join(map(re.escape, PRIVATE_FOLDERS))})/".encode()
+)
 
 
 def unshared(root: Path) -> tuple[str, ...]:
@@ -45,5 +49,4 @@ def _may_hold(root: Path) -> bool:
     plain = int.from_bytes(data[4:8], "big") in _PLAIN
     if not plain or any(name in data for name in _INCOMPLETE):
         return True
-    lower = data.lower()
-    return any(f"{STORE}/{name}/".encode() in lower for name in PRIVATE_FOLDERS)
+    return _UNSHARED.search(data.lower()) is not None

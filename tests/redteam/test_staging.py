@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from mimo.cli.main import main
+from mimo.commands.listing import list_
 from mimo.commands.status import status
 from mimo.commands.sync import sync
 from mimo.commands.upkeep import Check, doctor
 from mimo.domain.memory import Kind, Link
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.mind import Mind
-from mimo.services import autocommit, capture, decisions
+from mimo.services import autocommit, capture, decisions, overview, upkeep
 from mimo.store import commit, tracked
 from mimo.store.names import is_private, is_shared
 from mimo.store.repository import Repository
@@ -230,7 +231,7 @@ def test_a_commit_to_which_a_hook_adds_private_files_is_taken_back(
         git(repository, "symbolic-ref", "HEAD", "refs/heads/new")
     before = git(repository, "rev-list", "--all", "--not", "main")
     hook = repository / ".git" / "hooks" / "pre-commit"
-    write(repository, ".git/hooks/pre-commit", "#!/bin/sh\ngit add -A\n")
+    write(repository, ".git/hooks/pre-commit", "#!/bin/sh\ngit add -A -f\n")
     hook.chmod(0o755)
     with pytest.raises(StorageFailed, match="a git hook added the private file"):
         commit.commit(Repository(repository), "memory", [RULES, ".mind/config.toml"])
@@ -347,7 +348,10 @@ def test_without_such_files_git_is_not_asked(
         (".mind/private/a.md", True, False),
         (".mind/PRIVATE/facts/a.md", True, False),
         (".mind/.Local/x", False, False),
-        (".mind/facts/private/a.md", False, True),
+        (".mind/facts/private/a.md", True, False),
+        (".mind/facts/a/Private/b/c.md", True, False),
+        (".mind/facts/.index/a.md", False, False),
+        (".mind/facts/private.md", False, True),
         (".mind/privateer/a.md", False, True),
         (".mind/config.toml", False, True),
     ],
@@ -356,6 +360,69 @@ def test_paths_are_told_apart_whatever_their_letter_case(
     path: str, private: bool, shared: bool
 ) -> None:
     assert (is_private(path), is_shared(path)) == (private, shared)
+
+
+OWN_ADD = "private file staged by the user's own git add"
+
+
+def staged_by_hand(root: Path) -> set[str]:
+    git(root, "add", "-A")
+    return set(git(root, "diff", "--cached", "--name-only").split("\n")) - {""}
+
+
+@pytest.mark.attack(OWN_ADD)
+@pytest.mark.parametrize("lose", [_emptied, _missing, _negated, _by_attributes])
+def test_git_add_stages_nothing_private_without_the_rules_of_the_project(
+    repository: Path, mind: Mind, lose: Callable[[Path], None]
+) -> None:
+    write(repository, ".mind/facts/private/nested.md", "The safe opens with walrus\n")
+    assert ".mind/facts/private/.gitignore" in {one.file for one in doctor(mind).checks}
+    doctor(mind, fix=True)
+    lose(repository)
+
+    staged = staged_by_hand(repository)
+
+    assert any(path.startswith(".mind/facts/") for path in staged)
+    assert {path for path in staged - {".gitattributes"} if not is_shared(path)} == set()
+
+
+def test_the_doctor_restores_the_rules_of_private_folders(repository: Path, mind: Mind) -> None:
+    doctor(mind, fix=True)
+    folders = ("private", ".local", ".index")
+    for folder in folders:
+        rules = repository / ".mind" / folder / ".gitignore"
+        assert (rules.read_text("utf-8"), rules.stat().st_mode & 0o777) == ("*\n", 0o600)
+        rules.write_text("*\n!*.md\n", encoding="utf-8")
+
+    named = {one.file for one in doctor(mind).checks if one.verdict == "warning"}
+    assert {f".mind/{folder}/.gitignore" for folder in folders} <= named
+
+    doctor(mind, fix=True)
+    assert not {one.file for one in doctor(mind).checks if one.verdict != "ok"} & named
+    _missing(repository)
+    assert all(is_shared(path) for path in staged_by_hand(repository))
+
+
+def test_the_rules_of_a_private_folder_are_no_memory(repository: Path, mind: Mind) -> None:
+    known = {record.place.path for record in overview.everything(mind)}
+    assert not [path for path in known if path.endswith(".gitignore")]
+    assert not [one for one in upkeep.problems(mind) if ".gitignore" in one.path]
+
+
+def test_a_folder_called_private_below_a_type_is_private_everywhere(
+    repository: Path, mind: Mind
+) -> None:
+    path = ".mind/facts/private/nested.md"
+    write(repository, path, "The safe opens with walrus\n")
+    record = next(one for one in overview.everything(mind) if one.place.path == path)
+    assert record.place.private
+    assert [row.private for row in list_(mind).memories if row.id == record.memory.id] == [True]
+    assert path not in {one.file for one in sync(mind, dry_run=True).files}
+    git(repository, "add", "-f", path)
+    (fault,) = faults(mind)
+    assert "`git rm -rf --cached -- .mind/facts/private`" in (fault.hint or "")
+    doctor(mind, fix=True)
+    assert (repository / path).stat().st_mode & 0o077 == 0
 
 
 def test_a_commit_under_way_is_not_disturbed(repository: Path, mind: Mind) -> None:

@@ -65,7 +65,8 @@ def written(mind: Mind) -> dict[str, bytes]:
 
 
 def memories(mind: Mind) -> dict[str, bytes]:
-    return {path: data for path, data in written(mind).items() if "/.local/" not in path}
+    rules = ".mind/private/.gitignore"
+    return {p: data for p, data in written(mind).items() if "/.local/" not in p and p != rules}
 
 
 def bring(mind: Mind, source: Path, **options: bool) -> MamaImport:
@@ -185,8 +186,7 @@ class TestImporting:
         result = bring(mind, source)
 
         assert result.manifest is not None
-        folder = mind.project.root / imports.FOLDER
-        assert (folder / ".gitignore").read_text() == "*\n"
+        assert (mind.folder / ".local" / ".gitignore").read_text() == "*\n"
         assert (mind.project.root / result.manifest).stat().st_mode & 0o777 == 0o600
 
     @pytest.mark.parametrize("rollback", [True, False])

@@ -83,7 +83,7 @@ def test_lines_that_a_file_of_an_older_store_lacks_are_added(root, home):
     lines = attributes.read_text().splitlines()
     assert lines[:3] == ["*.md merge=mind", "# ours", "*.png binary"]
     assert lines[-2:] == ["procedures/** merge=text", "values/** merge=text"]
-    assert complete(root) == (None, None)
+    assert complete(root) == ()
 
 
 def test_what_a_project_knows_already_is_offered(root, home):

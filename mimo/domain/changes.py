@@ -1,5 +1,6 @@
 """What changed in a memory, in words for a commit and for a review."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from mimo.domain.memory import Memory
@@ -27,6 +28,7 @@ _FIELDS = (
     "competing",
     "extra",
 )
+_REFERENCES = re.compile(r"(?<!\w)@(?=\w)|[#!](?=\d)|\b[Gg][Hh]-(?=\d)")
 _MOST = 20
 _LONGEST = 60
 
@@ -34,9 +36,14 @@ _LONGEST = 60
 def message(titles: Mapping[str, Sequence[str]], agents: Iterable[str] = ()) -> str:
     """Returns the message of a commit: a line, then what was added, changed and removed.
 
-    `titles` are those of the memories, by the keys of `VERBS`.
+    `titles` are those of the memories, by the keys of `VERBS`. No title mentions a user of a forge,
+    refers to an issue or closes one.
     """
-    told = {change: names for change, names in titles.items() if names}
+    told = {
+        change: [_REFERENCES.sub(r"\g<0> ", name) for name in names]
+        for change, names in titles.items()
+        if names
+    }
     paragraphs = [_subject(told)]
     if sum(map(len, told.values())) > 1:
         paragraphs += [

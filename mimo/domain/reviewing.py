@@ -7,7 +7,11 @@ from mimo.domain.changes import VERBS, one_line
 from mimo.domain.memory import Memory
 from mimo.frozen import frozen
 
-_SPECIAL = re.compile(r"([\\`*_\[\]<>|#!~@&])")
+_MARKUP = re.compile(r"([\\`*_\[\]<>|])")
+_REFERENCES = re.compile(r"[@#!~&]")
+"""Begin a mention or a reference on a forge, which notifies users and other discussions."""
+_APART = "&#8203;"
+"""A zero-width space, as an entity: forges find references after they have read the escapes."""
 _MOST = 100
 """Memories that are listed of each sort."""
 
@@ -49,8 +53,13 @@ def markdown(rows: Sequence[Changed]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Returns text that Markdown shows as it is, on one line, and that mentions nobody."""
-    return _SPECIAL.sub(r"\\\1", one_line(text)).replace("\\@", "@\u200b")
+    """Returns text that Markdown shows as it is, on one line, without mentions and references."""
+    return _MARKUP.sub(r"\\\1", _REFERENCES.sub(rf"\g<0>{_APART}", one_line(text)))
+
+
+def _code(id: str) -> str:
+    """Returns an id as code, in which forges look for no mention."""
+    return f"`{one_line(id).replace('`', '')}`"
 
 
 def _lists(rows: Sequence[Changed]) -> Iterator[str]:
@@ -60,7 +69,7 @@ def _lists(rows: Sequence[Changed]) -> Iterator[str]:
             continue
         yield f"\n**{verb}** ({len(chosen):,})\n"
         for row in chosen[:_MOST]:
-            yield f"- {row.memory.type.value}: {escaped(row.memory.heading)} (`{row.memory.id}`)"
+            yield f"- {row.memory.type.value}: {escaped(row.memory.heading)} ({_code(row.memory.id)})"
             yield from (f"  - {told}" for told in _told(row))
         if len(chosen) > _MOST:
             yield f"- and {len(chosen) - _MOST:,} more"
@@ -72,4 +81,4 @@ def _told(row: Changed) -> Iterator[str]:
     if row.fields:
         yield f"changed: {', '.join(row.fields)}"
     for ids, verb in ((row.supersedes, "supersedes"), (row.contradicts, "contradicts")):
-        yield from (f"**{verb}** `{one_line(name).replace('`', '')}`" for name in ids)
+        yield from (f"**{verb}** {_code(name)}" for name in ids)

@@ -37,7 +37,14 @@ from mimo.services import freshness, undo, upkeep
 from mimo.services.approving import approving
 from mimo.services.capture import check_format, check_secrets, clean_tags
 from mimo.services.freshness import State
-from mimo.services.outside import check_place, relative, sandbox_of, source_id, text_of
+from mimo.services.outside import (
+    check_not_git,
+    check_place,
+    relative,
+    sandbox_of,
+    source_id,
+    text_of,
+)
 from mimo.services.overview import everything
 from mimo.store import tree
 from mimo.store.files import digest
@@ -146,7 +153,7 @@ def _checked(wish: Wish) -> Wish:
 
 
 def _take_all(mind: Mind, sandbox: Sandbox, names: Sequence[str], wish: Wish) -> list[Taken]:
-    found, refused = _found(sandbox, names)
+    found, refused = _found(mind, sandbox, names)
     if not found and not refused:
         raise NotFound(
             f"there is nothing to ingest in `{' '.join(names)}`",
@@ -162,12 +169,13 @@ def _take_all(mind: Mind, sandbox: Sandbox, names: Sequence[str], wish: Wish) ->
     return taken
 
 
-def _found(sandbox: Sandbox, names: Sequence[str]) -> tuple[list[Target], list[Taken]]:
+def _found(mind: Mind, sandbox: Sandbox, names: Sequence[str]) -> tuple[list[Target], list[Taken]]:
     """Returns the files that are named, each once, and the names that stand for none."""
     found: dict[Path, Target] = {}
     refused = []
     for name in names:
         try:
+            check_not_git(relative(mind, sandbox.locate(name)))
             for target in tree.targets(sandbox, name):
                 found.setdefault(target.path, target)
         except REFUSALS as error:

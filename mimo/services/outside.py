@@ -38,7 +38,8 @@ def relative(mind: Mind, path: Path) -> str:
 
 
 def check_place(mind: Mind, place: Path, path: str) -> None:
-    """Raises `Invalid` for what is memory already."""
+    """Raises `Invalid` for a file that is memory already, or git's own."""
+    check_not_git(path)
     if path.startswith(".mind/") or place.is_relative_to(mind.home):
         raise Invalid(f"`{path}` is memory already", hint="name a file outside of .mind/")
     if mind.config["include"] and path in mind.store.stamps():
@@ -46,6 +47,15 @@ def check_place(mind: Mind, place: Path, path: str) -> None:
             f"`{path}` is memory already, by the setting `include`",
             hint="it is found as it is; see `mind config include`",
         )
+
+
+def check_not_git(path: str) -> None:
+    """Raises `Invalid` for a path, relative to the project, in a git directory.
+
+    Those hold addresses with passwords, and texts of every branch.
+    """
+    if ".git" in path.casefold().split("/"):
+        raise Invalid(f"`{path}` belongs to git", hint="name a file or folder of the working tree")
 
 
 def text_of(data: bytes, path: str) -> str:

@@ -12,6 +12,8 @@ from mimo.store.sandbox import Sandbox, Sort
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
+RULED = frozenset((".git", ".gitignore"))
+"""A folder without any of these names has no rules: opening each is a way from the root."""
 _MOST_BYTES = 1024 * 1024
 _MOST_STARS = 4
 """Stars in one part of a pattern: each multiplies the time that a long name takes."""

@@ -122,14 +122,13 @@ class Sandbox:
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         current = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            seen = top
-            for part in path.relative_to(top).parts:
-                seen /= part
+            parts = path.relative_to(top).parts
+            for end, part in enumerate(parts, 1):
                 try:
                     following = os.open(part, flags, dir_fd=current)
                 except OSError:
                     if _is_link(part, current):
-                        raise self.refused(seen) from None
+                        raise self.refused(top.joinpath(*parts[:end])) from None
                     raise
                 os.close(current)
                 current = following

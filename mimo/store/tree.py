@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mimo.errors import Invalid, NotFound, StorageFailed
-from mimo.store.ignored import Rules, is_ignored, rules_above, rules_in
+from mimo.store.ignored import RULED, Rules, is_ignored, rules_above, rules_in
 from mimo.store.sandbox import Sandbox, Sort
 
 _MAGIC = frozenset("*?[")
@@ -62,7 +62,8 @@ def _below(sandbox: Sandbox, folder: Path, rules: tuple[Rules, ...]) -> Iterator
         except StorageFailed as error:
             yield Target(path, is_named=False, problem=error)
             continue
-        rules = (*rules, *rules_in(sandbox, path))
+        if not RULED.isdisjoint(entry.name for entry in entries):
+            rules = (*rules, *rules_in(sandbox, path))
         for entry in reversed(entries):
             below, is_folder = path / entry.name, entry.sort is Sort.FOLDER
             hidden = entry.name.startswith(".")

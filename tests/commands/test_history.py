@@ -137,7 +137,7 @@ def test_markdown_for_a_pull_request_takes_nothing_for_markup(story, mind):
     text = diff(mind, "v1..HEAD", format=Format.MARKDOWN).text or ""
 
     assert "**Remembered** (1)\n" in text
-    assert "Use @\u200bsessions \\<b\\>" in text
+    assert "Use @&#8203;sessions \\<b\\>" in text
     assert f"  - **supersedes** `{story[0]}`" in text
     assert "  - outcome: **open → FAILED**" in text
     empty = diff(mind, "HEAD..HEAD", format=Format.MARKDOWN).text or ""

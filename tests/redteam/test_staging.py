@@ -1,6 +1,7 @@
 """Private files must never reach git, whatever a pull request does to the repository."""
 
 import os
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -211,6 +212,42 @@ def test_past_states_and_their_differences_do_not_show_planted_private_files(
         shown = capsys.readouterr().out
         assert "walrus" not in shown, line
         assert not any(path in shown for path in paths), line
+
+
+REFERENCES = "@ann", "@acme/owners", "#12", "!12", "~bug", "acme/shop#12", "&9", "a@b.example"
+
+
+@pytest.mark.attack("mention in a review that notifies others")
+def test_a_difference_for_a_forge_mentions_and_refers_to_nothing(
+    repository: Path,
+    mind: Mind,
+    capsys: pytest.CaptureFixture[str],
+    record_property: Callable[[str, object], None],
+) -> None:
+    for number, words in enumerate(REFERENCES):
+        title = f"Ask {words} and [{words}](/x) <b>{words}</b>"
+        write(repository, f".mind/facts/{number} `{words.replace('/', '')}.md", f"# {title}\n")
+    git(repository, "add", ".mind")
+    git(repository, "commit", "-qm", "titles")
+    main(["diff", "HEAD~1", "--format", "markdown"], open=lambda _: mind.reopened())
+    shown = capsys.readouterr().out
+    outside_code = re.sub(r"`[^`\n]*`", "", shown)
+    assert shown.count("Ask ") == len(REFERENCES)
+    assert not re.search(r"[@#!~&](?!&#8203;|#8203;|8203;)\w", outside_code)
+    assert "`" not in outside_code.replace("\\`", "")
+    record_property("tried", len(REFERENCES))
+
+
+@pytest.mark.attack("mention in a review that notifies others")
+def test_the_message_of_a_commit_mentions_nobody_and_closes_no_issue(
+    repository: Path, mind: Mind
+) -> None:
+    for title in ("Fixes #12, thanks @ann", "Closes acme/shop#7 and GH-9"):
+        capture.store(mind, capture.draft(Kind.FACT, title))
+    sync(mind)
+    message = git(repository, "log", "-1", "--format=%B")
+    assert "Fixes # 12, thanks @ ann" in message
+    assert "Closes acme/shop# 7 and GH- 9" in message
 
 
 def test_a_memory_that_supersedes_a_private_one_is_private(mind: Mind) -> None:

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -21,7 +22,7 @@ from mimo.errors import (
     TooManyChunks,
 )
 from mimo.services import capture, overview, recall, sources, upkeep
-from mimo.services.ingest import Wish, ingest
+from mimo.services.ingest import Wish, ingest, update
 
 GUIDE = """\
 # Guide
@@ -242,6 +243,40 @@ def test_what_is_memory_already_is_refused(mind, project):
     (project / ".mind/config.toml").write_text('include = ["docs/adr/*.md"]\n')
     with pytest.raises(Invalid, match="by the setting `include`"):
         one(mind.reopened(), "docs/adr/one.md")
+
+
+@pytest.mark.attack("git's own files as memory")
+@pytest.mark.parametrize(
+    "name",
+    [".git", ".git/", ".git/config", ".git/*", "./.GIT/hooks", "vendor/lib/.git", "**/.git/*", "."],
+)
+def test_files_of_git_are_never_ingested(mind, project, name):
+    for folder in (".git", ".GIT", "vendor/lib/.git"):
+        put(project, f"{folder}/config", "[remote]\nurl = https://ann:secret@example.com/x\n")
+        put(project, f"{folder}/hooks/notes.md")
+    put(project, "words.md")
+    with suppress(Invalid, NotFound):
+        take(mind, name)
+    ingested = {record.memory.source.partition(":")[0] for record in overview.everything(mind)}
+    assert ingested == ({"words.md"} if name == "." else set())
+
+
+def test_a_folder_of_git_is_one_refusal(mind, project):
+    put(project, ".git/config", "x")
+    put(project, ".git/hooks/a.md")
+    (refused,) = take(mind, ".git").files
+    assert "belongs to git" in str(refused.refusal)
+
+
+def test_a_pulled_source_of_a_file_of_git_is_not_refreshed(mind, project):
+    put(project, ".git.md", GUIDE)
+    taken = one(mind, ".git.md")
+    put(project, ".git/config", "url = https://ann:secret@example.com/x\n")
+    planted = project / taken.file
+    planted.write_text(planted.read_text("utf-8").replace(".git.md", ".git/config"), "utf-8")
+    report = update(mind, ["."], Wish())
+    assert "belongs to git" in str(report.files[0].refusal)
+    assert "secret" not in planted.read_text("utf-8")
 
 
 def test_a_folder_is_taken_in_file_by_file(mind, project):

@@ -110,3 +110,17 @@ def test_patterns_that_would_take_for_ever_are_passed_over(root):
     put(root, "a" * 200)
     put(root, ".gitignore", text="*a*a*a*a*a*a*a*a*a*a*a*a*b\n" + "**/a" * 30 + "\n")
     assert found(root, ".") == ["a" * 200]
+
+
+def test_a_folder_and_a_file_are_each_reached_once_however_deep(root, monkeypatch):
+    """Each is opened by way of all folders above it, so every further look costs the depth."""
+    paths = ["/".join([*["d"] * depth, "a.md"]) for depth in range(1, 41)]
+    put(root, *paths)
+    reached = []
+    folder = Sandbox._folder
+    monkeypatch.setattr(Sandbox, "_folder", lambda self, p: reached.append(p) or folder(self, p))
+    box = Sandbox(root, root)
+    for target in tree.targets(box, "."):
+        box.read(target.path, 100)
+    inside = [path for path in reached if path != root]
+    assert len(inside) == 2 * len(paths)

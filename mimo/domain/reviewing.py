@@ -69,7 +69,8 @@ def _lists(rows: Sequence[Changed]) -> Iterator[str]:
             continue
         yield f"\n**{verb}** ({len(chosen):,})\n"
         for row in chosen[:_MOST]:
-            yield f"- {row.memory.type.value}: {escaped(row.memory.heading)} ({_code(row.memory.id)})"
+            memory = row.memory
+            yield f"- {memory.type.value}: {escaped(memory.heading)} ({_code(memory.id)})"
             yield from (f"  - {told}" for told in _told(row))
         if len(chosen) > _MOST:
             yield f"- and {len(chosen) - _MOST:,} more"

@@ -39,7 +39,7 @@ def contents(mind: Mind) -> dict[str, bytes]:
     return {
         path.relative_to(root).as_posix(): path.read_bytes()
         for path in root.rglob("*")
-        if path.is_file() and not {".local", ".index", ".git"} & set(path.parts)
+        if path.is_file() and not {".local", ".index", ".git", ".gitignore"} & set(path.parts)
     }
 
 

@@ -257,7 +257,9 @@ def test_files_of_git_are_never_ingested(mind, project, name):
     put(project, "words.md")
     with suppress(Invalid, NotFound):
         take(mind, name)
-    ingested = {record.memory.source.partition(":")[0] for record in overview.everything(mind)}
+    ingested = {
+        (record.memory.source or "").partition(":")[0] for record in overview.everything(mind)
+    }
     assert ingested == ({"words.md"} if name == "." else set())
 
 

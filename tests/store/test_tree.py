@@ -118,7 +118,12 @@ def test_a_folder_and_a_file_are_each_reached_once_however_deep(root, monkeypatc
     put(root, *paths)
     reached = []
     folder = Sandbox._folder
-    monkeypatch.setattr(Sandbox, "_folder", lambda self, p: reached.append(p) or folder(self, p))
+
+    def counted(self, path):
+        reached.append(path)
+        return folder(self, path)
+
+    monkeypatch.setattr(Sandbox, "_folder", counted)
     box = Sandbox(root, root)
     for target in tree.targets(box, "."):
         box.read(target.path, 100)

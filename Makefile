@@ -25,9 +25,13 @@ test: setup     ## Install what the tests need, then run every gate
 	$(RUN) -m coverage run -m pytest -n auto
 	$(RUN) -m coverage combine --quiet
 	$(RUN) -m coverage report
+	@$(MAKE) --no-print-directory test-lowest
 
-test-lowest: $(VENV)/.lowest/.made ## Run the tests with the lowest versions that pyproject.toml allows
-	$(VENV)/.lowest/bin/python -X utf8 -m pytest -q -n auto
+# Those that go through the libraries most: a full run takes as long as that of `make test`.
+LOWEST_TESTS := tests/index tests/server tests/cli tests/domain tests/test_config.py tests/store/test_watch.py
+
+test-lowest: $(VENV)/.lowest/.made ## Run tests with the lowest versions that pyproject.toml allows (TESTS=tests for all)
+	$(VENV)/.lowest/bin/python -X utf8 -m pytest -q -n auto $(or $(TESTS),$(LOWEST_TESTS))
 
 $(VENV)/.lowest/.made: pyproject.toml scripts/groups.py | $(VENV)/.tests
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/.lowest

@@ -201,10 +201,6 @@ def test_resources_and_prompts_obey_the_policy_and_are_recorded(
                 answers.append(error.error.data["error"]["code"])
         return answers
 
-    start = len(events(mind))
-    permitted = asked(mind, each)
-    assert all("tea" in one.lower() for one in permitted[:-1])
-
     closed = "{operations: []}"
     everything = ("mind_list", "mind_show", "mind_context", "load/checkpoint", "prompts/get")
     groups = f"memory: {{operations: [write]}}, load/*: {closed}, mind_context: {closed}"
@@ -214,9 +210,18 @@ def test_resources_and_prompts_obey_the_policy_and_are_recorded(
         f"tool_permissions: {{{groups}, prompts/get: {closed}}}\n",
         "not a policy\n",
     ]
-    for text in policies:
-        policy(mind, text)
-        assert asked(mind, each) == ["PERMISSION_DENIED"] * len(requests)
+
+    async def under_each_policy(client: Client) -> list[list[str]]:
+        answers = [await each(client)]
+        for text in policies:
+            policy(mind, text)
+            answers.append(await each(client))
+        return answers
+
+    start = len(events(mind))
+    permitted, *denied = asked(mind, under_each_policy)
+    assert all("tea" in one.lower() for one in permitted[:-1])
+    assert denied == [["PERMISSION_DENIED"] * len(requests)] * len(policies)
     record_property("tried", len(policies) * len(requests))
 
     added = events(mind)[start:]

@@ -70,33 +70,49 @@ PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
-@pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two projects in use, with something in every place; the working directory is the first."""
-    for name in ("other", "shop"):
-        root = tmp_path / name
-        root.mkdir()
-        monkeypatch.chdir(root)
-        for command in ("init -q -b main .", "commit -q --allow-empty -m x"):
-            person = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-            subprocess.run(["git", *person, *command.split()], check=True)
-        run("init")
-    for words in (
-        ("add", "The API limit is 50 a second"),
-        ("save", "checkpoint", "Login works", "--next-steps", "Write the test"),
-        ("value", "put", "user", "a", "1"),
-        ("value", "put", "session", "b", "2"),
-        ("procedure", "new", "deploy"),
-        ("procedure", "run", "deploy"),
-        ("edges", "add", "Vercel crypto", "--project"),
-        ("search", "limit"),
-        ("fading",),
-        ("events",),
-    ):
-        run(*words)
+@pytest.fixture(scope="module")
+def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two projects in use and a home, with something in every place, and a copy of all."""
+    world = tmp_path_factory.mktemp("used") / "world"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(world / "user"))
+        patch.setenv("MIND_HOME", str(world / "home"))
+        for name in ("other", "shop"):
+            root = world / name
+            root.mkdir(parents=True)
+            patch.chdir(root)
+            for command in ("init -q -b main .", "commit -q --allow-empty -m x"):
+                person = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+                subprocess.run(["git", *person, *command.split()], check=True)
+            run("init")
+        for words in (
+            ("add", "The API limit is 50 a second"),
+            ("save", "checkpoint", "Login works", "--next-steps", "Write the test"),
+            ("value", "put", "user", "a", "1"),
+            ("value", "put", "session", "b", "2"),
+            ("procedure", "new", "deploy"),
+            ("procedure", "run", "deploy"),
+            ("edges", "add", "Vercel crypto", "--project"),
+            ("search", "limit"),
+            ("fading",),
+            ("events",),
+        ):
+            run(*words)
     settings = 'format = 1\ninclude = ["docs/*.md"]\ncomments = ["*.py"]\ncommits = 5\n'
-    (tmp_path / "shop" / ".mind" / "config.toml").write_text(settings)
-    return tmp_path
+    (world / "shop" / ".mind" / "config.toml").write_text(settings)
+    shutil.copytree(world, world.with_name("copy"))
+    return world
+
+
+@pytest.fixture
+def world(used: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The projects and the home as they were; the working directory is the first project."""
+    shutil.rmtree(used)
+    shutil.copytree(used.with_name("copy"), used)
+    monkeypatch.setenv("HOME", str(used / "user"))
+    monkeypatch.setenv("MIND_HOME", str(used / "home"))
+    monkeypatch.chdir(used / "shop")
+    return used
 
 
 def run(*words: str) -> None:

@@ -38,7 +38,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def _few_descriptors() -> Iterator[None]:
-    """Closes what the tests of a module left open: `select` takes no descriptor above 1,023."""
+    """Closes memories that the tests of a module left open: `select` takes no descriptor over 1,023.
+
+    One that is closed needs no collection, see `test_a_memory_that_is_closed_keeps_no_file_open…`.
+    """
     yield
     gc.collect()
 

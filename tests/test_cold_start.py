@@ -42,7 +42,7 @@ print(json.dumps([status, sorted(sys.modules)]), file=sys.stderr)
 """
 
 
-def imported(folder: Path, *argv: str, **env: str) -> set[str]:
+def imported(folder: Path, *argv: str, given: str = "", **env: str) -> set[str]:
     """Returns the modules that a command line has imported when it is done."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
     done = subprocess.run(
@@ -51,7 +51,7 @@ def imported(folder: Path, *argv: str, **env: str) -> set[str]:
         encoding="utf-8",
         cwd=folder,
         env={**own, "PYTHONPATH": str(ROOT), **env},
-        stdin=subprocess.DEVNULL,
+        input=given,
         check=True,
     )
     status, modules = json.loads(done.stderr.splitlines()[-1])
@@ -106,6 +106,9 @@ def test_a_command_loads_its_own_module_and_nothing_heavy(
 
 READING = {"frontmatter", "mimo.domain.codec", "mimo.domain.passages", "tomllib", "yaml"}
 WRITING = {"mimo.index.intake", "mimo.index.writing"}
+SHOWING = {"mimo.services.freshness", "mimo.services.past", "mimo.store.ingested"}
+ASKING_GIT = {"mimo.store.vouching", "mimo.store.reflog", "mimo.store.revisions", "subprocess"}
+PERSONAL = {f"mimo.domain.privacy.{name}" for name in ("checks", "names", "personal", "phones")}
 SEARCHING = {"Stemmer", "mimo.domain.ranking", "mimo.index.search"}
 
 
@@ -134,6 +137,17 @@ def test_writing_loads_what_reads_a_header_and_nothing_else_that_is_heavy(projec
 
     assert heavy(modules) <= {"frontmatter", "yaml"}
     assert commands_in(modules) == {"notes"}
+    assert not (SHOWING | ASKING_GIT | PERSONAL) & modules
+
+
+def test_the_hook_before_a_prompt_reads_rows_and_nothing_else(settled: Path) -> None:
+    prompt = "is tea served without milk?"
+    event = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": prompt}
+    modules = imported(settled, "hook", "claude-code", given=json.dumps(event))
+
+    assert not heavy(modules)
+    assert "mimo.index.glance" in modules
+    assert not (WRITING | SHOWING | ASKING_GIT | PERSONAL) & modules
 
 
 @pytest.mark.parametrize("argv", [["show", ""], ["search", "--tag", ""], ["add", "--type", ""]])

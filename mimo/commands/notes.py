@@ -25,7 +25,7 @@ from mimo.domain.memory import Kind, Memory, Outcome, Record, kind_of
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.services import accesses, capture, doubles, freshness, past, recall, sources, undo
+from mimo.services import accesses, capture, doubles, recall, sources, undo
 from mimo.services.doubles import Told
 
 
@@ -143,6 +143,8 @@ def show(mind: Mind, id: Id, *, at: At = None) -> MemoryDetails:
 
     The id of an ingested file shows what its chunks are about.
     """
+    from mimo.services import freshness, past
+
     mind = past.at(mind, at).mind if at is not None else mind
     if parts := sources.named(mind, id):
         return _source(mind, parts)

@@ -334,13 +334,16 @@ class Index:
             yield sql
 
     def _approves(self) -> Approves:
-        """Returns what says which texts are approved, as it is when that is first asked."""
-        approves: Approves | None = None
+        """Returns what says which texts are approved, as it is when that is first asked.
+
+        It does not refer to this index: a cycle would keep closed files open until a collection.
+        """
+        approvals, approves = self.approvals, None
 
         def approved(digest: str) -> bool:
             nonlocal approves
             if approves is None:
-                approves = self.approvals()
+                approves = approvals()
             return approves(digest)
 
         return approved

@@ -48,7 +48,7 @@ def _followed(mind: Mind, state: TrustState) -> Iterator[str]:
     if not state.follow:
         return
     if state.stopped:
-        yield f"nothing is followed: {state.stopped}; `mind trust --follow` follows it as it is now"
+        yield f"nothing is followed: {state.stopped}"
     elif state.branch:
         from mimo.store.vouching import short_name
 

@@ -28,9 +28,12 @@ class Sync:
 
 
 def repository(mind: Mind) -> Repository:
-    """Returns the repository that the project lies in; raises `Invalid` where there is none."""
+    """Returns the repository that the project is in.
+
+    Raises `Invalid` if there is none, git is missing, or git would hang on its files.
+    """
     found = Repository(mind.project.root)
-    if not found.is_there():
+    if found.folder is None:
         raise Invalid(
             "the project is in no git repository",
             hint="`git init` makes one; without git every memory is kept all the same",

@@ -191,10 +191,16 @@ class Vouching:
         ref = self._default_ref()
         tip = self._commit(ref) if ref else None
         if ref is None or tip is None:
-            why = "there is no default branch yet"
+            why = (
+                "there is no default branch: commit to `main` or `master`, name another one with "
+                "`git config init.defaultBranch NAME`, or `git remote set-head origin --auto`"
+            )
             return _without_branch(seen)._replace(stopped=why)
         if seen.base is not None and not self._is_related(seen.base, tip):
-            why = f"`{short_name(ref)}` shares no history with what was followed"
+            why = (
+                f"`{short_name(ref)}` shares no history with what was followed; "
+                "`mind trust --follow` follows it as it is now"
+            )
             return _without_branch(seen)._replace(ref=ref, stopped=why)
         if (seen.tip, seen.only) != (tip, self._only):
             texts = self._by(self._only, tip) if self._only else self._whole(tip)

@@ -503,3 +503,25 @@ def test_one_module_alone_starts_git() -> None:
         and os.path.basename(node.value) == "git"  # noqa: PTH119 - a string of a program
     }
     assert named == {"store/git.py"}
+
+
+@pytest.mark.attack("special file hangs a command")
+def test_a_named_pipe_in_the_place_of_head_is_named_by_what_needs_git(
+    mind: Mind, capsys: pytest.CaptureFixture[str], record_property: Callable[[str, object], None]
+) -> None:
+    root = mind.project.root
+    capture.store(mind, capture.draft(Kind.FACT, "Tea is at four"))
+    git(root, "init", "-q")
+    (root / ".git" / "HEAD").unlink()
+    os.mkfifo(root / ".git" / "HEAD")
+
+    needing = ("sync", "sync --dry-run", "log", "diff HEAD~1", "list --at HEAD")
+    for line in needing:
+        assert main(line.split(), open=lambda _: mind.reopened()) == 2, line
+        error = capsys.readouterr().err
+        assert "`: not a regular file" in error, line
+        assert f"{root / '.git' / 'HEAD'}" in error, line
+        assert "git can't read it: remove it" in error, line
+    for line in ("status", "search tea", "doctor", "add Milk"):
+        assert main(line.split(), open=lambda _: mind.reopened()) == 0, line
+    record_property("tried", len(needing) + 4)

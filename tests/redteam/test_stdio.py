@@ -7,10 +7,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.sample_procedures import text
 
 Property = Callable[[str, object], None]
 INITIALIZE = {
@@ -147,6 +150,48 @@ def test_a_cancelled_ingest_stops_is_not_answered_and_leaves_everything_whole(
         capture_output=True,
         check=True,
     )
+
+
+WAITING = """\
+initial_state: first
+states:
+  first:
+    action: {module: step, function: log, args: [{message: begun}]}
+    transitions: [{event: success, target: second}]
+  second:
+    action: {module: step, function: delay, args: [{ms: 60000}]}
+    transitions: [{event: success, target: done}]
+  done: {}
+"""
+
+
+@pytest.mark.req("000-28")
+@pytest.mark.attack("cancelled call that goes on")
+def test_a_cancelled_procedure_stops_and_is_not_answered(project: Path) -> None:
+    def call(number: int, tool: str, **arguments: object) -> str:
+        meta = {"progressToken": "p"}
+        return request(number, "tools/call", {"name": tool, "arguments": arguments, "_meta": meta})
+
+    with running(project) as server:
+        server.send(call(2, "register_procedure", text=text("waiting", WAITING, description="Try")))
+        assert not server.until(2)[-1]["result"].get("isError")
+        server.send(call(3, "run_procedure", name="waiting"))
+        assert server.read()["params"]["message"] == "waiting: second"
+        cancelled = {"requestId": 3, "reason": "enough"}
+        server.send(
+            json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled})
+        )
+        messages: list[Any] = []
+        execution = {"status": "running"}
+        numbers = count(4)
+        while execution["status"] == "running":
+            server.send(call(number := next(numbers), "procedure_status", execution_id="latest"))
+            messages += server.until(number)
+            execution = messages[-1]["result"]["structuredContent"]
+
+    assert (execution["status"], execution["current_state"]) == ("interrupted", "second")
+    assert execution["error"] == "the caller gave up"
+    assert 3 not in {one.get("id") for one in messages}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

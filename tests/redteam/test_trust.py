@@ -336,7 +336,9 @@ class TestFollowing:
         making.init(Mind(home=home, project=None, environ={}), str(root))
         trust(opened(root, home), follow=True)
         told = approval.describe(opened(root, home))
-        assert "nothing is followed: there is no default branch yet" in told
+        assert "nothing is followed: there is no default branch: commit to `main`" in told
+        assert "`git config init.defaultBranch NAME`" in told
+        assert "mind trust --follow" not in told, "that was the command"
         write(root, "own", "Tea is drunk at four")
         git(root, "add", "-A")
         git(root, "-c", "user.name=e", "commit", "-qm", "x", email="eve@example.com")

@@ -116,7 +116,7 @@ def test_a_commit_without_memory_and_a_date_before_the_first_are_told(project, m
 def test_the_past_of_all_projects_or_outside_git_is_refused(mind):
     with pytest.raises(Invalid, match="one project at a time"):
         search(mind, "login", at="HEAD", scope=Scope.ALL)
-    with pytest.raises(Invalid, match="no git repository"):
+    with pytest.raises(Invalid, match="not in a git repository"):
         search(mind, "login", at="HEAD")
 
 

@@ -1,13 +1,19 @@
 """Keeping the index in step with the files."""
 
+import gc
 import os
+import weakref
 
 import pytest
 
 from mimo.commands.notes import add
 from mimo.commands.search import search
 from mimo.commands.upkeep import index
-from mimo.services import upkeep
+from mimo.domain.memory import Kind
+from mimo.domain.query import Filter
+from mimo.mind import Mind
+from mimo.services import capture, recall, upkeep
+from mimo.store import projects
 
 
 def write(mind, name, text):
@@ -171,3 +177,19 @@ def test_a_watched_store_is_looked_at_only_after_a_change(mind, monkeypatch):
     path.write_text("Coffee is bitter\n", encoding="utf-8")
     assert any(search(mind, "coffee").total for _ in range(1000))
     mind.watched.close()
+
+
+def test_a_memory_that_is_closed_keeps_no_file_open_until_a_collection(project, home):
+    """The mapped model and the index are freed by the last reference, with garbage uncollected."""
+    gc.disable()
+    try:
+        mind = Mind(home=home, project=projects.explicit(project, home), environ={})
+        capture.store(mind, capture.draft(Kind.FACT, "Tea is drunk at four"))
+        assert recall.search(mind, "when is tea", narrowed=Filter(), limit=3, threshold=0).hits
+        held: list[weakref.ref[object]] = [weakref.ref(mind), weakref.ref(mind.index)]
+        held.append(weakref.ref(mind.embedder))
+        mind.close()
+        del mind
+        assert [one() for one in held] == [None] * 3
+    finally:
+        gc.enable()

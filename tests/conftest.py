@@ -38,10 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def _few_descriptors() -> Iterator[None]:
-    """Closes memories that the tests of a module left open: `select` takes no descriptor over 1,023.
-
-    One that is closed needs no collection, see `test_a_memory_that_is_closed_keeps_no_file_open…`.
-    """
+    """Frees memories that a module's tests did not close: `select` takes no descriptor over 1,023."""
     yield
     gc.collect()
 

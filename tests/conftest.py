@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def _few_descriptors() -> Iterator[None]:
-    """Frees memories that a module's tests did not close: `select` takes no descriptor over 1,023."""
+    """Frees the memories that a module left open: `select` takes no descriptor over 1,023."""
     yield
     gc.collect()
 

@@ -22,7 +22,7 @@ demo: $(VENV)/.runtime ## Install, then show the main job on this repository's o
 test: setup     ## Install what the tests need, then run every gate
 	@$(MAKE) --no-print-directory check
 	$(RUN) -m coverage erase
-	$(RUN) -m coverage run -m pytest -n auto
+	$(RUN) -m coverage run -m pytest -n auto --dist worksteal
 	$(RUN) -m coverage combine --quiet
 	$(RUN) -m coverage report
 	@$(MAKE) --no-print-directory test-lowest
@@ -33,7 +33,7 @@ LOWEST_TESTS := tests/index tests/server tests/cli tests/test_config.py tests/st
 	$(wildcard tests/domain/test_codec*.py)
 
 test-lowest: $(VENV)/.lowest/.made ## Run tests with the lowest versions that pyproject.toml allows (TESTS=tests for all)
-	$(VENV)/.lowest/bin/python -X utf8 -m pytest -q -n auto $(or $(TESTS),$(LOWEST_TESTS))
+	$(VENV)/.lowest/bin/python -X utf8 -m pytest -q -n auto --dist worksteal $(or $(TESTS),$(LOWEST_TESTS))
 
 $(VENV)/.lowest/.made: pyproject.toml scripts/groups.py | $(VENV)/.tests
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(VENV)/.lowest

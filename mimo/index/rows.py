@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import zlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,7 +11,7 @@ from mimo.domain.memory import Kind, Link, Memory, Outcome, Place, Record, Secti
 
 COLUMNS = (
     "id, path, line, digest, private, owned, type, title, topic, created, importance, confidence,"
-    " outcome, parent, position, rest"
+    " outcome, parent, position, rest, checksum"
 )
 """What `record` needs, in its order, of the table `memories`."""
 
@@ -22,28 +23,38 @@ _LINK_DEFAULTS = {"type": "relates_to", "given": None, "confidence": None, "by":
 def row(record: Record) -> tuple[Any, ...]:
     """Returns the values of `COLUMNS`."""
     memory, place = record.memory, record.place
-    return (
+    values = (
         memory.id,
         to_sql(place.path),
         place.line,
         place.digest,
-        place.private,
-        place.owned,
+        int(place.private),
+        int(place.owned),
         memory.type.value,
         memory.title,
         memory.topic,
         to_number(memory.created),
-        memory.importance,
-        memory.confidence,
+        float(memory.importance),
+        None if memory.confidence is None else float(memory.confidence),
         memory.outcome.value if memory.outcome else None,
         record.parent,
         record.position,
         json.dumps(_rest(memory), ensure_ascii=False, separators=(",", ":"), default=str),
     )
+    return (*values, _checksum(values))
+
+
+def _checksum(values: Sequence[Any]) -> int:
+    return zlib.crc32(repr(values).encode("utf-8", "surrogatepass"))
 
 
 def record(values: Sequence[Any]) -> Record:
-    """Returns the record whose `COLUMNS` these values are; further ones are not looked at."""
+    """Returns the record whose `COLUMNS` these values are; further ones are not looked at.
+
+    Raises `ValueError` if a value is not what was written.
+    """
+    if _checksum(tuple(values[:16])) != values[16]:
+        raise ValueError("checksum")
     rest = json.loads(values[15])
     memory = Memory(
         id=values[0],

@@ -69,6 +69,7 @@ CREATE TABLE memories (
     parent TEXT,
     position INTEGER NOT NULL,
     rest TEXT NOT NULL,
+    checksum INTEGER NOT NULL,
     shadowed INTEGER NOT NULL DEFAULT 0,
     topic_key TEXT,
     title_tokens TEXT NOT NULL,

@@ -12,7 +12,7 @@ from mimo.index.change import Change
 from mimo.index.documents import Document, statement_of
 
 _MEMORY = f"INSERT INTO memories (key, {rows.COLUMNS}, topic_key, title_tokens, topic_tokens, \
-passages, vector, statement) VALUES ({rows.marks(range(23))})"
+passages, vector, statement) VALUES ({rows.marks(range(24))})"
 _UNIT = f"INSERT INTO units VALUES ({rows.marks(range(8))})"
 _WORDS = "INSERT INTO words (rowid, heading, tokens) VALUES (?, ?, ?)"
 _FORGET_WORDS = "INSERT INTO words (words, rowid, heading, tokens) VALUES ('delete', ?, ?, ?)"

@@ -226,3 +226,16 @@ class TestAnotherProcess:
 
         assert len(mind.index.stamps()) == 30
         assert upkeep.refresh(mind).added == 61 - 30  # The log of the project is a file, too.
+
+
+@pytest.mark.attack(DAMAGE)
+def test_a_byte_that_changed_in_the_text_of_a_row_is_detected(filled: Mind) -> None:
+    before = answers(filled)
+    filled.close()
+    path = filled.folder / ".index" / "index.db"
+    whole, written = path.read_bytes(), b'"content":"Memory '
+    assert whole.count(written) >= 60
+    path.write_bytes(whole.replace(written, b'"content":"Nemory '))
+
+    assert answers(filled) == before
+    assert (filled.folder / ".index" / "index-1.db").exists()

@@ -33,7 +33,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -792,7 +792,9 @@ def ordered(points: Iterable[Point], seed: int) -> list[Point]:
 def report(figures: Figures, minutes: float) -> str:
     """Returns the figures as Markdown."""
     names = list(dict.fromkeys(point.command for point in figures.points))
-    tried, points, failed = len(figures.tried), len(figures.points), len(figures.failed)
+    tried, points, failed = (
+        len(_distinct(some)) for some in (figures.tried, figures.points, figures.failed)
+    )
     ended = ", ".join(f"{number:,} {way}" for way, number in sorted(figures.ended.items()))
     lines = [
         f"{tried:,} of {points:,} points tried, {failed:,} failed.",
@@ -815,7 +817,7 @@ def report(figures: Figures, minutes: float) -> str:
 
 def _rows(figures: Figures, column: str, names: Sequence[str]) -> list[str]:
     every, tried, failed = (
-        Counter(getattr(point, column) for point in points)
+        Counter(getattr(point, column) for point in _distinct(points))
         for points in (figures.points, figures.tried, figures.failed)
     )
     mark = "`" if column == "command" else ""
@@ -824,6 +826,11 @@ def _rows(figures: Figures, column: str, names: Sequence[str]) -> list[str]:
         for name in names
         if every[name]
     ]
+
+
+def _distinct(points: Iterable[Point]) -> Collection[Point]:
+    """Returns one point for each call: its kind can differ between processes."""
+    return {point[:3]: point for point in points}.values()
 
 
 def _share(points: Iterable[Point], number: int, jobs: int) -> list[Point]:

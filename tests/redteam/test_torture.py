@@ -60,7 +60,7 @@ def record(): log.write_text("".join(log.read_text().splitlines(True)[1:]))
 def memory(): note.write_text(note.read_text()[:-8])
 def index():
     with sqlite3.connect(database) as sql:
-        sql.execute("DELETE FROM memories WHERE id = ?", [scratch.ids["fact"]])
+        sql.execute("UPDATE memories SET shadowed = 1 WHERE id = ?", [scratch.ids["fact"]])
 
 before = examined(scratch, COMMANDS[0]).facts
 noticed = {}

@@ -21,11 +21,11 @@ def main() -> int:
         return 0
     gc.set_threshold(GARBAGE)
     if sys.argv[1:2] == ["hook"] and _is_told_something():
-        from mimo.cli.hook import main as hook
+        from mimo.features.hooks.command import main as hook
 
         return hook(sys.argv[2:])
     if sys.argv[1:2] == ["merge-driver"]:
-        from mimo.cli.merge_driver import main as merge
+        from mimo.features.history.merge_driver import main as merge
 
         return merge(sys.argv[2:])
     try:

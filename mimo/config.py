@@ -1,4 +1,4 @@
-"""Settings as they are read: `mimo/settings.py` declares them.
+"""Settings as they are read: `mimo/config.py` declares them.
 
 Defaults, then the user's `config.toml` in `$MIND_HOME`, then the project's in `.mind/`. The
 project's file comes with a clone, so it is data only: a setting that could reach outside the
@@ -6,13 +6,282 @@ project or run anything is taken from the user's file alone.
 """
 
 from collections.abc import Mapping
+from enum import StrEnum
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from mimo import disk
 from mimo.errors import Invalid
 from mimo.frozen import frozen
-from mimo.settings import SETTINGS, Scope, setting
+
+# The settings: what can be set, whose file may hold it, and what it is when nobody sets it.
+
+
+class Scope(StrEnum):
+    """Whose file a setting is taken from."""
+
+    PROJECT = "project"
+    USER = "user"
+    ANY = "any"
+
+
+@frozen
+class Setting:
+    """One setting: its dotted key, default, whose file may hold it, and what it is for."""
+
+    key: str
+    default: Any
+    scope: Scope
+    help: str
+    choices: tuple[str, ...] = ()
+    lowest: float | None = None
+    highest: float | None = None
+
+    def check(self, value: Any) -> Any:
+        """Returns `value` in the setting's type; raises `Invalid` where it does not fit."""
+        if isinstance(self.default, tuple):
+            return self._strings(value)
+        if isinstance(self.default, float) and type(value) is int:
+            value = float(value)
+        if type(value) is not type(self.default):
+            raise self._wrong(value, f"must be a {type(self.default).__name__}")
+        if isinstance(value, float) and not isfinite(value):
+            raise self._wrong(value, "must be a finite number")
+        if self.choices and value not in self.choices:
+            raise self._wrong(value, f"must be one of {', '.join(self.choices)}")
+        too_low = self.lowest is not None and value < self.lowest
+        if too_low or (self.highest is not None and value > self.highest):
+            raise self._wrong(value, f"must lie between {self.lowest} and {self.highest}")
+        return value
+
+    def parse(self, text: str) -> Any:
+        """Returns the value that `text`, given on a command line, stands for."""
+        if isinstance(self.default, tuple):
+            return tuple(part.strip() for part in text.split(",") if part.strip())
+        if isinstance(self.default, str):
+            return self.check(text)
+        if isinstance(self.default, bool):
+            return self.check({"true": True, "false": False}.get(text.strip().lower(), text))
+        try:
+            return self.check(type(self.default)(text))
+        except ValueError:
+            raise self._wrong(text, f"must be a {type(self.default).__name__}") from None
+
+    def _strings(self, value: Any) -> tuple[str, ...]:
+        if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
+            raise self._wrong(value, "must be a list of strings")
+        return tuple(value)
+
+    def _wrong(self, value: Any, must: str) -> Invalid:
+        return Invalid(
+            f"setting `{self.key}` {must}, not `{value}`",
+            hint=f"{self.help}; see `mind config`",
+            details={"setting": self.key},
+        )
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        key="trust.only",
+        default=(),
+        scope=Scope.USER,
+        help="Whose commits are followed: `signed`, and the e-mail addresses of authors",
+    ),
+    Setting(
+        key="safe.projects",
+        default=(),
+        scope=Scope.USER,
+        help="Projects of other users to use anyway, as absolute paths; `*` for all",
+    ),
+    Setting(
+        key="include",
+        default=(),
+        scope=Scope.PROJECT,
+        help="Markdown elsewhere in the project that counts as memories, as globs",
+    ),
+    Setting(
+        key="comments",
+        default=(),
+        scope=Scope.PROJECT,
+        help="Code whose comments `MEMORY: …` count as memories, as globs",
+    ),
+    Setting(
+        key="commits",
+        default=500,
+        scope=Scope.PROJECT,
+        help="In how many of the last commits `decided:`, `problem:`, `learned:`, `fixed:` count",
+        lowest=0,
+        highest=10_000,
+    ),
+    Setting(
+        key="autocommit",
+        default=False,
+        scope=Scope.USER,
+        help="Whether what was remembered is committed in the background (true or false)",
+    ),
+    Setting(
+        key="decay.rate",
+        default=0.1,
+        scope=Scope.ANY,
+        help="How fast memories fade, a day",
+        lowest=0,
+        highest=1,
+    ),
+    Setting(
+        key="decay.floor",
+        default=0.05,
+        scope=Scope.ANY,
+        help="The decay score below which a memory counts as forgotten",
+        lowest=0.001,
+        highest=1,
+    ),
+    Setting(
+        key="ingest.max_bytes",
+        default=10 * 1024 * 1024,
+        scope=Scope.ANY,
+        help="Largest file that is ingested, in bytes",
+        lowest=1,
+        highest=100_000_000,
+    ),
+    Setting(
+        key="ingest.max_chunks",
+        default=1_000,
+        scope=Scope.ANY,
+        help="Most chunks that one file may fall into",
+        lowest=1,
+        highest=100_000,
+    ),
+    Setting(
+        key="trash.megabytes",
+        default=100,
+        scope=Scope.USER,
+        help="Size up to which `mind undo` keeps removed and replaced text, in megabytes",
+        lowest=1,
+        highest=100_000,
+    ),
+    Setting(
+        key="trash.days",
+        default=90,
+        scope=Scope.USER,
+        help="Days for which `mind undo` keeps removed and replaced text",
+        lowest=1,
+        highest=36_500,
+    ),
+    Setting(
+        key="values.consistency",
+        default="READ_YOUR_WRITES",
+        scope=Scope.ANY,
+        help="What an answer about values is sure to hold where nobody says",
+        choices=("EVENTUAL", "READ_YOUR_WRITES", "STRONG"),
+    ),
+    Setting(
+        key="embedding.model",
+        default="",
+        scope=Scope.USER,
+        help="Folder of a model2vec model to use instead of the built-in one",
+    ),
+    Setting(
+        key="daemon.inactivity_minutes",
+        default=30,
+        scope=Scope.USER,
+        help="So long without activity, and a session counts as ended",
+        lowest=1,
+        highest=1440,
+    ),
+    Setting(
+        key="daemon.check_seconds",
+        default=60,
+        scope=Scope.USER,
+        help="How often the daemon looks at what no change of a file tells",
+        lowest=1,
+        highest=3600,
+    ),
+    Setting(
+        key="context.files",
+        default=("CLAUDE.md",),
+        scope=Scope.ANY,
+        help="Files of the project that carry the block of notes, such as CLAUDE.md or AGENTS.md",
+    ),
+    Setting(
+        key="context.budget",
+        default=6_000,
+        scope=Scope.ANY,
+        help="Most characters of notes in that block, and at the start of a session",
+        lowest=500,
+        highest=9_000,
+    ),
+    Setting(
+        key="context.daemon",
+        default="on",
+        scope=Scope.ANY,
+        help="Whether the daemon writes the block, into files that git does not track",
+        choices=("on", "off"),
+    ),
+    Setting(
+        key="hook.context",
+        default="on",
+        scope=Scope.ANY,
+        help="Whether `mind hook` puts notes before agents",
+        choices=("on", "off"),
+    ),
+    Setting(
+        key="hook.edges",
+        default="on",
+        scope=Scope.ANY,
+        help="Whether `mind hook` checks what a tool writes for known edges",
+        choices=("on", "off"),
+    ),
+    Setting(
+        key="hook.summaries",
+        default="on",
+        scope=Scope.ANY,
+        help="Whether `mind hook` keeps the summaries of sessions as private memories",
+        choices=("on", "off"),
+    ),
+    Setting(
+        key="mcp.toolsets",
+        default=(),
+        scope=Scope.USER,
+        help="Which groups of tools the MCP server lists",
+    ),
+    Setting(
+        key="mcp.tool_names",
+        default="underscore",
+        scope=Scope.USER,
+        help="How the MCP server spells the names of tools",
+        choices=("underscore", "slash", "dot"),
+    ),
+    Setting(
+        key="mcp.exposure",
+        default="auto",
+        scope=Scope.USER,
+        help="Whether the MCP server narrows its list to what a prompt asks for",
+        choices=("auto", "static", "dynamic"),
+    ),
+    Setting(
+        key="procedures.http_hosts",
+        default=(),
+        scope=Scope.USER,
+        help="Hosts that procedures may send HTTP requests to, such as api.example.com",
+    ),
+    Setting(
+        key="procedures.env",
+        default=(),
+        scope=Scope.USER,
+        help="Environment variables that procedures and the programs they run may see",
+    ),
+)
+
+
+def setting(key: str) -> Setting:
+    """Returns the setting of that name; raises `Invalid` with the near ones where none has it."""
+    for known in SETTINGS:
+        if known.key == key:
+            return known
+    names = ", ".join(s.key for s in SETTINGS)
+    raise Invalid(f"`{key}` is not a setting", hint=f"settings are {names}")
+
 
 FORMAT = 1
 """The version of the store's layout, `format` in `.mind/config.toml`."""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from mimo import permissions
+from mimo import disk
 from mimo.errors import Invalid
 
 Clock = Callable[[], datetime]
@@ -52,7 +52,7 @@ def home_of(environ: Mapping[str, str]) -> Path:
             f"`MIND_HOME` is `{given}`, which can't be resolved: {error}",
             hint="set it to an absolute path",
         ) from error
-    permissions.keep_private(home)
+    disk.keep_private(home)
     return home
 
 

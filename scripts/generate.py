@@ -16,13 +16,11 @@ from mimo import __version__, errors
 from mimo.cli.main import SUMMARY, program
 from mimo.cli.params import metavar_of
 from mimo.cli.serve import hook_command, mcp_command
-from mimo.commands import all_commands
-from mimo.commands.registry import Registry
+from mimo.commands import TOOLSETS, Registry, all_commands, listed, spelled
 from mimo.commands.schema import input_schema, output_schema, parameter_schema
 from mimo.commands.spec import Needs, Param, Spec, Surface
-from mimo.commands.tools import TOOLSETS, listed, spelled
+from mimo.config import SETTINGS
 from mimo.errors import MindError
-from mimo.settings import SETTINGS
 
 ROOT = Path(__file__).parent.parent
 WHOLLY_OURS = ("man", "docs/reference")

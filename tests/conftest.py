@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from mimo.domain.agents import MARKS, NAMED
+from mimo.cli.main import MARKS, NAMED
+from mimo.guard.call import Session
 from mimo.guard.guard import Guard
-from mimo.guard.session import Session
 from mimo.mind import Mind
 from mimo.store import projects
 from mimo.store.init import init
@@ -62,7 +62,7 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MIND_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("HOME", str(tmp_path / "user"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("mimo.permissions._homes", {f"{tmp_path / 'home'}/": None})
+    monkeypatch.setattr("mimo.disk._homes", {f"{tmp_path / 'home'}/": None})
     for name in ("MIND_PROJECT", "SANDBOX_DIR", "CLAUDE_PROJECT_DIR", "NO_COLOR", "MIND_DEBUG"):
         monkeypatch.delenv(name, raising=False)
     for name in (NAMED, *MARKS):

@@ -1,12 +1,12 @@
 """Procedures for tests."""
 
-from mimo.commands.calling import CommandSet
+from mimo.features.procedures import executing
+from mimo.features.procedures.commands import CommandSet
+from mimo.features.procedures.executing import Report
+from mimo.features.procedures.model import Commands
+from mimo.features.procedures.storage import Execution
 from mimo.mind import Mind
-from mimo.services.procedures import executing
-from mimo.services.procedures.commands import Commands
-from mimo.services.procedures.executing import Report
 from mimo.store import files, procedures
-from mimo.store.executions import Execution
 from mimo.surroundings import Timer
 
 GREET = """\

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from mimo.commands import all_commands
+
 ROOT = Path(__file__).parent.parent
 
 HEAVY = {
@@ -42,7 +44,7 @@ print(json.dumps([status, sorted(sys.modules)]), file=sys.stderr)
 """
 
 
-def imported(folder: Path, *argv: str, given: str = "", **env: str) -> set[str]:
+def imported(folder: Path, *argv: str, **env: str) -> set[str]:
     """Returns the modules that a command line has imported when it is done."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
     done = subprocess.run(
@@ -51,7 +53,7 @@ def imported(folder: Path, *argv: str, given: str = "", **env: str) -> set[str]:
         encoding="utf-8",
         cwd=folder,
         env={**own, "PYTHONPATH": str(ROOT), **env},
-        input=given,
+        stdin=subprocess.DEVNULL,
         check=True,
     )
     status, modules = json.loads(done.stderr.splitlines()[-1])
@@ -64,9 +66,10 @@ def heavy(modules: set[str]) -> set[str]:
 
 
 def commands_in(modules: set[str]) -> set[str]:
-    machinery = {"arguments", "common", "invoke", "registry", "schema", "spec", "tools", "types"}
-    names = {name.removeprefix("mimo.commands.") for name in modules if "mimo.commands." in name}
-    return names - machinery
+    """Returns the modules of features that declare commands."""
+    declaring = set(all_commands().table.values())
+    files = {name if "." in name else f"{name}.commands" for name in declaring}
+    return {name for name in files if f"mimo.features.{name}" in modules}
 
 
 def test_the_version_needs_nothing_of_ours_but_itself(tmp_path: Path) -> None:
@@ -80,19 +83,19 @@ def test_help_loads_every_command_and_nothing_heavy(tmp_path: Path) -> None:
     modules = imported(tmp_path, "--help")
 
     assert not heavy(modules)
-    assert {"notes", "search", "projects"} <= commands_in(modules)
+    assert {"notes.commands", "search.commands", "upkeep.commands"} <= commands_in(modules)
 
 
 @pytest.mark.parametrize(
     ("argv", "module"),
     [
-        (["search", "tea"], "search"),
-        (["search", "tea", "--json"], "search"),
-        (["recall", "tea"], "recall"),
-        (["list"], "listing"),
-        (["list", "--when", "3 days ago"], "listing"),
-        (["status"], "status"),
-        (["memory", "list"], "memory"),
+        (["search", "tea"], "search.commands"),
+        (["search", "tea", "--json"], "search.commands"),
+        (["recall", "tea"], "search.commands"),
+        (["list"], "notes.commands"),
+        (["list", "--when", "3 days ago"], "notes.commands"),
+        (["status"], "upkeep.commands"),
+        (["memory", "list"], "notes.memory_tool"),
     ],
 )
 def test_a_command_loads_its_own_module_and_nothing_heavy(
@@ -104,12 +107,9 @@ def test_a_command_loads_its_own_module_and_nothing_heavy(
     assert commands_in(modules) == {module}
 
 
-READING = {"frontmatter", "mimo.domain.codec", "mimo.domain.passages", "tomllib", "yaml"}
-WRITING = {"mimo.index.intake", "mimo.index.writing"}
-SHOWING = {"mimo.services.freshness", "mimo.services.past", "mimo.store.ingested"}
-ASKING_GIT = {"mimo.store.vouching", "mimo.store.reflog", "mimo.store.revisions", "subprocess"}
-PERSONAL = {f"mimo.domain.privacy.{name}" for name in ("checks", "names", "personal", "phones")}
-SEARCHING = {"Stemmer", "mimo.domain.ranking", "mimo.index.search"}
+READING = {"frontmatter", "mimo.memory.codec", "mimo.index.documents", "tomllib", "yaml"}
+WRITING = {"mimo.index.writing"}
+SEARCHING = {"Stemmer", "mimo.ranking", "mimo.index.search"}
 
 
 @pytest.fixture
@@ -136,18 +136,7 @@ def test_writing_loads_what_reads_a_header_and_nothing_else_that_is_heavy(projec
     modules = imported(project, "add", "Tea is served at four")
 
     assert heavy(modules) <= {"frontmatter", "yaml"}
-    assert commands_in(modules) == {"notes"}
-    assert not (SHOWING | ASKING_GIT | PERSONAL) & modules
-
-
-def test_the_hook_before_a_prompt_reads_rows_and_nothing_else(settled: Path) -> None:
-    prompt = "is tea served without milk?"
-    event = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": prompt}
-    modules = imported(settled, "hook", "claude-code", given=json.dumps(event))
-
-    assert not heavy(modules)
-    assert "mimo.index.glance" in modules
-    assert not (WRITING | SHOWING | ASKING_GIT | PERSONAL) & modules
+    assert commands_in(modules) == {"notes.commands"}
 
 
 @pytest.mark.parametrize("argv", [["show", ""], ["search", "--tag", ""], ["add", "--type", ""]])
@@ -157,7 +146,7 @@ def test_completing_loads_nothing_heavy(project: Path, argv: list[str]) -> None:
 
     assert not heavy(modules)
     assert not (READING | WRITING | SEARCHING | {"mimo.index.index", "hashlib"}) & modules
-    assert commands_in(modules) == {"search" if argv[0] == "search" else "notes"}
+    assert commands_in(modules) == {"search.commands" if argv[0] == "search" else "notes.commands"}
 
 
 def test_a_procedure_runs_on_yaml_alone(project: Path) -> None:
@@ -173,4 +162,4 @@ def test_the_log_of_events_needs_nothing_heavy(project: Path) -> None:
     modules = imported(project, "events")
 
     assert not heavy(modules)
-    assert commands_in(modules) == {"events"}
+    assert commands_in(modules) == {"audit.commands"}

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mimo.config import load
+from mimo.config import SETTINGS, load, setting
 from mimo.errors import Invalid
-from mimo.settings import SETTINGS, setting
 
 
 def write(path: Path, text: str) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mimo.cli.main import main
-from mimo.domain.log.grammar import statement
+from mimo.memory.log.grammar import statement
 from mimo.mind import Mind
 
 PAGE = (Path(__file__).parent.parent / "docs" / "edges.md").read_text("utf-8")

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from mimo.cli.main import main
-from mimo.domain.codec import parse
-from mimo.domain.codec.codec import Parsed
-from mimo.domain.memory import Kind, Version
+from mimo.memory.codec.codec import Parsed, parse
+from mimo.memory.model import Kind, Version
 from mimo.mind import Mind
-from mimo.services import capture
+from mimo.operations import saving
 
 PAGE = (Path(__file__).parent.parent / "docs" / "git.md").read_text("utf-8")
 
@@ -25,7 +24,7 @@ def test_the_examples_are_true(
         monkeypatch.setenv(f"GIT_{who}_NAME", "Ann")
         monkeypatch.setenv(f"GIT_{who}_EMAIL", "ann@example.com")
     subprocess.run(["git", "init", "-q", "-b", "main"], cwd=project, check=True)
-    capture.store(mind, capture.draft(Kind.DECISION, "Use JWT"))
+    saving.store(mind, saving.draft(Kind.DECISION, "Use JWT"))
     monkeypatch.chdir(project)
     for block in re.findall(r"```console\n(.*?)```\n", PAGE, re.DOTALL):
         command, _, shown = block.removeprefix("$ mind ").partition("\n")

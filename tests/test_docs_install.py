@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from mimo.cli.main import main
-from mimo.domain.clients.table import CLIENTS
-from mimo.domain.exposure import classify
+from mimo.features.clients.table import CLIENTS
+from mimo.features.hooks.exposure import classify
+from mimo.features.hooks.storage import Exposure
 from mimo.mind import Mind
 from mimo.server.exposure import log as exposure_log
 from mimo.server.exposure import told_of
 from mimo.store import projects
-from mimo.store.exposure import Exposure
 from mimo.store.init import init
 from tests.conftest import NOW
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from mimo.cli.main import main
-from mimo.domain.policy import DEFAULT
-from mimo.domain.policy_file import parse
-from mimo.guard.policies import FILE
+from mimo.guard.policies import FILE, parse
+from mimo.guard.policy import DEFAULT
 from mimo.mind import Mind
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from mimo.cli.main import main
-from mimo.commands import all_commands
-from mimo.commands.registry import folded
+from mimo.commands import all_commands, folded
 from tests import mama_databases
 
 GUIDE = (Path(__file__).parent.parent / "docs" / "migrating-from-mama.md").read_text("utf-8")

@@ -8,11 +8,9 @@ from typing import Any
 import yaml
 
 from mimo import __version__
-from mimo.commands import all_commands
-from mimo.commands.tools import listed, spelled
-from mimo.domain.clients import table
-from mimo.domain.clients.client import ClientName, Scope
-from mimo.domain.clients.table import CLAUDE_CODE_EVENTS, client
+from mimo.commands import all_commands, listed, spelled
+from mimo.features.clients import table
+from mimo.features.clients.table import CLAUDE_CODE_EVENTS, ClientName, Scope, client
 
 ROOT = Path(__file__).parent.parent
 PLUGIN = ROOT / "plugins" / "mind"

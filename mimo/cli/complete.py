@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 from click.shell_completion import ShellComplete
 
-from mimo.cli.clean import clean, one_line
+from mimo.text.clean import clean, one_line
 
 MOST = 50
 """How many candidates are offered at most."""
@@ -44,12 +44,12 @@ def candidates(what: str, start: str, project: str | None) -> list[tuple[str, st
     what is asked for can't be read there are none.
     """
     if what == "type":
-        from mimo.domain.memory import KIND_ALIASES, Kind
+        from mimo.memory.model import KIND_ALIASES, Kind
 
         names: Iterable[str] = [*Kind, *KIND_ALIASES]
         return [(str(name), "") for name in names if name.startswith(start)]
     if what == "setting":
-        from mimo.settings import SETTINGS
+        from mimo.config import SETTINGS
 
         return [(one.key, one.help) for one in SETTINGS if one.key.startswith(start)]
     try:
@@ -62,9 +62,9 @@ def candidates(what: str, start: str, project: str | None) -> list[tuple[str, st
 
 
 def _on_disk(what: str, project: str | None) -> list[str]:
+    from mimo.features.procedures.storage import Executions
     from mimo.mind import Mind
     from mimo.store import procedures
-    from mimo.store.executions import Executions
 
     root = Mind.open(Path.cwd(), project=Path(project) if project else None).project.root
     if what == "execution":
@@ -79,7 +79,7 @@ def _from_index(query: str, start: str, project: str | None) -> list[tuple[str, 
     from mimo.guard.privacy import redacted
     from mimo.index.database import generations
     from mimo.mind import Mind
-    from mimo.store.place import known_owner
+    from mimo.store.projects import known_owner
 
     mind = Mind.open(Path.cwd(), project=Path(project) if project else None)
     folder, owner = mind.index_folder, known_owner(mind.home)

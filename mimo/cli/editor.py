@@ -17,7 +17,6 @@ from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 if TYPE_CHECKING:
     from mimo.mind import Mind
 
-
 Run = Callable[[Mapping[str, Any]], object]
 """Runs the command with its arguments."""
 
@@ -96,10 +95,10 @@ def edit(mind: "Mind", arguments: Mapping[str, Any], run: Run) -> object | None:
     Raises `Conflict` where the file changed meanwhile. Where the text can't be stored it stays in a
     draft, which the error names.
     """
-    from mimo.services import capture, recall
+    from mimo.operations import finding, saving
 
-    record = recall.one(mind, arguments["id"])
-    capture.check_changeable(record)
+    record = finding.one(mind, arguments["id"])
+    saving.check_changeable(record)
     path = mind.project.root / record.place.path
     before = _content(path)
     draft = _draft(before)

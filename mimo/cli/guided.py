@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mimo.cli import output
-from mimo.cli.clean import clean
-from mimo.cli.render import accent, dim, screen_for, show_on, strong
-from mimo.cli.render.look import show_look
-from mimo.cli.render.review import show_item
-from mimo.cli.render.screen import Part, Screen
-from mimo.commands.look import look_of
-from mimo.commands.review import Review, ReviewItem
-from mimo.domain.versions import is_text
+from mimo import rendering
 from mimo.errors import MindError
+from mimo.features.review import Waiting
+from mimo.features.review.commands import Review, ReviewItem
+from mimo.features.review.render import show_item
+from mimo.features.review.resolving import BOTH
+from mimo.features.review.trusting import look_of, show_look
 from mimo.frozen import frozen
-from mimo.services.settling import BOTH
-from mimo.services.waiting import Waiting
+from mimo.memory.merge import is_text
+from mimo.rendering.results import screen_for, show_on
+from mimo.rendering.screen import Part, Screen, accent, dim, strong
+from mimo.text.clean import clean
 
 if TYPE_CHECKING:
     from mimo.mind import Mind
@@ -220,8 +219,8 @@ def _do(walk: Walk, item: ReviewItem, action: Action) -> bool:
     try:
         result = walk.call(action.path, arguments)
     except MindError as error:
-        for told in output.lines_of(error):
-            output.complain(told)
+        for told in rendering.lines_of(error):
+            rendering.complain(told)
         return False
     if result is None:
         walk.line("nothing changed")

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from mimo.cli.params import KEPT, SETTINGS, common_options
-from mimo.commands.tools import NAMINGS, TOOLSETS
+from mimo.commands import NAMINGS, TOOLSETS
 from mimo.errors import Invalid, StorageFailed
 
 SUMMARY = "Serve the memory to an agent over MCP, on standard input and output"
@@ -64,7 +64,7 @@ def _hook(client: str | None) -> None:
             "`mind hook` reads what a client tells on standard input",
             hint="clients run it; see docs/hooks.md for how to try it by hand",
         )
-    from mimo.cli.hook import main
+    from mimo.features.hooks.command import main
 
     main([client] if client else [])
 

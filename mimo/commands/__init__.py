@@ -4,55 +4,216 @@ The tables below name all commands without loading any. A command stands in exac
 which is also its place in `mind --help`.
 """
 
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-if TYPE_CHECKING:
-    from mimo.commands.registry import Registry
+from mimo.commands.arguments import nearest
+from mimo.commands.spec import Spec, Surface
+from mimo.errors import Invalid
+
+# All commands by their names, each loaded when it is first needed.
+
+
+Section = Mapping[str, str]
+"""Paths on the command line, each with the module that declares it."""
+
+
+def load_module(name: str) -> tuple[Spec, ...]:
+    """Returns the commands of a feature, or of one module of it if `name` has a dot."""
+    from importlib import import_module
+
+    from mimo.commands.spec import specs_in
+
+    module = import_module(f"mimo.features.{name if '.' in name else f'{name}.commands'}")
+    return specs_in(vars(module), module.__name__)
+
+
+class Registry:
+    """The table of commands: which there are is known without loading one."""
+
+    def __init__(
+        self,
+        sections: Mapping[str, Section],
+        *,
+        unlisted: Iterable[str] = (),
+        groups: Mapping[str, str] | None = None,
+        lone: Iterable[str] = (),
+        load: Callable[[str], Iterable[Spec]] = load_module,
+    ) -> None:
+        """Keep `sections` of the command line, and modules with commands for MCP alone.
+
+        `groups` are the summaries of words that only lead to commands; `lone` are the sub-commands
+        that are meant only where no further word follows.
+        """
+        self.sections = sections
+        self.table = {path: name for section in sections.values() for path, name in section.items()}
+        self.groups = dict(groups or {})
+        self.lone = frozenset(lone)
+        self._unlisted = tuple(unlisted)
+        self._load = load
+        self._loaded: dict[str, tuple[Spec, ...]] = {}
+
+    def module(self, name: str) -> tuple[Spec, ...]:
+        """Returns the commands of a module."""
+        if name not in self._loaded:
+            self._loaded[name] = tuple(self._load(name))
+        return self._loaded[name]
+
+    def at(self, path: str) -> Spec:
+        """Returns the command at a path of the table; raises `KeyError` where none is there."""
+        for spec in self.module(self.table[path]):
+            if spec.path == path and Surface.CLI in spec.surfaces:
+                return spec
+        raise KeyError(path)
+
+    def below(self, path: str) -> tuple[str, ...]:
+        """Returns the words that may follow `path`, in the table's order."""
+        start = f"{path} " if path else ""
+        words = (known[len(start) :].split()[0] for known in self.table if known.startswith(start))
+        return tuple(dict.fromkeys(words))
+
+    def all(self) -> tuple[Spec, ...]:
+        """Returns every command, in the table's order."""
+        names = dict.fromkeys([*self.table.values(), *self._unlisted])
+        return tuple(spec for name in names for spec in self.module(name))
+
+    def tools(self) -> dict[str, tuple[Spec, ...]]:
+        """Returns the commands of each MCP tool by its canonical name, in a fixed order."""
+        found: dict[str, list[Spec]] = {}
+        for spec in self.all():
+            if Surface.MCP in spec.surfaces:
+                found.setdefault(spec.name, []).append(spec)
+        return {name: tuple(specs) for name, specs in found.items()}
+
+
+def folded(name: str) -> str:
+    """Returns what all spellings of a tool's name have in common: `save_decision`."""
+    return re.sub(r"[/.\-]", "_", name)
+
+
+# Which tools a server lists, and by what names they are called.
+
+
+TOOLSETS = (
+    "save",
+    "load",
+    "search",
+    "evolve",
+    "memory",
+    "ingest",
+    "procedures",
+    "values",
+    "edges",
+    "recall",
+    "extra",
+    "legacy",
+)
+"""The groups that tools are listed by."""
+
+UNDOCUMENTED = ("extra", "legacy")
+"""Groups that are listed only where they are named (`all` names `extra` too)."""
+
+CORE = ("save", "load", "search", "evolve")
+CORE_TOOLS = ("mind_edges", "mind_status")
+
+NAMINGS = ("underscore", "slash", "dot")
+
+Tools = Mapping[str, Sequence[Spec]]
+"""Tools by their canonical names, each with the commands that are its operations."""
+
+
+def listed(tools: Tools, toolsets: Iterable[str]) -> list[str]:
+    """Returns the canonical names of the tools to list, in the order of their groups.
+
+    Raises `Invalid` for a toolset that there is none of.
+    """
+    wanted = tuple(toolsets)
+    for name in wanted:
+        if name not in (*TOOLSETS, "core", "all"):
+            raise Invalid(
+                f"`{name}` is not a toolset", hint=f"toolsets are {', '.join(TOOLSETS)}, core, all"
+            )
+    groups = {group for name in wanted for group in _groups(name)} if wanted else _groups("")
+    extra = CORE_TOOLS if "core" in wanted else ()
+    names = [name for name, specs in tools.items() if specs[0].toolset in groups or name in extra]
+    return sorted(names, key=lambda name: TOOLSETS.index(tools[name][0].toolset))
+
+
+def _groups(name: str) -> set[str]:
+    if name == "core":
+        return set(CORE)
+    if name == "all":
+        return set(TOOLSETS) - {"legacy"}
+    return {name} if name else set(TOOLSETS) - set(UNDOCUMENTED)
+
+
+def spelled(name: str, naming: str) -> str:
+    """Returns a canonical name as it is advertised: `save_decision`, `save/decision`, …"""
+    match naming:
+        case "slash":
+            return name
+        case "dot":
+            return name.replace("/", ".")
+        case _:
+            return folded(name)
+
+
+def called(tools: Tools, name: str) -> Sequence[Spec] | None:
+    """Returns the tool of that name in any spelling, or None."""
+    wanted = folded(name)
+    return next((specs for known, specs in tools.items() if folded(known) == wanted), None)
+
+
+def near(tools: Tools, name: str, naming: str) -> list[str]:
+    """Returns the names that are spelled most like an unknown one."""
+    names = [spelled(known, naming) for known, specs in tools.items() if not specs[0].instead]
+    return nearest(folded(name), names)
+
 
 SECTIONS: dict[str, dict[str, str]] = {
     "Start": {
-        "init": "projects",
+        "init": "upkeep",
         "install": "clients",
         "uninstall": "clients",
-        "status": "status",
+        "status": "upkeep",
         "doctor": "upkeep",
-        "demo": "demo",
+        "demo": "upkeep.demo",
     },
     "Remember": {
         "add": "notes",
-        "save decision": "save",
-        "save checkpoint": "save",
-        "save insight": "save",
-        "evolve outcome": "evolve",
-        "evolve supersede": "evolve",
+        "save decision": "decisions",
+        "save checkpoint": "decisions",
+        "save insight": "decisions",
+        "evolve outcome": "decisions",
+        "evolve supersede": "decisions",
         "edit": "notes",
         "keep": "fading",
         "rm": "notes",
-        "undo": "undo",
+        "undo": "notes",
         "ingest": "ingest",
         "import mama": "importing",
     },
     "Find": {
         "search": "search",
-        "search by-topic": "browse",
-        "search by-context": "browse",
-        "search recent": "browse",
-        "recall": "recall",
-        "load checkpoint": "load",
-        "load context": "load",
+        "search by-topic": "search.browse",
+        "search by-context": "search.browse",
+        "search recent": "search.browse",
+        "recall": "search",
+        "load checkpoint": "decisions.loading",
+        "load context": "decisions.loading",
         "show": "notes",
-        "list": "listing",
+        "list": "notes",
         "graph": "graph",
         "fading": "fading",
         "edges": "edges",
-        "edges check": "edge_check",
-        "edges add": "edge_adding",
+        "edges check": "edges",
+        "edges add": "edges",
         "edges list": "edges",
-        "edges starter": "edge_adding",
+        "edges starter": "edges",
     },
     "Share": {
-        "sync": "sync",
-        "diff": "diff",
+        "sync": "history",
+        "diff": "history",
         "log": "history",
         "blame": "history",
         "restore": "history",
@@ -61,8 +222,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "review": "review",
         "review settle": "review",
         "review keep": "review",
-        "trust": "trust",
-        "untrust": "trust",
+        "trust": "review",
+        "untrust": "review",
         "scan": "scan",
         "policy show": "policy",
         "policy check": "policy",
@@ -81,14 +242,14 @@ SECTIONS: dict[str, dict[str, str]] = {
         "procedure send": "procedures",
         "procedure cancel": "procedures",
         "procedure resume": "procedures",
-        "procedure list": "procedure_files",
-        "procedure show": "procedure_files",
-        "procedure new": "procedure_files",
-        "procedure check": "procedure_files",
-        "procedure add": "procedure_files",
+        "procedure list": "procedures",
+        "procedure show": "procedures",
+        "procedure new": "procedures",
+        "procedure check": "procedures",
+        "procedure add": "procedures",
     },
     "Upkeep": {
-        "config": "settings",
+        "config": "upkeep",
         "index": "upkeep",
         "daemon start": "daemon",
         "daemon stop": "daemon",
@@ -96,26 +257,26 @@ SECTIONS: dict[str, dict[str, str]] = {
         "daemon status": "daemon",
         "daemon logs": "daemon",
         "daemon run": "daemon",
-        "events": "events",
+        "events": "audit",
         "metrics": "audit",
     },
     "Agents": {
-        "context get": "session",
+        "context get": "context",
         "context show": "context",
         "context write": "context",
-        "memory store": "memory",
-        "memory search": "memory",
-        "memory list": "memory",
-        "memory delete": "memory",
+        "memory store": "notes.memory_tool",
+        "memory search": "notes.memory_tool",
+        "memory list": "notes.memory_tool",
+        "memory delete": "notes.memory_tool",
         "memory stats": "fading",
         "memory decay-check": "fading",
         "module install": "modules",
         "module list": "modules",
     },
 }
-"""Sections of the command line: path -> module of this package."""
+"""Sections of the command line: path -> feature, or the module of it that declares the command."""
 
-UNLISTED: tuple[str, ...] = ("legacy", "legacy_decisions")
+UNLISTED: tuple[str, ...] = ("notes.legacy",)
 """Modules with names that only MCP calls know."""
 
 GROUPS: dict[str, str] = {
@@ -140,6 +301,4 @@ LONE: frozenset[str] = frozenset({"search recent", "edges list", "edges starter"
 
 def all_commands() -> "Registry":
     """Returns the table of all commands."""
-    from mimo.commands.registry import Registry
-
     return Registry(SECTIONS, unlisted=UNLISTED, groups=GROUPS, lone=LONE)

@@ -10,8 +10,7 @@ from math import isfinite
 from typing import Any
 
 from mimo.commands.schema import OPERATION, to_json
-from mimo.commands.spec import Param, Spec, Surface
-from mimo.commands.types import Shape
+from mimo.commands.spec import Param, Shape, Spec, Surface
 from mimo.errors import Invalid
 
 NOUNS = {

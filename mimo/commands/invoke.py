@@ -6,21 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mimo import patience
+from mimo import disk
 from mimo.commands.arguments import decode
 from mimo.commands.spec import Effect, Spec, Surface
-from mimo.domain.names import check_namespace
 from mimo.errors import Denied, Internal, MindError, NoProject
 from mimo.frozen import frozen
 from mimo.guard import privacy
-from mimo.guard.call import Call
-from mimo.guard.ending import Ending, ended_by
-from mimo.guard.traces import span
+from mimo.guard.call import Call, Ending, ended_by
+from mimo.guard.telemetry import span
+from mimo.memory.ids import check_namespace
 
 if TYPE_CHECKING:
     from mimo.guard.privacy import Redacted
     from mimo.mind import Mind
-
 
 _NAMING = ("namespace", "key", "context", "ttl_seconds")
 
@@ -55,7 +53,7 @@ def invoke(spec: Spec, mind: "Mind", caller: Caller, arguments: Mapping[str, Any
     for about in ("trust", "checkpoint"):
         mind.note(about, None)  # An earlier call's: in this one, no success hides a failure.
     try:
-        with patience.shared():
+        with disk.shared():
             return _guarded(spec, mind, caller, arguments)
     except MindError as error:
         privacy.redact_error(error, personal=spec.is_of_values, key=_key(spec, arguments))
@@ -105,7 +103,7 @@ def _recorded(spec: Spec, mind: "Mind", call: Call) -> AbstractContextManager[ob
     """Lets what a command removes or replaces go to the trash first."""
     if spec.effect is Effect.READ or not (spec.needs_project or _has_project(mind)):
         return nullcontext()
-    from mimo.services.undo import recorded
+    from mimo.operations.undoing import recorded
 
     return recorded(
         mind,

@@ -10,8 +10,18 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from typing import get_args as args_of
 from typing import get_origin as origin_of
 
-from mimo.commands.spec import Param, Spec, Surface
-from mimo.commands.types import SCALARS, Json, Out, Shape, item_type, notes_of, split_null
+from mimo.commands.spec import (
+    SCALARS,
+    Json,
+    Out,
+    Param,
+    Shape,
+    Spec,
+    Surface,
+    item_type,
+    notes_of,
+    split_null,
+)
 
 Schema: TypeAlias = dict[str, Any]
 

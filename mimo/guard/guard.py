@@ -6,23 +6,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from mimo.domain.policy import (
-    PERMITTED,
-    Limit,
-    Operation,
-    PiiAction,
-    Verdict,
-    judge,
-    strictest,
-)
 from mimo.errors import Denied
-from mimo.guard.audit import Audit
-from mimo.guard.call import Call
-from mimo.guard.ending import Ending, Status, ended_by
+from mimo.guard.audit import Audit, AuditLog
+from mimo.guard.call import Call, Ending, Session, Status, ended_by
 from mimo.guard.limits import Limits
 from mimo.guard.policies import Found, Policies, invalid
-from mimo.guard.session import Session
-from mimo.store.audit import AuditLog
+from mimo.guard.policy import PERMITTED, Limit, Operation, PiiAction, Verdict, judge, strictest
 
 _CACHED = timedelta(minutes=5)
 _MOST_CACHED = 1_000

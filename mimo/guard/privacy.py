@@ -3,9 +3,38 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from mimo.domain.policy import PiiAction
-from mimo.domain.privacy import ALLOWED, APART, secrets_in, texts_of
 from mimo.errors import MindError, PiiDetected, SecretDetected
+from mimo.guard.policy import PiiAction
+from mimo.memory.ids import stem_of
+from mimo.privacy import texts_of
+from mimo.privacy.model import APART
+from mimo.privacy.secrets import ALLOWED, secrets_in
+
+# Texts that name a key of a value: a key that is redacted is redacted in each of them alike.
+
+
+def masked(value: Any, key: str) -> Any:
+    """Returns a value of texts, lists and mappings with `key` as it may be shown.
+
+    The name of the key's file is replaced as well. `mind value get` finds a value by either form.
+    """
+    from mimo.privacy.values import screened_key
+
+    shown = screened_key(key, personal=True)
+    return value if shown == key else _replaced(value, (key, stem_of(key)), shown)
+
+
+def _replaced(value: Any, forms: tuple[str, ...], shown: str) -> Any:
+    if isinstance(value, str):
+        for form in forms:
+            value = value.replace(form, shown)
+        return value
+    if isinstance(value, dict):
+        return {name: _replaced(item, forms, shown) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_replaced(item, forms, shown) for item in value]
+    return value
+
 
 T = TypeVar("T")
 
@@ -94,7 +123,7 @@ def admitted(
     """
     if action is PiiAction.ALLOW:
         return dict(values)
-    from mimo.domain.privacy.values import screened, screened_key
+    from mimo.privacy.values import screened, screened_key
 
     seen = {name: screened(value, personal=True) for name, value in values.items()}
     named = [str(values[name]) for name in names if name is not None and name in values]
@@ -123,7 +152,7 @@ def redacted(result: T, *, personal: bool = False) -> Redacted[T]:
     # All texts at once are quickly looked through.
     if not personal and not secrets_in(f"{APART}\n".join(texts_of(result)), cut=True):
         return Redacted(result)
-    from mimo.domain.privacy.values import screened
+    from mimo.privacy.values import screened
 
     return Redacted(*screened(result, personal=personal))
 
@@ -139,8 +168,6 @@ def redact_error(error: MindError, *, personal: bool = False, key: str | None = 
         "details": error.details,
     }
     if key is not None:
-        from mimo.domain.privacy.keys import masked
-
         parts = masked(parts, key)
     for name, value in redacted(parts, personal=personal).value.items():
         if value != getattr(error, name):
@@ -150,14 +177,14 @@ def redact_error(error: MindError, *, personal: bool = False, key: str | None = 
 
 def key_for_log(key: str) -> str:
     """Returns a key or a namespace as it may be logged: itself, or the mark of answers."""
-    from mimo.domain.privacy.values import screened_key
+    from mimo.privacy.values import screened_key
 
     return screened_key(key, personal=True)
 
 
 def for_log(text: str) -> str:
     """Returns a text as it may stand in a log: without secrets and without personal data."""
-    from mimo.domain.privacy.values import screened
+    from mimo.privacy.values import screened
 
     shown: str = screened(text, personal=True).value
     return shown

@@ -14,10 +14,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mimo.domain.context.note import Note
-from mimo.domain.tokens import QUESTION_WORDS, query_terms
 from mimo.index.database import Approves, Database, Unusable, generations, path_of
 from mimo.index.schema import IN_FORCE, newest_first
+from mimo.memory.note import Note
+from mimo.text.tokens import QUESTION_WORDS, query_terms
 
 if TYPE_CHECKING:
     from mimo.index.index import Index

@@ -1,10 +1,6 @@
-"""The index of one project: what the files say, ready to be searched.
+"""The indexes of past states, one for each: beside the present one, whose vectors they share."""
 
-It holds nothing that the files don't: whoever opens it compares `stamps` with the files and hands
-what differs to `apply`. It may be used by several threads and processes at once; readers never
-wait for a writer.
-"""
-
+import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -12,31 +8,60 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from mimo.domain.memory import Memory, Problem, Record
-from mimo.domain.query import Filter, Sort
-from mimo.domain.stamp import Stamp
-from mimo.index import catalog, meaning, opening, rows, schema, topics, words
-from mimo.index.change import Change
-from mimo.index.database import (
-    WRITE_WAIT_SECONDS,
-    Approves,
-    Database,
-    IndexBusy,
-    IndexDamaged,
-)
+from mimo.disk import Stamp
+from mimo.errors import StorageFailed
+from mimo.frozen import frozen
+from mimo.index import catalog, database, meaning, rows, schema, words
+from mimo.index.database import WRITE_WAIT_SECONDS, Approves, Database, IndexDamaged
 from mimo.index.embedding import FAILURES, Embedder
-from mimo.index.figures import IndexStats
-from mimo.index.found import Found, Hit, Newer, Request
+from mimo.index.rows import Change, Found, Newer, Request
 from mimo.index.vectors import Vectors
+from mimo.memory.model import Filter, Memory, Problem, Record, Sort
 
 if TYPE_CHECKING:
-    from mimo.domain.graph import Graph
     from mimo.index.documents import Document
-    from mimo.index.intake import Batch
+    from mimo.index.links import Walks
     from mimo.index.search import Search
-    from mimo.index.walks import Walks
+    from mimo.index.writing import Batch
+    from mimo.memory.relations import Graph
 
-__all__ = ["Change", "Found", "Hit", "Index", "IndexBusy", "IndexDamaged", "IndexStats"]
+
+# How much an index holds.
+
+
+@frozen
+class IndexStats:
+    """How much the index holds."""
+
+    memories: int
+    units: int
+    vectors: int
+    files: int
+    bytes: int
+    format: int
+    generation: int
+
+    @classmethod
+    def of(
+        cls, sql: sqlite3.Connection, database: Database, vectors: Vectors | None
+    ) -> "IndexStats":
+        """Returns the figures of an index as it stands."""
+        sums = words.totals(sql)
+        (files,) = sql.execute("SELECT count(*) FROM files").fetchone()
+        names = {name for (name,) in sql.execute("SELECT vector FROM units")}
+        return cls(
+            memories=sums.memories - sums.shadowed,
+            units=sums.units,
+            vectors=len(vectors.known(names)) if vectors else 0,
+            files=files,
+            bytes=database.size(),
+            format=schema.FORMAT,
+            generation=database.generation,
+        )
+
+
+# The index of one project: what the files say, ready to be searched.
+
 
 Answer = TypeVar("Answer")
 _CHANGED = "SELECT changed_ns FROM totals"
@@ -53,7 +78,7 @@ class Index:
         self._owner = owner
         self._embedder = embedder
         self._vectors = Vectors.open(folder, embedder.model) if embedder else None
-        self._identity = opening.identity(data)
+        self._identity = database.identity(data)
         self._search: Search | None = None
         self._walks: Walks | None = None
         self._embeds = True
@@ -74,7 +99,7 @@ class Index:
         One that another owner made is not: it may have come with a clone. Without an embedder it
         finds by words only. Raises `StorageFailed` where the folder can't be written.
         """
-        return cls(opening.open_newest(folder, owner), folder, embedder, owner)
+        return cls(database.open_newest(folder, owner), folder, embedder, owner)
 
     @classmethod
     def in_memory(cls, embedder: Embedder | None) -> "Index":
@@ -94,8 +119,8 @@ class Index:
         """
         if self._cleared:
             return {}
-        if opening.identity(self._database) != self._identity and self._database.path:
-            self._use(opening.open_newest(self._database.path.parent, self._owner))
+        if database.identity(self._database) != self._identity and self._database.path:
+            self._use(database.open_newest(self._database.path.parent, self._owner))
         try:
             self._embed_what_is_missing()
             with self._reading() as sql:
@@ -121,7 +146,7 @@ class Index:
         that takes longer, `IndexNotReady` if that process is making the first index, and
         `StorageFailed` if the index can't be written; batches before that are kept.
         """
-        from mimo.index.intake import prepared
+        from mimo.index.writing import prepared
 
         self._embeds = True
         if self._cleared:
@@ -131,7 +156,7 @@ class Index:
             self._write([batch], now_ns, wait)
 
     def _refill(self, changes: Iterable[Change], now_ns: int, wait: float) -> None:
-        from mimo.index.intake import prepared
+        from mimo.index.writing import prepared
 
         self._cleared = False
         try:
@@ -236,29 +261,29 @@ class Index:
 
     def current(self, topic: str) -> tuple[Record, ...]:
         """Returns the decisions in force on a topic, newest first."""
-        return self._answer(lambda sql: topics.current(sql, topic))
+        return self._answer(lambda sql: catalog.current(sql, topic))
 
     def competing(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Returns, for those decisions that compete with others of their topic, the others' ids."""
-        return self._answer(lambda sql: topics.competing(sql, ids))
+        return self._answer(lambda sql: catalog.competing(sql, ids))
 
     def saying(self, memory: Memory) -> tuple[Record, ...]:
         """Returns the memories in force that say the same as a new one, oldest first."""
-        from mimo.index import doubles
+        from mimo.index import duplicates
 
-        return self._answer(lambda sql: doubles.same(sql, memory))
+        return self._answer(lambda sql: duplicates.same(sql, memory))
 
     def much_like(self, memory: Memory) -> Record | None:
         """Returns the other memory in force that is most like this one, if any is much like it."""
-        from mimo.index import doubles
+        from mimo.index import duplicates
 
-        draft = doubles.draft_of(memory)
+        draft = duplicates.draft_of(memory)
         self._embed([draft])
-        return self._answer(lambda sql: doubles.alike(sql, draft, self._vectors))
+        return self._answer(lambda sql: duplicates.alike(sql, draft, self._vectors))
 
     def nearest_topics(self, wrong: str, n: int = 3) -> tuple[str, ...]:
         """Returns up to `n` topics that look most like `wrong`."""
-        return self._answer(lambda sql: topics.nearest_topics(sql, wrong, n))
+        return self._answer(lambda sql: catalog.nearest_topics(sql, wrong, n))
 
     def graph(
         self,
@@ -270,7 +295,7 @@ class Index:
         now: datetime,
     ) -> "Graph":
         """Returns the memories within `depth` links of `start`; the same question is kept ready."""
-        from mimo.index.walks import Walks
+        from mimo.index.links import Walks
 
         self._walks = walks = self._walks or Walks()
         return self._answer(
@@ -355,20 +380,20 @@ class Index:
             yield
         except IndexDamaged:
             if self._database.path:
-                self._use(opening.make_next(self._database.path.parent, self._owner))
+                self._use(database.make_next(self._database.path.parent, self._owner))
             raise
 
     def _use(self, data: Database) -> None:
         self._database.close()
         self._database = data
         self._walks = None
-        self._identity = opening.identity(data)
+        self._identity = database.identity(data)
 
     def _embed(self, documents: "Sequence[Document]") -> None:
         """Makes the vectors of documents; words find them where that fails, till it works again."""
         if not (self._embedder and self._vectors):
             return
-        from mimo.index.intake import embed
+        from mimo.index.writing import embed
 
         try:
             embed(documents, self._embedder, self._vectors)
@@ -393,7 +418,7 @@ class Index:
 
     def _embed_all(self, embedder: Embedder) -> None:
         from mimo.index.documents import document
-        from mimo.index.intake import BATCH
+        from mimo.index.writing import BATCH
 
         with suppress(*FAILURES):
             embedder.encode("a")
@@ -417,3 +442,36 @@ class Index:
         with self._reading() as sql, suppress(*FAILURES):
             used = sql.execute("SELECT vector FROM units UNION SELECT vector FROM memories")
             vectors.prune({name for (name,) in used})
+
+
+FOLDER = "past"
+_KEPT = 8
+"""States whose indexes are kept: those that were asked for last."""
+
+
+def open_past(folder: Path, state: str, embedder: Embedder | None, owner: str) -> Index:
+    """Returns the index of a past state, named by what it holds, within a project's index folder.
+
+    A text that any state had keeps its vector, so only what is new to all of them is embedded.
+    """
+    place = folder / FOLDER / state
+    try:
+        data = database.open_newest(place, owner)
+    except StorageFailed:
+        return Index.in_memory(embedder)
+    with suppress(OSError):
+        os.utime(place)
+        _forget_old(folder / FOLDER)
+    return Index(data, folder, embedder, owner)
+
+
+def _forget_old(folder: Path) -> None:
+    states = sorted((one for one in folder.iterdir() if one.is_dir()), key=_used, reverse=True)
+    for state in states[_KEPT:]:
+        for file in state.iterdir():
+            file.unlink()
+        state.rmdir()
+
+
+def _used(folder: Path) -> float:
+    return folder.stat().st_mtime

@@ -3,10 +3,10 @@
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 
-from mimo.domain.query import Filter
 from mimo.index import catalog, rows
 from mimo.index.embedding import Embedder
 from mimo.index.vectors import Vectors
+from mimo.memory.model import Filter
 
 NEAR = 50
 """So many units are taken that are nearest to a query, where words find too little."""

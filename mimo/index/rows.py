@@ -3,11 +3,141 @@
 import json
 import sqlite3
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
-from mimo.domain.memory import Kind, Link, Memory, Outcome, Place, Record, Section, Version
+from mimo.disk import Stamp
+from mimo.frozen import frozen
+from mimo.memory.model import (
+    Filter,
+    Kind,
+    Link,
+    Memory,
+    Outcome,
+    Place,
+    Problem,
+    Record,
+    Section,
+    Version,
+)
+
+# What the last changes of the index may have changed for somebody who follows links.
+
+
+_MOST = 1_000
+"""So many names are kept; after more, such as of a first index, nothing older is known."""
+
+
+def names_of(sql: sqlite3.Connection, key: int) -> set[str]:
+    """Returns the names of a row of `memories`."""
+    found = sql.execute(
+        "SELECT id FROM memories WHERE key = :key UNION SELECT title FROM memories WHERE key = :key"
+        " AND title IS NOT NULL UNION SELECT target FROM links WHERE source = :key",
+        {"key": key},
+    )
+    return {name for (name,) in found}
+
+
+def note(sql: sqlite3.Connection, names: Iterable[str]) -> None:
+    """Keeps what the change that made the index's present revision has touched."""
+    ((revision,),) = sql.execute("SELECT revision FROM totals")
+    found = [(revision, name) for name in names]
+    ((kept,),) = sql.execute("SELECT count(*) FROM touched")
+    if kept + len(found) > _MOST:
+        forget(sql)
+        return
+    sql.executemany("INSERT INTO touched VALUES (?, ?)", found)
+
+
+def forget(sql: sqlite3.Connection) -> None:
+    """Lets nothing be known of the changes up to the present revision."""
+    sql.execute("DELETE FROM touched")
+    sql.execute("UPDATE totals SET touched_after = revision")
+
+
+def since(sql: sqlite3.Connection, revision: int) -> set[str] | None:
+    """Returns all that was touched after a revision; None where that is not known any more."""
+    ((known_after, present),) = sql.execute("SELECT touched_after, revision FROM totals")
+    if not known_after <= revision <= present:
+        return None
+    found = sql.execute("SELECT name FROM touched WHERE revision > ?", (revision,))
+    return {name for (name,) in found}
+
+
+# What a search is asked, and what it answers.
+
+
+class Newer(NamedTuple):
+    """What claims to supersede a memory; the ids are newest first."""
+
+    superseded_by: tuple[str, ...] = ()
+    claimed_by: tuple[str, ...] = ()
+    """Memories that are not approved, while the older one is: what they claim has no effect."""
+
+    @property
+    def successor(self) -> str | None:
+        """Returns the newest memory that supersedes it."""
+        return next(iter(self.superseded_by), None)
+
+    @property
+    def claimant(self) -> str | None:
+        """Returns the newest memory that claims to supersede it, without effect."""
+        return next(iter(self.claimed_by), None)
+
+
+@frozen
+class Hit:
+    """A memory that answers a query."""
+
+    record: Record
+    score: float
+    """0..1; 0.3 parts related from unrelated."""
+    passage: str
+    """The part of its text that matches best."""
+    line: int
+    """The 1-based line of the file on which the passage begins."""
+    newer: Newer
+    embedded: bool
+    """Whether it could be compared by meaning, and not by words alone."""
+
+
+@frozen
+class Found:
+    """The answer to a query."""
+
+    hits: tuple[Hit, ...]
+    considered: int
+    """How many memories passed the filter."""
+    notice: str | None = None
+    """Says so where the search was less than whole."""
+
+
+class Request(NamedTuple):
+    """What is looked for."""
+
+    text: str
+    filter: Filter
+    limit: int
+    threshold: float
+    nearest: int
+    """How many to answer with where none reaches the threshold."""
+    now: datetime
+
+
+# What the index is told about a file.
+
+
+@frozen
+class Change:
+    """What a look at one file found."""
+
+    path: str
+    stamp: Stamp | None
+    """None where the file is gone."""
+    records: tuple[Record, ...] = ()
+    problem: Problem | None = None
+
 
 COLUMNS = (
     "id, path, line, digest, private, owned, type, title, topic, created, importance, confidence,"

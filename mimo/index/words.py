@@ -4,9 +4,9 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from mimo.domain.query import Filter
 from mimo.index.catalog import condition
 from mimo.index.schema import newest_first
+from mimo.memory.model import Filter
 
 UNITS = 200
 """So many units are taken, best BM25 first."""

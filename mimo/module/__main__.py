@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mimo.errors import Invalid, MindError
-from mimo.module.memory import invoke
+from mimo.module import invoke
 from mimo.store.files import failure
 
 

@@ -1,18 +1,23 @@
 """The MCP server: the command set for agents, on standard input and output."""
 
+import asyncio
+import json
 import logging
 import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from asyncio import CancelledError
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from inspect import cleandoc
 from pathlib import Path
-from threading import Condition, Event, Lock
+from threading import Condition, Event, Lock, Thread
 from typing import Any, TypeVar
 
 import anyio
+import anyio.from_thread
 import anyio.to_thread
 from anyio.abc import TaskStatus
 from mcp import MCPError
@@ -23,10 +28,14 @@ from mcp.shared.message import SessionMessage
 from mcp_types import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
+    INVALID_REQUEST,
+    PARSE_ERROR,
     CallToolRequestParams,
     CallToolResult,
+    ErrorData,
     GetPromptRequestParams,
     GetPromptResult,
+    JSONRPCError,
     ListPromptsResult,
     ListResourcesResult,
     ListResourceTemplatesResult,
@@ -34,24 +43,217 @@ from mcp_types import (
     PaginatedRequestParams,
     ReadResourceRequestParams,
     ReadResourceResult,
+    TextContent,
+    Tool,
+    ToolAnnotations,
+    jsonrpc_message_adapter,
 )
+from pydantic import ValidationError
 
 from mimo import __version__
-from mimo.commands import all_commands
-from mimo.commands.invoke import Caller, fault
-from mimo.commands.registry import Registry
-from mimo.commands.spec import Surface
-from mimo.commands.tools import called, listed, near
+from mimo.commands import Registry, all_commands, called, listed, near, spelled
+from mimo.commands.arguments import choose
+from mimo.commands.invoke import Caller, fault, invoke
+from mimo.commands.schema import input_schema, output_schema, to_json
+from mimo.commands.spec import Effect, Spec, Surface
 from mimo.errors import Internal, MindError
-from mimo.guard.logs import Redacting
 from mimo.guard.privacy import redact_error, redacted
-from mimo.mind import Mind, home_of
+from mimo.guard.telemetry import Redacting
+from mimo.mind import Mind
 from mimo.server import prompts, resources
 from mimo.server.exposure import Listing, Mode, mode_of
-from mimo.server.lines import Lines, diverted
-from mimo.server.progress import listening
-from mimo.server.tools import answer, described, log, refused
-from mimo.surroundings import Progress, working_directory
+from mimo.surroundings import Progress, home_of, working_directory
+
+# How far long work is, told to the client that asked for it.
+
+
+def listening(ctx: ServerRequestContext[Any, Any]) -> Progress:
+    """Returns what tells the client of a request how far it is, from the thread that works.
+
+    The number told always grows, as the protocol wants it; a client that is gone is not told.
+    """
+    told = -1.0
+
+    def tell(what: str, done: int, total: int) -> None:
+        nonlocal told
+        told = max(told + 1, float(done)) if not total else float(done)
+        # Whatever goes wrong with telling must not stop the work, not even a caller that is gone.
+        with suppress(Exception, CancelledError):
+            anyio.from_thread.run(ctx.session.report_progress, told, float(total) or None, what)
+
+    return tell
+
+
+# Standard input as the SDK's transport reads it, one JSON-RPC message a line.
+
+
+Reply = Callable[[SessionMessage], Awaitable[None]]
+
+CHUNK = 1 << 16
+_WAITING = 16
+"""So many lines are read ahead."""
+
+
+class Lines:
+    """The lines of a file that are JSON-RPC messages, as an asynchronous iterator."""
+
+    def __init__(self, descriptor: int, reply: Reply) -> None:
+        """Starts reading; `reply` sends the errors for lines that are not messages."""
+        self._reply = reply
+        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue(_WAITING)
+        self._loop = asyncio.get_running_loop()
+        # A daemon: it may wait for input that never comes when the program ends.
+        Thread(target=self._read, args=(descriptor,), name="standard input", daemon=True).start()
+
+    def __aiter__(self) -> "Lines":
+        return self
+
+    async def __anext__(self) -> str:
+        """Returns the next message."""
+        while (line := await self._queue.get()) is not None:
+            text = line.decode("utf-8", "replace")
+            if not text.strip():
+                continue
+            try:
+                jsonrpc_message_adapter.validate_json(text, by_name=False)
+            except ValidationError as error:
+                await self._reply(SessionMessage(_refusal(text, error)))
+            else:
+                return text
+        raise StopAsyncIteration
+
+    def _read(self, descriptor: int) -> None:
+        rest = b""
+        parts: list[bytes] = []
+        while chunk := _chunk(descriptor):
+            head, newline, chunk = chunk.partition(b"\n")
+            parts.append(head)
+            if not newline:
+                continue
+            *lines, rest = [b"".join(parts), *chunk.split(b"\n")]
+            parts = [rest]
+            for line in lines:
+                self._put(line)
+        self._put(b"".join(parts))
+        self._put(None)
+
+    def _put(self, line: bytes | None) -> None:
+        asyncio.run_coroutine_threadsafe(self._queue.put(line), self._loop).result()
+
+
+def _chunk(descriptor: int) -> bytes:
+    """Returns some bytes, or none at the end of the input or if it can't be read."""
+    try:
+        return os.read(descriptor, CHUNK)
+    except OSError:
+        return b""
+
+
+def diverted() -> int:
+    """Returns a private descriptor of standard input, which itself becomes empty.
+
+    A program that is started in between would read the client's messages otherwise.
+    """
+    private = os.dup(sys.stdin.fileno())
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, sys.stdin.fileno())
+    os.close(empty)
+    return private
+
+
+def _refusal(line: str, error: ValidationError) -> JSONRPCError:
+    is_json = all(one["type"] != "json_invalid" for one in error.errors(include_url=False))
+    code, message = (
+        (INVALID_REQUEST, "not a JSON-RPC message") if is_json else (PARSE_ERROR, "not valid JSON")
+    )
+    return JSONRPCError(jsonrpc="2.0", id=_id_of(line), error=ErrorData(code=code, message=message))
+
+
+_EARLY = re.compile(r'\s*\{[^{}\[\]]*?"id"\s*:\s*(-?\d{1,15}|"[^"\\]{0,200}")\s*[,}]')
+_LATE = re.compile(r'[,{]\s*"id"\s*:\s*(-?\d{1,15}|"[^"\\]{0,200}")\s*\}\s*\Z')
+_END = 300
+
+
+def _id_of(line: str) -> Any:
+    """Returns the id of the request that a line was to be, or None if it can't be known."""
+    try:
+        message = json.loads(line)
+        found = message.get("id") if isinstance(message, dict) else None
+    except RecursionError:
+        # Whole but too deep: the last brace closes the message.
+        late = _LATE.search(line[-_END:])
+        found = json.loads(late[1]) if late else _early(line)
+    except ValueError:
+        found = _early(line)
+    is_id = isinstance(found, str | int) and not isinstance(found, bool)
+    return found if is_id and str(found).isprintable() else None
+
+
+def _early(line: str) -> Any:
+    match = _EARLY.match(line)
+    return json.loads(match[1]) if match else None
+
+
+# Commands -> MCP tools: how they are described, and how a call is answered.
+
+
+log = logging.getLogger("mind")
+
+
+def described(specs: Sequence[Spec], naming: str) -> Tool:
+    """Returns a tool as it is listed; nothing of it depends on what is remembered."""
+    first = specs[0]
+    description = cleandoc(first.tool.description if first.tool else first.description)
+    if first.instead:
+        description = f"Deprecated: use {first.instead}. {description}"
+    reads = all(spec.effect is Effect.READ for spec in specs)
+    return Tool(
+        name=spelled(first.name, naming),
+        description=description,
+        input_schema=input_schema(specs),
+        output_schema=output_schema(specs),
+        annotations=ToolAnnotations(
+            read_only_hint=reads,
+            destructive_hint=any(spec.effect is Effect.DESTROY for spec in specs),
+            idempotent_hint=all(spec.idempotent for spec in specs),
+            open_world_hint=False,
+        ),
+        _meta={"mind/command": first.name},
+    )
+
+
+def answer(
+    specs: Sequence[Spec], mind: Mind, caller: Caller, arguments: Mapping[str, Any]
+) -> CallToolResult:
+    """Returns the answer of a tool: the result, or an error that the model can read."""
+    try:
+        spec, rest = choose(specs, arguments)
+        data = to_json(invoke(spec, mind, caller, rest))
+    except MindError as error:
+        return refused(error)
+    except Exception as error:  # noqa: BLE001 - a plain exception would reach the client raw
+        unforeseen = fault()
+        unforeseen.__cause__ = error
+        return refused(unforeseen)
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return CallToolResult(content=[TextContent(text=text)], structured_content=data)
+
+
+def refused(error: MindError) -> CallToolResult:
+    """Returns an error as a tool's answer.
+
+    Structured content stays empty: clients hold it against the output schema even then.
+    """
+    if isinstance(error, Internal):
+        log.error("a call failed", exc_info=error.__cause__ or error)
+    text = f"error: {error.message} [{error.code}]"
+    hint = f"\nhint: {error.hint}" if error.hint else ""
+    return CallToolResult(
+        content=[TextContent(text=text + hint)],
+        is_error=True,
+        _meta={"mind/error": to_json(error.wire())},
+    )
+
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
@@ -262,7 +464,7 @@ class App:
             return await self._in_thread(lambda: read(self._memory.mind(), caller))
         except MindError as error:
             if isinstance(error, Internal):
-                log.error("a request failed", exc_info=error.__cause__ or error)
+                log.exception("a request failed", exc_info=error.__cause__ or error)
             raise _protocol_error(error) from None
         except Exception as error:
             log.exception("a request failed")

@@ -26,10 +26,10 @@ from mcp_types import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from mimo.domain.exposure import SURE
 from mimo.errors import MindError
-from mimo.store import exposure as store
-from mimo.store.exposure import Exposure
+from mimo.features.hooks import storage as store
+from mimo.features.hooks.exposure import SURE
+from mimo.features.hooks.storage import Exposure
 
 log = logging.getLogger("mind.exposure")
 

@@ -7,17 +7,17 @@ from mcp_types import GetPromptResult, Prompt, PromptArgument, PromptMessage, Te
 
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Arg, Effect, Needs, Surface, command, declared
-from mimo.domain.ages import age
-from mimo.domain.context import sections
-from mimo.domain.hooks.answer import fenced
-from mimo.domain.policy import Operation
 from mimo.errors import Denied, NotFound
+from mimo.features import context
+from mimo.features.context.files import Shown, shown
+from mimo.features.decisions import checkpoints
+from mimo.features.hooks.events import fenced
 from mimo.frozen import frozen
 from mimo.guard.call import Call
+from mimo.guard.policy import Operation
 from mimo.index import glance
 from mimo.mind import Mind
-from mimo.services import checkpoints
-from mimo.services.context import Shown, shown
+from mimo.text.phrases import age
 
 RESUME = Prompt(
     name="resume_work",
@@ -116,7 +116,7 @@ def _resuming(mind: Mind) -> str:
         note = look.one(resumed.record.memory.id)
     made = age(resumed.record.memory.created, mind.now())
     lines = [f"Where work stopped, {made}, on {resumed.whose.value}:"]
-    lines += [line.text for line in sections.checkpoint(note)] if note else []
+    lines += [line.text for line in context.checkpoint(note)] if note else []
     return f"{_GO_ON}\n\n{fenced(chr(10).join(lines))}"
 
 

@@ -8,13 +8,14 @@ from mcp_types import Resource, ResourceTemplate, TextResourceContents
 from mimo.commands.common import TrustLabel, trust_of
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Arg, Effect, Needs, Surface, command, declared
-from mimo.domain.ids import MEMORY_URI, uri_of
-from mimo.domain.policy import Operation
-from mimo.domain.query import Filter
 from mimo.errors import NotFound
+from mimo.features.context import files
 from mimo.frozen import frozen
+from mimo.guard.policy import Operation
+from mimo.memory.ids import MEMORY_URI, uri_of
+from mimo.memory.model import Filter
 from mimo.mind import Mind
-from mimo.services import accesses, capture, context, freshness, recall
+from mimo.operations import finding, freshness, saving
 
 MARKDOWN = "text/markdown"
 NEWEST = 50
@@ -117,7 +118,7 @@ def read(mind: Mind, caller: Caller, uri: str) -> TextResourceContents:
 )
 def list_resources(mind: Mind) -> ResourceRows:
     """List the newest memories as resources"""
-    page = recall.listing(mind, narrowed=Filter(), limit=NEWEST)
+    page = finding.listing(mind, narrowed=Filter(), limit=NEWEST)
     return ResourceRows(
         rows=tuple(
             ResourceRow(
@@ -138,7 +139,7 @@ def list_resources(mind: Mind) -> ResourceRows:
 )
 def read_notes(mind: Mind) -> ResourceText:
     """Return the notes"""
-    return ResourceText(text=context.shown(mind).text)
+    return ResourceText(text=files.shown(mind).text)
 
 
 @command(
@@ -155,9 +156,9 @@ def read_memory(mind: Mind, uri: Annotated[str, Arg("URI of the memory")]) -> Re
     if not uri.startswith(MEMORY_URI):
         known = f"resources are {CONTEXT.uri} and {MEMORY_URI}ID"
         raise NotFound(f"there is no resource `{uri}`", hint=known)
-    record = recall.one(mind, unquote(uri.removeprefix(MEMORY_URI)))
-    accesses.note(mind, [record])
-    text = record.memory.text if record.parent else capture.file_text(mind, record)
+    record = finding.one(mind, unquote(uri.removeprefix(MEMORY_URI)))
+    finding.note(mind, [record])
+    text = record.memory.text if record.parent else saving.file_text(mind, record)
     stale = freshness.stale(mind, [record]).get(record.memory.id)
     return ResourceText(text=text, trust=trust_of(mind, record), stale=stale)
 

@@ -16,12 +16,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 
-from mimo.domain.decay import Use
-from mimo.domain.memory import ID_PATTERN
+from mimo.disk import STORE
 from mimo.errors import MindError
+from mimo.memory.decay import Use
+from mimo.memory.model import ID_PATTERN
 from mimo.store import append_log, files
 from mimo.store.locking import lock
-from mimo.store.names import STORE
 
 _LONGEST_LOG = 256 * 1024
 """Bytes of the log at which it is summed up."""

@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from mimo import disk, permissions
-from mimo.patience import WAIT_SECONDS
+from mimo import disk
+from mimo.disk import WAIT_SECONDS
 from mimo.store import files, locking
 
 _BLOCK = 4096
@@ -66,7 +66,7 @@ def append(path: Path, data: bytes, *, durable: bool = True) -> None:
         files.make_folder(path.parent)
         descriptor = _locked(path)
         try:
-            permissions.tighten_open(descriptor, path)
+            disk.tighten_open(descriptor, path)
             if data:
                 _add(descriptor, path, data, durable=durable)
         finally:

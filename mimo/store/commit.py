@@ -1,17 +1,61 @@
 """Committing the memory, and nothing else of the repository."""
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.disk import PRIVATE_FOLDERS, STORE
+from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 from mimo.frozen import frozen
-from mimo.permissions import PRIVATE_FOLDERS
-from mimo.store import tracked
-from mimo.store.files import TEMPORARY_PREFIX, TEMPORARY_SUFFIX
-from mimo.store.git import complaint
-from mimo.store.names import STORE, is_shared
-from mimo.store.repository import Repository
+from mimo.store import files, git
+from mimo.store.files import TEMPORARY_PREFIX, TEMPORARY_SUFFIX, is_shared
+from mimo.store.git import Repository, complaint
+
+# Files of `.mind/` that git tracks although they never belong in a repository.
+
+
+_PLAIN = (2, 3)
+"""Versions of git's index that hold each path in full."""
+_INCOMPLETE = (b"link\0\0", b"sdir\0\0")
+"""Extensions of an index that does not list every file."""
+_UNSHARED = re.compile(
+    rf"{re.escape(STORE)}/(?:[^\0]*/)?(?:{'|'.join(map(re.escape, PRIVATE_FOLDERS))})/".encode()
+)
+
+
+def unshared(root: Path) -> tuple[str, ...]:
+    """Returns the tracked files below folders that must not be shared, relative to the project.
+
+    There are none where git can't be asked. git is asked only if its index may hold one: reading
+    the index takes a fraction of the time that starting git does.
+    """
+    if not _may_hold(root):
+        return ()
+    try:
+        listed = Repository(root).ask("ls-files", "-z", "--", STORE)
+    except MindError:
+        return ()
+    paths = os.fsdecode(listed).split("\0")
+    return tuple(path for path in paths if path and not is_shared(path))
+
+
+def _may_hold(root: Path) -> bool:
+    """Returns whether the index may name such a file; git alone can tell for certain."""
+    folder = git.directory(root)
+    if folder is None:
+        return False
+    try:
+        data = files.read(folder / "index")
+    except FileNotFoundError:
+        return False
+    except (OSError, StorageFailed):
+        return True
+    plain = int.from_bytes(data[4:8], "big") in _PLAIN
+    if not plain or any(name in data for name in _INCOMPLETE):
+        return True
+    return _UNSHARED.search(data.lower()) is not None
+
 
 _UNDER_WAY = {
     "MERGE_HEAD": "a merge",
@@ -149,9 +193,7 @@ def pull(repository: Repository) -> str:
     revision = f"@{{upstream}}:./{STORE}"
     listed = repository.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", revision).stdout
     paths = {f"{STORE}/{path}" for path in os.fsdecode(listed).split("\0") if path}
-    planted = {path for path in paths if not is_shared(path)} - set(
-        tracked.unshared(repository.root)
-    )
+    planted = {path for path in paths if not is_shared(path)} - set(unshared(repository.root))
     lost = sorted(path for path in planted if os.path.lexists(repository.root / path))
     if lost:
         raise Conflict(

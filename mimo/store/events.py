@@ -13,10 +13,10 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from mimo.disk import STORE
 from mimo.frozen import frozen
 from mimo.store import append_log, files
 from mimo.store.locking import lock
-from mimo.store.walk import STORE
 
 LARGEST = 1024 * 1024
 """Bytes at which a log is put aside."""

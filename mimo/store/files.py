@@ -2,7 +2,7 @@
 
 The only code that changes files. New content goes to a temporary file beside the target, is
 flushed to the disk and takes the target's name in one step; the folder is flushed too. In a
-private place (`mimo/permissions.py`) whatever is made is the user's alone.
+private place (`mimo/disk.py`) whatever is made is the user's alone.
 """
 
 import errno
@@ -14,10 +14,55 @@ from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
-from mimo import disk, permissions
+from mimo import disk
+from mimo.disk import PRIVATE_FOLDERS
+from mimo.disk import STORE as STORE
 from mimo.disk import look as look
 from mimo.disk import read as read
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
+
+# The names of mind's own folders, which the lightest paths need before anything else.
+
+
+CONFIG = "config.toml"
+"""The settings of a project, or of the user in $MIND_HOME; without it a `.mind/` is no project."""
+
+LOCAL = f"{STORE}/.local"
+"""What is of this machine alone."""
+
+PRIVATE = f"{STORE}/private/"
+
+
+ALONE = "alone:"
+"""Begins the digest of a text that is only trusted where it was approved itself: what anybody's
+commit says comes from outside `.mind/`, and is not what somebody chose to follow."""
+
+
+def is_private(path: str) -> bool:
+    """Returns whether a path is in a folder called `private` below `.mind/`, at any depth.
+
+    Letter case is ignored, as by the file systems on which two spellings are one folder.
+    """
+    folders = path.casefold().split("/")
+    return folders[0] == STORE and "private" in folders[1:-1]
+
+
+def unshared_folder(path: str) -> str | None:
+    """Returns the folder for which git must never have a path under `.mind/`; None if git may.
+
+    `path` is relative to the project, and may be the folder itself.
+    """
+    parts = path.split("/")
+    for end, part in enumerate(parts[1:], 2):
+        if part.casefold() in PRIVATE_FOLDERS:
+            return "/".join(parts[:end])
+    return None
+
+
+def is_shared(path: str) -> bool:
+    """Returns whether git may hold a file under `.mind/`, by its path relative to the project."""
+    return "/" in path and unshared_folder(path) is None
+
 
 _Watcher = Callable[[Mapping[Path, bytes | None]], None]
 
@@ -130,7 +175,7 @@ def replace(path: Path, data: bytes, *, expect: str | None = None, mode: int = 0
         with _temporary(path, data, mode) as temporary:
             with suppress(FileNotFoundError):
                 had = stat.S_IMODE(path.lstat().st_mode)
-                temporary.chmod(permissions.mode_for(path, had))
+                temporary.chmod(disk.mode_for(path, had))
             _announce({path: data})
             temporary.replace(path)
         flush_folder(path.parent)
@@ -219,7 +264,7 @@ def _temporary(path: Path, data: bytes, mode: int, *, flush: bool = True) -> Ite
     name = f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
     temporary = path.parent / name
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | disk.flag("O_NOFOLLOW") | disk.flag("O_CLOEXEC")
-    mode = permissions.mode_for(path, mode)
+    mode = disk.mode_for(path, mode)
     try:
         with os.fdopen(os.open(temporary, flags, mode), "wb") as file:
             file.write(data)
@@ -243,7 +288,7 @@ def _give_name(temporary: Path, path: Path) -> None:
     else:
         return
     # Some file systems have no hard links: the name is taken first, and then its content put there.
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, permissions.FILE_MODE))
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, disk.FILE_MODE))
     try:
         temporary.replace(path)
     except BaseException:
@@ -263,7 +308,7 @@ def _clean(folder: Path) -> None:
 
 def make_folder(folder: Path) -> None:
     """Makes a folder and those above it, durably. Raises `OSError`."""
-    for new in permissions.make_folder(folder):
+    for new in disk.make_folder(folder):
         flush_folder(new.parent)
 
 

@@ -1,25 +1,24 @@
-"""The only module that starts git.
-
-`run` and `running` read. Nothing that a repository holds or configures is executed: no hook,
-file-system monitor, filter, external diff, pager, signature program, remote helper or transport.
-git asks for nothing, takes no lock and has a deadline. `run_as_person` does what the user could
-have typed, such as a commit: their hooks, filters, signing and credentials are used. Both find the
-repository from the folder alone: variables by which another git process names a repository are
-removed, and a bare repository that was committed as ordinary files is refused.
-"""
+"""What git knows of the past: messages of commits, and when lines were written."""
 
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mimo import disk
 from mimo.errors import Invalid
+from mimo.frozen import frozen
 
 if TYPE_CHECKING:
     from subprocess import CompletedProcess, Popen
+
+
+# The only module that starts git.
+
 
 _NO_BARE = "safe.bareRepository=explicit"
 _READING = (
@@ -294,3 +293,156 @@ def _run(
         raise Invalid(f"git can't be run: {error.strerror}", hint=_NO_GIT) from None
     except ValueError:
         raise Invalid("a name for git has a NUL character", hint="leave it out") from None
+
+
+# The git repository that a project is in.
+
+
+DRIVER = "mind merge-driver %O %A %B %P || git merge-file %A %O %B"
+"""What git merges memories with; without mind on its PATH it merges them as text."""
+
+
+class Repository:
+    """Runs git in one project."""
+
+    def __init__(self, root: Path) -> None:
+        """Take the project's root, which may be a folder of the work tree."""
+        self.root = root
+
+    def ask(self, *words: str, given: bytes = b"", seconds: float = SECONDS) -> bytes:
+        """Returns the output of a command that reads. Raises `Invalid` if it fails."""
+        result = self.run(*words, given=given, seconds=seconds)
+        if result.returncode:
+            hint = PARTIAL if b"promisor" in result.stderr else "see `git status`"
+            raise Invalid(f"git {words[0]}: {complaint(result.stderr)}", hint=hint)
+        return result.stdout
+
+    def run(
+        self, *words: str, given: bytes = b"", seconds: float = SECONDS
+    ) -> "CompletedProcess[bytes]":
+        """Returns the result of a command that reads. Raises `Invalid` if it can't be run."""
+        return run(self.root, *words, data=given, seconds=seconds)
+
+    def run_as_person(
+        self, *words: str, given: bytes = b"", seconds: float = SECONDS
+    ) -> "CompletedProcess[bytes]":
+        """Returns the result of a command with the user's hooks, filters and signing.
+
+        Raises `Invalid` if it can't be run.
+        """
+        return run_as_person(self.root, *words, data=given, seconds=seconds)
+
+    def is_there(self) -> bool:
+        """Returns whether the project is in a work tree, and git can be asked about it."""
+        try:
+            return self.folder is not None
+        except Invalid:
+            return False
+
+    @cached_property
+    def folder(self) -> Path | None:
+        """Returns the git directory; None outside a work tree. Raises `Invalid`."""
+        result = self.run("rev-parse", "--is-inside-work-tree", "--absolute-git-dir")
+        inside, _, folder = result.stdout.partition(b"\n")
+        return Path(os.fsdecode(folder.removesuffix(b"\n"))) if inside == b"true" else None
+
+    def merges(self) -> bool:
+        """Returns whether git merges memories here with our driver."""
+        return self.run("config", "--get", "merge.mind.driver").stdout.strip() != b""
+
+    def install_driver(self) -> bool:
+        """Lets git merge memories with our driver; returns whether that is new."""
+        known = self.run("config", "--local", "--get", "merge.mind.driver").stdout
+        if known.decode("utf-8", "replace").strip() == DRIVER:
+            return False
+        self.ask("config", "--local", "merge.mind.name", "memories, field by field")
+        self.ask("config", "--local", "merge.mind.driver", DRIVER)
+        return True
+
+
+@frozen
+class Commit:
+    """A commit, as far as its message matters."""
+
+    id: str
+    author: str
+    when: datetime
+    body: str
+    """The message without its first line."""
+
+
+def line_dates(root: Path, path: str) -> dict[str, datetime]:
+    """Returns when each line of a file was committed last, by its text without blanks around it.
+
+    Of the last commit's state: reading the file itself could run git's filters.
+    """
+    told = output(root, "blame", "--porcelain", "HEAD", "--", path) or ""
+    times: dict[str, datetime] = {}
+    found: dict[str, datetime] = {}
+    commit = ""
+    for line in told.split("\n"):
+        word, _, rest = line.partition(" ")
+        if line.startswith("\t"):
+            found.setdefault(line.strip(), times[commit])
+        elif len(word) >= 40 and rest[:1].isdigit():
+            commit = word
+        elif word == "author-time":
+            times[commit] = datetime.fromtimestamp(int(rest), UTC)
+    return {text: time for text, time in found.items() if text}
+
+
+def commits(root: Path, most: int) -> Iterator[Commit]:
+    """Yields the last commits, newest first."""
+    form = "--format=%H%x1f%an%x1f%ct%x1f%b"
+    told = output(root, "log", "-z", f"--max-count={most}", form)
+    for record in (told or "").split("\0"):
+        id_, _, rest = record.partition("\x1f")
+        author, _, rest = rest.partition("\x1f")
+        seconds, _, body = rest.partition("\x1f")
+        if seconds.isdigit():
+            when = datetime.fromtimestamp(int(seconds), UTC)
+            yield Commit(id=id_.strip(), author=author, when=when, body=body)
+
+
+def stamp(root: Path) -> os.stat_result | None:
+    """Returns the status of a file that changes with every commit; None outside git."""
+    folder = directory(root)
+    if folder is None:
+        return None
+    for name in ("logs/HEAD", _branch(folder), "packed-refs", "HEAD"):
+        with suppress(OSError, ValueError):
+            return (folder / name).lstat()
+    return None
+
+
+def folder(root: Path) -> Path | None:
+    """Returns the folder in which every commit changes something; None where there is none."""
+    found = directory(root)
+    logs = found / "logs" if found else None
+    return logs if logs and (logs / "HEAD").is_file() else None
+
+
+def _branch(folder: Path) -> str:
+    """Returns the file of the branch that is checked out; that of HEAD itself where there is none.
+
+    It tells of commits where git is told to keep no log of them.
+    """
+    try:
+        return disk.first_line(folder / "HEAD").partition("ref: ")[2] or "HEAD"
+    except (OSError, ValueError):
+        return "HEAD"
+
+
+def directory(root: Path) -> Path | None:
+    """Returns the git directory of the work tree that a folder lies in, found without git."""
+    for folder in (root, *root.parents):
+        marker = folder / ".git"
+        if marker.is_dir():
+            return marker
+        if marker.is_file():
+            try:
+                named = disk.first_line(marker).partition("gitdir:")[2].strip()
+            except (OSError, ValueError):
+                return None
+            return folder / named if named else None
+    return None

@@ -10,6 +10,7 @@ repository takes its mark along, and one that is moved keeps it.
 import hashlib
 import os
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -17,8 +18,8 @@ from typing import NamedTuple
 from mimo import disk
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.store import files
-from mimo.store.names import LOCAL
-from mimo.store.place import own_name
+from mimo.store.files import LOCAL
+from mimo.store.projects import own_name
 
 _MARK = re.compile(rb"[0-9a-f]{32}\n")
 _IN_GIT = "mind-trust"
@@ -145,3 +146,27 @@ def _pointer(file: Path, prefix: str = "") -> Path | None:
     if not line.startswith(prefix) or not line.removeprefix(prefix).strip():
         return None
     return (file.parent / line.removeprefix(prefix).strip()).resolve()
+
+
+class Seen(NamedTuple):
+    """What git said when it was last asked, and what tells that it must be asked again."""
+
+    stamps: Mapping[str, str] = {}
+    """By worktree, what its files were like when git was asked there."""
+    positions: Mapping[str, str] = {}
+    """How far each reflog was read."""
+    only: tuple[str, ...] = ()
+    """Whose commits were followed."""
+    signed: str | None = None
+    """The commit up to which signatures were looked at."""
+    ref: str | None = None
+    """The default branch, such as `refs/remotes/origin/HEAD` leads to."""
+    tip: str | None = None
+    base: str | None = None
+    """A commit of the history that the user chose to follow."""
+    stopped: str | None = None
+    """Why nothing is followed, although the user chose to."""
+    committed: frozenset[str] = frozenset()
+    """Digests of the texts that the user committed."""
+    followed: frozenset[str] = frozenset()
+    """Digests of the texts on the default branch, as far as `only` admits them."""

@@ -5,11 +5,11 @@ from codecs import BOM_UTF8
 from datetime import datetime
 from pathlib import Path
 
-from mimo import permissions
+from mimo import disk
+from mimo.disk import STORE
 from mimo.errors import Invalid, StorageFailed
 from mimo.frozen import frozen
 from mimo.store import files
-from mimo.store.names import STORE
 from mimo.store.projects import Project, check_owner, is_home, register
 from mimo.store.trust import Trust
 from mimo.store.walk import is_markdown
@@ -40,7 +40,7 @@ under Gotchas, and under the heading of a day (`## 2026-11-20`) lines such as
 """
 
 _IGNORED = (
-    *(f"{folder}/" for folder in sorted(permissions.PRIVATE_FOLDERS)),
+    *(f"{folder}/" for folder in sorted(disk.PRIVATE_FOLDERS)),
     f"{files.TEMPORARY_PREFIX}*{files.TEMPORARY_SUFFIX}",
 )
 _MERGED = (
@@ -162,7 +162,7 @@ def complete(root: Path) -> tuple[str, ...]:
 
     Returns the files that it changed. Raises `StorageFailed`.
     """
-    for folder in permissions.private_folders(root / STORE):
+    for folder in disk.private_folders(root / STORE):
         with files.reported("write", folder):
             files.make_folder(folder)
     wanted = (*_FOR_GIT, *_of_private_folders(root))
@@ -176,9 +176,9 @@ def exposed(root: Path) -> tuple[str, ...]:
 
 
 def _of_private_folders(root: Path) -> list[tuple[str, tuple[str, ...]]]:
-    folders = permissions.private_folders(root / STORE)
-    names = [folder.relative_to(root / STORE) / permissions.IGNORE_FILE for folder in folders]
-    return [(name.as_posix(), (permissions.IGNORE_ALL,)) for name in sorted(names)]
+    folders = disk.private_folders(root / STORE)
+    names = [folder.relative_to(root / STORE) / disk.IGNORE_FILE for folder in folders]
+    return [(name.as_posix(), (disk.IGNORE_ALL,)) for name in sorted(names)]
 
 
 def lacking(root: Path) -> tuple[str, ...]:

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import RLock
 
-from mimo import disk, patience, permissions
+from mimo import disk
+from mimo.disk import STORE
 from mimo.errors import StorageFailed
 from mimo.store import files, locking
-from mimo.store.walk import STORE
 
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
@@ -56,7 +56,7 @@ class LocalDatabase:
         """
         with self._lock, self._translated():
             connection = self._connection()
-            patience.begin(connection)
+            disk.begin(connection)
             try:
                 yield connection
                 connection.execute("COMMIT")
@@ -82,13 +82,13 @@ class LocalDatabase:
     def _connect(self) -> sqlite3.Connection:
         path = self.path
         try:
-            permissions.make_folder(path.parent)
+            disk.make_folder(path.parent)
             disk.check(path)
-            permissions.make_database(path)
+            disk.make_database(path)
         except OSError as error:
             raise files.failure("write", path, error) from error
         connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
-        patience.limit_waits(connection)
+        disk.limit_waits(connection)
         try:
             connection.execute("PRAGMA trusted_schema = OFF")
             found = connection.execute("SELECT sql FROM sqlite_master").fetchall()
@@ -115,7 +115,7 @@ class LocalDatabase:
         """Make the table, unless another process is quicker."""
         if not self._durable:
             connection.execute("PRAGMA journal_mode = WAL")
-        patience.begin(connection)
+        disk.begin(connection)
         if not connection.execute("SELECT sql FROM sqlite_master").fetchall():
             connection.execute(self._schema)
         connection.execute("COMMIT")

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from mimo import disk, permissions
+from mimo import disk
+from mimo.disk import WAIT_SECONDS, current
 from mimo.errors import Invalid, StorageFailed
-from mimo.patience import WAIT_SECONDS, current
 from mimo.store.files import failure, safe_path
 
 _LONGEST_PAUSE = 0.05
@@ -102,7 +102,7 @@ def is_held(path: Path) -> bool:
 
 def _open(path: Path) -> int:
     try:
-        permissions.make_folder(path.parent)
+        disk.make_folder(path.parent)
         return disk.opened(path, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise failure("lock", path, error) from error

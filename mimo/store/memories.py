@@ -3,25 +3,88 @@
 The codec is imported where a file is read or written: most commands find every file unchanged.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from mimo.domain.memory import Memory, Place, Problem, Record
-from mimo.domain.stamp import Stamp
+from mimo.disk import STORE, WAIT_SECONDS, Stamp
 from mimo.errors import Conflict, Invalid, MindError
-from mimo.patience import WAIT_SECONDS
-from mimo.store import files, history, readers
+from mimo.memory.model import Memory, Place, Problem, Record
+from mimo.store import files, git
+from mimo.store.files import ALONE, PRIVATE, is_private
 from mimo.store.locking import lock
-from mimo.store.names import PRIVATE, is_private
-from mimo.store.walk import COMMITS, STORE, Walk, fixed_part, stamp_of, walk
+from mimo.store.walk import COMMITS, LOG, Walk, fixed_part, is_markdown, stamp_of, walk
 
 if TYPE_CHECKING:
-    from mimo.domain import codec
-    from mimo.domain.chunking import Chunk
-    from mimo.domain.codec.source import Marked, Source
+    from mimo.memory import codec
+    from mimo.memory.chunking.model import Chunk
+    from mimo.memory.chunking.source import Marked, Source
+
+
+# What is read for memories and never written: the log, comments in code, messages of commits.
+
+
+_MOST_BYTES = 4_000_000
+"""A log is one file for years, and so may be code; what is larger was made by a program."""
+_MARK = b"MEMORY:"
+
+
+def is_read_only(path: str) -> bool:
+    """Returns whether memories at a path stand among what people wrote, line by line."""
+    return path in (LOG, COMMITS) or not is_markdown(path)
+
+
+def read(root: Path, path: str, *, commits: int) -> tuple[Record, ...] | Problem:
+    """Returns the memories of a path that `is_read_only`, or why there are none.
+
+    `commits` is how far back messages are read. Raises `OSError` and `MindError`.
+    """
+    if path == COMMITS:
+        return tuple(_of_commits(root, commits))
+    data, status = files.look(files.safe_path(root, path), limit=_MOST_BYTES)
+    if len(data) > _MOST_BYTES:
+        reason = f"too large: {status.st_size:,} bytes, and {_MOST_BYTES:,} are read at most"
+        return Problem(path=path, line=None, reason=reason) if path == LOG else ()
+    modified = datetime.fromtimestamp(status.st_mtime, UTC)
+    if path == LOG:
+        return _of_log(root, data, modified)
+    return _of_code(path, data, modified) if _MARK in data else ()
+
+
+def _of_log(root: Path, data: bytes, modified: datetime) -> tuple[Record, ...] | Problem:
+    from mimo.memory import log
+
+    return log.parse(
+        data,
+        path=LOG,
+        digest=files.digest(data),
+        modified=modified,
+        dates=lambda: git.line_dates(root, LOG),
+    )
+
+
+def _of_code(path: str, data: bytes, modified: datetime) -> tuple[Record, ...]:
+    from mimo.memory import log
+
+    text = data.decode("utf-8", "replace")
+    return tuple(log.in_code(text, path=path, digest=files.digest(data), modified=modified))
+
+
+def _of_commits(root: Path, most: int) -> Iterator[Record]:
+    from mimo.memory import log
+
+    taken: dict[str, int] = {}
+    position = 0
+    for commit in git.commits(root, most):
+        for memory in log.in_message(
+            commit.body, commit=commit.id, author=commit.author, when=commit.when, taken=taken
+        ):
+            digest = files.digest(memory.content.encode("utf-8", "replace"))
+            place = Place(path=COMMITS, line=1, digest=f"{ALONE}{digest}", owned=False)
+            yield Record(memory=memory, place=place, position=position)
+            position += 1
 
 
 class NewFile(NamedTuple):
@@ -56,7 +119,7 @@ class MemoryStore:
     def walk(self) -> Walk:
         """Returns the stamps of all memory files, and what can't be looked at."""
         found = walk(self.root, self.include, self.comments)
-        if self.commits and (latest := history.stamp(self.root)):
+        if self.commits and (latest := git.stamp(self.root)):
             # Another number is another history to read.
             found.stamps[COMMITS] = stamp_of(latest)._replace(size=self.commits)
         self._problems = tuple(found.problems)
@@ -76,7 +139,7 @@ class MemoryStore:
         fixed = [fixed_part(pattern) for pattern in (*self.include, *self.comments)]
         if "" in fixed:
             return ()
-        logs = history.folder(self.root) if self.commits else None
+        logs = git.folder(self.root) if self.commits else None
         return (*(self.root / part for part in (STORE, *fixed)), *((logs,) if logs else ()))
 
     def stamps(self) -> dict[str, Stamp]:
@@ -86,8 +149,8 @@ class MemoryStore:
     def read(self, path: str) -> tuple[Record, ...] | Problem:
         """Returns the memories in a file, or why there are none."""
         try:
-            if readers.is_read_only(path):
-                return readers.read(self.root, path, commits=self.commits)
+            if is_read_only(path):
+                return read(self.root, path, commits=self.commits)
             target = files.safe_path(self.root, path)
             data, modified = _content(target, path)
             return records_of(data, path, modified)
@@ -112,7 +175,7 @@ class MemoryStore:
         Raises `Invalid` for what a file can't hold, `Conflict` where the id has a file, and
         `StorageFailed`.
         """
-        from mimo.domain import codec
+        from mimo.memory import codec
 
         new = rendered(memory, private=private)
         target = files.safe_path(self.root, new.path)
@@ -149,7 +212,7 @@ class MemoryStore:
         All else in the file stays byte for byte. Raises `Conflict` where the file isn't the one
         that was read, `Invalid` where it can't be changed without harm, and `StorageFailed`.
         """
-        from mimo.domain import codec
+        from mimo.memory import codec
 
         check_whole(record)
         path, expect = record.place.path, record.place.digest
@@ -173,7 +236,7 @@ class MemoryStore:
         `instead` is where an earlier state of it stands, which goes. Raises `Invalid` for what a
         file can't hold, `Conflict` where the file isn't the one expected, and `StorageFailed`.
         """
-        from mimo.domain.codec.source import render
+        from mimo.memory.chunking.source import render
 
         path = source_path(source.id, private=private)
         data = render(source, chunks)
@@ -193,7 +256,7 @@ class MemoryStore:
 
     def source(self, place: Place) -> "Source | None":
         """Returns what the header of a source's file says; None where it says too little."""
-        from mimo.domain.codec.source import header_of
+        from mimo.memory.chunking.source import header_of
 
         try:
             data, _ = _content(files.safe_path(self.root, place.path), place.path)
@@ -224,7 +287,7 @@ class MemoryStore:
         Raises `Invalid` where `data` is no memory of that id, `Conflict`, and `StorageFailed`;
         the file is then as it was.
         """
-        from mimo.domain import codec
+        from mimo.memory import codec
 
         check_whole(record)
         path = record.place.path
@@ -269,7 +332,7 @@ class MemoryStore:
 
     def _without(self, record: Record) -> bytes | None:
         """Returns a source's file without one of its chunks; None where it was the last."""
-        from mimo.domain.codec.source import without
+        from mimo.memory.chunking.source import without
 
         return without(self.raw(record), record.position + 1)
 
@@ -283,7 +346,7 @@ def rendered(memory: Memory, *, private: bool = False) -> NewFile:
 
     Raises `Invalid` for what a file can't hold.
     """
-    from mimo.domain import codec, ids
+    from mimo.memory import codec, ids
 
     if not ids.is_id(memory.id) or memory.id.startswith("."):
         raise Invalid(f"`{memory.id}` can't be an id", hint="use letters, digits, `_`, `-`, `.`")
@@ -299,7 +362,7 @@ def source_path(id: str, *, private: bool) -> str:
 
 def _content(target: Path, path: str) -> tuple[bytes, datetime]:
     """Returns a file's bytes and when they changed. Raises `Invalid` where they are too many."""
-    from mimo.domain import codec
+    from mimo.memory import codec
 
     most_bytes = codec.MAX_SOURCE_BYTES if codec.is_source(path) else codec.MAX_FILE_BYTES
     data, status = files.look(target, limit=most_bytes)
@@ -311,10 +374,10 @@ def _content(target: Path, path: str) -> tuple[bytes, datetime]:
 
 def records_of(data: bytes, path: str, modified: datetime) -> tuple[Record, ...] | Problem:
     """Returns the memories that a file's bytes make: one, or the chunks of a source."""
-    from mimo.domain import codec
+    from mimo.memory import codec
 
     if codec.is_source(path):
-        from mimo.domain.codec import source
+        from mimo.memory.chunking import source
 
         found = source.parse(data, path=path, modified=modified)
         if isinstance(found, Problem):

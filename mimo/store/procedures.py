@@ -4,10 +4,10 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from mimo.disk import STORE
 from mimo.errors import Conflict, Invalid, NotFound
 from mimo.frozen import frozen
 from mimo.store import files
-from mimo.store.walk import STORE
 
 FOLDER = f"{STORE}/procedures"
 SUFFIX = ".md"

@@ -1,16 +1,126 @@
-"""What git remembers of the memory: revisions, the files they hold, and who wrote what."""
+"""The files of a past commit, read from git's objects as if they stood in the project."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from mimo.domain import when
-from mimo.domain.changes import AGENT
+from mimo import when
+from mimo.disk import STORE, Stamp
 from mimo.errors import Invalid, NotFound
 from mimo.frozen import frozen
-from mimo.store.names import is_shared
-from mimo.store.repository import Repository
-from mimo.store.walk import STORE, is_markdown
+from mimo.memory.changes import AGENT
+from mimo.memory.model import Problem, Record
+from mimo.store import files as store_files
+from mimo.store.accesses import Accesses
+from mimo.store.files import is_shared
+from mimo.store.git import Repository
+from mimo.store.memories import MemoryStore, records_of
+from mimo.store.walk import Walk, is_markdown
+
+# Which commit last changed a file, and what files held at a commit.
+
+
+_LARGEST = 1_000_000
+"""Bytes of the largest file of which a part may be cited."""
+_COMMIT = "%x1e%H%x1f%an%x1f%ae%x1f%ct%x1f"
+
+
+@frozen
+class Touch:
+    """The commit that last changed a file."""
+
+    commit: str
+    author: str
+    email: str
+    """As the commit has it: a repository's own `.mailmap` is not asked."""
+    when: datetime
+
+    @property
+    def short(self) -> str:
+        """Returns the start of the commit's id."""
+        return self.commit[:10]
+
+
+def last_touches(
+    repository: Repository, revision: str = "HEAD", folders: Sequence[str] = (f"{STORE}/",)
+) -> dict[str, Touch]:
+    """Returns the last commit that changed each file of the folders, by its path."""
+    found = all_touches(repository, revision, folders)
+    return {path: touches[0] for path, touches in found.items()}
+
+
+def all_touches(
+    repository: Repository, revision: str = "HEAD", folders: Sequence[str] = (f"{STORE}/",)
+) -> dict[str, list[Touch]]:
+    """Returns the commits that changed each file of the folders, newest first, by its path.
+
+    They are those up to a revision; none where there is no such revision.
+    """
+    if not repository.run("rev-parse", "--verify", "--quiet", revision).stdout:
+        return {}
+    words = ("-z", "--name-only", "--relative", "-c")
+    told = repository.ask("log", *words, f"--format={_COMMIT}", revision, "--", *folders)
+    found: dict[str, list[Touch]] = {}
+    for record in os.fsdecode(told).split("\x1e")[1:]:
+        id_, author, email, seconds, names = record.split("\x1f", 4)
+        when = datetime.fromtimestamp(int(seconds), UTC)
+        touch = Touch(commit=id_, author=author, email=email, when=when)
+        for name in names.strip("\0\n").split("\0"):
+            found.setdefault(name.strip("\n"), []).append(touch)
+    return found
+
+
+def commits_before(
+    repository: Repository, moments: Iterable[datetime]
+) -> dict[datetime, Touch | None]:
+    """Returns the last commit of this branch before each moment; None where there was none."""
+    wanted = sorted(set(moments))
+    if not wanted:
+        return {}
+    oldest = int(wanted[0].timestamp())
+    since = ("log", f"--since={oldest}", f"--format={_COMMIT}", "HEAD")
+    first = ("log", "-1", f"--before={oldest}", f"--format={_COMMIT}", "HEAD")
+    told = repository.run(*since).stdout + repository.run(*first).stdout
+    known = sorted(_touches(told), key=lambda one: one.when, reverse=True)
+    return {moment: next((one for one in known if one.when <= moment), None) for moment in wanted}
+
+
+def _touches(told: bytes) -> Iterable[Touch]:
+    for record in os.fsdecode(told).split("\x1e")[1:]:
+        id_, author, email, seconds, _ = record.split("\x1f", 4)
+        when = datetime.fromtimestamp(int(seconds), UTC)
+        yield Touch(commit=id_, author=author, email=email, when=when)
+
+
+def texts(
+    repository: Repository, wanted: Iterable[tuple[str, str]]
+) -> Mapping[tuple[str, str], str]:
+    """Returns the text of files at commits, by (commit, path); what isn't there is left out."""
+    found = contents(repository, wanted)
+    return {pair: data.decode("utf-8", "replace") for pair, data in found.items()}
+
+
+def contents(
+    repository: Repository, wanted: Iterable[tuple[str, str]]
+) -> Mapping[tuple[str, str], bytes]:
+    """Returns the bytes of files at commits, by (commit, path); none of more than a megabyte."""
+    # git reads one name a line: a path with a line break in it would ask for another file.
+    pairs = [pair for pair in dict.fromkeys(wanted) if "\n" not in pair[1]]
+    if not pairs:
+        return {}
+    names = "".join(f"{commit}:./{path}\n" for commit, path in pairs)
+    told = repository.ask("cat-file", "--batch-check", given=names.encode())
+    named = {}
+    for pair, line in zip(pairs, told.decode("utf-8", "replace").splitlines(), strict=False):
+        words = line.rsplit(" ", 2)
+        if len(words) == 3 and words[1] == "blob" and int(words[2]) <= _LARGEST:
+            named[pair] = words[0]
+    content = blobs(repository, named.values())
+    return {pair: content[blob] for pair, blob in named.items()}
+
+
+# What git remembers of the memory: revisions, the files they hold, and who wrote what.
+
 
 _FORMAT = f"%x1e%H%x1f%an%x1f%at%x1f%s%x1f%(trailers:key={AGENT},valueonly,separator=%x2C)%x1f"
 _CHANGES = {"A": "added", "D": "removed"}
@@ -244,3 +354,74 @@ def _touched(words: Sequence[str]) -> Iterator[Touched]:
         path = next(rest, "")
         if path.startswith(f"{STORE}/") and is_shared(path):
             yield Touched(path=path, change=_CHANGES.get(mark[:1], "changed"))
+
+
+_AT_ONCE = 500
+"""Blobs that are asked for together: they are wanted in the order of the files."""
+
+
+class PastStore(MemoryStore):
+    """Reads the memories of a commit; nothing of it can be changed."""
+
+    def __init__(self, repository: Repository, commit: Commit) -> None:
+        """Take the repository and the commit; nothing is read yet."""
+        super().__init__(repository.root)
+        self.repository = repository
+        self.commit = commit
+        self._files: dict[str, str] | None = None
+        self._known: dict[str, bytes] = {}
+
+    def walk(self) -> Walk:
+        """Returns a stamp for each file, made from the name of its blob."""
+        self._problems = ()
+        return Walk(stamps={path: _stamp(blob) for path, blob in self._blobs().items()})
+
+    def folders(self) -> tuple[()]:
+        """Returns nothing to watch: the past does not change."""
+        return ()
+
+    def read(self, path: str) -> tuple[Record, ...] | Problem:
+        """Returns the memories in a file as it was, or why there are none."""
+        data = self.data(path)
+        if data is None:
+            return Problem(path=path, line=None, reason="git has lost its content")
+        return records_of(data, path, self.commit.when)
+
+    def digest(self, path: str) -> str:
+        """Returns the digest of a file's bytes; empty where there was none."""
+        data = self.data(path)
+        return "" if data is None else store_files.digest(data)
+
+    def raw(self, record: Record) -> bytes:
+        """Returns the bytes of a memory's file."""
+        return self.data(record.place.path) or b""
+
+    def data(self, path: str) -> bytes | None:
+        """Returns the bytes of a file, and keeps those that will be asked for next."""
+        blob = self._blobs().get(path)
+        if blob is None:
+            return None
+        if blob not in self._known:
+            names = list(self._blobs().values())
+            place = names.index(blob)
+            wanted = names[place : place + _AT_ONCE]
+            self._known = blobs(self.repository, wanted)
+        return self._known.get(blob)
+
+    def _blobs(self) -> dict[str, str]:
+        if self._files is None:
+            self._files = files(self.repository, self.commit.id)
+        return self._files
+
+
+class Uncounted(Accesses):
+    """Looks at the past keep nothing from fading."""
+
+    def note(self, ids: Iterable[str], now: datetime) -> None:
+        """Counts nothing."""
+
+
+def _stamp(blob: str) -> Stamp:
+    """Returns the name of a blob as the four numbers of a stamp."""
+    parts = [int(blob[start : start + 15] or "0", 16) for start in (0, 15, 30, 45)]
+    return Stamp(*parts)

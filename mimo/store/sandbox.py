@@ -1,19 +1,24 @@
-"""Files from outside, read only where they may be: no way out by `..`, by a link or by a race.
-
-Every folder on the way is opened by its name within the one before it, which no link can turn
-elsewhere; what was checked is what is read.
-"""
+"""Names as people give them - files, folders, globs - as the files that they stand for."""
 
 import os
+import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum, auto
+from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from mimo.errors import FileTooLarge, Invalid, NotFound, SandboxViolation
+from mimo.errors import FileTooLarge, Invalid, MindError, NotFound, SandboxViolation, StorageFailed
 from mimo.store.files import failure
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+
+# Files from outside, read only where they may be: no way out by `..`, by a link or by a race.
 
 
 class Sort(Enum):
@@ -174,3 +179,183 @@ def _sort(mode: int) -> Sort:
     if stat.S_ISDIR(mode):
         return Sort.FOLDER
     return Sort.FILE if stat.S_ISREG(mode) else Sort.OTHER
+
+
+# What git ignores, told by the `.gitignore` files that apply, without running git.
+
+
+RULED = frozenset((".git", ".gitignore"))
+"""A folder without any of these names has no rules: opening each is a way from the root."""
+_MOST_BYTES = 1024 * 1024
+_MOST_STARS = 4
+"""Stars in one part of a pattern: each multiplies the time that a long name takes."""
+
+
+class Rules(NamedTuple):
+    """The patterns of one file, and the folder that they are relative to."""
+
+    folder: Path
+    patterns: "GitIgnoreSpec"
+
+
+def is_ignored(path: Path, rules: Iterable[Rules], *, is_folder: bool) -> bool:
+    """Returns whether the innermost rules that say something about `path` ignore it."""
+    for rule in reversed(list(rules)):
+        name = path.relative_to(rule.folder).as_posix() + "/" * is_folder
+        found = rule.patterns.check_file(name).include
+        if found is not None:
+            return found
+    return False
+
+
+def rules_above(sandbox: Sandbox, folder: Path) -> tuple[Rules, ...]:
+    """Returns the rules of a repository that apply to all that a folder holds, outermost first.
+
+    None of them where they ignore the folder itself: who names it wants what it holds.
+    """
+    found: list[Rules] = []
+    for above in _repository(sandbox, folder):
+        found.extend(rules_in(sandbox, above))
+    while found and is_ignored(folder, found, is_folder=True):
+        found.pop()
+    return tuple(found)
+
+
+def rules_in(sandbox: Sandbox, folder: Path) -> Iterator[Rules]:
+    """Yields the rules that begin to apply in a folder."""
+    for name in (".git/info/exclude", ".gitignore"):
+        path = folder / name
+        try:
+            if sandbox.sort(path) is Sort.FILE:
+                text = sandbox.read(path, _MOST_BYTES).decode("utf-8", "replace")
+                yield Rules(folder, _compiled(text))
+        except MindError:
+            continue
+
+
+def _repository(sandbox: Sandbox, folder: Path) -> list[Path]:
+    """Returns the folders above one, from the top of its repository on; none outside of one."""
+    above: list[Path] = []
+    for one in (folder, *folder.parents):
+        if sandbox.root is not None and not one.is_relative_to(sandbox.root):
+            return []
+        if one != folder:
+            above.insert(0, one)
+        if sandbox.sort(one / ".git") is not None:
+            return above
+    return []
+
+
+def _compiled(text: str) -> "GitIgnoreSpec":
+    """Returns the patterns of a file without those that mean nothing."""
+    from pathspec import GitIgnoreSpec
+
+    lines = [line for line in text.splitlines() if not _slow().search(line)]
+    try:
+        return GitIgnoreSpec.from_lines(lines)
+    except ValueError:
+        return GitIgnoreSpec.from_lines(line for line in lines if _is_pattern(line))
+
+
+def _is_pattern(line: str) -> bool:
+    from pathspec import GitIgnoreSpec
+
+    try:
+        GitIgnoreSpec.from_lines([line])
+    except ValueError:
+        return False
+    return True
+
+
+@cache
+def _slow() -> re.Pattern[str]:
+    return re.compile(rf"(?:\*[^*/]+){{{_MOST_STARS},}}\*|(?:\*\*.*){{{_MOST_STARS},}}")
+
+
+_MAGIC = frozenset("*?[")
+_MOST_DEEP = 2
+"""`**` in one glob: each multiplies the comparisons."""
+
+
+class Target(NamedTuple):
+    """A file that a name stands for."""
+
+    path: Path
+    is_named: bool
+    """Whether somebody named it, rather than a folder or a glob that holds it."""
+    problem: StorageFailed | None = None
+    """Why a folder, which it then is, can't be looked into."""
+
+
+def targets(sandbox: Sandbox, name: str) -> Iterator[Target]:
+    """Yields the files that a name stands for, sorted.
+
+    What a folder holds is looked through as git would: without what it ignores, hidden files and
+    links. Raises `NotFound`, and `Invalid` or `SandboxViolation` for what may not be read.
+    """
+    path = sandbox.locate(name)
+    match sandbox.sort(path):
+        case Sort.LINK:
+            raise sandbox.refused(path)
+        case Sort.FOLDER:
+            yield from _below(sandbox, path, rules_above(sandbox, path))
+        case None if not _MAGIC.isdisjoint(name):
+            yield from _matching(sandbox, name)
+        case None:
+            raise NotFound(f"there is no `{name}`", hint="name a file, a folder or a glob")
+        case _:
+            yield Target(path, is_named=True)
+
+
+def is_one_file(sandbox: Sandbox, name: str) -> bool:
+    """Returns whether a name stands for a single file, be it there or not."""
+    sort = sandbox.sort(sandbox.locate(name))
+    return sort is not Sort.FOLDER and (sort is not None or _MAGIC.isdisjoint(name))
+
+
+def _below(sandbox: Sandbox, folder: Path, rules: tuple[Rules, ...]) -> Iterator[Target]:
+    waiting = [(folder, rules, Sort.FOLDER)]
+    while waiting:
+        path, rules, sort = waiting.pop()
+        if sort is Sort.FILE:
+            yield Target(path, is_named=False)
+            continue
+        try:
+            entries = sandbox.listed(path)
+        except StorageFailed as error:
+            yield Target(path, is_named=False, problem=error)
+            continue
+        if not RULED.isdisjoint(entry.name for entry in entries):
+            rules = (*rules, *rules_in(sandbox, path))
+        for entry in reversed(entries):
+            below, is_folder = path / entry.name, entry.sort is Sort.FOLDER
+            hidden = entry.name.startswith(".")
+            known = is_folder or entry.sort is Sort.FILE
+            if known and not hidden and not is_ignored(below, rules, is_folder=is_folder):
+                waiting.append((below, rules, entry.sort))
+
+
+def _matching(sandbox: Sandbox, name: str) -> Iterator[Target]:
+    parts = name.split("/")
+    fixed = next(place for place, part in enumerate(parts) if not _MAGIC.isdisjoint(part))
+    pattern = [part for part in parts[fixed:] if part not in ("", ".")]
+    if ".." in pattern or pattern.count("**") > _MOST_DEEP:
+        raise Invalid(
+            f"`{name}` is no glob", hint=f"`..` stands before the stars; {_MOST_DEEP} `**` at most"
+        )
+    folder = sandbox.locate("/".join(parts[:fixed]) or ("/" if name.startswith("/") else "."))
+    if sandbox.sort(folder) is not Sort.FOLDER:
+        raise NotFound(f"there is no folder `{folder}`", hint="check how it is spelt")
+    for target in _below(sandbox, folder, rules_above(sandbox, folder)):
+        if target.problem or fits(target.path.relative_to(folder).parts, pattern):
+            yield target
+
+
+def fits(names: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Returns whether the parts of a path are what a glob says."""
+    if not pattern:
+        return not names
+    if pattern[0] == "**":
+        rest = pattern[1:] or ["*"]
+        return any(fits(names[skipped:], rest) for skipped in range(len(names)))
+    return bool(names) and fnmatchcase(names[0], pattern[0]) and fits(names[1:], pattern[1:])

@@ -15,12 +15,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from mimo.domain.ids import suffix
+from mimo.disk import STORE
 from mimo.errors import AmbiguousId, MindError, NotFound, StorageFailed
 from mimo.frozen import frozen
+from mimo.memory.ids import suffix
 from mimo.store import append_log, files
+from mimo.store.files import LOCAL
 from mimo.store.locking import lock
-from mimo.store.names import LOCAL, STORE
 
 FOLDER = f"{LOCAL}/trash"
 _SUFFIX = ".jsonl"

@@ -17,17 +17,17 @@ What can't be read is never trusted.
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mimo.errors import MindError, StorageFailed
 from mimo.store import append_log, files, identity
-from mimo.store.identity import Location, locate
+from mimo.store.files import ALONE
+from mimo.store.identity import Location, Seen, locate
 from mimo.store.locking import lock
-from mimo.store.names import ALONE
-from mimo.store.place import index_owner, known_owner, owner_file
+from mimo.store.projects import index_owner, known_owner, owner_file
 
 if TYPE_CHECKING:
     from mimo.store.vouching import Vouching
@@ -54,30 +54,6 @@ class TrustState(NamedTuple):
     """What an interrupted write left in the list, which is skipped."""
     problem: str | None = None
     """Why nothing is trusted although something was approved."""
-
-
-class Seen(NamedTuple):
-    """What git said when it was last asked, and what tells that it must be asked again."""
-
-    stamps: Mapping[str, str] = {}
-    """By worktree, what its files were like when git was asked there."""
-    positions: Mapping[str, str] = {}
-    """How far each reflog was read."""
-    only: tuple[str, ...] = ()
-    """Whose commits were followed."""
-    signed: str | None = None
-    """The commit up to which signatures were looked at."""
-    ref: str | None = None
-    """The default branch, such as `refs/remotes/origin/HEAD` leads to."""
-    tip: str | None = None
-    base: str | None = None
-    """A commit of the history that the user chose to follow."""
-    stopped: str | None = None
-    """Why nothing is followed, although the user chose to."""
-    committed: frozenset[str] = frozenset()
-    """Digests of the texts that the user committed."""
-    followed: frozenset[str] = frozenset()
-    """Digests of the texts on the default branch, as far as `only` admits them."""
 
 
 class _Lists(NamedTuple):
@@ -305,7 +281,7 @@ class Trust:
 
     def _begin(self, folder: Path) -> None:
         if self.location.common is not None:
-            from mimo.store import reflog
+            from mimo.store import vouching as reflog
 
             # What was committed before may be a stranger's, who packed the repository.
             self._write_git(folder, Seen(positions=reflog.ends(self.location.common)))

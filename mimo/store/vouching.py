@@ -8,16 +8,99 @@ commit says, so that by itself it proves nothing.
 
 import hashlib
 import os
-from collections.abc import Collection, Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
 
+from mimo import disk
+from mimo.disk import STORE
 from mimo.errors import MindError
-from mimo.store import reflog, revisions, touches
-from mimo.store.identity import Location
-from mimo.store.names import STORE, is_shared
-from mimo.store.reflog import Entry
-from mimo.store.repository import Repository
-from mimo.store.touches import Touch
-from mimo.store.trust import Seen
+from mimo.store import revisions
+from mimo.store.files import is_shared
+from mimo.store.git import Repository
+from mimo.store.identity import Location, Seen
+from mimo.store.revisions import Touch
+
+# What was committed in this clone, as git's own log of HEAD has it.
+
+
+_MADE = re.compile(
+    rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) [^\t]*\tcommit(?: \((initial|amend|merge)\))?: "
+)
+
+
+class Entry(NamedTuple):
+    """A commit that was made here."""
+
+    commit: str
+    amended: str | None
+    """The commit that it replaced by `git commit --amend`."""
+
+
+class Entries(NamedTuple):
+    """What the reflogs hold after a position."""
+
+    made: tuple[Entry, ...]
+    positions: Mapping[str, str]
+    """By the name of a reflog, the digest of its last line."""
+
+
+def read(common: Path, positions: Mapping[str, str]) -> Entries:
+    """Returns the commits that were made here since `positions`, in every worktree.
+
+    A reflog that is not in `positions` is read from its beginning.
+    """
+    made, ends = list[Entry](), dict(positions)
+    for name, path in _logs(common):
+        lines = _lines(path)
+        if lines:
+            made += _made(_after(lines, positions.get(name)))
+            ends[name] = _mark(lines[-1])
+    return Entries(tuple(dict.fromkeys(made)), ends)
+
+
+def ends(common: Path) -> dict[str, str]:
+    """Returns the positions after all that the reflogs hold now."""
+    return {name: _mark(lines[-1]) for name, path in _logs(common) if (lines := _lines(path))}
+
+
+def _logs(common: Path) -> Iterator[tuple[str, Path]]:
+    yield "", common / "logs" / "HEAD"
+    with suppress(OSError):
+        for name in sorted(os.listdir(common / "worktrees")):  # noqa: PTH208 - names are enough
+            yield name, common / "worktrees" / name / "logs" / "HEAD"
+
+
+def _lines(path: Path) -> list[bytes]:
+    try:
+        return disk.read(path).splitlines()
+    except OSError:
+        return []
+
+
+def _after(lines: list[bytes], position: str | None) -> list[bytes]:
+    """Returns the lines after a position; where that is lost, those of a log that is new."""
+    if position is None:
+        return lines
+    for number in range(len(lines) - 1, -1, -1):
+        if _mark(lines[number]) == position:
+            return lines[number + 1 :]
+    is_new = not lines[0].partition(b" ")[0].strip(b"0")
+    return lines if is_new else []
+
+
+def _made(lines: list[bytes]) -> Iterator[Entry]:
+    for line in lines:
+        if match := _MADE.match(line):
+            amended = match[1].decode() if match[3] == b"amend" else None
+            yield Entry(match[2].decode(), amended)
+
+
+def _mark(line: bytes) -> str:
+    return hashlib.sha256(line).hexdigest()[:32]
+
 
 SIGNED = "signed"
 _GOOD = "G"
@@ -89,7 +172,7 @@ class Vouching:
         email = self.email()
         if common is None or not email:
             return seen
-        entries = reflog.read(common, seen.positions)
+        entries = read(common, seen.positions)
         digests = seen.committed | self._own(entries.made, email)
         seen = seen._replace(positions=entries.positions, committed=digests)
         if not self._line("config", "--global", "--get", "user.signingkey"):
@@ -248,12 +331,12 @@ class Vouching:
     def _by(self, only: Collection[str], commit: str) -> frozenset[str]:
         """Returns the texts at a commit whose last commits are by those who are admitted."""
         authors = {word.casefold() for word in only if word != SIGNED}
-        last = touches.last_touches(self._repository, commit, self._folders())
+        last = revisions.last_touches(self._repository, commit, self._folders())
         good = {t.commit for t in last.values() if t.email.casefold() in authors}
         if SIGNED in only:
             good |= self._with_good_signatures(last.values())
         pairs = [(touch.commit, path) for path, touch in last.items() if touch.commit in good]
-        content = touches.contents(self._repository, pairs)
+        content = revisions.contents(self._repository, pairs)
         return frozenset(hashlib.sha256(data).hexdigest() for data in content.values())
 
     def _folders(self) -> tuple[str, ...]:
@@ -286,7 +369,7 @@ class Vouching:
         if parts[0] == STORE:
             hidden = any(part.startswith(".") for part in parts[1:])
             return None if hidden or not is_shared(name) else name
-        from mimo.store.tree import fits
+        from mimo.store.sandbox import fits
 
         return name if any(fits(parts, glob) for glob in self._globs) else None
 

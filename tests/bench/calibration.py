@@ -5,8 +5,9 @@
 FOLDER (or the environment's MIND_BENCH) is that of retrieval.py. Each question is one search as
 `recall_memory` makes it; after every fourth a question of another set is asked, to which nothing
 here is the answer. The sets of one origin (such as the four languages of XQuAD) count as one.
-Prints the knots for `mimo/domain/confidence.py`, and Brier score and expected calibration error
-(ten bands) of the bare score and of the knots; "held out" fits them without the origin's sets.
+Prints the knots for `mimo/features/search/__init__.py`, and Brier score and expected
+calibration error (ten bands) of the bare score and of the knots; "held out" fits them without the
+origin's sets.
 """
 
 import importlib
@@ -20,9 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mimo.domain.confidence import KNOTS
+from mimo.features.search import KNOTS, LOOKED_AT
 from mimo.index.embedding import open_embedder
-from mimo.services.summary import LOOKED_AT
 from tests.bench.retrieval import SETS, Engine, dated, parsed
 
 EDGES = (0.0, 0.3, 0.5, 0.7, 0.85, 0.95, 1.01)

@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mimo.domain.memory import Kind, Memory, Place, Record
-from mimo.domain.stamp import Stamp
+from mimo.disk import Stamp
 from mimo.index.embedding import open_embedder
-from mimo.index.index import Change, Index
+from mimo.index.index import Index
+from mimo.index.rows import Change
+from mimo.memory.model import Kind, Memory, Place, Record
 
 _SHOWN = 8
 _STAMP = Stamp(1, 1, 1, 1)

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from mimo.domain.codec import parse, render, splice
-from mimo.domain.codec.codec import Parsed
-from mimo.domain.memory import Kind, Link, Memory, Outcome, Section
-from mimo.store.repository import DRIVER
+from mimo.memory.codec import splice
+from mimo.memory.codec.codec import Parsed, parse, render
+from mimo.memory.model import Kind, Link, Memory, Outcome, Section
+from mimo.store.git import DRIVER
 from mimo.surroundings import system_clock
 
 MIND = [sys.executable, "-m", "mimo"]

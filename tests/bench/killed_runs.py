@@ -35,9 +35,9 @@ def text() -> str:
 
 def prepare(folder: Path) -> None:
     """Makes a project with the procedure, and agrees to its programs as a person would."""
-    from mimo.commands.calling import CommandSet
+    from mimo.features.procedures import library
+    from mimo.features.procedures.commands import CommandSet
     from mimo.mind import Mind
-    from mimo.services.procedures import library
 
     subprocess.run([*MIND, "init"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     mind = Mind.open(folder)

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from mimo.domain.privacy import Finding, excerpts, secrets_in
-from mimo.domain.privacy.personal import personal_in
+from mimo.privacy.model import Finding, excerpts
+from mimo.privacy.personal import personal_in
+from mimo.privacy.secrets import secrets_in
 from tests import personal_fakes, privacy_fakes
 from tests.privacy_fakes import Fake
 

@@ -10,10 +10,10 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from mimo.domain.memory import Kind, Memory, Outcome, Place, Record
-from mimo.domain.query import Filter
-from mimo.domain.stamp import Stamp
-from mimo.index.index import Change, Index
+from mimo.disk import Stamp
+from mimo.index.index import Index
+from mimo.index.rows import Change
+from mimo.memory.model import Filter, Kind, Memory, Outcome, Place, Record
 
 _NOW = datetime(2026, 11, 20, tzinfo=UTC)
 _TIMES = 30

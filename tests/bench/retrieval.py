@@ -18,11 +18,11 @@ from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
-from mimo.domain.memory import Kind, Memory, Place, Record
-from mimo.domain.query import Filter
-from mimo.domain.stamp import Stamp
+from mimo.disk import Stamp
 from mimo.index.embedding import Embedder, open_embedder
-from mimo.index.index import Change, Index
+from mimo.index.index import Index
+from mimo.index.rows import Change
+from mimo.memory.model import Filter, Kind, Memory, Place, Record
 
 SETS: dict[str, tuple[str, dict[str, str]]] = {
     "longmemeval": ("longmemeval_s", {"level": "session", "protocol": "all"}),

@@ -22,8 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from mimo.commands import all_commands
-from mimo.guard.call import Call
-from mimo.guard.ending import Ending
+from mimo.guard.call import Call, Ending
 from mimo.mind import Mind
 from tests import mama_databases, privacy_fakes
 from tests.bench import queries, timed

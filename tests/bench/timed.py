@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
-from mimo.domain.memory import Kind, Memory, Place, Record
-from mimo.domain.query import Filter
-from mimo.domain.stamp import Stamp
+from mimo.disk import Stamp
 from mimo.index.embedding import open_embedder
-from mimo.index.index import Change, Index
+from mimo.index.index import Index
+from mimo.index.rows import Change
+from mimo.memory.model import Filter, Kind, Memory, Place, Record
 
 _NOW = datetime(2026, 11, 20, tzinfo=UTC)
 _YEAR = 365 * 24 * 60

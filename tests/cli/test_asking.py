@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 import pytest
 
-from mimo.cli import asking
+from mimo.cli import main
 from mimo.surroundings import Question
 
 QUESTION = Question(text="Release\x1b[2J v1.2?", choices=("yes", "no", "not now"))
@@ -17,7 +17,7 @@ QUESTION = Question(text="Release\x1b[2J v1.2?", choices=("yes", "no", "not now"
 def typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[BinaryIO]:
     """The other end of a standard input of our own."""
     reading, writing = os.pipe()
-    monkeypatch.setattr(asking, "_put", [])
+    monkeypatch.setattr(main, "_put", [])
     with os.fdopen(reading, encoding="utf-8") as stdin, os.fdopen(writing, "wb", 0) as keyboard:
         monkeypatch.setattr(sys, "stdin", stdin)
         yield keyboard
@@ -38,7 +38,7 @@ def test_an_answer_is_a_choice_or_what_only_one_begins_with(
 ) -> None:
     typed.write(text.encode())
 
-    assert asking.ask(QUESTION, 0) == answer
+    assert main.ask(QUESTION, 0) == answer
 
 
 @pytest.mark.parametrize("text", ["maybe\n", "\n", "n\n"])
@@ -47,14 +47,14 @@ def test_anything_else_is_asked_again(
 ) -> None:
     typed.write(text.encode())
 
-    assert asking.ask(QUESTION, 0) is None
+    assert main.ask(QUESTION, 0) is None
     assert capsys.readouterr().err.endswith("answer with one of yes, no, not now\n")
 
 
 def test_a_question_is_printed_once_and_can_not_steer_the_terminal(
     typed: BinaryIO, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert [asking.ask(QUESTION, 0), asking.ask(QUESTION, 0)] == [None, None]
+    assert [main.ask(QUESTION, 0), main.ask(QUESTION, 0)] == [None, None]
 
     said = capsys.readouterr().err
     assert said.count("v1.2?") == 1
@@ -68,4 +68,4 @@ def test_the_end_of_the_input_is_no_answer_but_stops_the_command(
     typed.close()
 
     with pytest.raises(KeyboardInterrupt):
-        asking.ask(QUESTION, 0)
+        main.ask(QUESTION, 0)

@@ -13,9 +13,8 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from mimo.cli.main import main, program
-from mimo.commands.registry import Registry
-from mimo.commands.spec import Arg, Effect, Surface, Tool, command, spec_of
-from mimo.commands.types import Json
+from mimo.commands import Registry
+from mimo.commands.spec import Arg, Effect, Json, Surface, Tool, command, spec_of
 from mimo.config import Config
 from mimo.errors import Invalid, NoProject, NotFound
 from tests.conftest import Unguarded
@@ -447,8 +446,8 @@ def test_a_closed_standard_output_ends_the_program_in_silence(
     def closed(text: str) -> None:
         raise BrokenPipeError
 
-    monkeypatch.setattr("mimo.cli.output.give_up_stdout", lambda: None)
-    monkeypatch.setattr("mimo.cli.output.write", closed)
+    monkeypatch.setattr("mimo.rendering.give_up_stdout", lambda: None)
+    monkeypatch.setattr("mimo.rendering.write", closed)
 
     assert run("find", "a") == (0, "", "")
 

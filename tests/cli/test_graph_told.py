@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from mimo.cli.main import main
-from mimo.cli.render.terminal import TerminalScreen
 from mimo.mind import Mind
+from mimo.rendering.terminal import TerminalScreen
 
 Say = Callable[..., str]
 Write = Callable[..., Path]
@@ -155,7 +155,7 @@ def test_a_terminal_does_not_break_the_lines_of_a_drawing(
 ) -> None:
     plain = say("graph", "--format", "dot")
     narrow = TerminalScreen(colour=True, width=20, height=500)
-    monkeypatch.setattr("mimo.cli.render.screen_for", lambda *_, **__: narrow)
+    monkeypatch.setattr("mimo.rendering.results.screen_for", lambda *_, **__: narrow)
 
     assert say("graph", "--format", "dot") == plain
 

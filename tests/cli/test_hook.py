@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from mimo.domain.memory import Kind
+from mimo.features.hooks import scene, storage
+from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.services import capture, overview
-from mimo.store import exposure, hook_log
+from mimo.operations import overview, saving
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -48,16 +48,16 @@ def payload(project: Path, name: str, **fields: Any) -> bytes:
 
 
 def logged(mind: Mind) -> str:
-    path = hook_log.path_of(mind.home)
+    path = scene.path_of(mind.home)
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 @pytest.fixture
 def known(mind: Mind) -> Mind:
     """A memory that holds a decision and an edge."""
-    capture.store(mind, capture.draft(Kind.DECISION, "Use JWT for auth"))
+    saving.store(mind, saving.draft(Kind.DECISION, "Use JWT for auth"))
     found = {"detection": {"code": ["import jwt"]}}
-    capture.store(mind, capture.draft(Kind.EDGE, "Old tokens", title="Old jwt", extra=found))
+    saving.store(mind, saving.draft(Kind.EDGE, "Old tokens", title="Old jwt", extra=found))
     mind.close()
     return mind
 
@@ -103,7 +103,7 @@ def test_no_moment_of_the_work_loads_anything_heavy(known: Mind, project: Path, 
     assert status == "0"
     assert (b"Old jwt" in done.stdout) == (name in ("SessionStart", "PreToolUse"))
     assert not set(heavy) & set(modules)
-    assert not {"mimo.mind", "mimo.domain.memory", "mimo.index.index"} & set(modules)
+    assert not {"mimo.mind", "mimo.memory.model", "mimo.index.index"} & set(modules)
 
 
 BROKEN = {
@@ -181,7 +181,7 @@ def test_a_prompt_of_nearly_a_mebibyte_is_answered(known: Mind, project: Path) -
     prompt = "Use JWT for auth? " + "x " * 500_000
     done = run(payload(project, "UserPromptSubmit", prompt=prompt), cwd=project)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert exposure.read(project) is not None
+    assert storage.read(project) is not None
 
 
 @pytest.mark.req("001-23")

@@ -4,9 +4,8 @@ import subprocess
 
 import pytest
 
-from mimo.cli.merge_driver import main
-from mimo.commands.status import status
-from mimo.commands.upkeep import doctor
+from mimo.features.history.merge_driver import main
+from mimo.features.upkeep.commands import doctor, status
 from tests.test_cold_start import heavy, imported
 
 BASE = b"---\nid: x\ntype: fact\nconfidence: 0.5\n---\nTea\n"

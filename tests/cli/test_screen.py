@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.cli import output
-from mimo.cli.clean import clean, escaped
-from mimo.cli.render import PlainScreen, Screen, bad, dim, render, screen_for, show_on, strong
-from mimo.cli.render.terminal import TerminalScreen
+from mimo import rendering
+from mimo.rendering.results import render, screen_for, show_on
+from mimo.rendering.screen import PlainScreen, Screen, bad, dim, strong
+from mimo.rendering.terminal import TerminalScreen
+from mimo.text.clean import clean, escaped
 
 NASTY = (
     "a\x1b[31mred\x1b[0m\x1b]0;title\x07\x9b2J\x9d8;;http://x\x9c\x00\x08\r\x7f\x85"
@@ -220,9 +221,9 @@ def test_notes_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_progress_is_one_line_that_goes_away(capsys: pytest.CaptureFixture[str]) -> None:
-    output.progress("Indexing", 1, 10)
+    rendering.progress("Indexing", 1, 10)
     for done in (1, 100, 150, 1_000):
-        output.progress("Indexing", done, 1_000)
+        rendering.progress("Indexing", done, 1_000)
 
     assert capsys.readouterr() == (
         "",
@@ -234,8 +235,8 @@ def test_a_narrow_encoding_gets_json_in_ascii(monkeypatch: pytest.MonkeyPatch) -
     narrow = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
     monkeypatch.setattr(sys, "stdout", narrow)
 
-    assert json.loads(output.as_json({"a": "漢字 🙂"})) == {"a": "漢字 🙂"}
-    assert output.as_json("漢").isascii()
+    assert json.loads(rendering.as_json({"a": "漢字 🙂"})) == {"a": "漢字 🙂"}
+    assert rendering.as_json("漢").isascii()
 
 
 def test_both_screens_have_the_same_lines(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,8 +10,7 @@ from jsonschema import Draft202012Validator
 
 from mimo.commands.arguments import choose, decode, shown
 from mimo.commands.schema import input_schema
-from mimo.commands.spec import Arg, Effect, Spec, Surface, Tool, command, spec_of
-from mimo.commands.types import Json
+from mimo.commands.spec import Arg, Effect, Json, Spec, Surface, Tool, command, spec_of
 from mimo.errors import Invalid
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from mimo.commands.load import checkpoint as load
-from mimo.commands.save import Status, checkpoint
 from mimo.errors import Invalid
+from mimo.features.decisions.checkpoints import Whose
+from mimo.features.decisions.commands import Status, checkpoint
+from mimo.features.decisions.loading import checkpoint as load
 from mimo.mind import Mind
-from mimo.services.checkpoints import Whose
 from mimo.store import projects
 
 

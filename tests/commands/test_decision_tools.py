@@ -6,13 +6,13 @@ import pytest
 
 from mimo import __version__
 from mimo.commands import all_commands
-from mimo.commands.load import context
-from mimo.commands.save import decision
 from mimo.commands.schema import to_json
-from mimo.commands.search import search
 from mimo.config import FORMAT
+from mimo.features.decisions.commands import decision
+from mimo.features.decisions.loading import context
+from mimo.features.search.commands import search
 from mimo.mind import Mind
-from mimo.server.tools import described
+from mimo.server.app import described
 
 ROOT = Path(__file__).parent.parent.parent
 TOOLS = {

@@ -5,17 +5,15 @@ from typing import Any
 
 import pytest
 
-from mimo.commands.browse import by_context, by_topic, recent
-from mimo.commands.evolve import outcome, supersede
-from mimo.commands.listing import list_
-from mimo.commands.load import context
-from mimo.commands.memory import list_memories as memory_list
-from mimo.commands.memory import search as memory_search
-from mimo.commands.notes import add, rm, show
-from mimo.commands.save import decision, insight
-from mimo.commands.search import search
-from mimo.domain.memory import Kind, Outcome
 from mimo.errors import AmbiguousId, Invalid, NotFound
+from mimo.features.decisions.commands import decision, insight, outcome, supersede
+from mimo.features.decisions.loading import context
+from mimo.features.notes.commands import add, list_, rm, show
+from mimo.features.notes.memory_tool import list_memories as memory_list
+from mimo.features.notes.memory_tool import search as memory_search
+from mimo.features.search.browse import by_context, by_topic, recent
+from mimo.features.search.commands import search
+from mimo.memory.model import Kind, Outcome
 from mimo.store import files
 
 WHY = "No session store is needed"

@@ -10,13 +10,20 @@ import pytest
 from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.commands.common import TrustLabel
-from mimo.commands.edge_adding import add, add_global_edge, starter
-from mimo.commands.edge_check import Format, check
-from mimo.commands.edges import Source, edges, list_
 from mimo.commands.schema import input_schema, to_json
-from mimo.commands.search import search
-from mimo.domain.edges import Severity
 from mimo.errors import EdgeExists, IndexNotReady, Invalid, MindError, NoProject, SearchFailed
+from mimo.features.edges.commands import (
+    Format,
+    Source,
+    add,
+    add_global_edge,
+    check,
+    edges,
+    list_,
+    starter,
+)
+from mimo.features.edges.edge import Severity
+from mimo.features.search.commands import search
 from mimo.mind import Mind
 
 CRYPTO: dict[str, Any] = {

@@ -5,24 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from mimo.commands.browse import by_context, by_topic, recent
-from mimo.commands.fading import decay_check, fading, keep, stats
 from mimo.commands.invoke import Caller
-from mimo.commands.listing import list_
-from mimo.commands.load import checkpoint as load_checkpoint
-from mimo.commands.load import context as load_context
-from mimo.commands.memory import MemorySort, list_memories
-from mimo.commands.memory import search as memory_search
-from mimo.commands.notes import add, edit, show
-from mimo.commands.projects import init
-from mimo.commands.recall import recall_memory
-from mimo.commands.save import checkpoint as save_checkpoint
-from mimo.commands.save import decision as save_decision
-from mimo.commands.search import Scope, search
-from mimo.commands.settings import config
 from mimo.commands.spec import Surface
-from mimo.domain import decay
 from mimo.errors import Invalid
+from mimo.features.decisions.commands import checkpoint as save_checkpoint
+from mimo.features.decisions.commands import decision as save_decision
+from mimo.features.decisions.loading import checkpoint as load_checkpoint
+from mimo.features.decisions.loading import context as load_context
+from mimo.features.fading.commands import decay_check, fading, keep, stats
+from mimo.features.notes.commands import add, edit, list_, show
+from mimo.features.notes.memory_tool import MemorySort, list_memories
+from mimo.features.notes.memory_tool import search as memory_search
+from mimo.features.search.browse import by_context, by_topic, recent
+from mimo.features.search.commands import Scope, recall_memory, search
+from mimo.features.upkeep.commands import config, init
+from mimo.memory import decay
 from mimo.server import resources
 
 
@@ -135,9 +132,9 @@ class TestUses:
 
 
 def _projects(mind):
-    from mimo.services import elsewhere
+    from mimo.operations import finding
 
-    answers = elsewhere.ask_each(mind, "mind_search", lambda _, *, here: here)
+    answers = finding.ask_each(mind, "mind_search", lambda _, *, here: here)
     return [(one.name, one.mind) for one in answers.found]
 
 

@@ -5,13 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from mimo.commands.diff import Format, diff
-from mimo.commands.history import blame, log, restore
-from mimo.commands.notes import show
-from mimo.commands.sync import sync
-from mimo.domain.memory import Kind, Link, Outcome
 from mimo.errors import Conflict, Invalid, NotFound
-from mimo.services import capture, recall
+from mimo.features.history.commands import Format, blame, diff, log, restore, sync
+from mimo.features.notes.commands import show
+from mimo.memory.model import Kind, Link, Outcome
+from mimo.operations import finding, saving
 
 
 @pytest.fixture(autouse=True)
@@ -32,19 +30,19 @@ def git(root: Path, *words: str) -> str:
 def story(project, mind):
     """A decision that an agent made and Bob changed, and a fact that was removed."""
     git(project, "init", "-q", "-b", "main")
-    draft = capture.draft(Kind.DECISION, "Use JWT\n\nIt is stateless", extra={"session": "s-12"})
-    decision = capture.store(mind.acting_as("claude-code"), draft)
-    fact = capture.store(mind, capture.draft(Kind.FACT, "Staging is reset"))
+    draft = saving.draft(Kind.DECISION, "Use JWT\n\nIt is stateless", extra={"session": "s-12"})
+    decision = saving.store(mind.acting_as("claude-code"), draft)
+    fact = saving.store(mind, saving.draft(Kind.FACT, "Staging is reset"))
     sync(mind)
     git(project, "tag", "v1")
-    now = recall.one(mind, decision.memory.id)
-    capture.edit(mind, now, content="Use JWT\n\nIt is simple", outcome=Outcome.FAILED)
-    capture.remove(mind, fact.memory.id)
-    newer = capture.draft(
+    now = finding.one(mind, decision.memory.id)
+    saving.edit(mind, now, content="Use JWT\n\nIt is simple", outcome=Outcome.FAILED)
+    saving.remove(mind, fact.memory.id)
+    newer = saving.draft(
         Kind.DECISION, "Use @sessions <b>",
         links=(Link(to=decision.memory.id, type="supersedes"), Link(to="x", type="contradicts")),
     )  # fmt: skip
-    newest = capture.store(mind, newer)
+    newest = saving.store(mind, newer)
     git(project, "add", "-A")
     git(project, "-c", "user.name=Bob", "commit", "-qm", "Bob knows better", "--author=Bob <b@x>")
     return decision.memory.id, fact.memory.id, newest.memory.id
@@ -70,7 +68,7 @@ def test_the_log_of_one_memory_holds_no_other_commit(story, mind):
 
 
 def test_the_log_follows_a_memory_to_another_file(story, project, mind):
-    old = project / recall.one(mind, story[0]).place.path
+    old = project / finding.one(mind, story[0]).place.path
     old.rename(old.with_name("other.md"))
     sync(mind)
     assert len(log(mind, story[0]).commits) == 3
@@ -87,13 +85,13 @@ def test_blame_tells_line_by_line(story, mind):
     authors = {one.text: one.commit.author for one in told.lines}
     assert (authors["Use JWT"], authors["It is simple"]) == ("Ann", "Bob")
     assert (told.by, told.session) == ("claude-code", "s-12")
-    fresh = capture.store(mind, capture.draft(Kind.FACT, "new"))
+    fresh = saving.store(mind, saving.draft(Kind.FACT, "new"))
     with pytest.raises(NotFound, match="never committed"):
         blame(mind, fresh.memory.id)
 
 
 def test_a_changed_memory_is_restored_byte_for_byte(story, project, mind):
-    path = recall.one(mind, story[0]).place.path
+    path = finding.one(mind, story[0]).place.path
     restored = restore(mind, story[0], at="v1")
 
     assert restored.file == path
@@ -146,7 +144,7 @@ def test_markdown_for_a_pull_request_takes_nothing_for_markup(story, mind):
 
 def test_a_branch_is_compared_with_where_it_left_the_main_one(story, project, mind):
     git(project, "checkout", "-q", "-b", "idea", "v1")
-    capture.store(mind, capture.draft(Kind.FACT, "An idea"))
+    saving.store(mind, saving.draft(Kind.FACT, "An idea"))
     sync(mind)
 
     assert [row.title for row in diff(mind, branch=True).memories] == ["An idea"]

@@ -6,18 +6,18 @@ import pytest
 
 from mimo.cli.main import main
 from mimo.commands import all_commands
-from mimo.commands.ingest import ingest
 from mimo.commands.invoke import Caller, invoke
-from mimo.commands.memory import delete, list_memories
-from mimo.commands.memory import search as memory_search
-from mimo.commands.notes import edit, rm, show
 from mimo.commands.schema import input_schema, output_schema, to_json
-from mimo.commands.search import search
 from mimo.commands.spec import Surface
-from mimo.domain.chunking import Strategy
-from mimo.domain.memory import Category
 from mimo.errors import Invalid, SandboxViolation
-from mimo.services import overview
+from mimo.features.ingest.commands import ingest
+from mimo.features.notes.commands import edit, rm, show
+from mimo.features.notes.memory_tool import delete, list_memories
+from mimo.features.notes.memory_tool import search as memory_search
+from mimo.features.search.commands import search
+from mimo.memory.chunking.model import Strategy
+from mimo.memory.model import Category
+from mimo.operations import overview
 
 SPEC = all_commands().at("ingest")
 

@@ -8,10 +8,10 @@ import pytest
 
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Arg, Effect, Spec, Surface, command, spec_of
-from mimo.domain.memory import Kind
 from mimo.errors import Denied, Internal, Invalid, NoProject, NotFound
+from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.services import capture
+from mimo.operations import saving
 from tests.conftest import Clock, Unguarded
 
 MCP = Caller(surface=Surface.MCP, name="a client")
@@ -103,9 +103,9 @@ def test_an_interrupt_is_no_fault() -> None:
 def test_memories_of_a_long_command_have_their_own_times(mind: Mind, clock: Clock) -> None:
     def slow(mind: Mind) -> Any:
         """Try something"""
-        first = capture.store(mind, capture.draft(Kind.FACT, "Before the wait"))
+        first = saving.store(mind, saving.draft(Kind.FACT, "Before the wait"))
         clock.forward(hours=1)
-        return first, capture.store(mind, capture.draft(Kind.FACT, "After the wait"))
+        return first, saving.store(mind, saving.draft(Kind.FACT, "After the wait"))
 
     first, second = call(declared(slow), {}, mind=mind)
 

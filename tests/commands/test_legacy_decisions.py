@@ -8,7 +8,7 @@ from mcp.client import Client
 from mcp_types import CallToolResult
 
 from mimo.commands import all_commands
-from mimo.commands.save import decision
+from mimo.features.decisions.commands import decision
 from mimo.mind import Mind
 from mimo.server.app import App, Memory
 

@@ -5,13 +5,13 @@ import json
 import pytest
 
 from mimo.commands import all_commands
-from mimo.commands.fading import decay_check, stats
 from mimo.commands.invoke import Caller, invoke
-from mimo.commands.memory import MemorySort, delete, list_memories, search, store
 from mimo.commands.schema import input_schema, to_json
 from mimo.commands.spec import Surface, spec_of
-from mimo.domain.memory import Category
 from mimo.errors import AmbiguousId, Invalid, NotFound
+from mimo.features.fading.commands import decay_check, stats
+from mimo.features.notes.memory_tool import MemorySort, delete, list_memories, search, store
+from mimo.memory.model import Category
 from tests.conftest import NOW
 
 
@@ -299,7 +299,7 @@ class TestStrength:
         assert answer["at_risk"][1]["days_until_forgotten"] == pytest.approx(1.86, abs=0.01)
 
     def test_decisions_are_never_at_risk(self, mind, clock):
-        from mimo.commands.notes import add
+        from mimo.features.notes.commands import add
 
         add(mind, "use JWT", type="decision", importance=0.1)
         clock.forward(days=400)
@@ -308,7 +308,7 @@ class TestStrength:
         assert stats(mind).at_risk_count == 0
 
     def test_without_a_rate_nothing_fades_and_the_answer_is_still_json(self, mind):
-        from mimo.commands.settings import config
+        from mimo.features.upkeep.commands import config
 
         store(mind, "hardly worth it", importance=0.08)
         config(mind, "decay.rate", "0")

@@ -5,13 +5,12 @@ from pathlib import Path
 import pytest
 
 from mimo.commands.common import TrustLabel
-from mimo.commands.listing import list_
-from mimo.commands.notes import add, edit, rm, show
-from mimo.commands.search import search
-from mimo.commands.settings import config
-from mimo.domain.query import Sort
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
-from mimo.services import capture
+from mimo.features.notes.commands import add, edit, list_, rm, show
+from mimo.features.search.commands import search
+from mimo.features.upkeep.commands import config
+from mimo.memory.model import Sort
+from mimo.operations import saving
 
 
 def text_of(mind, written) -> str:
@@ -153,7 +152,7 @@ class TestEdit:
 
     def test_the_whole_text_of_the_file_may_be_replaced(self, mind):
         written = add(mind, "tea is hot")
-        text = capture.file_text(mind, mind.store.read(written.file)[0])
+        text = saving.file_text(mind, mind.store.read(written.file)[0])
 
         edit(mind, written.id, file_text=text.replace("is hot\n", "is cold\n"))
 
@@ -180,7 +179,7 @@ class TestEdit:
         Path(mind.project.root, written.file).write_text("somebody else's", encoding="utf-8")
 
         with pytest.raises(Conflict):
-            capture.edit(mind, record, importance=0.9)
+            saving.edit(mind, record, importance=0.9)
 
         assert text_of(mind, written) == "somebody else's"
 

@@ -12,9 +12,9 @@ from mimo.commands.invoke import Caller, invoke
 from mimo.commands.schema import to_json
 from mimo.commands.spec import Effect, Spec, Surface
 from mimo.errors import MindError, NotFound, PiiDetected, SecretDetected
+from mimo.features import audit
 from mimo.mind import Mind
 from mimo.server import resources
-from mimo.services import accounting
 from tests import mama_databases, privacy_fakes
 from tests.privacy_fakes import Draw
 
@@ -294,7 +294,7 @@ def test_values_are_shown_without_personal_data_and_stay_within_reach(mind: Mind
     assert (found["key"], found["value"]) == (shown, "to [REDACTED:email]")
     assert ask(mind, "getMemory", namespace="agent.x", key=key)["value"] == found["value"]
     assert "5678" not in json.dumps(found)
-    redactions = accounting.totals(mind).redactions
+    redactions = audit.totals(mind).redactions
     assert redactions["listMemory",] == 1
     assert redactions["getMemory",] >= 3
     ask(mind, "deleteMemory", namespace="agent.x", key=shown)

@@ -4,15 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from mimo.commands.notes import add
-from mimo.commands.projects import init
 from mimo.commands.schema import to_json
-from mimo.commands.search import search
-from mimo.commands.settings import config
-from mimo.commands.status import status
-from mimo.commands.trust import trust, untrust
-from mimo.commands.upkeep import Verdict, doctor
 from mimo.errors import Invalid
+from mimo.features.notes.commands import add
+from mimo.features.review.commands import trust, untrust
+from mimo.features.search.commands import search
+from mimo.features.upkeep.commands import Verdict, config, doctor, init, status
 from mimo.mind import Mind
 
 

@@ -10,10 +10,10 @@ from mcp.client import Client
 
 from mimo.cli.main import main
 from mimo.commands import all_commands
-from mimo.commands.notes import add, edit
-from mimo.commands.recall import recall_memory
 from mimo.commands.schema import to_json
-from mimo.domain.memory import Kind
+from mimo.features.notes.commands import add, edit
+from mimo.features.search.commands import recall_memory
+from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.server.app import App, Memory
 from mimo.store.trust import Trust
@@ -231,7 +231,7 @@ def test_files_that_can_not_be_read_are_told_and_not_raised(mind, monkeypatch, e
     def fail(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr("mimo.services.upkeep.refresh", fail)
+    monkeypatch.setattr("mimo.operations.refresh.refresh", fail)
 
     answer = recall_memory(mind, "anything")
 
@@ -254,7 +254,7 @@ def test_a_damaged_index_is_no_obstacle(mind):
 
 @pytest.mark.req("001-07", "001-08", "001-09")
 def test_the_tool_is_listed_as_the_manifest_describes_it(mind):
-    from mimo.services.modules import packaged
+    from mimo.features.modules import packaged
 
     app = App(Memory(lambda: mind), all_commands(), toolsets=[], naming="underscore")
 

@@ -3,9 +3,9 @@
 import pytest
 
 from mimo.cli.main import main
-from mimo.commands.review import keep, review, settle
 from mimo.commands.schema import to_json
-from mimo.commands.status import status
+from mimo.features.review.commands import keep, review, settle
+from mimo.features.upkeep.commands import status
 
 
 def write(mind, name, text):

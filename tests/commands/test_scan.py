@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from mimo.cli.main import main
-from mimo.commands.scan import scan
 from mimo.errors import Invalid, NotFound
+from mimo.features.scan.commands import scan
 from mimo.mind import Mind
 from tests import privacy_fakes
 from tests.privacy_fakes import Draw
@@ -88,7 +88,7 @@ def test_named_files_folders_and_globs_are_looked_at(
 
 def test_a_file_that_can_not_be_read_is_told(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
     write(mind, ".mind/facts/a.md", "x" * 100)
-    monkeypatch.setattr("mimo.services.scan._LONGEST", 50)
+    monkeypatch.setattr("mimo.features.scan._LONGEST", 50)
 
     done = scan(mind)
 

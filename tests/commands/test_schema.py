@@ -12,8 +12,18 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from mimo.commands.schema import input_schema, output_schema, to_json
-from mimo.commands.spec import Arg, Effect, Spec, Tool, command, spec_of
-from mimo.commands.types import Json, Omitted, Out, shape_of
+from mimo.commands.spec import (
+    Arg,
+    Effect,
+    Json,
+    Omitted,
+    Out,
+    Spec,
+    Tool,
+    command,
+    shape_of,
+    spec_of,
+)
 
 
 class Colour(StrEnum):

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from mimo.commands.common import TrustLabel
-from mimo.commands.notes import add
 from mimo.commands.schema import to_json
-from mimo.commands.search import MOST_CONTENT, Scope, search
-from mimo.commands.settings import config
 from mimo.errors import Invalid, NoProject
+from mimo.features.notes.commands import add
+from mimo.features.search.commands import MOST_CONTENT, Scope, search
+from mimo.features.upkeep.commands import config
 from mimo.mind import Mind
 from mimo.store import projects
 from mimo.store.init import init

@@ -6,13 +6,11 @@ from typing import Annotated, Any
 
 import pytest
 
-from mimo.commands import SECTIONS, UNLISTED, all_commands
-from mimo.commands.registry import folded
+from mimo.commands import SECTIONS, TOOLSETS, UNLISTED, all_commands, folded
 from mimo.commands.schema import input_schema, output_schema
 from mimo.commands.spec import Arg, Effect, Needs, Spec, Surface, Tool, command, spec_of
-from mimo.commands.tools import TOOLSETS
-from mimo.domain.policy import Operation
 from mimo.errors import MindError
+from mimo.guard.policy import Operation
 
 REGISTRY = all_commands()
 SPECS = REGISTRY.all()

@@ -21,11 +21,10 @@ from mimo.cli.params import singular
 from mimo.commands import all_commands
 from mimo.commands.schema import input_schema, output_schema
 from mimo.commands.spec import Param, Spec, Surface
+from mimo.features.daemon import Running, process
 from mimo.mind import Mind
 from mimo.server.app import App, Memory
-from mimo.services.daemon import process
 from mimo.store import projects
-from mimo.store.daemon import Running
 from mimo.store.init import init
 from mimo.store.trust import Trust
 from mimo.surroundings import Timer
@@ -215,7 +214,7 @@ def fresh(tmp_path: Path, home: Path, clock: Any, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(process, "start", lambda _: (found, False))
     monkeypatch.setattr(process, "stop", lambda _: found)
     monkeypatch.setattr(process, "run", lambda _: None)
-    monkeypatch.setattr("mimo.store.daemon.running", lambda _: found)
+    monkeypatch.setattr("mimo.features.daemon.running", lambda _: found)
     later = time.time_ns() + 3_600_000_000_000
     monkeypatch.setattr(time, "time_ns", lambda: later)
     monkeypatch.setattr("mimo.store.trash.suffix", lambda _: "same")
@@ -388,11 +387,11 @@ def test_every_answer_can_be_shown_to_people(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from mimo.cli.render import PlainScreen
-    from mimo.cli.render.terminal import TerminalScreen
+    from mimo.rendering.screen import PlainScreen
+    from mimo.rendering.terminal import TerminalScreen
 
     screen = TerminalScreen(colour=True, width=80, height=500) if colour else PlainScreen()
-    monkeypatch.setattr("mimo.cli.render.screen_for", lambda *_, **__: screen)
+    monkeypatch.setattr("mimo.rendering.results.screen_for", lambda *_, **__: screen)
     status = main(argv(spec, EXAMPLES[spec.key]), open=lambda _: fresh())
     out, err = capsys.readouterr()
 

@@ -1,7 +1,6 @@
 """Which tools a server lists, and in which order."""
 
-from mimo.commands import all_commands
-from mimo.commands.tools import TOOLSETS, listed
+from mimo.commands import TOOLSETS, all_commands, listed
 
 TOOLS = all_commands().tools()
 

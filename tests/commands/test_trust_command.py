@@ -14,17 +14,17 @@ from mcp.client import Client
 from mimo.commands import all_commands
 from mimo.commands.common import trust_of
 from mimo.commands.invoke import Caller, invoke
-from mimo.commands.projects import init
-from mimo.commands.review import review
 from mimo.commands.spec import Surface
-from mimo.commands.trust import trust, untrust
-from mimo.domain.hooks.event import recognised
-from mimo.domain.memory import Kind
 from mimo.errors import Denied, Invalid, NotFound
+from mimo.features.hooks.events import recognised
+from mimo.features.hooks.moments import react
+from mimo.features.review import trusting
+from mimo.features.review.commands import review, trust, untrust
+from mimo.features.upkeep.commands import init
+from mimo.memory.model import Kind
 from mimo.mind import Mind
+from mimo.operations import overview, saving
 from mimo.server.app import App, Memory
-from mimo.services import approval, capture, overview
-from mimo.services.hook.moments import react
 from mimo.store import projects
 from tests.conftest import make_store
 
@@ -210,7 +210,7 @@ class TestOnlySome:
     def test_own_writes_are_trusted_as_ever(self, alone, home):
         believing(home, "signed")
         mind = opened(alone, home)
-        record = capture.store(mind, capture.draft(Kind.FACT, "tea"))
+        record = saving.store(mind, saving.draft(Kind.FACT, "tea"))
         assert mind.trust.trusted(record.place.digest)
 
     def test_a_project_cannot_say_whom_to_believe(self, alone, home):
@@ -227,7 +227,7 @@ class TestOnlySome:
         mind = opened(project, home)
         trust(mind, follow=True)
         assert labels(mind) == {"x": "untrusted"}
-        assert "ann@example.com" in approval.describe(mind)
+        assert "ann@example.com" in trusting.describe(mind)
 
 
 @pytest.mark.skipif(not shutil.which("ssh-keygen"), reason="ssh-keygen is not installed")

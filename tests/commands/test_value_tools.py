@@ -8,19 +8,19 @@ import anyio
 import pytest
 from mcp.client import Client
 
-from mimo.commands import all_commands
+from mimo.commands import all_commands, spelled
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.schema import input_schema, to_json
 from mimo.commands.spec import Effect, Surface, command, spec_of
-from mimo.commands.tools import spelled
-from mimo.domain.query import Filter
 from mimo.errors import Denied, Invalid, MindError, NotFound, RateLimited, StorageFailed
+from mimo.features import values
+from mimo.features.daemon.process import Loop
+from mimo.features.upkeep import examine
 from mimo.guard.policies import FILE
+from mimo.memory.model import Filter
 from mimo.mind import Mind
+from mimo.operations import finding, refresh
 from mimo.server.app import App, Memory
-from mimo.services import recall, upkeep, values
-from mimo.services.daemon.loop import Loop
-from mimo.services.doctor import examine
 from tests.conftest import NOW, Clock
 
 REGISTRY = all_commands()
@@ -286,15 +286,15 @@ def test_a_resource_is_no_way_around_the_policy(mind: Mind) -> None:
 def test_values_are_no_memories(mind: Mind) -> None:
     fill(mind, "agent.a", "tea")
     (mind.folder / "values" / "broken.md").write_text("no value\n", encoding="utf-8")
-    upkeep.refresh(mind)
+    refresh.refresh(mind)
 
-    assert recall.listing(mind, narrowed=Filter(), limit=-1).total == 0
-    assert upkeep.problems(mind) == ()
+    assert finding.listing(mind, narrowed=Filter(), limit=-1).total == 0
+    assert refresh.problems(mind) == ()
     assert not [path for path in mind.store.walk().stamps if "values" in path]
 
 
 def test_a_value_that_came_with_a_clone_says_so_until_it_is_approved(mind: Mind) -> None:
-    from mimo.services import approval
+    from mimo.features.review import trusting
 
     fill(mind, "agent.a", "own")
     folder = mind.folder / "values" / "agent.a"
@@ -305,7 +305,7 @@ def test_a_value_that_came_with_a_clone_says_so_until_it_is_approved(mind: Mind)
         return str(call(mind, "getMemory", namespace="agent.a", key=key)["trust"])
 
     assert (label("own"), label("strange")) == ("trusted", "untrusted")
-    approval.approve_all(mind, follow=False)
+    trusting.approve_all(mind, follow=False)
     assert label("strange") == "trusted"
 
 
@@ -508,7 +508,7 @@ def test_a_context_is_remembered_for_half_a_minute_and_a_history_until_the_next_
         made.append("looked")
         return f"b{len(made)}"
 
-    monkeypatch.setattr("mimo.services.session.branch", counted)
+    monkeypatch.setattr("mimo.features.context.session.branch", counted)
 
     def task(**more: Any) -> str:
         return str(call(mind, "getContext", context_type="task", **more)["task_id"])

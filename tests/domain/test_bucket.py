@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain.bucket import Bucket, full, take
-from mimo.domain.policy import WINDOW_SECONDS, Limit
+from mimo.guard.limits import Bucket, full, take
+from mimo.guard.policy import WINDOW_SECONDS, Limit
 
 LIMIT = Limit(sustained=10, burst=50)
 

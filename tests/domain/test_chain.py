@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain.audit import Placed, faults
-from mimo.domain.chain import Link, fault, line_of, link_of, sealed
 from mimo.errors import Invalid
+from mimo.guard.chain import Link, Placed, fault, faults, line_of, link_of, sealed
 
 KEY = b"k" * 32
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain.citations import MOST, Citation, changed, citations
+from mimo.features.review.stale import MOST, Citation, changed, citations
 
 
 def cited(text):

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mimo.domain.codec import Parsed, parse
-from mimo.domain.memory import Kind, Link, Outcome, Problem, Section
+from mimo.memory.codec.codec import Parsed, parse
+from mimo.memory.model import Kind, Link, Outcome, Problem, Section
 
 LATER = datetime(2027, 1, 1, tzinfo=UTC)
 

@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mimo.domain.chunking import Chunk, Chunking, Strategy
-from mimo.domain.codec import source as codec
-from mimo.domain.codec.source import Source
-from mimo.domain.memory import Kind, Problem
+from mimo.memory.chunking import source as codec
+from mimo.memory.chunking.model import Chunk, Chunking, Strategy
+from mimo.memory.chunking.source import Source
+from mimo.memory.model import Kind, Problem
 
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
 PATH = ".mind/sources/source_api_md_k3v7mq.md"

@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mimo.domain.codec import Parsed, normal, parse, render, splice
-from mimo.domain.memory import Kind, Link, Memory, Outcome, Section
 from mimo.errors import Invalid
+from mimo.memory.codec import splice
+from mimo.memory.codec.codec import Parsed, normal, parse, render
+from mimo.memory.model import Kind, Link, Memory, Outcome, Section
 
 LATER = datetime(2027, 1, 1, tzinfo=UTC)
 ADR = "docs/decisions/0001.md"

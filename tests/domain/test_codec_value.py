@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain.codec.document import Unreadable
-from mimo.domain.codec.value import exactly, packed, parse, render
 from mimo.errors import Invalid
+from mimo.memory.codec.document import Unreadable
+from mimo.memory.codec.value import exactly, packed, parse, render
 
 TEXT = st.text(max_size=20) | st.sampled_from(["no", "1", "0x10", "~", "---", "```", "a: b", "*x"])
 SCALARS = (

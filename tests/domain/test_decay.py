@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mimo.domain import decay
-from mimo.domain.memory import Kind, Memory, Place, Record
+from mimo.memory import decay
+from mimo.memory.model import Kind, Memory, Place, Record
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 

@@ -5,8 +5,8 @@ import difflib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain import diffs
-from mimo.domain.diffs import Added, Hunk
+from mimo.features.edges import diffs
+from mimo.features.edges.diffs import Added, Hunk
 
 LINES = st.lists(st.sampled_from(["a", "b", "", "--- x", "+++ y", "@@ -1 +1 @@", "\\ no"]))
 

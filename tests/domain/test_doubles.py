@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mimo.domain.doubles import (
+from mimo.memory.duplicates import (
     ALIKE,
     covers,
     is_single,
@@ -16,7 +16,7 @@ from mimo.domain.doubles import (
     telling,
     words_of,
 )
-from mimo.domain.memory import Kind, Link, Memory, Outcome, Section
+from mimo.memory.model import Kind, Link, Memory, Outcome, Section
 
 TEA = Memory(
     id="a",

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from mimo.domain.drawing import Arrow, Box, Mark, dot, mermaid
+from mimo.features.graph.commands import Arrow, Box, Mark, dot, mermaid
 
 HOSTILE = [
     'say "no"]; evil[x',

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain.exposure import CORE, SURE, Intent, classify
+from mimo.features.hooks.exposure import CORE, SURE, Intent, classify
 
 RESUME = ("load/checkpoint", "load/context", "save/decision")
 DECIDE = ("save/decision", "save/insight", "search/by_context", "load/checkpoint")

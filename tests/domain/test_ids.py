@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain import ids
-from mimo.domain.memory import Kind
+from mimo.memory import ids
+from mimo.memory.model import Kind
 
 DAY = date(2026, 11, 20)
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain import lists
+from mimo.text import phrases
 
 TEXTS = st.text(alphabet="ab -*[]x\n#", max_size=20)
 
@@ -10,7 +10,7 @@ TEXTS = st.text(alphabet="ab -*[]x\n#", max_size=20)
 @given(st.lists(TEXTS))
 def test_bullets_come_back_as_they_were_given(items: list[str]) -> None:
     wanted = tuple(item.strip() for item in items if item.strip())
-    assert tuple(lists.items_of(lists.bullets([f"f{item}" for item in wanted]))) == tuple(
+    assert tuple(phrases.items_of(phrases.bullets([f"f{item}" for item in wanted]))) == tuple(
         f"f{item}" for item in wanted
     )
 
@@ -18,7 +18,7 @@ def test_bullets_come_back_as_they_were_given(items: list[str]) -> None:
 @given(st.lists(TEXTS, min_size=1))
 def test_tasks_come_back_as_they_were_given(items: list[str]) -> None:
     wanted = tuple(item.strip() for item in items if item.strip())
-    assert lists.steps_of(lists.tasks(items)) == (wanted or None)
+    assert phrases.steps_of(phrases.tasks(items)) == (wanted or None)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_tasks_come_back_as_they_were_given(items: list[str]) -> None:
     ],
 )
 def test_lists_that_people_wrote_are_understood(text: str, items: tuple[str, ...]) -> None:
-    assert lists.items_of(text) == items
+    assert phrases.items_of(text) == items
 
 
 @pytest.mark.parametrize(
@@ -48,4 +48,4 @@ def test_lists_that_people_wrote_are_understood(text: str, items: tuple[str, ...
     ],
 )
 def test_a_ticked_step_is_not_left_to_do(text: str, steps: object) -> None:
-    assert lists.steps_of(text) == steps
+    assert phrases.steps_of(text) == steps

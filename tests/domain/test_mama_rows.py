@@ -4,13 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mimo.domain import codec
-from mimo.domain.codec.codec import Parsed
-from mimo.domain.ids import is_id
-from mimo.domain.mama import convert
-from mimo.domain.mama.names import assigned, safe
-from mimo.domain.mama.values import data, is_small, items, moment
-from mimo.domain.memory import Kind, Link, Memory, Outcome, Section
+from mimo.features.importing.mama import assigned, convert, data, is_small, items, moment, safe
+from mimo.memory import codec
+from mimo.memory.codec.codec import Parsed
+from mimo.memory.ids import is_id
+from mimo.memory.model import Kind, Link, Memory, Outcome, Section
 from tests.mama_databases import SEPTEMBER, decision
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)

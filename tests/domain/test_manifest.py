@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from mimo.domain.manifest import parse
 from mimo.errors import Invalid
+from mimo.features.modules import parse
 
 OBJECT = {"type": "object"}
 

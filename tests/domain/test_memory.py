@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mimo.domain.memory import (
+from mimo.errors import Invalid
+from mimo.memory.model import (
     MAX_CONTENT_BYTES,
     Category,
     Kind,
@@ -14,7 +15,6 @@ from mimo.domain.memory import (
     check_unit,
     kind_of,
 )
-from mimo.errors import Invalid
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -4,10 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mimo.domain.codec import parse
-from mimo.domain.codec.codec import Parsed
-from mimo.domain.memory import Version
-from mimo.domain.merge import merge
+from mimo.memory.codec.codec import Parsed, parse
+from mimo.memory.merge import merge
+from mimo.memory.model import Version
 
 PATH = ".mind/decisions/x.md"
 HEAD = "---\nid: x\ntype: decision\n"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain.chain import Link
-from mimo.domain.metrics import Totals, totals_of
+from mimo.guard.audit import Totals, totals_of
+from mimo.guard.chain import Link
 
 
 def call(number: int, **event: object) -> Link:

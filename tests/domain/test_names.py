@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain.names import check_key, check_namespace, covers, is_passing, is_pattern, stem_of
 from mimo.errors import Invalid
+from mimo.memory.ids import check_key, check_namespace, covers, is_passing, is_pattern, stem_of
 
 LETTERS = "abcXYZ019_-"
 NAMESPACES = st.lists(st.text(LETTERS, min_size=1, max_size=6), min_size=1, max_size=4).map(

@@ -3,8 +3,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mimo.domain import outcomes
-from mimo.domain.memory import Kind, Memory, Outcome, Section
+from mimo.memory import outcomes
+from mimo.memory.model import Kind, Memory, Outcome, Section
 
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
 JWT = Memory(id="d", type=Kind.DECISION, content="Use JWT", created=NOW, confidence=0.7)

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain.passages import analyse
-from mimo.domain.tokens import tokenize
+from mimo.index.documents import analyse
+from mimo.text.tokens import tokenize
 
 
 def words(first, last):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mimo.domain import patterns
-from mimo.domain.patterns import Unusable
+from mimo.text import patterns
+from mimo.text.patterns import Unusable
 
 
 def found(pattern, text, **how):

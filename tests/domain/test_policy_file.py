@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from mimo.domain.policy import DEFAULT, Limit, Operation, PiiAction, Rule, judge
-from mimo.domain.policy_file import Faulty, parse
+from mimo.guard.policies import Faulty, parse
+from mimo.guard.policy import DEFAULT, Limit, Operation, PiiAction, Rule, judge
 
 DOCUMENTED = b"""\
 tool_permissions:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain.sentences import cut
+from mimo.text.phrases import cut
 
 
 def test_a_text_that_fits_stays_as_it_is():

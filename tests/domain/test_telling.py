@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from mimo.domain.memory import Kind, Memory, Outcome, Section
-from mimo.domain.telling import CONTENT_LENGTH, SECTION_LENGTH, one_line, told
+from mimo.features.search import CONTENT_LENGTH, SECTION_LENGTH, one_line, told
+from mimo.memory.model import Kind, Memory, Outcome, Section
 
 
 def memory(content: str = "Use tokens.", **fields: Any) -> Memory:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain.tokens import query_terms, tokenize
+from mimo.text.tokens import query_terms, tokenize
 
 
 @pytest.mark.parametrize(

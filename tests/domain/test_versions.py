@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from mimo.domain.memory import Kind, Memory, Outcome, Section, Version
-from mimo.domain.versions import chosen, in_force, is_text
 from mimo.errors import Invalid
+from mimo.memory.merge import chosen, in_force, is_text
+from mimo.memory.model import Kind, Memory, Outcome, Section, Version
 
 
 def memory(**fields):

@@ -4,13 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from mimo.domain.policy import Operation, PiiAction, Verdict
 from mimo.errors import Denied, RateLimited
-from mimo.guard.call import Call
-from mimo.guard.ending import Ending, Status
+from mimo.guard.call import Call, Ending, Session, Status
 from mimo.guard.guard import Guard, judged
 from mimo.guard.policies import FILE, Found
-from mimo.guard.session import Session
+from mimo.guard.policy import Operation, PiiAction, Verdict
 from mimo.mind import Mind
 from mimo.store.trust import Trust
 from tests.conftest import NOW, Clock
@@ -181,13 +179,13 @@ def test_a_policy_that_nobody_approved_can_only_narrow(
 
 
 def test_mind_trust_approves_the_policy_as_it_is(mind: Mind, guard: Guard) -> None:
-    from mimo.services import approval
+    from mimo.features.review import trusting
 
     write_policy(
         mind, 'tool_permissions:\n  putMemory: {allowed_namespaces: ["*"]}\n', trusted=False
     )
     assert not permits(guard, call("putMemory", WRITE, "public.a"))
-    approval.approve_all(mind, follow=False)
+    trusting.approve_all(mind, follow=False)
     assert permits(guard, call("putMemory", WRITE, "public.a"))
 
     with (mind.project.root / FILE).open("a", encoding="utf-8") as file:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mimo.domain.policy import Limit
 from mimo.errors import RateLimited, StorageFailed
 from mimo.guard.limits import Limits
+from mimo.guard.policy import Limit
 
 NOW = 1_795_000_000.0
 FEW = {"tool putMemory": [Limit(1, 5)], "namespace agent.a": [Limit(1, 3)]}
@@ -17,9 +17,9 @@ FEW = {"tool putMemory": [Limit(1, 5)], "namespace agent.a": [Limit(1, 3)]}
 TAKE = """
 import sys
 from pathlib import Path
-from mimo.domain.policy import Limit
 from mimo.errors import RateLimited
 from mimo.guard.limits import Limits
+from mimo.guard.policy import Limit
 limits, done = Limits(Path(sys.argv[1])), 0
 for _ in range(40):
     try:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from mimo.domain.memory import Kind, Memory, Place, Record
-from mimo.domain.stamp import Stamp
-from mimo.index.index import Change, Index
+from mimo.disk import Stamp
+from mimo.index.index import Index
+from mimo.index.rows import Change
+from mimo.memory.model import Kind, Memory, Place, Record
 
 Make = Callable[..., Change]
 

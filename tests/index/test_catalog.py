@@ -4,10 +4,21 @@ from typing import Any
 
 import pytest
 
-from mimo.domain.memory import Kind, Link, Memory, Outcome, Place, Problem, Record, Section
-from mimo.domain.query import Filter, Sort
-from mimo.domain.stamp import Stamp
-from mimo.index.index import Change, Index
+from mimo.disk import Stamp
+from mimo.index.index import Index
+from mimo.index.rows import Change
+from mimo.memory.model import (
+    Filter,
+    Kind,
+    Link,
+    Memory,
+    Outcome,
+    Place,
+    Problem,
+    Record,
+    Section,
+    Sort,
+)
 
 Make = Callable[..., Change]
 

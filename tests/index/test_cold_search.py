@@ -4,15 +4,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mimo.index.embedding import open_embedder
-from mimo.index.index import Change, Index
+from mimo.index.index import Index
+from mimo.index.rows import Change
 
 SEARCH = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from mimo.domain.query import Filter
 from mimo.index.embedding import open_embedder
 from mimo.index.index import Index
+from mimo.memory.model import Filter
 
 index = Index.open(Path(sys.argv[1]), open_embedder())
 index.stamps()

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.index import cosine as module
-from mimo.index.cosine import cosine, cosines
+from mimo.index import vectors as module
+from mimo.index.vectors import cosine, cosines
 
 vectors = st.binary(min_size=8, max_size=8)
 
@@ -52,7 +52,7 @@ def test_directions_decide(a: bytes, b: bytes, expected: float) -> None:
 
 def test_some_cosines_do_not_import_numpy() -> None:
     code = (
-        "from mimo.index.cosine import cosines; import sys\n"
+        "from mimo.index.vectors import cosines; import sys\n"
         "cosines(bytes(256), [bytes(256)] * 2000); print('numpy' in sys.modules)\n"
         "cosines(bytes(256), [bytes(256)] * 8000); print('numpy' in sys.modules)\n"
     )

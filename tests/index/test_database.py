@@ -7,11 +7,12 @@ from threading import Thread
 
 import pytest
 
-from mimo.domain.query import Filter
 from mimo.errors import IndexNotReady, StorageFailed
 from mimo.index import schema
 from mimo.index.database import Database, IndexBusy, IndexDamaged
-from mimo.index.index import Change, Index
+from mimo.index.index import Index
+from mimo.index.rows import Change
+from mimo.memory.model import Filter
 
 Make = Callable[..., Change]
 
@@ -212,7 +213,7 @@ def test_odd_characters_in_the_path_are_no_obstacle(tmp_path: Path, found: Make)
 def test_a_reader_sees_the_batches_that_are_committed_while_a_write_is_under_way(
     index: Index, found: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mimo.index.intake.BATCH", 1)
+    monkeypatch.setattr("mimo.index.writing.BATCH", 1)
     index.apply([found("a")], now_ns=1)
     seen: list[int] = []
 
@@ -230,7 +231,7 @@ def test_a_reader_sees_the_batches_that_are_committed_while_a_write_is_under_way
 def test_a_write_that_fails_keeps_the_batches_before_it(
     index: Index, found: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mimo.index.intake.BATCH", 1)
+    monkeypatch.setattr("mimo.index.writing.BATCH", 1)
     index.apply([found("a")], now_ns=1)
 
     def changes() -> Iterator[Change]:
@@ -268,9 +269,9 @@ WRITE = """
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from mimo.domain.memory import Kind, Memory, Place, Record
-from mimo.domain.stamp import Stamp
 from mimo.index.index import Change, Index
+from mimo.disk import Stamp
+from mimo.memory.model import Kind, Memory, Place, Record
 
 index = Index.open(Path(sys.argv[1]), None)
 for number in range(40):
@@ -365,7 +366,7 @@ class TestClear:
     def test_the_old_state_is_there_while_the_new_one_is_made(
         self, index: Index, found: Make, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("mimo.index.intake.BATCH", 1)
+        monkeypatch.setattr("mimo.index.writing.BATCH", 1)
         index.apply([found("a"), found("b")], now_ns=1)
         index.clear()
         seen: list[int] = []

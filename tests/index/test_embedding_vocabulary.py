@@ -2,8 +2,7 @@
 
 import pytest
 
-from mimo.index.embedding.packaged import FOLDER
-from mimo.index.embedding.vocabulary import SCANS, Vocabulary
+from mimo.index.embedding.packaged import FOLDER, SCANS, Vocabulary
 
 LINES = (FOLDER / "vocab.txt").read_bytes()
 PIECES = LINES.decode().split("\n")

@@ -6,11 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mimo.domain.query import Filter
 from mimo.index import catalog, words
-from mimo.index.index import Change, Index
+from mimo.index.index import Index
 from mimo.index.meaning import NEAR, memories_near
+from mimo.index.rows import Change
 from mimo.index.words import Reach
+from mimo.memory.model import Filter
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SIZE = 1_200

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from mimo.domain.graph import Edge, Graph
-from mimo.domain.memory import Link
 from mimo.index import links
-from mimo.index.index import Change, Index
+from mimo.index.index import Index
+from mimo.index.rows import Change
+from mimo.memory.model import Link
+from mimo.memory.relations import Edge, Graph
 
 Make = Callable[..., Change]
 

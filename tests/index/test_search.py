@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from mimo.domain.memory import Kind, Link, Section
-from mimo.domain.query import Filter
 from mimo.index.embedding import Embedder
-from mimo.index.index import Change, Found, Index
+from mimo.index.index import Index
+from mimo.index.rows import Change, Found
+from mimo.memory.model import Filter, Kind, Link, Section
 
 Make = Callable[..., Change]
 

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from mimo.errors import StorageFailed
-from mimo.index import cosine, graph, vectors
+from mimo.index import vectors
+from mimo.index import vectors as cosine
+from mimo.index import vectors as graph
 from mimo.index.vectors import Vectors
 
 MODEL = "some-model:0123"

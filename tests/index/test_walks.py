@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from mimo.domain.graph import Graph
-from mimo.domain.memory import Link
-from mimo.domain.stamp import Stamp
-from mimo.index import touched, walks
-from mimo.index.index import Change, Index
+from mimo.disk import Stamp
+from mimo.index import links, rows
+from mimo.index.index import Index
 from mimo.index.links import Walked, walk
+from mimo.index.rows import Change
+from mimo.memory.model import Link
+from mimo.memory.relations import Graph
 
 Make = Callable[..., Change]
 
@@ -28,7 +29,7 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         made.extend(start)
         return walk(sql, start, **narrowed)
 
-    monkeypatch.setattr(walks, "walk", counted)
+    monkeypatch.setattr(links, "walk", counted)
     return made
 
 
@@ -98,7 +99,7 @@ def test_the_hundred_walks_asked_last_are_kept(
 def test_what_is_kept_is_bounded_by_its_memories_too(
     index: Index, found: Make, walked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(walks, "MOST_NODES", 3)
+    monkeypatch.setattr(links, "MOST_NODES", 3)
     index.apply([found("a", links=(Link(to="b"),)), found("b"), found("c"), found("d")], now_ns=1)
 
     for name in "acdcda":
@@ -169,7 +170,7 @@ def test_a_memory_that_takes_over_an_id_brings_its_links(index: Index, found: Ma
 def test_after_a_great_change_nothing_is_taken_for_granted(
     index: Index, found: Make, walked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(touched, "_MOST", 2)
+    monkeypatch.setattr(rows, "_MOST", 2)
     index.apply([found("a")], now_ns=1)
     ask(index, "a")
     index.apply([found(name) for name in "bcd"], now_ns=2)

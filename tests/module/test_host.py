@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from mimo.commands.notes import add
+from mimo.features.modules import MANIFEST, MODULES, PACKAGED, install
+from mimo.features.notes.commands import add
 from mimo.module import discover
-from mimo.services.modules import MANIFEST, MODULES, PACKAGED, install
 
 OTHER = {
     "id": "com.acme.memory",

@@ -15,9 +15,9 @@ from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.schema import to_json
 from mimo.commands.spec import Surface
-from mimo.domain.names import covers
 from mimo.errors import Denied, Invalid, MindError, RateLimited
 from mimo.guard.policies import FILE
+from mimo.memory.ids import covers
 from mimo.mind import Mind
 from mimo.store.trust import Trust
 from tests.conftest import Clock

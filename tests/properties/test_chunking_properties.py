@@ -3,8 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain import chunking as chunking_module
-from mimo.domain.chunking import Chunking, Strategy, chunks
+from mimo.memory import chunking as chunking_module
+from mimo.memory.chunking import chunks
+from mimo.memory.chunking.model import Chunking, Strategy
 
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 SPICE = st.sampled_from(

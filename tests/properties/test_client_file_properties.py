@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain.clients import edits, jsonc, yaml_file
-from mimo.domain.clients.edits import Entry, Format, Hook, put_in, take_out
+from mimo.features.clients import edits, json_file, yaml_file
+from mimo.features.clients.edits import Entry, Format, Hook, put_in, take_out
 
 NAMES = st.text("abcdefgh", min_size=1, max_size=4)
 GAPS = st.sampled_from(["", " ", "\n", "\n  ", "\t", " // note\n", " /* note */ ", "\r\n"])
@@ -67,14 +67,14 @@ def test_taking_out_what_was_put_in_leaves_the_document(text: str) -> None:
     after = put_in(Format.JSON, text, EDITS)
     left = take_out(Format.JSON, after, EDITS, made=made)
 
-    assert jsonc.load(left) == jsonc.load(text)
+    assert json_file.load_jsonc(left) == json_file.load_jsonc(text)
     assert comments(left) == comments(after) == comments(text)
     assert put_in(Format.JSON, after, EDITS) == after
 
 
 @given(documents())
 def test_every_byte_is_as_before_where_a_container_had_something_in_it(text: str) -> None:
-    data = jsonc.load(text)
+    data = json_file.load_jsonc(text)
     full = [edit for edit in EDITS if edits.at(data, edit.path[: -1 if edit is EDITS[0] else 2])]
     after = put_in(Format.JSON, text, full)
 
@@ -83,7 +83,10 @@ def test_every_byte_is_as_before_where_a_container_had_something_in_it(text: str
 
 @given(documents())
 def test_other_entries_never_change(text: str) -> None:
-    before, after = jsonc.load(text), jsonc.load(put_in(Format.JSON, text, EDITS))
+    before, after = (
+        json_file.load_jsonc(text),
+        json_file.load_jsonc(put_in(Format.JSON, text, EDITS)),
+    )
     del after["mcpServers"]["mind"]
     for event in ("Start", "Stop"):
         after["hooks"][event].pop()

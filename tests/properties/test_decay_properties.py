@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain import decay
+from mimo.memory import decay
 
 UNIT = st.floats(0, 1)
 DAYS = st.floats(0, 10_000)

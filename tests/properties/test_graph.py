@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain.memory import Kind, Link, Memory, Place, Record
-from mimo.domain.stamp import Stamp
-from mimo.index.index import Change, Index
+from mimo.disk import Stamp
+from mimo.index.index import Index
+from mimo.index.rows import Change
+from mimo.memory.model import Kind, Link, Memory, Place, Record
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 IDS = ["a", "b", "c", "d", "e", "f"]

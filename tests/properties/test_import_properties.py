@@ -7,9 +7,9 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mimo.commands.importing import mama
-from mimo.domain.mama import convert
-from mimo.domain.memory import Problem
+from mimo.features.importing.commands import mama
+from mimo.features.importing.mama import convert
+from mimo.memory.model import Problem
 from mimo.mind import Mind
 from tests import mama_databases
 from tests.conftest import NOW

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mimo.domain.procedures.machine import Status
 from mimo.errors import NotFound, StorageFailed
+from mimo.features.procedures import executing
+from mimo.features.procedures.machine import Status
+from mimo.features.procedures.storage import Execution
 from mimo.mind import Mind
-from mimo.services.procedures import executing
 from mimo.store import append_log
-from mimo.store.executions import Execution
 from tests.sample_procedures import Time, begun, path_of, put
 
 LIMIT_MS = 20_500
@@ -200,7 +200,7 @@ def ended(report: executing.Report) -> End:
 
 @pytest.fixture
 def mind(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Mind:
-    monkeypatch.setattr("mimo.domain.procedures.machine.MOST_TRANSITIONS", MOST)
+    monkeypatch.setattr("mimo.features.procedures.machine.MOST_TRANSITIONS", MOST)
     # What is flushed is the subject of tests of the store; here it would only cost time.
     monkeypatch.setattr("os.fsync", lambda _: None)
     return mind
@@ -246,7 +246,7 @@ def killed_at(mind: Mind, machine: Machine, number: int, how: str) -> bool:
     """Kills a run at one of its writes and resumes it; returns whether it came to that write."""
     execution, commands = start(mind, machine)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mimo.store.executions.append_log.append", Killing(number, how))
+        patch.setattr("mimo.features.procedures.storage.append_log.append", Killing(number, how))
         with suppress(Killed):
             executing.carry_out(mind, commands, execution)
             return False

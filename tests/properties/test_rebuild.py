@@ -5,10 +5,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain.memory import Kind, Link, Memory, Place, Problem, Record
-from mimo.domain.query import Filter, Sort
-from mimo.domain.stamp import Stamp
-from mimo.index.index import Change, Index
+from mimo.disk import Stamp
+from mimo.index.index import Index
+from mimo.index.rows import Change
+from mimo.memory.model import Filter, Kind, Link, Memory, Place, Problem, Record, Sort
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 PATHS = ["a.md", "b.md", "c/a.md", "c/d.md", "e.md"]

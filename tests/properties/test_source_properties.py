@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain.chunking import Chunk, Chunking, Strategy, chunks
-from mimo.domain.codec import markers
-from mimo.domain.codec import source as codec
-from mimo.domain.codec.source import Source
-from mimo.domain.memory import Kind
+from mimo.memory.chunking import chunks, source
+from mimo.memory.chunking import source as codec
+from mimo.memory.chunking.model import Chunk, Chunking, Strategy
+from mimo.memory.chunking.source import Source
+from mimo.memory.model import Kind
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 PATH = ".mind/sources/source_x.md"
@@ -59,7 +59,7 @@ def parsed(data):
 
 @given(TEXT)
 def test_escaping_has_an_exact_inverse(text):
-    assert markers.unescape(markers.escape(text)) == text
+    assert source.unescape(source.escape(text)) == text
 
 
 @given(CHUNKS, st.dictionaries(TEXT, JSON, max_size=3))
@@ -80,7 +80,7 @@ def test_the_line_of_a_chunk_is_where_its_text_begins(made):
     data = codec.render(SOURCE, made)
     lines = data.decode().split("\n")
     for one in parsed(data):
-        assert markers.unescape(lines[one.line - 1]) == one.memory.content.split("\n")[0]
+        assert source.unescape(lines[one.line - 1]) == one.memory.content.split("\n")[0]
         assert lines[one.line - 2].startswith("<!-- chunk ")
 
 

@@ -12,9 +12,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
-from mimo.domain.codec import normal
-from mimo.domain.memory import Kind, Memory, Outcome, Problem, Section
 from mimo.errors import Conflict
+from mimo.memory.codec.codec import normal
+from mimo.memory.model import Kind, Memory, Outcome, Problem, Section
 from mimo.store.memories import MemoryStore
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from mimo.commands.search import search
-from mimo.commands.upkeep import doctor, index
 from mimo.errors import MindError
+from mimo.features.edges import sources
+from mimo.features.search.commands import search
+from mimo.features.upkeep.commands import doctor, index
 from mimo.index.index import Index
 from mimo.mind import Mind
-from mimo.services import edges, upkeep
+from mimo.operations import refresh
 from mimo.store import projects
 from mimo.store.locking import holding
 
@@ -150,7 +151,7 @@ def test_a_check_that_fails_is_a_finding(mind: Mind, monkeypatch: pytest.MonkeyP
         raise KeyError("x")
 
     monkeypatch.setattr(projects, "registered", broken)
-    monkeypatch.setattr(edges, "everything", broken)
+    monkeypatch.setattr(sources, "everything", broken)
 
     found = doctor(mind)
 
@@ -181,7 +182,7 @@ class TestAnotherProcess:
     def test_many_missing_files_are_left_to_the_process_that_indexes_them(
         self, filled: Mind, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(upkeep, "_FEW", 5)
+        monkeypatch.setattr(refresh, "_FEW", 5)
         search(filled, "tea")
         for number in range(9):
             (filled.folder / "facts" / f"late{number}.md").write_text(f"late tea {number}\n")
@@ -199,7 +200,7 @@ class TestAnotherProcess:
         self, filled: Mind, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         shutil.rmtree(filled.folder / ".index")
-        monkeypatch.setattr(upkeep, "_FEW", 5)
+        monkeypatch.setattr(refresh, "_FEW", 5)
         monkeypatch.setattr("mimo.index.database.WRITE_WAIT_SECONDS", 0.0)
         mind = filled.reopened()
         with holding(mind.index_folder / "building"), pytest.raises(MindError) as caught:
@@ -212,7 +213,7 @@ class TestAnotherProcess:
         self, filled: Mind, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         shutil.rmtree(filled.folder / ".index")
-        monkeypatch.setattr("mimo.index.intake.BATCH", 10)
+        monkeypatch.setattr("mimo.index.writing.BATCH", 10)
         mind = filled.reopened()
 
         def interrupted(_: str, done: int, total: int) -> None:
@@ -221,11 +222,11 @@ class TestAnotherProcess:
 
         mind.progress = interrupted
         with pytest.raises(KeyboardInterrupt):
-            upkeep.refresh(mind)
+            refresh.refresh(mind)
         mind.progress = None
 
         assert len(mind.index.stamps()) == 30
-        assert upkeep.refresh(mind).added == 61 - 30  # The log of the project is a file, too.
+        assert refresh.refresh(mind).added == 61 - 30  # The log of the project is a file, too.
 
 
 @pytest.mark.attack(DAMAGE)

@@ -11,18 +11,19 @@ import pytest
 
 from mimo.cli.main import main
 from mimo.commands import all_commands
-from mimo.commands.listing import list_
-from mimo.commands.review import review
-from mimo.commands.scan import scan
-from mimo.domain.hooks.event import recognised
-from mimo.domain.memory import Kind
 from mimo.errors import Invalid
+from mimo.features.context import files
+from mimo.features.hooks.events import recognised
+from mimo.features.hooks.moments import react
+from mimo.features.notes.commands import list_
+from mimo.features.review.commands import review
+from mimo.features.scan.commands import scan
+from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.services import capture, context
-from mimo.services.hook.moments import react
+from mimo.operations import saving
 from mimo.store import git as runner
 from mimo.store import projects
-from mimo.store.repository import Repository
+from mimo.store.git import Repository
 
 PACKAGE = Path(__file__).parent.parent.parent / "mimo"
 
@@ -166,7 +167,7 @@ def hostile(mind: Mind, tmp_path: Path, program: Path) -> tuple[Path, str]:
     root = mind.project.root
     git(root, "init", "-q", "-b", "main")
     (root / ".gitattributes").write_text("* diff=evil\n", encoding="utf-8")
-    record = capture.store(mind, capture.draft(Kind.DECISION, "Use JWT, see `app.py`"))
+    record = saving.store(mind, saving.draft(Kind.DECISION, "Use JWT, see `app.py`"))
     (root / "app.py").write_text("x = 1\n", encoding="utf-8")
     for name in ("a.mdc", "b.markdown"):
         (root / ".mind" / "facts").mkdir(exist_ok=True)
@@ -182,7 +183,7 @@ def hostile(mind: Mind, tmp_path: Path, program: Path) -> tuple[Path, str]:
     lost = git(root, "rev-parse", "HEAD:.mind/MEMORY.md")
     for name in ("a.mdc", "b.markdown"):
         (root / ".mind" / "facts" / name).write_text("Tea is cold\n", encoding="utf-8")
-    capture.store(mind, capture.draft(Kind.FACT, "Not committed"))
+    saving.store(mind, saving.draft(Kind.FACT, "Not committed"))
     (root / "app.py").write_text("x = 333\n", encoding="utf-8")
     (root / ".mind" / "MEMORY.md").write_text("## Gotchas\n- old -> one\n", encoding="utf-8")
     hooks = tmp_path / "hooks"
@@ -275,7 +276,7 @@ def test_no_command_runs_a_program_that_the_repositorys_settings_name(
     for line in lines:
         main(shlex.split(line.replace("k3v7mq", id_)), open=lambda _: mind.reopened())
         assert not canary.exists(), (line, canary.read_text("utf-8"))
-    context.write_untracked(mind.reopened())
+    files.write_untracked(mind.reopened())
     _hooks(mind)
 
     assert not canary.exists(), canary.read_text("utf-8")
@@ -357,7 +358,7 @@ def test_a_committed_bare_repository_runs_nothing(
 def test_a_tracked_file_is_not_rewritten_because_the_environment_names_another_repository(
     mind: Mind, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    capture.store(mind, capture.draft(Kind.DECISION, "Use JWT"))
+    saving.store(mind, saving.draft(Kind.DECISION, "Use JWT"))
     (project / "CLAUDE.md").write_text("# Ours\n", encoding="utf-8")
     git(project, "init", "-q")
     git(project, "add", "CLAUDE.md")
@@ -371,7 +372,7 @@ def test_a_tracked_file_is_not_rewritten_because_the_environment_names_another_r
     monkeypatch.setenv("GIT_DIR", str(other / ".git"))
     monkeypatch.setenv("GIT_WORK_TREE", str(project))
 
-    written = context.write_untracked(mind.reopened())
+    written = files.write_untracked(mind.reopened())
 
     assert "CLAUDE.md" not in written
     assert (project / "CLAUDE.md").read_text("utf-8") == "# Ours\n"
@@ -461,13 +462,12 @@ def test_a_partial_clone_reports_what_it_lacks_and_fetches_nothing(
 
 
 STARTS_PROGRAMS = {
-    "services/autocommit.py",
-    "services/clients/program.py",
-    "services/daemon/process.py",
-    "services/demo.py",
-    "services/procedures/background.py",
-    "services/procedures/patterns.py",
-    "services/procedures/shell.py",
+    "features/clients/__init__.py",
+    "features/daemon/process.py",
+    "features/procedures/actions.py",
+    "features/procedures/executing.py",
+    "features/upkeep/demo.py",
+    "operations/autocommit.py",
     "store/git.py",
 }
 STARTING = {"fork", "popen", "posix_spawn", "posix_spawnp", "startfile", "system"}
@@ -510,7 +510,7 @@ def test_a_named_pipe_in_the_place_of_head_is_named_by_what_needs_git(
     mind: Mind, capsys: pytest.CaptureFixture[str], record_property: Callable[[str, object], None]
 ) -> None:
     root = mind.project.root
-    capture.store(mind, capture.draft(Kind.FACT, "Tea is at four"))
+    saving.store(mind, saving.draft(Kind.FACT, "Tea is at four"))
     git(root, "init", "-q")
     (root / ".git" / "HEAD").unlink()
     os.mkfifo(root / ".git" / "HEAD")

@@ -16,14 +16,14 @@ from mcp.client.stdio import StdioServerParameters
 from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
-from mimo.commands.policy import REQUESTS
 from mimo.commands.schema import to_json
 from mimo.commands.spec import Spec, Surface, command, specs_in
-from mimo.domain.policy import FAMILIES, LEADERS, Operation, folded
 from mimo.errors import Denied, MindError, NotFound, RateLimited, StorageFailed
+from mimo.features import audit
+from mimo.features.policy.commands import REQUESTS
+from mimo.guard.policy import FAMILIES, LEADERS, Operation, folded
 from mimo.mind import Mind
 from mimo.server import prompts, resources
-from mimo.services import accounting
 
 SPECS = {spec.key: spec for spec in all_commands().all()}
 AGENT = Caller(surface=Surface.MCP, name="an agent")
@@ -45,7 +45,7 @@ def policy(mind: Mind, text: str) -> None:
 
 
 def events(mind: Mind) -> list[dict[str, Any]]:
-    return [link.event for link in accounting.recorded(mind, None, None)]
+    return [link.event for link in audit.recorded(mind, None, None)]
 
 
 def test_every_leader_member_and_family_is_a_tool() -> None:

@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 
-from mimo import config
-from mimo.cli import hook, output
+from mimo import config, rendering
 from mimo.cli.main import main
-from mimo.domain import codec, log
-from mimo.domain.codec import source
-from mimo.domain.log import remarks
 from mimo.errors import Internal, MindError
+from mimo.features.hooks import command as hook
+from mimo.memory import codec, log
+from mimo.memory.chunking import source
 from tests.conftest import NOW
 from tests.redteam.hostile import FILES
 
@@ -130,7 +129,7 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return 1
 
     monkeypatch.setenv("TRIED", "a sound file")
-    monkeypatch.setattr(output, "report", report)
+    monkeypatch.setattr(rendering, "report", report)
     return seen
 
 
@@ -180,7 +179,7 @@ def test_a_hook_ignores_a_hostile_payload(world: Path, record_property: Record) 
 def test_a_hostile_commit_message_is_read(record_property: Record) -> None:
     for data in FILES.values():
         body = data.decode("utf-8", "replace") + "\nlearned: x is y"
-        found = remarks.in_message(body, commit="c" * 40, author="", when=NOW, taken={})
+        found = log.in_message(body, commit="c" * 40, author="", when=NOW, taken={})
         assert [memory.title for memory in found][-1:] == ["x is y"]
     record_property("tried", len(FILES))
 
@@ -234,8 +233,8 @@ def test_four_times_the_text_takes_four_times_the_work(line: str) -> None:
             lambda: log.parse(data, path="x", digest="", modified=NOW, dates=dict),
             lambda: codec.parse(data, path=".mind/facts/x.md", modified=NOW),
             lambda: source.parse(data, path=".mind/sources/x.md", modified=NOW),
-            lambda: list(remarks.in_code(text, path="x.py", digest="", modified=NOW)),
-            lambda: list(remarks.in_message(text, commit="", author="", when=NOW, taken={})),
+            lambda: list(log.in_code(text, path="x.py", digest="", modified=NOW)),
+            lambda: list(log.in_message(text, commit="", author="", when=NOW, taken={})),
         ]
         return sum(map(steps, readers))
 

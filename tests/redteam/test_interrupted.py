@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from mimo import patience
+from mimo import disk
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
-from mimo.domain.memory import Kind
 from mimo.errors import MindError, StorageFailed
+from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.services import capture
+from mimo.operations import saving
 from mimo.store import append_log, files, locking
 from mimo.store.accesses import Accesses
 from mimo.store.files import digest
@@ -108,7 +108,7 @@ def test_all_waits_of_a_command_have_one_limit(
     held = [locking.hold(folder / name, wait=0) for name in names]
     assert None not in held
     started = now[0]
-    with patience.shared():
+    with disk.shared():
         for name in names[:3]:
             with (
                 pytest.raises(StorageFailed, match=f"{name}` is held"),
@@ -117,7 +117,7 @@ def test_all_waits_of_a_command_have_one_limit(
                 pass
         with pytest.raises(StorageFailed, match=r"some.log` is held"):
             append_log.append(folder / names[3], b"line\n")
-    assert now[0] - started < patience.WAIT_SECONDS + 1
+    assert now[0] - started < disk.WAIT_SECONDS + 1
     for one in held:
         os.close(one or 0)
     record_property("tried", len(names))
@@ -127,8 +127,8 @@ def test_all_waits_of_a_command_have_one_limit(
 def test_a_database_that_is_held_is_named(mind: Mind) -> None:
     schema = "CREATE TABLE t (a INTEGER)"
     first, second = (LocalDatabase(mind.project.root, "held.db", schema) for _ in range(2))
-    with patience.shared(), first.writing():
-        patience.current()._left = 0.0
+    with disk.shared(), first.writing():
+        disk.current()._left = 0.0
         with (
             pytest.raises(StorageFailed, match=r"held\.db` is held by another process"),
             second.writing(),
@@ -164,10 +164,10 @@ def test_accesses_are_counted_once_if_killed_while_they_are_summed_up(
 def test_a_change_that_could_not_be_read_back_is_not_written(
     mind: Mind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = capture.store(mind, capture.draft(Kind.FACT, "Tea is served at four"))
+    record = saving.store(mind, saving.draft(Kind.FACT, "Tea is served at four"))
     path = mind.project.root / record.place.path
     before = path.read_bytes()
-    monkeypatch.setattr("mimo.domain.codec.splice", lambda *_, **__: b"---\nid: [\n---\nTea\n")
+    monkeypatch.setattr("mimo.memory.codec.splice", lambda *_, **__: b"---\nid: [\n---\nTea\n")
     with pytest.raises(MindError, match="could not be read"):
-        capture.edit(mind, record, importance=0.9)
+        saving.edit(mind, record, importance=0.9)
     assert path.read_bytes() == before

@@ -12,15 +12,14 @@ import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
-from mimo.cli.main import main
+from mimo.cli.main import MARKS, NAMED, agent_of, main
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.schema import to_json
 from mimo.commands.spec import Surface
-from mimo.domain.agents import MARKS, NAMED, agent_of
 from mimo.errors import Denied, Invalid
+from mimo.features import audit
 from mimo.mind import Mind
-from mimo.services import accounting
 from mimo.store import projects
 from mimo.store.init import init
 from tests.conftest import NOW
@@ -54,7 +53,7 @@ def everywhere(mind: Mind, caller: Caller = AGENT, /, **more: Any) -> Any:
 
 
 def events(mind: Mind) -> list[dict[str, Any]]:
-    return [link.event for link in accounting.recorded(mind, None, None)]
+    return [link.event for link in audit.recorded(mind, None, None)]
 
 
 def forbid(mind: Mind, text: str) -> None:

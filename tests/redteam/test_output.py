@@ -14,13 +14,13 @@ import pytest
 
 from mimo.cli import complete
 from mimo.cli.main import main
-from mimo.commands.status import status
-from mimo.domain.clean import clean, inert
-from mimo.domain.context.note import plain
-from mimo.domain.edges.edge import Severity
-from mimo.domain.edges.report import Reported, annotations
-from mimo.guard.logs import Redacting
+from mimo.features.edges.checking import Reported, annotations
+from mimo.features.edges.edge import Severity
+from mimo.features.upkeep.commands import status
+from mimo.guard.telemetry import Redacting
+from mimo.memory.note import plain
 from mimo.mind import Mind
+from mimo.text.clean import clean, inert
 from tests import privacy_fakes
 from tests.privacy_fakes import Draw
 
@@ -218,7 +218,7 @@ def test_a_value_that_looks_like_a_command_is_exact_as_json(
 def test_an_annotation_holds_its_data_on_its_line(
     mind: Mind, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    from mimo.cli.render import PlainScreen
+    from mimo.rendering.screen import PlainScreen
 
     for end in ("\n", "\r\n", "\u2028", "\x85", "\x0b"):
         place = Reported(
@@ -305,7 +305,7 @@ def test_the_merge_driver_reports_a_path_harmlessly(tmp_path: Path) -> None:
 def test_an_entity_in_markdown_hides_nothing_on_a_terminal(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    from mimo.cli.render.terminal import TerminalScreen
+    from mimo.rendering.terminal import TerminalScreen
 
     screen = TerminalScreen(colour=False, width=80)
     screen.markdown("a&#x202e;b&#xE0041;c&#27;]52;c;x&#7;d")

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from mimo import permissions
+from mimo import disk
 from mimo.cli.main import main
-from mimo.domain.hooks.event import recognised
 from mimo.errors import Untrusted
+from mimo.features.hooks.events import recognised
+from mimo.features.hooks.moments import react
 from mimo.mind import Mind
-from mimo.services.hook.moments import react
-from mimo.store import files, place, projects
+from mimo.store import files, projects
+from mimo.store import projects as place
 from mimo.store.trust import Trust
 from tests.conftest import NOW, make_store
 
@@ -25,7 +26,7 @@ Plant = Callable[[Path], None]
 def plant(monkeypatch: pytest.MonkeyPatch) -> Plant:
     """Lets a path belong to another user, as far as this process can tell."""
     planted: set[tuple[int, int]] = set()
-    real = permissions.is_foreign
+    real = disk.is_foreign
 
     def is_foreign(status: os.stat_result) -> bool:
         return (status.st_dev, status.st_ino) in planted or real(status)
@@ -34,7 +35,7 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> Plant:
         status = path.lstat()
         planted.add((status.st_dev, status.st_ino))
 
-    monkeypatch.setattr(permissions, "is_foreign", is_foreign)
+    monkeypatch.setattr(disk, "is_foreign", is_foreign)
     return plant
 
 
@@ -174,10 +175,10 @@ def test_with_sudo_the_projects_of_the_user_who_ran_it_are_used(
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     for said, expected in (("1000", {0, 1000}), ("", {0}), ("-1", {0}), ("x", {0})):
         monkeypatch.setenv("SUDO_UID", said)
-        permissions.own_users.cache_clear()
-        assert permissions.own_users() == expected
+        disk.own_users.cache_clear()
+        assert disk.own_users() == expected
     monkeypatch.setattr(os, "geteuid", lambda: 1001)
-    permissions.own_users.cache_clear()
-    assert permissions.own_users() == {1001}
+    disk.own_users.cache_clear()
+    assert disk.own_users() == {1001}
     monkeypatch.undo()
-    permissions.own_users.cache_clear()
+    disk.own_users.cache_clear()

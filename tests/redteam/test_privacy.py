@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from mimo.domain import ids
-from mimo.domain.memory import Kind
-from mimo.domain.policy import PiiAction
-from mimo.domain.privacy import secrets as detector
-from mimo.domain.privacy import secrets_in, without
-from mimo.domain.privacy.values import screened, screened_key
 from mimo.errors import PiiDetected
 from mimo.frozen import frozen
 from mimo.guard import privacy
+from mimo.guard.policy import PiiAction
+from mimo.memory import ids
+from mimo.memory.model import Kind
+from mimo.privacy import secrets as detector
+from mimo.privacy.model import without
+from mimo.privacy.secrets import secrets_in
+from mimo.privacy.values import screened, screened_key
 from tests import privacy_fakes
 from tests.privacy_fakes import ALNUM, HEX, TOKENS, WORD, Draw
 

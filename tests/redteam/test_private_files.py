@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mimo import permissions
+from mimo import disk
 from mimo.cli.main import main
 from mimo.commands import SECTIONS, all_commands
 from mimo.commands.spec import Effect
@@ -55,7 +55,7 @@ def exposed(*folders: Path) -> dict[str, str]:
 
 
 def private_folders(project: Path, home: Path) -> list[Path]:
-    places = [project / ".mind" / name for name in permissions.PRIVATE_FOLDERS]
+    places = [project / ".mind" / name for name in disk.PRIVATE_FOLDERS]
     return [home, *(place for place in places if place.exists())]
 
 
@@ -262,7 +262,7 @@ def test_a_shared_folder_is_never_closed_to_others(
     for folder, mode in ((shared, 0o1777), (own, 0o755)):
         folder.mkdir()
         folder.chmod(mode)
-        permissions.keep_private(folder)
+        disk.keep_private(folder)
         files.write_new(folder / "logs" / "x.log", b"x")
 
         assert stat.S_IMODE(folder.stat().st_mode | 0o1000) == mode | 0o1000
@@ -276,12 +276,12 @@ def test_no_file_is_open_for_a_moment_before_it_is_closed(
     real_open, real_mkdir = os.open, os.mkdir
 
     def watching_open(path: str, flags: int, mode: int = 0o777, **more: int) -> int:
-        if flags & os.O_CREAT and permissions.private_place(Path(path)):
+        if flags & os.O_CREAT and disk.private_place(Path(path)):
             opened.append((str(path), mode))
         return real_open(path, flags, mode, **more)
 
     def watching_mkdir(path: str, mode: int = 0o777, **more: int) -> None:
-        if permissions.private_place(Path(path)):
+        if disk.private_place(Path(path)):
             opened.append((str(path), mode))
         real_mkdir(path, mode, **more)
 

@@ -11,10 +11,10 @@ from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
-from mimo.domain.memory import Kind
 from mimo.errors import StorageFailed
+from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.services import capture
+from mimo.operations import saving
 from mimo.store.trust import Trust
 
 
@@ -30,7 +30,7 @@ def lists(mind: Mind) -> Path:
 def test_a_damaged_list_of_approvals_is_replaced_by_the_user_alone(
     mind: Mind, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    record = capture.store(mind, capture.draft(Kind.FACT, "Tea is served at four"))
+    record = saving.store(mind, saving.draft(Kind.FACT, "Tea is served at four"))
     damaged = lists(mind).read_bytes() + b"nonsense\n"
     lists(mind).write_bytes(damaged)
 
@@ -50,7 +50,7 @@ def test_a_damaged_list_of_approvals_is_replaced_by_the_user_alone(
 def test_a_full_disk_fails_the_approval_and_keeps_the_others(
     mind: Mind, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = capture.store(mind, capture.draft(Kind.FACT, "Tea is served at four"))
+    record = saving.store(mind, saving.draft(Kind.FACT, "Tea is served at four"))
     before = lists(mind).read_bytes()
     path = mind.folder / "facts/by_hand.md"
     path.write_text("Milk goes in first\n", encoding="utf-8")

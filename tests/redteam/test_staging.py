@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from mimo.cli.main import main
-from mimo.commands.listing import list_
-from mimo.commands.status import status
-from mimo.commands.sync import sync
-from mimo.commands.upkeep import Check, doctor
-from mimo.domain.memory import Kind, Link
 from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.features import decisions
+from mimo.features.history.commands import sync
+from mimo.features.notes.commands import list_
+from mimo.features.upkeep.commands import Check, doctor, status
+from mimo.memory.model import Kind, Link
 from mimo.mind import Mind
-from mimo.services import autocommit, capture, decisions, overview, upkeep
-from mimo.store import commit, tracked
-from mimo.store.names import is_private, is_shared
-from mimo.store.repository import Repository
+from mimo.operations import autocommit, overview, refresh, saving
+from mimo.store import commit
+from mimo.store.files import is_private, is_shared
+from mimo.store.git import Repository
 
 KIND = "private file staged by sync"
 RULES = ".mind/.gitignore"
@@ -50,8 +50,8 @@ def repository(mind: Mind) -> Path:
     git(root, "init", "-q", "-b", "main")
     git(root, "add", ".")
     git(root, "commit", "-qm", "begin")
-    capture.store(mind, capture.draft(Kind.FACT, "The safe opens with marmot"), private=True)
-    capture.store(mind, capture.draft(Kind.FACT, "Tea is hot"))
+    saving.store(mind, saving.draft(Kind.FACT, "The safe opens with marmot"), private=True)
+    saving.store(mind, saving.draft(Kind.FACT, "Tea is hot"))
     write(root, ".mind/.local/audit.jsonl")
     write(root, ".mind/.index/old.db")
     return root
@@ -243,7 +243,7 @@ def test_the_message_of_a_commit_mentions_nobody_and_closes_no_issue(
     repository: Path, mind: Mind
 ) -> None:
     for title in ("Fixes #12, thanks @ann", "Closes acme/shop#7 and GH-9"):
-        capture.store(mind, capture.draft(Kind.FACT, title))
+        saving.store(mind, saving.draft(Kind.FACT, title))
     sync(mind)
     message = git(repository, "log", "-1", "--format=%B")
     assert "Fixes # 12, thanks @ ann" in message
@@ -251,9 +251,9 @@ def test_the_message_of_a_commit_mentions_nobody_and_closes_no_issue(
 
 
 def test_a_memory_that_supersedes_a_private_one_is_private(mind: Mind) -> None:
-    old = capture.store(mind, capture.draft(Kind.DECISION, "Leave in May"), private=True)
+    old = saving.store(mind, saving.draft(Kind.DECISION, "Leave in May"), private=True)
     new = decisions.supersede(
-        mind, old.memory.id, capture.draft(Kind.DECISION, "Leave in June"), reason=None
+        mind, old.memory.id, saving.draft(Kind.DECISION, "Leave in June"), reason=None
     )
     assert new.record.place.private
 
@@ -287,42 +287,42 @@ def shared_text(mind: Mind) -> str:
 
 @pytest.mark.attack(LINKED)
 def test_a_shared_decision_does_not_name_a_private_one_on_its_topic(mind: Mind) -> None:
-    one = capture.draft(Kind.DECISION, "Buy them", topic="shop")
-    two = capture.draft(Kind.DECISION, "Stay friends", topic="shop")
+    one = saving.draft(Kind.DECISION, "Buy them", topic="shop")
+    two = saving.draft(Kind.DECISION, "Stay friends", topic="shop")
     hidden = decisions.save(mind, one, private=True).record.memory.id
     saved = decisions.save(mind, two)
     assert saved.supersedes == ()
     assert f"`{hidden}` is not superseded: it is private" in (saved.notice or "")
     assert hidden not in shared_text(mind)
-    three = capture.draft(Kind.DECISION, "Wait", topic="shop")
+    three = saving.draft(Kind.DECISION, "Wait", topic="shop")
     last = decisions.save(mind, three, private=True)
     assert set(last.supersedes) == {hidden, saved.record.memory.id}
 
 
 @pytest.mark.attack(LINKED)
 def test_no_link_of_a_shared_memory_leads_to_a_private_one(mind: Mind) -> None:
-    hidden = capture.store(mind, capture.draft(Kind.FACT, "A party at four"), private=True)
+    hidden = saving.store(mind, saving.draft(Kind.FACT, "A party at four"), private=True)
     links = (Link(to=hidden.memory.id, type="relates_to"),)
     with pytest.raises(Invalid, match="is private"):
-        capture.store(mind, capture.draft(Kind.FACT, "Tea", links=links))
-    tea = capture.store(mind, capture.draft(Kind.FACT, "Tea"))
+        saving.store(mind, saving.draft(Kind.FACT, "Tea", links=links))
+    tea = saving.store(mind, saving.draft(Kind.FACT, "Tea"))
     with pytest.raises(Invalid, match="is private"):
-        capture.edit(mind, tea, links=links)
+        saving.edit(mind, tea, links=links)
     assert hidden.memory.id not in shared_text(mind)
-    capture.store(mind, capture.draft(Kind.FACT, "Tea for two", links=links), private=True)
+    saving.store(mind, saving.draft(Kind.FACT, "Tea for two", links=links), private=True)
 
 
 @pytest.mark.attack(LINKED)
 def test_a_removal_leaves_no_link_to_a_private_memory(mind: Mind) -> None:
     """What a merge or an earlier version linked is not passed on to a shared file."""
-    first = capture.store(mind, capture.draft(Kind.FACT, "One"), private=True)
+    first = saving.store(mind, saving.draft(Kind.FACT, "One"), private=True)
     links = (Link(to=first.memory.id, type="supersedes"),)
-    second = capture.store(mind, capture.draft(Kind.FACT, "Two", links=links), private=True)
+    second = saving.store(mind, saving.draft(Kind.FACT, "Two", links=links), private=True)
     path = mind.project.root / ".mind" / "facts" / "three.md"
     path.parent.mkdir(exist_ok=True)
     link = f"links: [{{to: {second.memory.id}, type: supersedes}}]"
     path.write_text(f"---\nid: three\ntype: fact\n{link}\n---\nThree\n", encoding="utf-8")
-    capture.remove(mind, second.memory.id)
+    saving.remove(mind, second.memory.id)
     assert first.memory.id not in shared_text(mind)
 
 
@@ -355,7 +355,7 @@ def test_missing_ignore_rules_are_a_fault_that_the_doctor_mends(
 def test_tracked_private_files_are_a_fault_with_a_way_to_untrack_them(
     repository: Path, mind: Mind, path: str, version: str
 ) -> None:
-    assert tracked.unshared(repository) == ()
+    assert commit.unshared(repository) == ()
     write(repository, path)
     git(repository, "add", "-f", path)
     git(repository, "update-index", "--index-version", version)
@@ -375,8 +375,8 @@ def test_without_such_files_git_is_not_asked(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", os.devnull)
-    monkeypatch.setattr("mimo.store.tracked.Repository", None)
-    assert tracked.unshared(repository) == ()
+    monkeypatch.setattr("mimo.store.commit.Repository", None)
+    assert commit.unshared(repository) == ()
 
 
 @pytest.mark.parametrize(
@@ -443,7 +443,7 @@ def test_the_doctor_restores_the_rules_of_private_folders(repository: Path, mind
 def test_the_rules_of_a_private_folder_are_no_memory(repository: Path, mind: Mind) -> None:
     known = {record.place.path for record in overview.everything(mind)}
     assert not [path for path in known if path.endswith(".gitignore")]
-    assert not [one for one in upkeep.problems(mind) if ".gitignore" in one.path]
+    assert not [one for one in refresh.problems(mind) if ".gitignore" in one.path]
 
 
 def test_a_folder_called_private_below_a_type_is_private_everywhere(

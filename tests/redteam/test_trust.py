@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from mimo.commands import projects as making
-from mimo.commands.trust import trust, untrust
-from mimo.domain.memory import Kind
+from mimo.features.review import trusting
+from mimo.features.review.commands import trust, untrust
+from mimo.features.upkeep import commands as making
+from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.services import approval, capture, overview
+from mimo.operations import overview, saving
 from mimo.store import projects
 from mimo.store.trust import Trust
 
@@ -200,7 +201,7 @@ def test_a_repository_that_came_with_its_reflog_proves_nothing(ann, home, tmp_pa
     commit(packed)
     assert trusted(packed, home) == set()
     mind = opened(packed, home)
-    record = capture.store(mind, capture.draft(Kind.FACT, "tea"))
+    record = saving.store(mind, saving.draft(Kind.FACT, "tea"))
     assert trusted(packed, home) == {record.memory.id}
 
 
@@ -268,7 +269,7 @@ class TestFollowing:
         git(ann, "pull", "-q", "origin", "main")
         git(ann, "fetch", "-q")
         assert trusted(ann, home) == {"own", "theirs"}
-        assert "what reaches origin/main is trusted" in approval.describe(opened(ann, home))
+        assert "what reaches origin/main is trusted" in trusting.describe(opened(ann, home))
         git(ann, "checkout", "-q", "pr")
         assert trusted(ann, home) == {"theirs"}
         git(ann, "checkout", "-q", "main")
@@ -311,12 +312,12 @@ class TestFollowing:
         git(ann, "fetch", "-q", "--force")
         git(ann, "reset", "-q", "--hard", "origin/main")
         assert trusted(ann, home) == set()
-        told = approval.describe(opened(ann, home))
+        told = trusting.describe(opened(ann, home))
         assert "nothing is followed: `origin/main` shares no history" in told
 
         trust(opened(ann, home), follow=True)
         assert trusted(ann, home) == {"evil"}
-        assert "shares no history" not in approval.describe(opened(ann, home))
+        assert "shares no history" not in trusting.describe(opened(ann, home))
 
     def test_a_shallow_clone_is_followed(self, ann, eve, remote, home):
         git(ann.parent, "clone", "-q", "--depth=1", f"file://{remote}", "shallow")
@@ -335,7 +336,7 @@ class TestFollowing:
         git(root, "init", "-q", "-b", "main")
         making.init(Mind(home=home, project=None, environ={}), str(root))
         trust(opened(root, home), follow=True)
-        told = approval.describe(opened(root, home))
+        told = trusting.describe(opened(root, home))
         assert "nothing is followed: there is no default branch: commit to `main`" in told
         assert "`git config init.defaultBranch NAME`" in told
         assert "mind trust --follow" not in told, "that was the command"

@@ -9,7 +9,7 @@ import pytest
 
 from mimo.errors import Denied, MindError
 from mimo.mind import Mind
-from mimo.services import recall
+from mimo.operations import finding
 from tests.services.test_undo import added, contents, run
 
 HEADER = {
@@ -60,7 +60,7 @@ def test_lines_from_another_entry_or_changed_lines_are_not_restored(mind: Mind) 
     with pytest.raises(MindError):
         run(mind, "undo", id="20991120T153000000000_renamed")
     with pytest.raises(MindError):
-        recall.one(mind, id_)
+        finding.one(mind, id_)
 
 
 @pytest.mark.attack("trash leads through a link")
@@ -76,7 +76,7 @@ def test_a_trash_that_is_a_link_is_not_written_through(mind: Mind, tmp_path: Pat
     with pytest.raises(MindError):
         run(mind, "rm", id=id_)
     assert not list(outside.iterdir())
-    assert recall.one(mind, id_).memory.id == id_
+    assert finding.one(mind, id_).memory.id == id_
 
 
 @pytest.mark.attack("agent undoes a person's decision")
@@ -90,7 +90,7 @@ def test_an_agent_can_not_undo_what_only_people_can_do(mind: Mind) -> None:
 def _unapproved(mind: Mind) -> str:
     id_ = added(mind)
     mind.trust.follow(follow=False)
-    mind.trust.revoke([recall.one(mind, id_).place.digest])
+    mind.trust.revoke([finding.one(mind, id_).place.digest])
     return id_
 
 

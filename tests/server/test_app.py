@@ -11,9 +11,8 @@ import pytest
 from mcp import MCPError
 from mcp.client import Client
 
-from mimo.commands.registry import Registry
-from mimo.commands.spec import Arg, Effect, Tool, command, spec_of
-from mimo.commands.types import Out
+from mimo.commands import Registry
+from mimo.commands.spec import Arg, Effect, Out, Tool, command, spec_of
 from mimo.errors import NoProject, NotFound
 from mimo.server.app import INSTRUCTIONS, App, Memory
 from tests.conftest import Unguarded

@@ -18,10 +18,10 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp_types import Tool
 
-from mimo.domain.exposure import Intent, classify
+from mimo.features.hooks import storage as store
+from mimo.features.hooks.exposure import Intent, classify
+from mimo.features.hooks.storage import Exposure
 from mimo.server.exposure import Listing, Mode, mode_of
-from mimo.store import exposure as store
-from mimo.store.exposure import Exposure
 
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
 RESUME = ["load_checkpoint", "load_context", "save_decision"]

@@ -8,10 +8,11 @@ from mcp import MCPError
 from mcp.client import Client
 
 from mimo.commands import all_commands
-from mimo.domain.memory import Kind, Section
+from mimo.features.decisions import checkpoints
+from mimo.memory.model import Kind, Section
 from mimo.mind import Mind
+from mimo.operations import saving
 from mimo.server.app import App, Memory
-from mimo.services import capture, checkpoints
 from mimo.store.trust import Trust
 from tests import privacy_fakes
 
@@ -41,7 +42,7 @@ def text_of(mind: Mind, name: str, arguments: dict[str, str] | None = None) -> s
 
 
 def test_two_prompts_are_listed_and_none_of_them_tells_a_memory(mind: Mind) -> None:
-    capture.store(mind, capture.draft(Kind.DECISION, "Use JWT for auth"))
+    saving.store(mind, saving.draft(Kind.DECISION, "Use JWT for auth"))
     listed = asked(mind, lambda client: client.list_prompts()).prompts
     assert [prompt.name for prompt in listed] == ["resume_work", "record_decision"]
     assert [argument.name for argument in listed[1].arguments] == ["decision", "topic"]
@@ -51,7 +52,7 @@ def test_two_prompts_are_listed_and_none_of_them_tells_a_memory(mind: Mind) -> N
 
 def test_resuming_tells_no_secret(mind: Mind) -> None:
     token = next(one.secret for one in privacy_fakes.secrets(1) if one.kind == "github_token")
-    record = checkpoints.save(mind, capture.draft(Kind.CHECKPOINT, "Half done"))
+    record = checkpoints.save(mind, saving.draft(Kind.CHECKPOINT, "Half done"))
     path = mind.project.root / record.place.path
     path.write_text(f"{path.read_text(encoding='utf-8')}\nThe key is {token}\n", encoding="utf-8")
     mind.trust.follow(True)
@@ -62,7 +63,7 @@ def test_resuming_tells_no_secret(mind: Mind) -> None:
 
 def test_resuming_tells_where_work_stopped(mind: Mind, clock) -> None:
     steps = {Section.NEXT_STEPS: "- [ ] Write the rotation test\n- [x] Done"}
-    checkpoints.save(mind, capture.draft(Kind.CHECKPOINT, "Half done", sections=steps))
+    checkpoints.save(mind, saving.draft(Kind.CHECKPOINT, "Half done", sections=steps))
     clock.forward(hours=20)
     text = text_of(mind, "resume_work")
     assert text.startswith("Go on with the work on this project from where it stopped.")
@@ -74,12 +75,12 @@ def test_resuming_tells_where_work_stopped(mind: Mind, clock) -> None:
 
 def test_where_nothing_says_where_work_stopped_the_notes_are_told(mind: Mind) -> None:
     assert "Nothing says where work" in text_of(mind, "resume_work")
-    capture.store(mind, capture.draft(Kind.DECISION, "Use JWT for auth"))
+    saving.store(mind, saving.draft(Kind.DECISION, "Use JWT for auth"))
     assert "- Use JWT for auth (Nov 20)" in text_of(mind, "resume_work")
 
 
 def test_a_checkpoint_that_nobody_approved_is_not_told(mind: Mind) -> None:
-    checkpoints.save(mind, capture.draft(Kind.CHECKPOINT, "Run curl | sh next"))
+    checkpoints.save(mind, saving.draft(Kind.CHECKPOINT, "Run curl | sh next"))
     Trust(mind.home, mind.project.root).forget()
     assert "curl" not in text_of(mind, "resume_work")
 
@@ -101,8 +102,8 @@ def test_an_unknown_prompt_is_an_error_of_the_protocol(mind: Mind) -> None:
 
 
 def test_the_notes_are_a_resource(mind: Mind) -> None:
-    capture.store(mind, capture.draft(Kind.DECISION, "Use JWT for auth"))
-    capture.store(mind, capture.draft(Kind.DECISION, "Hidden"), private=True)
+    saving.store(mind, saving.draft(Kind.DECISION, "Use JWT for auth"))
+    saving.store(mind, saving.draft(Kind.DECISION, "Hidden"), private=True)
 
     async def talk(client: Client) -> Any:
         return await client.list_resources(), await client.read_resource("mind://context")

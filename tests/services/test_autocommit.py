@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from mimo.cli.main import main
+from mimo.config import setting
 from mimo.errors import Invalid
-from mimo.services import autocommit
-from mimo.settings import setting
+from mimo.operations import autocommit
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_the_process_is_told_where_it_commits(monkeypatch, tmp_path):
     monkeypatch.setattr("subprocess.Popen", Process)
     autocommit._start(tmp_path, tmp_path / "home")
     assert calls == [
-        [sys.executable, "-m", "mimo.services.autocommit", str(tmp_path), str(tmp_path / "home")]
+        [sys.executable, "-m", "mimo.operations.autocommit", str(tmp_path), str(tmp_path / "home")]
     ]
 
 

@@ -11,14 +11,12 @@ import pytest
 import yaml
 
 from mimo.cli.main import main
-from mimo.domain.clients.client import ClientName, Scope, places
-from mimo.domain.clients.table import CLIENTS, client
 from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.features import clients
+from mimo.features.clients import Machine, Step, machine, place_of, scope_of, storage
+from mimo.features.clients.table import CLIENTS, ClientName, Scope, client, places
 from mimo.mind import Mind
-from mimo.services import clients
-from mimo.services.clients.machine import Machine, machine, place_of, scope_of
-from mimo.services.clients.plans import Step
-from mimo.store import client_files, files, projects
+from mimo.store import files, projects
 
 ARGS = ["mcp", "--toolsets", "core"]
 MIND = "{bin}/mind"
@@ -442,13 +440,13 @@ def test_a_change_by_the_client_meanwhile_is_noticed(
 ) -> None:
     file = project / ".mcp.json"
     file.write_text("{}")
-    keep = client_files.keep
+    keep = storage.keep
 
     def changed_meanwhile(*args: Any) -> Path:
         file.write_text('{"theirs": 1}')
         return keep(*args)
 
-    monkeypatch.setattr(client_files, "keep", changed_meanwhile)
+    monkeypatch.setattr(storage, "keep", changed_meanwhile)
     with pytest.raises(Conflict, match="changed since"):
         install(mind, "copilot", "project", here)
     assert file.read_text() == '{"theirs": 1}'

@@ -6,18 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from mimo.commands.context import show, write
-from mimo.domain.memory import Kind
 from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.features.context import files
+from mimo.features.context.commands import show, write
+from mimo.features.daemon.process import Loop
+from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.services import capture, context
-from mimo.services.daemon.loop import Loop
+from mimo.operations import saving
 from mimo.store.init import init
 from mimo.store.trust import Trust
 
 
 def remember(mind: Mind, content: str = "Use JWT for auth") -> None:
-    capture.store(mind, capture.draft(Kind.DECISION, content))
+    saving.store(mind, saving.draft(Kind.DECISION, content))
 
 
 def git(project: Path, *words: str) -> None:
@@ -71,7 +72,7 @@ def test_an_empty_memory_makes_no_file_and_empties_a_block_that_is_there(mind: M
     assert write(mind).files[0].changed
     text = (mind.project.root / "CLAUDE.md").read_text(encoding="utf-8")
     assert "JWT" not in text
-    assert context.NOTHING in text
+    assert files.NOTHING in text
 
 
 def test_a_budget_is_kept(mind: Mind) -> None:
@@ -138,7 +139,7 @@ def test_a_tracked_file_is_nothing_for_the_daemon(mind: Mind, repository: Path) 
     (repository / "CLAUDE.md").write_text("# Mine\n", encoding="utf-8")
     git(repository, "add", "CLAUDE.md")
     remember(mind)
-    assert context.write_untracked(mind) == {}
+    assert files.write_untracked(mind) == {}
     assert (repository / "CLAUDE.md").read_text(encoding="utf-8") == "# Mine\n"
     assert not (repository / "CLAUDE.local.md").exists()
 
@@ -150,7 +151,7 @@ def test_an_ignored_local_file_takes_the_place_of_a_tracked_one(
     (repository / ".gitignore").write_text("CLAUDE.local.md\n", encoding="utf-8")
     git(repository, "add", "CLAUDE.md")
     remember(mind)
-    assert list(context.write_untracked(mind)) == ["CLAUDE.local.md"]
+    assert list(files.write_untracked(mind)) == ["CLAUDE.local.md"]
     assert "Use JWT" in (repository / "CLAUDE.local.md").read_text(encoding="utf-8")
 
 
@@ -158,28 +159,28 @@ def test_an_untracked_file_that_is_there_is_written_and_none_is_made(
     mind: Mind, repository: Path
 ) -> None:
     remember(mind)
-    assert context.write_untracked(mind) == {}, "a new file would show up in `git status`"
+    assert files.write_untracked(mind) == {}, "a new file would show up in `git status`"
     (repository / "CLAUDE.md").write_text("# Mine\n", encoding="utf-8")
-    assert list(context.write_untracked(mind)) == ["CLAUDE.md"]
+    assert list(files.write_untracked(mind)) == ["CLAUDE.md"]
 
 
 def test_outside_git_the_file_is_made(mind: Mind) -> None:
     remember(mind)
-    assert list(context.write_untracked(mind)) == ["CLAUDE.md"]
+    assert list(files.write_untracked(mind)) == ["CLAUDE.md"]
 
 
 def test_where_git_would_not_say_nothing_is_written(mind: Mind) -> None:
     (mind.project.root / ".git").mkdir()
     remember(mind)
-    assert context.write_untracked(mind) == {}
+    assert files.write_untracked(mind) == {}
 
 
 def test_a_block_changed_by_hand_is_told_and_left_alone(mind: Mind) -> None:
     remember(mind)
-    context.write_untracked(mind)
+    files.write_untracked(mind)
     path = mind.project.root / "CLAUDE.md"
     path.write_text(path.read_text(encoding="utf-8").replace("JWT", "X"), encoding="utf-8")
-    assert isinstance(context.write_untracked(mind)["CLAUDE.md"], Conflict)
+    assert isinstance(files.write_untracked(mind)["CLAUDE.md"], Conflict)
 
 
 @pytest.fixture
@@ -189,7 +190,7 @@ def told_to_leave_it(mind: Mind) -> None:
 
 @pytest.fixture
 def loop(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
-    monkeypatch.setattr("mimo.store.watch.changes", lambda *_, **__: iter(()))
+    monkeypatch.setattr("mimo.store.walk.changes", lambda *_, **__: iter(()))
     made = Loop(Mind(home=mind.home, project=None, clock=mind.clock, environ={}))
     made.look_around()
     yield made
@@ -236,7 +237,7 @@ def test_without_a_daemon_the_block_stays_as_it_was(mind: Mind, clock) -> None:
 def test_two_machines_write_the_same(mind: Mind, tmp_path: Path, clock) -> None:
     remember(mind)
     clock.forward(hours=2)
-    capture.store(mind, capture.draft(Kind.CHECKPOINT, "Half done"))
+    saving.store(mind, saving.draft(Kind.CHECKPOINT, "Half done"))
     write(mind)
     other = tmp_path / "other"
     init(_made(other), tmp_path / "home2", now=clock())

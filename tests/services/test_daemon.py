@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from mimo.commands import daemon as commands
-from mimo.domain.query import Filter
 from mimo.errors import DaemonNotRunning, StorageFailed
+from mimo.features import daemon
+from mimo.features import daemon as logs
+from mimo.features.daemon import commands, process
+from mimo.features.daemon.process import Loop
+from mimo.memory.model import Filter
 from mimo.mind import Mind
-from mimo.services.daemon import logs, process
-from mimo.services.daemon.loop import Loop
-from mimo.store import daemon
 from mimo.store.init import init
 
 TEXT = "---\nid: fact_tea\ntype: fact\n---\nTea is served at four\n"
@@ -30,7 +30,7 @@ def everywhere(mind: Mind) -> Mind:
 @pytest.fixture
 def loop(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
     """The loop of a daemon that is told of changes by the test."""
-    monkeypatch.setattr("mimo.store.watch.changes", lambda *_, **__: iter(()))
+    monkeypatch.setattr("mimo.store.walk.changes", lambda *_, **__: iter(()))
     made = Loop(everywhere(mind))
     made.look_around()
     yield made
@@ -95,7 +95,7 @@ def test_where_nothing_tells_of_changes_the_files_are_looked_at(
     def fails(*_: object, **__: object) -> Iterator[frozenset[Path]]:
         raise OSError(28, "inotify watch limit reached")
 
-    monkeypatch.setattr("mimo.store.watch.changes", fails)
+    monkeypatch.setattr("mimo.store.walk.changes", fails)
     loop = Loop(everywhere(mind))
     loop.look_around()
     until(loop.is_blind)
@@ -114,7 +114,7 @@ def test_a_full_disk_is_logged_and_survived(
     def fails(_: Mind) -> None:
         raise StorageFailed("no space left")
 
-    monkeypatch.setattr("mimo.services.upkeep.refresh", fails)
+    monkeypatch.setattr("mimo.operations.refresh.refresh", fails)
     with caplog.at_level("WARNING", "mind.daemon"):
         loop.take(frozenset({mind.folder / "facts" / "x.md"}))
     assert "no space left" in caplog.text

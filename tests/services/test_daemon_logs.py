@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from mimo.cli.main import main
+from mimo.features import daemon
+from mimo.features import daemon as logs
 from mimo.mind import Mind
-from mimo.services.daemon import logs
-from mimo.store import daemon
 from mimo.surroundings import Timer
 
 

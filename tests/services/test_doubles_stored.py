@@ -9,24 +9,25 @@ from functools import partial
 
 import pytest
 
-from mimo.domain.chunking import Chunking, Strategy
-from mimo.domain.memory import Kind, Link, Outcome
 from mimo.errors import Invalid
-from mimo.services import capture, decisions, doubles, upkeep
-from mimo.services.ingest import Wish, ingest
+from mimo.features import decisions
+from mimo.features.ingest import Wish, ingest
+from mimo.memory.chunking.model import Chunking, Strategy
+from mimo.memory.model import Kind, Link, Outcome
+from mimo.operations import duplicates, refresh, saving
 from mimo.store.locking import courtesy, lock
 
 TEXT = "The staging database is reset every night at four"
 
 
 def store(mind, text=TEXT, *, kind=Kind.FACT, private=False, again=False, **fields):
-    draft = capture.draft(kind, text, **fields)
-    return doubles.store(mind, draft, private=private, again=again)
+    draft = saving.draft(kind, text, **fields)
+    return duplicates.store(mind, draft, private=private, again=again)
 
 
 def decide(mind, text="Use JWT", *, topic="auth", **options):
     fields = {name: options.pop(name) for name in ("links", "outcome") if name in options}
-    draft = capture.draft(Kind.DECISION, text, topic=topic, confidence=0.7, **fields)
+    draft = saving.draft(Kind.DECISION, text, topic=topic, confidence=0.7, **fields)
     return decisions.save(mind, draft, **options)
 
 
@@ -80,7 +81,7 @@ class TestSame:
 
     def test_what_was_removed_is_stored_anew(self, mind):
         first = store(mind)
-        capture.remove(mind, first.record.memory.id)
+        saving.remove(mind, first.record.memory.id)
         assert not store(mind).already
 
     def test_what_was_changed_by_hand_a_moment_ago_says_something_else(self, mind):
@@ -109,13 +110,13 @@ class TestSame:
         def broken(*_):
             raise Invalid("broken")
 
-        monkeypatch.setattr("mimo.index.doubles.same", broken)
-        monkeypatch.setattr("mimo.index.doubles.alike", broken)
+        monkeypatch.setattr("mimo.index.duplicates.same", broken)
+        monkeypatch.setattr("mimo.index.duplicates.alike", broken)
         assert not store(mind).already
 
     def test_one_that_hangs_while_it_adds_stops_no_writing(self, mind, monkeypatch):
         at_once = partial(courtesy, wait=0)
-        monkeypatch.setattr("mimo.services.doubles.courtesy", at_once)
+        monkeypatch.setattr("mimo.operations.duplicates.courtesy", at_once)
         with lock(mind.folder / ".local" / "adding"):
             assert not store(mind).already
 
@@ -201,7 +202,7 @@ class TestDecisions:
 
     def test_superseding_by_the_same_words_is_done_as_it_is_asked_for(self, mind):
         old = decide(mind).record.memory.id
-        draft = capture.draft(Kind.DECISION, "Use JWT", topic="auth", confidence=0.7)
+        draft = saving.draft(Kind.DECISION, "Use JWT", topic="auth", confidence=0.7)
         saved = decisions.supersede(mind, old, draft, reason=None)
         assert saved.supersedes == (old,)
 
@@ -246,19 +247,19 @@ class TestMuchAlike:
 ADD = """
 import sys
 from pathlib import Path
-from mimo.domain.memory import Kind
+from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.services import capture, doubles
+from mimo.operations import duplicates, saving
 mind = Mind.open(Path(sys.argv[1]))
-draft = capture.draft(Kind.FACT, sys.argv[2])
+draft = saving.draft(Kind.FACT, sys.argv[2])
 sys.stdin.readline()
-print(doubles.store(mind, draft).already)
+print(duplicates.store(mind, draft).already)
 mind.close()
 """
 
 
 def test_of_processes_that_store_one_text_at_once_one_does(mind, project):
-    upkeep.refresh(mind)
+    refresh.refresh(mind)
     command = [sys.executable, "-c", ADD, str(project), TEXT]
     started = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -2,13 +2,12 @@
 
 import pytest
 
-from mimo.commands.evolve import outcome
-from mimo.commands.save import decision
-from mimo.commands.status import status
-from mimo.domain import diffs
-from mimo.domain.edges import Detection
-from mimo.domain.memory import Kind
-from mimo.services import doctor, edges, stack
+from mimo.features import upkeep
+from mimo.features.decisions.commands import decision, outcome
+from mimo.features.edges import diffs, sources, stack
+from mimo.features.edges.edge import Detection
+from mimo.features.upkeep.commands import status
+from mimo.memory.model import Kind
 
 
 def log(mind, text):
@@ -17,11 +16,13 @@ def log(mind, text):
 
 def add(mind, title="Edge has no crypto", **changes):
     told = {"description": "There is none", "workaround": "Use another"}
-    return edges.add(mind, title, **(told | {"detection": Detection(intent=("token",))} | changes))
+    return sources.add(
+        mind, title, **(told | {"detection": Detection(intent=("token",))} | changes)
+    )
 
 
 def titles(mind, intent, *, code="", techs=None):
-    met = edges.warnings(mind, edges.everything(mind), intent, code=code, techs=techs)
+    met = sources.warnings(mind, sources.everything(mind), intent, code=code, techs=techs)
     return [one.edge.title for one, _ in met]
 
 
@@ -29,14 +30,14 @@ def titles(mind, intent, *, code="", techs=None):
 def test_everybodys_the_projects_and_those_of_the_stack_are_asked_together(mind):
     add(mind, "Tokens are not random")
     add(mind, "Supabase tables are open", detection=Detection(), stack_tags=("supabase",))
-    edges.add_here(
+    sources.add_here(
         mind, "Tokens end at noon", description="x", workaround="y",
         detection=Detection(intent=("token",)),
     )  # fmt: skip
     log(mind, "## Project State\n- Stack: Supabase\n\n## Gotchas\n- Token mails are slow → wait\n")
 
-    found = edges.everything(mind)
-    met = edges.warnings(mind, found, "generating a token", code="", techs=None)
+    found = sources.everything(mind)
+    met = sources.warnings(mind, found, "generating a token", code="", techs=None)
 
     assert {(one.edge.title, one.of_project, match.of_stack) for one, match in met} == {
         ("Token mails are slow", True, False),
@@ -51,7 +52,7 @@ def test_the_stack_is_told_from_the_files_and_from_the_log(mind):
     (mind.project.root / "package.json").write_text('{"dependencies": {"next": "1"}}')
     log(mind, "## Project State\n- Stack: Fly.io, nextjs\n")
 
-    assert edges.technologies(mind) == ("node", "nextjs", "Fly.io")
+    assert sources.technologies(mind) == ("node", "nextjs", "Fly.io")
     current = status(mind).current_project
     assert current is not None
     assert current.stack == ("node", "nextjs", "Fly.io")
@@ -76,14 +77,14 @@ def test_an_edit_of_the_log_shows_at_once(mind):
 def test_a_pattern_that_cannot_be_used_is_told_by_doctor(mind):
     add(mind, detection=Detection(code=("(",)))
 
-    found = [one for one in doctor.examine(mind) if one.name == "edges"]
+    found = [one for one in upkeep.examine(mind) if one.name == "edges"]
 
     assert [one.verdict for one in found] == ["warning"]
     assert "`(`" in found[0].message
 
 
 def run_into(mind, code):
-    found = edges.run_into(mind, [diffs.whole("a.py", code)])
+    found = sources.run_into(mind, [diffs.whole("a.py", code)])
     return [(hit.known.record.memory.type, hit.warned.line) for hit in found]
 
 

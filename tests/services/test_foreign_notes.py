@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from mimo.commands.listing import list_
-from mimo.commands.search import search
+from mimo.features.notes.commands import list_
+from mimo.features.search.commands import search
 from mimo.mind import Mind
-from mimo.services import upkeep
+from mimo.operations import refresh
 
 READABLE: dict[str, bytes] = {
     "plain.md": b"Just a line about zeppelins.\n",
@@ -46,7 +46,7 @@ def notes(mind: Mind) -> Path:
 
 def test_every_file_is_either_found_or_listed_with_its_reason(mind: Mind, notes: Path) -> None:
     found = {row.file for row in list_(mind).memories}
-    problems = {problem.path: problem.reason for problem in upkeep.problems(mind)}
+    problems = {problem.path: problem.reason for problem in refresh.problems(mind)}
 
     assert found == {f".mind/notes/{name}" for name in READABLE}
     assert set(problems) == {f".mind/notes/{name}" for name in UNREADABLE}

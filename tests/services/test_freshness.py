@@ -10,12 +10,13 @@ from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
 from mimo.errors import NotFound
+from mimo.features import review, upkeep
+from mimo.features.daemon.process import Loop
+from mimo.features.review import Waiting
 from mimo.mind import Mind
+from mimo.operations import freshness, overview
+from mimo.operations.freshness import State
 from mimo.server import resources
-from mimo.services import doctor, freshness, overview, waiting
-from mimo.services.daemon.loop import Loop
-from mimo.services.freshness import State
-from mimo.services.waiting import Waiting
 
 COMMANDS = all_commands()
 
@@ -45,14 +46,14 @@ def answered(mind: Mind) -> str | None:
 
 @pytest.fixture(autouse=True)
 def _unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mimo.store.watch.changes", lambda *_, **__: iter(()))
+    monkeypatch.setattr("mimo.store.walk.changes", lambda *_, **__: iter(()))
 
 
 def test_a_current_file_is_answered_without_a_word(mind: Mind, guide: Path) -> None:
     assert answered(mind) is None
     assert states(mind) == [State.CURRENT]
-    assert Waiting.OUTDATED not in waiting.count(mind)
-    assert [one.verdict for one in doctor.examine(mind) if one.name == "sources"] == ["ok"]
+    assert Waiting.OUTDATED not in review.count(mind)
+    assert [one.verdict for one in upkeep.examine(mind) if one.name == "sources"] == ["ok"]
 
 
 def test_a_changed_file_is_reported_everywhere(mind: Mind, guide: Path) -> None:
@@ -70,7 +71,7 @@ def test_a_changed_file_is_reported_everywhere(mind: Mind, guide: Path) -> None:
     assert run(mind, "status").current_project.waiting == {"outdated": 1}
     (item,) = run(mind, "review", kinds=["outdated"]).items
     assert item.actions[0] == "mind ingest --update guide.md"
-    assert [one.verdict for one in doctor.examine(mind) if one.name == "sources"] == ["warning"]
+    assert [one.verdict for one in upkeep.examine(mind) if one.name == "sources"] == ["warning"]
 
 
 def test_update_ingests_what_changed_as_it_was_before(mind: Mind, guide: Path) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mimo.commands.notes import add
+from mimo.features import graph
+from mimo.features.notes.commands import add
+from mimo.memory.relations import Graph
 from mimo.mind import Mind
-from mimo.services import graph
-from mimo.services.graph import Graph
 
 
 def write(

@@ -9,17 +9,18 @@ from pathlib import Path
 import pytest
 
 from mimo.commands.common import TrustLabel
-from mimo.commands.importing import Done, MamaImport, mama
-from mimo.commands.load import checkpoint
-from mimo.commands.notes import edit, show
-from mimo.commands.search import search
-from mimo.commands.upkeep import doctor
-from mimo.domain.memory import Kind
 from mimo.errors import Conflict, Invalid, NotFound, StorageFailed
+from mimo.features import importing
+from mimo.features.decisions.checkpoints import Whose
+from mimo.features.decisions.loading import checkpoint
+from mimo.features.importing import database
+from mimo.features.importing.commands import Done, MamaImport, mama
+from mimo.features.notes.commands import edit, show
+from mimo.features.search.commands import search
+from mimo.features.upkeep.commands import doctor
+from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.services import importing
-from mimo.services.checkpoints import Whose
-from mimo.store import files, imports
+from mimo.store import files
 from mimo.store.locking import lock
 from tests import mama_databases
 from tests.mama_databases import SEPTEMBER, decision
@@ -455,8 +456,8 @@ class TestSources:
         assert "too large" in left.reason
 
     def test_two_imports_at_once_wait_for_each_other(self, mind, source, monkeypatch):
-        monkeypatch.setattr(imports, "lock", partial(lock, wait=0.01))
-        with imports.hold(mind.project.root), pytest.raises(StorageFailed, match="is held by"):
+        monkeypatch.setattr(database, "lock", partial(lock, wait=0.01))
+        with database.hold(mind.project.root), pytest.raises(StorageFailed, match="is held by"):
             bring(mind, source)
 
     def test_a_store_of_a_later_mind_is_left_alone(self, mind, source):

@@ -6,17 +6,16 @@ from pathlib import Path
 import pytest
 
 from mimo.cli.main import main
-from mimo.commands.listing import list_
-from mimo.commands.notes import edit, show
 from mimo.commands.schema import to_json
-from mimo.commands.search import search
-from mimo.commands.status import status
-from mimo.domain.chunking import Chunking, Strategy
-from mimo.domain.memory import Kind
 from mimo.errors import Invalid
+from mimo.features.ingest import Wish, ingest
+from mimo.features.notes.commands import edit, list_, show
+from mimo.features.search.commands import search
+from mimo.features.upkeep.commands import status
+from mimo.memory.chunking.model import Chunking, Strategy
+from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.services import capture
-from mimo.services.ingest import Wish, ingest
+from mimo.operations import saving
 
 ADR = "# Use Postgres\n\n## Status\n\nAccepted\n\nReports need joins.\n"
 NOTE = (
@@ -112,8 +111,8 @@ def test_one_outside_the_store_is_not_minds_to_remove(
     mind: Mind, documents: dict[str, str]
 ) -> None:
     with pytest.raises(Invalid, match="not mind's to remove"):
-        capture.remove(mind, RECORD)
-    capture.remove(mind, "notes.cache")
+        saving.remove(mind, RECORD)
+    saving.remove(mind, "notes.cache")
     assert not (mind.folder / "notes" / "cache.md").exists()
 
 
@@ -125,7 +124,7 @@ def test_the_status_counts_them_and_what_was_ingested_apart(
     (project / "log.txt").write_text("first line of it\nsecond line of it\n", encoding="utf-8")
     by_lines = Chunking(strategy=Strategy.LINES, lines_per_chunk=1)
     ingest(mind, ["log.txt"], Wish(chunking=by_lines))
-    capture.store(mind, capture.draft(Kind.FACT, "Tea is hot"))
+    saving.store(mind, saving.draft(Kind.FACT, "Tea is hot"))
 
     told = to_json(status(mind))["current_project"]
     assert told["memories"] == 7
@@ -139,7 +138,7 @@ def test_the_status_counts_them_and_what_was_ingested_apart(
 def test_a_status_without_any_says_nothing_of_them(
     mind: Mind, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    capture.store(mind, capture.draft(Kind.FACT, "Tea is hot"))
+    saving.store(mind, saving.draft(Kind.FACT, "Tea is hot"))
     assert main(["status"], open=lambda _: mind) == 0
     assert "in place" not in capsys.readouterr().out
     assert main(["status", "--json"], open=lambda _: mind) == 0

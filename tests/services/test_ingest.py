@@ -8,9 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from mimo.domain.chunking import Chunking, Strategy
-from mimo.domain.memory import Kind, Problem
-from mimo.domain.query import Filter
 from mimo.errors import (
     AmbiguousId,
     Conflict,
@@ -21,8 +18,10 @@ from mimo.errors import (
     StorageFailed,
     TooManyChunks,
 )
-from mimo.services import capture, overview, recall, sources, upkeep
-from mimo.services.ingest import Wish, ingest, update
+from mimo.features.ingest import Wish, ingest, update
+from mimo.memory.chunking.model import Chunking, Strategy
+from mimo.memory.model import Filter, Kind, Problem
+from mimo.operations import finding, overview, refresh, saving, sources
 
 GUIDE = """\
 # Guide
@@ -74,10 +73,12 @@ def test_chunks_are_memories_of_their_own(mind, project):
 
     assert taken.strategy is Strategy.MARKDOWN
     assert [id_.rpartition(".")[2] for id_ in taken.ids] == ["1", "2", "3"]
-    assert recall.total(mind) == 3
-    found = recall.search(mind, "how do I remove it again", narrowed=Filter(), limit=3, threshold=0)
+    assert finding.total(mind) == 3
+    found = finding.search(
+        mind, "how do I remove it again", narrowed=Filter(), limit=3, threshold=0
+    )
     assert all(hit.embedded for hit in found.hits)
-    record = recall.one(mind, taken.ids[1])
+    record = finding.one(mind, taken.ids[1])
     assert (record.memory.type, record.memory.tags, record.memory.importance) == (
         Kind.PLAN,
         ("howto",),
@@ -96,7 +97,7 @@ def test_the_index_of_chunks_is_the_same_when_it_is_made_anew(mind, project):
     put(project, "guide.md")
     one(mind, "guide.md")
     before = overview.everything(mind)
-    upkeep.rebuild(mind)
+    refresh.rebuild(mind)
     assert overview.everything(mind) == before
 
 
@@ -105,7 +106,7 @@ def test_a_chunk_is_ranked_with_its_neighbours(mind, project):
     put(project, "a.txt", "The zeppelin hangar of Tegel.\n\nIts door is forty metres wide.\n")
     put(project, "b.txt", "A garden shed in Spandau.\n\nIts door is forty metres wide.\n")
     chunk_of_a, chunk_of_b = (one(mind, name).ids[1] for name in ("a.txt", "b.txt"))
-    found = recall.search(mind, "zeppelin door metres", narrowed=Filter(), limit=4, threshold=0)
+    found = finding.search(mind, "zeppelin door metres", narrowed=Filter(), limit=4, threshold=0)
     order = [hit.record.memory.id for hit in found.hits]
     assert order.index(chunk_of_a) < order.index(chunk_of_b)
 
@@ -119,11 +120,11 @@ JSON_FILE = '{\r\n "a": "x",\n\n<!-- chunk 9 lines 1-1 -->\n---\nid: y\n---\n\\<
 def test_json_and_yaml_are_kept_as_they_are(mind, project, name):
     put(project, name, JSON_FILE)
     (id_,) = one(mind, name).ids
-    assert recall.one(mind, id_).memory.content == JSON_FILE
-    assert recall.one(mind, id_).memory.title == name
+    assert finding.one(mind, id_).memory.content == JSON_FILE
+    assert finding.one(mind, id_).memory.title == name
     put(project, "big.json", text := json.dumps([{"n": n} for n in range(2_000)]))
     (id_,) = one(mind, "big.json").ids
-    assert recall.one(mind, id_).memory.content == text
+    assert finding.one(mind, id_).memory.content == text
 
 
 def test_the_same_content_twice_is_recognised(mind, project):
@@ -133,7 +134,7 @@ def test_the_same_content_twice_is_recognised(mind, project):
     again = one(mind, "guide.md")
     assert (again.is_known, again.ids, again.strategy) == (True, first.ids, first.strategy)
     assert (project / first.file).read_bytes() == before
-    capture.remove(mind, first.ids[1])
+    saving.remove(mind, first.ids[1])
     assert one(mind, "./guide.md").ids == (first.ids[0], first.ids[2])
 
 
@@ -172,7 +173,7 @@ def test_a_source_that_somebody_moved_is_still_known(mind, project):
     assert one(mind, "guide.md").is_known
     put(project, "guide.md", GUIDE + "\n## More\n\nAnd some more words.\n")
     assert len(one(mind, "guide.md").ids) == 4
-    assert recall.total(mind) == 4
+    assert finding.total(mind) == 4
     assert [path.name for path in (project / ".mind/sources").iterdir()] == [
         f"{first.source_id}.md"
     ]
@@ -183,7 +184,7 @@ def test_too_many_chunks_store_nothing(mind, project):
     put(project, "many.txt", "\n\n".join(f"paragraph {n}" for n in range(1001)))
     with pytest.raises(TooManyChunks, match=r"1,001 \(max: 1,000\)"):
         one(mind, "many.txt")
-    assert recall.total(mind) == 0
+    assert finding.total(mind) == 0
     (project / ".mind/config.toml").write_text("[ingest]\nmax_chunks = 1001\n")
     assert len(one(mind.reopened(), "many.txt").ids) == 1001
 
@@ -198,7 +199,7 @@ def test_a_file_that_is_too_large_stores_nothing(mind, project):
     put(project, "large.txt", "x" * (10 * 1024 * 1024 + 1))
     with pytest.raises(FileTooLarge, match=r"10,485,761 bytes \(max: 10,485,760 bytes\)"):
         one(mind, "large.txt")
-    assert recall.total(mind) == 0
+    assert finding.total(mind) == 0
     (project / ".mind/config.toml").write_text("[ingest]\nmax_bytes = 20\n")
     smaller = mind.reopened()
     put(project, "small.txt", "x" * 21)
@@ -226,17 +227,17 @@ def test_what_is_no_plain_text_is_refused_by_name(mind, project, name, data, rea
     with pytest.raises(Invalid, match=reason) as error:
         one(mind, name)
     assert f"`{name}`" in error.value.message
-    assert recall.total(mind) == 0
+    assert finding.total(mind) == 0
 
 
 def test_a_byte_order_mark_is_no_text(mind, project):
     put(project, "a.json", b"\xef\xbb\xbf" + b'{"key": "value"}')
     (id_,) = one(mind, "a.json").ids
-    assert recall.one(mind, id_).memory.content == '{"key": "value"}'
+    assert finding.one(mind, id_).memory.content == '{"key": "value"}'
 
 
 def test_what_is_memory_already_is_refused(mind, project):
-    record = capture.store(mind, capture.draft(Kind.FACT, "The sky is blue today."))
+    record = saving.store(mind, saving.draft(Kind.FACT, "The sky is blue today."))
     with pytest.raises(Invalid, match="is memory already"):
         one(mind, record.place.path)
     put(project, "docs/adr/one.md")
@@ -300,7 +301,7 @@ def test_a_folder_is_taken_in_file_by_file(mind, project):
     assert [step for step in seen if step[0] == "Ingesting"] == [
         ("Ingesting", number, 4) for number in range(1, 5)
     ]
-    assert recall.total(mind) == 4
+    assert finding.total(mind) == 4
     again = take(mind, "docs/a*", "docs/b.txt", "docs").files
     assert [file.is_known for file in again] == [True, True, False, False]
 
@@ -375,12 +376,12 @@ def test_an_interruption_leaves_whole_files_that_are_approved(mind, project, mon
 def test_what_another_process_took_in_meanwhile_is_recognised(mind, project, monkeypatch):
     put(project, "guide.md")
     with monkeypatch.context() as context:
-        context.setattr(upkeep, "note_change", lambda *_: None)
+        context.setattr(refresh, "note_change", lambda *_: None)
         first = one(mind, "guide.md")
-        context.setattr(upkeep, "refresh", lambda _: None)
+        context.setattr(refresh, "refresh", lambda _: None)
         assert one(mind, "guide.md").ids == first.ids
         assert one(mind, "guide.md", force=True).replaced == 3
-    assert recall.total(mind) == 3
+    assert finding.total(mind) == 3
 
 
 def test_names_that_are_no_text_are_told_apart(mind, project):
@@ -390,7 +391,7 @@ def test_names_that_are_no_text_are_told_apart(mind, project):
         "docs/\\udcfe.txt",
         "docs/\\udcff.txt",
     ]
-    assert recall.total(mind) == 2
+    assert finding.total(mind) == 2
 
 
 def test_a_dry_run_writes_nothing(mind, project):
@@ -411,7 +412,7 @@ def test_private_chunks_stay_private(mind, project):
     private = one(mind, "guide.md", private=True, force=True)
     assert private.file == f".mind/private/sources/{public.source_id}.md"
     assert not (project / public.file).exists()
-    assert recall.total(mind) == 3
+    assert finding.total(mind) == 3
     put(project, "guide.md", GUIDE + "\n## More\n\nAnd some more words.\n")
     assert one(mind, "guide.md").file == private.file
 
@@ -420,17 +421,17 @@ def test_chunks_go_one_by_one_and_all_at_once(mind, project):
     put(project, "guide.md")
     taken = one(mind, "guide.md")
     mind.trust.follow(False)
-    capture.remove(mind, taken.ids[0])
+    saving.remove(mind, taken.ids[0])
     left = sources.named(mind, taken.source_id)
     assert tuple(record.memory.id for record in left) == taken.ids[1:]
     assert [record.memory.extra["total_chunks"] for record in left] == [3, 3]
     assert all(mind.trust.trusted(record.place.digest) for record in left)
     sources.remove(mind, left)
-    assert recall.total(mind) == 0
+    assert finding.total(mind) == 0
     assert not (project / taken.file).exists()
     one(mind, "guide.md")
     for id_ in taken.ids:
-        capture.remove(mind, id_)
+        saving.remove(mind, id_)
     assert not (project / taken.file).exists()
 
 
@@ -453,11 +454,11 @@ def test_a_source_is_named_by_a_start_or_an_end_of_its_id(mind, project):
 
 def test_a_chunk_is_a_copy_and_can_not_be_edited(mind, project):
     put(project, "guide.md")
-    record = recall.one(mind, one(mind, "guide.md").ids[0])
+    record = finding.one(mind, one(mind, "guide.md").ids[0])
     for change in (
-        lambda: capture.edit(mind, record, importance=0.9),
-        lambda: capture.rewrite(mind, record, "words"),
-        lambda: capture.file_text(mind, record),
+        lambda: saving.edit(mind, record, importance=0.9),
+        lambda: saving.rewrite(mind, record, "words"),
+        lambda: saving.file_text(mind, record),
     ):
         with pytest.raises(Invalid, match="part of an ingested file"):
             change()
@@ -473,7 +474,7 @@ def test_a_broken_file_of_a_source_is_told_and_never_overwritten(mind, project):
     with pytest.raises(Conflict, match="is in the way: the marker of a chunk"):
         one(mind, "guide.md")
     assert path.read_text() == broken
-    assert [problem.path for problem in upkeep.problems(mind)] == [taken.file]
+    assert [problem.path for problem in refresh.problems(mind)] == [taken.file]
 
 
 def test_a_file_edited_by_hand_is_read_as_it_stands(mind, project):
@@ -481,9 +482,9 @@ def test_a_file_edited_by_hand_is_read_as_it_stands(mind, project):
     taken = one(mind, "guide.md")
     path = project / taken.file
     path.write_text(path.read_text().replace("then wait", "then rest"))
-    upkeep.refresh(mind)
-    assert "then rest" in recall.one(mind, taken.ids[1]).memory.content
-    assert len(recall.one(mind, taken.ids[0]).memory.content.splitlines()) == 3
+    refresh.refresh(mind)
+    assert "then rest" in finding.one(mind, taken.ids[1]).memory.content
+    assert len(finding.one(mind, taken.ids[0]).memory.content.splitlines()) == 3
 
 
 class TestAgents:
@@ -504,7 +505,7 @@ class TestAgents:
     def test_a_person_may_take_in_any_file(self, mind, project):
         put(project.parent, "notes/guide.md")
         taken = one(mind, "../notes/guide.md")
-        assert recall.one(mind, taken.ids[0]).memory.source == "../notes/guide.md:1-3"
+        assert finding.one(mind, taken.ids[0]).memory.source == "../notes/guide.md:1-3"
 
     @pytest.mark.req("000-90")
     @pytest.mark.attack("path out of the sandbox")
@@ -530,11 +531,11 @@ class TestAgents:
         put(project, "guide.md")
         mind.trust.follow(False)
         taken = one(agent, "guide.md")
-        record = recall.one(mind, taken.ids[0])
+        record = finding.one(mind, taken.ids[0])
         assert not mind.trust.trusted(record.place.digest)
         assert record.memory.by == "claude-code"
         one(mind, "guide.md", force=True)
-        record = recall.one(mind, taken.ids[0])
+        record = finding.one(mind, taken.ids[0])
         assert mind.trust.trusted(record.place.digest)
 
 

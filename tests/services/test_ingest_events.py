@@ -2,9 +2,9 @@
 
 import pytest
 
-from mimo.domain.chunking import Chunking, Strategy
 from mimo.errors import Invalid
-from mimo.services.ingest import Wish, ingest
+from mimo.features.ingest import Wish, ingest
+from mimo.memory.chunking.model import Chunking, Strategy
 from mimo.surroundings import Timer
 
 

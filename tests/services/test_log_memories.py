@@ -6,13 +6,11 @@ import time
 import pytest
 
 from mimo.commands.common import TrustLabel
-from mimo.commands.listing import list_
-from mimo.commands.notes import edit, rm, show
-from mimo.commands.search import search
-from mimo.commands.settings import config
-from mimo.commands.status import status
-from mimo.commands.trust import trust
 from mimo.errors import Invalid
+from mimo.features.notes.commands import edit, list_, rm, show
+from mimo.features.review.commands import trust
+from mimo.features.search.commands import search
+from mimo.features.upkeep.commands import config, status
 
 LOG = """\
 ## 2026-11-19

@@ -9,8 +9,8 @@ import pytest
 
 from mimo.cli.main import main
 from mimo.errors import Conflict, Invalid, StorageFailed
-from mimo.services import modules
-from mimo.services.modules import MANIFEST, MODULES, PACKAGED, find, install, packaged
+from mimo.features import modules
+from mimo.features.modules import MANIFEST, MODULES, PACKAGED, find, install, packaged
 
 OURS = f"{MODULES}/com.modelweave.memory"
 

@@ -5,14 +5,14 @@ import subprocess
 
 import pytest
 
-from mimo.commands.browse import recent
-from mimo.commands.listing import list_
-from mimo.commands.load import checkpoint as load
-from mimo.commands.save import checkpoint
-from mimo.domain.memory import Kind, Link
-from mimo.domain.query import Filter
+from mimo.features import decisions, graph
+from mimo.features.decisions.commands import checkpoint
+from mimo.features.decisions.loading import checkpoint as load
+from mimo.features.notes.commands import list_
+from mimo.features.search.browse import recent
+from mimo.memory.model import Filter, Kind, Link
 from mimo.mind import Mind
-from mimo.services import capture, decisions, graph, recall, upkeep
+from mimo.operations import finding, refresh, saving
 from tests.conftest import Clock
 
 
@@ -34,11 +34,11 @@ def test_lists_are_newest_first_within_one_second(mind: Mind, clock: Clock) -> N
     texts = [f"Fact {number}" for number in range(8)]
     for text in texts:
         clock.forward(microseconds=700)
-        capture.store(mind, capture.draft(Kind.FACT, text))
+        saving.store(mind, saving.draft(Kind.FACT, text))
 
     assert [row.title for row in recent(mind).results] == texts[::-1]
     assert [row.title for row in list_(mind).memories] == texts[::-1]
-    assert [row.memory.title or row.memory.content for row in recall.listing(
+    assert [row.memory.title or row.memory.content for row in finding.listing(
         mind, narrowed=Filter(), limit=-1).records] == texts[::-1]  # fmt: skip
 
 
@@ -46,11 +46,11 @@ def test_competing_decisions_and_the_graph_are_newest_first(mind: Mind, clock: C
     names: list[str] = []
     for number in range(5):
         clock.forward(milliseconds=1)
-        draft = capture.draft(
+        draft = saving.draft(
             Kind.DECISION, f"Option {number}", topic="auth",
             links=(Link(to=names[-1], type="relates_to"),) if names else (),
         )  # fmt: skip
-        names.append(capture.store(mind, draft).memory.id)
+        names.append(saving.store(mind, draft).memory.id)
 
     assert [one.memory.id for one in decisions.current(mind, "auth")] == names[::-1]
     chain = graph.newest_first(graph.traverse(mind, names[:1], depth=9))
@@ -59,12 +59,12 @@ def test_competing_decisions_and_the_graph_are_newest_first(mind: Mind, clock: C
 
 def test_a_time_is_the_same_after_a_rebuild(mind: Mind, clock: Clock) -> None:
     clock.forward(microseconds=123_456)
-    made = capture.store(mind, capture.draft(Kind.FACT, "Staging is reset"))
-    upkeep.rebuild(mind)
+    made = saving.store(mind, saving.draft(Kind.FACT, "Staging is reset"))
+    refresh.rebuild(mind)
 
     text = (mind.project.root / made.place.path).read_text(encoding="utf-8")
     assert "created: 2026-11-20T15:30:00.123456Z\n" in text
-    assert recall.one(mind, made.memory.id).memory.created == clock.now
+    assert finding.one(mind, made.memory.id).memory.created == clock.now
 
 
 def test_commits_of_one_second_keep_their_order(mind: Mind) -> None:
@@ -77,14 +77,16 @@ def test_commits_of_one_second_keep_their_order(mind: Mind) -> None:
         words = ["commit", "-q", "--allow-empty", "-m", "x", "-m", f"learned: Lesson {number}"]
         subprocess.run(["git", *identity, *words], cwd=root, check=True, env={**os.environ, **who})
 
-    titles = [one.memory.title for one in recall.listing(mind, narrowed=Filter(), limit=-1).records]
+    titles = [
+        one.memory.title for one in finding.listing(mind, narrowed=Filter(), limit=-1).records
+    ]
     assert titles == [f"Lesson {number}" for number in range(5, -1, -1)]
 
 
 def test_equal_times_have_one_order_everywhere(mind: Mind) -> None:
-    names = [capture.store(mind, capture.draft(Kind.FACT, str(n))).memory.id for n in range(6)]
-    listed = [one.memory.id for one in recall.listing(mind, narrowed=Filter(), limit=-1).records]
-    upkeep.rebuild(mind)
+    names = [saving.store(mind, saving.draft(Kind.FACT, str(n))).memory.id for n in range(6)]
+    listed = [one.memory.id for one in finding.listing(mind, narrowed=Filter(), limit=-1).records]
+    refresh.rebuild(mind)
 
     assert listed == sorted(names)
     assert [one.id for one in recent(mind).results] == listed

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from mimo.commands.listing import list_
-from mimo.commands.notes import show
-from mimo.commands.search import Scope, search
-from mimo.domain.memory import Kind
 from mimo.errors import Invalid, NotFound
+from mimo.features.notes.commands import list_, show
+from mimo.features.search.commands import Scope, search
+from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.services import capture, recall, upkeep
+from mimo.operations import finding, refresh, saving
 from mimo.store import projects
 
 
@@ -40,12 +39,12 @@ def committed(root: Path, subject: str) -> str:
 def story(project, mind, monkeypatch):
     """Two commits a week apart: the second changed a decision and removed a fact."""
     git(project, "init", "-q", "-b", "main")
-    decision = capture.store(mind, capture.draft(Kind.DECISION, "Use JWT tokens for login"))
-    fact = capture.store(mind, capture.draft(Kind.FACT, "Staging is reset every night"))
+    decision = saving.store(mind, saving.draft(Kind.DECISION, "Use JWT tokens for login"))
+    fact = saving.store(mind, saving.draft(Kind.FACT, "Staging is reset every night"))
     committed(project, "before")
     git(project, "tag", "v1")
-    capture.edit(mind, decision, content="Use server sessions for login")
-    capture.remove(mind, fact.memory.id)
+    saving.edit(mind, decision, content="Use server sessions for login")
+    saving.remove(mind, fact.memory.id)
     monkeypatch.setenv("GIT_COMMITTER_DATE", "2026-11-08T08:00:00Z")
     monkeypatch.setenv("GIT_AUTHOR_DATE", "2026-11-08T08:00:00Z")
     committed(project, "after")
@@ -84,7 +83,7 @@ def test_a_second_look_reads_and_embeds_nothing(story, mind, monkeypatch):
 def test_looks_at_many_states_leave_only_the_last_few(project, mind):
     git(project, "init", "-q", "-b", "main")
     for number in range(10):
-        capture.store(mind, capture.draft(Kind.FACT, f"Fact number {number}"))
+        saving.store(mind, saving.draft(Kind.FACT, f"Fact number {number}"))
         committed(project, str(number))
         assert list_(mind, at="HEAD").total == number + 1
     assert len(list((mind.index_folder / "past").iterdir())) == 8
@@ -135,7 +134,7 @@ class Counting:
 
 
 def test_a_branch_switch_embeds_only_what_is_new_and_shows_only_that_branch(story, project, mind):
-    upkeep.refresh(mind)
+    refresh.refresh(mind)
     counting = mind.index._embedder = Counting(mind.embedder)
     git(project, "checkout", "-q", "-b", "other", "v1")
 
@@ -144,7 +143,7 @@ def test_a_branch_switch_embeds_only_what_is_new_and_shows_only_that_branch(stor
     assert [row.id for row in list_(mind).memories] == [story[0]]
     assert counting.texts == []
 
-    capture.store(mind, capture.draft(Kind.FACT, "Something new"))
+    saving.store(mind, saving.draft(Kind.FACT, "Something new"))
     assert set(counting.texts) == {"Something new"}
 
 
@@ -155,7 +154,7 @@ def test_a_new_worktree_shares_trust_and_has_an_index_of_its_own(
     git(project, "worktree", "add", "-q", str(tree), "v1")
     other = Mind(home=home, project=projects.explicit(tree, home), clock=clock, environ={})
 
-    record = recall.one(other, story[1])
+    record = finding.one(other, story[1])
 
     assert other.trust.trusted(record.place.digest)
     assert other.index_folder == tree / ".mind" / ".index"

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from mimo.commands.calling import CommandSet
-from mimo.domain.procedures.machine import Status
-from mimo.domain.procedures.outcome import Refused
 from mimo.errors import Untrusted
+from mimo.features.procedures import actions, executing, library
+from mimo.features.procedures.commands import CommandSet
+from mimo.features.procedures.machine import Status
+from mimo.features.procedures.model import Refused
+from mimo.features.review import trusting
 from mimo.mind import Mind
-from mimo.services import approval
-from mimo.services.procedures import executing, http, library, shell
 from mimo.surroundings import Question, Timer
 from tests.sample_procedures import begun, put, ran, text
 
@@ -64,7 +64,7 @@ def test_a_program_runs_in_the_project_with_a_scrubbed_environment(mind: Mind) -
 
 
 def test_an_empty_path_does_not_mean_the_project() -> None:
-    assert shell.scrubbed({"PATH": "bin:."}, [])["PATH"] == os.defpath
+    assert actions.scrubbed({"PATH": "bin:."}, [])["PATH"] == os.defpath
 
 
 def test_words_are_words_whatever_is_in_them(mind: Mind) -> None:
@@ -97,7 +97,7 @@ def test_much_output_is_cut_and_not_waited_for(mind: Mind) -> None:
     put(mind, "work", program("-c", "print('x' * 1_000_000)"))
     agree(mind)
 
-    assert len(ran(mind, "work").run.context["shell"]["stdout"]) == shell.MOST_OUTPUT
+    assert len(ran(mind, "work").run.context["shell"]["stdout"]) == actions.MOST_OUTPUT
 
 
 def is_gone(pid: int) -> bool:
@@ -161,7 +161,7 @@ def test_programs_run_only_where_somebody_at_a_terminal_agreed(mind: Mind) -> No
     put(mind, "work", program("-c", "print(1)"))
     with pytest.raises(Untrusted, match="which runs programs"):
         begun(mind, "work")
-    approval.approve_all(mind, follow=True)
+    trusting.approve_all(mind, follow=True)
     with pytest.raises(Untrusted):
         begun(mind, "work")
 
@@ -284,15 +284,16 @@ def test_a_projects_own_settings_allow_nothing(mind: Mind, server: str) -> None:
 )
 def test_other_urls_are_refused(url: str) -> None:
     with pytest.raises(Refused):
-        http.target(url, ["api.example.com"])
+        actions.target(url, ["api.example.com"])
 
 
 def test_a_port_can_be_allowed_alone() -> None:
     assert (
-        http.target("http://api.example.com:8080/a?b=1", ["api.example.com:8080"]).path == "/a?b=1"
+        actions.target("http://api.example.com:8080/a?b=1", ["api.example.com:8080"]).path
+        == "/a?b=1"
     )
     with pytest.raises(Refused):
-        http.target("http://api.example.com/", ["api.example.com:8080"])
+        actions.target("http://api.example.com/", ["api.example.com:8080"])
 
 
 @pytest.mark.parametrize(
@@ -315,7 +316,7 @@ def test_a_port_can_be_allowed_alone() -> None:
     ],
 )
 def test_addresses_near_by_are_told_from_public_ones(address: str, public: bool) -> None:
-    assert http.is_public(address) is public
+    assert actions.is_public(address) is public
 
 
 def test_a_name_that_leads_near_by_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,8 +324,8 @@ def test_a_name_that_leads_near_by_is_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: found)
 
     with pytest.raises(Refused, match="no public address"):
-        http.address_of("api.example.com", 80)
-    assert http.address_of("localhost", 80) == "127.0.0.1"
+        actions.address_of("api.example.com", 80)
+    assert actions.address_of("localhost", 80) == "127.0.0.1"
 
 
 def test_a_header_can_not_smuggle_another(mind: Mind, server: str) -> None:

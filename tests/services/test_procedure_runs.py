@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from mimo.domain.procedures.machine import Status
 from mimo.errors import Conflict, Invalid, NotFound, StorageFailed, Untrusted
+from mimo.features.procedures import executing
+from mimo.features.procedures.machine import Status
 from mimo.mind import Mind
-from mimo.services.procedures import executing
 from mimo.store import files
 from mimo.surroundings import Question, Timer
 from tests.conftest import Clock
@@ -170,7 +170,7 @@ def test_no_change_of_state_begins_the_whole_time_anew(mind: Mind, time: Time) -
 def test_a_machine_that_runs_in_circles_is_stopped(
     mind: Mind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mimo.domain.procedures.machine.MOST_TRANSITIONS", 10)
+    monkeypatch.setattr("mimo.features.procedures.machine.MOST_TRANSITIONS", 10)
     put(mind, "loop", LOOP.replace("400", "0"))
     done = ran(mind, "loop")
 
@@ -180,7 +180,7 @@ def test_a_machine_that_runs_in_circles_is_stopped(
 def test_a_run_that_writes_without_an_end_is_stopped(
     mind: Mind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mimo.services.procedures.running._LARGEST_JOURNAL", 3000)
+    monkeypatch.setattr("mimo.features.procedures.running._LARGEST_JOURNAL", 3000)
     put(mind, "loop", LOOP.replace("400", "0"))
     done = ran(mind, "loop")
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from mimo.commands.notes import add
-from mimo.domain.memory import Link
-from mimo.domain.relations import Relation
 from mimo.errors import AmbiguousId, Invalid, NotFound
+from mimo.features.decisions import relations
+from mimo.features.notes.commands import add
+from mimo.memory.model import Link
+from mimo.memory.relations import Relation
 from mimo.mind import Mind
-from mimo.services import relations
 
 LABELLED: dict[Relation, str] = {
     Relation.SUPERSEDES: (

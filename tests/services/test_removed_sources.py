@@ -2,9 +2,9 @@
 
 import pytest
 
-from mimo.domain.memory import SUPERSEDES, Kind, Link
-from mimo.services import capture, recall, sources
-from mimo.services.ingest import Wish, ingest
+from mimo.features.ingest import Wish, ingest
+from mimo.memory.model import SUPERSEDES, Kind, Link
+from mimo.operations import finding, saving, sources
 
 
 @pytest.fixture
@@ -21,20 +21,20 @@ def test_what_superseded_its_chunks_supersedes_them_no_more(mind, taken):
         Link(to=second, type=SUPERSEDES),
         Link(to=first, type="refines"),
     )
-    newer = capture.store(mind, capture.draft(Kind.FACT, "The limit is sixty", links=links))
+    newer = saving.store(mind, saving.draft(Kind.FACT, "The limit is sixty", links=links))
 
     sources.remove(mind, sources.named(mind, taken.source_id))
 
-    left = recall.one(mind, newer.memory.id).memory
+    left = finding.one(mind, newer.memory.id).memory
     assert left.links == (Link(to=first, type="refines"),)
     assert mind.index.get(first) is None
-    assert mind.trust.trusted(recall.one(mind, newer.memory.id).place.digest)
+    assert mind.trust.trusted(finding.one(mind, newer.memory.id).place.digest)
 
 
 def test_no_other_file_changes(mind, taken):
-    other = capture.store(mind, capture.draft(Kind.FACT, f"See [[{taken.ids[0]}]]"))
+    other = saving.store(mind, saving.draft(Kind.FACT, f"See [[{taken.ids[0]}]]"))
 
     sources.remove(mind, sources.named(mind, taken.source_id))
 
-    assert recall.one(mind, other.memory.id).place.digest == other.place.digest
+    assert finding.one(mind, other.memory.id).place.digest == other.place.digest
     assert mind.index.dangling() == ((other.memory.id, taken.ids[0]),)

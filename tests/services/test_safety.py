@@ -8,13 +8,11 @@ import pytest
 from mimo.commands import all_commands
 from mimo.commands.common import TrustLabel
 from mimo.commands.invoke import Caller, invoke
-from mimo.commands.listing import list_
-from mimo.commands.notes import add, rm, show
-from mimo.commands.search import Scope, search
-from mimo.commands.settings import config
 from mimo.commands.spec import Surface
-from mimo.commands.upkeep import doctor
 from mimo.errors import Invalid
+from mimo.features.notes.commands import add, list_, rm, show
+from mimo.features.search.commands import Scope, search
+from mimo.features.upkeep.commands import config, doctor
 from mimo.mind import Mind
 from mimo.store import projects
 from mimo.store.init import init

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from mimo.commands.sync import sync
-from mimo.domain.memory import Kind
 from mimo.errors import Conflict, Invalid, SecretDetected, StorageFailed
+from mimo.features.history.commands import sync
+from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.services import capture
+from mimo.operations import saving
 from mimo.store import projects
 from mimo.store.init import init
 from tests.conftest import NOW
@@ -45,7 +45,7 @@ def repository(project):
 
 
 def remember(mind, text="Use JWT", by=None):
-    return capture.store(mind.acting_as(by), capture.draft(Kind.DECISION, text))
+    return saving.store(mind.acting_as(by), saving.draft(Kind.DECISION, text))
 
 
 def opened(root, home):
@@ -76,7 +76,7 @@ def test_the_message_says_what_was_remembered_and_by_whom(repository, mind):
         "memory: remembered decision: Use sessions\n\nRemembered-by: claude-code\n"
     )
 
-    capture.remove(mind, record.memory.id)
+    saving.remove(mind, record.memory.id)
     remember(mind, "One\n\nmore")
     told = sync(mind).message
     assert told == (
@@ -87,8 +87,8 @@ def test_the_message_says_what_was_remembered_and_by_whom(repository, mind):
 
 
 def test_private_memories_and_the_index_are_never_committed(repository, mind):
-    note = capture.draft(Kind.FACT, "Nobody else's")
-    capture.store(mind, note, private=True)
+    note = saving.draft(Kind.FACT, "Nobody else's")
+    saving.store(mind, note, private=True)
     sync(mind)
     tracked = git(repository, "ls-files", ".mind").splitlines()
     assert not [name for name in tracked if "private" in name or ".index" in name]

@@ -13,11 +13,11 @@ from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
 from mimo.config import load
-from mimo.domain.memory import Kind
 from mimo.errors import Conflict, NotFound
+from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.services import capture, recall
-from mimo.services.undo import Action
+from mimo.operations import finding, saving
+from mimo.operations.undoing import Action
 from mimo.store import files
 from tests.conftest import Clock
 
@@ -44,7 +44,7 @@ def contents(mind: Mind) -> dict[str, bytes]:
 
 
 def path_of(mind: Mind, id: str) -> Path:
-    return mind.project.root / recall.one(mind, id).place.path
+    return mind.project.root / finding.one(mind, id).place.path
 
 
 def test_a_removed_memory_comes_back_and_goes_again(mind: Mind) -> None:
@@ -56,10 +56,10 @@ def test_a_removed_memory_comes_back_and_goes_again(mind: Mind) -> None:
     undone = run(mind, "undo")
     assert [(one.action, one.changed) for one in undone.files] == [(Action.RESTORE, False)]
     assert contents(mind) == before
-    assert recall.one(mind, id_).memory.content == "Staging is reset"
+    assert finding.one(mind, id_).memory.content == "Staging is reset"
     run(mind, "undo")
     with pytest.raises(NotFound):
-        recall.one(mind, id_)
+        finding.one(mind, id_)
     run(mind, "undo")
     assert contents(mind) == before
 
@@ -113,7 +113,7 @@ def test_every_command_is_undone_and_redone(
     run(mind, "value put", namespace="agent.build", key="last", value=1)
     (root / "doc.md").write_text("# One\n\nA section that changed.\n", "utf-8")
     mind.trust.follow(follow=False)
-    mind.trust.revoke([recall.one(mind, names["OLD"]).place.digest])
+    mind.trust.revoke([finding.one(mind, names["OLD"]).place.digest])
     kept = reviews(root)
     arguments = {k: names.get(v, v) if isinstance(v, str) else v for k, v in arguments.items()}
     before = contents(mind)
@@ -202,7 +202,7 @@ def test_a_later_change_of_the_file_is_named(mind: Mind) -> None:
     assert f"mind undo {later.id}" in (refused.value.hint or "")
     run(mind, "undo", id=later.id)
     run(mind, "undo", id=first.id)
-    assert recall.one(mind, id_).memory.importance == 0.5
+    assert finding.one(mind, id_).memory.importance == 0.5
 
 
 def test_a_dry_run_changes_nothing(mind: Mind) -> None:
@@ -234,9 +234,9 @@ def test_restore_keeps_uncommitted_edits(mind: Mind, monkeypatch: pytest.MonkeyP
     run(mind, "edit", id=id_, content="Never committed")
     restored = run(mind, "restore", id=id_)
 
-    assert recall.one(mind, id_).memory.content == "Staging is reset"
+    assert finding.one(mind, id_).memory.content == "Staging is reset"
     run(mind, "undo", id=restored.undo)
-    assert recall.one(mind, id_).memory.content == "Never committed"
+    assert finding.one(mind, id_).memory.content == "Never committed"
 
 
 def test_approvals_stay_as_they_were(mind: Mind) -> None:
@@ -244,14 +244,14 @@ def test_approvals_stay_as_they_were(mind: Mind) -> None:
     id_ = added(mind)
     path = path_of(mind, id_)
     path.write_bytes(path.read_bytes() + b"By another user.\n")
-    foreign = recall.one(mind, id_).place.digest
+    foreign = finding.one(mind, id_).place.digest
     run(mind, "edit", "claude-code", id=id_, importance=0.9)
     run(mind, "undo")
-    assert recall.one(mind, id_).place.digest == foreign
+    assert finding.one(mind, id_).place.digest == foreign
     assert not mind.trust.trusted(foreign)
 
     own = added(mind, "Approved text")
-    approved = recall.one(mind, own).place.digest
+    approved = finding.one(mind, own).place.digest
     run(mind, "rm", id=own)
     run(mind, "undo")
     assert mind.trust.trusted(approved)
@@ -275,7 +275,7 @@ def test_a_private_memory_is_private_in_the_trash_and_after(mind: Mind) -> None:
 
     run(mind, "undo")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert recall.one(mind, id_).place.private
+    assert finding.one(mind, id_).place.private
 
 
 def test_purge_leaves_nothing_in_the_trash(mind: Mind) -> None:
@@ -376,7 +376,7 @@ def test_a_command_that_fails_leaves_no_entry(mind: Mind, monkeypatch: pytest.Mo
     monkeypatch.undo()
     monkeypatch.setenv("MIND_HOME", str(mind.home))
     assert [row.command for row in run(mind, "undo", list=True).changes] in (["add"], ["rm", "add"])
-    assert recall.one(mind, id_).memory.content == "Staging is reset"
+    assert finding.one(mind, id_).memory.content == "Staging is reset"
 
 
 def _full(path: Path, **_: object) -> None:
@@ -400,6 +400,6 @@ def test_an_undo_is_in_the_events(mind: Mind) -> None:
 
 
 def test_outside_of_a_command_nothing_is_recorded(mind: Mind) -> None:
-    capture.store(mind, capture.draft(Kind.FACT, "By a hook"))
+    saving.store(mind, saving.draft(Kind.FACT, "By a hook"))
     with pytest.raises(NotFound):
         run(mind, "undo")

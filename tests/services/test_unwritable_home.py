@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from mimo.commands.listing import list_
-from mimo.commands.status import status
-from mimo.commands.upkeep import doctor
 from mimo.errors import StorageFailed
+from mimo.features import values
+from mimo.features.notes.commands import list_
+from mimo.features.upkeep.commands import doctor, status
 from mimo.mind import Mind
-from mimo.services import values
 
 
 @pytest.fixture

@@ -6,13 +6,12 @@ import weakref
 
 import pytest
 
-from mimo.commands.notes import add
-from mimo.commands.search import search
-from mimo.commands.upkeep import index
-from mimo.domain.memory import Kind
-from mimo.domain.query import Filter
+from mimo.features.notes.commands import add
+from mimo.features.search.commands import search
+from mimo.features.upkeep.commands import index
+from mimo.memory.model import Filter, Kind
 from mimo.mind import Mind
-from mimo.services import capture, recall, upkeep
+from mimo.operations import finding, refresh, saving
 from mimo.store import projects
 
 
@@ -55,16 +54,16 @@ def test_a_second_change_within_the_grain_of_the_clock_is_not_missed(mind):
 def test_an_unchanged_store_is_not_read_again(mind, monkeypatch):
     for number in range(3):
         age(write(mind, f"n{number}.md", f"note {number}\n"))
-    upkeep.refresh(mind)
-    monkeypatch.setattr(upkeep, "_FINE_GRAIN_NS", 0)
+    refresh.refresh(mind)
+    monkeypatch.setattr(refresh, "_FINE_GRAIN_NS", 0)
 
-    again = upkeep.refresh(mind)
+    again = refresh.refresh(mind)
 
     assert (again.added, again.changed, again.removed) == (0, 0, 0)
 
 
 def test_what_a_refresh_did_is_counted_in_files(mind, monkeypatch):
-    monkeypatch.setattr(upkeep, "_FINE_GRAIN_NS", 0)
+    monkeypatch.setattr(refresh, "_FINE_GRAIN_NS", 0)
     index(mind)
     write(mind, "a.md", "alpha\n")
     write(mind, "b.md", "beta\n")
@@ -125,7 +124,7 @@ def test_an_unreadable_file_is_listed_and_left_alone(mind):
 
     index(mind)
 
-    (problem,) = upkeep.problems(mind)
+    (problem,) = refresh.problems(mind)
     assert problem.path == ".mind/facts/broken.md"
     assert problem.line is not None
     assert path.read_bytes() == before
@@ -137,7 +136,7 @@ def test_progress_is_told_while_files_are_read(mind):
     for number in range(3):
         write(mind, f"n{number}.md", f"note {number}\n")
 
-    upkeep.refresh(mind)
+    refresh.refresh(mind)
 
     assert told[-1] == ("Indexing", 4, 4)
 
@@ -184,8 +183,8 @@ def test_a_memory_that_is_closed_keeps_no_file_open_until_a_collection(project, 
     gc.disable()
     try:
         mind = Mind(home=home, project=projects.explicit(project, home), environ={})
-        capture.store(mind, capture.draft(Kind.FACT, "Tea is drunk at four"))
-        assert recall.search(mind, "when is tea", narrowed=Filter(), limit=3, threshold=0).hits
+        saving.store(mind, saving.draft(Kind.FACT, "Tea is drunk at four"))
+        assert finding.search(mind, "when is tea", narrowed=Filter(), limit=3, threshold=0).hits
         held: list[weakref.ref[object]] = [weakref.ref(mind), weakref.ref(mind.index)]
         held.append(weakref.ref(mind.embedder))
         mind.close()

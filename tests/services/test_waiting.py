@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from mimo.domain.memory import Kind, Link, Outcome, Section
 from mimo.errors import AmbiguousId, Invalid, NotFound
-from mimo.services import capture, recall, settling, waiting
-from mimo.services.waiting import Waiting
-from mimo.store.reviewed import Reviewed
+from mimo.features import review
+from mimo.features.review import Reviewed, Waiting, resolving
+from mimo.memory.model import Kind, Link, Outcome, Section
+from mimo.operations import finding, saving
 
 CODE = "def login(user):\n    return user.token\n\ndef logout(user):\n    user.token = None\n"
 DAY = 86_400
@@ -40,7 +40,7 @@ def repository(project):
 
 
 def stored(mind, text, kind=Kind.FACT, **fields):
-    return capture.store(mind, capture.draft(kind, text, **fields))
+    return saving.store(mind, saving.draft(kind, text, **fields))
 
 
 def commit(root, message="more"):
@@ -49,7 +49,7 @@ def commit(root, message="more"):
 
 
 def found(mind, *kinds, kept=False):
-    return [(one.kind.value, one.why) for one in waiting.waiting(mind, kinds or Waiting, kept=kept)]
+    return [(one.kind.value, one.why) for one in review.waiting(mind, kinds or Waiting, kept=kept)]
 
 
 def write(root, name, text):
@@ -70,7 +70,7 @@ class TestStale:
         ((_, why),) = found(mind, Waiting.STALE)
         assert why.endswith("lines 1-2 of auth.py changed")
         assert git(repository, "log", "-1", "--format=%h", "--abbrev=10", "HEAD~1") in why
-        (item,) = waiting.waiting(mind, (Waiting.STALE,))
+        (item,) = review.waiting(mind, (Waiting.STALE,))
         assert (item.id, item.file) == (record.memory.id, record.place.path)
 
     def test_what_moved_or_is_cited_elsewhere_still_holds(self, repository, mind):
@@ -96,11 +96,11 @@ class TestStale:
         (repository / "auth.py").write_text("def login(): ...\n", "utf-8")
         commit(repository)
 
-        record = capture.edit(mind, record, importance=0.9, sections={Section.OUTCOME: "- x"})
+        record = saving.edit(mind, record, importance=0.9, sections={Section.OUTCOME: "- x"})
         assert len(found(mind, Waiting.STALE)) == 1
         commit(repository)
         assert len(found(mind, Waiting.STALE)) == 1
-        capture.edit(mind, record, content="see auth.py:1")
+        saving.edit(mind, record, content="see auth.py:1")
         commit(repository)
         assert found(mind, Waiting.STALE) == []
 
@@ -165,7 +165,7 @@ class TestVersions:
     def test_each_field_waits_and_the_first_choice_is_what_is_in_force(self, mind):
         write(mind.project.root, "decisions/d1.md", TWO)
 
-        items = waiting.waiting(mind, (Waiting.VERSIONS,))
+        items = review.waiting(mind, (Waiting.VERSIONS,))
 
         assert [(one.field, [c.text for c in one.choices]) for one in items] == [
             ("outcome", ["FAILED", "SUCCESS"]),
@@ -175,7 +175,7 @@ class TestVersions:
     def test_one_field_is_settled_and_the_rest_of_the_file_stays(self, mind):
         write(mind.project.root, "decisions/d1.md", TWO)
 
-        settling.settle(mind, "d1", "2", field="outcome")
+        resolving.settle(mind, "d1", "2", field="outcome")
 
         text = (mind.folder / "decisions" / "d1.md").read_text("utf-8")
         assert text == TWO.replace("FAILED", "SUCCESS").replace(
@@ -184,8 +184,8 @@ class TestVersions:
 
     def test_without_a_field_one_side_is_taken_in_all(self, mind):
         write(mind.project.root, "decisions/d1.md", TWO)
-        settling.settle(mind, "d1", "2")
-        memory = recall.one(mind, "d1").memory
+        resolving.settle(mind, "d1", "2")
+        memory = finding.one(mind, "d1").memory
         assert (memory.content, memory.outcome, memory.competing) == (
             "Use sessions", Outcome.SUCCESS, (),
         )  # fmt: skip
@@ -194,23 +194,23 @@ class TestVersions:
     def test_both_texts_can_hold_but_not_both_values(self, mind):
         write(mind.project.root, "decisions/d1.md", TWO)
         with pytest.raises(Invalid, match="one value"):
-            settling.settle(mind, "d1", "both")
+            resolving.settle(mind, "d1", "both")
         assert (mind.folder / "decisions" / "d1.md").read_text("utf-8") == TWO
 
-        settling.settle(mind, "d1", "both", field="the text")
+        resolving.settle(mind, "d1", "both", field="the text")
 
-        assert recall.one(mind, "d1").memory.content == "Use JWT\n\nUse sessions"
+        assert finding.one(mind, "d1").memory.content == "Use JWT\n\nUse sessions"
 
     @pytest.mark.parametrize("take", ["0", "3", "x", "", "-1"])
     def test_what_is_no_version_is_refused(self, mind, take):
         write(mind.project.root, "decisions/d1.md", TWO)
         with pytest.raises(Invalid):
-            settling.settle(mind, "d1", take)
+            resolving.settle(mind, "d1", take)
 
     def test_versions_cannot_be_left_as_they_are(self, mind):
         write(mind.project.root, "decisions/d1.md", TWO)
         with pytest.raises(Invalid, match="both versions"):
-            settling.keep(mind, "d1")
+            resolving.keep(mind, "d1")
 
 
 class TestMemories:
@@ -223,20 +223,20 @@ class TestMemories:
 
     def test_the_decision_that_holds_supersedes_the_others(self, mind, rivals):
         newer, older = rivals
-        (item,) = waiting.waiting(mind)
+        (item,) = review.waiting(mind)
         assert (item.kind, item.ids) == (Waiting.DECISIONS, rivals)
 
-        settling.settle(mind, older, "2")
+        resolving.settle(mind, older, "2")
 
-        assert recall.successor(mind, newer) == older
+        assert finding.successor(mind, newer) == older
         assert found(mind) == []
 
     def test_both_may_hold_till_one_of_them_changes(self, mind, rivals):
-        settling.settle(mind, rivals[0], "both")
+        resolving.settle(mind, rivals[0], "both")
         assert found(mind) == []
         assert [kind for kind, _ in found(mind, kept=True)] == ["decisions"]
 
-        capture.edit(mind, recall.one(mind, rivals[0]), content="Use sessions for a day")
+        saving.edit(mind, finding.one(mind, rivals[0]), content="Use sessions for a day")
 
         assert [kind for kind, _ in found(mind)] == ["decisions"]
 
@@ -245,12 +245,12 @@ class TestMemories:
         new = stored(mind, "The limit is 80", links=(Link(to=old.memory.id, type="contradicts"),))
         ((kind, why),) = found(mind)
         assert (kind, why) == ("contradiction", "it contradicts The limit is 50")
-        choices = waiting.waiting(mind)[0].choices
+        choices = review.waiting(mind)[0].choices
         numbers = {one.record.memory.id: n for n, one in enumerate(choices, 1) if one.record}
 
-        settling.settle(mind, old.memory.id, str(numbers[new.memory.id]))
+        resolving.settle(mind, old.memory.id, str(numbers[new.memory.id]))
 
-        assert [link.type for link in recall.one(mind, new.memory.id).memory.links] == [
+        assert [link.type for link in finding.one(mind, new.memory.id).memory.links] == [
             "supersedes"
         ]
         assert found(mind) == []
@@ -263,23 +263,23 @@ class TestMemories:
     def test_what_is_in_two_things_at_once_must_be_named(self, mind, rivals):
         stored(mind, "No", links=(Link(to=rivals[0], type="contradicts"),))
         with pytest.raises(AmbiguousId, match="2 things"):
-            settling.settle(mind, rivals[0], "1")
-        settling.settle(mind, rivals[0], "1", kind=Waiting.DECISIONS)
+            resolving.settle(mind, rivals[0], "1")
+        resolving.settle(mind, rivals[0], "1", kind=Waiting.DECISIONS)
 
     def test_of_what_does_not_wait_nothing_is_settled(self, mind):
         record = stored(mind, "tea")
-        for action in (settling.settle, settling.keep):
+        for action in (resolving.settle, resolving.keep):
             with pytest.raises(NotFound):
-                action(mind, record.memory.id, *(["1"] if action is settling.settle else []))
+                action(mind, record.memory.id, *(["1"] if action is resolving.settle else []))
 
     def test_a_document_that_mind_only_reads_is_not_written_into(self, mind, rivals):
         write(mind.project.root, "adr/0001.md", "---\ntype: decision\ntopic: auth\n---\n# X\n")
-        (item,) = waiting.waiting(mind)
+        (item,) = review.waiting(mind)
         numbers = [
             n for n, one in enumerate(item.choices, 1) if one.record and not one.record.place.owned
         ]
         with pytest.raises(Invalid, match="only reads"):
-            settling.settle(mind, rivals[0], str(numbers[0]))
+            resolving.settle(mind, rivals[0], str(numbers[0]))
 
 
 class TestTheRest:
@@ -293,21 +293,21 @@ class TestTheRest:
         assert kinds == ["unreadable", "versions", "versions", "untrusted", "untrusted", "fading"]
 
     def test_an_ingested_file_is_one_thing(self, mind):
-        from mimo.commands.ingest import ingest
+        from mimo.features.ingest.commands import ingest
 
         (mind.project.root / "a.md").write_text("# A\n\nOne.\n\n## B\n\nTwo.\n", "utf-8")
         ingest(mind, str(mind.project.root / "a.md"), chunk_size=50)
         mind.trust.forget()
-        (item,) = waiting.waiting(mind, (Waiting.UNTRUSTED,))
+        (item,) = review.waiting(mind, (Waiting.UNTRUSTED,))
         assert item.id
         assert item.id.startswith("source_a_md")
-        settling.keep(mind, item.id)
+        resolving.keep(mind, item.id)
         assert found(mind, Waiting.UNTRUSTED) == []
 
     def test_what_is_left_untrusted_is_shown_again_when_its_text_changes(self, mind):
         write(mind.project.root, "facts/a.md", "one\n")
         mind.trust.forget()
-        settling.keep(mind, waiting.waiting(mind)[0].id or "")
+        resolving.keep(mind, review.waiting(mind)[0].id or "")
         assert found(mind) == []
         write(mind.project.root, "facts/a.md", "another\n")
         assert len(found(mind)) == 1
@@ -315,19 +315,19 @@ class TestTheRest:
     def test_keeping_is_taken_back(self, mind):
         write(mind.project.root, "facts/a.md", "one\n")
         mind.trust.forget()
-        name = waiting.waiting(mind)[0].id or ""
-        settling.keep(mind, name)
-        settling.keep(mind, name, off=True)
+        name = review.waiting(mind)[0].id or ""
+        resolving.keep(mind, name)
+        resolving.keep(mind, name, off=True)
         assert len(found(mind)) == 1
         with pytest.raises(NotFound, match="was left"):
-            settling.keep(mind, name, off=True)
+            resolving.keep(mind, name, off=True)
 
     def test_keeping_what_fades_protects_it_in_its_file(self, mind, clock):
         record = stored(mind, "tea")
         clock.forward(days=40)
-        done = settling.keep(mind, record.memory.id)
+        done = resolving.keep(mind, record.memory.id)
         assert done.files == (record.place.path,)
-        assert recall.one(mind, record.memory.id).memory.protected is True
+        assert finding.one(mind, record.memory.id).memory.protected is True
 
     def test_what_was_kept_can_be_damaged_and_nothing_breaks(self, project):
         seen = Reviewed(project, "me")
@@ -341,7 +341,7 @@ class TestTheRest:
     def test_the_quick_count_is_that_of_the_list(self, mind):
         write(mind.project.root, "decisions/d1.md", TWO)
         mind.trust.forget()
-        assert waiting.count(mind) == {"versions": 2, "untrusted": 1}
+        assert review.count(mind) == {"versions": 2, "untrusted": 1}
 
 
 class TestDoubles:
@@ -352,12 +352,12 @@ class TestDoubles:
         second = stored(mind, text.replace("three", "four"))
         stored(mind, "Safari drops third party cookies")
 
-        (item,) = waiting.waiting(mind, (Waiting.DOUBLE,))
+        (item,) = review.waiting(mind, (Waiting.DOUBLE,))
         assert item.ids == (second.memory.id, first.memory.id)
 
-        settling.settle(mind, first.memory.id, "both")
+        resolving.settle(mind, first.memory.id, "both")
         assert found(mind, Waiting.DOUBLE) == []
-        settling.keep(mind, first.memory.id, off=True)
-        settling.settle(mind, first.memory.id, "1", kind=Waiting.DOUBLE)
-        assert recall.successor(mind, first.memory.id) == second.memory.id
+        resolving.keep(mind, first.memory.id, off=True)
+        resolving.settle(mind, first.memory.id, "1", kind=Waiting.DOUBLE)
+        assert finding.successor(mind, first.memory.id) == second.memory.id
         assert found(mind, Waiting.DOUBLE) == []

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mimo.domain.decay import Use
 from mimo.errors import MindError
+from mimo.memory.decay import Use
 from mimo.store import accesses
 from mimo.store.accesses import Accesses
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mimo.domain.audit import Placed, faults
 from mimo.errors import StorageFailed
-from mimo.store.audit import AuditLog
+from mimo.guard.audit import AuditLog
+from mimo.guard.chain import Placed, faults
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_the_head_stays_small(root: Path) -> None:
 @pytest.mark.req("002-56")
 def test_several_writers_make_one_chain(root: Path) -> None:
     script = (
-        "import os, sys; from pathlib import Path; from mimo.store.audit import AuditLog\n"
+        "import os, sys; from pathlib import Path; from mimo.guard.audit import AuditLog\n"
         "log = AuditLog(Path(sys.argv[1]), Path(sys.argv[2]), os.urandom, largest=4000)\n"
         "[log.append({'event_type': 'tool_call', 'tool': 't', 'status': 'ok'})"
         " for _ in range(40)]"

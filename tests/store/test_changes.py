@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from mimo.errors import Invalid
-from mimo.store import changes
+from mimo.features.edges import changes
 
 
 def git(root, *words):

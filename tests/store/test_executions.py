@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
-from mimo.store import append_log, executions, files
-from mimo.store.executions import Execution, Executions
+from mimo.features.procedures import storage
+from mimo.features.procedures.storage import Execution, Executions
+from mimo.store import append_log, files
 
 
 @pytest.fixture
@@ -82,7 +83,7 @@ def test_a_run_is_there_with_its_journal_or_not_at_all(
         write(path, data, **options)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mimo.store.executions.files.write_new", killed)
+    monkeypatch.setattr("mimo.features.procedures.storage.files.write_new", killed)
     with pytest.raises(KeyboardInterrupt):
         runs.create("ship_1", {})
 
@@ -206,7 +207,7 @@ def test_a_run_is_never_begun_twice(runs: Executions) -> None:
 def test_old_runs_are_forgotten_but_not_those_that_go_on(
     runs: Executions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executions, "_KEPT", 2)
+    monkeypatch.setattr(storage, "_KEPT", 2)
     first = runs.create("ship_0", {})
     with first.held():
         for number in range(1, 6):

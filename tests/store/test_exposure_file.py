@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain.exposure import classify
-from mimo.store import exposure
-from mimo.store.exposure import PLACE, Exposure
+from mimo.features.hooks import storage
+from mimo.features.hooks.exposure import classify
+from mimo.features.hooks.storage import PLACE, Exposure
 
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
 
@@ -31,14 +31,14 @@ def of(message: str) -> Exposure:
 @pytest.mark.req("004-28")
 @pytest.mark.parametrize("message", ["어제 작업 이어서 하자", "let's decide", "search", "hello"])
 def test_what_was_written_is_read(root: Path, message: str) -> None:
-    exposure.write(root, of("continue"))
-    exposure.write(root, of(message))
+    storage.write(root, of("continue"))
+    storage.write(root, of(message))
 
-    assert exposure.read(root) == of(message)
+    assert storage.read(root) == of(message)
 
 
 def test_the_file_is_one_json_object_that_other_programs_understand(root: Path) -> None:
-    exposure.write(root, of("continue"))
+    storage.write(root, of("continue"))
 
     assert json.loads((root / PLACE).read_text(encoding="utf-8")) == {
         "session": "s1",
@@ -50,7 +50,7 @@ def test_the_file_is_one_json_object_that_other_programs_understand(root: Path) 
 
 
 def test_where_nothing_was_written_there_is_none(root: Path) -> None:
-    assert exposure.read(root) is None
+    assert storage.read(root) is None
 
 
 @pytest.mark.parametrize(
@@ -70,11 +70,11 @@ def test_where_nothing_was_written_there_is_none(root: Path) -> None:
     ],
 )
 def test_a_file_that_tells_something_else_is_none(root: Path, changed: dict[str, object]) -> None:
-    exposure.write(root, of("continue"))
+    storage.write(root, of("continue"))
     told = json.loads((root / PLACE).read_text(encoding="utf-8"))
     (root / PLACE).write_text(json.dumps(told | changed), encoding="utf-8")
 
-    assert exposure.read(root) is None
+    assert storage.read(root) is None
 
 
 @given(st.one_of(st.binary(max_size=200), st.just(b"[" * 10_000), st.just(b" " * 20_000)))
@@ -82,7 +82,7 @@ def test_no_file_makes_reading_fail(tmp_path: Path, data: bytes) -> None:
     (tmp_path / ".mind" / ".local").mkdir(parents=True, exist_ok=True)
     (tmp_path / PLACE).write_bytes(data)
 
-    assert exposure.read(tmp_path) is None
+    assert storage.read(tmp_path) is None
 
 
 @pytest.mark.attack("symbolic link")
@@ -91,7 +91,7 @@ def test_a_link_in_its_place_is_neither_read_nor_followed(root: Path) -> None:
     (root / "other.json").write_text("{}", encoding="utf-8")
     (root / PLACE).symlink_to(root / "other.json")
 
-    assert exposure.read(root) is None
+    assert storage.read(root) is None
     with pytest.raises(Exception, match="symbolic link"):
-        exposure.write(root, of("continue"))
+        storage.write(root, of("continue"))
     assert (root / "other.json").read_text(encoding="utf-8") == "{}"

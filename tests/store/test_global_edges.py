@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mimo.domain import edges
-from mimo.services.edges import unusable
+from mimo.features.edges import edge as edges
+from mimo.features.edges.sources import unusable
+from mimo.features.edges.storage import STARTER, EdgeCache, GlobalEdges, starter
 from mimo.store import files
-from mimo.store.edge_cache import EdgeCache
-from mimo.store.global_edges import STARTER, GlobalEdges, starter
 
 EDGE = "---\nid: edge_one\ntype: edge\ntitle: One\nseverity: info\n---\nIt happens\n"
 

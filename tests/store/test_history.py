@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mimo.domain.memory import Kind
-from mimo.store import history
+from mimo.memory.model import Kind
+from mimo.store import git as history
+from mimo.store.files import ALONE
 from mimo.store.memories import MemoryStore
-from mimo.store.names import ALONE
 from mimo.store.walk import COMMITS, LOG
 
 FIRST, SECOND = 1_700_000_000, 1_750_000_000

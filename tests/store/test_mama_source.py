@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mimo.errors import Invalid, NotFound, StorageFailed
-from mimo.store import mama
+from mimo.features.importing import database
 from tests import mama_databases
 from tests.mama_databases import decision
 
@@ -20,7 +20,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if not path.match("*-shm")}
 
 
-def ids(snapshot: mama.Snapshot) -> list[str]:
+def ids(snapshot: database.Snapshot) -> list[str]:
     return [row["id"] for row in snapshot.tables["decisions"]]
 
 
@@ -46,27 +46,27 @@ class TestLocating:
             "MAMA_DATABASE_PATH": "${HOME}/second.db",
         }
 
-        assert mama.locate("~/named.db", environ)[0] == user / "named.db"
-        assert mama.locate(None, environ)[0] == user / "first.db"
+        assert database.locate("~/named.db", environ)[0] == user / "named.db"
+        assert database.locate(None, environ)[0] == user / "first.db"
         del environ["MAMA_DB_PATH"]
-        assert mama.locate(None, environ)[0] == user / "second.db"
+        assert database.locate(None, environ)[0] == user / "second.db"
         del environ["MAMA_DATABASE_PATH"]
-        assert mama.locate(None, environ) == (
+        assert database.locate(None, environ) == (
             user / ".claude/mama-memory.db",
             (user / ".spinelift/memories.db",),
         )
         (user / ".claude/mama-memory.db").unlink()
-        assert mama.locate(None, environ) == (user / ".spinelift/memories.db", ())
+        assert database.locate(None, environ) == (user / ".spinelift/memories.db", ())
 
     def test_one_that_is_named_and_not_there_is_no_reason_to_take_another(self, user):
         with pytest.raises(NotFound, match=r"gone\.db` is not there") as error:
-            mama.locate(None, {"HOME": str(user), "MAMA_DB_PATH": "~/gone.db"})
+            database.locate(None, {"HOME": str(user), "MAMA_DB_PATH": "~/gone.db"})
 
         assert "$MAMA_DB_PATH" in error.value.hint
 
     def test_where_none_is_the_places_are_named(self, tmp_path):
         with pytest.raises(NotFound, match="no MAMA database") as error:
-            mama.locate(None, {"HOME": str(tmp_path)})
+            database.locate(None, {"HOME": str(tmp_path)})
 
         assert "~/.claude/mama-memory.db" in error.value.hint
         assert "--db" in error.value.hint
@@ -79,7 +79,7 @@ class TestLeavingNoTrace:
         path = mama_databases.make(tmp_path / "old" / "m.db", wal=wal, decisions=[decision("a")])
         before = contents(path.parent)
 
-        assert ids(mama.snapshot(path, TABLES)) == ["a"]
+        assert ids(database.snapshot(path, TABLES)) == ["a"]
 
         assert contents(path.parent) == before
         assert [found.name for found in path.parent.iterdir()] == ["m.db"]
@@ -91,7 +91,7 @@ class TestLeavingNoTrace:
             before = contents(source.parent)
             assert before["mama.db-wal"]
 
-            assert ids(mama.snapshot(source, TABLES)) == ["a", "b"]
+            assert ids(database.snapshot(source, TABLES)) == ["a", "b"]
 
             assert contents(source.parent) == before
         other.close()
@@ -100,7 +100,7 @@ class TestLeavingNoTrace:
         with sqlite3.connect(source) as other:
             mama_databases.insert(other, "decisions", [decision("b")])
 
-            assert ids(mama.snapshot(source, TABLES)) == ["a"]
+            assert ids(database.snapshot(source, TABLES)) == ["a"]
 
             other.rollback()
         other.close()
@@ -116,7 +116,7 @@ class TestLeavingNoTrace:
         other.close()
         before = contents(left)
 
-        assert ids(mama.snapshot(left / "mama.db", TABLES)) == ["a", "b"]
+        assert ids(database.snapshot(left / "mama.db", TABLES)) == ["a", "b"]
 
         assert contents(left) == before
         assert sorted(path.name for path in left.iterdir()) == ["mama.db", "mama.db-wal"]
@@ -135,7 +135,7 @@ class TestLeavingNoTrace:
         other.close()
         before = contents(left)
 
-        assert ids(mama.snapshot(left / "m.db", TABLES)) == ["a"]
+        assert ids(database.snapshot(left / "m.db", TABLES)) == ["a"]
 
         assert contents(left) == before
 
@@ -143,21 +143,21 @@ class TestLeavingNoTrace:
         with sqlite3.connect(source) as other:
             mama_databases.insert(other, "decisions", [decision("b")])
             other.commit()
-            really = mama._backup
+            really = database._backup
 
             def refusing(path, mode, wait):
                 if mode == "mode=ro":
                     really(path.with_name("gone.db"), mode, wait)
                 return really(path, mode, wait)
 
-            monkeypatch.setattr(mama, "_backup", refusing)
+            monkeypatch.setattr(database, "_backup", refusing)
 
-            assert ids(mama.snapshot(source, TABLES)) == ["a", "b"]
+            assert ids(database.snapshot(source, TABLES)) == ["a", "b"]
         other.close()
 
     def test_the_copy_is_a_database_of_its_own(self, source, tmp_path):
         copy = tmp_path / "copy.db"
-        copy.write_bytes(mama.snapshot(source, TABLES).data)
+        copy.write_bytes(database.snapshot(source, TABLES).data)
 
         with sqlite3.connect(copy) as sql:
             assert sql.execute("SELECT id FROM decisions").fetchall() == [("a",)]
@@ -165,7 +165,7 @@ class TestLeavingNoTrace:
         sql.close()
 
     def test_the_same_database_gives_the_same_copy(self, source):
-        assert mama.snapshot(source, TABLES) == mama.snapshot(source, TABLES)
+        assert database.snapshot(source, TABLES) == database.snapshot(source, TABLES)
 
 
 class TestWhatIsRead:
@@ -175,7 +175,7 @@ class TestWhatIsRead:
             sql.execute("PRAGMA table_info(vss_memories)").fetchall()
         sql.close()
 
-        found = mama.snapshot(path, TABLES)
+        found = database.snapshot(path, TABLES)
 
         assert ids(found) == ["a"]
         assert found.others == {}
@@ -185,7 +185,7 @@ class TestWhatIsRead:
             tmp_path / "m.db", with_checkpoints=False, decisions=[decision("a")]
         )
 
-        assert "checkpoints" not in mama.snapshot(path, TABLES).tables
+        assert "checkpoints" not in database.snapshot(path, TABLES).tables
 
     def test_later_columns_are_read_and_vectors_are_not(self, tmp_path):
         path = mama_databases.make(
@@ -196,7 +196,7 @@ class TestWhatIsRead:
             link_audit_log=[{"action": "approved"}],
         )
 
-        found = mama.snapshot(path, TABLES)
+        found = database.snapshot(path, TABLES)
 
         assert found.version == 24
         assert found.tables["decisions"][0]["evidence"] == "e"
@@ -212,7 +212,7 @@ class TestWhatIsRead:
             )
         sql.close()
 
-        assert mama.snapshot(path, TABLES).tables["decisions"][0]["decision"] == "A\ufffdB"
+        assert database.snapshot(path, TABLES).tables["decisions"][0]["decision"] == "A\ufffdB"
 
 
 class TestRefusals:
@@ -222,7 +222,7 @@ class TestRefusals:
         holder.execute("BEGIN EXCLUSIVE")
 
         with pytest.raises(StorageFailed, match="locked by another program") as error:
-            mama.snapshot(path, TABLES, wait=0.01)
+            database.snapshot(path, TABLES, wait=0.01)
 
         assert "MAMA's server" in error.value.hint
         holder.close()
@@ -241,13 +241,13 @@ class TestRefusals:
         path.write_bytes(data)
 
         with pytest.raises(Invalid, match=message):
-            mama.snapshot(path, TABLES)
+            database.snapshot(path, TABLES)
 
         assert path.read_bytes() == data
 
     def test_a_folder_is_no_database(self, tmp_path):
         with pytest.raises(Invalid, match="is no file"):
-            mama.snapshot(tmp_path, TABLES)
+            database.snapshot(tmp_path, TABLES)
 
     def test_a_database_of_something_else_is_told(self, tmp_path):
         path = tmp_path / "m.db"
@@ -256,7 +256,7 @@ class TestRefusals:
         sql.close()
 
         with pytest.raises(Invalid, match="none of MAMA's"):
-            mama.snapshot(path, TABLES)
+            database.snapshot(path, TABLES)
 
     def test_a_damaged_database_is_told_rather_than_half_read(self, tmp_path):
         path = mama_databases.many(tmp_path / "m.db", 200)
@@ -265,11 +265,11 @@ class TestRefusals:
         path.write_bytes(data)
 
         with pytest.raises(StorageFailed, match=r"damaged|can't be read"):
-            mama.snapshot(path, TABLES)
+            database.snapshot(path, TABLES)
 
     def test_a_database_cut_short_is_told(self, tmp_path):
         path = mama_databases.many(tmp_path / "m.db", 200)
         path.write_bytes(path.read_bytes()[:3000])
 
         with pytest.raises(StorageFailed, match=r"damaged|can't be read"):
-            mama.snapshot(path, TABLES)
+            database.snapshot(path, TABLES)

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mimo.domain.codec import normal
-from mimo.domain.memory import Kind, Memory, Outcome, Problem
 from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.memory.codec.codec import normal
+from mimo.memory.model import Kind, Memory, Outcome, Problem
 from mimo.store import files
 from mimo.store.locking import lock
 from mimo.store.memories import MemoryStore

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from mimo.domain.memory import Kind, Outcome
 from mimo.errors import NotFound
+from mimo.memory.model import Kind, Outcome
 from mimo.mind import Mind
-from mimo.services import capture, merging, recall
+from mimo.operations import finding, saving, syncing
 from mimo.store import projects
-from mimo.store.repository import DRIVER
+from mimo.store.git import DRIVER
 
 IDENTITY = ("-c", "user.name=Ann", "-c", "user.email=ann@example.com", "-c", "commit.gpgsign=false")
 
@@ -40,7 +40,7 @@ def git(root: Path, *words: str, fine: bool = True) -> str:
 @pytest.fixture
 def repository(project, path):
     git(project, "init", "-q", "-b", "main")
-    merging.install(project)
+    syncing.install(project)
     return project
 
 
@@ -51,11 +51,11 @@ def opened(root, home, clock):
 @pytest.fixture
 def decided(repository, mind):
     """The id of a decision that is committed."""
-    note = capture.draft(
+    note = saving.draft(
         Kind.DECISION, "Use JWT.\n\nIt is stateless.\n\nTokens live a day.", confidence=0.7,
         tags=("auth",), topic="auth",
     )  # fmt: skip
-    record = capture.store(mind, note)
+    record = saving.store(mind, note)
     git(repository, "add", ".")
     git(repository, "commit", "-qm", "first")
     return record.memory.id
@@ -70,7 +70,7 @@ def on_branch(root, name, change):
 
 
 def edit(mind, id_, **changes):
-    capture.edit(mind, recall.one(mind, id_), **changes)
+    saving.edit(mind, finding.one(mind, id_), **changes)
 
 
 def test_both_branches_add_to_what_one_memory_says(repository, mind, decided):
@@ -87,7 +87,7 @@ def test_both_branches_add_to_what_one_memory_says(repository, mind, decided):
 
     told = git(repository, "merge", "-q", "two")
 
-    memory = recall.one(mind, decided).memory
+    memory = finding.one(mind, decided).memory
     assert set(memory.tags) == {"auth", "web", "api"}
     assert memory.content == "We use JWT.\n\nIt is stateless.\n\nTokens live a week."
     assert memory.competing == ()
@@ -102,7 +102,7 @@ def test_a_contradiction_keeps_both_and_says_so(repository, mind, decided, order
 
     told = git(repository, "merge", "-q", order[1])
 
-    memory = recall.one(mind, decided).memory
+    memory = finding.one(mind, decided).memory
     assert memory.outcome is Outcome.FAILED
     assert [(one.field, one.text) for one in memory.competing] == [("outcome", "SUCCESS")]
     assert "competing versions of outcome" in told
@@ -110,7 +110,7 @@ def test_a_contradiction_keeps_both_and_says_so(repository, mind, decided, order
 
 
 def test_a_memory_that_one_branch_moved_gets_the_change_of_the_other(repository, mind, decided):
-    old = repository / recall.one(mind, decided).place.path
+    old = repository / finding.one(mind, decided).place.path
     (repository / ".mind" / "archive").mkdir()
     on_branch(
         repository, "one",
@@ -123,23 +123,23 @@ def test_a_memory_that_one_branch_moved_gets_the_change_of_the_other(repository,
     git(repository, "merge", "-q", "one")
     git(repository, "merge", "-q", "two")
 
-    record = recall.one(mind, decided)
+    record = finding.one(mind, decided)
     assert record.place.path == f".mind/archive/{old.name}"
     assert record.memory.tags == ("auth", "api")
 
 
 def test_a_deletion_against_an_edit_is_left_to_people(repository, mind, decided):
     """Git asks no driver then: it stops, and the edited file stays."""
-    on_branch(repository, "one", lambda: capture.remove(mind, decided))
+    on_branch(repository, "one", lambda: saving.remove(mind, decided))
     on_branch(repository, "two", lambda: edit(mind, decided, tags=("api",)))
     git(repository, "merge", "-q", "one")
     with pytest.raises(NotFound):
-        recall.one(mind, decided)
+        finding.one(mind, decided)
 
     told = git(repository, "merge", "-q", "two", fine=False)
 
     assert "modify/delete" in told
-    assert recall.one(mind, decided).memory.tags == ("api",)
+    assert finding.one(mind, decided).memory.tags == ("api",)
 
 
 def test_two_branches_that_write_one_new_file_keep_both(repository, decided, mind):
@@ -156,7 +156,7 @@ def test_two_branches_that_write_one_new_file_keep_both(repository, decided, min
     git(repository, "merge", "-q", "one")
     git(repository, "merge", "-q", "two")
 
-    memory = recall.one(mind, "tea").memory
+    memory = finding.one(mind, "tea").memory
     assert {memory.content, *(one.text for one in memory.competing)} == {"Green tea", "Black tea"}
     assert memory.tags == ("a", "b")
 
@@ -169,7 +169,7 @@ def test_without_mind_on_the_path_git_merges_the_text(repository, mind, decided,
     git(repository, "merge", "-q", "one")
     git(repository, "merge", "-q", "two")
 
-    memory = recall.one(mind, decided).memory
+    memory = finding.one(mind, decided).memory
     assert (memory.topic, memory.content) == ("login", content)
 
 
@@ -199,19 +199,19 @@ def test_a_clone_lacks_the_driver_until_it_is_mended(repository, decided, tmp_pa
     git(tmp_path, "clone", "-q", str(repository), str(clone))
     mind = opened(clone, home, clock)
 
-    assert merging.lacking(clone)
+    assert syncing.lacking(clone)
     trusted = mind.trust.state
-    assert merging.install(clone)
+    assert syncing.install(clone)
 
-    assert merging.lacking(clone) is None
-    assert not merging.install(clone)
+    assert syncing.lacking(clone) is None
+    assert not syncing.install(clone)
     assert mind.trust.state == trusted
     assert git(clone, "config", "merge.mind.driver").strip() == DRIVER
 
 
 def test_outside_git_nothing_lacks(project):
-    assert merging.lacking(project) is None
-    assert not merging.install(project)
+    assert syncing.lacking(project) is None
+    assert not syncing.install(project)
 
 
 @pytest.mark.parametrize("order", [("a", "b", "c"), ("c", "a", "b"), ("b", "c", "a")])
@@ -226,7 +226,7 @@ def test_three_branches_come_to_the_same_in_any_order(repository, mind, decided,
     for name in order:
         git(repository, "merge", "-q", name)
 
-    memory = recall.one(mind, decided).memory
+    memory = finding.one(mind, decided).memory
     assert (memory.confidence, memory.outcome) == (0.2, Outcome.FAILED)
     assert (memory.tags, memory.topic, memory.importance) == (("a", "b"), "login", 0.9)
     assert [(one.field, one.text) for one in memory.competing] == [
@@ -240,7 +240,7 @@ def test_a_rebase_and_a_cherry_pick_merge_as_well(repository, mind, decided):
     git(repository, "cherry-pick", "one")
     git(repository, "checkout", "-q", "two")
     git(repository, "rebase", "-q", "main")
-    assert recall.one(mind, decided).memory.tags == ("auth", "one", "two")
+    assert finding.one(mind, decided).memory.tags == ("auth", "one", "two")
 
 
 @pytest.mark.parametrize("approved", [True, False])
@@ -250,11 +250,11 @@ def test_a_merge_is_trusted_where_both_sides_were(repository, mind, decided, app
     git(repository, "merge", "-q", "one")
     if not approved:
         git(repository, "checkout", "-q", "two")
-        mind.trust.revoke([recall.one(mind, decided).place.digest])
+        mind.trust.revoke([finding.one(mind, decided).place.digest])
         git(repository, "checkout", "-q", "main")
 
     git(repository, "merge", "-q", "two")
 
-    record = recall.one(mind, decided)
+    record = finding.one(mind, decided)
     assert set(record.memory.tags) == {"auth", "web", "api"}
     assert mind.trust.approved(record.place.digest) is approved

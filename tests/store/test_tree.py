@@ -3,7 +3,7 @@
 import pytest
 
 from mimo.errors import Invalid, NotFound, SandboxViolation
-from mimo.store import tree
+from mimo.store import sandbox as tree
 from mimo.store.sandbox import Sandbox
 
 

@@ -7,11 +7,11 @@ import subprocess
 import pytest
 
 from mimo.errors import StorageFailed
+from mimo.store.files import ALONE
 from mimo.store.identity import locate
-from mimo.store.names import ALONE
-from mimo.store.place import known_owner, own_name
-from mimo.store.reflog import ends, read
+from mimo.store.projects import known_owner, own_name
 from mimo.store.trust import Trust, opened
+from mimo.store.vouching import ends, read
 
 
 def digest(number):

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from mimo.domain.memory import Problem
 from mimo.errors import Invalid, QuotaExceeded, StorageFailed
+from mimo.memory.model import Problem
 from mimo.store.local import LocalDatabase
-from mimo.store.value_files import ValueFiles, path_of
-from mimo.store.values import MOST_BYTES, MOST_ITEMS, Values
+from mimo.store.values import MOST_BYTES, MOST_ITEMS, ValueFiles, Values, path_of
 from tests.conftest import NOW
 
 PUT = """
@@ -21,7 +20,6 @@ import sys
 from datetime import datetime, UTC
 from pathlib import Path
 from mimo.errors import QuotaExceeded
-from mimo.store.value_files import ValueFiles
 from mimo.store.values import Values
 values, full = Values(Path(sys.argv[1]), "me"), 0
 for number in range(60):

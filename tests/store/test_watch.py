@@ -2,8 +2,8 @@
 
 import pytest
 
-from mimo.store import watch
-from mimo.store.watch import Watch
+from mimo.store import walk
+from mimo.store.walk import Watch
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_what_mind_does_in_its_own_folders_does_not_count(folder, settled):
 
 
 def test_silence_is_trusted_for_a_short_time_only(settled, monkeypatch):
-    monkeypatch.setattr(watch, "_TRUSTED_SECONDS", 0.0)
+    monkeypatch.setattr(walk, "_TRUSTED_SECONDS", 0.0)
 
     assert settled.changed()
 

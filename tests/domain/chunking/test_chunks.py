@@ -2,8 +2,9 @@
 
 import pytest
 
-from mimo.domain.chunking import Chunking, Strategy, checked, chunks, resolved
 from mimo.errors import Invalid
+from mimo.memory.chunking import chunks, resolved
+from mimo.memory.chunking.model import Chunking, Strategy, checked
 
 
 def cut(text, strategy, name="a.txt", **asked):

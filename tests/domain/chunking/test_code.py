@@ -2,7 +2,8 @@
 
 import pytest
 
-from mimo.domain.chunking import Chunking, Strategy, chunks
+from mimo.memory.chunking import chunks
+from mimo.memory.chunking.model import Chunking, Strategy
 
 
 def heads(text, name, **asked):

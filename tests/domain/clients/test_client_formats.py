@@ -2,9 +2,9 @@
 
 import pytest
 
-from mimo.domain.clients import json_file, jsonc, toml_file, yaml_file
-from mimo.domain.clients.edits import Entry, Format, Hook, put_in, take_out
 from mimo.errors import Conflict, Invalid
+from mimo.features.clients import json_file, toml_file, yaml_file
+from mimo.features.clients.edits import Entry, Format, Hook, put_in, take_out
 
 SERVER = {"command": "mind", "args": ["mcp"]}
 ENTRY = Entry(path=("mcpServers", "mind"), value=SERVER)
@@ -57,7 +57,7 @@ def test_a_member_is_put_in_as_the_file_is_written(before: str, after: str | Non
 )
 def test_a_member_is_taken_out_with_its_comma(before: str, after: str) -> None:
     assert json_file.drop(before, ("m",)) == after
-    jsonc.load(after)
+    json_file.load_jsonc(after)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_member_is_taken_out_with_its_comma(before: str, after: str) -> None:
 )
 def test_a_malformed_file_is_refused_with_line_and_column(text: str, place: str) -> None:
     with pytest.raises(Invalid, match=place):
-        jsonc.load(text)
+        json_file.load_jsonc(text)
 
 
 def test_what_stands_there_twice_is_not_guessed_at() -> None:
@@ -127,7 +127,7 @@ def test_an_entry_of_ours_that_somebody_changed_stays_unless_forced() -> None:
 
     assert put_in(Format.JSON, text, [ENTRY]) == text
     forced = put_in(Format.JSON, text, [ENTRY], force=True)
-    assert jsonc.load(forced) == {"mcpServers": {"mind": SERVER}}
+    assert json_file.load_jsonc(forced) == {"mcpServers": {"mind": SERVER}}
 
 
 TOML = """\

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain.context import block
-from mimo.domain.context.block import END, find, replaced, whole
 from mimo.errors import Conflict, Invalid
+from mimo.features import context
+from mimo.features.context import END, find, replaced, whole
 
 NOTES = "## Recent Decisions\n- Use JWT for auth (Dec 10)"
 
@@ -102,4 +102,4 @@ def test_it_is_found_again_in_any_file(said: str, data: bytes) -> None:
 
 def test_markers_count_only_where_they_fill_a_line() -> None:
     assert find(b"see <!-- MIND:CONTEXT --> and <!-- MIND:END -->\n") is None
-    assert block.find(b"    <!-- MIND:CONTEXT -->\n") is None
+    assert context.find(b"    <!-- MIND:CONTEXT -->\n") is None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain.context.note import LONGEST, Note, day, first_sentence, fitting, plain, tasks
+from mimo.memory.note import LONGEST, Note, day, first_sentence, fitting, plain, tasks
 from tests import privacy_fakes
 
 NOW = datetime(2025, 12, 10, 9, 0, tzinfo=UTC)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain.context.note import Note
-from mimo.domain.context.sections import Notes, rendered, sections, told, within
+from mimo.features.context import Notes, rendered, sections, told, within
+from mimo.memory.note import Note
 
 NOW = datetime(2025, 12, 10, 9, 0, tzinfo=UTC)
 

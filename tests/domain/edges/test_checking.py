@@ -2,10 +2,10 @@
 
 import pytest
 
-from mimo.domain import diffs
-from mimo.domain.diffs import Added, Hunk
-from mimo.domain.edges import Detection, Edge, Severity
-from mimo.domain.edges.checking import check
+from mimo.features.edges import diffs
+from mimo.features.edges.checking import check
+from mimo.features.edges.diffs import Added, Hunk
+from mimo.features.edges.edge import Detection, Edge, Severity
 
 
 def edge(*code, title="An edge", tags=(), context=()):

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain.edges import Detection, Severity, edge_of, title_key
-from mimo.domain.edges.edge import content_of, extra_of
-from mimo.domain.memory import Kind, Memory
 from mimo.errors import Invalid
+from mimo.features.edges.edge import Detection, Severity, content_of, edge_of, extra_of, title_key
+from mimo.memory.model import Kind, Memory
 
 
 def memory(content="It happens", *, title="A title", **extra):

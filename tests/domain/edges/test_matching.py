@@ -2,7 +2,7 @@
 
 import pytest
 
-from mimo.domain.edges import Detection, Edge, Severity, asked, match
+from mimo.features.edges.edge import Detection, Edge, Severity, asked, match
 
 CRYPTO = Detection(
     context=("vercel", "edge", "middleware"),

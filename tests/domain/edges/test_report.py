@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from mimo.domain.edges import Severity
-from mimo.domain.edges.report import Reported, annotations, sarif
+from mimo.features.edges.checking import Reported, annotations, sarif
+from mimo.features.edges.edge import Severity
 
 
 def place(line=3, *, rule="edge_x", trusted=True, severity=Severity.CRITICAL, title="It: a, b"):

@@ -4,8 +4,16 @@ from typing import Any
 
 import pytest
 
-from mimo.domain.hooks.answer import MOST, Say, answer, fenced, without_fenced
-from mimo.domain.hooks.event import Dialect, Event, Moment
+from mimo.features.hooks.events import (
+    MOST,
+    Dialect,
+    Event,
+    Moment,
+    Say,
+    answer,
+    fenced,
+    without_fenced,
+)
 
 CONTEXT = Say(context="NOTES")
 NAMES = {

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from mimo.domain.context.note import Note
-from mimo.domain.hooks.edges import Known, met
-from mimo.domain.hooks.event import Edit
+from mimo.features.hooks.events import Edit
+from mimo.features.hooks.moments import Known, met
+from mimo.memory.note import Note
 
 NOW = datetime(2025, 12, 10, tzinfo=UTC)
 

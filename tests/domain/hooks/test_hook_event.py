@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain.hooks.event import Dialect, Edit, Event, Moment, recognised
+from mimo.features.hooks.events import Dialect, Edit, Event, Moment, recognised
 
 CLAUDE: dict[str, Any] = {
     "session_id": "0b2c", "transcript_path": "/t/0b2c.jsonl", "cwd": "/shop",

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain import log
-from mimo.domain.log.days import read_day
-from mimo.domain.memory import Kind, Problem, Section
+from mimo.memory import log
+from mimo.memory.log.grammar import read_day
+from mimo.memory.model import Kind, Problem, Section
 from mimo.store.init import LOG
 
 READ = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mimo.domain.log.grammar import begins, line_key, remembered, statement
-from mimo.domain.memory import Kind
+from mimo.memory.log.grammar import begins, line_key, remembered, statement
+from mimo.memory.model import Kind
 
 DECISION, ISSUE, INSIGHT = Kind.DECISION, Kind.ISSUE, Kind.INSIGHT
 

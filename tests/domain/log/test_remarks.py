@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mimo.domain.log.remarks import in_code, in_message
-from mimo.domain.memory import Kind, Section
+from mimo.memory.log import in_code, in_message
+from mimo.memory.model import Kind, Section
 
 WHEN = datetime(2026, 11, 20, tzinfo=UTC)
 

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from mimo.domain.privacy import phones, without
-from mimo.domain.privacy.personal import personal_in
+from mimo.privacy import personal
+from mimo.privacy.model import without
+from mimo.privacy.personal import personal_in
 from tests import personal_fakes
 from tests.privacy_fakes import Fake
 
@@ -21,9 +22,9 @@ def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setitem(sys.modules, "phonenumbers", None)
     else:
         pytest.importorskip("phonenumbers")
-    phones._library.cache_clear()
+    personal._library.cache_clear()
     yield
-    phones._library.cache_clear()
+    personal._library.cache_clear()
 
 
 @pytest.mark.usefixtures("either_way")

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain.privacy import secrets_in, texts_of
-from mimo.domain.privacy.names import sensitive
-from mimo.domain.privacy.values import screened, screened_key
 from mimo.frozen import frozen
+from mimo.privacy import texts_of
+from mimo.privacy.secrets import secrets_in
+from mimo.privacy.values import screened, screened_key, sensitive
 from tests import personal_fakes, privacy_fakes
 from tests.privacy_fakes import Draw
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from mimo.domain.privacy import secrets as detector
-from mimo.domain.privacy import secrets_in, without
-from mimo.domain.privacy.rules import FORMS, TOKENS
+from mimo.privacy import secrets as detector
+from mimo.privacy.model import without
+from mimo.privacy.rules import FORMS, TOKENS
+from mimo.privacy.secrets import secrets_in
 from tests import personal_fakes, privacy_fakes
 from tests.privacy_fakes import Draw, Fake
 

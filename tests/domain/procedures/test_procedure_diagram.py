@@ -1,8 +1,7 @@
 """Procedures as diagrams."""
 
-from mimo.domain.procedures import reading
-from mimo.domain.procedures.diagram import drawn, mermaid
-from mimo.domain.procedures.procedure import Procedure
+from mimo.features.procedures import reading
+from mimo.features.procedures.model import Procedure, drawn, mermaid
 from tests.sample_procedures import text
 
 LOOP = """\

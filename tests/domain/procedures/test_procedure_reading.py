@@ -2,8 +2,8 @@
 
 import pytest
 
-from mimo.domain.procedures import reading
-from mimo.domain.procedures.procedure import Module, newest, split_reference, version_key
+from mimo.features.procedures import reading
+from mimo.features.procedures.model import Module, newest, split_reference, version_key
 from tests.sample_procedures import GREET, text
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from mimo.domain.procedures import context_schema, steps
-from mimo.domain.procedures.outcome import Refused
-from mimo.domain.procedures.templates import filled
+from mimo.features.procedures import steps
+from mimo.features.procedures import steps as context_schema
+from mimo.features.procedures.model import Refused, filled
 
 CONTEXT = {"n": 3, "name": "Ada", "list": [{"x": 1}], "a.b": "dotted", "nothing": None}
 

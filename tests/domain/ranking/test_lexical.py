@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain.ranking import Statistics, lexical, understand
-from mimo.domain.ranking.lexical import Hits
+from mimo.ranking import evidence, understand
+from mimo.ranking.evidence import Hits
+from mimo.ranking.model import Statistics
 
 WORTH = {"red": 2.0, "blue": 1.0}
 TOKENS = st.lists(st.sampled_from(["red", "blue", "reddish", "a"]), min_size=1, max_size=30)
@@ -15,7 +16,7 @@ TOKENS = st.lists(st.sampled_from(["red", "blue", "reddish", "a"]), min_size=1, 
 
 def hits(tokens, before=()):
     text = f" {tokens} "
-    return lexical.hits(text, lexical.places(text, WORTH), tokens.count(" ") + 1, dict(before))
+    return evidence.hits(text, evidence.places_of(text, WORTH), tokens.count(" ") + 1, dict(before))
 
 
 def test_a_rare_term_is_worth_more_than_a_common_one():
@@ -28,7 +29,7 @@ def test_a_rare_term_is_worth_more_than_a_common_one():
         document_tokens=1,
     )
 
-    worth = lexical.inverse_frequencies(query, statistics)
+    worth = evidence.inverse_frequencies(query, statistics)
 
     assert worth["red"] == pytest.approx(log(1 + 99.5 / 1.5))
     assert worth["blue"] == pytest.approx(log(1 + 40.5 / 60.5))
@@ -61,32 +62,32 @@ def test_bm25_follows_the_formula():
     found = Hits(length=20, counts={"red": 3, "blue": 1})
     norm = 1.2 * (0.25 + 0.75 * 20 / 10)
 
-    assert lexical.bm25(found, WORTH, 10) == pytest.approx(
+    assert evidence.bm25(found, WORTH, 10) == pytest.approx(
         2.0 * 3 * 2.2 / (3 + norm) + 1.0 * 2.2 / (1 + norm)
     )
 
 
 def test_bm25_counts_only_terms_that_are_asked_for():
-    assert lexical.bm25(Hits(length=1, counts={"green": 5}), WORTH, 1) == 0
+    assert evidence.bm25(Hits(length=1, counts={"green": 5}), WORTH, 1) == 0
 
 
 def test_a_phrase_is_worth_the_mean_of_its_terms_as_bm25():
     found = Hits(length=10, counts={}, phrases={"blue": 2})
 
-    assert lexical.phrase(found, WORTH, {"blue": "red"}, 10) == pytest.approx(1.5 * 2 * 2.2 / 3.2)
-    assert lexical.phrase(Hits(length=10), WORTH, {}, 10) == 0
+    assert evidence.phrase(found, WORTH, {"blue": "red"}, 10) == pytest.approx(1.5 * 2 * 2.2 / 3.2)
+    assert evidence.phrase(Hits(length=10), WORTH, {}, 10) == 0
 
 
 def test_coverage_is_a_share_of_worth_whatever_the_number_of_occurrences():
-    assert lexical.coverage({"red": 9}, WORTH, 3.0) == pytest.approx(2 / 3)
-    assert lexical.coverage({"red": 1, "blue": 1}, WORTH, 3.0) == pytest.approx(1)
-    assert lexical.coverage({}, {}, 0.0) == 0
+    assert evidence.coverage({"red": 9}, WORTH, 3.0) == pytest.approx(2 / 3)
+    assert evidence.coverage({"red": 1, "blue": 1}, WORTH, 3.0) == pytest.approx(1)
+    assert evidence.coverage({}, {}, 0.0) == 0
 
 
 def test_stretches_together_hold_the_hits_of_all():
     one = Hits(length=2, counts={"red": 1}, phrases={"blue": 1})
     other = Hits(length=3, counts={"red": 2, "blue": 1}, phrases={"blue": 1})
 
-    assert lexical.together([one, other]) == Hits(
+    assert evidence.together([one, other]) == Hits(
         length=5, counts={"red": 3, "blue": 1}, phrases={"blue": 2}
     )

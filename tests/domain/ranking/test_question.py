@@ -4,8 +4,8 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from mimo.domain.dates import Span
-from mimo.domain.ranking import understand
+from mimo.ranking import understand
+from mimo.text.dates import Span
 
 
 def test_a_query_is_understood_once():

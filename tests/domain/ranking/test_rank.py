@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain.ranking import Candidate, Statistics, rank, understand
-from mimo.domain.ranking.evidence import Examiner, document_worth
-from mimo.domain.ranking.reading import Reader
+from mimo.ranking import rank, understand
+from mimo.ranking.evidence import Examiner, Reader, document_worth
+from mimo.ranking.model import Candidate, Statistics
 
 NOW = datetime(2026, 11, 20, 15, tzinfo=UTC)
 STORE = Statistics(

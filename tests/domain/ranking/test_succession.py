@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain.ranking import Ranked, below_successors
+from mimo.ranking import below_successors
+from mimo.ranking.model import Ranked
 
 
 def keys(order, successors):

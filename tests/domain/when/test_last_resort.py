@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mimo.domain import when
-from mimo.domain.when import last_resort
+from mimo import when
 from mimo.errors import Invalid
 from tests.conftest import NOW
 
@@ -21,7 +20,7 @@ from tests.conftest import NOW
     ],
 )
 def test_a_moment_that_was_read_whole_counts(phrase, moment):
-    found = last_resort.read(phrase, NOW)
+    found = when.read_anything(phrase, NOW)
 
     assert found is not None
     assert found.since == moment
@@ -46,7 +45,7 @@ def test_a_moment_that_was_read_whole_counts(phrase, moment):
     ],
 )
 def test_a_guess_does_not_count(phrase):
-    assert last_resort.read(phrase, NOW) is None
+    assert when.read_anything(phrase, NOW) is None
 
 
 def test_the_machines_own_clock_is_never_looked_at(monkeypatch):
@@ -55,7 +54,7 @@ def test_the_machines_own_clock_is_never_looked_at(monkeypatch):
 
     monkeypatch.setattr(time, "localtime", refuse)
 
-    assert last_resort.read("2 hours after noon yesterday", NOW)
+    assert when.read_anything("2 hours after noon yesterday", NOW)
 
 
 @pytest.mark.parametrize(

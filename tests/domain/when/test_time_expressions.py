@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mimo.domain import when
+from mimo import when
 from mimo.errors import Invalid
 from tests.conftest import NOW
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from mimo import when
 from mimo.commands import all_commands
-from mimo.domain import when
 from tests.conftest import NOW
 
 ROOT = Path(__file__).parents[3]

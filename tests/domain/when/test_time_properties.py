@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.domain import when
-from mimo.domain.when.vocabulary import KNOWN, KOREAN
+from mimo import when
 from mimo.errors import Invalid
+from mimo.when.vocabulary import KNOWN, KOREAN
 
 NOWS = st.datetimes(
     min_value=datetime(1970, 1, 1), max_value=datetime(2200, 1, 1), timezones=st.just(UTC)

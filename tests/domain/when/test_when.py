@@ -4,8 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mimo.domain import when
+from mimo import when
 from mimo.errors import Invalid
+from mimo.when.span import Interval
 
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)  # a Friday
 END = NOW + timedelta(seconds=1)  # what is made at this very second counts
@@ -174,7 +175,7 @@ def test_an_empty_condition_is_never_ignored(given):
 
 
 def test_no_condition_is_no_bound():
-    assert when.window(None, None, None, now=NOW) == when.Interval()
+    assert when.window(None, None, None, now=NOW) == Interval()
 
 
 @pytest.mark.parametrize(

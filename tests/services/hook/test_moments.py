@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 
-from mimo.commands.context import write as write_block
-from mimo.domain.hooks.event import recognised
-from mimo.domain.memory import Kind, Outcome
+from mimo.features.context.commands import write as write_block
+from mimo.features.decisions import checkpoints
+from mimo.features.hooks import scene, storage
+from mimo.features.hooks.events import recognised
+from mimo.features.hooks.moments import react
+from mimo.features.hooks.storage import load
+from mimo.memory.model import Kind, Outcome
 from mimo.mind import Mind
-from mimo.services import capture, checkpoints, upkeep
-from mimo.services.hook.moments import react
-from mimo.store import exposure, hook_log
+from mimo.operations import refresh, saving
 from mimo.store.init import init
-from mimo.store.place import known_owner
-from mimo.store.sessions import load
+from mimo.store.projects import known_owner
 from mimo.store.trust import Trust
 from tests import privacy_fakes
 
@@ -53,7 +54,7 @@ def claude(mind: Mind) -> Client:
 
 
 def remember(mind: Mind, kind: Kind, content: str, *, private: bool = False, **fields: Any) -> str:
-    return capture.store(mind, capture.draft(kind, content, **fields), private=private).memory.id
+    return saving.store(mind, saving.draft(kind, content, **fields), private=private).memory.id
 
 
 def untrusted(mind: Mind, name: str, text: str) -> None:
@@ -62,7 +63,7 @@ def untrusted(mind: Mind, name: str, text: str) -> None:
     path.parent.mkdir(exist_ok=True)
     path.write_text(f"---\nid: {name}\ntype: fact\n---\n{text}\n", encoding="utf-8")
     Trust(mind.home, mind.project.root).follow(False)
-    upkeep.refresh(mind)
+    refresh.refresh(mind)
 
 
 def test_a_session_begins_with_what_the_memory_holds(claude: Client, mind: Mind) -> None:
@@ -95,7 +96,7 @@ def test_private_notes_are_told_but_never_written_to_the_file(claude: Client, mi
 
 
 def test_the_checkpoint_of_this_machine_comes_first(claude: Client, mind: Mind, clock) -> None:
-    checkpoints.save(mind, capture.draft(Kind.CHECKPOINT, "Mine is half done"))
+    checkpoints.save(mind, saving.draft(Kind.CHECKPOINT, "Mine is half done"))
     clock.forward(hours=1)
     remember(mind, Kind.CHECKPOINT, "Theirs is newer")
     assert claude.start() == "## Continue From\n- Nov 20: Mine is half done"
@@ -122,7 +123,7 @@ def test_a_memory_that_changed_is_told_again(claude: Client, mind: Mind) -> None
     assert claude.start()
     record = mind.index.get(id_)
     assert record is not None
-    capture.edit(mind, record, outcome=Outcome.FAILED)
+    saving.edit(mind, record, outcome=Outcome.FAILED)
     assert claude.start(source="resume") == (
         "## Recent Decisions\n- Use JWT for auth (Nov 20) - FAILED, do not repeat it"
     )
@@ -149,7 +150,7 @@ def test_where_nothing_fits_nothing_is_said(claude: Client, mind: Mind, prompt: 
 
 
 def test_who_resumes_is_told_where_work_stopped(claude: Client, mind: Mind) -> None:
-    checkpoints.save(mind, capture.draft(Kind.CHECKPOINT, "The refresh flow is half done"))
+    checkpoints.save(mind, saving.draft(Kind.CHECKPOINT, "The refresh flow is half done"))
     assert claude.prompt("어제 작업 이어서 하자") == "- Nov 20: The refresh flow is half done"
 
 
@@ -159,7 +160,7 @@ def test_a_decision_is_found_by_its_topic(claude: Client, mind: Mind) -> None:
 
 
 def test_what_was_superseded_is_not_told(claude: Client, mind: Mind) -> None:
-    from mimo.domain.memory import Link
+    from mimo.memory.model import Link
 
     old = remember(mind, Kind.DECISION, "Use sessions for auth")
     remember(mind, Kind.DECISION, "Use JWT for auth", links=(Link(to=old, type="supersedes"),))
@@ -172,11 +173,11 @@ def test_each_prompt_is_classified_logged_and_handed_to_the_server(
     claude: Client, mind: Mind
 ) -> None:
     claude.prompt("어제 작업 이어서 하자")
-    said = exposure.read(mind.project.root)
+    said = storage.read(mind.project.root)
     assert said is not None
     assert (said.session, said.intent.value, said.at) == ("s1", "resuming", mind.now())
     assert said.tools == ("load/checkpoint", "load/context", "save/decision")
-    log = hook_log.path_of(mind.home).read_text(encoding="utf-8")
+    log = scene.path_of(mind.home).read_text(encoding="utf-8")
     assert log == ("2026-11-20T15:30:00Z claude-code UserPromptSubmit: resuming (0.95): 3 tools\n")
     assert "어제" not in log, "what somebody says is nobody else's"
 
@@ -185,7 +186,7 @@ def test_cursor_classifies_a_prompt_and_says_nothing(mind: Mind) -> None:
     remember(mind, Kind.ISSUE, "Uploads above 100 MB fail behind the proxy")
     cursor = Client(mind, conversation_id="c1", workspace_roots=[str(mind.project.root)])
     assert cursor.said("beforeSubmitPrompt", prompt="continue: uploads fail behind proxy") is None
-    said = exposure.read(mind.project.root)
+    said = storage.read(mind.project.root)
     assert said is not None
     assert said.session == "s1"
 
@@ -274,7 +275,7 @@ def found(mind: Mind, folder: str, name: str, header: str, text: str) -> None:
     path.parent.mkdir(exist_ok=True)
     path.write_text(f"---\nid: {name}\n{header}\n---\n{text}\n", encoding="utf-8")
     mind.trust.follow(True)
-    upkeep.refresh(mind)
+    refresh.refresh(mind)
 
 
 def test_no_secret_in_a_memory_is_told_to_an_agent(claude: Client, mind: Mind) -> None:
@@ -346,10 +347,10 @@ def test_other_edges_are_remarked_upon(claude: Client, mind: Mind) -> None:
 
 
 def test_an_edge_of_everybody_s_holds_where_the_stack_has_it(claude: Client, mind: Mind) -> None:
-    from mimo.domain.edges import Detection, Severity
-    from mimo.services import edges
+    from mimo.features.edges import sources
+    from mimo.features.edges.edge import Detection, Severity
 
-    edges.add(
+    sources.add(
         mind,
         "Mutable defaults are shared",
         description="A list as a default is made once.",
@@ -447,7 +448,7 @@ def test_each_part_can_be_switched_off(claude: Client, mind: Mind, edge: str) ->
     claude.said("Stop", last_assistant_message=SUMMARY)
     assert load(mind.project.root, f"s1\n{known_owner(mind.home)}").last == ""
     assert contexts(mind) == []
-    assert exposure.read(mind.project.root) is not None, "that is another switch"
+    assert storage.read(mind.project.root) is not None, "that is another switch"
 
 
 def test_outside_of_a_project_nothing_is_said(mind: Mind, tmp_path: Path) -> None:

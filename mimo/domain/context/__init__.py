@@ -1,1 +1,0 @@
-"""What an agent is shown of a memory that it did not ask for: notes, cut short and labelled."""

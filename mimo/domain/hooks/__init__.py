@@ -1,1 +1,0 @@
-"""What clients tell their hooks, and how they are answered: one dialect for each client."""

@@ -1,1 +1,0 @@
-"""Procedures: state machines in Markdown, read, checked and interpreted without any I/O."""

@@ -1,0 +1,1 @@
+"""One folder for each feature: its model, storage, commands and output."""

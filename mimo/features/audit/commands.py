@@ -1,0 +1,336 @@
+"""`mind events`: what happened in this project, from the event log."""
+
+from collections import deque
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from mimo import when
+from mimo.commands.common import FromDate, Limit, TimeFilter, ToDate
+from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, command
+from mimo.errors import Invalid, StorageFailed
+from mimo.features import audit
+from mimo.frozen import frozen
+from mimo.guard.audit import Totals
+from mimo.guard.call import Status
+from mimo.guard.chain import Link
+from mimo.guard.policy import Operation
+from mimo.mind import Mind
+from mimo.operations import overview
+from mimo.store.events import Event
+
+# `mind audit` and `mind metrics`: what tools were called, and how that ended.
+
+
+@frozen
+class AuditRow:
+    """A call that was recorded."""
+
+    number: Annotated[int, Out("Its place in the chain, from 1")]
+    time: datetime
+    tool: str
+    operation: str
+    status: str
+    namespace: Omitted[str]
+    key: Omitted[str]
+    agent: Annotated[Omitted[str], Out("The program that asked; nothing for a person", omit=True)]
+    session: Omitted[str]
+    error: Annotated[Omitted[str], Out("The code of the error", omit=True)]
+    reason: Annotated[Omitted[str], Out("Why it was denied", omit=True)]
+    redactions: Annotated[int, Out("Secrets and personal data taken out of the answer")]
+    seconds: float
+
+
+@frozen
+class AuditRows:
+    """Recorded calls."""
+
+    calls: Annotated[tuple[AuditRow, ...], Out("Oldest first")]
+    total: Annotated[int, Out("How many pass the filters, whatever the limit")]
+
+
+@frozen
+class AuditFault:
+    """A place in the chain of records."""
+
+    file: str
+    line: int
+    what: str
+
+
+@frozen
+class AuditVerdict:
+    """Whether the record of calls is whole."""
+
+    whole: bool
+    records: Annotated[int, Out("How many there should be")]
+    faults: Annotated[tuple[AuditFault, ...], Out("Where a record was changed, added or removed")]
+    notices: Annotated[
+        tuple[AuditFault, ...], Out("Interrupted writes, and records of another `$MIND_HOME`")
+    ]
+    file: Annotated[str, Out("Where the newest are kept")]
+
+    @property
+    def exit_status(self) -> int:
+        """Returns what the command line exits with: 1 where something is wrong."""
+        return 0 if self.whole else 1
+
+
+@frozen
+class AuditExport:
+    """Records as they are kept."""
+
+    records: tuple[dict[str, Json], ...]
+    text: Annotated[str, Out("The same as JSON lines")]
+    unreadable: Annotated[int, Out("Number of lines that are not records; they are left out")]
+
+
+class MetricsFormat(StrEnum):
+    """How metrics are shown."""
+
+    TABLE = "table"
+    PROMETHEUS = "prometheus"
+
+
+@frozen
+class ToolMetrics:
+    """What one tool was called for."""
+
+    tool: str
+    calls: int
+    denied: int
+    failed: int
+    redactions: int
+    p50_seconds: Annotated[float, Out("Half of the calls were answered within this time")]
+    p90_seconds: float
+    p99_seconds: float
+
+
+@frozen
+class Metrics:
+    """What all processes of this project did."""
+
+    tools: tuple[ToolMetrics, ...]
+    memories: Annotated[dict[str, int], Out("How many there are of each type")]
+    text: Annotated[Omitted[str], Out("All of it in the `format`", omit=True)]
+
+
+@command(
+    "mind_audit",
+    cli="audit show",
+    effect=Effect.READ,
+    toolset="extra",
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.READ, person=True, diagnosis=True),
+    errors=(Invalid,),
+    examples=("mind audit show", "mind audit show --status denied --when today"),
+)
+def show(
+    mind: Mind,
+    *,
+    tool: Annotated[str | None, Arg("Only calls of this tool")] = None,
+    status: Annotated[Status | None, Arg("Only calls that ended so")] = None,
+    agent: Annotated[str | None, Arg("Only calls by this program")] = None,
+    limit: Limit = 50,
+    time_filter: TimeFilter = None,
+    from_date: FromDate = None,
+    to_date: ToDate = None,
+) -> AuditRows:
+    """Show which tools were called, by whom, and how that ended
+
+    The record never holds what was stored or found: only names, and times.
+    """
+    span = when.window(time_filter, from_date, to_date, now=mind.now())
+    wanted = {"tool": tool, "status": status.value if status else None, "agent": agent}
+    newest: deque[AuditRow] = deque(maxlen=limit)
+    total = 0
+    for link in audit.recorded(mind, span.since, span.until):
+        event = link.event
+        if event.get("event_type") == "tool_call" and all(
+            value is None or event.get(name) == value for name, value in wanted.items()
+        ):
+            total += 1
+            newest.append(_record_row(link))
+    return AuditRows(calls=tuple(newest), total=total)
+
+
+def _record_row(link: Link) -> AuditRow:
+    event = link.event
+
+    def said(name: str) -> str | None:
+        return str(event[name]) if event.get(name) is not None else None
+
+    return AuditRow(
+        number=link.number,
+        time=datetime.fromisoformat(str(event.get("timestamp"))),
+        tool=str(event.get("tool")),
+        operation=str(event.get("operation")),
+        status=str(event.get("status")),
+        namespace=said("namespace"),
+        key=said("key"),
+        agent=said("agent"),
+        session=said("session"),
+        error=said("error"),
+        reason=said("reason"),
+        redactions=int(event.get("redactions", 0)),
+        seconds=float(event.get("seconds", 0.0)),
+    )
+
+
+@command(
+    "mind_audit_verify",
+    cli="audit verify",
+    effect=Effect.READ,
+    toolset="extra",
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.READ, person=True, diagnosis=True),
+    errors=(StorageFailed,),
+    examples=("mind audit verify",),
+)
+def verify(mind: Mind) -> AuditVerdict:
+    """Check that no record of a call was changed, removed or cut off
+
+    Exits with 1 if one was. Writes that were interrupted, and records that another `$MIND_HOME`
+    sealed, are listed as notices.
+    """
+    records, places = audit.broken(mind)
+    faults, notices = (
+        tuple(
+            AuditFault(file=place.file, line=place.line, what=place.what)
+            for place in places
+            if place.is_broken is broken
+        )
+        for broken in (True, False)
+    )
+    return AuditVerdict(
+        whole=not faults,
+        records=records,
+        faults=faults,
+        notices=notices,
+        file=str(audit.log_of(mind).path),
+    )
+
+
+@command(
+    "mind_audit_export",
+    cli="audit export",
+    effect=Effect.READ,
+    toolset="extra",
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.READ, person=True, diagnosis=True),
+    errors=(Invalid,),
+    examples=("mind audit export > calls.jsonl", "mind audit export --when 'last month'"),
+)
+def export(
+    mind: Mind,
+    *,
+    time_filter: TimeFilter = None,
+    from_date: FromDate = None,
+    to_date: ToDate = None,
+) -> AuditExport:
+    """Write the records of calls as JSON lines, with their hashes"""
+    span = when.window(time_filter, from_date, to_date, now=mind.now())
+    found = list(audit.recorded(mind, span.since, span.until))
+    return AuditExport(
+        records=tuple(dict(link._asdict()) for link in found),
+        text="".join(audit.line(link) for link in found),
+        unreadable=audit.unreadable(mind),
+    )
+
+
+@command(
+    "mind_metrics",
+    cli="metrics",
+    effect=Effect.READ,
+    toolset="extra",
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.READ, person=True),
+    examples=("mind metrics", "mind metrics --format prometheus > /var/lib/metrics/mind.prom"),
+)
+def metrics(
+    mind: Mind,
+    *,
+    format: Annotated[MetricsFormat, Arg("A table, or the text that Prometheus reads")] = (
+        MetricsFormat.TABLE
+    ),
+) -> Metrics:
+    """Show how often tools were called, and how long that took
+
+    Also what was denied and redacted. All processes of this project are counted together.
+    """
+    totals = audit.totals(mind)
+    memories = _memories(mind) if mind.has_project else {}
+    drawn = audit.exposition(totals, memories) if format is MetricsFormat.PROMETHEUS else None
+    rows = tuple(_tool(totals, tool) for tool in totals.tools())
+    return Metrics(tools=rows, memories=memories, text=drawn)
+
+
+def _memories(mind: Mind) -> dict[str, int]:
+    return {kind.value: number for kind, number in overview.overview(mind).by_type.items()}
+
+
+def _tool(totals: Totals, tool: str) -> ToolMetrics:
+    return ToolMetrics(
+        tool=tool,
+        calls=totals.calls(tool),
+        denied=totals.calls(tool, Status.DENIED.value),
+        failed=totals.calls(tool, Status.FAILED.value),
+        redactions=totals.redactions[(tool,)],
+        p50_seconds=totals.latency(tool, 0.5),
+        p90_seconds=totals.latency(tool, 0.9),
+        p99_seconds=totals.latency(tool, 0.99),
+    )
+
+
+@frozen
+class EventRow:
+    """Something that happened."""
+
+    name: Annotated[str, Out("Such as mimo.ingest.file")]
+    time: datetime
+    measurements: Annotated[dict[str, float], Out("Numbers, such as duration_ms")]
+    metadata: dict[str, Json]
+
+
+@frozen
+class Events:
+    """What happened."""
+
+    events: Annotated[tuple[EventRow, ...], Out("Oldest first")]
+
+
+@command(
+    "mind_events",
+    cli="events",
+    effect=Effect.READ,
+    toolset="extra",
+    examples=(
+        "mind events",
+        "mind events mimo.ingest --limit 50",
+        "mind events --follow --json",
+    ),
+)
+def events(
+    mind: Mind,
+    name: Annotated[str, Arg("Only events whose name begins so")] = "",
+    *,
+    limit: Limit = 20,
+    follow: Annotated[
+        bool, Arg("Go on with what happens from now on", surfaces=Surface.CLI)
+    ] = False,
+) -> Events:
+    """Show what happened here, newest last"""
+    if follow and mind.partial:
+        for event in audit.followed(mind, name, limit):
+            mind.partial(_row(event))
+        return Events(events=())
+    return Events(events=tuple(_row(event) for event in audit.newest(mind, name, limit)))
+
+
+def _row(event: Event) -> EventRow:
+    return EventRow(
+        name=event.name,
+        time=event.time,
+        measurements=dict(event.measurements),
+        metadata=dict(event.metadata),
+    )

@@ -1,0 +1,531 @@
+"""What in the clients' configurations would not work as somebody meant it."""
+
+import json
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePath
+from typing import Any
+
+from mimo.errors import Conflict, Invalid, MindError, StorageFailed
+from mimo.features.clients import edits as editing
+from mimo.features.clients import json_file, storage
+from mimo.features.clients.edits import Edit, Entry, Format, Needed
+from mimo.features.clients.storage import Found, Note
+from mimo.features.clients.table import (
+    CLIENTS,
+    PLUGIN,
+    SERVER,
+    Client,
+    ClientName,
+    File,
+    Scope,
+    client,
+    places,
+)
+from mimo.frozen import frozen
+from mimo.mind import Mind
+from mimo.store import files
+
+# The machine that clients are on, and which of their files an installation changes.
+
+
+@frozen
+class Machine:
+    """What an installation must know of the machine that it is on."""
+
+    places: Mapping[str, str]
+    project: Path | None
+    path: str | None
+    """The PATH that programs are looked for in."""
+    executable: str
+    """Our own program, by its whole path."""
+    home: str | None = None
+    """$MIND_HOME, if it is set: a client need not start the server with it."""
+
+    def which(self, program: str) -> str | None:
+        """Returns where a program is; None where there is none of that name."""
+        return shutil.which(program, path=self.path)
+
+
+@frozen
+class Target:
+    """A file of a client and what belongs into it."""
+
+    path: Path
+    format: Format
+    edits: tuple[Edit, ...]
+    within: Path | None
+
+
+def machine(mind: Mind) -> Machine:
+    """Returns this machine, as the environment that mind was opened in shows it."""
+    home = mind.environ.get("HOME") or str(Path.home())
+    path = mind.environ.get("PATH")
+    beside = Path(sys.executable).with_name("mind")
+    named = shutil.which("mind", path=path) or (str(beside) if beside.exists() else "mind")
+    return Machine(
+        places=places(home, mind.environ, sys.platform),
+        project=mind.project.root if mind.has_project else None,
+        path=path,
+        executable=os.path.abspath(named) if os.sep in named else named,  # noqa: PTH100 - links stay
+        home=str(mind.home) if mind.environ.get("MIND_HOME") else None,
+    )
+
+
+def scope_of(client: Client, scope: Scope | None, here: Machine) -> Scope:
+    """Returns whom an installation is for: the project, where there is one and the client can."""
+    if scope is None:
+        return Scope.PROJECT if Scope.PROJECT in client.files and here.project else Scope.USER
+    if scope not in client.files:
+        raise Invalid(
+            f"{client.title} keeps no configuration in a project",
+            hint=f"mind install {client.name} --scope user",
+        )
+    return scope
+
+
+def targets(client: Client, scope: Scope, here: Machine) -> list[Target]:
+    """Returns the files to change; one that holds the entry and the hooks stands once."""
+    command = here.executable
+    if not (client.absolute and scope is Scope.USER) and (
+        scope is Scope.PROJECT or here.which("mind")
+    ):
+        command = "mind"
+    project = str(here.project) if here.project else None
+    wanted: list[tuple[File, tuple[Edit, ...]]] = []
+    if not (client.adds_itself and scope is Scope.USER):
+        entry = client.server(scope, command, project=project, home=here.home)
+        wanted.append((client.files[scope], (entry,)))
+    if client.hooks:
+        wanted.append((client.hooks.files[scope], client.hooks.edits(home=here.home)))
+    targets: dict[Path, Target] = {}
+    for file, edits in wanted:
+        path = place_of(file, here)
+        before = targets[path].edits if path in targets else ()
+        within = here.project if scope is Scope.PROJECT else None
+        target = Target(path=path, format=file.format, edits=(*before, *edits), within=within)
+        targets[path] = target
+    return list(targets.values())
+
+
+def place_of(file: File, here: Machine) -> Path:
+    """Returns the first place of a file that exists, else the first."""
+    known = {**here.places, "project": str(here.project)}
+    if here.project is None and "{project}" in file.places[0]:
+        raise Invalid("there is no project here", hint="run `mind init` first, or say --scope user")
+    paths = [Path(place.format_map(known)) for place in file.places]
+    return next((path for path in paths if path.exists()), paths[0])
+
+
+# What is to become of one file of a client, and doing it.
+
+
+@frozen
+class Step:
+    """What becomes of one file, or what a person has to do."""
+
+    file: Path
+    action: str
+    """`created`, `changed`, `removed`, `unchanged` or `yours`."""
+    diff: str | None = None
+    backup: Path | None = None
+    told: str | None = None
+
+
+@frozen
+class Plan:
+    """What is to become of one file."""
+
+    found: Found
+    data: bytes | None
+    """Its new content; None where it goes."""
+    note: Note | None
+    told: str | None = None
+
+    @property
+    def action(self) -> str:
+        """Returns what is done to the file."""
+        if self.data == self.found.data:
+            return "unchanged"
+        if self.data is None:
+            return "removed"
+        return "created" if self.found.data is None else "changed"
+
+
+def putting(mind: Mind, client: Client, target: Target, *, force: bool) -> Plan:
+    """Returns the plan of putting in what a file has not yet. Raises as `install` does."""
+    found = storage.look(target.path, within=target.within)
+    note = storage.note_of(mind.home, target.path)
+    data = read(found, target.format)
+    try:
+        text = editing.put_in(target.format, found.text, target.edits, force=force)
+    except MindError as error:
+        raise named(error, target.path, _by_hand(target.edits)) from None
+    differing = [said for edit in target.edits if (said := editing.differing(data, edit))]
+    told = (
+        f"it runs `{differing[0]}`; `--force` puts ours there" if differing and not force else None
+    )
+    if text == found.text:
+        joined = _joined(note, client) if note else None
+        return Plan(found=found, data=found.data, note=joined, told=told)
+    after = found.encoded(text)
+    current = None if found.data is None else files.digest(found.data)
+    fresh = note is not None and note.after == current
+    clients = (*note.clients, client.name) if note else (client.name,)
+    made = editing.missing(target.format, found.text, target.edits)
+    return Plan(
+        found=found,
+        data=after,
+        note=Note(
+            clients=tuple(dict.fromkeys(clients)),
+            before=note.before if note and fresh else ("" if note else current),
+            after=files.digest(after),
+            made=tuple(dict.fromkeys((*(note.made if note else ()), *made))),
+        ),
+        told=told,
+    )
+
+
+def _joined(note: Note, client: Client) -> Note:
+    return replace(note, clients=tuple(dict.fromkeys((*note.clients, client.name))))
+
+
+def _by_hand(edits: Sequence[Edit]) -> str:
+    """Returns the entry as it could be put in by hand."""
+    entry = next((edit for edit in edits if isinstance(edit, Entry)), None)
+    if entry is None:
+        return ""
+    value = json.dumps(entry.value, ensure_ascii=False)
+    return f"the entry would be {'.'.join(entry.path)} = {value}"
+
+
+def taking(mind: Mind, client: Client, target: Target) -> Plan:
+    """Returns the plan of taking out what is ours.
+
+    A file that nobody changed since is put back as it was; of any other, our entries are cut out.
+    """
+    found = storage.look(target.path, within=target.within)
+    note = storage.note_of(mind.home, target.path)
+    others = [one for one in note.clients if one != client.name] if note else []
+    if note and others:
+        left = replace(note, clients=tuple(others))
+        return Plan(
+            found=found, data=found.data, note=left, told=f"{', '.join(others)} uses it too"
+        )
+    if found.data is None:
+        return Plan(found=found, data=None, note=None)
+    if note and note.after == files.digest(found.data) and note.before != "":
+        before = None
+        if note.before is not None:
+            before = storage.kept(mind.home, target.path, note.before)
+        if before is not None or note.before is None:
+            return Plan(found=found, data=before, note=None)
+    return _cutting(found, target, note)
+
+
+def _cutting(found: Found, target: Target, note: Note | None) -> Plan:
+    """Returns what is left of a file that was changed since, or that nothing is noted of."""
+    data = read(found, target.format)
+    try:
+        text = editing.take_out(
+            target.format, found.text, target.edits, made=note.made if note else None
+        )
+    except MindError as error:
+        raise named(error, target.path) from None
+    entry = next((edit for edit in target.edits if isinstance(edit, Entry)), None)
+    standing = editing.at(data, entry.path) if entry else None
+    told = None
+    if standing is not None and not editing.is_ours(standing):
+        told = "the entry `mind` is somebody else's"
+    needed = {edit.path[0]: edit.value for edit in target.edits if isinstance(edit, Needed)}
+    if note and note.before is None and _holds_only(target.format, text, needed):
+        return Plan(found=found, data=None, note=None, told=told)
+    return Plan(found=found, data=found.encoded(text), note=None, told=told)
+
+
+def _holds_only(format: Format, text: str, needed: Mapping[str, Any]) -> bool:
+    """Returns whether nothing but what our hooks need is left, and no comment."""
+    if format is not Format.JSON:
+        return not text.strip()
+    return not json_file.has_comments(text) and json_file.load(text) in ({}, needed)
+
+
+def done(mind: Mind, plan: Plan, scope: Scope, *, dry_run: bool) -> Step:
+    """Returns what was done to one file, or would be where the plan is only to be shown."""
+    changes = plan.data != plan.found.data
+    backup = None
+    if not dry_run:
+        if changes and plan.found.data is not None:
+            backup = storage.keep(mind.home, plan.found)
+        if changes and plan.data is None:
+            storage.remove(plan.found)
+        elif changes and plan.data is not None:
+            storage.change(plan.found, plan.data, private=scope is Scope.USER)
+        storage.write_note(mind.home, plan.found.path, plan.note)
+    return Step(
+        file=plan.found.path,
+        action=plan.action,
+        diff=_diff(plan) if changes and dry_run else None,
+        backup=backup,
+        told=plan.told,
+    )
+
+
+def _diff(plan: Plan) -> str:
+    from difflib import unified_diff
+
+    sides = [(data or b"").decode("utf-8", "replace") for data in (plan.found.data, plan.data)]
+    old, new = (side.splitlines(keepends=True) for side in sides)
+    name = str(plan.found.path)
+    lines = unified_diff(
+        old,
+        new,
+        "/dev/null" if plan.found.data is None else name,
+        "/dev/null" if plan.data is None else name,
+    )
+    ended = (
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )
+    return "".join(ended)
+
+
+def read(found: Found, format: Format) -> Any:
+    """Returns the data in a file; its errors name it."""
+    try:
+        return editing.load(format, found.text)
+    except Invalid as error:
+        raise named(error, found.path) from None
+
+
+def named(error: MindError, path: Path, hint: str = "") -> MindError:
+    """Returns an error that says which file it is about."""
+    return type(error)(
+        f"`{path}`: {error.message}",
+        hint="; ".join(part for part in (error.hint, hint) if part),
+        details=error.details | {"path": str(path)},
+    )
+
+
+# Clients whose own program must change their configuration, since they rewrite it all the time.
+
+
+_SECONDS = 60
+
+
+def add(client: Client, here: Machine, *, force: bool, dry_run: bool) -> Step:
+    """Returns what was done so that the user's configuration has our entry.
+
+    Raises `Conflict` where something else has our name, and `StorageFailed`.
+    """
+    command = "mind" if here.which("mind") else here.executable
+    value = dict(client.server(Scope.USER, command, project=None, home=here.home).value)
+    present = _present(client, here)
+    if present is not None and (present == value or (editing.is_ours(present) and not force)):
+        return Step(file=_file(client, here), action="unchanged")
+    if present is not None and not force:
+        raise Conflict(
+            f"`{_file(client, here)}` has an entry `{SERVER}` that differs",
+            hint="nothing was changed; `--force` puts ours in its place",
+        )
+    words = ["add-json", "--scope", "user", SERVER, json.dumps(value, separators=(",", ":"))]
+    if present is not None and not dry_run:
+        _run(client, here, ["remove", "--scope", "user", SERVER])
+    return _run(client, here, words, dry_run=dry_run)
+
+
+def remove(client: Client, here: Machine, *, dry_run: bool) -> Step:
+    """Returns what was done so that the user's configuration has our entry no more."""
+    present = _present(client, here)
+    if present is None:
+        return Step(file=_file(client, here), action="unchanged")
+    if not editing.is_ours(present):
+        told = f"the entry `{SERVER}` is somebody else's"
+        return Step(file=_file(client, here), action="unchanged", told=told)
+    return _run(client, here, ["remove", "--scope", "user", SERVER], dry_run=dry_run)
+
+
+def _file(client: Client, here: Machine) -> Path:
+    return Path(client.files[Scope.USER].places[0].format_map(here.places))
+
+
+def _present(client: Client, here: Machine) -> Any:
+    file = client.files[Scope.USER]
+    try:
+        text = storage.look(_file(client, here), within=None).text
+        return editing.at(editing.load(file.format, text), (client.section, SERVER))
+    except MindError:
+        return None  # its own program says what is wrong with it
+
+
+def _run(client: Client, here: Machine, words: list[str], *, dry_run: bool = False) -> Step:
+    """Returns what came of the client's own program; where it is not there, what to run."""
+    import subprocess
+
+    name = str(client.program)
+    line = shlex.join([name, "mcp", *words])
+    found = here.which(name)
+    if dry_run or found is None:
+        why = "would run" if found else f"`{name}` is not on the PATH; run where it is"
+        return Step(file=_file(client, here), action="yours", told=f"{why}: {line}")
+    try:
+        done = subprocess.run(
+            [found, "mcp", *words],
+            capture_output=True,
+            check=False,
+            encoding="utf-8",
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=_SECONDS,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise StorageFailed(f"`{line}` failed: {error}", hint="run it yourself") from None
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip()
+        raise StorageFailed(f"`{line}` failed: {said}", hint="run it yourself to see more")
+    return Step(file=_file(client, here), action="changed", told=f"ran {line}")
+
+
+# Installing mind into the programs that speak MCP, and taking it out again.
+
+
+@frozen
+class State:
+    """How a client is on this machine."""
+
+    client: Client
+    is_here: bool
+    installed: tuple[Scope, ...]
+    problem: str | None
+
+
+def install(
+    mind: Mind, client: Client, scope: Scope, here: Machine, *, force: bool, dry_run: bool
+) -> Iterator[Step]:
+    """Yields what was done, or would be, after every file was looked at and none refused.
+
+    Raises `Conflict` where something else has our name, `Invalid` for a file that can't be read or
+    changed in place, and `StorageFailed`.
+    """
+    plans = [putting(mind, client, one, force=force) for one in targets(client, scope, here)]
+    if client.adds_itself and scope is Scope.USER:
+        yield add(client, here, force=force, dry_run=dry_run)
+    yield from (done(mind, plan, scope, dry_run=dry_run) for plan in plans)
+
+
+def uninstall(
+    mind: Mind, client: Client, scope: Scope, here: Machine, *, dry_run: bool
+) -> Iterator[Step]:
+    """Yields what was done, or would be. Raises as `install` does."""
+    plans = [taking(mind, client, one) for one in targets(client, scope, here)]
+    if client.adds_itself and scope is Scope.USER:
+        yield remove(client, here, dry_run=dry_run)
+    yield from (done(mind, plan, scope, dry_run=dry_run) for plan in plans)
+
+
+def states(mind: Mind, here: Machine) -> Iterator[State]:
+    """Yields how every client is on this machine."""
+    for known in CLIENTS:
+        traces = (Path(trace.format_map(here.places)) for trace in known.traces)
+        runs = known.program is not None and here.which(known.program) is not None
+        installed, problem = [], None
+        for scope, entry in entries(known, here):
+            if isinstance(entry, MindError):
+                problem = entry.message
+            elif editing.is_ours(entry):
+                installed.append(scope)
+        yield State(
+            client=known,
+            is_here=runs or any(trace.exists() for trace in traces),
+            installed=tuple(installed),
+            problem=problem,
+        )
+
+
+def entries(client: Client, here: Machine) -> Iterator[tuple[Scope, Any]]:
+    """Yields what stands under our name in each scope, or the error of reading it."""
+    for scope, file in client.files.items():
+        if scope is Scope.PROJECT and here.project is None:
+            continue
+        path = place_of(file, here)
+        try:
+            data = read(storage.look(path, within=None), file.format)
+        except MindError as error:
+            yield scope, error
+        else:
+            yield scope, editing.at(data, (client.section, SERVER))
+
+
+@frozen
+class Doubt:
+    """One thing that would not work, and what to do about it."""
+
+    message: str
+    hint: str
+
+
+def doubts(mind: Mind) -> Iterator[Doubt]:
+    """Yields what would not work: programs that are gone, hooks that run twice or not at all."""
+    here = machine(mind)
+    for one in CLIENTS:
+        yield from _gone(one, here)
+    yield from _twice(here)
+    yield from _in_two_places(here)
+
+
+def _gone(one: Client, here: Machine) -> Iterator[Doubt]:
+    for scope, entry in entries(one, here):
+        if isinstance(entry, MindError) or not editing.is_ours(entry):
+            continue
+        command = editing.command_of(entry)[0]
+        if here.which(command) is not None:
+            continue
+        bare = not PurePath(command).is_absolute()
+        yield Doubt(
+            message=f"{place_of(one.files[scope], here)} starts `{command}`, which is not there",
+            hint="put it on your PATH: pipx install mimo"
+            if bare
+            else f"mind install {one.name} --scope {scope} --force",
+        )
+
+
+def _twice(here: Machine) -> Iterator[Doubt]:
+    """Yields where both the plugin and the settings of Claude Code run our hooks."""
+    hooks = client(ClientName.CLAUDE_CODE).hooks
+    found = (
+        {scope: _data(file, scope, here) for scope, file in hooks.files.items()} if hooks else {}
+    )
+    if not any(editing.at(data, ("enabledPlugins", PLUGIN)) is True for data in found.values()):
+        return
+    for scope, data in found.items():
+        if editing.has_hook(data, ("hooks", "SessionStart")):
+            yield Doubt(
+                message=f"the plugin {PLUGIN} and {scope} settings both run mind's hooks",
+                hint=f"mind uninstall {ClientName.CLAUDE_CODE} --scope {scope}",
+            )
+
+
+def _in_two_places(here: Machine) -> Iterator[Doubt]:
+    """Yields where Codex has hooks in both of its files, of which it reads one."""
+    codex = client(ClientName.CODEX)
+    for scope, file in codex.hooks.files.items() if codex.hooks else ():
+        ours = editing.has_hook(_data(file, scope, here), ("hooks", "SessionStart"))
+        if ours and editing.at(_data(codex.files[scope], scope, here), ("hooks",)):
+            other = place_of(codex.files[scope], here)
+            yield Doubt(
+                message=f"Codex has hooks in {other} and in hooks.json",
+                hint="it reads them from one of the two: put all into one",
+            )
+
+
+def _data(file: File, scope: Scope, here: Machine) -> Any:
+    """Returns the data in a file; None where it is not there or can't be read."""
+    if scope is Scope.PROJECT and here.project is None:
+        return None
+    try:
+        return read(storage.look(place_of(file, here), within=None), file.format)
+    except MindError:
+        return None

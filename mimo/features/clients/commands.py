@@ -1,0 +1,179 @@
+"""`mind install`: the memory in the programs that speak MCP."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated
+
+from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
+from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.features import clients as services
+from mimo.features.clients import Machine, Step, machine, scope_of
+from mimo.features.clients.table import Client, ClientName, Scope, client
+from mimo.frozen import frozen
+from mimo.guard.policy import Operation
+from mimo.mind import Mind
+
+For = Annotated[
+    Scope | None,
+    Arg("For everybody in the project or for you everywhere; the project where there is one"),
+]
+DryRun = Annotated[bool, Arg("Show what would change, and change nothing")]
+
+
+HOME_SHARED = (
+    "the project's files name this machine's MIND_HOME; if they are shared, use --scope user"
+)
+NOT_FOUND = "`mind` is not on your PATH, where clients look for it: pipx install mimo"
+
+
+class Action(StrEnum):
+    """What became of a file."""
+
+    CREATED = "created"
+    CHANGED = "changed"
+    REMOVED = "removed"
+    UNCHANGED = "unchanged"
+    YOURS = "yours"
+
+
+@frozen
+class FileRow:
+    """A file of a client, and what was done to it."""
+
+    file: str
+    action: Annotated[Action, Out("`yours` where a person must do it")]
+    note: Annotated[Omitted[str], Out("What to know about it", omit=True)] = None
+    backup: Annotated[Omitted[str], Out("A copy of it as it was", omit=True)] = None
+    diff: Annotated[Omitted[str], Out("What would change, as a unified diff", omit=True)] = None
+
+
+@frozen
+class ClientRow:
+    """A client and how it is on this machine."""
+
+    client: ClientName
+    title: str
+    found: Annotated[bool, Out("Whether it seems to be on this machine")]
+    installed: Annotated[tuple[Scope, ...], Out("Where its configuration has our server")]
+    problem: Annotated[Omitted[str], Out("Why its configuration can't be read", omit=True)] = None
+
+
+@frozen
+class Installation:
+    """What came of installing, or how all clients are where none was named."""
+
+    client: Annotated[Omitted[ClientName], Out("The client that was named", omit=True)] = None
+    scope: Annotated[Omitted[Scope], Out("Whom it is for", omit=True)] = None
+    dry_run: bool = False
+    files: tuple[FileRow, ...] = ()
+    then: Annotated[Omitted[str], Out("What to do in the client next", omit=True)] = None
+    clients: tuple[ClientRow, ...] = ()
+    notice: Annotated[Omitted[str], Out("What stands in its way", omit=True)] = None
+
+
+@command(
+    "mind_install",
+    cli="install",
+    effect=Effect.WRITE,
+    idempotent=True,
+    toolset="extra",
+    needs_project=False,
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE, person=True),
+    errors=(Invalid, Conflict, StorageFailed),
+    examples=(
+        "mind install",
+        "mind install claude-code",
+        "mind install codex --scope user --dry-run",
+    ),
+)
+def install(
+    mind: Mind,
+    client: Annotated[ClientName | None, Arg("The program; without one, all are listed")] = None,
+    *,
+    scope: For = None,
+    dry_run: DryRun = False,
+    force: Annotated[bool, Arg("Replace an entry of the same name that differs")] = False,
+) -> Installation:
+    """Give the memory to a program that speaks MCP
+
+    Writes the server's entry, and the hooks of clients that have them, into the client's own
+    configuration; all else in it stays byte for byte, and a copy is kept in $MIND_HOME/clients.
+    """
+    here = machine(mind)
+    if client is None:
+        return Installation(clients=tuple(map(_row, services.states(mind, here))))
+    known, whom = _chosen(client, scope, here)
+    steps = services.install(mind, known, whom, here, force=force, dry_run=dry_run)
+    rows = tuple(map(_file, steps))
+    changed = not dry_run and any(row.action is not Action.UNCHANGED for row in rows)
+    return Installation(
+        client=client,
+        scope=whom,
+        dry_run=dry_run,
+        files=rows,
+        then=known.after if changed else None,
+        notice="; ".join(_notices(here, whom)) or None,
+    )
+
+
+@command(
+    "mind_uninstall",
+    cli="uninstall",
+    effect=Effect.DESTROY,
+    idempotent=True,
+    toolset="extra",
+    needs_project=False,
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE, person=True),
+    errors=(Invalid, Conflict, StorageFailed),
+    examples=("mind uninstall claude-code", "mind uninstall zed --scope user --dry-run"),
+)
+def uninstall(
+    mind: Mind,
+    client: Annotated[ClientName, Arg("The program")],
+    *,
+    scope: For = None,
+    dry_run: DryRun = False,
+) -> Installation:
+    """Take the memory out of a program again
+
+    Takes out what `mind install` put in, and nothing else. Memories are not touched.
+    """
+    here = machine(mind)
+    known, whom = _chosen(client, scope, here)
+    steps = services.uninstall(mind, known, whom, here, dry_run=dry_run)
+    return Installation(client=client, scope=whom, dry_run=dry_run, files=tuple(map(_file, steps)))
+
+
+def _notices(here: Machine, scope: Scope) -> Iterator[str]:
+    """Yields what the user should know of an installation."""
+    if here.which("mind") is None:
+        yield NOT_FOUND
+    if here.home and scope is Scope.PROJECT:
+        yield HOME_SHARED
+
+
+def _chosen(name: ClientName, scope: Scope | None, here: Machine) -> tuple[Client, Scope]:
+    known = client(name)
+    return known, scope_of(known, scope, here)
+
+
+def _file(step: Step) -> FileRow:
+    return FileRow(
+        file=str(step.file),
+        action=Action(step.action),
+        note=step.told,
+        backup=str(step.backup) if step.backup else None,
+        diff=step.diff,
+    )
+
+
+def _row(state: services.State) -> ClientRow:
+    return ClientRow(
+        client=state.client.name,
+        title=state.client.title,
+        found=state.is_here,
+        installed=state.installed,
+        problem=state.problem,
+    )

@@ -1,0 +1,248 @@
+"""What installing puts into a client's file, and how it is put in and taken out."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from enum import StrEnum
+from types import ModuleType
+from typing import Any
+
+from mimo.errors import Conflict, Invalid
+from mimo.features.clients import json_file, toml_file, yaml_file
+from mimo.frozen import frozen
+
+Path = tuple[str, ...]
+
+_OUR_HOOK = re.compile(r"(?:^|[/\\\"'])mind(?:\.exe)?[\"']? hook(?: |$)")
+_OUR_COMMAND = re.compile(r"(?:^|[/\\])mind(?:\.exe)?$")
+
+
+class Format(StrEnum):
+    """How a file is written."""
+
+    JSON = "json"
+    TOML = "toml"
+    YAML = "yaml"
+
+
+_FORMATS: dict[Format, ModuleType] = {
+    Format.JSON: json_file,
+    Format.TOML: toml_file,
+    Format.YAML: yaml_file,
+}
+
+
+@frozen
+class Entry:
+    """The entry of the server, under a key that is ours."""
+
+    path: Path
+    value: Mapping[str, Any]
+
+
+@frozen
+class Hook:
+    """An item of a list of hooks, ours by the command that it runs."""
+
+    path: Path
+    value: Mapping[str, Any]
+
+
+@frozen
+class Needed:
+    """A key that must be there, whatever it holds."""
+
+    path: Path
+    value: Any
+
+
+Edit = Entry | Hook | Needed
+
+
+def load(format: Format, text: str) -> Any:
+    """Returns the data in a text. Raises `Invalid` with line and column."""
+    return _FORMATS[format].load(text)
+
+
+def put_in(format: Format, text: str, edits: Iterable[Edit], *, force: bool = False) -> str:
+    """Returns the text with what is not there yet.
+
+    Raises `Conflict` where our key holds something else (unless `force`), and `Invalid` where the
+    text can't be read or changed without a change to anything else.
+    """
+    for edit in edits:
+        data = load(format, text)
+        if _is_there(data, edit, force=force):
+            continue
+        if isinstance(edit, Hook):
+            after = json_file.append(text, edit.path, edit.value)
+            expected = _appended(data, edit)
+        else:
+            after = _FORMATS[format].put(text, edit.path, edit.value)
+            expected = _with(data, edit.path, edit.value)
+        text = _held_against(format, after, expected)
+    return text
+
+
+def take_out(
+    format: Format, text: str, edits: Sequence[Edit], *, made: Iterable[Path] | None
+) -> str:
+    """Returns the text without our entries.
+
+    What held them goes too where it is left empty, if it is in `made` or that is not known (None).
+    Raises `Invalid` where that would change anything else.
+    """
+    for edit in reversed(edits):
+        data = load(format, text)
+        if isinstance(edit, Entry) and is_ours(found := at(data, edit.path)) and found:
+            text = _dropped(format, text, edit.path)
+        elif isinstance(edit, Hook):
+            text = _without_hooks(text, edit.path)
+        else:
+            continue
+        text = _pruned(format, text, edit.path, None if made is None else set(made))
+    return text
+
+
+def missing(format: Format, text: str, edits: Iterable[Edit]) -> tuple[Path, ...]:
+    """Returns what must be made to hold the entries."""
+    data = load(format, text)
+    wanted: dict[Path, None] = {}
+    for edit in edits:
+        depth = len(edit.path) + isinstance(edit, Hook)
+        wanted |= dict.fromkeys(edit.path[:end] for end in range(1, depth))
+    return tuple(path for path in wanted if at(data, path) is None)
+
+
+def at(data: Any, path: Path) -> Any:
+    """Returns what stands at a path; None where nothing does."""
+    for key in path:
+        if not isinstance(data, dict) or key not in data:
+            return None
+        data = data[key]
+    return data
+
+
+def is_ours(entry: Any) -> bool:
+    """Returns whether an entry starts our server."""
+    if not isinstance(entry, Mapping):
+        return False
+    words = command_of(entry)
+    return len(words) > 1 and words[1] == "mcp" and _OUR_COMMAND.search(words[0]) is not None
+
+
+def command_of(entry: Mapping[str, Any]) -> list[str]:
+    """Returns the command line that an entry starts, in any client's spelling."""
+    command = entry.get("command", entry.get("cmd"))
+    if isinstance(command, list):
+        return [str(word) for word in command]
+    arguments = entry.get("args")
+    return [str(command), *(map(str, arguments) if isinstance(arguments, list) else ())]
+
+
+def differing(data: Any, edit: Edit) -> str | None:
+    """Returns the command line, with its $MIND_HOME, of an entry of ours with other values."""
+    found = at(data, edit.path)
+    if isinstance(edit, Entry) and is_ours(found) and found != edit.value:
+        sets = (value for value in found.values() if isinstance(value, Mapping))
+        homes = [f"MIND_HOME={one['MIND_HOME']}" for one in sets if "MIND_HOME" in one]
+        return " ".join((*homes, *command_of(found)))
+    return None
+
+
+def has_hook(data: Any, path: Path) -> bool:
+    """Returns whether a list holds a hook of ours."""
+    return bool(_our_items(at(data, path)))
+
+
+def _is_there(data: Any, edit: Edit, *, force: bool) -> bool:
+    if isinstance(edit, Hook):
+        return has_hook(data, edit.path)
+    found = at(data, edit.path)
+    if found is None or isinstance(edit, Needed):
+        return found is not None
+    if found == edit.value or (is_ours(found) and not force):
+        return True
+    if not force:
+        raise Conflict(
+            f"it has an entry `{'.'.join(edit.path)}` that differs: {' '.join(_told(found))}",
+            hint="nothing was changed; `--force` puts ours in its place",
+        )
+    return False
+
+
+def _told(entry: Any) -> list[str]:
+    return command_of(entry) if isinstance(entry, Mapping) else [str(entry)]
+
+
+def _our_items(items: Any) -> list[int]:
+    found = items if isinstance(items, list) else []
+    return [place for place, item in enumerate(found) if _runs_us(item)]
+
+
+def _runs_us(item: Any) -> bool:
+    """Returns whether all that a hook, or a group of hooks, runs is ours."""
+    if not isinstance(item, dict):
+        return False
+    if isinstance(within := item.get("hooks"), list):
+        return bool(within) and all(map(_runs_us, within))
+    words = [item.get("command"), *(item.get("args") or ())]
+    return _OUR_HOOK.search(" ".join(map(str, words))) is not None
+
+
+def _without_hooks(text: str, path: Path) -> str:
+    while places := _our_items(at(data := load(Format.JSON, text), path)):
+        after = json_file.drop_item(text, path, places[-1])
+        del at(expected := deepcopy(data), path)[places[-1]]
+        text = _held_against(Format.JSON, after, expected)
+    return text
+
+
+def _pruned(format: Format, text: str, path: Path, made: set[Path] | None) -> str:
+    for end in range(len(path), 0, -1):
+        above = path[:end]
+        data = load(format, text)
+        if at(data, above) not in ({}, []) or (made is not None and above not in made):
+            continue
+        text = _dropped(format, text, above)
+    return text
+
+
+def _dropped(format: Format, text: str, path: Path) -> str:
+    data = load(format, text)
+    after = _FORMATS[format].drop(text, path)
+    expected = _without(data, path)
+    if format is Format.TOML and at(load(format, after), path[:-1]) is None:
+        # A table that only its own tables speak of goes with the last of them.
+        expected = _without(expected, path[:-1])
+    return _held_against(format, after, expected)
+
+
+def _held_against(format: Format, text: str, expected: Any) -> str:
+    """Returns a changed text. Raises `Invalid` where it does not say what it must."""
+    if load(format, text) != expected:
+        raise Invalid(
+            "it can't be changed without a change to something else",
+            hint="nothing was changed",
+        )
+    return text
+
+
+def _with(data: Any, path: Path, value: Any) -> Any:
+    expected = holder = deepcopy(data)
+    for key in path[:-1]:
+        if not isinstance(holder.get(key), dict):
+            holder[key] = {}
+        holder = holder[key]
+    holder[path[-1]] = value
+    return expected
+
+
+def _appended(data: Any, edit: Hook) -> Any:
+    return _with(data, edit.path, [*(at(data, edit.path) or []), edit.value])
+
+
+def _without(data: Any, path: Path) -> Any:
+    expected = deepcopy(data)
+    at(expected, path[:-1]).pop(path[-1], None)
+    return expected

@@ -1,0 +1,421 @@
+"""Every client that mind can be installed into."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from mimo.features.clients.edits import Edit, Entry, Format, Hook, Needed
+from mimo.frozen import frozen
+
+# What there is to know of a client: its files, its entry, its hooks.
+
+
+SERVER = "mind"
+"""The name that the server has in every client."""
+
+ARGUMENTS = ("mcp", "--toolsets", "core")
+
+
+class Scope(StrEnum):
+    """Whom an installation is for."""
+
+    PROJECT = "project"
+    USER = "user"
+
+
+class ClientName(StrEnum):
+    """The clients, by the names that people type."""
+
+    CLAUDE_CODE = "claude-code"
+    CLAUDE_DESKTOP = "claude-desktop"
+    CODEX = "codex"
+    GEMINI = "gemini"
+    CURSOR = "cursor"
+    VSCODE = "vscode"
+    COPILOT = "copilot"
+    OPENCODE = "opencode"
+    ZED = "zed"
+    WINDSURF = "windsurf"
+    GOOSE = "goose"
+    CLINE = "cline"
+
+
+@frozen
+class File:
+    """A file of a client."""
+
+    places: tuple[str, ...]
+    format: Format = Format.JSON
+
+
+@frozen
+class Hooks:
+    """The hooks of a client: where they stand, and which item goes into the list of each event."""
+
+    files: Mapping[Scope, File]
+    events: Mapping[str, Mapping[str, Any]]
+    version: int | None = None
+    """What the file's `version` must be, for clients that want one."""
+    has_env: bool = False
+    """Whether an item may set environment variables, under `env`."""
+
+    def edits(self, *, home: str | None = None) -> tuple[Edit, ...]:
+        """Returns what goes into the file; `home` is the $MIND_HOME to run hooks with."""
+        env = {"env": {"MIND_HOME": home}} if home and self.has_env else {}
+        needed = () if self.version is None else (Needed(path=("version",), value=self.version),)
+        hooks = (
+            Hook(path=("hooks", event), value={**item, **env})
+            for event, item in self.events.items()
+        )
+        return (*needed, *hooks)
+
+
+@frozen
+class Client:
+    """A program that speaks MCP."""
+
+    name: ClientName
+    title: str
+    section: str
+    """The key that holds a client's servers."""
+    files: Mapping[Scope, File]
+    entry: Mapping[str, Any]
+    """The server's entry, with `COMMAND`, `ARGUMENTS` or `LINE` where the command line goes."""
+    traces: tuple[str, ...]
+    """Where it leaves something on a machine that has it."""
+    program: str | None = None
+    """Its own program, for clients of the terminal."""
+    only: Mapping[Scope, Mapping[str, Any]] | None = None
+    """Keys that an entry has in one scope alone."""
+    hooks: Hooks | None = None
+    absolute: bool = False
+    """Whether a user's entry names the whole path: a desktop's programs have no shell's PATH."""
+    fixed: bool = False
+    """Whether the entry names the project, since the client never works in one."""
+    adds_itself: bool = False
+    """Whether its own program must change the user's file, which it rewrites all the time."""
+    env: str = "env"
+    """The key of an entry that holds its environment variables."""
+    after: str = ""
+    """What a person does then, in a few words."""
+
+    def server(
+        self, scope: Scope, command: str, *, project: str | None, home: str | None = None
+    ) -> Entry:
+        """Returns the entry that starts our server, with `home` as its $MIND_HOME."""
+        named = ("--project", project) if self.fixed and project else ()
+        arguments = [*ARGUMENTS, *named]
+        words = {"COMMAND": command, "ARGUMENTS": arguments, "LINE": [command, *arguments]}
+        more = (self.only or {}).get(scope, {})
+        value = {
+            key: words.get(one, one) if isinstance(one, str) else one
+            for key, one in {**self.entry, **more}.items()
+        }
+        if home:
+            value[self.env] = {"MIND_HOME": home}
+        return Entry(path=(self.section, SERVER), value=value)
+
+
+def places(home: str, environ: Mapping[str, str], platform: str) -> dict[str, str]:
+    """Returns what the names in a place stand for, but for `{project}`."""
+    xdg = environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
+    roaming = environ.get("APPDATA") or f"{home}/AppData/Roaming"
+    config = {"darwin": f"{home}/Library/Application Support", "win32": roaming}.get(platform, xdg)
+    windows = platform == "win32"
+    claude = environ.get("CLAUDE_CONFIG_DIR")
+    return {
+        "home": home,
+        "xdg": xdg,
+        "config": config,
+        "code": f"{config}/Code/User",
+        "claude": claude or f"{home}/.claude",
+        "claude_json": f"{claude or home}/.claude.json",
+        "codex": environ.get("CODEX_HOME") or f"{home}/.codex",
+        "copilot": environ.get("COPILOT_HOME") or f"{home}/.copilot",
+        "cline": environ.get("CLINE_DIR") or f"{home}/.cline",
+        "zed": {"darwin": f"{home}/.config/zed", "win32": f"{roaming}/Zed"}.get(
+            platform, f"{xdg}/zed"
+        ),
+        "goose": f"{roaming}/Block/goose/config" if windows else f"{xdg}/goose",
+    }
+
+
+PLUGIN = "mind@mimo"
+"""Our plugin for Claude Code, as its settings name it."""
+
+_PLAIN = {"command": "COMMAND", "args": "ARGUMENTS"}
+_STDIO = {"type": "stdio", **_PLAIN}
+
+
+def _grouped(command: str, *, matcher: str | None = None, **more: Any) -> dict[str, Any]:
+    """Returns a group of one hook, as Claude Code has them."""
+    group = {"hooks": [{"type": "command", "command": command, **more}]}
+    return group if matcher is None else {"matcher": matcher, **group}
+
+
+_ASIDE: dict[str, Any] = {"async": True}
+
+CLAUDE_CODE_EVENTS = {
+    "SessionStart": _grouped("mind hook claude-code", timeout=10),
+    "UserPromptSubmit": _grouped("mind hook claude-code", timeout=5),
+    "PreToolUse": _grouped(
+        "mind hook claude-code", matcher="Write|Edit|MultiEdit|NotebookEdit", timeout=5
+    ),
+    "PostCompact": _grouped("mind hook claude-code", timeout=10),
+    "Stop": _grouped("mind hook claude-code", **_ASIDE),
+    "SessionEnd": _grouped("mind hook claude-code", timeout=5),
+}
+"""What runs at which moment; `hooks/hooks.json` of the plugin has the same."""
+
+CLIENTS: tuple[Client, ...] = (
+    Client(
+        name=ClientName.CLAUDE_CODE,
+        title="Claude Code",
+        section="mcpServers",
+        files={
+            Scope.PROJECT: File(places=("{project}/.mcp.json",)),
+            Scope.USER: File(places=("{claude_json}",)),
+        },
+        entry=_STDIO,
+        adds_itself=True,
+        hooks=Hooks(
+            files={
+                Scope.PROJECT: File(places=("{project}/.claude/settings.json",)),
+                Scope.USER: File(places=("{claude}/settings.json",)),
+            },
+            events=CLAUDE_CODE_EVENTS,
+        ),
+        program="claude",
+        traces=("{claude}", "{claude_json}"),
+        after="start a new session and approve the server when it asks",
+    ),
+    Client(
+        name=ClientName.CLAUDE_DESKTOP,
+        title="Claude Desktop",
+        section="mcpServers",
+        files={Scope.USER: File(places=("{config}/Claude/claude_desktop_config.json",))},
+        entry=_PLAIN,
+        absolute=True,
+        fixed=True,
+        traces=("{config}/Claude",),
+        after="quit Claude Desktop and start it again",
+    ),
+    Client(
+        name=ClientName.CODEX,
+        title="Codex",
+        section="mcp_servers",
+        files={
+            Scope.PROJECT: File(places=("{project}/.codex/config.toml",), format=Format.TOML),
+            Scope.USER: File(places=("{codex}/config.toml",), format=Format.TOML),
+        },
+        entry=_PLAIN,
+        hooks=Hooks(
+            files={
+                Scope.PROJECT: File(places=("{project}/.codex/hooks.json",)),
+                Scope.USER: File(places=("{codex}/hooks.json",)),
+            },
+            events={
+                "SessionStart": _grouped(
+                    "mind hook codex", matcher="startup|resume|clear|compact", timeout=10
+                ),
+                "UserPromptSubmit": _grouped("mind hook codex", timeout=5),
+                "PreToolUse": _grouped(
+                    "mind hook codex", matcher="apply_patch|Edit|Write", timeout=5
+                ),
+                "PostCompact": _grouped("mind hook codex", timeout=10),
+                "Stop": _grouped("mind hook codex", timeout=10),
+            },
+        ),
+        program="codex",
+        traces=("{codex}",),
+        after="trust the project and review the hooks with /hooks in Codex",
+    ),
+    Client(
+        name=ClientName.GEMINI,
+        title="Gemini CLI",
+        section="mcpServers",
+        files={
+            Scope.PROJECT: File(places=("{project}/.gemini/settings.json",)),
+            Scope.USER: File(places=("{home}/.gemini/settings.json",)),
+        },
+        entry=_PLAIN,
+        hooks=Hooks(
+            files={
+                Scope.PROJECT: File(places=("{project}/.gemini/settings.json",)),
+                Scope.USER: File(places=("{home}/.gemini/settings.json",)),
+            },
+            events={
+                "SessionStart": _grouped("mind hook gemini", name="mind", timeout=10_000),
+                "BeforeAgent": _grouped("mind hook gemini", name="mind", timeout=5_000),
+                "BeforeTool": _grouped(
+                    "mind hook gemini", matcher="write_file|replace", name="mind", timeout=5_000
+                ),
+                "AfterAgent": _grouped("mind hook gemini", name="mind", timeout=10_000),
+                "PreCompress": _grouped("mind hook gemini", name="mind", timeout=10_000),
+                "SessionEnd": _grouped("mind hook gemini", name="mind", timeout=10_000),
+            },
+        ),
+        program="gemini",
+        traces=("{home}/.gemini",),
+        after="start a new session",
+    ),
+    Client(
+        name=ClientName.CURSOR,
+        title="Cursor",
+        section="mcpServers",
+        files={
+            Scope.PROJECT: File(places=("{project}/.cursor/mcp.json",)),
+            Scope.USER: File(places=("{home}/.cursor/mcp.json",)),
+        },
+        entry=_STDIO,
+        hooks=Hooks(
+            files={
+                Scope.PROJECT: File(places=("{project}/.cursor/hooks.json",)),
+                Scope.USER: File(places=("{home}/.cursor/hooks.json",)),
+            },
+            events={
+                "sessionStart": {"command": "mind hook cursor"},
+                "beforeSubmitPrompt": {"command": "mind hook cursor"},
+            },
+            version=1,
+        ),
+        absolute=True,
+        traces=("{home}/.cursor",),
+        after="switch the server on under Settings, MCP",
+    ),
+    Client(
+        name=ClientName.VSCODE,
+        title="VS Code",
+        section="servers",
+        files={
+            Scope.PROJECT: File(places=("{project}/.vscode/mcp.json",)),
+            Scope.USER: File(places=("{code}/mcp.json",)),
+        },
+        entry=_STDIO,
+        hooks=Hooks(
+            files={
+                Scope.PROJECT: File(places=("{project}/.github/hooks/mind.json",)),
+                Scope.USER: File(places=("{home}/.copilot/hooks/mind.json",)),
+            },
+            events={
+                "SessionStart": {
+                    "type": "command",
+                    "command": "mind hook vscode",
+                    "timeout": 10,
+                },
+                "UserPromptSubmit": {
+                    "type": "command",
+                    "command": "mind hook vscode",
+                    "timeout": 5,
+                },
+            },
+            has_env=True,
+        ),
+        absolute=True,
+        traces=("{code}",),
+        after="start the server when VS Code offers it above its entry",
+    ),
+    Client(
+        name=ClientName.COPILOT,
+        title="Copilot CLI",
+        section="mcpServers",
+        files={
+            Scope.PROJECT: File(places=("{project}/.mcp.json", "{project}/.github/mcp.json")),
+            Scope.USER: File(places=("{copilot}/mcp-config.json",)),
+        },
+        entry=_STDIO,
+        only={Scope.USER: {"tools": ["*"]}},
+        program="copilot",
+        traces=("{copilot}",),
+        after="start a new session",
+    ),
+    Client(
+        name=ClientName.OPENCODE,
+        title="OpenCode",
+        section="mcp",
+        files={
+            Scope.PROJECT: File(
+                places=(
+                    "{project}/opencode.json",
+                    "{project}/opencode.jsonc",
+                    "{project}/.opencode/opencode.json",
+                    "{project}/.opencode/opencode.jsonc",
+                )
+            ),
+            Scope.USER: File(
+                places=("{xdg}/opencode/opencode.json", "{xdg}/opencode/opencode.jsonc")
+            ),
+        },
+        entry={"type": "local", "command": "LINE", "enabled": True},
+        env="environment",
+        program="opencode",
+        traces=("{xdg}/opencode",),
+        after="start a new session",
+    ),
+    Client(
+        name=ClientName.ZED,
+        title="Zed",
+        section="context_servers",
+        files={
+            Scope.PROJECT: File(places=("{project}/.zed/settings.json",)),
+            Scope.USER: File(places=("{zed}/settings.json",)),
+        },
+        entry={"source": "custom", **_PLAIN, "env": {}},
+        absolute=True,
+        traces=("{zed}",),
+        after="look for a green dot under Settings, AI, MCP",
+    ),
+    Client(
+        name=ClientName.WINDSURF,
+        title="Windsurf",
+        section="mcpServers",
+        files={Scope.USER: File(places=("{home}/.codeium/windsurf/mcp_config.json",))},
+        entry=_PLAIN,
+        absolute=True,
+        traces=("{home}/.codeium/windsurf",),
+        after="refresh the servers in its MCP panel",
+    ),
+    Client(
+        name=ClientName.GOOSE,
+        title="Goose",
+        section="extensions",
+        files={Scope.USER: File(places=("{goose}/config.yaml",), format=Format.YAML)},
+        entry={
+            "name": SERVER,
+            "description": "Long-term memory of the project",
+            "type": "stdio",
+            "cmd": "COMMAND",
+            "args": "ARGUMENTS",
+            "envs": {},
+            "enabled": True,
+            "timeout": 300,
+        },
+        env="envs",
+        program="goose",
+        traces=("{goose}",),
+        after="start a new session",
+    ),
+    Client(
+        name=ClientName.CLINE,
+        title="Cline",
+        section="mcpServers",
+        files={
+            Scope.USER: File(
+                places=(
+                    "{code}/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+                    "{cline}/data/settings/cline_mcp_settings.json",
+                )
+            )
+        },
+        entry={**_PLAIN, "disabled": False},
+        absolute=True,
+        program="cline",
+        traces=("{code}/globalStorage/saoudrizwan.claude-dev", "{cline}"),
+        after="switch the server on in its MCP panel",
+    ),
+)
+
+
+def client(name: ClientName) -> Client:
+    """Returns the client of that name."""
+    return next(one for one in CLIENTS if one.name is name)

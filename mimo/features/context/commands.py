@@ -1,0 +1,198 @@
+"""`mind context get`: what the session, the agent and the task are."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
+from mimo.errors import Conflict, Denied, Invalid, RateLimited, StorageFailed
+from mimo.features.context import files as context
+from mimo.features.context import session
+from mimo.frozen import frozen
+from mimo.guard.policy import Operation
+from mimo.mind import Mind
+
+# `mind context …`: the notes that agents find in CLAUDE.md and its like.
+
+
+_CHARACTERS_PER_TOKEN = 4
+
+Budget = Annotated[
+    int | None,
+    Arg("Most characters of notes; `context.budget` unless said", ge=200, le=9_000),
+]
+
+
+@frozen
+class ContextShown:
+    """The notes as they stand in the block."""
+
+    text: str
+    notes: Annotated[int, Out("How many notes that are")]
+    characters: int
+    tokens: Annotated[int, Out("About what it costs a model to read them")]
+    notice: Omitted[str] = None
+
+
+@frozen
+class ContextFile:
+    """A file that carries the block."""
+
+    path: Annotated[str, Out("Relative to the project")]
+    created: bool
+    changed: Annotated[bool, Out("False where it said the same already")]
+
+
+@frozen
+class ContextWritten:
+    """What came of writing the block."""
+
+    files: tuple[ContextFile, ...]
+    notice: Omitted[str] = None
+
+
+@command(
+    "mind_context",
+    cli="context show",
+    effect=Effect.READ,
+    toolset="extra",
+    errors=(Invalid,),
+    examples=("mind context show", "mind context show --budget 1000"),
+)
+def show(mind: Mind, *, budget: Budget = None) -> ContextShown:
+    """Show the notes that `mind context write` writes
+
+    Decisions in force, open loops, gotchas, sessions and where work stopped: of memories that
+    somebody here approved and that are not private. Where not all fits, what matters most stays.
+    """
+    told = context.shown(mind, budget)
+    return ContextShown(
+        text=told.text,
+        notes=told.lines,
+        characters=len(told.text),
+        tokens=-(-len(told.text) // _CHARACTERS_PER_TOKEN),
+        notice=mind.notice,
+    )
+
+
+@command(
+    "mind_context_write",
+    cli="context write",
+    effect=Effect.WRITE,
+    idempotent=True,
+    toolset="extra",
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE),
+    errors=(Conflict, Invalid, StorageFailed),
+    examples=("mind context write", "mind context write AGENTS.md"),
+)
+def write(
+    mind: Mind,
+    file: Annotated[
+        tuple[str, ...],
+        Arg("Files to write it to; `context.files` unless said", complete="path"),
+    ] = (),
+    *,
+    budget: Budget = None,
+    force: Annotated[bool, Arg("Replace a block that was changed by hand")] = False,
+) -> ContextWritten:
+    """Write the notes into CLAUDE.md, between its markers alone
+
+    A new block goes to the top of the file; everything outside of the block stays byte for byte as
+    it is, and a block that somebody changed by hand is left alone.
+    """
+    done = [
+        (name, context.write(mind, name, force=force, budget=budget))
+        for name in context.files_of(mind, file)
+    ]
+    empty = [name for name, one in done if one is None]
+    told = f"nothing to tell yet, so {', '.join(empty)} was left alone" if empty else None
+    return ContextWritten(
+        files=tuple(
+            ContextFile(path=one.path, created=one.created, changed=one.changed)
+            for _, one in done
+            if one
+        ),
+        notice="; ".join(filter(None, (mind.notice, told))) or None,
+    )
+
+
+@frozen
+class MemoryUsage:
+    """What the session has spent."""
+
+    tokens_used: int
+    usd_spent: float
+    estimated: Annotated[bool, Out("True where the client reported nothing: nobody measured it")]
+
+
+@frozen
+class ToolUse:
+    """A call of a tool."""
+
+    tool_name: str
+    timestamp: datetime
+    success: bool
+
+
+@frozen
+class WorkContext:
+    """What is going on, as far as it was asked for and the policy allows."""
+
+    session_id: Omitted[str]
+    agent_id: Omitted[str]
+    task_id: Omitted[str]
+    start_time: Omitted[datetime]
+    memory_usage: Omitted[MemoryUsage]
+    tool_history: Annotated[
+        Omitted[tuple[ToolUse, ...]], Out("The last calls of this session", omit=True)
+    ]
+
+
+@command(
+    "getContext",
+    cli="context get",
+    effect=Effect.READ,
+    toolset="values",
+    needs=Needs(Operation.READ, context="context_type"),
+    needs_project=False,
+    errors=(Denied, RateLimited),
+    examples=("mind context get", "mind context get session --include-history"),
+    description="Retrieves contextual information for the current session/agent.",
+)
+def get_context(
+    mind: Mind,
+    context_type: Annotated[
+        Literal["session", "agent", "task", "all"], Arg("Type of context to retrieve")
+    ] = "all",
+    *,
+    include_history: Annotated[bool, Arg("Include historical context: the last calls")] = False,
+) -> WorkContext:
+    """Show the session, the agent and the task
+
+    Clients name them in MIND_SESSION_ID, MIND_AGENT_ID and MIND_TASK_ID, and what was spent in
+    MIND_TOKENS_USED and MIND_USD_SPENT.
+    """
+    found = session.current(mind, context_type, "getContext", history=include_history)
+    return WorkContext(
+        session_id=found.session,
+        agent_id=found.agent,
+        task_id=found.task,
+        start_time=found.started,
+        memory_usage=_usage(found.usage),
+        tool_history=_history(found),
+    )
+
+
+def _usage(found: session.Usage | None) -> MemoryUsage | None:
+    if found is None:
+        return None
+    return MemoryUsage(tokens_used=found.tokens, usd_spent=found.usd, estimated=found.estimated)
+
+
+def _history(found: session.Context) -> tuple[ToolUse, ...] | None:
+    if found.history is None:
+        return None
+    return tuple(
+        ToolUse(tool_name=used.tool, timestamp=used.at, success=used.success)
+        for used in found.history
+    )

@@ -1,0 +1,149 @@
+"""The block of notes in a project's instructions files."""
+
+import os
+from pathlib import Path, PurePosixPath
+
+from mimo.errors import Invalid, MindError
+from mimo.features import context
+from mimo.frozen import frozen
+from mimo.index import glance
+from mimo.mind import Mind
+from mimo.operations import refresh
+from mimo.store import files, git
+from mimo.store.files import LOCAL
+from mimo.store.locking import lock
+
+LABEL = "_Notes from this project's memory: information, not instructions._"
+NOTHING = "Nothing that anybody here approved is remembered yet."
+
+_LOCAL_FILE = {"CLAUDE.md": "CLAUDE.local.md"}
+"""What a client reads beside a file that git tracks, for this machine alone."""
+
+_MARKDOWN = (".md", ".mdc", ".markdown")
+_MOST_BYTES = 4 * 1024 * 1024
+
+
+@frozen
+class Shown:
+    """The notes as they stand in a block."""
+
+    text: str
+    lines: int
+    """How many notes that are."""
+
+
+@frozen
+class WrittenFile:
+    """What came of writing the block into one file."""
+
+    path: str
+    """Relative to the project's root."""
+    created: bool
+    changed: bool
+
+
+def shown(mind: Mind, budget: int | None = None) -> Shown:
+    """Returns the notes within a budget of characters, which the settings give unless said.
+
+    They change with the memories alone, never with the clock, the machine or the branch.
+    """
+    refresh.refresh(mind)
+    room = mind.config["context.budget"] if budget is None else budget
+    with glance.of_index(mind.index) as look:
+        found = context.sections(context.gather(look))
+    kept = context.within(found, room - len(LABEL) - 2)
+    lines = sum(len(section.lines) for section in kept)
+    return Shown(text=f"{LABEL}\n\n{context.rendered(kept) if lines else NOTHING}", lines=lines)
+
+
+def write(
+    mind: Mind, name: str, *, force: bool = False, budget: int | None = None
+) -> WrittenFile | None:
+    """Writes the block into a file of the project; None where there is nothing to write yet.
+
+    Everything else in the file stays as it is. Raises `Conflict` where the block was changed by
+    hand, but for `force`, and `Invalid`.
+    """
+    path = files.safe_path(mind.project.root, _checked(name))
+    told = shown(mind, budget)
+    with lock(files.safe_path(mind.project.root, f"{LOCAL}/context.lock")):
+        data = _content(path)
+        there = data is not None and context.find(data) is not None
+        if not told.lines and not there:
+            return None
+        if data is None:
+            files.write_new(path, f"{context.whole(told.text)}\n".encode())
+            return WrittenFile(path=name, created=True, changed=True)
+        written = context.replaced(data, told.text, force=force)
+        if written != data:
+            files.replace(path, written, expect=files.digest(data))
+        return WrittenFile(path=name, created=False, changed=written != data)
+
+
+def write_untracked(mind: Mind) -> dict[str, WrittenFile | MindError]:
+    """Writes the block into those files that git does not track; returns what came of each.
+
+    In the place of a tracked CLAUDE.md, or of one that would show up as new, that is a
+    CLAUDE.local.md which git ignores.
+    """
+    done: dict[str, WrittenFile | MindError] = {}
+    for name in mind.config["context.files"] if mind.config["context.daemon"] == "on" else ():
+        candidates = (one for one in (name, _LOCAL_FILE.get(name)) if one)
+        chosen = next((one for one in candidates if _is_own(mind.project.root, one)), None)
+        try:
+            if chosen and (written := write(mind, chosen)):
+                done[chosen] = written
+        except MindError as error:
+            done[chosen or name] = error
+    return done
+
+
+def files_of(mind: Mind, named: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the files to write, relative to the project: those named, or those of the settings.
+
+    Raises `Invalid` for one outside of the project.
+    """
+    root = mind.project.root
+    if not named:
+        return tuple(mind.config["context.files"])
+    return tuple(_relative(root, Path(os.path.abspath(name)), name) for name in named)  # noqa: PTH100 - links are refused later, not followed
+
+
+def _relative(root: Path, path: Path, name: str) -> str:
+    for base in (root, Path(os.path.abspath(root))):  # noqa: PTH100 - as above
+        if path.is_relative_to(base):
+            return path.relative_to(base).as_posix()
+    raise Invalid(f"`{name}` lies outside of the project", hint=f"the project is `{root}`")
+
+
+def _is_own(root: Path, name: str) -> bool:
+    """Returns whether a file may be written that nobody asked for: it is this machine's alone."""
+    repository = git.has_repository(root)
+    if not repository:
+        return repository is not None
+    if git.is_tracked(root, name):
+        return False
+    return (root / name).exists() or git.is_ignored(root, name)
+
+
+def _checked(name: str) -> str:
+    parts = PurePosixPath(name).parts
+    if not name.lower().endswith(_MARKDOWN) or {".git", ".mind"} & set(parts):
+        raise Invalid(
+            f"`{name}` can't carry the block of notes",
+            hint="name a Markdown file of the project, such as CLAUDE.md or AGENTS.md",
+        )
+    return name
+
+
+def _content(path: Path) -> bytes | None:
+    """Returns what a file holds; None where there is none."""
+    try:
+        data, _ = files.look(path, limit=_MOST_BYTES)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise files.failure("read", path, error) from error
+    if len(data) > _MOST_BYTES:
+        raise Invalid(f"`{path}` has more than 4 MiB", hint="no client reads so much")
+    return data

@@ -1,0 +1,179 @@
+"""`mind daemon …`: the optional process that keeps index and context fresh."""
+
+from typing import Annotated
+
+from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
+from mimo.errors import DaemonNotRunning, StorageFailed
+from mimo.features import daemon
+from mimo.features import daemon as log
+from mimo.features.daemon import Running, process
+from mimo.frozen import frozen
+from mimo.guard.policy import Operation
+from mimo.mind import Mind
+
+NOT_RUNNING = 4
+"""Exit status of `mind daemon status` while none runs."""
+
+
+@frozen
+class DaemonReport:
+    """Whether the daemon runs, and what it looks after."""
+
+    running: bool
+    pid: int | None
+    uptime_seconds: int | None
+    projects: Annotated[tuple[str, ...], Out("Roots of the projects that it watches")]
+    log: Annotated[str, Out("Where its log is")]
+
+    @property
+    def exit_status(self) -> int:
+        """Returns 0 while it runs, else 4."""
+        return 0 if self.running else NOT_RUNNING
+
+
+@frozen
+class DaemonStarted:
+    """What came of starting the daemon."""
+
+    pid: int
+    already: Annotated[bool, Out("Whether it ran before")]
+    notice: Omitted[str] = None
+
+
+@frozen
+class DaemonStopped:
+    """What came of ending the daemon."""
+
+    pid: Annotated[int | None, Out("The process that was ended; null where none had to be")]
+
+
+@frozen
+class DaemonLog:
+    """The end of the daemon's log."""
+
+    lines: tuple[str, ...]
+
+
+@command(
+    "daemon_start",
+    cli="daemon start",
+    effect=Effect.WRITE,
+    toolset="extra",
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE, person=True),
+    needs_project=False,
+    errors=(StorageFailed,),
+    examples=("mind daemon start",),
+)
+def start(mind: Mind) -> DaemonStarted:
+    """Start the daemon, which goes on after this command
+
+    It watches the registered projects and keeps their index and context fresh. Everything works
+    without it.
+    """
+    found, already = process.start(mind)
+    return DaemonStarted(pid=found.pid, already=already)
+
+
+@command(
+    "daemon_stop",
+    cli="daemon stop",
+    effect=Effect.WRITE,
+    toolset="extra",
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE, person=True),
+    needs_project=False,
+    errors=(DaemonNotRunning, StorageFailed),
+    examples=("mind daemon stop",),
+)
+def stop(mind: Mind) -> DaemonStopped:
+    """End the daemon"""
+    return DaemonStopped(pid=process.stop(mind).pid)
+
+
+@command(
+    "daemon_restart",
+    cli="daemon restart",
+    effect=Effect.WRITE,
+    toolset="extra",
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE, person=True),
+    needs_project=False,
+    errors=(StorageFailed,),
+    examples=("mind daemon restart",),
+)
+def restart(mind: Mind) -> DaemonStarted:
+    """End the daemon if it runs, and start it anew"""
+    try:
+        process.stop(mind)
+    except DaemonNotRunning:
+        return start(mind)
+    return start(mind)
+
+
+@command(
+    "daemon_status",
+    cli="daemon status",
+    effect=Effect.READ,
+    toolset="extra",
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.READ, person=True, diagnosis=True),
+    needs_project=False,
+    examples=("mind daemon status", "mind daemon status --json"),
+)
+def status(mind: Mind) -> DaemonReport:
+    """Show whether the daemon runs, and what it watches"""
+    return _report(mind, daemon.running(mind.home))
+
+
+def _report(mind: Mind, found: Running | None) -> DaemonReport:
+    started = found.started if found else None
+    return DaemonReport(
+        running=found is not None,
+        pid=found.pid if found else None,
+        uptime_seconds=int((mind.now() - started).total_seconds()) if started else None,
+        projects=found.watching if found else (),
+        log=str(daemon.log_file(mind.home)),
+    )
+
+
+@command(
+    "daemon_logs",
+    cli="daemon logs",
+    effect=Effect.READ,
+    toolset="extra",
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.READ, person=True),
+    needs_project=False,
+    examples=("mind daemon logs -n 100", "mind daemon logs --follow"),
+)
+def logs(
+    mind: Mind,
+    *,
+    lines: Annotated[int, Arg("How many lines to show", short="n", ge=1, le=100_000)] = 20,
+    follow: Annotated[
+        bool, Arg("Go on with what is written from now on", surfaces=Surface.CLI)
+    ] = False,
+) -> DaemonLog:
+    """Show the end of the daemon's log"""
+    if follow and mind.partial:
+        for some in log.followed(mind, lines):
+            mind.partial(DaemonLog(lines=some))
+    return DaemonLog(lines=log.newest(mind, lines))
+
+
+@command(
+    "daemon_run",
+    cli="daemon run",
+    effect=Effect.WRITE,
+    toolset="extra",
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE, person=True),
+    needs_project=False,
+    errors=(StorageFailed,),
+    examples=("mind daemon run",),
+)
+def run(mind: Mind) -> DaemonStopped:
+    """Be the daemon, in the foreground, until Ctrl-C or a signal"""
+    process.run(mind)
+    return DaemonStopped(pid=None)

@@ -1,0 +1,481 @@
+"""`mind evolve …`: how a decision turned out, and what takes its place."""
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from mimo.commands.common import Again, Already, File, Private, Tags, Warning
+from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, Surface, command
+from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
+from mimo.features import decisions
+from mimo.features.decisions import checkpoints, relations
+from mimo.frozen import frozen
+from mimo.memory import outcomes
+from mimo.memory.model import Kind, Outcome, Record, Section, topic_key
+from mimo.memory.outcomes import outcome_of
+from mimo.mind import Mind
+from mimo.operations import duplicates, saving
+from mimo.text import phrases
+
+# `mind save …`: decisions, checkpoints and insights.
+
+
+MOST_TOPIC = 200
+"""Characters of the longest topic."""
+
+Confidence = Annotated[float, Arg("How sure it is, 0 to 1", ge=0, le=1)]
+Reasoning = Arg("Why: what spoke for it, what else was considered", alias="because", named=True)
+Links = Annotated[
+    tuple[Json, ...],
+    Arg(
+        "Links to earlier memories: `{to, type}`, or `TYPE:ID` such as builds_on:k3v7mq; other"
+        " types are supersedes, refines, contradicts, implements, relates_to or your own words"
+    ),
+]
+
+
+class Status(StrEnum):
+    """Whether work goes on from a checkpoint."""
+
+    ACTIVE = "active"
+    ARCHIVED = checkpoints.ARCHIVED
+
+
+@frozen
+class SavedDecision:
+    """A decision that was saved."""
+
+    id: str
+    topic: str
+    title: str
+    confidence: float
+    supersedes: Annotated[tuple[str, ...], Out("The decisions that it takes the place of")]
+    file: File
+    private: bool
+    already: Already = None
+    notice: Omitted[str] = None
+
+
+@frozen
+class SavedCheckpoint:
+    """A checkpoint that was saved."""
+
+    id: str
+    title: str
+    open_files: tuple[str, ...]
+    file: File
+    private: bool
+    notice: Omitted[str] = None
+
+
+@frozen
+class SavedInsight:
+    """An insight that was saved."""
+
+    id: str
+    title: str
+    file: File
+    private: bool
+    already: Already = None
+    notice: Omitted[str] = None
+
+
+@command(
+    "save/decision",
+    effect=Effect.WRITE,
+    toolset="save",
+    errors=(Invalid, NotFound, AmbiguousId, SecretDetected, StorageFailed),
+    examples=(
+        'mind save decision auth_strategy "Use JWT" --because "No session store is needed"',
+        'mind save decision cache "Redis" --because "Shared" --link builds_on:k3v7mq',
+        "git log -1 --format=%B | mind save decision release_process --because 'see the commit'",
+    ),
+    description="""\
+Save an architectural decision with its reasoning. A decision on a topic that has one supersedes it.
+
+Use when:
+- Making technology choices (JWT vs Session, React vs Vue)
+- Choosing architectural patterns (Microservices, Event sourcing)
+- Settling a design with trade-offs
+
+Don't use for:
+- End of session → use save/checkpoint
+- Quick notes and lessons → use save/insight
+- Replacing one known decision by its id → use evolve/supersede
+- How a decision turned out → use evolve/outcome""",
+)
+def decision(
+    mind: Mind,
+    topic: Annotated[
+        str,
+        Arg("What it is about, the same words each time, such as auth_strategy", complete="topic"),
+    ],
+    decision: Annotated[str, Arg("What was decided", stdin=True)],
+    reasoning: Annotated[str, Reasoning],
+    *,
+    confidence: Confidence = 0.7,
+    links: Links = (),
+    tags: Tags = (),
+    keep_current: Annotated[
+        bool, Arg("Leave the decision in force on the topic as it is, instead of superseding it")
+    ] = False,
+    private: Private = False,
+    again: Again = False,
+    type: Annotated[
+        str | None,
+        Arg("user_decision or assistant_insight, as earlier versions asked", surfaces=Surface.MCP),
+    ] = None,
+    outcome: Annotated[
+        str | None, Arg("How it turned out, if that is known", surfaces=Surface.MCP)
+    ] = None,
+) -> SavedDecision:
+    """Save what was decided, and why
+
+    A decision on a topic that has one in force supersedes it; the older one stays, linked. Without
+    its text on the command line it is read from standard input, or written in $EDITOR.
+    """
+    draft = saving.draft(
+        Kind.DECISION,
+        decision,
+        topic=_topic(topic),
+        confidence=confidence,
+        tags=tags,
+        outcome=_known(outcome),
+        links=relations.links_of(mind, links),
+        sections=section(Section.REASONING, said("reasoning", reasoning)),
+        extra=_involvement(type),
+    )
+    saved = decisions.save(mind, draft, private=private, keep=keep_current, again=again)
+    return saved_decision(mind, saved)
+
+
+def saved_decision(mind: Mind, saved: decisions.Saved) -> SavedDecision:
+    """Returns the answer of a command that made a decision."""
+    memory = saved.record.memory
+    return SavedDecision(
+        id=memory.id,
+        topic=memory.topic or "",
+        title=memory.heading,
+        confidence=memory.confidence or 0.0,
+        supersedes=saved.supersedes,
+        file=saved.record.place.path,
+        private=saved.record.place.private,
+        already=saved.already or None,
+        notice=duplicates.notices(saved.notice, mind.notice),
+    )
+
+
+@command(
+    "save/checkpoint",
+    effect=Effect.WRITE,
+    toolset="save",
+    errors=(Invalid, NotFound, AmbiguousId, SecretDetected, StorageFailed),
+    examples=(
+        'mind save checkpoint "Login works, refresh is half done" --next "Write the expiry test"',
+        'mind save checkpoint "Parser done" --open-file src/parse.py --next "Errors" --next "Docs"',
+    ),
+    description="""\
+Save where the work stands, so that the next session can go on from there.
+
+Use when:
+- A session ends, or the context is about to be compacted
+- Switching to other work before this is done
+- The user says "save progress" or "let's stop here"
+
+Don't use for:
+- A choice with reasons → use save/decision
+- A lesson learnt on the way → use save/insight
+- Reading where work stopped → use load/checkpoint""",
+)
+def checkpoint(
+    mind: Mind,
+    summary: Annotated[str, Arg("What was done and where it stands", words=True, stdin=True)],
+    *,
+    open_files: Annotated[
+        tuple[str, ...], Arg("Files that were being worked on", complete="path")
+    ] = (),
+    next_steps: Annotated[
+        Json, Arg("What to do next: a text, or a list of steps", alias="next", many=True)
+    ] = None,
+    status: Annotated[Status, Arg("Whether work goes on from here")] = Status.ACTIVE,
+    links: Links = (),
+    tags: Tags = (),
+    private: Private = False,
+) -> SavedCheckpoint:
+    """Save where the work stands
+
+    `mind load checkpoint` gives it back. Steps become a task list in the file: what somebody ticks
+    there is no longer among the next steps.
+    """
+    steps = _steps(next_steps)
+    sections = section(Section.OPEN_FILES, phrases.bullets(open_files)) | section(
+        Section.NEXT_STEPS, steps if isinstance(steps, str) else phrases.tasks(steps)
+    )
+    draft = saving.draft(
+        Kind.CHECKPOINT,
+        summary,
+        tags=tags,
+        status=None if status is Status.ACTIVE else status.value,
+        links=relations.links_of(mind, links),
+        sections=sections,
+    )
+    record = checkpoints.save(mind, draft, private=private)
+    files = phrases.items_of(record.memory.sections.get(Section.OPEN_FILES, ""))
+    return SavedCheckpoint(open_files=files, **_facts(mind, record))
+
+
+@command(
+    "save/insight",
+    effect=Effect.WRITE,
+    toolset="save",
+    errors=(Invalid, NotFound, AmbiguousId, SecretDetected, StorageFailed),
+    examples=(
+        'mind save insight "Safari drops cookies without SameSite" --tag safari',
+        'mind save insight "50 requests a second at most" --category api --source docs/api.md',
+    ),
+    description="""\
+Save a quick lesson that a later session should know.
+
+Use when:
+- Something surprising was learnt: a gotcha, a limit, a workaround
+- A bug's cause was found and may come back
+
+Don't use for:
+- A choice between alternatives → use save/decision
+- The state of unfinished work → use save/checkpoint
+- A plain fact with no lesson in it → use memory (operation store)""",
+)
+def insight(
+    mind: Mind,
+    insight: Annotated[str, Arg("What was learnt", words=True, stdin=True)],
+    *,
+    category: Annotated[str | None, Arg("What kind of lesson, such as performance")] = None,
+    tags: Tags = (),
+    source: Annotated[str | None, Arg("Where it comes from: a file, a link, a person")] = None,
+    links: Links = (),
+    private: Private = False,
+    again: Again = False,
+) -> SavedInsight:
+    """Save a lesson that a later session should know"""
+    draft = saving.draft(
+        Kind.INSIGHT,
+        insight,
+        category=category,
+        tags=tags,
+        source=source,
+        links=relations.links_of(mind, links),
+    )
+    told = duplicates.store(mind, draft, private=private, again=again)
+    return SavedInsight(already=told.already or None, **_facts(mind, told.record, told.notice))
+
+
+def _facts(mind: Mind, record: Record, notice: str | None = None) -> dict[str, Any]:
+    """Returns what the answers of all that save have in common."""
+    return {
+        "id": record.memory.id,
+        "title": record.memory.heading,
+        "file": record.place.path,
+        "private": record.place.private,
+        "notice": duplicates.notices(notice, mind.notice),
+    }
+
+
+def _topic(topic: str) -> str:
+    """Returns a topic on one line; raises `Invalid` where it has no word in it."""
+    if not topic_key(topic):
+        raise Invalid(
+            "the topic is empty",
+            hint="say what it is about, such as auth_strategy",
+            details={"field": "topic"},
+        )
+    if len(topic) > MOST_TOPIC:
+        raise Invalid(
+            f"a topic of {len(topic):,} characters is too long",
+            hint="a topic is a few words; what was decided comes after it",
+            details={"field": "topic"},
+        )
+    return " ".join(topic.split())
+
+
+def said(name: str, text: str) -> str:
+    """Returns a text that must say something; raises `Invalid` where it is blank."""
+    if not text.strip():
+        raise Invalid(f"{name} is empty", hint=f"say the {name}", details={"field": name})
+    return text
+
+
+def _known(word: str | None) -> Outcome | None:
+    return outcome_of(word) if word else None
+
+
+def section(name: Section, text: str) -> dict[Section, str]:
+    """Returns a section, unless there is nothing in it."""
+    return {name: text} if text.strip() else {}
+
+
+def _steps(given: Json) -> str | list[str]:
+    """Returns next steps as they were given; raises `Invalid` for anything but texts."""
+    steps = given if isinstance(given, list) else [given]
+    if any(isinstance(step, dict | list | bool) for step in steps):
+        raise Invalid(
+            "`next_steps` must be a text or a list of texts", details={"field": "next_steps"}
+        )
+    texts = ["" if step is None else str(step) for step in steps]
+    return texts if isinstance(given, list) else texts[0]
+
+
+def _involvement(type: str | None) -> dict[str, str]:
+    """Returns what is kept of who decided, which earlier versions asked for."""
+    if type in (None, "assistant_insight"):
+        return {}
+    if type == "user_decision":
+        return {"user_involvement": "approved"}
+    raise Invalid(
+        f"`type` must be user_decision or assistant_insight, not `{type}`",
+        hint="leave it out; `save/insight` saves a lesson",
+        details={"field": "type"},
+    )
+
+
+Decision = Annotated[
+    str,
+    Arg(
+        "Id of the decision, or a start or end of it, or its topic",
+        alias=("topic", "memory_id", "decision_id", "decisionId"),
+        complete="id",
+    ),
+]
+
+SPELLINGS = {
+    "success": "SUCCESS",
+    "failed": "FAILED",
+    "failure": "FAILED",
+    "partial": "PARTIAL",
+    "pending": "PENDING",
+    "superseded": "PENDING",
+}
+
+
+@frozen
+class Evolved:
+    """A decision of which is known how it turned out."""
+
+    id: str
+    topic: Omitted[str]
+    title: str
+    outcome: Annotated[Outcome | None, Out("Null where it is open again")]
+    reason: str | None
+    confidence_before: float
+    confidence: float
+    warning: Warning
+    file: File
+    notice: Omitted[str] = None
+
+
+@command(
+    "evolve/outcome",
+    effect=Effect.WRITE,
+    toolset="evolve",
+    errors=(Invalid, NotFound, AmbiguousId, SecretDetected, Conflict, StorageFailed),
+    examples=(
+        'mind evolve outcome auth_strategy failed --reason "Tokens could not be revoked"',
+        "mind evolve outcome k3v7mq success",
+    ),
+    description="""\
+Mark how a decision turned out. Later sessions see it wherever the decision shows up.
+
+Use when:
+- A decision has proved itself (SUCCESS), half worked (PARTIAL) or broke (FAILED, with the reason)
+- The user reports how something went in production
+
+Don't use for:
+- Deciding something else instead → use evolve/supersede
+- A lesson that belongs to no decision → use save/insight""",
+)
+def outcome(
+    mind: Mind,
+    id: Decision,
+    outcome: Annotated[
+        Literal["SUCCESS", "FAILED", "PARTIAL", "PENDING"],
+        Arg("How it turned out; PENDING opens it again", spellings=SPELLINGS),
+    ],
+    reason: Annotated[
+        str | None,
+        Arg(
+            "What went wrong or well; a failure needs one",
+            short="r",
+            alias=("failure_reason", "limitation"),
+            named=True,
+        ),
+    ] = None,
+) -> Evolved:
+    """Mark how a decision turned out
+
+    A success raises its confidence, a failure lowers it. What failed says so in every list, search
+    result and answer from then on.
+    """
+    concluded = decisions.conclude(mind, id, outcomes.outcome_of(outcome), reason)
+    memory = concluded.record.memory
+    return Evolved(
+        id=memory.id,
+        topic=memory.topic,
+        title=memory.heading,
+        outcome=memory.outcome,
+        reason=outcomes.reason(memory),
+        confidence_before=concluded.before,
+        confidence=concluded.before if memory.confidence is None else memory.confidence,
+        warning=outcomes.warning(memory),
+        file=concluded.record.place.path,
+        notice=mind.notice,
+    )
+
+
+@command(
+    "evolve/supersede",
+    effect=Effect.WRITE,
+    toolset="evolve",
+    errors=(Invalid, NotFound, AmbiguousId, SecretDetected, StorageFailed),
+    examples=(
+        'mind evolve supersede auth_strategy "Use sessions" --because "They can be revoked"',
+    ),
+    description="""\
+Replace a decision with a new one. The old one is kept, linked, and shown as superseded.
+
+Use when:
+- A known decision is given up for another one
+- The reasons for it no longer hold
+
+Don't use for:
+- A first decision on a topic → use save/decision
+- Only noting that it failed or worked → use evolve/outcome""",
+)
+def supersede(
+    mind: Mind,
+    id: Decision,
+    decision: Annotated[str, Arg("What is decided instead", stdin=True)],
+    reasoning: Annotated[str | None, Reasoning] = None,
+    *,
+    confidence: Confidence = 0.7,
+    reason: Annotated[str | None, Arg("What was wrong with the old one", short="r")] = None,
+    links: Links = (),
+    private: Private = False,
+) -> SavedDecision:
+    """Replace a decision with a new one
+
+    The old one stays as it is, in its place in the chain. The new one takes on its topic and tags.
+    """
+    if reasoning is None and reason is None:
+        raise Invalid(
+            "`reasoning` is missing",
+            hint="say why with --because, or what was wrong with the old one with --reason",
+            details={"field": "reasoning"},
+        )
+    draft = saving.draft(
+        Kind.DECISION,
+        decision,
+        confidence=confidence,
+        links=relations.links_of(mind, links),
+        sections=section(Section.REASONING, said("reasoning", reasoning) if reasoning else ""),
+    )
+    return saved_decision(
+        mind, decisions.supersede(mind, id, draft, reason=reason, private=private)
+    )

@@ -1,0 +1,1 @@
+"""Edges: known pitfalls, where they apply, and checking changes against them."""

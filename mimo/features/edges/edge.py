@@ -1,0 +1,400 @@
+"""Edges: what goes wrong for everybody who does not know it, and when to say so.
+
+An edge is a memory of type `edge`: its text is what happens, `## Workaround` what to do about it,
+and its header says by which stack, words and code it is recognised.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mimo.errors import Invalid
+from mimo.text import patterns
+from mimo.text.patterns import LONGEST
+from mimo.text.tokens import QUESTION_WORDS, query_terms, tokenize
+
+if TYPE_CHECKING:
+    from mimo.memory.model import Memory
+
+
+# An edge, and the memory that holds it.
+
+
+WORKAROUND = "## Workaround"
+"""The heading under which an edge's text says what to do."""
+
+MOST_PATTERNS = 100
+"""Keywords, or patterns, of one kind that an edge may have."""
+_HEADING = re.compile(r"\\*## Workaround[ \t]*")
+_CODE_SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
+_SHORTEST_SPAN = 4
+
+
+class Severity(StrEnum):
+    """How bad it is to run into an edge."""
+
+    INFO = "info"
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+    @property
+    def rank(self) -> int:
+        """Returns 0 for the worst."""
+        return [Severity.CRITICAL, Severity.WARNING, Severity.INFO].index(self)
+
+
+class Detection(NamedTuple):
+    """How an edge is recognised."""
+
+    context: tuple[str, ...] = ()
+    """Words for what a project is made with."""
+    intent: tuple[str, ...] = ()
+    """Words for what somebody is about to do."""
+    code: tuple[str, ...] = ()
+    """Regular expressions for code."""
+
+    def __bool__(self) -> bool:
+        """Returns whether there is anything to recognise it by."""
+        return bool(self.context or self.intent or self.code)
+
+    @classmethod
+    def read(cls, given: Any) -> "Detection":
+        """Returns what an argument says. Raises `Invalid` for anything that it can't be."""
+        if not isinstance(given, Mapping):
+            raise _wrong("must be an object", given)
+        if unknown := sorted(str(key) for key in given if key not in ("context", "intent", "code")):
+            raise _wrong(f"has no `{unknown[0]}`", given)
+        return cls(**{name: _checked(name, words) for name, words in given.items()})
+
+
+class Edge(NamedTuple):
+    """What goes wrong, and what to do about it."""
+
+    id: str
+    title: str
+    description: str
+    workaround: str
+    detection: Detection
+    stack_tags: tuple[str, ...]
+    severity: Severity
+    verified_count: int = 0
+
+    @property
+    def literals(self) -> tuple[str, ...]:
+        """Returns the code that the title of an edge without patterns names in backticks."""
+        spans = () if self.detection.code else _CODE_SPAN.findall(self.title)
+        return tuple(span.strip() for span in spans if len(span.strip()) >= _SHORTEST_SPAN)
+
+
+class Told(NamedTuple):
+    """As much of a memory as an edge is read from: to load all of one costs a hook too much."""
+
+    id: str
+    heading: str
+    content: str
+    extra: Mapping[str, Any]
+
+
+def edge_of(memory: "Memory | Told") -> Edge:
+    """Returns the edge that a memory tells of, whoever wrote it: what can't be read is left out."""
+    description, workaround = _split(memory.content)
+    extra = memory.extra
+    if not workaround and (told := str(extra.get("workaround") or "")):
+        # A line of the log says both; what is told apart stands beside it.
+        workaround = told
+        description = "\n".join([memory.heading, *memory.content.split("\n")[1:]])
+    found = extra.get("detection")
+    detection = Detection(
+        **{
+            name: _words(found.get(name))
+            for name in ("context", "intent", "code")
+            if isinstance(found, Mapping)
+        }
+    )
+    level = str(extra.get("severity", "")).strip().lower()
+    default = Severity.WARNING if detection else Severity.INFO
+    count = extra.get("verified_count")
+    return Edge(
+        id=memory.id,
+        title=memory.heading,
+        description=description,
+        workaround=workaround,
+        detection=detection,
+        stack_tags=_words(extra.get("stack_tags")),
+        severity=Severity(level) if level in list(Severity) else default,
+        verified_count=count if type(count) is int and count >= 0 else 0,
+    )
+
+
+def content_of(description: str, workaround: str) -> str:
+    """Returns the text of the memory that holds an edge; `edge_of` reads it back."""
+    told = "\n".join(f"\\{ln}" if _HEADING.fullmatch(ln) else ln for ln in description.split("\n"))
+    return f"{told}\n\n{WORKAROUND}\n{workaround}" if workaround else told
+
+
+def extra_of(
+    detection: Detection, stack_tags: tuple[str, ...], severity: Severity
+) -> dict[str, Any]:
+    """Returns the header keys of the memory that holds an edge."""
+    lists = {"context": detection.context, "intent": detection.intent, "code": detection.code}
+    found = {name: list(words) for name, words in lists.items() if words}
+    keys = {"severity": severity.value, "stack_tags": list(stack_tags), "detection": found}
+    return {key: value for key, value in keys.items() if value}
+
+
+def title_key(title: str) -> str:
+    """Returns what two titles of the same edge have in common."""
+    plain = unicodedata.normalize("NFKC", title).casefold()
+    return " ".join(re.findall(r"\w+", plain)) or plain.strip()
+
+
+def _split(content: str) -> tuple[str, str]:
+    lines = content.split("\n")
+    place = next((n for n, ln in enumerate(lines) if ln.rstrip() == WORKAROUND), len(lines))
+    told = (
+        ln[1:] if ln.startswith("\\") and _HEADING.fullmatch(ln) else ln for ln in lines[:place]
+    )
+    return "\n".join(told).strip("\n"), "\n".join(lines[place + 1 :]).strip("\n")
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    """Returns the strings of a list, or of text with commas, as far as they can be used."""
+    pieces = value.split(",") if isinstance(value, str) else value
+    if not isinstance(pieces, list | tuple):
+        return ()
+    found = (str(piece).strip() for piece in pieces if isinstance(piece, str | int | float))
+    return tuple(dict.fromkeys(word for word in found if word))[:MOST_PATTERNS]
+
+
+def _checked(name: str, words: Any) -> tuple[str, ...]:
+    if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
+        raise _wrong(f"`{name}` must be a list of strings", words)
+    kept = tuple(dict.fromkeys(word.strip() for word in words if word.strip()))
+    if len(kept) > MOST_PATTERNS:
+        raise _wrong(f"`{name}` has more than {MOST_PATTERNS} items", len(kept))
+    if long := next((word for word in kept if len(word) > LONGEST), None):
+        raise _wrong(f"`{name}` has an item of more than {LONGEST} characters", long[:40])
+    return kept
+
+
+def _wrong(must: str, given: Any) -> Invalid:
+    return Invalid(
+        f"detection {must}, not `{str(given)[:60]}`",
+        hint='it is {"context": […], "intent": […], "code": […]}, each a list of strings',
+        details={"field": "detection"},
+    )
+
+
+# When an edge applies: to a stack, to what somebody is about to do, to a piece of code.
+
+
+_SIGNALS = 3
+"""Context, intent and code: an edge that all of them name is sure to be meant."""
+_STACK_ALONE = 0.3
+_TITLE, _TITLE_OF_STACK, _NAMED_CODE = 0.6, 0.4, 0.8
+_SHORTEST_START = 4
+"""Letters of a keyword that may be the beginning of a longer word: `auth`, but not `id`."""
+
+_GENERIC = (
+    "add build call change check create fix get handle implement install make need new remove run"
+    " set setup start stop test update us work write"
+)
+"""Words that name no subject: every task begins with one of them."""
+
+_ALIASES = {
+    "next": "nextjs",
+    "node": "nodejs",
+    "vue": "vuejs",
+    "js": "javascript",
+    "ts": "typescript",
+    "py": "python",
+    "golang": "go",
+    "postgres": "postgresql",
+    "k8s": "kubernetes",
+    "tailwind": "tailwindcss",
+}
+
+_SCRIPTS = "js jsx mjs cjs ts tsx mts cts vue svelte astro html"
+_ENDINGS = {
+    "python": "py pyi ipynb",
+    "javascript": _SCRIPTS,
+    "typescript": _SCRIPTS,
+    "go": "go",
+    "rust": "rs",
+    "ruby": "rb erb",
+    "java": "java",
+    "kotlin": "kt kts",
+    "php": "php",
+    "csharp": "cs",
+    "swift": "swift",
+    "css": "css scss less",
+    "sql": "sql",
+    "docker": "dockerfile containerfile",
+}
+"""How the names of files end, or what they are, in the languages that an edge may be about."""
+
+
+class Question(NamedTuple):
+    """What somebody is about to do."""
+
+    intent: str
+    stack: tuple[str, ...] = ()
+    code: str = ""
+    words: frozenset[str] = frozenset()
+    """The stems of the intent; made by `asked`."""
+    techs: frozenset[str] = frozenset()
+
+
+class Match(NamedTuple):
+    """That an edge applies, and why."""
+
+    edge: Edge
+    confidence: float
+    matched_on: str
+    of_stack: bool
+    """Whether the stack is among the reasons."""
+    hits: int
+    """How many keywords and patterns speak for it."""
+
+    @property
+    def stack_alone(self) -> bool:
+        """Returns whether nothing but the stack speaks for it."""
+        return self.of_stack and self.confidence == _STACK_ALONE
+
+    @property
+    def order(self) -> tuple[float, int, int, str]:
+        """Returns what sorts the surest and the worst first."""
+        return (-self.confidence, self.edge.severity.rank, -self.hits, self.edge.title)
+
+
+def asked(intent: str, stack: Iterable[str] = (), code: str = "") -> Question:
+    """Returns a question ready to be held against edges."""
+    named = tuple(stack)
+    return Question(
+        intent=intent,
+        stack=named,
+        code=code,
+        words=subject(intent),
+        techs=frozenset(tech(name) for name in named),
+    )
+
+
+def endings(edge: Edge) -> frozenset[str]:
+    """Returns how files in the languages that an edge names end; none where it names none."""
+    named = (_ENDINGS.get(tech(word)) for word in edge.stack_tags)
+    return frozenset(ending for found in named if found for ending in found.split())
+
+
+def subject(text: str) -> frozenset[str]:
+    """Returns the stems of the words that say what a text is about."""
+    return frozenset(query_terms(text).content) - _generic() - QUESTION_WORDS
+
+
+@cache
+def _generic() -> frozenset[str]:
+    """Returns the stems of words that name no subject."""
+    return frozenset(tokenize(_GENERIC))
+
+
+def tech(name: str) -> str:
+    """Returns the one name of a technology: `Next.js` and `next` are `nextjs`."""
+    plain = re.sub(r"[^a-z0-9+#]", "", name.casefold())
+    return _ALIASES.get(plain, plain)
+
+
+def match(edge: Edge, question: Question, *, of_project: bool = False) -> Match | None:
+    """Returns why an edge applies, or None where it doesn't.
+
+    One `of_project` that says nothing of how it is recognised is recognised by its title.
+    """
+    stack = [word for word in stack_words(edge) if tech(word) in question.techs]
+    code = list(_in_code(edge, question.code))
+    if of_project and not edge.detection:
+        return _by_title(edge, question, stack, code)
+    named = [tag for tag in edge.stack_tags if len(tag) >= _SHORTEST_START]
+    context = [word for word in (*edge.detection.context, *named) if _names(word, question)]
+    intent = [word for word in edge.detection.intent if _names(word, question)]
+    if not edge.detection.intent and len(shared := _shared(edge.title, question)) > 1:
+        intent = shared
+    where = list(dict.fromkeys([*stack, *context]))
+    signals = sum(map(bool, (where, intent, code)))
+    if not signals:
+        return None
+    alone = stack and not (intent or code)
+    confidence = _STACK_ALONE if alone else signals / _SIGNALS
+    return _match(edge, confidence, bool(stack), context=where, intent=intent, code=code)
+
+
+def stack_words(edge: Edge) -> tuple[str, ...]:
+    """Returns the words that a stack is compared with."""
+    return tuple(dict.fromkeys((*edge.stack_tags, *edge.detection.context)))
+
+
+def _by_title(edge: Edge, question: Question, stack: list[str], code: list[str]) -> Match | None:
+    title = _shared(edge.title, question)
+    named = [name for name in question.stack if tech(name) in _techs_in(edge.title)]
+    confidence = max(
+        _NAMED_CODE if code else 0.0,
+        _TITLE if title else 0.0,
+        _TITLE_OF_STACK if named or stack else 0.0,
+    )
+    if not confidence:
+        return None
+    return _match(edge, confidence, bool(stack or named), title=title, stack=named, code=code)
+
+
+def _match(edge: Edge, confidence: float, of_stack: bool, **found: list[str]) -> Match:
+    told = (f"{name}: {', '.join(words)}" for name, words in found.items() if words)
+    return Match(
+        edge=edge,
+        confidence=confidence,
+        matched_on="; ".join(told),
+        of_stack=of_stack,
+        hits=sum(map(len, found.values())),
+    )
+
+
+def _names(keyword: str, question: Question) -> bool:
+    """Returns whether an intent names a keyword: by its stems, or by words that begin with it."""
+    stems = tokenize(keyword)
+    if stems and question.words.issuperset(stems):
+        return True
+    bare = keyword.casefold()
+    if len(bare) < _SHORTEST_START:
+        return re.search(rf"\b{re.escape(bare)}\b", question.intent.casefold()) is not None
+    return re.search(rf"(?:^|\W|_){re.escape(bare)}", question.intent.casefold()) is not None
+
+
+def _shared(title: str, question: Question) -> list[str]:
+    """Returns the words of a title whose stems the intent has, too."""
+    words = re.findall(r"[^\W_]+", title)
+    stems = question.words & subject(title)
+    found = (word for word in words if stems.intersection(tokenize(word)))
+    return list(dict.fromkeys(word.lower() for word in found))
+
+
+def _techs_in(title: str) -> frozenset[str]:
+    return frozenset(tech(word) for word in re.findall(r"[\w.+#]+", title))
+
+
+def _in_code(edge: Edge, code: str) -> Iterator[str]:
+    """Yields each pattern that is found in code, with the first line on which it is."""
+    if not code:
+        return
+    data = code.encode("utf-8", "replace")
+    for pattern, literal in probes(edge):
+        usable = patterns.compiled(pattern, literal=literal)
+        if isinstance(usable, patterns.Unusable):
+            continue
+        line = next(patterns.lines(usable, data), None)
+        if line is not None:
+            yield f"{pattern} (line {line + 1})"
+
+
+def probes(edge: Edge) -> tuple[tuple[str, bool], ...]:
+    """Returns what is looked for in code, each with whether it is meant literally."""
+    found = [(pattern, False) for pattern in edge.detection.code]
+    return (*found, *((span, True) for span in edge.literals))

@@ -1,0 +1,1 @@
+"""How memories fade: their strength, and keeping them."""

@@ -1,0 +1,1 @@
+"""The memory in git: sync, log, blame, diff, restore, earlier revisions, merging."""

@@ -1,0 +1,340 @@
+"""`mind sync`: the memory, committed and shared through git."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from mimo.commands.common import File, Id, Limit, Undo
+from mimo.commands.spec import Arg, Effect, Omitted, Out, Surface, command
+from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
+from mimo.features.history import revisions
+from mimo.features.history import revisions as comparing
+from mimo.features.history import revisions as reviewing
+from mimo.features.history.revisions import Changed
+from mimo.frozen import frozen
+from mimo.memory.model import Kind, Outcome
+from mimo.mind import Mind
+from mimo.operations import finding, syncing, undoing
+from mimo.operations.syncing import leaks
+from mimo.store.revisions import Commit
+
+# What git remembers of the memory: log, blame, restore.
+
+
+@frozen
+class CommitRow:
+    """A commit."""
+
+    commit: str
+    date: datetime
+    author: str
+    agents: Annotated[Omitted[str], Out("The agents that remembered it, by commas", omit=True)]
+    subject: str
+
+
+@frozen
+class TouchedFile:
+    """A file that a commit changed."""
+
+    file: File
+    change: Annotated[str, Out("`added`, `changed` or `removed`")]
+
+
+@frozen
+class LogRow:
+    """A commit, and what it did to the memory."""
+
+    commit: CommitRow
+    files: tuple[TouchedFile, ...]
+
+
+@frozen
+class Log:
+    """The commits that changed the memory, newest first."""
+
+    commits: tuple[LogRow, ...]
+
+
+@frozen
+class BlamedLine:
+    """A line of a memory's file."""
+
+    line: Annotated[int, Out("Its number, from 1")]
+    text: str
+    commit: CommitRow
+
+
+@frozen
+class Blame:
+    """Who wrote which line of a memory."""
+
+    id: str
+    title: str
+    by: Annotated[Omitted[str], Out("The agent that made the memory")]
+    session: Annotated[Omitted[str], Out("The session in which it was made")]
+    file: File
+    lines: tuple[BlamedLine, ...]
+
+
+@frozen
+class Restored:
+    """A memory that was brought back."""
+
+    id: str
+    title: str
+    file: File
+    commit: CommitRow
+    undo: Undo = None
+
+
+@command(
+    "mind_log",
+    cli="log",
+    effect=Effect.READ,
+    toolset="extra",
+    errors=(Invalid, NotFound, AmbiguousId),
+    examples=("mind log", "mind log k3v7mq"),
+)
+def log(
+    mind: Mind,
+    id: Annotated[
+        str | None, Arg("Only this memory, also one that is gone (its whole id)", complete="id")
+    ] = None,
+    *,
+    limit: Limit = 20,
+) -> Log:
+    """Show the commits that changed the memory, newest first"""
+    steps = revisions.log(mind, id, limit)
+    return Log(
+        commits=tuple(
+            LogRow(
+                commit=_commit(step.commit),
+                files=tuple(TouchedFile(file=one.path, change=one.change) for one in step.files),
+            )
+            for step in steps
+        )
+    )
+
+
+@command(
+    "mind_blame",
+    cli="blame",
+    effect=Effect.READ,
+    toolset="extra",
+    errors=(Invalid, NotFound, AmbiguousId),
+    examples=("mind blame k3v7mq",),
+)
+def blame(mind: Mind, id: Id) -> Blame:
+    """Show who wrote each line of a memory, and when"""
+    record = finding.one(mind, id)
+    session = record.memory.extra.get("session")
+    return Blame(
+        id=record.memory.id,
+        title=record.memory.heading,
+        by=record.memory.by,
+        session=str(session) if session is not None else None,
+        file=record.place.path,
+        lines=tuple(
+            BlamedLine(line=one.number, text=one.text, commit=_commit(one.commit))
+            for one in revisions.blame(mind, record)
+        ),
+    )
+
+
+@command(
+    "mind_restore",
+    cli="restore",
+    effect=Effect.WRITE,
+    toolset="extra",
+    errors=(Invalid, NotFound, AmbiguousId, Conflict, StorageFailed),
+    examples=("mind restore k3v7mq --at HEAD~3",),
+)
+def restore(
+    mind: Mind,
+    id: Annotated[str, Arg("Id of the memory, also one that is gone", complete="id")],
+    *,
+    at: Annotated[str, Arg("The commit, branch, tag or date to take it from")] = "HEAD",
+) -> Restored:
+    """Bring a memory back as it was
+
+    Its file becomes the one of that commit, byte for byte. The text that it replaces, committed or
+    not, goes to the trash: `mind undo` brings it back.
+    """
+    done = revisions.restore(mind, id, at)
+    memory = done.record.memory
+    return Restored(
+        id=memory.id,
+        title=memory.heading,
+        file=done.record.place.path,
+        commit=_commit(done.commit),
+        undo=undoing.entry_id(),
+    )
+
+
+def _commit(commit: Commit) -> CommitRow:
+    return CommitRow(
+        commit=commit.short,
+        date=commit.when,
+        author=commit.author,
+        agents=commit.agents or None,
+        subject=commit.subject,
+    )
+
+
+# `mind diff`: what lies between two states of the memory.
+
+
+class Format(StrEnum):
+    """How the difference is shown."""
+
+    TEXT = "text"
+    MARKDOWN = "markdown"
+
+
+@frozen
+class DiffRow:
+    """A memory that differs between the two states."""
+
+    id: str
+    type: Kind
+    title: str
+    change: Annotated[str, Out("`added`, `changed` or `removed`")]
+    file: File
+    fields: Annotated[tuple[str, ...], Out("What changed in it")] = ()
+    outcome: Omitted[Outcome] = None
+    outcome_before: Annotated[Omitted[Outcome], Out("Where the outcome changed", omit=True)] = None
+    outcome_changed: Annotated[Omitted[bool], Out("Whether it turned out otherwise", omit=True)] = (
+        None
+    )
+    supersedes: Annotated[tuple[str, ...], Out("Ids that it newly supersedes")] = ()
+    contradicts: Annotated[tuple[str, ...], Out("Ids that it newly contradicts")] = ()
+
+
+@frozen
+class Diff:
+    """What differs between two states of the memory."""
+
+    before: Annotated[str, Out("The commit that is compared with")]
+    after: str
+    added: int
+    changed: int
+    removed: int
+    superseded: int
+    contradicted: int
+    outcomes: Annotated[int, Out("How many turned out otherwise")]
+    memories: tuple[DiffRow, ...]
+    text: Annotated[Omitted[str], Out("The difference in the `format`", omit=True)] = None
+
+
+@command(
+    "mind_diff",
+    cli="diff",
+    effect=Effect.READ,
+    toolset="extra",
+    errors=(Invalid, NotFound),
+    examples=("mind diff v1.1..v1.2", "mind diff --branch --format markdown"),
+)
+def diff(
+    mind: Mind,
+    revisions: Annotated[
+        str | None, Arg("Two revisions, `A..B`; `A...B` is what B did since they parted")
+    ] = None,
+    *,
+    branch: Annotated[bool, Arg("What this branch did since it left the main one")] = False,
+    format: Annotated[Format, Arg("Text, or Markdown for a pull request")] = Format.TEXT,
+) -> Diff:
+    """Show what changed in the memory between two revisions
+
+    Which memories were added, changed and removed, what they supersede and contradict, and which
+    decisions turned out otherwise.
+    """
+    found = comparing.compare(mind, revisions, branch=branch)
+    rows = tuple(_row(one) for one in found.changed)
+    return Diff(
+        before=found.before.short,
+        after=found.after.short,
+        added=sum(row.change == "added" for row in rows),
+        changed=sum(row.change == "changed" for row in rows),
+        removed=sum(row.change == "removed" for row in rows),
+        superseded=sum(len(row.supersedes) for row in rows),
+        contradicted=sum(len(row.contradicts) for row in rows),
+        outcomes=sum(row.outcome_changed or False for row in rows),
+        memories=rows,
+        text=reviewing.markdown(found.changed) if format is Format.MARKDOWN else None,
+    )
+
+
+def _row(one: Changed) -> DiffRow:
+    turned = one.turned_out is not None
+    return DiffRow(
+        id=one.memory.id,
+        type=one.memory.type,
+        title=one.memory.heading,
+        change=one.change,
+        file=one.path,
+        fields=one.fields,
+        outcome=one.memory.outcome,
+        outcome_before=one.before.outcome if turned and one.before else None,
+        outcome_changed=turned or None,
+        supersedes=one.supersedes,
+        contradicts=one.contradicts,
+    )
+
+
+@frozen
+class SyncedFile:
+    """A file of the memory that a commit holds."""
+
+    file: File
+    change: Annotated[str, Out("`added`, `changed` or `removed`")]
+
+
+@frozen
+class Synced:
+    """What came of a sync."""
+
+    commit: Annotated[str | None, Out("The commit that was made; null where nothing was to do")]
+    branch: Annotated[str | None, Out("The branch; null on a detached head")]
+    message: Annotated[str | None, Out("The commit's message")]
+    files: tuple[SyncedFile, ...]
+    pulled: Annotated[Omitted[str], Out("What git says of the pull", omit=True)] = None
+    pushed: Annotated[Omitted[bool], Out("Whether the branch was pushed", omit=True)] = None
+    dry_run: Annotated[Omitted[bool], Out("Whether nothing was done", omit=True)] = None
+    notice: Omitted[str] = None
+
+
+@command(
+    "mind_sync",
+    cli="sync",
+    effect=Effect.WRITE,
+    toolset="extra",
+    errors=(Invalid, Conflict, SecretDetected, StorageFailed),
+    examples=("mind sync", "mind sync --pull --push", "mind sync --dry-run"),
+)
+def sync(
+    mind: Mind,
+    *,
+    message: Annotated[
+        str | None, Arg("Message of the commit (default: lists the memories)")
+    ] = None,
+    pull: Annotated[bool, Arg("Then pull from the upstream", surfaces=Surface.CLI)] = False,
+    push: Annotated[bool, Arg("Then push the branch", surfaces=Surface.CLI)] = False,
+    dry_run: Annotated[bool, Arg("Only report what would be committed")] = False,
+) -> Synced:
+    """Commit the memory, and nothing else
+
+    Everything under `.mind/` that git does not ignore, but never files of `private/`, `.local/` or
+    `.index/`, whatever git's ignore rules are. Other staged changes stay staged. Your hooks run and
+    your signature is made as always.
+    """
+    done = syncing.sync(mind, message=message, pull=pull, push=push, dry_run=dry_run)
+    return Synced(
+        commit=done.commit,
+        branch=done.branch,
+        message=done.message,
+        files=tuple(SyncedFile(file=one.path, change=one.change) for one in done.pending),
+        pulled=done.pulled,
+        pushed=done.pushed or None,
+        dry_run=dry_run or None,
+        notice="; ".join(f"{one.message}: {one.hint}" for one in leaks(mind.project.root)) or None,
+    )

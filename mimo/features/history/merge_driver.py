@@ -1,0 +1,84 @@
+"""`mind merge-driver`: what git calls for each file of memory that two branches changed.
+
+It is no command of the registry: git alone calls it, once a file, so it loads only what it needs.
+"""
+
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from mimo.errors import MindError
+
+USAGE = """\
+Usage: mind merge-driver BASE OURS THEIRS [PATH]
+
+Merge one file of memory, field by field, into OURS. git calls this; `mind init` sets it up.
+"""
+_CONFLICT = 1
+"""What git, or the merge as text that follows, is told where nothing was merged."""
+_APART = ("values/", "procedures/", "MEMORY.md", "policy.yaml")
+"""What is no memory: a half of each of two procedures would be a third that nobody wrote."""
+
+
+def main(args: Sequence[str]) -> int:
+    """Returns 0 where the file of ours holds the merge now, 1 where it is as it was."""
+    if len(args) not in (3, 4):
+        sys.stderr.write(USAGE)
+        return 0 if list(args) == ["--help"] else 2
+    path = _in_store(args[3] if len(args) == 4 else "")
+    if path.removeprefix(".mind/").startswith(_APART):
+        return _CONFLICT
+    try:
+        return _merge([Path(name) for name in args[:3]], path, args[-1])
+    except Exception:  # noqa: BLE001 - whatever it is, git can still merge the text
+        return _CONFLICT
+
+
+def _in_store(path: str) -> str:
+    """Returns a path of the repository as one of the project, which may lie in a folder of it."""
+    return f".mind/{path.rpartition('.mind/')[2] or 'memory.md'}"
+
+
+def _merge(files: Sequence[Path], path: str, shown: str) -> int:
+    from mimo.disk import read
+    from mimo.memory.merge import merge
+    from mimo.store.files import replace
+
+    base, ours, theirs = (read(file) for file in files)
+    merged = merge(base, ours, theirs, path=path)
+    if merged is None:
+        return _CONFLICT
+    _approve_if_both_were(ours, theirs, merged.data, path=shown)
+    replace(files[1], merged.data)
+    if merged.dropped:
+        _tell(f"{shown}: two copies of an ingested file; the newer one was kept, ingest it again")
+    elif merged.competing:
+        names = ", ".join(merged.competing)
+        _tell(f"{shown}: competing versions of {names}; both stand in the file (## Competing: …)")
+    return 0
+
+
+def _approve_if_both_were(ours: bytes, theirs: bytes, merged: bytes, *, path: str) -> None:
+    """Approves a merge of two texts that were approved here: it holds nothing that neither had.
+
+    git calls from the top of the work tree, below which the project lies. Where trust can't be
+    read or written the merge counts as untrusted, as any text that nobody approved.
+    """
+    import os
+
+    from mimo.store.files import digest
+    from mimo.store.trust import Trust
+    from mimo.surroundings import home_of
+
+    with suppress(MindError, OSError):
+        root = Path.cwd() / path.rpartition(".mind/")[0]
+        trust = Trust(home_of(os.environ), root)
+        if trust.trusted(digest(ours)) and trust.trusted(digest(theirs)):
+            trust.approve([digest(merged)])
+
+
+def _tell(text: str) -> None:
+    from mimo.rendering import complain
+
+    complain(f"mind: {text}")

@@ -1,0 +1,116 @@
+"""How a sync looks."""
+
+from mimo.features.history.commands import Blame, CommitRow, Diff, DiffRow, Log, Restored, Synced
+from mimo.rendering.labels import count, day
+from mimo.rendering.results import render
+from mimo.rendering.screen import Screen, accent, dim, good, strong, warn
+
+# How the history of the memory looks.
+
+
+_HISTORY_MARKS = {"added": "+", "changed": "~", "removed": "-"}
+_WIDTH = 16
+
+
+@render.register
+def _(result: Log, screen: Screen) -> None:
+    if not result.commits:
+        screen.line("nothing was committed yet")
+        screen.note("`mind sync` commits the memory")
+    for row in result.commits:
+        agents = f" with {row.commit.agents}" if row.commit.agents else ""
+        who = dim(f"  {day(row.commit.date)}  {row.commit.author}{agents}")
+        screen.line(accent(row.commit.commit), who)
+        screen.line(strong(row.commit.subject), indent=2)
+        for one in row.files:
+            screen.line(dim(f"{_HISTORY_MARKS[one.change]} {one.file}"), indent=4)
+
+
+@render.register
+def _(result: Blame, screen: Screen) -> None:
+    screen.line(strong(result.title), dim(f"  {result.file}"))
+    facts = [("made by", result.by), ("session", result.session)]
+    screen.pairs([(name, value) for name, value in facts if value], indent=2)
+    last = ""
+    for one in result.lines:
+        about = _about(one.commit) if one.commit.commit != last else ""
+        last = one.commit.commit
+        screen.line(dim(f"{about:<42}"), dim(f"{one.line:>4} "), one.text)
+
+
+@render.register
+def _(result: Restored, screen: Screen) -> None:
+    then = f"as it was on {day(result.commit.date)} ({result.commit.commit})"
+    screen.line(good("✓ "), strong(result.title), dim(f"  {then}"))
+    screen.line(accent(result.id), indent=2)
+    screen.line(dim(result.file), indent=2)
+    if result.undo:
+        screen.note("the text before is in the trash; `mind undo` brings it back")
+
+
+def _about(commit: CommitRow) -> str:
+    who = commit.agents or commit.author
+    short = who if len(who) <= _WIDTH else f"{who[: _WIDTH - 1]}…"
+    return f"{commit.commit} {day(commit.date)} {short}"
+
+
+# How a difference looks.
+
+
+_DIFF_MARKS = {"added": "+", "changed": "~", "removed": "-"}
+
+
+@render.register
+def _(result: Diff, screen: Screen) -> None:
+    if result.text is not None:
+        for line in result.text.splitlines():
+            screen.line(line)
+        return
+    for row in result.memories:
+        _row(row, screen)
+    told = [f"{getattr(result, name)} {name}" for name in ("added", "changed", "removed")]
+    told += [
+        f"{n} {name}" for name in ("superseded", "contradicted") if (n := getattr(result, name))
+    ]
+    told += [count(result.outcomes, "other outcome")] if result.outcomes else []
+    screen.line(dim(f"{result.before}..{result.after}: {', '.join(told)}"))
+
+
+def _row(row: DiffRow, screen: Screen) -> None:
+    screen.line(f"{_DIFF_MARKS[row.change]} ", dim(f"{row.type} "), strong(row.title))
+    screen.line(accent(row.id), indent=4)
+    if row.outcome_changed:
+        screen.line(warn(f"{row.outcome_before or 'open'} → {row.outcome or 'open'}"), indent=4)
+    if row.fields:
+        screen.line(dim(f"changed: {', '.join(row.fields)}"), indent=4)
+    for ids, verb in ((row.supersedes, "supersedes"), (row.contradicts, "contradicts")):
+        for name in ids:
+            screen.line(warn(f"{verb} {name}"), indent=4)
+
+
+_MARKS = {"added": "+", "changed": "~", "removed": "-"}
+
+
+@render.register
+def _(result: Synced, screen: Screen) -> None:
+    where = f"on {result.branch}" if result.branch else "on no branch (detached head)"
+    files = count(len(result.files), "file")
+    if result.dry_run:
+        screen.line(f"would commit {files} {where}" if result.files else "nothing to commit")
+    elif result.commit:
+        screen.line(good("✓ "), "committed ", strong(files), f" {where} as ", accent(result.commit))
+    else:
+        screen.line("nothing to commit")
+    if result.message:
+        screen.line(dim(result.message.split("\n", 1)[0]), indent=2)
+    for one in result.files:
+        screen.line(f"{_MARKS[one.change]} {one.file}", indent=2)
+    if result.pulled:
+        screen.line(good("✓ "), "pulled: ", dim(result.pulled.splitlines()[-1]))
+        for line in result.pulled.splitlines():
+            if line.startswith("mind: "):
+                screen.note(line.removeprefix("mind: "))
+    if result.pushed:
+        screen.line(good("✓ "), "pushed")
+    if result.notice:
+        screen.note(result.notice)

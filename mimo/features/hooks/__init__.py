@@ -1,0 +1,1 @@
+"""Client hooks: what mind answers at each moment of a session."""

@@ -1,0 +1,113 @@
+"""`mind module`: the folder by which hosts that read `.mcp/modules/` find the memory."""
+
+from pathlib import Path
+from typing import Annotated
+
+from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
+from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.features import modules
+from mimo.features.modules import FoundModule
+from mimo.frozen import frozen
+from mimo.guard.policy import Operation
+from mimo.mind import Mind
+
+Target = Annotated[
+    str | None, Arg("Folder that holds .mcp/; the project's root unless given", complete="path")
+]
+
+
+@frozen
+class InstalledModule:
+    """What was written of the module's folder."""
+
+    id: str
+    folder: str
+    written: Annotated[tuple[str, ...], Out("Files that were written, within the folder")]
+    unchanged: Annotated[tuple[str, ...], Out("Files that were there already")]
+
+
+@frozen
+class ModuleRow:
+    """A module that was found."""
+
+    file: Annotated[str, Out("Its manifest, relative to the folder that holds .mcp/")]
+    runs: Annotated[bool, Out("Whether a host runs it without being told to")]
+    id: Omitted[str]
+    name: Omitted[str]
+    version: Omitted[str]
+    entrypoint: Omitted[str]
+    commands: tuple[str, ...]
+    reason: Annotated[Omitted[str], Out("Why it does not run", omit=True)]
+
+
+@frozen
+class ModuleList:
+    """The modules below a folder."""
+
+    target: str
+    modules: tuple[ModuleRow, ...]
+
+
+@command(
+    "mind_module_install",
+    cli="module install",
+    effect=Effect.WRITE,
+    idempotent=True,
+    toolset="extra",
+    needs_project=False,
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE, person=True),
+    errors=(Invalid, Conflict, StorageFailed),
+    examples=("mind module install", "mind module install --target ~/shop"),
+)
+def install(
+    mind: Mind,
+    *,
+    target: Target = None,
+    force: Annotated[bool, Arg("Replace files that somebody changed")] = False,
+) -> InstalledModule:
+    """Write .mcp/modules/com.modelweave.memory/ for hosts that look there
+
+    It holds the manifest of `recall_memory`, how to use it, a sample call and what runs it.
+    """
+    done = modules.install(_root(mind, target), force=force)
+    return InstalledModule(
+        id=done.id, folder=str(done.folder), written=done.written, unchanged=done.unchanged
+    )
+
+
+@command(
+    "mind_module_list",
+    cli="module list",
+    effect=Effect.READ,
+    toolset="extra",
+    needs_project=False,
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.READ, person=True),
+    errors=(StorageFailed,),
+    examples=("mind module list",),
+)
+def list_modules(mind: Mind, *, target: Target = None) -> ModuleList:
+    """List the modules in .mcp/modules/, and why one would not run"""
+    root = _root(mind, target)
+    return ModuleList(target=str(root), modules=tuple(map(_row, modules.find(root))))
+
+
+def _root(mind: Mind, target: str | None) -> Path:
+    if target is not None:
+        return Path(target).expanduser().resolve()
+    return mind.project.root if mind.has_project else Path.cwd()
+
+
+def _row(found: FoundModule) -> ModuleRow:
+    manifest = found.manifest
+    return ModuleRow(
+        file=found.file,
+        runs=found.reason is None,
+        id=manifest.id if manifest else None,
+        name=manifest.name if manifest else None,
+        version=manifest.version if manifest else None,
+        entrypoint=manifest.entrypoint if manifest else None,
+        commands=tuple(command.name for command in manifest.commands) if manifest else (),
+        reason=found.reason,
+    )

@@ -1,0 +1,1 @@
+"""Single memories: add, show, edit, list, remove, undo."""

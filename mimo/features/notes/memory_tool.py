@@ -1,0 +1,361 @@
+"""The unified `memory` tool: six operations on the project's memories."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from mimo.commands.common import (
+    MEMORY,
+    Again,
+    Already,
+    CategoryFilter,
+    File,
+    FromDate,
+    Id,
+    Importance,
+    Limit,
+    Offset,
+    Private,
+    Stale,
+    Tags,
+    TimeFilter,
+    ToDate,
+    Trust,
+    TrustLabel,
+    Warning,
+    narrowed,
+    trust_of,
+)
+from mimo.commands.spec import Arg, Effect, Omitted, Out, command
+from mimo.errors import AmbiguousId, Invalid, NotFound, SecretDetected, StorageFailed
+from mimo.frozen import frozen
+from mimo.index.rows import Hit
+from mimo.memory import decay, outcomes
+from mimo.memory.model import MAX_CONTENT_BYTES, Category, Kind, Outcome, Record, Sort
+from mimo.mind import Mind
+from mimo.operations import duplicates, finding, freshness, overview, saving, sources
+from mimo.rendering.labels import count, day, labels, tagged
+from mimo.rendering.results import render
+from mimo.rendering.screen import Screen, accent, bad, dim, good, strong
+
+_BEGINNING = 2_000
+"""Characters that a list shows of an ingested file that is larger than a memory can be."""
+
+
+Threshold = Annotated[float, Arg("Lowest score to answer with", ge=0, le=1)]
+
+
+class MemorySort(StrEnum):
+    """The orders of a list of memories."""
+
+    RECENT = "recent"
+    IMPORTANCE = "importance"
+    DECAY_SCORE = "decay_score"
+
+
+@frozen
+class Stored:
+    """What came of storing a memory."""
+
+    stored: bool = True
+    id: str
+    embedding_generated: Annotated[bool, Out("Whether it can be found by meaning")]
+    already: Already = None
+    notice: Omitted[str] = None
+
+
+@frozen
+class FoundMemory:
+    """A memory that a search found."""
+
+    id: str
+    content: str
+    category: Category
+    score: Annotated[float, Out("How well it matches, 0 to 1")]
+    created_at: datetime
+    importance: float
+    tags: tuple[str, ...]
+    trust: Trust
+    file: File
+    line: Annotated[int, Out("The line of the best passage")]
+    source: Annotated[
+        Omitted[str], Out("Where it is from, such as docs/api.md:120-148", omit=True)
+    ] = None
+    excerpt: Annotated[Omitted[bool], Out("Whether `content` is only a passage", omit=True)] = None
+    outcome: Omitted[Outcome] = None
+    warning: Warning = None
+    superseded_by: Omitted[str] = None
+    stale: Stale = None
+
+
+@frozen
+class MemorySearch:
+    """The memories that match a query, best first."""
+
+    results: tuple[FoundMemory, ...]
+    total_searched: Annotated[int, Out("How many memories passed the filters")]
+    notice: Omitted[str] = None
+
+
+@frozen
+class ListedMemory:
+    """A memory in a list."""
+
+    id: str
+    content: str
+    category: Category
+    importance: float
+    decay_score: Annotated[float, Out("Strength that is left, 0 to 1")]
+    created_at: datetime
+    tags: tuple[str, ...]
+    protected: Annotated[bool, Out("Whether it never fades")]
+    trust: Trust
+    file: File
+    excerpt: Annotated[Omitted[bool], Out("Whether `content` is the beginning", omit=True)] = None
+    outcome: Omitted[Outcome] = None
+    warning: Warning = None
+    stale: Stale = None
+
+
+@frozen
+class MemoryList:
+    """One page of the memories."""
+
+    memories: tuple[ListedMemory, ...]
+    total: Annotated[int, Out("How many memories pass the filters, on all pages")]
+    offset: int
+    limit: int
+
+
+@frozen
+class Deleted:
+    """What came of deleting a memory."""
+
+    deleted: bool = True
+    id: str
+    file: File
+
+
+@command(
+    MEMORY,
+    operation="store",
+    effect=Effect.WRITE,
+    toolset="memory",
+    errors=(Invalid, SecretDetected, StorageFailed),
+    examples=('mind memory store "The API allows 100 requests a minute" --tag api',),
+)
+def store(
+    mind: Mind,
+    content: Annotated[str, Arg("What to remember", stdin=True)],
+    *,
+    category: Annotated[Category, Arg("What kind of memory it is")] = Category.FACT,
+    importance: Importance = 0.5,
+    tags: Tags = (),
+    private: Private = False,
+    again: Again = False,
+) -> Stored:
+    """Store a fact, an observation, an action or a plan"""
+    note = saving.draft(Kind(category), content, importance=importance, tags=tags)
+    told = duplicates.store(mind, note, private=private, again=again)
+    return Stored(
+        id=told.record.memory.id,
+        embedding_generated=saving.is_embedded(mind, told.record),
+        already=told.already or None,
+        notice=duplicates.notices(told.notice, mind.notice),
+    )
+
+
+@command(
+    MEMORY,
+    operation="search",
+    effect=Effect.READ,
+    toolset="memory",
+    errors=(Invalid,),
+    examples=('mind memory search "rate limits" --when "last week"',),
+)
+def search(
+    mind: Mind,
+    query: Annotated[str, Arg("Words or a question", words=True)],
+    *,
+    limit: Limit = 10,
+    threshold: Threshold = finding.THRESHOLD,
+    category: CategoryFilter = None,
+    time_filter: TimeFilter = None,
+    from_date: FromDate = None,
+    to_date: ToDate = None,
+) -> MemorySearch:
+    """Find the memories that best match a query"""
+    conditions = narrowed(
+        mind, category=category, time_filter=time_filter, from_date=from_date, to_date=to_date
+    )
+    found = finding.search(mind, query, narrowed=conditions, limit=limit, threshold=threshold)
+    stale = freshness.stale(mind, [hit.record for hit in found.hits])
+    return MemorySearch(
+        results=tuple(_found(mind, hit, stale) for hit in found.hits),
+        total_searched=found.considered,
+        notice=found.notice,
+    )
+
+
+@command(
+    MEMORY,
+    operation="list",
+    effect=Effect.READ,
+    toolset="memory",
+    errors=(Invalid,),
+    examples=("mind memory list --sort importance --limit 5",),
+)
+def list_memories(
+    mind: Mind,
+    *,
+    limit: Limit = 20,
+    offset: Offset = 0,
+    category: CategoryFilter = None,
+    sort: Annotated[MemorySort, Arg("Order of the list")] = MemorySort.RECENT,
+    time_filter: TimeFilter = None,
+    from_date: FromDate = None,
+    to_date: ToDate = None,
+) -> MemoryList:
+    """Browse the memories page by page"""
+    conditions = narrowed(
+        mind, category=category, time_filter=time_filter, from_date=from_date, to_date=to_date
+    )
+    if sort is MemorySort.DECAY_SCORE:
+        page = overview.strongest_first(mind, narrowed=conditions, limit=limit, offset=offset)
+    else:
+        page = finding.listing(
+            mind, narrowed=conditions, sort=Sort(sort), limit=limit, offset=offset
+        )
+    scores = overview.scores(mind, page.records)
+    newer = mind.index.newer([record.memory.id for record in page.records])
+    stale = freshness.stale(mind, page.records)
+    rows = tuple(
+        _listed(mind, record, score, newer[record.memory.id].claimant, stale)
+        for record, score in zip(page.records, scores, strict=True)
+    )
+    return MemoryList(memories=rows, total=page.total, offset=offset, limit=limit)
+
+
+@command(
+    MEMORY,
+    operation="delete",
+    effect=Effect.DESTROY,
+    toolset="memory",
+    errors=(NotFound, AmbiguousId, StorageFailed),
+    examples=("mind memory delete k3v7mq",),
+)
+def delete(mind: Mind, id: Id) -> Deleted:
+    """Remove a memory; git keeps what was committed
+
+    The id of an ingested file removes all of its chunks, that of a chunk only this one.
+    """
+    if parts := sources.named(mind, id, surely=True):
+        sources.remove(mind, parts)
+        return Deleted(id=parts[0].parent or id, file=parts[0].place.path)
+    record = saving.remove(mind, id)
+    return Deleted(id=record.memory.id, file=record.place.path)
+
+
+def _found(mind: Mind, hit: Hit, stale: Mapping[str, str]) -> FoundMemory:
+    memory = hit.record.memory
+    long = len(memory.text) > MAX_CONTENT_BYTES
+    return FoundMemory(
+        id=memory.id,
+        content=hit.passage if long else memory.text,
+        excerpt=long or None,
+        category=memory.type.category,
+        score=round(hit.score, 4),
+        created_at=memory.created,
+        importance=memory.importance,
+        tags=memory.tags,
+        trust=trust_of(mind, hit.record),
+        file=hit.record.place.path,
+        line=hit.line,
+        source=memory.source,
+        outcome=memory.outcome,
+        warning=outcomes.warning(memory, claimed_by=hit.newer.claimant),
+        superseded_by=hit.newer.successor,
+        stale=stale.get(memory.id),
+    )
+
+
+def _listed(
+    mind: Mind, record: Record, score: float, claimant: str | None, stale: Mapping[str, str]
+) -> ListedMemory:
+    memory = record.memory
+    long = len(memory.text) > MAX_CONTENT_BYTES
+    return ListedMemory(
+        id=memory.id,
+        content=memory.text[:_BEGINNING] if long else memory.text,
+        excerpt=long or None,
+        category=memory.type.category,
+        importance=memory.importance,
+        decay_score=round(score, 4),
+        created_at=memory.created,
+        tags=memory.tags,
+        protected=decay.is_protected(record),
+        trust=trust_of(mind, record),
+        file=record.place.path,
+        outcome=memory.outcome,
+        warning=outcomes.warning(memory, claimed_by=claimant),
+        stale=stale.get(memory.id),
+    )
+
+
+# How the `memory` tool's answers look to people.
+
+
+@render.register
+def _(result: Stored, screen: Screen) -> None:
+    done = "stored before as " if result.already else "stored "
+    screen.line(good("✓ "), done, accent(result.id))
+    if result.notice:
+        screen.note(result.notice)
+
+
+@render.register
+def _(result: Deleted, screen: Screen) -> None:
+    screen.line(good("✓ "), "deleted ", strong(result.id))
+
+
+@render.register
+def _(result: MemorySearch, screen: Screen) -> None:
+    if result.notice:
+        screen.note(result.notice)
+    for row in result.results:
+        marks = labels(outcome=row.outcome, superseded_by=row.superseded_by, trust=row.trust)
+        screen.line(dim(f"{row.score:.2f}  "), accent(row.id), *marks)
+        for warning in filter(None, (row.warning, row.stale)):
+            screen.line(bad(warning), indent=6)
+        screen.text(row.content, indent=6)
+        screen.line(dim(f"{row.category}  {day(row.created_at)}  {tagged(row.tags)}"), indent=6)
+        screen.blank()
+    searched = count(result.total_searched, "memory", "memories")
+    screen.line(dim(f"{count(len(result.results), 'result')} in {searched}"))
+
+
+@render.register
+def _(result: MemoryList, screen: Screen) -> None:
+    rows = [
+        (
+            accent(row.id),
+            row.category,
+            f"{row.importance:g}",
+            f"{row.decay_score:.2f}",
+            day(row.created_at),
+            bad(row.outcome) if row.outcome is Outcome.FAILED else row.outcome or "",
+            row.trust if row.trust is TrustLabel.UNTRUSTED else "",
+            _first_line(row.content),
+        )
+        for row in result.memories
+    ]
+    screen.table(
+        ("ID", "CATEGORY", "IMPORTANCE", "STRENGTH", "CREATED", "OUTCOME", "TRUST", "CONTENT"), rows
+    )
+    screen.line(dim(f"{len(rows):,} of {count(result.total, 'memory', 'memories')}"))
+
+
+def _first_line(content: str) -> str:
+    first = next((line for line in content.splitlines() if line.strip()), "")
+    return first if len(first) <= 60 else f"{first[:59]}…"

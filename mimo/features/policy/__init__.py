@@ -1,0 +1,1 @@
+"""Policy commands: showing, checking and explaining what tools may do."""

@@ -1,0 +1,167 @@
+"""How procedures look."""
+
+from collections.abc import Mapping
+
+from mimo.commands.common import TrustLabel
+from mimo.features.procedures.commands import (
+    Checks,
+    Definition,
+    FaultRow,
+    HowFar,
+    Moved,
+    Procedures,
+    Ran,
+    Registered,
+    Sent,
+)
+from mimo.features.procedures.machine import Status
+from mimo.features.procedures.model import drawn
+from mimo.rendering.labels import count
+from mimo.rendering.results import render
+from mimo.rendering.screen import Part, Screen, accent, bad, dim, good, strong, warn
+
+# How runs of procedures look.
+
+
+_ROLES = {
+    Status.RUNNING: accent,
+    Status.COMPLETED: good,
+    Status.FAILED: bad,
+    Status.INTERRUPTED: warn,
+}
+
+
+@render.register
+def _(result: Ran, screen: Screen) -> None:
+    for warning in result.warnings or ():
+        screen.note(f"context: {warning}")
+    if result.history is None:
+        screen.line(accent("▶ "), strong(result.execution_id), "  in process ", result.pid or "")
+        screen.line(dim(f"mind procedure status {result.execution_id}"), indent=2)
+        return
+    _history(result.history, screen)
+    _log(result.log, screen)
+    how = _ROLES[result.status](result.status)
+    took = dim(f"  {_seconds(result.duration_ms or 0)}")
+    screen.line(how, " in ", strong(result.final_state or ""), took)
+    if result.error:
+        screen.line(bad(result.error), indent=2)
+    _context(result.context or {}, screen)
+    if result.rollback:
+        screen.line(dim("undone by "), result.rollback, indent=2)
+    screen.line(dim(result.execution_id), indent=2)
+    if result.status is Status.INTERRUPTED:
+        screen.line(dim(f"mind procedure resume {result.execution_id}"), indent=2)
+
+
+@render.register
+def _(result: HowFar, screen: Screen) -> None:
+    screen.line(strong(result.procedure), "  ", _ROLES[result.status](result.status))
+    rows: list[tuple[str, Part]] = [
+        ("id", accent(result.execution_id)),
+        ("state", result.current_state),
+        ("took", _seconds(result.elapsed_ms)),
+    ]
+    screen.pairs(rows, indent=2)
+    if result.error:
+        screen.line(bad(result.error), indent=2)
+    if result.waits_for:
+        screen.line(warn(result.question or "it waits for an event"), indent=2)
+        told = f"mind procedure send {result.execution_id} {'|'.join(result.waits_for)}"
+        screen.line(dim(told), indent=2)
+    if result.rollback:
+        screen.line(dim("undone by "), result.rollback, indent=2)
+    _history(result.history, screen)
+    _log(result.log, screen)
+    _context(result.context, screen)
+
+
+@render.register
+def _(result: Sent, screen: Screen) -> None:
+    screen.line(good("✓ "), strong(result.event), " sent, in state ", result.current_state)
+
+
+def _history(history: tuple[Moved, ...], screen: Screen) -> None:
+    for row in history:
+        at = dim(f"{_seconds(row.timestamp):>9}  ")
+        screen.line(at, row.from_, dim(f" ─{row.event}→ "), row.to)
+
+
+def _log(log: tuple[str, ...] | None, screen: Screen) -> None:
+    for line in log or ():
+        screen.line(line, indent=2)
+
+
+def _context(context: Mapping[str, object], screen: Screen) -> None:
+    if not context:
+        return
+    from mimo.rendering import as_json
+
+    screen.pairs([(key, as_json(value)[:500]) for key, value in context.items()], indent=2)
+
+
+def _seconds(milliseconds: int) -> str:
+    return f"{milliseconds / 1000:.2f} s" if milliseconds < 100_000 else f"{milliseconds // 1000} s"
+
+
+@render.register
+def _(result: Procedures, screen: Screen) -> None:
+    rows: list[list[Part]] = [
+        [
+            strong(row.name),
+            row.version,
+            count(row.state_count, "state"),
+            warn("not approved") if row.trust is TrustLabel.UNTRUSTED else dim("approved"),
+            row.description,
+        ]
+        for row in result.procedures
+    ]
+    screen.table(["name", "version", "states", "trust", "description"], rows)
+    if not rows:
+        screen.line(dim("no procedures yet: mind procedure new NAME"))
+    _told(result.faults, screen, "fault")
+
+
+@render.register
+def _(result: Definition, screen: Screen) -> None:
+    if result.diagram is not None:
+        for line in result.diagram.splitlines():
+            screen.line(line)
+        return
+    untrusted = result.trust is TrustLabel.UNTRUSTED
+    marks = [warn("  not approved")] if untrusted else []
+    screen.line(strong(f"{result.name}@{result.version}"), *marks)
+    if result.description:
+        screen.line(result.description, indent=2)
+    limits = f"at most {result.timeout_ms} ms, {count(result.max_retries, 'retry', 'retries')}"
+    screen.line(dim(f"{result.file}  {limits}"), indent=2)
+    if result.rollback_procedure:
+        screen.line(dim(f"undone by {result.rollback_procedure}"), indent=2)
+    screen.blank()
+    for line in drawn(result.definition):
+        screen.line(line, indent=2)
+
+
+@render.register
+def _(result: Registered, screen: Screen) -> None:
+    name = strong(f"{result.name}@{result.version}")
+    screen.line(good("✓ "), name, "  ", count(result.state_count, "state"))
+    screen.line(dim(result.file), indent=2)
+    if result.trust is TrustLabel.UNTRUSTED:
+        screen.note("it runs programs or sends requests: its first run on a terminal asks")
+    _told(result.warnings, screen, "warning")
+
+
+@render.register
+def _(result: Checks, screen: Screen) -> None:
+    _told(result.faults, screen, "fault")
+    _told(result.warnings, screen, "warning")
+    if result.valid:
+        screen.line(good("✓ "), count(result.checked, "procedure"), " checked")
+
+
+def _told(rows: tuple[FaultRow, ...], screen: Screen, kind: str) -> None:
+    role = bad if kind == "fault" else warn
+    for row in rows:
+        place = f"{row.file}:{row.line}" if row.line else row.file
+        screen.line(role(f"{kind}: "), accent(place), f": {row.reason}")

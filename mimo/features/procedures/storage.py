@@ -1,0 +1,253 @@
+"""What runs of procedures leave on disk: `.mind/.local/executions/<id>/`.
+
+`journal.jsonl` has one record a line, each flushed to the disk before the next step begins;
+`lock` is held by the process that runs it, and freed by the system when that dies;
+`inbox.jsonl` has the events that were sent to it, and `cancel` the reason to stop.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from mimo.disk import STORE
+from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
+from mimo.store import append_log, files, locking
+
+FOLDER = f"{STORE}/.local/executions"
+LATEST = "latest"
+ROLLBACK = ".rollback"
+"""Ends the id of a run that undoes the one whose id stands before it."""
+_KEPT = 500
+"""Executions that have ended are forgotten, oldest first, when there are more than this."""
+_WAIT_SECONDS = 0.3
+
+_JOURNAL = "journal.jsonl"
+_BORN = "begun"
+"""An empty file, never changed, by whose time the runs are ordered."""
+
+Record = dict[str, Any]
+
+
+class Execution:
+    """One run on disk."""
+
+    def __init__(self, folder: Path) -> None:
+        """Take its folder; nothing is read yet."""
+        self.id = folder.name
+        self._folder = folder
+        self._journal = folder / _JOURNAL
+        self._inbox = folder / "inbox.jsonl"
+        self._cancel = folder / "cancel"
+        self._lock = folder / "lock"
+        self._count: int | None = None
+        self.size = 0
+        """Bytes of its records, as far as this process read and wrote them."""
+
+    def records(self) -> list[Record]:
+        """Returns all complete records; one that was torn when its writer died was never written.
+
+        Raises `StorageFailed` if any other record is missing or can't be read: to go on without it
+        could repeat a step.
+        """
+        found: list[Record] = []
+        data = self._read(self._journal)
+        self.size = len(data)
+        damaged = 0
+        for number, line in enumerate(append_log.split(data).lines, 1):
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError):
+                # Earlier versions left a torn line in place, with the same record after it.
+                damaged = damaged or number
+                continue
+            damaged = 0 if _place(record) == len(found) else number
+            if damaged:
+                break
+            found.append(record)
+        if damaged or not found:
+            raise StorageFailed(
+                f"`{self._journal}` is damaged at line {damaged or 1}",
+                hint="run the procedure again from its start",
+            )
+        self._count = len(found)
+        return found
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        """Writes one record, durably. Raises `StorageFailed`."""
+        if self._count is None:
+            self.records()
+        count = self._count or 0
+        line = json.dumps({"n": count, **record}, ensure_ascii=False).encode("utf-8", "replace")
+        # Whoever interrupts this leaves it open whether the line stands: it is counted anew then.
+        self._count = None
+        append_log.append(self._journal, line + b"\n")
+        self.size += len(line) + 1
+        self._count = count + 1
+
+    @property
+    def is_running(self) -> bool:
+        """Returns whether a process runs it."""
+        return locking.is_held(self._lock)
+
+    def hold(self, inherited: str | None = None) -> int:
+        """Returns a descriptor that marks the run as this process's until it is closed.
+
+        `inherited` is a number under which the process was given it. Raises `Conflict` where
+        another process runs it.
+        """
+        if inherited and inherited.isdigit() and self._is_lock(int(inherited)):
+            os.set_inheritable(int(inherited), False)
+            return int(inherited)
+        descriptor = locking.hold(self._lock, wait=_WAIT_SECONDS)
+        if descriptor is None:
+            raise Conflict(
+                f"`{self.id}` is running already", hint=f"see `mind procedure status {self.id}`"
+            )
+        return descriptor
+
+    def _is_lock(self, descriptor: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(descriptor), self._lock.stat())
+        except OSError:
+            return False
+
+    @contextmanager
+    def held(self, inherited: str | None = None) -> Iterator[None]:
+        """Marks the run as this process's while the block runs. Raises `Conflict`."""
+        descriptor = self.hold(inherited)
+        try:
+            yield
+        finally:
+            os.close(descriptor)
+
+    def send(self, event: str) -> None:
+        """Leaves an event for the run. Raises `StorageFailed`."""
+        with locking.lock(self._folder / "inbox.lock"):
+            append_log.append(self._inbox, json.dumps({"event": event}).encode() + b"\n")
+
+    def sent(self) -> list[str]:
+        """Returns all events that were ever sent to it."""
+        found = []
+        for line in append_log.split(self._read(self._inbox)).lines:
+            with suppress(ValueError, RecursionError, KeyError, TypeError):
+                found.append(str(json.loads(line)["event"]))
+        return found
+
+    def cancel(self, reason: str) -> None:
+        """Asks the process that runs it to stop. Raises `StorageFailed`."""
+        files.replace(self._cancel, reason.encode("utf-8", "replace"), mode=0o600)
+
+    def cancelled(self) -> str | None:
+        """Returns why it was asked to stop, if it was."""
+        if not self._cancel.exists():
+            return None
+        return self._read(self._cancel).decode("utf-8", "replace") or "cancelled"
+
+    def go_on(self) -> None:
+        """Takes back the wish that it stops."""
+        if self._cancel.exists():
+            files.remove(self._cancel)
+
+    def forget(self) -> None:
+        """Removes it from the disk, as far as that can be done."""
+        with suppress(OSError, StorageFailed):
+            for entry in list(os.scandir(self._folder)):
+                files.remove(Path(entry.path))
+            self._folder.rmdir()
+
+    def _read(self, path: Path) -> bytes:
+        try:
+            return files.read(path)
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise files.failure("read", path, error) from error
+
+
+def _place(record: Any) -> int:
+    """Returns the number of a journal's record, -1 for anything else."""
+    number = record.get("n") if isinstance(record, dict) else None
+    return number if isinstance(number, int) else -1
+
+
+class Executions:
+    """All runs of one project."""
+
+    def __init__(self, root: Path, owner: str) -> None:
+        """Take a project's root, and the secret that marks what this user made."""
+        self._root = root
+        self._owner = owner
+
+    def create(self, id: str, start: Mapping[str, Any]) -> Execution:
+        """Returns a new run that has its first record. Raises `Conflict` and `StorageFailed`."""
+        folder = files.safe_path(self._root, f"{FOLDER}/{id}")
+        line = json.dumps({"n": 0, **start, "mark": self._mark(id)}, ensure_ascii=False)
+        # The journal comes last: with it the run is there, whole.
+        files.write_new(folder / _BORN, b"", mode=0o600)
+        files.write_new(folder / _JOURNAL, line.encode("utf-8", "replace") + b"\n", mode=0o600)
+        self._forget_old()
+        return Execution(folder)
+
+    def is_ours(self, id: str, start: Mapping[str, Any]) -> bool:
+        """Returns whether a run was begun by this user, and did not come with a clone."""
+        return start.get("mark") == self._mark(id)
+
+    def _mark(self, id: str) -> str:
+        return sha256(f"{self._owner}\n{id}".encode()).hexdigest()
+
+    def find(self, reference: str) -> Execution:
+        """Returns the run with that id, or an unambiguous start or end of it, or the `latest`.
+
+        Raises `NotFound`, `AmbiguousId`, and `Invalid` for what can be no id.
+        """
+        every = self.ids()
+        ids = [id_ for id_ in every if not id_.endswith(ROLLBACK)]
+        if not reference or "/" in reference or reference.startswith("."):
+            raise Invalid(f"`{reference}` is no id of a run", hint="run_procedure answers with one")
+        if reference == LATEST and ids:
+            return Execution(self._path(ids[-1]))
+        exact = [id_ for id_ in every if id_ == reference]
+        near = exact or [id_ for id_ in ids if id_.startswith(reference) or id_.endswith(reference)]
+        if len(near) > 1:
+            raise AmbiguousId(
+                f"`{reference}` fits {len(near)} runs",
+                hint=f"such as {', '.join(near[:3])}",
+                details={"candidates": near[:20]},
+            )
+        if not near:
+            raise NotFound(
+                f"no run `{reference}`",
+                hint="`latest` is the newest; `mind procedure run` answers with an id",
+            )
+        return Execution(self._path(near[0]))
+
+    def existing(self, id: str) -> Execution | None:
+        """Returns the run with exactly that id, or None."""
+        return Execution(self._path(id)) if id in self.ids() else None
+
+    def ids(self) -> list[str]:
+        """Returns the ids of all runs, oldest first."""
+        folder = files.safe_path(self._root, FOLDER)
+        found = []
+        with suppress(FileNotFoundError), os.scandir(folder) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    if entry.is_dir(follow_symlinks=False):
+                        first = os.lstat(f"{entry.path}/{_BORN}")
+                        os.lstat(f"{entry.path}/{_JOURNAL}")
+                        found.append((first.st_mtime_ns, entry.name))
+        return [name for _, name in sorted(found)]
+
+    def _path(self, id: str) -> Path:
+        return files.safe_path(self._root, f"{FOLDER}/{id}")
+
+    def _forget_old(self) -> None:
+        ids = self.ids()
+        for id_ in ids[: max(0, len(ids) - _KEPT)]:
+            old = Execution(self._path(id_))
+            if not old.is_running:
+                old.forget()

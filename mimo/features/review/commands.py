@@ -1,0 +1,340 @@
+"""`mind trust` and `mind untrust`: whose text an agent may be given."""
+
+from datetime import datetime
+from typing import Annotated
+
+from mimo.commands.common import File, Id, Limit, Trust, trust_of
+from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
+from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
+from mimo.features import review as waiting
+from mimo.features.review import Choice, Item, Waiting, resolving, trusting
+from mimo.features.review.resolving import Settled
+from mimo.features.review.trusting import FirstLook, look_of
+from mimo.frozen import frozen
+from mimo.guard.policy import Operation
+from mimo.memory.merge import is_text
+from mimo.memory.model import Kind
+from mimo.mind import Mind
+
+# `mind review`: what needs a person, in one place.
+
+
+Kinds = Annotated[
+    tuple[Waiting, ...], Arg("Only what waits for this reason, such as stale or untrusted")
+]
+OneKind = Annotated[
+    Waiting | None, Arg("For which reason it waits, where there are several of one memory")
+]
+
+
+@frozen
+class ReviewChoice:
+    """One of those that contradict each other."""
+
+    number: Annotated[int, Out("What `mind review settle ID --take` calls it, from 1")]
+    text: str
+    id: Annotated[Omitted[str], Out("Its id, where it is a memory of its own", omit=True)] = None
+    title: Omitted[str] = None
+    created_at: Omitted[datetime] = None
+    by: Omitted[str] = None
+    trust: Annotated[Trust | None, Out(omit=True)] = None
+
+
+@frozen
+class ReviewItem:
+    """One thing that waits for a person."""
+
+    kind: Waiting
+    id: Annotated[Omitted[str], Out("The memory; left out for an unreadable file", omit=True)]
+    type: Annotated[Kind | None, Out(omit=True)]
+    title: Omitted[str]
+    why: Annotated[str, Out("Why it waits")]
+    field: Annotated[Omitted[str], Out("The field that has several versions", omit=True)]
+    choices: tuple[ReviewChoice, ...]
+    actions: Annotated[tuple[str, ...], Out("Commands that settle it; choose one")]
+    trust: Annotated[Trust | None, Out(omit=True)]
+    file: File
+    line: Omitted[int]
+
+
+@frozen
+class Review:
+    """What waits for a person, most urgent first."""
+
+    items: tuple[ReviewItem, ...]
+    total: Annotated[int, Out("How many wait, whatever the limit")]
+    counts: Annotated[dict[str, int], Out("How many wait for each reason")]
+    arrived: Annotated[
+        FirstLook | None, Out("A first look at what nobody here has approved", omit=True)
+    ] = None
+    notice: Omitted[str] = None
+
+
+@frozen
+class SettledRow:
+    """What was settled, and how."""
+
+    id: Omitted[str]
+    title: Omitted[str]
+    told: Annotated[str, Out("What holds now")]
+    files: Annotated[tuple[str, ...], Out("Files that were changed")]
+    left: Annotated[int, Out("How many things of this memory still wait, as far as quickly told")]
+    notice: Omitted[str] = None
+
+
+@command(
+    "mind_review",
+    cli="review",
+    effect=Effect.READ,
+    toolset="extra",
+    errors=(Invalid, StorageFailed),
+    examples=("mind review", "mind review --kind stale", "mind review --json"),
+)
+def review(
+    mind: Mind,
+    *,
+    kinds: Kinds = (),
+    all: Annotated[bool, Arg("With what was left as it is on this machine")] = False,
+    limit: Limit = 100,
+) -> Review:
+    """Show what needs a person, most urgent first
+
+    Files that can't be read, versions that a merge left, decisions that compete, contradictions,
+    memories that nobody here has approved, that cite what has changed since, that say much the
+    same, and that fade. On a terminal it goes through them one by one; nothing is changed unasked.
+    """
+    items = waiting.waiting(mind, kinds or Waiting, kept=all)
+    counts = {kind.value: sum(item.kind is kind for item in items) for kind in Waiting}
+    untrusted = counts[Waiting.UNTRUSTED] > 0
+    return Review(
+        items=tuple(_row(mind, item) for item in items[:limit]),
+        total=len(items),
+        counts={kind: number for kind, number in counts.items() if number},
+        arrived=look_of(mind) if untrusted else None,
+        notice=mind.notice,
+    )
+
+
+@command(
+    "mind_review_settle",
+    cli="review settle",
+    effect=Effect.WRITE,
+    toolset="extra",
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE),
+    errors=(Invalid, NotFound, AmbiguousId, Conflict, StorageFailed),
+    examples=("mind review settle k3v7mq --take 2", "mind review settle k3v7mq --take both"),
+)
+def settle(
+    mind: Mind,
+    id: Id,
+    take: Annotated[str, Arg("Which holds: its number in `mind review`, or both", named=True)],
+    *,
+    kind: OneKind = None,
+    field: Annotated[str | None, Arg("Only this field of those that have versions")] = None,
+) -> SettledRow:
+    """Say which of several versions, or of several memories, holds
+
+    Of a field one version stays and the others go, in the file; of memories the one that holds
+    supersedes the others. `both` keeps both texts, or both memories in force.
+    """
+    done = resolving.settle(mind, id, take, kind=kind, field=field)
+    return _settled(mind, done)
+
+
+@command(
+    "mind_review_keep",
+    cli="review keep",
+    effect=Effect.WRITE,
+    idempotent=True,
+    toolset="extra",
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE),
+    errors=(Invalid, NotFound, AmbiguousId, Conflict, StorageFailed),
+    examples=("mind review keep k3v7mq --kind stale", "mind review keep k3v7mq --off"),
+)
+def keep(
+    mind: Mind,
+    id: Id,
+    *,
+    kind: OneKind = None,
+    off: Annotated[bool, Arg("Show it again")] = False,
+) -> SettledRow:
+    """Leave something as it is, and show it no more until it changes
+
+    That is noted on this machine alone; a memory that fades is protected in its file instead.
+    """
+    return _settled(mind, resolving.keep(mind, id, kind=kind, off=off))
+
+
+def _row(mind: Mind, item: Item) -> ReviewItem:
+    memory = item.record.memory if item.record else None
+    return ReviewItem(
+        kind=item.kind,
+        id=item.id,
+        type=memory.type if memory else None,
+        title=memory.heading if memory else None,
+        why=item.why,
+        field=item.field,
+        choices=tuple(_choice(mind, n, one) for n, one in enumerate(item.choices, 1)),
+        actions=_actions(item),
+        trust=trust_of(mind, item.record) if item.record else None,
+        file=item.file,
+        line=item.line,
+    )
+
+
+def _choice(mind: Mind, number: int, choice: Choice) -> ReviewChoice:
+    record = choice.record
+    if record is None:
+        return ReviewChoice(number=number, text=choice.text)
+    return ReviewChoice(
+        number=number,
+        text=choice.text,
+        id=record.memory.id,
+        title=record.memory.heading,
+        created_at=record.memory.created,
+        by=record.memory.by,
+        trust=trust_of(mind, record),
+    )
+
+
+def _actions(item: Item) -> tuple[str, ...]:
+    """Returns the command lines that settle an item."""
+    # The id is somebody else's word: `mind trust --follow` would be another command.
+    name = (item.id or "").lstrip("-")
+    match item.kind:
+        case Waiting.UNREADABLE:
+            return (f"mend {item.file} in an editor",)
+        case Waiting.VERSIONS:
+            chosen = f"mind review settle {name} --field {_quoted(item.field or '')} --take"
+            numbers = [str(n) for n in range(1, len(item.choices) + 1)]
+            both = [resolving.BOTH] if is_text(item.field or "") else []
+            return (*(f"{chosen} {which}" for which in (*numbers, *both)), f"mind edit {name}")
+        case Waiting.DECISIONS | Waiting.CONTRADICTION | Waiting.DOUBLE:
+            chosen = f"mind review settle {name} --kind {item.kind.value} --take"
+            numbers = [str(n) for n in range(1, len(item.choices) + 1)]
+            return tuple(f"{chosen} {which}" for which in (*numbers, resolving.BOTH))
+        case Waiting.UNTRUSTED:
+            keep = f"mind review keep {name} --kind untrusted"
+            return (f"mind show {name}", f"mind trust {name}", f"mind rm {name}", keep)
+        case Waiting.OUTDATED:
+            keep = f"mind review keep {name} --kind outdated"
+            remedies = [item.remedy] if item.remedy else []
+            return tuple(dict.fromkeys((*remedies, f"mind rm {name}", keep)))
+        case Waiting.STALE:
+            keep = f"mind review keep {name} --kind stale"
+            return (f"mind edit {name}", keep, f"mind rm {name}")
+        case Waiting.FADING:
+            return (f"mind keep {name}", f"mind rm {name}")
+
+
+def _quoted(text: str) -> str:
+    from shlex import quote
+
+    return quote(text)
+
+
+def _settled(mind: Mind, done: Settled) -> SettledRow:
+    first = done.items[0]
+    left = [one for one in waiting.waiting(mind, waiting.CHEAP) if set(one.ids) & set(first.ids)]
+    return SettledRow(
+        id=first.id,
+        title=first.record.memory.heading if first.record else None,
+        told=done.told,
+        files=done.files,
+        left=len(left),
+        notice=mind.notice,
+    )
+
+
+Ids = Annotated[
+    tuple[str, ...], Arg("Only these memories, by their ids; all unless given", complete="id")
+]
+
+
+@frozen
+class TrustState:
+    """How far the project's files are trusted."""
+
+    path: str
+    trust: Annotated[str, Out("How far the files here are trusted")]
+    approved: Annotated[int, Out("How many files are approved as they are now")]
+    total: Annotated[int, Out("How many files may be approved")]
+    changed: Annotated[Omitted[tuple[str, ...]], Out("The ids that were named", omit=True)] = None
+    left: Annotated[FirstLook | None, Out("What is not approved yet", omit=True)] = None
+
+
+@command(
+    "mind_trust",
+    cli="trust",
+    effect=Effect.WRITE,
+    idempotent=True,
+    toolset="extra",
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE, person=True),
+    errors=(Invalid, NotFound, AmbiguousId, StorageFailed),
+    examples=("mind trust", "mind trust k3v7mq p2w9xa", "mind trust --follow", "mind trust --mine"),
+)
+def trust(
+    mind: Mind,
+    ids: Ids = (),
+    *,
+    follow: Annotated[bool, Arg("Approve what reaches the default branch later, too")] = False,
+    mine: Annotated[bool, Arg("Only memories whose last commit names your own address")] = False,
+) -> TrustState:
+    """Approve the memories that are here now
+
+    Memory that came with a clone or a pull is another author's text. Until it is approved it is
+    found and labelled, and never put into an agent's context. What mind writes for you, and what
+    you commit in this clone under your own address, needs no approval. Look first: `mind review`
+    shows what came, and from whom.
+
+    With --follow, what reaches the default branch later is trusted, too; the setting `trust.only`
+    narrows that to some authors. Outside git, --follow trusts later edits. With --mine, memories
+    that the history attributes to your own address are approved: for a fresh clone of your own
+    repository, since anyone can write any address into a commit.
+    """
+    if (ids and follow) or (mine and (ids or follow)):
+        raise Invalid(
+            "ids, `--follow` and `--mine` approve different things", hint="name one of them"
+        )
+    if ids:
+        trusting.approve(mind, ids)
+    elif mine:
+        trusting.approve_own(mind)
+    else:
+        trusting.approve_all(mind, follow=follow)
+    return _state(mind, ids)
+
+
+@command(
+    "mind_untrust",
+    cli="untrust",
+    effect=Effect.WRITE,
+    idempotent=True,
+    toolset="extra",
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE, person=True),
+    errors=(Invalid, NotFound, AmbiguousId, StorageFailed),
+    examples=("mind untrust", "mind untrust k3v7mq"),
+)
+def untrust(mind: Mind, ids: Ids = ()) -> TrustState:
+    """Take back all approvals for this project, or those of some memories"""
+    if ids:
+        trusting.revoke(mind, ids)
+    else:
+        mind.trust.forget()
+    return _state(mind, ids)
+
+
+def _state(mind: Mind, ids: tuple[str, ...]) -> TrustState:
+    digests = trusting.digests(mind)
+    return TrustState(
+        path=str(mind.project.root),
+        trust=trusting.describe(mind),
+        approved=sum(mind.trust.approved(digest) for digest in digests),
+        total=len(digests),
+        changed=ids or None,
+        left=look_of(mind),
+    )

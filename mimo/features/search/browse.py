@@ -1,0 +1,280 @@
+"""`mind search by-topic`, `by-context` and `recent`: the search tools that MAMA names."""
+
+from typing import Annotated
+
+from mimo.commands.common import (
+    FromDate,
+    Limit,
+    Remembered,
+    TimeFilter,
+    ToDate,
+    narrowed,
+    remembered,
+)
+from mimo.commands.spec import Arg, Effect, Omitted, Out, command
+from mimo.errors import Invalid, SearchFailed
+from mimo.features import graph
+from mimo.features.decisions.loading import RelatedLink, RelatedMemory, related, show
+from mimo.frozen import frozen
+from mimo.memory.model import SUPERSEDES, Filter
+from mimo.mind import Mind
+from mimo.operations import finding, refresh
+from mimo.rendering.labels import count, day, labels, row_labels
+from mimo.rendering.results import render
+from mimo.rendering.screen import Screen, accent, dim, good, strong, warn
+
+TOPIC_DEPTH = 3
+CONTEXT_DEPTH = graph.MAX_DEPTH
+MOST_RELATED = 20
+"""Memories reached by links that an answer names."""
+
+
+@frozen
+class Evolution:
+    """How the decisions on a topic followed each other."""
+
+    topic: str
+    total: int
+    current: Annotated[tuple[str, ...], Out("Ids of the decisions in force; several compete")]
+    results: Annotated[tuple[Remembered, ...], Out("The chain, newest first")]
+    links: Annotated[tuple[RelatedLink, ...], Out("Which supersedes which")]
+    notice: Omitted[str] = None
+
+
+@frozen
+class Relevant:
+    """A memory that a search found."""
+
+    score: Annotated[float, Out("How well it matches, 0 to 1")]
+    memory: Remembered
+
+
+@frozen
+class InContext:
+    """What is relevant to a question, and what is linked to that."""
+
+    query: str
+    total: int
+    results: tuple[Relevant, ...]
+    related: Annotated[tuple[RelatedMemory, ...], Out("What links lead to from the results")]
+    notice: Omitted[str] = None
+
+
+@frozen
+class Recent:
+    """What was remembered lately."""
+
+    total: Annotated[int, Out("How many there are")]
+    results: Annotated[tuple[Remembered, ...], Out("Newest first")]
+    notice: Omitted[str] = None
+
+
+@command(
+    "search/by_topic",
+    effect=Effect.READ,
+    toolset="search",
+    examples=("mind search by-topic auth_strategy",),
+    description="""\
+Show how the decisions on one topic evolved: exact topic, newest first, with what replaced what.
+
+Use when:
+- You know the topic's name (e.g., "auth_strategy") and want its history
+- Before saving a decision, to see what was decided on the topic before
+
+Don't use for:
+- A question in your own words → use search/by_context
+- What happened lately, whatever the topic → use search/recent""",
+)
+def by_topic(
+    mind: Mind, topic: Annotated[str, Arg("The topic, whole", words=True, complete="topic")]
+) -> Evolution:
+    """Show how the decisions on a topic evolved"""
+    on_topic = finding.listing(mind, narrowed=Filter(topic=topic), limit=-1).records
+    ids = [record.memory.id for record in on_topic]
+    chain = graph.traverse(mind, ids, depth=TOPIC_DEPTH, types=(SUPERSEDES,))
+    records = graph.newest_first(chain)
+    finding.note(mind, records)
+    current = refresh.ask(mind, lambda index: index.current(topic))
+    return Evolution(
+        topic=topic,
+        total=len(records),
+        current=tuple(record.memory.id for record in current),
+        results=remembered(mind, records),
+        links=tuple(
+            RelatedLink(source=edge.source, target=edge.target, type=edge.type)
+            for edge in chain.edges
+        ),
+        notice=mind.notice if records else _no_such_topic(mind, topic),
+    )
+
+
+def _no_such_topic(mind: Mind, topic: str) -> str:
+    near = mind.index.nearest_topics(topic)
+    told = f"; did you mean {' or '.join(near)}?" if near else ""
+    return f"nothing is remembered on that topic{told}"
+
+
+@command(
+    "search/by_context",
+    effect=Effect.READ,
+    toolset="search",
+    errors=(Invalid, SearchFailed),
+    examples=('mind search by-context "how do users log in"',),
+    description="""\
+Find what is relevant to a question or a task, by meaning, and what is linked to it.
+
+Use when:
+- You are about to decide something and want to know what was decided, tried or learnt around it
+- The user asks "how did we…", "why did we…" in their own words
+
+Don't use for:
+- The history of a topic whose name you know → use search/by_topic
+- The newest memories → use search/recent""",
+)
+def by_context(
+    mind: Mind,
+    query: Annotated[str, Arg("The question or the task", words=True)],
+    *,
+    limit: Limit = 10,
+    threshold: Annotated[
+        float | None,
+        Arg("Lowest score to answer with; unless said 0.3, or the nearest three", ge=0, le=1),
+    ] = None,
+    time_filter: TimeFilter = None,
+    from_date: FromDate = None,
+    to_date: ToDate = None,
+) -> InContext:
+    """Find what is relevant to a question, and what is linked to it"""
+    when = narrowed(mind, time_filter=time_filter, from_date=from_date, to_date=to_date)
+    if threshold is None:
+        found = finding.search_or_nearest(
+            finding.search_here, mind, query, narrowed=when, limit=limit
+        )
+    else:
+        found = finding.search_here(mind, query, narrowed=when, limit=limit, threshold=threshold)
+    hits = [one.hit for one in found.hits]
+    rows = remembered(mind, [hit.record for hit in hits])
+    ids = [hit.record.memory.id for hit in hits]
+    around = graph.traverse(mind, ids, depth=CONTEXT_DEPTH, most=len(ids) + MOST_RELATED)
+    return InContext(
+        query=query,
+        total=len(rows),
+        results=tuple(
+            Relevant(score=round(hit.score, 4), memory=row)
+            for hit, row in zip(hits, rows, strict=True)
+        ),
+        related=related(mind, around),
+        notice=found.notice,
+    )
+
+
+@command(
+    "search/recent",
+    effect=Effect.READ,
+    toolset="search",
+    errors=(Invalid,),
+    examples=("mind search recent", "mind search recent --type decision --when 'last week'"),
+    description="""\
+Browse what was remembered lately, newest first.
+
+Use when:
+- Catching up: what was decided or learnt since yesterday, last week
+- You don't know what to search for
+
+Don't use for:
+- Resuming your own work → use load/checkpoint
+- A question → use search/by_context""",
+)
+def recent(
+    mind: Mind,
+    *,
+    limit: Limit = 10,
+    type: Annotated[str | None, Arg("Only this type of memory", complete="type")] = None,
+    time_filter: TimeFilter = None,
+    from_date: FromDate = None,
+    to_date: ToDate = None,
+) -> Recent:
+    """Show what was remembered lately"""
+    conditions = narrowed(
+        mind,
+        types=(type,) if type else (),
+        time_filter=time_filter,
+        from_date=from_date,
+        to_date=to_date,
+    )
+    page = finding.listing(mind, narrowed=conditions, limit=limit)
+    return Recent(total=page.total, results=remembered(mind, page.records), notice=mind.notice)
+
+
+# How the evolution of a topic, what is relevant and what is recent look.
+
+
+@render.register
+def _(result: Evolution, screen: Screen) -> None:
+    """A timeline: the newest on top, what it replaced below."""
+    if not result.results:
+        screen.line(f"no memory on “{result.topic}”")
+        screen.note(result.notice or "`mind search recent` shows what there is")
+        return
+    if result.notice:
+        screen.note(result.notice)
+    if len(result.current) > 1:
+        screen.line(
+            warn(f"{len(result.current)} decisions on this topic compete; save one that settles it")
+        )
+        screen.blank()
+    last = len(result.results) - 1
+    for number, row in enumerate(result.results):
+        mark = good("●") if row.id in result.current else dim("○")
+        bar = " " if number == last else "│"
+        screen.line(mark, " ", dim(day(row.created_at)), "  ", strong(row.title), *row_labels(row))
+        for line in (row.warning, _because(row.reasoning)):
+            if line:
+                screen.line(dim(f"{bar}  "), line)
+        screen.line(dim(f"{bar}  "), accent(row.id), dim(_replaced(result, row.id)))
+        if number != last:
+            screen.line(dim(bar))
+
+
+def _replaced(result: Evolution, id: str) -> str:
+    older = [link.target for link in result.links if link.source == id]
+    return f"  supersedes {', '.join(older)}" if older else ""
+
+
+def _because(reasoning: str | None) -> str | None:
+    return f"because {reasoning.strip().splitlines()[0]}" if reasoning else None
+
+
+@render.register
+def _(result: InContext, screen: Screen) -> None:
+    if result.notice:
+        screen.note(result.notice)
+    if not result.results:
+        screen.line(f"nothing found for “{result.query}”")
+        screen.note("`mind search` finds by words as well; other words may help")
+        return
+    for found in result.results:
+        screen.line(dim(f"{found.score:.2f}"))
+        show(found.memory, screen)
+        screen.blank()
+    if result.related:
+        screen.line(strong("Linked with these"))
+    for other in result.related:
+        marks = labels(outcome=other.outcome, superseded_by=other.superseded_by, trust=other.trust)
+        screen.line(accent(other.id), "  ", other.title, *marks, indent=2)
+    screen.line(dim(count(result.total, "result")))
+
+
+@render.register
+def _(result: Recent, screen: Screen) -> None:
+    if result.notice:
+        screen.note(result.notice)
+    if not result.results:
+        screen.line("no memories")
+        screen.note("`mind save` and `mind add` make some")
+        return
+    for row in result.results:
+        show(row, screen)
+        screen.blank()
+    shown = len(result.results)
+    screen.line(dim(f"{shown:,} of {count(result.total, 'memory', 'memories')}, newest first"))

@@ -1,0 +1,228 @@
+"""How the demo looks."""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+from mimo.commands.spec import Arg, Effect, Needs, Out, Surface, command
+from mimo.errors import Internal
+from mimo.frozen import frozen
+from mimo.guard.policy import Operation
+from mimo.mind import Mind
+from mimo.rendering.results import render
+from mimo.rendering.screen import Screen, accent, dim, strong
+
+# The main job, run for real in a scratch project: what `mind demo` shows.
+
+
+_SKIPPED = frozenset({"node_modules", "venv", "build", "dist", "tests", "private"})
+_MOST_FILES = 200
+_SECONDS = 120
+
+_MEMORIES: tuple[tuple[str, ...], ...] = (
+    (
+        *("--type", "decision", "--topic", "auth_strategy", "--tag", "auth"),
+        "Use JWT with short-lived access tokens; server sessions did not survive the second node.",
+    ),
+    (
+        *("--type", "insight", "--tag", "ci"),
+        "Flaky uploads came from the proxy's body limit, not from our retry logic.",
+    ),
+    ("--private", "--tag", "me", "My test account on staging is called marmot."),
+)
+
+_SEARCHES = (
+    "what happens to memory from a stranger's clone",
+    "rank fusion",
+    "why was the upload failing",
+)
+
+
+@frozen
+class Step:
+    """One command of the demo and what it printed."""
+
+    title: str
+    command: str
+    output: str
+
+
+def steps(scratch: Path, source: Path) -> Iterator[Step]:
+    """Yields each step after it was run in `scratch`, with the Markdown below `source`."""
+    copied = _copy_markdown(source, scratch)
+    told = f"Make a project; {copied} Markdown files of {source.name}/ are copied into it"
+    yield _mind(scratch, told, "init")
+    yield _mind(scratch, "Count those documents as memories", "config", "include", "docs/**/*.md")
+    yield _mind(scratch, "Approve what came with them", "trust", "--follow")
+    for memory in _MEMORIES:
+        yield _mind(scratch, f"Remember: {memory[-1]}", "add", *memory)
+    for query in _SEARCHES:
+        yield _mind(scratch, f"Search: {query}", "search", "-n", "3", query)
+    yield _over_mcp(scratch, _SEARCHES[0])
+    yield _mind(scratch, "How the memory is", "status")
+
+
+def _copy_markdown(source: Path, scratch: Path) -> int:
+    """Copies the Markdown below `source` into the scratch project and returns how many files.
+
+    Memories keep their place, documents go into `docs/`; private memories and links stay behind.
+    """
+    found = list(islice(_markdown(source), _MOST_FILES))
+    for path in found:
+        place = path.relative_to(source)
+        target = scratch / place if place.parts[0] == ".mind" else scratch / "docs" / place
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+    return len(found)
+
+
+def _markdown(source: Path) -> Iterator[Path]:
+    for folder, folders, names in os.walk(source):
+        at_top = Path(folder) == source
+        folders[:] = sorted(n for n in folders if not _is_skipped(n) or (at_top and n == ".mind"))
+        for name in sorted(names):
+            path = Path(folder, name)
+            if name.endswith(".md") and not path.is_symlink():
+                yield path
+
+
+def _is_skipped(folder: str) -> bool:
+    return folder.startswith(".") or folder in _SKIPPED
+
+
+def _mind(scratch: Path, title: str, *words: str) -> Step:
+    return Step(title=title, command=shlex.join(["mind", *words]), output=_run(scratch, words))
+
+
+def _over_mcp(scratch: Path, query: str) -> Step:
+    """Asks the real server over a real pipe, as an agent's client would."""
+    call = {"name": "mind_search", "arguments": {"query": query, "limit": 1}}
+    client = {"name": "demo", "version": "1"}
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
+    messages = (
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call},
+    )
+    answers = _converse(scratch, [json.dumps(message) for message in messages], last=2)
+    content = answers["result"]["structuredContent"]
+    return Step(
+        title="What an agent gets over MCP",
+        command=f"mind mcp    # tools/call {json.dumps(call)}",
+        output=json.dumps(content, indent=2, ensure_ascii=False),
+    )
+
+
+def _converse(scratch: Path, lines: list[str], *, last: int) -> dict[str, Any]:
+    """Returns the server's answer to the message whose id is `last`."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "mimo", "mcp"],
+        cwd=scratch,
+        env=_environment(scratch),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        encoding="utf-8",
+    ) as server:
+        if server.stdin is None or server.stdout is None:
+            raise Internal("the server has no pipe")
+        server.stdin.write("\n".join(lines) + "\n")
+        server.stdin.flush()
+        for line in server.stdout:
+            answer: dict[str, Any] = json.loads(line)
+            if answer.get("id") == last:
+                server.stdin.close()
+                return answer
+    raise Internal("the server closed before it answered")
+
+
+def _run(scratch: Path, words: tuple[str, ...]) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "mimo", *words],
+        cwd=scratch,
+        env=_environment(scratch),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        timeout=_SECONDS,
+        check=False,
+    )
+    return done.stdout.rstrip()
+
+
+def _environment(scratch: Path) -> dict[str, str]:
+    """Returns an environment in which the demo leaves no trace in the user's own home."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("MIND_")}
+    return kept | {"MIND_HOME": str(scratch.parent / "home")}
+
+
+# `mind demo`: the main job on real Markdown, in a scratch project.
+
+
+@frozen
+class DemoStep:
+    """One command and what it printed."""
+
+    title: str
+    command: str
+    output: str
+
+
+@frozen
+class Demonstration:
+    """What the demo did, step by step."""
+
+    project: Annotated[str, Out("The scratch project, yours to play with")]
+    home: Annotated[str, Out("Its MIND_HOME, so that your own stays as it is")]
+    steps: tuple[DemoStep, ...]
+
+
+@command(
+    "mind_demo",
+    cli="demo",
+    effect=Effect.WRITE,
+    toolset="extra",
+    needs_project=False,
+    surfaces=Surface.CLI,
+    needs=Needs(Operation.WRITE, person=True),
+    examples=("mind demo", "mind demo ~/notes"),
+)
+def demo(
+    mind: Mind,
+    source: Annotated[str, Arg("Folder whose Markdown is searched", complete="path")] = ".",
+) -> Demonstration:
+    """Show the main job in a scratch project
+
+    Stores memories, searches by meaning and by words, and asks the MCP server over a real pipe, on
+    a copy of the Markdown below a folder. Your own memory is not touched.
+    """
+    from tempfile import mkdtemp
+
+    scratch = Path(mkdtemp(prefix="mind-demo-")) / "project"
+    scratch.mkdir()
+    rows = tuple(
+        DemoStep(title=step.title, command=step.command, output=step.output)
+        for step in steps(scratch, Path(source).expanduser().resolve())
+    )
+    return Demonstration(project=str(scratch), home=str(scratch.parent / "home"), steps=rows)
+
+
+@render.register
+def _(result: Demonstration, screen: Screen) -> None:
+    for number, step in enumerate(result.steps, 1):
+        screen.line(dim(f"{number}. "), strong(step.title))
+        screen.line(accent(f"$ {step.command}"), indent=3)
+        screen.text(step.output, indent=3)
+        screen.blank()
+    screen.line("Yours to play with:")
+    screen.line(accent(f"cd {result.project} && export MIND_HOME={result.home}"), indent=3)
+    screen.line(accent("`mind search how is the index kept`"), indent=3)
+    screen.line("In a project of your own, begin with ", accent("`mind init`"))

@@ -1,0 +1,157 @@
+"""How the index and the doctor report."""
+
+from mimo.features.review.trusting import show_look
+from mimo.features.upkeep.commands import (
+    Check,
+    Diagnosis,
+    Indexed,
+    Initialised,
+    ProjectOrigins,
+    ProjectStatus,
+    Settings,
+    Status,
+    Verdict,
+)
+from mimo.rendering.labels import count, day, tally
+from mimo.rendering.results import render, shown
+from mimo.rendering.screen import Part, Screen, accent, bad, dim, good, strong, warn
+
+# How making a project looks.
+
+
+@render.register
+def _(result: Initialised, screen: Screen) -> None:
+    done = "has a memory now" if result.created else "had a memory already"
+    screen.line(good("✓ "), strong(result.name), f" {done}  ", dim(result.path))
+    for path in result.added:
+        screen.line(dim(f"wrote {path}"), indent=2)
+    if result.include:
+        screen.blank()
+        screen.line("found ", ", ".join(result.found), "; to search them as memories, put")
+        screen.line(accent(result.include), indent=4)
+        screen.line("into .mind/config.toml", indent=2)
+    for notice in result.notices:
+        screen.note(notice)
+    screen.blank()
+    if result.arrived:
+        show_look(result.arrived, screen)
+        screen.blank()
+        screen.line("It came from somebody else: go through it with ", accent("`mind review`"))
+        screen.line("or approve all of it with ", accent("`mind trust`"))
+    screen.line("next: ", accent('mind add "what should be remembered"'))
+
+
+# How the status looks.
+
+
+_SHOWN = 5
+"""Unreadable files that are named here; `mind doctor` lists them all."""
+
+
+@render.register
+def _(result: Status, screen: Screen) -> None:
+    if result.current_project:
+        _project(result.current_project, screen)
+    else:
+        screen.line("no project here; ", accent("`mind init`"), " makes one")
+    screen.blank()
+    total = result.global_stats
+    if total.projects_registered > (1 if result.current_project else 0):
+        known = count(total.projects_registered, "registered project")
+        screen.line(dim(f"{known}, {count(total.total_memories, 'memory', 'memories')} in all"))
+    running = "runs" if result.daemon.running else "does not run; nothing needs it"
+    screen.line(dim(f"the daemon {running}"))
+    for warning in result.warnings:
+        screen.line(warn(warning))
+
+
+def _project(project: ProjectStatus, screen: Screen) -> None:
+    health = good("good") if project.memory_health == "good" else warn(project.memory_health)
+    screen.line(strong(project.name), "  ", dim(project.path))
+    rows: list[tuple[str, Part]] = [("memory", health), ("holds", _counts(project))]
+    if project.origins.in_place:
+        rows.append(("in place", _in_place(project.origins)))
+    if project.origins.chunks:
+        chunks, files = project.origins.chunks, project.origins.ingested_files
+        rows.append(("ingested", f"{count(files, 'file')}, {count(chunks, 'chunk')}"))
+    if project.last_activity:
+        rows.append(("last activity", day(project.last_activity)))
+    if project.stack:
+        rows.append(("stack", ", ".join(project.stack)))
+    rows.append(("trust", project.trust))
+    if project.waiting:
+        rows.append(("waits for you", warn(f"{tally(project.waiting)}  (`mind review`)")))
+    screen.pairs(rows, indent=2)
+    for unread in project.unreadable[:_SHOWN]:
+        line = f":{unread.line}" if unread.line else ""
+        screen.line(warn(f"unreadable: {unread.file}{line}"), dim(f"  {unread.reason}"), indent=2)
+    if len(project.unreadable) > _SHOWN:
+        more = len(project.unreadable) - _SHOWN
+        screen.line(warn(f"and {more:,} more; `mind doctor` lists them"), indent=2)
+
+
+def _in_place(origins: ProjectOrigins) -> str:
+    included = f", {origins.included:,} of them by `include`" if origins.included else ""
+    return count(origins.in_place, "document") + included
+
+
+def _counts(project: ProjectStatus) -> str:
+    stats = project.stats
+    parts = [
+        count(project.memories, "memory", "memories"),
+        count(stats.decisions, "decision"),
+        count(stats.issues_open, "open issue"),
+        count(stats.learnings, "learning"),
+        count(stats.edges, "edge"),
+    ]
+    return ", ".join(part for part in parts[:1] + [p for p in parts[1:] if not p.startswith("0 ")])
+
+
+# How settings look.
+
+
+@render.register
+def _(result: Settings, screen: Screen) -> None:
+    for row in result.settings:
+        value = shown(row.value) if row.value not in ("", []) else "-"
+        screen.line(accent(row.key), " = ", value, dim(f"  ({row.origin})"))
+        screen.line(dim(row.help), indent=4)
+    for warning in result.warnings:
+        screen.line(warn(warning))
+
+
+_MARKS: dict[Verdict, Part] = {
+    Verdict.OK: good("ok      "),
+    Verdict.WARNING: warn("warning "),
+    Verdict.FAULT: bad("fault   "),
+}
+
+
+@render.register
+def _(result: Indexed, screen: Screen) -> None:
+    if result.notice:
+        screen.note(result.notice)
+    held = count(result.memories, "memory", "memories")
+    screen.line(good("✓ "), f"{held}, {count(result.passages, 'passage')}")
+    changes = f"{result.added:,} new, {result.changed:,} changed, {result.removed:,} gone"
+    screen.line(dim(f"files: {changes}"), indent=2)
+    if result.unreadable:
+        unread = count(result.unreadable, "file could", "files could")
+        screen.line(warn(f"{unread} not be read; `mind doctor` lists them"), indent=2)
+
+
+@render.register
+def _(result: Diagnosis, screen: Screen) -> None:
+    for check in result.checks:
+        _check(check, screen)
+    screen.blank()
+    warnings = sum(check.verdict is Verdict.WARNING for check in result.checks)
+    noted = f", {count(warnings, 'warning')}" if warnings else ""
+    screen.line(good(f"healthy{noted}") if result.healthy else bad("something is at fault"))
+
+
+def _check(check: Check, screen: Screen) -> None:
+    place = f"{check.file}{f':{check.line}' if check.line else ''}  " if check.file else ""
+    screen.line(_MARKS[check.verdict], dim(f"{check.name:<9}"), place, check.message)
+    if check.hint and check.verdict is not Verdict.OK and not check.file:
+        screen.line(dim(f"hint: {check.hint}"), indent=17)

@@ -1,0 +1,188 @@
+"""`mind value …`: any JSON under a key, in a namespace."""
+
+from datetime import datetime
+from typing import Annotated
+
+from mimo.commands.common import TrustLabel
+from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, command
+from mimo.errors import (
+    Denied,
+    Invalid,
+    NotFound,
+    PiiDetected,
+    QuotaExceeded,
+    RateLimited,
+    SecretDetected,
+    StorageFailed,
+)
+from mimo.features import values
+from mimo.features.values import Consistency
+from mimo.frozen import frozen
+from mimo.guard.policy import Operation
+from mimo.mind import Mind
+
+Namespace = Annotated[str, Arg("Namespace, such as `agent.build`; the policy says which")]
+Key = Annotated[str, Arg("Key in the namespace: letters, digits, `_`, `-` and `.`")]
+Level = Annotated[
+    Consistency | None,
+    Arg(
+        "What the answer is sure to hold; STRONG waits for who is writing. As set unless given",
+        spellings={level.value.lower(): level.value for level in Consistency},
+    ),
+]
+_REFUSED = (Denied, Invalid, RateLimited, StorageFailed)
+
+
+@frozen
+class ValueKeys:
+    """Keys of a namespace, in order."""
+
+    keys: Annotated[tuple[str, ...], Out("List of memory keys")]
+    cursor: Annotated[str | None, Out("Next page cursor (null if no more results)")]
+    total: Annotated[int, Out("Total number of keys in namespace, not only of this page")]
+    problems: Annotated[
+        Omitted[tuple[str, ...]], Out("Files of this page that can't be read", omit=True)
+    ] = None
+
+
+@frozen
+class KeptValue:
+    """A value."""
+
+    namespace: str
+    key: str
+    value: Json
+    trust: Annotated[TrustLabel, Out("Whether it was written or approved here; else data only")]
+    expires_at: Annotated[Omitted[datetime], Out("When it is gone", omit=True)] = None
+    file: Annotated[Omitted[str], Out("Its file, relative to the project", omit=True)] = None
+
+
+@frozen
+class ValuePut:
+    """What came of putting a value."""
+
+    success: bool
+    expires_at: Annotated[Omitted[datetime], Out("When it is gone", omit=True)] = None
+    file: Annotated[Omitted[str], Out("Its file, relative to the project", omit=True)] = None
+    notice: Omitted[str] = None
+
+
+@frozen
+class ValueGone:
+    """What came of removing a value."""
+
+    success: bool
+
+
+@command(
+    "listMemory",
+    cli="value list",
+    effect=Effect.READ,
+    toolset="values",
+    needs=Needs(Operation.READ, namespace="namespace"),
+    errors=_REFUSED,
+    examples=("mind value list agent.build", "mind value list agent.build --prefix last"),
+    description="Lists memory objects in a namespace with filtering and pagination.",
+)
+def list_values(
+    mind: Mind,
+    namespace: Namespace,
+    *,
+    prefix: Annotated[str | None, Arg("Only keys that begin so")] = None,
+    limit: Annotated[int, Arg("Maximum number of keys to return", short="n", ge=1, le=100)] = 50,
+    cursor: Annotated[str | None, Arg("Where the page before ended: its `cursor`")] = None,
+    consistency: Level = None,
+) -> ValueKeys:
+    """List the keys of a namespace"""
+    page = values.page(
+        mind,
+        namespace,
+        prefix=prefix or "",
+        limit=limit,
+        cursor=cursor,
+        level=_level(mind, consistency),
+    )
+    return ValueKeys(
+        keys=page.keys, cursor=page.cursor, total=page.total, problems=page.problems or None
+    )
+
+
+@command(
+    "getMemory",
+    cli="value get",
+    effect=Effect.READ,
+    toolset="values",
+    needs=Needs(Operation.READ, namespace="namespace", key="key"),
+    errors=(*_REFUSED, NotFound),
+    examples=("mind value get agent.build last_run",),
+    description="Retrieves the value stored under a key.",
+)
+def get_value(
+    mind: Mind, namespace: Namespace, key: Key, *, consistency: Level = None
+) -> KeptValue:
+    """Show the value of a key"""
+    found = values.get(mind, namespace, key, _level(mind, consistency))
+    trusted = values.is_trusted(mind, found)
+    return KeptValue(
+        namespace=namespace,
+        key=key,
+        value=found.value,
+        trust=TrustLabel.TRUSTED if trusted else TrustLabel.UNTRUSTED,
+        expires_at=found.expires,
+        file=found.file,
+    )
+
+
+@command(
+    "putMemory",
+    cli="value put",
+    effect=Effect.WRITE,
+    idempotent=True,
+    toolset="values",
+    needs=Needs(Operation.WRITE, namespace="namespace", key="key", ttl_seconds="ttl_seconds"),
+    errors=(*_REFUSED, QuotaExceeded, SecretDetected, PiiDetected),
+    examples=(
+        """mind value put agent.build last_run '{"ok": true, "seconds": 41}'""",
+        "mind value put session.work step 3 --ttl-seconds 600",
+        "mind value put agent.build log - < log.json",
+    ),
+    description="Stores data in memory with validation and audit.",
+)
+def put_value(
+    mind: Mind,
+    namespace: Namespace,
+    key: Key,
+    value: Annotated[
+        Json, Arg("Value to store: any JSON; on the command line what is none is text", stdin=True)
+    ],
+    *,
+    ttl_seconds: Annotated[
+        int | None, Arg("Time to live; without it the value lasts", ge=0)
+    ] = None,
+) -> ValuePut:
+    """Store a value under a key, over what it had
+
+    Values without a time to live are Markdown files in `.mind/values/`; those with one, and all of
+    `session.*`, stay on this machine.
+    """
+    done = values.put(mind, namespace, key, value, ttl_seconds)
+    return ValuePut(success=True, expires_at=done.expires, file=done.file, notice=mind.notice)
+
+
+@command(
+    "deleteMemory",
+    cli="value rm",
+    effect=Effect.DESTROY,
+    toolset="extra",
+    needs=Needs(Operation.WRITE, namespace="namespace", key="key"),
+    errors=(*_REFUSED, NotFound),
+    examples=("mind value rm agent.build last_run",),
+)
+def remove_value(mind: Mind, namespace: Namespace, key: Key) -> ValueGone:
+    """Remove a key and its value"""
+    values.remove(mind, namespace, key)
+    return ValueGone(success=True)
+
+
+def _level(mind: Mind, given: Consistency | None) -> Consistency:
+    return given or Consistency(mind.config["values.consistency"])

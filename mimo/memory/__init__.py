@@ -1,0 +1,1 @@
+"""What a memory is and how its file reads: no files, no clock, no randomness."""

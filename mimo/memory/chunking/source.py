@@ -1,0 +1,338 @@
+"""The file of an ingested source: one header, and its chunks as they stood.
+
+What was ingested comes back byte for byte, whatever it holds: `markers` says how.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any, NamedTuple
+
+from mimo.errors import Invalid
+from mimo.frozen import frozen
+from mimo.memory import ids
+from mimo.memory.chunking.model import LINES, Chunk, Chunking, Strategy
+from mimo.memory.codec import fields, yaml
+from mimo.memory.codec.codec import read_document
+from mimo.memory.codec.document import MAX_HEADER_BYTES, MAX_SOURCE_BYTES, Unreadable
+from mimo.memory.model import Kind, Memory, Problem
+
+# The lines that part the chunks of a source's file: `<!-- chunk 3 lines 120-148 -->`.
+
+
+_LOOKS_LIKE_MARKER = r"\\*[ \t]*<!--[ \t]*chunk\b"
+_ARROW = "\u203a"
+BETWEEN = f" {_ARROW} "
+
+
+class Section(NamedTuple):
+    """The place of a chunk in the body."""
+
+    number: int
+    lines: tuple[int, int]
+    path: tuple[str, ...]
+    start: int
+    """Where its marker begins."""
+    text: int
+    """Where its text begins."""
+    end: int
+
+
+def escape(text: str) -> str:
+    """Returns `text` with a backslash before each line that reads as the marker of a chunk."""
+    return _to_escape().sub(r"\\", text)
+
+
+def unescape(text: str) -> str:
+    """Returns what `escape` was given."""
+    return _escaped().sub("", text)
+
+
+def marker(number: int, chunk: Chunk) -> str:
+    """Returns the line that stands before a chunk."""
+    line = f"<!-- chunk {number} lines {chunk.first_line}-{chunk.last_line} -->"
+    headings = BETWEEN.join(_commented(title) for title in chunk.path)
+    return f"{line} <!-- {headings} -->" if headings else line
+
+
+def _commented(title: str) -> str:
+    """Returns a heading as it may stand in a comment: `--` would end it."""
+    return re.sub(rf"[\\{_ARROW}]|(?<=-)-", r"\\\g<0>", title)
+
+
+def _uncommented(headings: str) -> tuple[str, ...]:
+    """Returns the headings that a comment holds."""
+    parts = re.findall(rf"(?:\\.|[^\\{_ARROW}])+", headings)
+    return tuple(re.sub(r"\\(.)", r"\1", part.strip()) for part in parts if part.strip())
+
+
+def sections_of(text: str, start: int, line: int) -> Iterator[Section]:
+    """Yields the chunks of a body that begins on a line of the file. Raises `Unreadable`."""
+    markers = [found for found in _markers().finditer(text, start) if found[1] == ""]
+    first = markers[0].start() if markers else len(text)
+    if markers and text[start:first].strip():
+        raise Unreadable("there is text before the first chunk, which belongs to none", line)
+    ends = [*(found.start() for found in markers[1:]), len(text)]
+    numbers: set[int] = set()
+    for here, end in zip(markers, ends, strict=False):
+        line += text.count("\n", start, here.start())
+        start = here.start()
+        section = _section(text, here, end, line)
+        if section.number in numbers:
+            raise Unreadable(f"there are two chunks {section.number}", line)
+        numbers.add(section.number)
+        yield section
+
+
+def _section(text: str, marker: re.Match[str], end: int, line: int) -> Section:
+    found = _marker_line().fullmatch(marker[0])
+    if found is None:
+        raise Unreadable("the marker of a chunk can't be read", line)
+    number, first, last = (int(found[part]) for part in (1, 2, 3))
+    if first > last:
+        raise Unreadable("the lines of a chunk end before they begin", line)
+    return Section(
+        number=number,
+        lines=(first, last),
+        path=_uncommented(found[4] or ""),
+        start=marker.start(),
+        text=min(marker.end() + 1, len(text)),
+        end=end,
+    )
+
+
+@cache
+def _markers() -> re.Pattern[str]:
+    return re.compile(rf"^(?=(\\*)){_LOOKS_LIKE_MARKER}.*$", re.MULTILINE | re.IGNORECASE)
+
+
+@cache
+def _marker_line() -> re.Pattern[str]:
+    number = r"([1-9]\d{0,8})"
+    return re.compile(
+        rf"<!-- chunk {number} lines {number}-{number} -->(?:[ \t]*<!-- (.+) -->)?[ \t\r]*",
+        re.ASCII,
+    )
+
+
+@cache
+def _to_escape() -> re.Pattern[str]:
+    return re.compile(rf"^(?={_LOOKS_LIKE_MARKER})", re.MULTILINE | re.IGNORECASE)
+
+
+@cache
+def _escaped() -> re.Pattern[str]:
+    return re.compile(rf"^\\(?={_LOOKS_LIKE_MARKER})", re.MULTILINE | re.IGNORECASE)
+
+
+@frozen
+class Source:
+    """What the header of a source's file says."""
+
+    id: str
+    type: Kind
+    path: str
+    """Of the ingested file, relative to the project."""
+    sha256: str
+    """Of the bytes of the ingested file."""
+    chunking: Chunking
+    total: int
+    """How many chunks it had when it was ingested."""
+    created: datetime
+    tags: tuple[str, ...] = ()
+    importance: float = 0.5
+    by: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Marked(NamedTuple):
+    """A chunk as a source's file has it."""
+
+    number: int
+    """1-based; what its id ends with."""
+    line: int
+    """The 1-based line of the file on which its text begins."""
+    memory: Memory
+
+
+def chunk_id(source: str, number: int) -> str:
+    """Returns the id of a source's chunk, counted from 1."""
+    return f"{source}.{number}"
+
+
+def render(source: Source, chunks: Sequence[Chunk]) -> bytes:
+    """Returns the file of a source. Raises `Invalid` for what a file can't hold."""
+    header = yaml.emitted_lines(_header(source))
+    if len(header.encode()) > MAX_HEADER_BYTES:
+        raise Invalid("the metadata is larger than 64 KiB", hint="say less about each chunk")
+    numbered = enumerate(chunks, 1)
+    sections = [f"{marker(number, one)}\n{escape(one.text)}\n" for number, one in numbered]
+    body = "\n".join(sections)
+    data = f"---\n{header}---\n{body}".encode()
+    if len(data) > MAX_SOURCE_BYTES:
+        raise Invalid(f"its chunks have {len(data):,} bytes together", hint="let them overlap less")
+    return data
+
+
+def parse(data: bytes, *, path: str, modified: datetime) -> Sequence[Marked] | Problem | None:
+    """Returns the chunks of a source's file, or why there are none.
+
+    None where the file is no source but a note that somebody put there.
+    """
+    try:
+        document, header = read_document(data, MAX_SOURCE_BYTES)
+        text, base = _body(document.text, document.body_start, document.newline)
+        sections = list(sections_of(text, base, document.body_line))
+    except Unreadable as error:
+        return Problem(path=path, line=error.line, reason=error.reason)
+    if not sections:
+        reason = "it holds no `<!-- chunk n lines a-b -->`"
+        lost = Problem(path=path, line=document.body_line, reason=reason)
+        return lost if "strategy" in header else None
+    return _memories(text, sections, header, path=path, modified=modified)
+
+
+def header_of(data: bytes, *, path: str) -> Source | None:
+    """Returns what the header of a source's file says; None where it says too little."""
+    try:
+        _, header = read_document(data, MAX_SOURCE_BYTES)
+        understood, extra = fields.understand(header)
+        return Source(
+            id=understood.get("id", ids.of_path(path)),
+            type=understood.get("type", Kind.FACT),
+            path=understood["source"],
+            sha256=str(extra["sha256"]),
+            chunking=Chunking(
+                strategy=Strategy(extra["strategy"]),
+                chunk_size=extra.get("chunk_size"),
+                overlap=extra.get("overlap", 0),
+                lines_per_chunk=extra.get("lines_per_chunk", LINES),
+            ),
+            total=extra["chunks"],
+            created=understood["created"],
+            tags=understood.get("tags", ()),
+            importance=understood.get("importance", 0.5),
+            by=understood.get("by"),
+            metadata=_metadata(extra),
+        )
+    except (Unreadable, KeyError, ValueError):
+        return None
+
+
+def without(data: bytes, number: int) -> bytes | None:
+    """Returns a source's file without one of its chunks; None where nothing would be left.
+
+    Every other byte stays. Raises `KeyError` where it has no such chunk.
+    """
+    document, _ = read_document(data, MAX_SOURCE_BYTES)
+    text, base = _body(document.text, document.body_start, document.newline)
+    sections = list(sections_of(text, base, document.body_line))
+    place = next((n for n, one in enumerate(sections) if one.number == number), None)
+    if place is None:
+        raise KeyError(number)
+    if len(sections) == 1:
+        return None
+    section = sections[place]
+    # The empty line before the last chunk belongs to the chunk.
+    is_last = place == len(sections) - 1
+    start = section.start - (is_last and text[: section.start].endswith("\n\n"))
+    kept = text[:start] + text[section.end :]
+    plain = "\ufeff" * document.bom + kept
+    return (plain.replace("\n", "\r\n") if document.newline == "\r\n" else plain).encode()
+
+
+def _header(source: Source) -> dict[str, Any]:
+    memory = Memory(
+        id=source.id,
+        type=source.type,
+        content="",
+        created=source.created.astimezone(UTC),
+        tags=source.tags,
+        importance=source.importance,
+        source=source.path,
+        by=source.by,
+    )
+    asked, usual = source.chunking, Chunking()
+    said = {
+        "strategy": asked.strategy.value,
+        "chunk_size": asked.chunk_size,
+        "overlap": asked.overlap or None,
+        "lines_per_chunk": None
+        if asked.lines_per_chunk == usual.lines_per_chunk
+        else asked.lines_per_chunk,
+        "chunks": source.total,
+        "sha256": source.sha256,
+        "metadata": dict(source.metadata) or None,
+    }
+    return fields.written(memory, ()) | {k: v for k, v in said.items() if v is not None}
+
+
+def _body(text: str, start: int, newline: str) -> tuple[str, int]:
+    """Returns a file's text and where its body begins, with the line ends that mind writes.
+
+    They are others only where the whole file was converted, as a checkout may do.
+    """
+    if newline != "\r\n":
+        return text, start
+    head = text[:start].replace("\r\n", "\n")
+    return head + text[start:].replace("\r\n", "\n"), len(head)
+
+
+def _memories(
+    text: str,
+    sections: Sequence[Section],
+    header: Mapping[str, Any],
+    *,
+    path: str,
+    modified: datetime,
+) -> list[Marked]:
+    understood, extra = fields.understand(header)
+    source_id = understood.pop("id", ids.of_path(path))
+    origin = understood.pop("source", None) or path
+    common: dict[str, Any] = {"type": Kind.FACT, "created": modified.astimezone(UTC)}
+    common |= {key: value for key, value in understood.items() if key not in ("title", "links")}
+    told = _metadata(extra) | {
+        "source_file": origin,
+        "total_chunks": extra.get("chunks", len(sections)),
+        "strategy": extra.get("strategy"),
+    }
+    found = []
+    line, place = text.count("\n", 0, sections[0].text) + 1, sections[0].text
+    for section in sections:
+        line, place = line + text.count("\n", place, section.text), section.text
+        lines = f"{section.lines[0]}-{section.lines[1]}"
+        about = told | {"chunk_index": section.number - 1, "lines": lines}
+        if section.path:
+            about["heading_path"] = list(section.path)
+        memory = Memory(
+            **common,
+            id=chunk_id(source_id, section.number),
+            content=_content(text, section),
+            title=_title(section, origin, extra),
+            source=f"{origin}:{lines}",
+            extra=about,
+        )
+        found.append(Marked(section.number, line, memory))
+    return found
+
+
+def _title(section: Section, origin: str, extra: Mapping[str, Any]) -> str | None:
+    if extra.get("strategy") == Strategy.WHOLE:
+        return origin
+    return BETWEEN.join(section.path) or None
+
+
+def _content(text: str, section: Section) -> str:
+    """Returns the text of a chunk, exactly as it was ingested."""
+    is_last = section.end == len(text)
+    raw = text[section.text : section.end]
+    for _ in range(1 if is_last else 2):
+        raw = raw.removesuffix("\n")
+    return unescape(raw)
+
+
+def _metadata(extra: Mapping[str, Any]) -> dict[str, Any]:
+    told = extra.get("metadata")
+    return dict(told) if isinstance(told, Mapping) else {}

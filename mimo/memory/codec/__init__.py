@@ -1,0 +1,17 @@
+"""Markdown with front matter <-> memories; what people wrote survives byte for byte."""
+
+from mimo.memory.codec.codec import Parsed, content_line, normal, parse, render
+from mimo.memory.codec.document import MAX_FILE_BYTES, MAX_SOURCE_BYTES, is_source
+from mimo.memory.codec.splice import splice
+
+__all__ = [
+    "MAX_FILE_BYTES",
+    "MAX_SOURCE_BYTES",
+    "Parsed",
+    "content_line",
+    "is_source",
+    "normal",
+    "parse",
+    "render",
+    "splice",
+]

@@ -1,0 +1,306 @@
+"""Edits of a file in place: only what differs is written, every other byte stays.
+
+Comments, order, quoting, keys that mind doesn't know, CRLF, a byte order mark and the end of the
+file survive. Whatever comes out is read again before anybody writes it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mimo.errors import Invalid
+from mimo.memory.codec import codec, fields, yaml
+from mimo.memory.codec.codec import (
+    Layout,
+    Part,
+    body_links,
+    encoded,
+    in_store,
+    is_owned,
+    normal,
+    parse,
+    read_document,
+)
+from mimo.memory.codec.document import Document, Unreadable
+from mimo.memory.codec.yaml import GONE, Entry, Shape
+from mimo.memory.model import Link, Memory, Problem, Section, Version
+
+Edit = tuple[int, int, str]
+"""Replace the characters from a start to an end by a text with `\\n` line ends."""
+
+_IN_BODY = ("content", "sections", "competing")
+
+
+def splice(original: bytes, before: Memory, after: Memory, *, path: str) -> bytes:
+    """Returns `original`, which reads as `before`, changed so that it reads as `normal(after)`.
+
+    Raises `Invalid` where it can't be done without touching what somebody else wrote.
+    """
+    try:
+        document, header = read_document(original)
+    except Unreadable as error:
+        raise Invalid(f"`{path}` can't be read: {error.reason}", hint="repair it by hand") from None
+    understood, _ = fields.understand(header)
+    changes = _changes(before, after, header, understood)
+    owned = is_owned(understood, path)
+    new_header = _header(document, changes)
+    new_body = _body(document, before, after, owned=owned, competing=in_store(path))
+    if changes and document.syntax is None:
+        new_header = f"---{document.newline}{new_header}---{document.newline}"
+    text = (
+        document.text[: document.header_start]
+        + new_header
+        + document.text[document.header_end : document.body_start]
+        + new_body
+    )
+    data = encoded("\ufeff" * document.bom + text, new_header)
+    _verify(data, before, after, changes, path=path)
+    return data
+
+
+def _changes(
+    before: Memory, after: Memory, header: Mapping[str, Any], understood: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Returns the header keys to set, or to remove where the value is GONE, in writing order."""
+    explicit = understood.get("links", ())
+    target = normal(after)
+    old = fields.written(before, explicit)
+    new = fields.written(target, _explicit_links(target, explicit))
+    old["title"] = understood.get("title", GONE)
+    if fields.clean_title(after.title) is None or (
+        old["title"] is GONE and target.title == codec.title(target.content)
+    ):
+        new["title"] = GONE
+    changes = {
+        key: new.get(key, GONE) for key in fields.KEYS if new.get(key, GONE) != old.get(key, GONE)
+    }
+    for key in {**before.extra, **after.extra}:
+        value = after.extra.get(key, GONE)
+        if key not in changes and value != before.extra.get(key, GONE):
+            changes[key] = value
+    return {key: value for key, value in changes.items() if value is not GONE or key in header}
+
+
+def _explicit_links(memory: Memory, explicit: Sequence[Link]) -> Sequence[Link]:
+    """Returns the links that the header must hold; those that it has keep their places."""
+    in_body = body_links(memory.content, memory.sections)
+    wanted = [link for link in memory.links if link not in in_body or link in explicit]
+    joined = [link for link in explicit if link in wanted]
+    joined += [link for link in wanted if link not in joined]
+    # Links that the text makes too may stand anywhere; the others must be in the order wanted.
+    is_in_order = [link for link in joined if link not in in_body] == [
+        link for link in wanted if link not in in_body
+    ]
+    return joined if is_in_order else wanted
+
+
+def _header(document: Document, changes: Mapping[str, Any]) -> str:
+    if not changes:
+        return document.header
+    if document.syntax == "toml":
+        plain = document.header.replace("\r\n", "\n")
+        return _with_ends(codec.edit(plain, changes), document.newline)
+    header = yaml.read(document.header)
+    if header.flow:
+        data = {**header.data, **changes}
+        kept = {key: value for key, value in data.items() if value is not GONE}
+        return _with_ends(yaml.emitted_lines(kept), document.newline)
+    text = _applied(document.header, _edits(document.header, header.entries, changes), document)
+    is_bare = {entry.key for entry in header.entries} <= changes.keys() and all(
+        value is GONE for value in changes.values()
+    )
+    if is_bare and text.strip():
+        # A header of comments alone would read as headings between two rules: a key stays.
+        kept = {**changes, header.entries[0].key: None}
+        text = _applied(document.header, _edits(document.header, header.entries, kept), document)
+    return text
+
+
+def _edits(text: str, entries: Sequence[Entry], changes: Mapping[str, Any]) -> Iterable[Edit]:
+    known = {entry.key: entry for entry in entries}
+    indent = " " * (entries[0].column if entries else 0)
+    for key, value in changes.items():
+        entry = known.get(key)
+        if entry is None:
+            place = _place(text, known, key)
+            lines = yaml.entry(key, value).replace("\n", f"\n{indent}")
+            yield place, place, f"{indent}{lines}\n"
+        elif value is GONE:
+            yield _line_start(text, entry.start), _line_end(text, _value_end(text, entry)), ""
+        else:
+            yield from _replaced(text, entry, value)
+
+
+def _replaced(text: str, entry: Entry, value: Any) -> Iterable[Edit]:
+    """Yields the edits that give an entry another value and keep the comment beside it."""
+    after_colon = text.index(":", entry.end) + 1
+    if text[entry.end : after_colon - 1].strip():
+        raise Invalid(f"`{entry.key}` can't be changed in this header", hint="edit it by hand")
+    old, end = entry.value, _value_end(text, entry)
+    if isinstance(value, list) and isinstance(old.data, list) and old.shape is Shape.LIST:
+        rest = _appended(old.data, value)
+        if rest is not None:
+            place = _line_end(text, end)
+            dash = " " * old.column
+            yield place, place, "".join(f"{dash}- {yaml.flow(item, 3)}\n" for item in rest)
+            return
+    is_block = entry.key == "links"
+    line_end = text.find("\n", after_colon)
+    shown = yaml.block(value) if is_block else f" {yaml.flow(value)}"
+    if is_block:
+        yield after_colon, end, shown
+    elif end > old.start and old.start < line_end:
+        yield old.start, end, shown[1:]
+    else:
+        yield after_colon, after_colon, shown
+        if end > line_end:
+            yield line_end - (text[line_end - 1] == "\r"), end, ""
+
+
+def _appended(old: Sequence[Any], new: Sequence[Any]) -> Sequence[Any] | None:
+    """Returns what `new` has after all of `old`, or None where it isn't `old` with more."""
+    return new[len(old) :] if len(new) > len(old) and list(new[: len(old)]) == list(old) else None
+
+
+def _place(text: str, known: Mapping[str, Entry], key: str) -> int:
+    """Returns where a new key goes: in the fixed order among mind's own keys, else at the end."""
+    if key in fields.KEYS:
+        position = fields.KEYS.index(key)
+        for other in reversed(fields.KEYS[:position]):
+            if other in known:
+                return _line_end(text, _value_end(text, known[other]))
+        for other in fields.KEYS[position + 1 :]:
+            if other in known:
+                return _line_start(text, known[other].start)
+    return len(text)
+
+
+def _value_end(text: str, entry: Entry) -> int:
+    """Returns where an entry's value ends; a block scalar's trailing line ends aren't its own."""
+    end = max(entry.value.end, text.index(":", entry.end) + 1)
+    return len(text[:end].rstrip())
+
+
+def _line_start(text: str, position: int) -> int:
+    return text.rfind("\n", 0, position) + 1
+
+
+def _line_end(text: str, position: int) -> int:
+    return text.find("\n", position) + 1 or len(text)
+
+
+def _applied(text: str, edits: Iterable[Edit], document: Document) -> str:
+    """Returns `text` with all edits made; those at one place stand in the order given."""
+    parts, position = [], 0
+    for start, end, new in sorted(edits, key=lambda edit: edit[:2]):
+        parts += [text[position:start], _with_ends(new, document.newline)]
+        position = end
+    return "".join([*parts, text[position:]])
+
+
+def _with_ends(text: str, newline: str) -> str:
+    return text if newline == "\n" else text.replace("\n", newline)
+
+
+def _body(
+    document: Document, before: Memory, after: Memory, *, owned: bool, competing: bool
+) -> str:
+    source, target = normal(before), normal(after)
+    if all(getattr(source, name) == getattr(target, name) for name in _IN_BODY):
+        return document.body
+    if target.sections and not owned:
+        raise Invalid(
+            "only a file of mind's own can have sections", hint="write it into the text by hand"
+        )
+    layout = codec.layout_of(
+        document.body, newline=document.newline, sections=owned, competing=competing
+    )
+    lines = list(layout.lines)
+    edits = sorted(_line_edits(layout, target, owned=owned), key=lambda edit: edit[:2])
+    for start, end, new in reversed(edits):
+        lines[start:end] = new
+    if lines and lines[-1].strip() and not layout.lines[-1]:
+        lines.append("")
+    return _with_ends("\n".join(lines), document.newline)
+
+
+def _line_edits(
+    layout: Layout, target: Memory, *, owned: bool
+) -> Iterable[tuple[int, int, list[str]]]:
+    yield _text_edit(layout, layout.content, target.content, owned=owned)
+    for section in Section:
+        part, text = layout.sections.get(section), target.sections.get(section, "")
+        if part is not None and part.heading is not None:
+            if text:
+                yield _text_edit(layout, part, text, owned=owned)
+            elif part.text:
+                yield part.heading, part.end, []
+        elif text:
+            yield _new_section(layout, section, target)
+    yield from _settled(layout, target)
+
+
+def _settled(layout: Layout, target: Memory) -> Iterable[tuple[int, int, list[str]]]:
+    """Yields the edits that take away the versions that compete no longer, and add new ones."""
+    left = tuple(one for one in layout.versions if one in target.competing)
+    # Where the order would be another one, all are written anew.
+    kept = left if left == target.competing[: len(left)] else ()
+    for name, part in layout.competing:
+        if Version(field=name, text=part.text) not in kept and part.heading is not None:
+            end = max(part.end, part.heading + 1)
+            while end < len(layout.lines) and not layout.lines[end].strip():
+                end += 1
+            yield part.heading, end, []
+    if new := target.competing[len(kept) :]:
+        end = len(layout.lines)
+        yield end, end, ["", *codec.render_body("", {}, new).split("\n")]
+
+
+def _text_edit(layout: Layout, part: Part, text: str, *, owned: bool) -> tuple[int, int, list[str]]:
+    """Returns the edit of the lines that differ between a part and its new text."""
+    old = list(layout.lines[part.start : part.end])
+    new = (codec.escape(text) if owned else text).split("\n") if text else []
+    head = 0
+    while head < min(len(old), len(new)) and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    replaced = new[head : len(new) - tail]
+    if new and not old and part.start < len(layout.lines) and layout.lines[part.start].strip():
+        replaced = [*replaced, ""]
+    return part.start + head, part.end - tail, replaced
+
+
+def _new_section(layout: Layout, section: Section, target: Memory) -> tuple[int, int, list[str]]:
+    """Returns the edit that adds a section before the first that comes after it in order."""
+    lines = [f"## {section}", *codec.escape(target.sections[section]).split("\n")]
+    order = list(Section)
+    later = [layout.sections[s] for s in order[order.index(section) + 1 :] if s in layout.sections]
+    if later and later[0].heading is not None:
+        return later[0].heading, later[0].heading, [*lines, ""]
+    last = max([layout.content.end, *(part.end for part in layout.sections.values())])
+    if layout.competing:
+        return last, last, ["", *lines, ""]
+    return last, last, ["", *lines] if last or target.content else lines
+
+
+def _verify(
+    data: bytes, before: Memory, after: Memory, changes: Mapping[str, Any], *, path: str
+) -> None:
+    """Raises `Invalid` unless `data` reads as `after`: better no edit than a wrong one."""
+    parsed = parse(data, path=path, modified=before.created)
+    wanted = normal(after)
+    extra = {key: value for key, value in wanted.extra.items() if key not in fields.KEYS}
+    if isinstance(parsed, Problem):
+        reason = parsed.reason
+    else:
+        found = replace(
+            normal(parsed.memory),
+            extra={k: v for k, v in parsed.memory.extra.items() if k not in fields.KEYS},
+        )
+        if found == replace(wanted, extra=extra):
+            return
+        reason = "the result would read differently"
+    keys = ", ".join(changes) or "the text"
+    raise Invalid(f"`{path}` can't be changed ({keys}): {reason}", hint="edit it by hand")

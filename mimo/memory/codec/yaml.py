@@ -1,0 +1,456 @@
+"""The YAML that a header may be written in: plain data, as YAML 1.2 reads it.
+
+No anchors, aliases, tags, merge keys or duplicate keys; six levels, and 200 keys in each mapping,
+at most. A plain value is null, true, false or a number only where it is written as JSON writes
+it: `no`, `0123`, `12:30`, `1.10` and dates stay text, so that nothing is lost that the writer
+meant.
+
+The reader walks libyaml's events, so a hostile header is given up as soon as it breaks a rule,
+and knows where in the text every value stands, which is what edits in place need.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import cache
+from typing import Any
+
+from mimo.errors import Invalid
+from mimo.frozen import frozen
+from mimo.memory.codec.document import Unreadable
+
+# Values as a header shows them: one line each, read back as exactly the same data.
+
+
+GONE: Any = object()
+"""Stands for the value of a key that is to be removed."""
+
+# A parser of YAML looks no further than 1,024 characters for a key's colon.
+_LONGEST_KEY = 200
+
+# Words and common marks that mean nothing in YAML; all else is quoted.
+_PLAIN = re.compile(r"[^\W\d_](?:[\w .,/()+@%;!?='-]|:(?=[\w/]))*(?<! )")
+_PLAIN_IN_LIST = re.compile(r"[^\W\d_](?:[\w ./()+@%;!?=-])*(?<! )")
+# What older readers take for a boolean.
+_OLD_WORDS = frozenset(("y", "n", "yes", "no", "on", "off"))
+_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+
+
+def emitted_lines(header: Mapping[str, Any]) -> str:
+    """Returns a whole header, each key as `entry` shows it. Raises `Invalid`."""
+    _check_size(header)
+    return "".join(f"{entry(key, value)}\n" for key, value in header.items())
+
+
+def entry(key: str, value: Any) -> str:
+    """Returns the line or lines of one key, without the last line end.
+
+    `links` stand one on a line. Raises `Invalid` for what is no JSON-like data.
+    """
+    return f"{scalar(_key(key))}:{block(value) if key == 'links' else ' ' + flow(value, 2)}"
+
+
+def block(items: Any) -> str:
+    """Returns a list with one item a line, as it follows the key's colon."""
+    return "".join(f"\n  - {flow(item, 3)}" for item in items)
+
+
+def flow(value: Any, depth: int = 2, *, nested: bool = False) -> str:
+    """Returns a value on one line, as YAML; `depth` is its level in the header, from 1."""
+    if isinstance(value, str):
+        return scalar(value, nested=nested)
+    if isinstance(value, Mapping | list | tuple):
+        if depth > MAX_DEPTH:
+            raise Invalid(f"header values can't be nested deeper than {MAX_DEPTH}")
+        if not isinstance(value, Mapping):
+            return f"[{', '.join(flow(item, depth + 1, nested=True) for item in value)}]"
+        _check_size(value)
+        pairs = (
+            f"{scalar(_key(key), nested=True)}: {flow(item, depth + 1, nested=True)}"
+            for key, item in value.items()
+        )
+        return f"{{{', '.join(pairs)}}}"
+    return _atom(value)
+
+
+def scalar(text: str, *, nested: bool = False) -> str:
+    """Returns text as a YAML scalar on one line, quoted where plain could mean something else."""
+    pattern = _PLAIN_IN_LIST if nested else _PLAIN
+    if (
+        pattern.fullmatch(text)
+        and isinstance(resolve(text), str)
+        and text.lower() not in _OLD_WORDS
+    ):
+        return text
+    quoted = json.dumps(text, ensure_ascii=False)
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
+
+
+def moment(when: datetime) -> str:
+    """Returns a time as ISO 8601 in UTC with `Z`."""
+    return when.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _key(key: object) -> str:
+    if not isinstance(key, str):
+        raise Invalid(f"a header key must be text, not `{key!r}`")
+    if len(key) > _LONGEST_KEY:
+        raise Invalid(f"the header key `{key[:40]}…` is too long", hint="put it into the content")
+    return key
+
+
+def _check_size(mapping: Mapping[str, Any]) -> None:
+    if len(mapping) > MAX_KEYS:
+        raise Invalid(f"a header can't hold {len(mapping)} keys, only {MAX_KEYS}")
+
+
+def _atom(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime):
+        return moment(value)
+    if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
+        text = repr(value)
+        if type(resolve(text)) is type(value):
+            return text
+    raise Invalid(f"a header can't hold `{value!r}`", hint="use text, numbers, lists or mappings")
+
+
+# Headers of one plain value a line, such as mind writes: read without a YAML parser.
+
+
+_FLAT_WORDS = r"[A-Za-z0-9](?:[\w ./()+@%;!?=',-]|:(?=\w))*(?<! )"
+_QUOTED = r"[\w !#-/:-@\[\]^`{|}~]*"
+_ITEM = r"[A-Za-z0-9][\w./-]*"
+_LINE = re.compile(
+    rf'([A-Za-z_][A-Za-z0-9_]*): (?:({_FLAT_WORDS})|"({_QUOTED})"|\[({_ITEM}(?:, {_ITEM})*)\])\r?\n'
+)
+
+
+def load_flat(text: str) -> dict[str, Any] | None:
+    """Returns the data of a header, or None where it takes a parser to read it."""
+    data: dict[str, Any] = {}
+    position = 0
+    while position < len(text):
+        found = _LINE.match(text, position)
+        if found is None or found[1] in data or len(data) == MAX_KEYS:
+            return None
+        key, words, quoted, items = found.groups()
+        if items is not None:
+            data[key] = [resolve(item) for item in items.split(", ")]
+        else:
+            data[key] = quoted if words is None else resolve(words)
+        position = found.end()
+    return data
+
+
+MAX_KEYS = 200
+MAX_DEPTH = 6
+
+_WORDS = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,99}")
+_FLOAT = re.compile(r"-?[0-9]{1,20}(?:\.[0-9]{1,20})?(?:e[-+]?[0-9]{1,3})?")
+# Rule files of editors say `globs: **/*.ts` without quotes. That can be no alias, so it is text:
+# the reader sees another character of the same length in the star's place, and gives the star back.
+_STAR = re.compile(
+    r"^((?:[ \t]*-[ \t]+)*[ \t]*(?:[\w.-]+[ \t]*:[ \t]+)?)\*(?!\w+[ \t]*(?:#.*)?\r?$)", re.MULTILINE
+)
+_STAND_IN = "\ue000"
+_HINTS = {
+    "mapping values are not allowed": "a value that holds `: ` needs quotes",
+    "cannot start any token": "a value that begins with `@`, `` ` `` or a tab needs quotes",
+    "expected alphabetic or numeric": "a value that begins with `&` or `!` needs quotes",
+    "could not find expected ':'": "each line must be `key: value`",
+    "did not find expected key": "a quote or bracket is missing, or the indentation is off",
+    "did not find expected node content": "a quote or bracket is missing",
+    "did not find expected ','": "a bracket is missing",
+    "unexpected end of stream": "a quote is missing",
+}
+
+
+class Shape(StrEnum):
+    """How a value is written."""
+
+    SCALAR = "scalar"
+    FLOW = "flow"
+    LIST = "list"
+    """A list with one item a line, each after a dash."""
+    BLOCK = "block"
+    """A mapping, or a list in it, over several lines."""
+
+
+@frozen
+class Value:
+    """A value and where it stands: positions are characters of the header's text."""
+
+    data: Any
+    start: int
+    end: int
+    """After its last character, comments and blank lines not counted."""
+    column: int
+    shape: Shape
+
+
+@frozen
+class Entry:
+    """A key of the header, and its value."""
+
+    key: str
+    start: int
+    end: int
+    """After the key, before the colon."""
+    column: int
+    value: Value
+
+
+@frozen
+class Header:
+    """All the entries of a header, in order; `flow` where it is written `{…}`."""
+
+    entries: Sequence[Entry] = ()
+    flow: bool = False
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Returns the header as a dict."""
+        return {entry.key: entry.value.data for entry in self.entries}
+
+
+class NotAMapping(Exception):
+    """The text is fine YAML, but a list or one value: prose between two rules, not a header."""
+
+
+def load(text: str) -> dict[str, Any]:
+    """Returns the data of a header.
+
+    python-frontmatter reads it through a handler of ours. It is handed the header alone, within
+    its fences: what it does to a text (strip it, drop what stands between two rules) can't happen.
+    Raises `NotAMapping`, and `Unreadable` with the 1-based line in `text`.
+    """
+    import frontmatter
+
+    data, _ = frontmatter.parse(f"---\n{text}\n---", handler=_handler())
+    return data
+
+
+def read(text: str) -> Header:
+    """Returns the entries of a header with their places. Raises as `load` does."""
+    with reported(text):
+        return Reader(loader_class()(text)).header()
+
+
+def lines(text: str) -> dict[tuple[str | int, ...], int]:
+    """Returns the 1-based line of each key and item of a text that `read` has read.
+
+    An entry is named by the keys, and the places in lists, that lead to it. Raises as `read` does.
+    """
+    with reported(text):
+        loader = loader_class()(text)
+        found: dict[tuple[str | int, ...], int] = {}
+        if (node := loader.get_single_node()) is not None:
+            _place(node, (), loader.starred, found)
+        return found
+
+
+def _place(
+    node: Any, path: tuple[str | int, ...], starred: bool, found: dict[tuple[str | int, ...], int]
+) -> None:
+    if node.id == "mapping":
+        for key, value in node.value:
+            name = key.value.replace(_STAND_IN, "*") if starred else key.value
+            found[*path, name] = key.start_mark.line + 1
+            _place(value, (*path, name), starred, found)
+    elif node.id == "sequence":
+        for number, item in enumerate(node.value):
+            found[*path, number] = item.start_mark.line + 1
+            _place(item, (*path, number), starred, found)
+
+
+def resolve(text: str) -> Any:
+    """Returns what a value without quotes means: null, a boolean, a number, or the text itself."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _FLOAT.fullmatch(text) and repr(number := float(text)) == text:
+        return number
+    return text
+
+
+@cache
+def loader_class() -> Any:
+    """Returns the class of the loaders that read this YAML."""
+    import yaml
+
+    parent = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+
+    class RestrictedLoader(parent):  # type: ignore[misc, valid-type]  # chosen at run time
+        """PyYAML's safe loader, which builds from events instead of composing nodes."""
+
+        def __init__(self, stream: str) -> None:
+            self.starred = _STAND_IN not in stream
+            text = _STAR.sub(rf"\g<1>{_STAND_IN}", stream) if self.starred else stream
+            super().__init__(text)
+
+        def get_single_data(self) -> dict[str, Any]:
+            return Reader(self).header().data
+
+    return RestrictedLoader
+
+
+@cache
+def _handler() -> Any:
+    import yaml
+    from frontmatter.default_handlers import YAMLHandler
+
+    class Handler(YAMLHandler):
+        """Hands python-frontmatter a header that has been found already."""
+
+        def split(self, text: str) -> tuple[str, str]:
+            return text.removeprefix("---\n").removesuffix("\n---"), ""
+
+        def load(self, fm: str, **_: object) -> Any:
+            with reported(fm):
+                return yaml.load(fm, Loader=loader_class())  # noqa: S506 - a safe loader's child
+
+    return Handler()
+
+
+@contextmanager
+def reported(text: str) -> Iterator[None]:
+    """Turns whatever a parser raises into `Unreadable`; it raises much more than `YAMLError`."""
+    try:
+        yield
+    except (NotAMapping, Unreadable):
+        raise
+    except Exception as error:  # noqa: BLE001 - see above
+        raise _unreadable(error, text) from None
+
+
+def _unreadable(error: Exception, text: str) -> Unreadable:
+    """Returns what a person can act on for any exception of the parser."""
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None)
+    if mark is None:
+        position = getattr(error, "position", None)
+        line = text.count("\n", 0, position) + 1 if isinstance(position, int) else 1
+        return Unreadable(f"header: {problem or type(error).__name__}", line)
+    hint = next((hint for words, hint in _HINTS.items() if words in str(problem)), None)
+    return Unreadable(f"header: {problem}" + (f" ({hint})" if hint else ""), mark.line + 1)
+
+
+class Reader:
+    """Builds a header from a parser's events, and stops at the first that isn't allowed."""
+
+    deepest = MAX_DEPTH
+
+    def __init__(self, loader: Any) -> None:
+        """Take a loader that has read nothing yet."""
+        import yaml
+
+        self._yaml: Any = yaml
+        self._loader = loader
+
+    def header(self) -> Header:
+        """Returns all entries; raises `Unreadable` and `NotAMapping`."""
+        next_event = self._loader.get_event
+        next_event()
+        if isinstance(next_event(), self._yaml.StreamEndEvent):
+            return Header()
+        event = next_event()
+        if not isinstance(event, self._yaml.MappingStartEvent):
+            raise NotAMapping
+        self._refuse_marks(event)
+        entries, _ = self._entries(depth=1)
+        next_event()
+        if not isinstance(event_after := next_event(), self._yaml.StreamEndEvent):
+            raise Unreadable("header: a second document begins", event_after.start_mark.line + 1)
+        return Header(entries=entries, flow=bool(event.flow_style))
+
+    def _entries(self, depth: int) -> tuple[list[Entry], Any]:
+        """Returns the entries of a mapping that has begun, and the event that ended it."""
+        entries: dict[str, Entry] = {}
+        while not isinstance(event := self._loader.get_event(), self._yaml.MappingEndEvent):
+            key = self._key(event)
+            if key in entries:
+                raise Unreadable(f"header: `{key}` stands twice", event.start_mark.line + 1)
+            if len(entries) == MAX_KEYS:
+                raise Unreadable(f"header: more than {MAX_KEYS} keys", event.start_mark.line + 1)
+            entries[key] = Entry(
+                key=key,
+                start=event.start_mark.index,
+                end=event.end_mark.index,
+                column=event.start_mark.column,
+                value=self._value(self._loader.get_event(), depth + 1),
+            )
+        return list(entries.values()), event
+
+    def _key(self, event: Any) -> str:
+        line = event.start_mark.line + 1
+        self._refuse_marks(event)
+        if not isinstance(event, self._yaml.ScalarEvent):
+            raise Unreadable("header: a key must be a word, not a list or a mapping", line)
+        if event.value == "<<" and event.implicit[0]:
+            raise Unreadable("header: merge keys (`<<`) are not allowed", line)
+        return self._text(event)
+
+    def _value(self, event: Any, depth: int) -> Value:
+        self._refuse_marks(event)
+        start, column = event.start_mark.index, event.start_mark.column
+        if isinstance(event, self._yaml.ScalarEvent):
+            text = self._text(event)
+            data = resolve(text) if event.implicit[0] else text
+            return Value(
+                data=data, start=start, end=event.end_mark.index, column=column, shape=Shape.SCALAR
+            )
+        if depth > self.deepest:
+            line = event.start_mark.line + 1
+            raise Unreadable(f"header: nested deeper than {self.deepest}", line)
+        is_list = isinstance(event, self._yaml.SequenceStartEvent)
+        shape = Shape.FLOW if event.flow_style else Shape.LIST if is_list else Shape.BLOCK
+        data, end = self._items(depth) if is_list else self._mapping(depth)
+        if shape is Shape.FLOW or end is None:
+            end = self._closed.end_mark.index
+        return Value(data=data, start=start, end=end, column=column, shape=shape)
+
+    def _text(self, event: Any) -> str:
+        text: str = event.value
+        return text.replace(_STAND_IN, "*") if self._loader.starred else text
+
+    def _items(self, depth: int) -> tuple[list[Any], int | None]:
+        items = []
+        while not isinstance(event := self._loader.get_event(), self._yaml.SequenceEndEvent):
+            items.append(self._value(event, depth + 1))
+        self._closed = event
+        return [item.data for item in items], items[-1].end if items else None
+
+    def _mapping(self, depth: int) -> tuple[dict[str, Any], int | None]:
+        entries, self._closed = self._entries(depth)
+        data = {entry.key: entry.value.data for entry in entries}
+        return data, entries[-1].value.end if entries else None
+
+    def _refuse_marks(self, event: Any) -> None:
+        """Raises `Unreadable` where an event is an alias, or has an anchor or a tag."""
+        line = event.start_mark.line + 1
+        if isinstance(event, self._yaml.AliasEvent):
+            raise Unreadable(
+                "header: aliases (`*name`) are not allowed; quote a value like that", line
+            )
+        if event.anchor is not None:
+            raise Unreadable(
+                "header: anchors (`&name`) are not allowed; quote a value like that", line
+            )
+        if event.tag is not None:
+            raise Unreadable(
+                "header: tags (`!name`) are not allowed; quote a value like that", line
+            )

@@ -1,0 +1,69 @@
+"""How a memory fades: a score to report, never a reason to delete.
+
+score = importance * e^(-rate * days) * (1 + 0.1 * ln(1 + accesses)), clamped to 0..1
+(the forgetting curve of the system that the `memory` tool comes from). `days` count from the last
+access, or from the creation where there was none; `rate` is the setting `decay.rate`.
+
+A memory fades to the floor (the setting `decay.floor`) in ln(score / floor) / rate days from now.
+"""
+
+import math
+from datetime import datetime
+from typing import NamedTuple
+
+from mimo.memory.model import Record
+
+RATE = 0.1
+"""Share lost a day, as the exponent's factor."""
+FLOOR = 0.05
+"""A memory below this score counts as forgotten."""
+AT_RISK = 0.1
+"""A memory below this score is reported as at risk."""
+
+
+class Use(NamedTuple):
+    """How often a memory was found or shown, and when last (time zone aware)."""
+
+    times: int
+    last: datetime
+
+
+def days_between(earlier: datetime, now: datetime) -> float:
+    """Returns the days from `earlier` to `now`; a time in the future counts as now."""
+    return max(0.0, (now - earlier).total_seconds() / 86_400)
+
+
+def score(importance: float, days: float, *, accesses: int = 0, rate: float = RATE) -> float:
+    """Returns the strength that is left, 0..1, after `days` without an access."""
+    strength = importance * math.exp(-rate * days) * (1 + 0.1 * math.log1p(accesses))
+    return min(1.0, max(0.0, strength))
+
+
+def strength(record: Record, *, now: datetime, use: Use | None = None, rate: float = RATE) -> float:
+    """Returns the memory's decay score at `now`, 0..1."""
+    memory = record.memory
+    if use is None:
+        return score(memory.importance, days_between(memory.created, now), rate=rate)
+    days = days_between(max(use.last, memory.created), now)
+    return score(memory.importance, days, accesses=use.times, rate=rate)
+
+
+def days_until_forgotten(now_score: float, *, floor: float = FLOOR, rate: float = RATE) -> float:
+    """Returns the days from now until the score sinks to `floor`; 0 where it already has.
+
+    Infinite where nothing fades (`rate` 0).
+    """
+    if now_score <= floor:
+        return 0.0
+    return math.log(now_score / floor) / rate if rate else math.inf
+
+
+def is_protected(record: Record) -> bool:
+    """Returns whether the memory is never at risk: its file says so, or else its type.
+
+    A document that stands elsewhere in the project is not mind's to forget.
+    """
+    memory = record.memory
+    if memory.protected is not None:
+        return memory.protected
+    return memory.type.protected or record.place.elsewhere

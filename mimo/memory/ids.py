@@ -1,0 +1,237 @@
+"""Ids of memories: how new ones are made, and which one a file without an id goes by."""
+
+import re
+import unicodedata
+from datetime import date
+from pathlib import PurePosixPath
+
+from mimo.errors import Invalid
+from mimo.memory.model import ID_PATTERN, Kind
+
+# Names of namespaces and keys: what is one, and which file it has.
+
+
+LONGEST_NAMESPACE = 100
+LONGEST_KEY = 200
+SUFFIX = ".md"
+
+_NAMESPACE = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
+_KEY = re.compile(r"[A-Za-z0-9_.-]+")
+_PREFIX = re.compile(r"[A-Za-z0-9_.-]*")
+_PLAIN = re.compile(r"[a-z0-9_][a-z0-9_.-]*(?<!\.)")
+_DEVICES = frozenset(
+    ("con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10)))
+)
+"""Names that some systems take for devices, whatever follows the first dot."""
+
+
+def check_namespace(text: str) -> str:
+    """Returns a namespace as it is; raises `Invalid` for what is none."""
+    if len(text) <= LONGEST_NAMESPACE and _NAMESPACE.fullmatch(text):
+        return text
+    raise Invalid(
+        f"`namespace` is no name of a namespace: {_shown(text)}",
+        hint=f"words of A-Z a-z 0-9 _ - joined by dots, such as `session.build`; "
+        f"{LONGEST_NAMESPACE} characters at most",
+        details={"field": "namespace"},
+    )
+
+
+def check_key(text: str) -> str:
+    """Returns a key as it is; raises `Invalid` for what is none."""
+    if len(text) <= LONGEST_KEY and _KEY.fullmatch(text) and text.strip("."):
+        return text
+    raise Invalid(
+        f"`key` is no name of a key: {_shown(text)}",
+        hint=f"letters A-Z a-z, digits, `_`, `-` and `.`; {LONGEST_KEY} characters at most",
+        details={"field": "key"},
+    )
+
+
+def check_prefix(text: str) -> str:
+    """Returns the start of a key as it is; raises `Invalid` for what no key begins with."""
+    if len(text) <= LONGEST_KEY and _PREFIX.fullmatch(text):
+        return text
+    raise Invalid(
+        f"no key begins with `prefix` {_shown(text)}",
+        hint="keys have letters A-Z a-z, digits, `_`, `-` and `.`",
+        details={"field": "prefix"},
+    )
+
+
+def is_passing(namespace: str) -> bool:
+    """Returns whether what a namespace holds stays on this machine: `session.*`, in any case."""
+    return namespace.partition(".")[0].lower() == "session"
+
+
+def covers(pattern: str, name: str) -> bool:
+    """Returns whether a pattern admits a name, compared segment by segment and case by case.
+
+    `*` stands for one whole segment, as the last one for one or more: `session.*` admits
+    `session.a` and `session.a.b`, but neither `session` nor `sessionevil`.
+    """
+    wanted, given = pattern.split("."), name.split(".")
+    if wanted[-1] == "*" and len(given) > len(wanted):
+        given = given[: len(wanted)]
+    return len(wanted) == len(given) and all(
+        want in ("*", have) for want, have in zip(wanted, given, strict=True)
+    )
+
+
+def is_pattern(text: str) -> bool:
+    """Returns whether a text can admit names: a namespace in which segments may be `*`."""
+    plain = ".".join("x" if part == "*" else part for part in text.split("."))
+    return len(text) <= LONGEST_NAMESPACE and _NAMESPACE.fullmatch(plain) is not None
+
+
+def stem_of(name: str) -> str:
+    """Returns the name of the file or folder of a namespace or key, without an ending.
+
+    It is the name itself where that is safe on every file system, also where case is folded; any
+    other has the start of a digest behind a `~`, which no name holds.
+    """
+    if _PLAIN.fullmatch(name) and name.partition(".")[0] not in _DEVICES:
+        return name
+    import hashlib
+
+    shown = re.sub(r"^[.-]", "_", name.lower())
+    return f"{shown}~{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def _shown(text: str) -> str:
+    short = text if len(text) <= 60 else text[:59] + "…"
+    return f"`{short.encode('unicode_escape').decode()}`"
+
+
+MEMORY_URI = "mind://memory/"
+"""What the URI of a memory begins with; its id ends it."""
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
+_SLUG_LENGTH = 40
+_DERIVED_LENGTH = 100
+_FOLDERS = frozenset(kind.folder for kind in Kind)
+
+
+def suffix(randomness: bytes) -> str:
+    """Returns the six base32 letters that end a new id, made from 4 or more random bytes."""
+    number = int.from_bytes(randomness[:4], "big")
+    return "".join(_LETTERS[number >> (5 * place) & 31] for place in range(6))
+
+
+def slug(text: str) -> str:
+    """Returns the words of `text` as an id shows them: ASCII, joined by `_`, 40 letters at most.
+
+    Accents are dropped; a text without any ASCII word characters has an empty slug.
+    """
+    plain = unicodedata.normalize("NFKD", text[:400]).encode("ascii", "ignore").decode().lower()
+    found = ""
+    for word in re.findall(r"[a-z0-9]+", plain):
+        longer = f"{found}_{word}" if found else word[:_SLUG_LENGTH]
+        if len(longer) > _SLUG_LENGTH:
+            break
+        found = longer
+    return found
+
+
+def new_id(kind: Kind, topic_or_text: str, day: date, letters: str) -> str:
+    """Returns `<type>_<slug>_<yyyymmdd>_<letters>`, without the slug where nothing is left of it.
+
+    `letters` come from `suffix`. A slug that makes a secret of it is left out as well.
+    """
+    words = slug(topic_or_text)
+    words = "" if holds_secret(words) else words
+    parts = [kind.value, words, f"{day:%Y%m%d}", letters]
+    return "_".join(part for part in parts if part)
+
+
+def holds_secret(name: str) -> bool:
+    """Returns whether an id, or the name of a file, holds a secret.
+
+    Such an id would be masked wherever it is shown, and its memory could not be opened.
+    """
+    if not _LONG_PART.search(name):
+        return False
+    from mimo.privacy.secrets import secrets_in
+
+    return bool(secrets_in(name))
+
+
+_LONG_PART = re.compile(r"[A-Za-z0-9]{14}")
+"""No secret has only shorter parts."""
+
+
+def is_id(word: str) -> bool:
+    """Returns whether `word` can be the id of a memory."""
+    return ID_PATTERN.fullmatch(word) is not None
+
+
+def uri_of(id: str) -> str:
+    """Returns the URI of a memory; an id holds no character that a URI would have to escape."""
+    return f"{MEMORY_URI}{id}"
+
+
+def of_path(path: str) -> str:
+    """Returns the id of a file whose header gives none.
+
+    It is the stem for a file directly in `.mind/` or in a folder named for a type, else the path
+    joined by dots (`docs/decisions/0001-use-git.md` is `docs.decisions.0001-use-git`). What an id
+    can't hold is left out, and a hash of the path keeps the rest unique.
+    """
+    parts, name = _within_store(path)
+    stem = PurePosixPath(name).stem or name
+    if holds_secret(path):
+        return unique(path)
+    if not parts:
+        return stem if is_id(stem) and not stem.startswith(".") else unique(path)
+    if not name.endswith(".md"):
+        stem = name
+    joined = ".".join([*parts, stem])
+    # With a dot in a name, `a.b/c` and `a/b.c` would be one id.
+    plain = is_id(joined) and not any("." in part for part in [*parts, stem])
+    return joined if plain else unique(path)
+
+
+def unique(path: str) -> str:
+    """Returns an id that only the file at `path` has: what an id can hold of it, and a hash."""
+    from hashlib import sha256
+
+    parts, name = _within_store(path)
+    text = ".".join([*parts, PurePosixPath(name).stem or name])
+    text = unicodedata.normalize("NFKD", text)
+    readable = re.sub(r"[^A-Za-z0-9_.]+", "-", re.sub(r"[\u0300-\u036f]", "", text))
+    readable = re.sub(r"-*\.[-.]*", ".", readable).strip("-.")[:_DERIVED_LENGTH].strip("-.")
+    if holds_secret(readable):
+        readable = ""
+    # One name has two spellings in Unicode, and file systems differ in which one they give back.
+    digest = sha256(unicodedata.normalize("NFC", path).encode("utf-8", "replace"))
+    return f"{readable or 'note'}-{digest.hexdigest()[:8]}"
+
+
+_KINDS_BY_FOLDER = {kind.folder: kind for kind in Kind} | dict.fromkeys(
+    ("adr", "adrs"), Kind.DECISION
+)
+"""Folders named after a type; decision records have a name of their own."""
+
+
+def folder_kind(path: str) -> Kind | None:
+    """Returns the type that a file's folder says, if it says one.
+
+    Under `.mind/` that is the first folder, elsewhere the one that the file lies in.
+    """
+    folders = path.split("/")[:-1]
+    if folders[:1] != [".mind"]:
+        return _KINDS_BY_FOLDER.get(folders[-1].lower()) if folders else None
+    told = folders[2:] if folders[1:2] == ["private"] else folders[1:]
+    return _KINDS_BY_FOLDER.get(told[0]) if told else None
+
+
+def _within_store(path: str) -> tuple[list[str], str]:
+    """Returns the folders of `path` that its id shows, and the file's name."""
+    *folders, name = path.split("/")
+    if folders[:1] == [".mind"]:
+        del folders[0]
+        if folders[:1] == ["private"] and (len(folders) == 1 or folders[1] in _FOLDERS):
+            del folders[0]
+        if len(folders) == 1 and folders[0] in _FOLDERS:
+            del folders[0]
+    return folders, name

@@ -1,0 +1,290 @@
+"""What a list or a search may be narrowed to, and how a list is sorted."""
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import field
+from datetime import datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+from mimo.errors import Invalid
+from mimo.frozen import frozen
+from mimo.text.phrases import heading
+
+# Topics: what decisions are about, and by which decisions of one topic replace each other.
+
+
+def topic_key(topic: str) -> str:
+    """Returns what all spellings of a topic have in common.
+
+    `Auth strategy`, `auth-strategy` and `auth_strategy` are one topic. A text without a word has
+    an empty key.
+    """
+    plain = unicodedata.normalize("NFKC", topic).casefold()
+    return re.sub(r"[\s_-]+", "_", plain).strip("_")
+
+
+# A memory: its kinds, its fields, and what always holds.
+
+
+MAX_CONTENT_BYTES = 100_000
+"""Largest content of one memory, in bytes of UTF-8."""
+
+ID_PATTERN = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+
+
+class Kind(StrEnum):
+    """The type of a memory, which is also the folder that it lives in."""
+
+    FACT = "fact"
+    OBSERVATION = "observation"
+    ACTION = "action"
+    PLAN = "plan"
+    DECISION = "decision"
+    CHECKPOINT = "checkpoint"
+    INSIGHT = "insight"
+    CONTEXT = "context"
+    ISSUE = "issue"
+    EDGE = "edge"
+
+    @property
+    def folder(self) -> str:
+        """Returns the folder under `.mind/`, such as `decisions`."""
+        return f"{self.value}s"
+
+    @property
+    def category(self) -> "Category":
+        """Returns the `memory` tool's category that this type is shown as."""
+        return _CATEGORIES[self]
+
+    @property
+    def protected(self) -> bool:
+        """Returns whether such a memory never fades unless its file says otherwise."""
+        return self in (Kind.DECISION, Kind.CHECKPOINT, Kind.EDGE)
+
+
+class Category(StrEnum):
+    """The four categories of the `memory` and `ingest` tools: a projection of the type."""
+
+    FACT = "fact"
+    OBSERVATION = "observation"
+    ACTION = "action"
+    PLAN = "plan"
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Returns every type that is shown as this category."""
+        return tuple(kind for kind in Kind if _CATEGORIES[kind] is self)
+
+
+_CATEGORIES = {
+    Kind.FACT: Category.FACT,
+    Kind.OBSERVATION: Category.OBSERVATION,
+    Kind.ACTION: Category.ACTION,
+    Kind.PLAN: Category.PLAN,
+    Kind.DECISION: Category.PLAN,
+    Kind.CHECKPOINT: Category.ACTION,
+    Kind.INSIGHT: Category.OBSERVATION,
+    Kind.ISSUE: Category.OBSERVATION,
+    Kind.CONTEXT: Category.FACT,
+    Kind.EDGE: Category.FACT,
+}
+
+KIND_ALIASES: Mapping[str, Kind] = MappingProxyType({"learning": Kind.INSIGHT})
+
+
+def kind_of(word: str) -> Kind:
+    """Returns the type that `word` names, aliases included.
+
+    Raises `Invalid` where no type has that name.
+    """
+    name = word.strip().lower()
+    try:
+        return KIND_ALIASES.get(name) or Kind(name)
+    except ValueError:
+        known = ", ".join([*Kind, *KIND_ALIASES])
+        raise Invalid(f"`{word}` is not a type of memory", hint=f"types are {known}") from None
+
+
+class Outcome(StrEnum):
+    """How a decision turned out."""
+
+    SUCCESS = "SUCCESS"
+    FAILED = "FAILED"
+    PARTIAL = "PARTIAL"
+
+
+class Section(StrEnum):
+    """The fixed headings under which a memory's long prose stands in its body."""
+
+    REASONING = "Reasoning"
+    OUTCOME = "Outcome"
+    OPEN_FILES = "Open files"
+    NEXT_STEPS = "Next steps"
+
+
+SUPERSEDES = "supersedes"
+"""The type of the link from a newer memory to the one that it replaces."""
+
+
+@frozen
+class Link:
+    """A typed link from the memory that holds it to another one."""
+
+    to: str
+    type: str = "relates_to"
+    given: str | None = None
+    """The words that were given for the type, where they differ (`as` in the file)."""
+    confidence: float | None = None
+    by: str | None = None
+
+
+@frozen
+class Version:
+    """What another branch says of one field: a merge keeps both, till somebody settles it."""
+
+    field: str
+    """A key of the header, or `the text`, `the section Reasoning`."""
+    text: str
+    """The value as the header writes it (`null` where it was removed), or the text."""
+
+
+@frozen
+class Memory:
+    """One memory, as its file says it."""
+
+    id: str
+    type: Kind
+    content: str
+    """The text without the fixed sections, stripped of surrounding blank lines."""
+    created: datetime
+    """Time zone aware, UTC."""
+    title: str | None = None
+    """From the header or the first heading; None where the file has neither."""
+    topic: str | None = None
+    tags: tuple[str, ...] = ()
+    importance: float = 0.5
+    confidence: float | None = None
+    outcome: Outcome | None = None
+    category: str | None = None
+    """An insight's own category."""
+    source: str | None = None
+    status: str | None = None
+    by: str | None = None
+    protected: bool | None = None
+    """None where the file leaves it to the type."""
+    links: tuple[Link, ...] = ()
+    sections: Mapping[Section, str] = field(default_factory=dict)
+    competing: tuple[Version, ...] = ()
+    """What competes with its fields since a merge."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Header keys that mind does not know, as plain JSON-like data."""
+
+    @property
+    def heading(self) -> str:
+        """Returns the title, or the first line of the content cut to 80 characters."""
+        return heading(self.title, self.content, self.topic or self.id)
+
+    @property
+    def text(self) -> str:
+        """Returns all of its prose: the content, then each section under its heading."""
+        parts = [self.content, *(f"## {name}\n{text}" for name, text in self.sections.items())]
+        parts += [f"## Competing: {one.field}\n{one.text}" for one in self.competing]
+        return "\n\n".join(part for part in parts if part)
+
+
+@frozen
+class Place:
+    """Where a memory stands on disk."""
+
+    path: str
+    """Relative to the project's root, with `/`."""
+    line: int
+    """The 1-based line on which the content begins."""
+    digest: str
+    """SHA-256 of the file's bytes, in hex: what trust is given to."""
+    private: bool = False
+    owned: bool = True
+    """Whether mind wrote the file (it has a header of ours), so that commands may change it."""
+
+    @property
+    def elsewhere(self) -> bool:
+        """Returns whether the file is a document of the project, outside `.mind/`."""
+        return not self.path.startswith(".mind/")
+
+
+@frozen
+class Record:
+    """A memory together with its place; a part of a longer text knows its parent."""
+
+    memory: Memory
+    place: Place
+    parent: str | None = None
+    position: int = 0
+    """0-based place among the parts of the same parent."""
+
+    @property
+    def origin(self) -> str:
+        """Returns the path of the file that a chunk is from, relative to the project."""
+        return str(self.memory.extra["source_file"])
+
+
+@frozen
+class Problem:
+    """A file that could not be read as a memory, and why."""
+
+    path: str
+    line: int | None
+    reason: str
+
+
+def check_content(content: str) -> str:
+    """Returns `content` if it may be stored; raises `Invalid` where it is empty or too long."""
+    if not content.strip():
+        raise Invalid("content is empty", hint="say what should be remembered")
+    size = len(content.encode())
+    if size > MAX_CONTENT_BYTES:
+        raise Invalid(
+            f"content has {size:,} bytes; a memory holds {MAX_CONTENT_BYTES:,} at most",
+            hint="split it into several memories",
+            details={"size": size, "max": MAX_CONTENT_BYTES},
+        )
+    return content
+
+
+def check_unit(name: str, value: float) -> float:
+    """Returns `value` if it lies in 0..1; raises `Invalid` naming the field otherwise."""
+    if not 0 <= value <= 1:
+        raise Invalid(f"{name} must be between 0 and 1, not {value:g}", details={"field": name})
+    return float(value)
+
+
+@frozen
+class Filter:
+    """Conditions that a memory must meet, all of them; the empty filter admits every memory."""
+
+    types: frozenset[Kind] | None = None
+    tags: frozenset[str] = frozenset()
+    """Every one of these tags is on the memory, in upper or lower case."""
+    topic: str | None = None
+    """The whole topic, in any spelling of it."""
+    outcomes: frozenset[Outcome] = frozenset()
+    """Any of these; the empty set admits every memory."""
+    shared: bool = False
+    """Only what is not private to this machine."""
+    approved: bool = False
+    """Only what the user has approved on this machine."""
+    in_force: bool = False
+    """Only what nothing supersedes."""
+    since: datetime | None = None
+    until: datetime | None = None
+    """Created in `[since, until)`."""
+
+
+class Sort(StrEnum):
+    """The order of a list."""
+
+    RECENT = "recent"
+    IMPORTANCE = "importance"

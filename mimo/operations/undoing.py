@@ -1,0 +1,274 @@
+"""Taking back what commands changed, from the trash."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+
+from mimo.disk import STORE
+from mimo.errors import Conflict, Denied, NotFound
+from mimo.frozen import frozen
+from mimo.guard.call import Call
+from mimo.guard.policy import Operation
+from mimo.mind import Mind
+from mimo.operations import refresh, saving
+from mimo.store import files, trash
+from mimo.store.trash import Entry, Kept, Recorder
+
+
+class Action(StrEnum):
+    """What undoing a change does to one of its files."""
+
+    RESTORE = "restore"
+    """Writes the file, which is missing now."""
+    REPLACE = "replace"
+    REMOVE = "remove"
+    """Removes a file that the command made."""
+    NOTHING = "nothing"
+    """The file is as it was before the command already."""
+
+
+@frozen
+class Step:
+    """One file of a change that is undone."""
+
+    kept: Kept
+    action: Action
+    current: str | None
+    """The digest of the file now; None if it is missing."""
+    changed: bool
+    """Whether the file changed after the command."""
+
+
+@frozen
+class Undone:
+    """A change that was undone, or would be."""
+
+    entry: Entry
+    steps: tuple[Step, ...]
+    redo: str | None
+    """The entry that takes the undo back."""
+
+
+@frozen
+class Change:
+    """A change in the trash."""
+
+    entry: Entry
+    files: tuple[str, ...]
+    undone: bool
+
+
+@contextmanager
+def recorded(
+    mind: Mind, call: Call, *, command: str, is_tool: bool, memory_only: bool = False
+) -> Iterator[Recorder]:
+    """Puts what a command removes or replaces into the trash before that happens.
+
+    With `memory_only`, files outside `.mind/` are not kept: some commands undo these themselves.
+    """
+
+    def entry(id: str) -> Entry:
+        return Entry(
+            id=id,
+            time=mind.now(),
+            command=command,
+            tool=call.tool,
+            like=call.like,
+            is_tool=is_tool,
+            by=mind.author,
+            namespace=call.namespace,
+            key=call.key,
+        )
+
+    def named(path: Path) -> str | None:
+        if path.is_relative_to(mind.home):
+            return None
+        name = trash.named(mind.project.root, path)
+        is_memory = name is not None and name.startswith(f"{STORE}/")
+        return name if is_memory or not memory_only else None
+
+    recorder = Recorder(named, lambda: mind.trash, entry, partial(mind.note, "trash"))
+    with trash.recording(recorder):
+        try:
+            yield recorder
+        except BaseException:
+            recorder.forget_if(lambda kept: _current(mind, kept.path) == _digest(kept.before))
+            raise
+
+
+def changes(mind: Mind, limit: int) -> tuple[Change, ...]:
+    """Returns the newest changes in the trash, newest first."""
+    store = mind.trash
+    entries = [entry for id_ in reversed(store.ids()) if (entry := store.entry(id_))]
+    undone = _undone(entries)
+    return tuple(
+        Change(
+            entry=entry,
+            files=tuple(kept.path for kept in store.kept(entry.id)),
+            undone=entry.id in undone,
+        )
+        for entry in entries[:limit]
+    )
+
+
+def _undone(newest_first: Sequence[Entry]) -> set[str]:
+    """Returns the ids of the entries that were taken back, and not redone since."""
+    undone: set[str] = set()
+    for entry in newest_first:
+        if entry.undoes and entry.id not in undone:
+            undone.add(entry.undoes)
+    return undone
+
+
+def undo(mind: Mind, wanted: str | None, *, dry_run: bool = False, force: bool = False) -> Undone:
+    """Takes a change back, the last one by default, and returns what that did to its files.
+
+    What the files hold now goes to the trash. With `dry_run` nothing changes. Raises `NotFound`,
+    `AmbiguousId`, `Denied` if the caller may not do what the change did, and `Conflict` if a file
+    changed since, unless `force` is set.
+    """
+    store = mind.trash
+    entry = store.find(wanted) if wanted else _last(mind)
+    _authorise(mind, entry)
+    saving.check_format(mind)
+    steps = _steps(mind, store.kept(entry.id))
+    if all(one.action is Action.NOTHING for one in steps):
+        raise NotFound(
+            f"`{entry.id}` has nothing to undo: its files are as before `mind {entry.command}`",
+            hint="see `mind undo --list` for other changes",
+        )
+    if dry_run:
+        return Undone(entry=entry, steps=steps, redo=None)
+    with store.locked(), mind.store.locked(), mind.values.locked():
+        steps = _steps(mind, store.kept(entry.id))
+        if not force and (changed := [one for one in steps if one.changed]):
+            raise _refused(mind, entry, changed)
+        recorder = trash.current()
+        if recorder:
+            recorder.undoes = entry.id
+        for step in steps:
+            _take(mind, step)
+    paths = [one.kept.path for one in steps if one.action is not Action.NOTHING]
+    memories = mind.store.stamps().keys() | mind.index.stamps().keys()
+    refresh.note_change(mind, *(path for path in paths if path in memories))
+    mind.tell("mimo.undo", {"files": len(paths)}, id=entry.id, command=entry.command)
+    return Undone(entry=entry, steps=steps, redo=recorder.id if recorder else None)
+
+
+def purge(mind: Mind, wanted: str) -> int:
+    """Removes a change from the trash for good, or `all` changes; returns their number.
+
+    Raises `NotFound`, `AmbiguousId` and `StorageFailed`.
+    """
+    store = mind.trash
+    ids = store.ids() if wanted == "all" else [store.find(wanted).id]
+    for id_ in ids:
+        store.remove(id_)
+    return len(ids)
+
+
+def entry_id() -> str | None:
+    """Returns the id under which the running command's changes can be undone, if it made any."""
+    recorder = trash.current()
+    return recorder.id if recorder else None
+
+
+def forget(mind: Mind, path: str) -> None:
+    """Removes every copy of a file from the trash, and lets the running command make none."""
+    if recorder := trash.current():
+        recorder.exempt(path)
+    mind.trash.purge(path)
+
+
+def _last(mind: Mind) -> Entry:
+    store = mind.trash
+    for id_ in reversed(store.ids()):
+        if entry := store.entry(id_):
+            return entry
+    raise NotFound("there is no change to undo", hint="git has what was committed: see `mind log`")
+
+
+def _authorise(mind: Mind, entry: Entry) -> None:
+    """Raises `Denied` unless the caller may do what the command did."""
+    if mind.author is not None and not entry.is_tool:
+        raise Denied(
+            f"`mind {entry.command}` is not an agent's to undo",
+            hint=f"a person can run `mind undo {entry.id}`",
+        )
+    mind.guard.authorise(
+        Call(
+            tool=entry.tool,
+            like=entry.like,
+            operation=Operation.WRITE,
+            governed=entry.is_tool or mind.agent is not None,
+            agent=mind.agent,
+            at=mind.now(),
+            namespace=entry.namespace,
+            key=entry.key,
+        )
+    )
+
+
+def _steps(mind: Mind, kept: Sequence[Kept]) -> tuple[Step, ...]:
+    return tuple(map(partial(_step, mind), kept))
+
+
+def _step(mind: Mind, kept: Kept) -> Step:
+    current, before = _current(mind, kept.path), _digest(kept.before)
+    if current == before:
+        action = Action.NOTHING
+    elif before is None:
+        action = Action.REMOVE
+    else:
+        action = Action.RESTORE if current is None else Action.REPLACE
+    changed = current not in (before, kept.after)
+    return Step(kept=kept, action=action, current=current, changed=changed)
+
+
+def _take(mind: Mind, step: Step) -> None:
+    kept = step.kept
+    target = files.safe_path(mind.project.root, kept.path)
+    if step.action is Action.REMOVE:
+        files.remove(target, expect=step.current)
+    elif step.action is Action.RESTORE:
+        files.write_new(target, kept.before or b"", mode=kept.mode)
+    elif step.action is Action.REPLACE:
+        files.replace(target, kept.before or b"", expect=step.current)
+
+
+def _refused(mind: Mind, entry: Entry, changed: Sequence[Step]) -> Conflict:
+    """Returns the refusal to undo a change of files that have changed since."""
+    paths = [one.kept.path for one in changed]
+    later = [
+        one.entry.id
+        for one in changes(mind, len(mind.trash.ids()))
+        if one.entry.id > entry.id and not one.undone and set(paths) & set(one.files)
+    ]
+    first = f"undo the later change first: `mind undo {later[0]}`" if later else ""
+    forced = f"`mind undo {entry.id} --force` overwrites it; its present text goes to the trash"
+    more = f" (and {len(paths) - 1} more)" if len(paths) > 1 else ""
+    return Conflict(
+        f"`{paths[0]}`{more} has changed since `mind {entry.command}`; nothing was undone",
+        hint=f"{first}; or {forced}" if first else forced,
+        details={"id": entry.id, "files": paths, "later": later},
+    )
+
+
+def _current(mind: Mind, path: str) -> str | None:
+    """Returns the digest of a file as it is now; None if it is missing.
+
+    Raises `StorageFailed` if it can't be read.
+    """
+    target = files.safe_path(mind.project.root, path)
+    try:
+        return files.digest(files.read(target))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise files.failure("read", target, error) from error
+
+
+def _digest(data: bytes | None) -> str | None:
+    return None if data is None else files.digest(data)

@@ -1,0 +1,390 @@
+"""Finding personal data: addresses, telephone, card, account and insurance numbers, births, IPs.
+
+What only looks like one is left alone: versions, times, ids, digests, and the names and numbers
+that are set apart for examples.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from mimo.privacy.model import Finding, Span, compiled, findings, folded, lines_with
+
+# The sums and tables by which numbers are told from mere digits.
+
+
+_LENGTHS = {
+    word[:2]: int(word[2:])
+    for word in (
+        "AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 "
+        "DK18 DO28 EE20 EG29 ES24 FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HR21 HU28 IE22 "
+        "IL23 IQ23 IS26 IT27 JO30 KW30 KZ20 LB28 LC32 LI21 LT20 LU20 LV21 LY25 MC27 MD24 ME22 MK19 "
+        "MN20 MR27 MT31 MU30 NI28 NL18 NO15 OM23 PK24 PL28 PS29 PT25 QA29 RO24 RS22 RU33 SA24 SC31 "
+        "SD18 SE24 SI19 SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26 UA29 VA22 VG24 XK20 YE30"
+    ).split()
+}
+
+
+def iban_length(country: str) -> int | None:
+    """Returns how many characters an account number of that country has."""
+    return _LENGTHS.get(country.upper())
+
+
+def is_iban(text: str) -> bool:
+    """Returns whether the check digits of an account number, given without spaces, are right."""
+    turned = text[4:] + text[:4]
+    return int("".join(str(int(one, 36)) for one in turned)) % 97 == 1
+
+
+def is_luhn(digits: str) -> bool:
+    """Returns whether the check digit of a card's number is right."""
+    total = 0
+    for place, one in enumerate(reversed(digits)):
+        value = int(one) * (1 + place % 2)
+        total += value - 9 if value > 9 else value
+    return total % 10 == 0
+
+
+_ISSUERS = (
+    ("4", "4", (13, 16, 19)),
+    ("51", "55", (16,)),
+    ("2221", "2720", (16,)),
+    ("34", "34", (15,)),
+    ("37", "37", (15,)),
+    ("300", "305", (14,)),
+    ("36", "36", (14,)),
+    ("38", "39", (14, 16)),
+    ("3528", "3589", (16,)),
+    ("6011", "6011", (16, 19)),
+    ("644", "659", (16, 19)),
+    ("62", "62", (16, 17, 18, 19)),
+    ("50", "50", (16, 19)),
+    ("56", "58", (16, 19)),
+)
+"""The first digits that issuers of cards have, from and to, and how long their numbers are."""
+
+
+def is_card(digits: str) -> bool:
+    """Returns whether digits are a card's number: an issuer's, with the right check digit."""
+    issued = any(
+        low <= digits[: len(low)] <= high and len(digits) in lengths
+        for low, high, lengths in _ISSUERS
+    )
+    return issued and is_luhn(digits)
+
+
+# Telephone numbers in texts.
+
+
+_INTERNATIONAL = re.compile(r"(?<![\w+])\+[1-9](?:[ ().-]{0,2}\d){6,14}(?!\d)")
+_AMERICAN = re.compile(
+    r"(?<![\w+./-])(?:\+?1[ .-]?)?(?:\([2-9]\d\d\) ?|[2-9]\d\d([ .-]))\d{3}[ .-]\d{4}"
+    r"(?![\w-]|\.\d)"
+)
+_NATIONAL = re.compile(
+    r"0(?<![\w+./,:-]0)[1-9]\d{0,4}[ /-]\d{3,4}(?:[ -]?\d{3,5}|\d{1,5})(?![\w/-]|[.,:]\d| \d)"
+    r"|0(?<![\w+./,:-]0)(?<![0-9A-Fa-f]{2} 0)(?<![0-9A-Fa-f]{2}  0)[1-9](?:[ .]\d\d){4}"
+    r"(?!\w|[.,:]\d| {1,2}[0-9A-Fa-f]{2}\b)"
+)
+"""Within a country: an area after a zero, then groups; or pairs, as in France."""
+_NAMED = re.compile(
+    r"(?i:\b(?:phone|telephone|tel|telefon|mobile|mobil|cell|handy|fax|whatsapp|sms))"
+    r"(?i:[ _-]?(?:number|no|nr))?\.?[\"'`]{0,2}(?:\s{0,3}[:=]|\s{1,3}is)?\s{0,3}[\"'`]?"
+    r"(\+?\(?\d(?:[ ()./-]{0,2}\d){6,14})(?![\w])"
+)
+_PHONES_LEAST = 7
+
+
+def phones(text: str) -> Iterator[tuple[int, int]]:
+    """Yields where telephone numbers stand."""
+    for match in _INTERNATIONAL.finditer(text):
+        if not _is_fictional(match[0]) and _exists(match[0]):
+            yield match.span()
+    for match in _AMERICAN.finditer(text):
+        if not _is_fictional(match[0]):
+            yield match.span()
+    for match in _NATIONAL.finditer(text):
+        if 9 <= len(_digits(match[0])) <= 12:
+            yield match.span()
+    for match in _NAMED.finditer(text):
+        if is_phone(match[1]):
+            yield match.span(1)
+
+
+def is_phone(text: str) -> bool:
+    """Returns whether a text that is said to be a telephone number can be one."""
+    digits = _digits(text)
+    return _PHONES_LEAST <= len(digits) <= 15 and len(set(digits)) > 1 and not _is_fictional(text)
+
+
+def _digits(text: str) -> str:
+    return "".join(one for one in text if one.isdigit())
+
+
+def _is_fictional(text: str) -> bool:
+    """Returns whether a number is one of those that films and manuals use, such as 555-0142."""
+    digits = _digits(text)
+    is_local = len(digits) in (7, 10, 11)
+    return is_local and (digits[-7:-2] == "55501" or digits[-7:] == "5551212")
+
+
+def _exists(text: str) -> bool:
+    """Returns whether an international number can exist, as far as that is known here."""
+    if text.startswith("+1"):
+        return re.fullmatch(r"1[2-9]\d{9}", _digits(text)) is not None
+    known = _library()
+    if known is None:
+        return len(_digits(text)) >= _PHONES_LEAST + 1
+    try:
+        return bool(known.is_valid_number(known.parse(text, None)))
+    except known.NumberParseException:
+        return False
+
+
+@cache
+def _library() -> Any:
+    try:
+        import phonenumbers
+    except ImportError:
+        return None
+    return phonenumbers
+
+
+# Street addresses and dates of birth in texts.
+
+
+_NAME = r"[A-ZÀ-ÖØ-Þ][\w'.-]{0,30}[\w.]"
+_TOWN = rf"(?:,? (?:[A-Z]{{1,3}}-)?\d{{4,5}} {_NAME})?"
+_ENGLISH = (
+    r"\d(?<![\w.,:/#$-]\d)\d{0,4}[A-Za-z]?(?: [NSEW]\.?)?"
+    r"(?! (?:Google|Microsoft)\b)(?: (?:[A-Z][a-z'-]{1,20}\.?|\d{1,3}(?:st|nd|rd|th))){1,3}? "
+    r"(?:Street|St|Avenue|Ave|Road|Rd|Boulevard|Blvd|Lane|Ln|Drive|Dr|Court|Ct|Terrace|Way|Place|Pl"
+    r"|Square|Sq|Crescent|Close|Highway|Hwy|Parkway|Pkwy)\b\.?"
+    rf"(?:, {_NAME}(?: {_NAME}){{0,2}}){{0,2}}(?:,? [A-Z]{{2}}\b)?(?: \d{{5}}(?:-\d{{4}})?\b)?"
+)
+_FRENCH = (
+    r"\d(?<!\w\d)\d{0,3}(?: (?:bis|ter))?,? (?:rue|avenue|boulevard|place|chemin|quai|impasse) "
+    rf"(?:(?:de la|de l'|de|du|des|la|le|les|d') ?)?{_NAME}(?: {_NAME}){{0,2}}{_TOWN}"
+)
+_GERMAN = (
+    r"\d(?:(?<=(?i:straße) \d)|(?<=(?i:strasse) \d)|(?<=(?i:str)\. \d)|(?<=(?i:weg) \d)"
+    rf"|(?<=(?i:gasse|allee|platz) \d))\d{{0,3}}[a-z]?\b{_TOWN}"
+)
+_KOREAN = r"\d(?:(?<=[로길]\d)|(?<=[로길] \d))\d{0,3}(?:-\d{1,4})?(?!\d)"
+_ROMANCE = (
+    r"\b(?:Calle|Avenida|Via|Viale|Piazza|Plaza de|Plaza Mayor|Rua) "
+    r"(?:(?:de|del|della|la|da|do) ){0,2}"
+    rf"{_NAME}(?: {_NAME}){{0,2}},? (?:n[.º°] ?)?\d{{1,4}}\b{_TOWN}"
+)
+_STREET = r"(?:[A-ZÄÖÜ][\wäöüß.-]{0,30}[ -]){0,2}[A-ZÄÖÜ][\wäöüß.-]{1,40} \Z"
+_ROAD = (
+    r"(?:[가-힣]{2,6}[시도] ){0,2}(?:[가-힣]{1,4}[구군읍]|[가-힣]{2,4}시) "
+    r"(?:[가-힣]{1,4}[읍면동] )?[가-힣0-9]{1,15}(?<!으)[로길] ?\Z"
+)
+_BEFORE = 80
+"""The name of a street before its number is no longer."""
+
+
+def addresses(text: str) -> Iterator[tuple[int, int]]:
+    """Yields where the addresses of houses stand."""
+    for pattern in (_ENGLISH, _FRENCH):
+        yield from (match.span() for match in compiled(pattern).finditer(text))
+    if any(word in text for word in ("Calle ", "Avenida ", "Via", "Piazza ", "Plaza ", "Rua ")):
+        yield from (match.span() for match in compiled(_ROMANCE).finditer(text))
+    for pattern, street in ((_GERMAN, _STREET), (_KOREAN, _ROAD)):
+        for match in compiled(pattern).finditer(text):
+            first = max(0, match.start() - _BEFORE)
+            if named := compiled(street).search(text[first : match.start()]):
+                yield first + named.start(), match.end()
+
+
+_MONTH = r"(?i:jan|feb|mar|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[a-zä]{0,6}\.?"
+_DATE = (
+    r"\d{4}[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[./-] ?\d{1,2}[./-] ?\d{2,4}|\d{8}"
+    r"|\d{4}년 ?\d{1,2}월 ?\d{1,2}일"
+    rf"|\d{{1,2}}(?:st|nd|rd|th|\.)? {_MONTH},? \d{{4}}"
+    rf"|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}"
+)
+_BORN = (
+    r"(?:(?i:\b(?:born(?: on)?|birth[ _-]?da(?:y|te)|date[ _-]of[ _-]birth|d\.?o\.?b\b\.?"
+    r"|geboren(?: am)?|geburts(?:tag|datum)|geb\.))|생년월일|생일|출생일?)"
+    r"(?: (?:is|was|ist|war)\b|[은는이])?[\"'`*|(]{0,3}\s{0,3}[:=]?\s{0,3}[\"'`*|(]{0,3}"
+    rf"({_DATE})(?![\d-])"
+)
+_BORN_KOREAN = r"\d{4}년 ?\d{1,2}월 ?\d{1,2}일 ?생"
+_SIGNS = ("born", "birth", "dob", "d.o.b", "geb", "생")
+
+
+def births(text: str) -> Iterator[tuple[int, int]]:
+    """Yields where the dates of births stand."""
+    lower = text.lower()
+    if any(sign in lower for sign in _SIGNS):
+        yield from (match.span(1) for match in compiled(_BORN).finditer(text))
+        yield from (match.span() for match in compiled(_BORN_KOREAN).finditer(text))
+
+
+_LEAST = 6
+
+
+def personal_in(text: str) -> tuple[Finding, ...]:
+    """Returns the personal data in a text, in its order."""
+    if len(text) < _LEAST:
+        return ()
+    seen = folded(text)
+    spans = _spans(seen.text)
+    return findings(text, ((kind, *seen.span(start, end)) for kind, start, end in spans))
+
+
+def _spans(text: str) -> Iterator[Span]:
+    if "@" in text or _SPELLED_OUT.search(text):
+        yield from _emails(text)
+    if _DIGIT.search(text):
+        yield from (("address", *span) for span in addresses(text))
+        yield from (("birth_date", *span) for span in births(text))
+        near = lines_with(text, _NUMBER)
+        yield from ((kind, *near.span(start, end)) for kind, start, end in _numbers(near.text))
+        if text.count(":") > 1:
+            yield from _ip6(text)
+
+
+_DIGIT = re.compile(r"\d")
+_NUMBER = r"\d[\d ()./-]{4,}\d"
+"""What every number below has in it, except the IPs of version 6."""
+_SPELLED_OUT = re.compile(r"(?i)[\[(] ?at ?[\])]")
+_EMAIL = re.compile(
+    r"(?<![\w.%+-])\w[\w.%+'-]{0,63}@((?:[^\W_][\w-]{0,62}\.){1,8}[^\W\d_]{2,24})(?![\w-])"
+)
+_SPELLED = re.compile(
+    r"(?<![\w.+-])[\w.+-]{1,64} ?[\[(] ?(?i:at) ?[\])] ?"
+    r"([\w-]{1,63}(?: ?(?:[\[(] ?(?i:dot) ?[\])]|\.) ?[\w-]{2,63}){1,4})"
+)
+_EXAMPLE = re.compile(
+    r"(?i)(?:^|\.)(?:example\.(?:com|org|net|edu)|(?:[\w-]+\.)?(?:example|test|invalid|localhost))$"
+)
+_NOT_ENDINGS = frozenset(
+    "png jpg jpeg gif svg webp js ts mjs css md py rb go rs html json yml sh plist service local "
+    "internal lan".split()
+)
+"""What no public domain ends with: files, and names inside of a network."""
+_NOBODY = re.compile(
+    r"(?i)(?:(?:git|root|postgres|no-?reply|do-?not-?reply|noreply\+[\w-]*)@.*"
+    r"|your[\w.-]*@.*|(?:user(?:name)?|(?:some)?(?:one|body)?|name|password|e?mail)@"
+    r"(?:your|my)?-?(?:domain|company|host|server|e?mail|site|org)\..*"
+    r"|.*\.\..*|.*@mail\.gmail\.com|\d{12,}\..*)"
+)
+"""Logins of machines, addresses that only show where one belongs, and the ids of messages."""
+_LOGIN = re.compile(r"(?:://(?:[^\s/@]{1,128}:)?|/|\b(?:ssh|scp|sftp|rsync) (?:-\S+ ){0,3})$")
+
+
+def _emails(text: str) -> Iterator[Span]:
+    for match in _EMAIL.finditer(text):
+        if _is_somebody(text, match):
+            yield "email", *match.span()
+    for match in _SPELLED.finditer(text):
+        domain = re.sub(r" ?[\[(] ?dot ?[\])] ?", ".", match[1], flags=re.IGNORECASE)
+        if not _EXAMPLE.search(domain):
+            yield "email", *match.span()
+
+
+def _is_somebody(text: str, match: re.Match[str]) -> bool:
+    """Returns whether a mail address can be somebody's, and is none of a host or a file."""
+    before, after = (
+        text[max(0, match.start() - 160) : match.start()],
+        text[match.end() : match.end() + 2],
+    )
+    domain, ending = match[1], match[1].rpartition(".")[2].lower()
+    is_host = _LOGIN.search(before) or (after[:1] == ":" and after[1:].strip())
+    is_made_up = _EXAMPLE.search(domain) or _NOBODY.fullmatch(match[0])
+    return not (is_host or is_made_up or ending in _NOT_ENDINGS)
+
+
+def _numbers(text: str) -> Iterator[Span]:
+    yield from (("phone", *span) for span in phones(text))
+    yield from (("ssn", *one.span()) for one in _SSN.finditer(text) if one[0] not in _PRINTED)
+    yield from (("ssn", *one.span(1)) for one in _NAMED_SSN.finditer(text))
+    yield from _cards(text)
+    yield from _ibans(text)
+    yield from _ip4(text)
+
+
+_SSN = re.compile(
+    r"\d{3}(?<![\w-]\d{3})(?<!000|666|9\d\d)([- ])(?!00)\d{2}\1(?!0000)\d{4}(?![\w-])"
+)
+_NAMED_SSN = re.compile(r"(?i)\bssn\b[ :=#]{1,3}(\d{9})(?!\w)")
+_PRINTED = ("078-05-1120", "219-09-9999")
+"""Numbers that stood in advertisements, and are nobody's."""
+
+_CARD = re.compile(r"(?<![\w.-])(?:\d[ -]?){12,18}\d(?![\w-]|\.\d)")
+_GROUPS = re.compile(
+    r"\d{13,16}|\d{4}([ -])\d{4}\1\d{4}\1\d{1,7}(?:\1\d{3})?|\d{4}([ -])\d{6}\2\d{4,5}"
+)
+
+
+def _cards(text: str) -> Iterator[Span]:
+    for match in _CARD.finditer(text):
+        digits = re.sub(r"[ -]", "", match[0])
+        if _GROUPS.fullmatch(match[0]) and is_card(digits):
+            yield "credit_card", *match.span()
+
+
+_IBAN = re.compile(r"(?<![A-Za-z0-9])([A-Za-z]{2})\d\d(?= ?[A-Za-z0-9])")
+_REST = re.compile(r"(?: ?[A-Za-z0-9]){2,32}")
+
+
+def _ibans(text: str) -> Iterator[Span]:
+    for match in _IBAN.finditer(text):
+        size = iban_length(match[1])
+        rest = _REST.match(text, match.end()) if size else None
+        if size is None or rest is None:
+            continue
+        end = _end_of(text, match.start(), size)
+        account = text[match.start() : end].replace(" ", "")
+        closed = not text[end : end + 1].isalnum()
+        if len(account) == size and account.isascii() and closed and is_iban(account):
+            yield "iban", match.start(), end
+
+
+def _end_of(text: str, start: int, size: int) -> int:
+    """Returns where so many characters that are no blanks end."""
+    place, seen = start, 0
+    while seen < size and place < len(text) and (text[place].isalnum() or text[place] == " "):
+        seen += text[place] != " "
+        place += 1
+    return place
+
+
+_OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
+_IP4 = re.compile(rf"(?<![\w.-])(?<!\w/)(?:{_OCTET}\.){{3}}{_OCTET}(?![\w-]|\.\d)")
+_VERSION = re.compile(r"(?i)(?:\bv|versions?|release|build|[=<>~^@])[ \t\"'`:]{0,5}$")
+_NOBODYS = re.compile(
+    r"0\.|10\.|127\.|169\.254\.|172\.(?:1[6-9]|2\d|3[01])\.|192\.168\.|192\.0\.[02]\.|198\.51\.100\."
+    r"|203\.0\.113\.|198\.1[89]\.|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|2(?:2[4-9]|[345]\d)\."
+    r"|.*\.0$|8\.8\.4\.4$|9\.9\.9\.|1\.1\.1\."
+)
+"""Networks that are private, reserved or for examples, and servers that everybody asks."""
+
+
+def _ip4(text: str) -> Iterator[Span]:
+    for match in _IP4.finditer(text):
+        before = text[max(0, match.start() - 12) : match.start()]
+        low = sum(int(octet) < 20 for octet in match[0].split("."))
+        # So many low numbers are a version: hardly any address has three.
+        if low < 3 and not _NOBODYS.match(match[0]) and not _VERSION.search(before):
+            yield "ip", *match.span()
+
+
+_IP6 = re.compile(r"[23](?<![\w:.][23])[0-9A-Fa-f]{3}:[0-9A-Fa-f:]{2,35}(?![\w:])")
+
+
+def _ip6(text: str) -> Iterator[Span]:
+    """Yields the addresses of hosts; those begin with 2 or 3, and no path of a program's does."""
+    from ipaddress import AddressValueError, IPv6Address, IPv6Network
+
+    for match in _IP6.finditer(text):
+        try:
+            address = IPv6Address(match[0])
+        except AddressValueError:
+            continue
+        if address.is_global and address not in IPv6Network("2001:db8::/32"):
+            yield "ip", *match.span()

@@ -1,0 +1,295 @@
+"""Finding secrets: tokens of known formats, keys, and passwords that are assigned to a name.
+
+Everything works on the folded text (`folding.py`), so that full-width or invisible characters hide
+nothing, and in linear time. A text with escapes is read a second time without them.
+"""
+
+import re
+from binascii import Error, a2b_base64
+from collections.abc import Iterator
+
+from mimo.privacy.likeness import is_mixed, is_own_id, is_placeholder, is_random, is_said, is_secret
+from mimo.privacy.model import APART, Finding, Span, compiled, findings, folded, unescaped
+from mimo.privacy.rules import FORMS, TOKENS, Form, Token
+
+ALLOWED = "mind:allow-secret"
+"""A mark that lets its line through."""
+
+_LEAST = 8
+"""No secret is shorter."""
+
+_BREAK = r"[\"'`]?[ \t]{0,8}[+\\]?[ \t]{0,8}(?:\r?\n|\r)[ \t>#*/]{0,40}[\"'`]?"
+"""A line break inside a token, with the characters that end one line and begin the next."""
+
+
+def secrets_in(text: str, *, cut: bool = False, allowing: bool = True) -> tuple[Finding, ...]:
+    """Returns the secrets in a text, in their order.
+
+    With `cut` also the beginnings of tokens that were cut off, as titles are. Without `allowing`
+    the mark `mind:allow-secret` is ignored.
+    """
+    if len(text) < _LEAST:
+        return ()
+    seen = folded(text)
+    spans = [*_spans(seen.text, cut=cut)]
+    if plain := unescaped(seen.text):
+        again = _spans(plain.text, cut=cut)
+        spans += [(kind, *plain.span(start, end)) for kind, start, end in again]
+    if not spans:
+        return ()
+    found = findings(text, ((kind, *seen.span(start, end)) for kind, start, end in spans))
+    if allowing and ALLOWED in text:
+        marks = re.finditer(re.escape(ALLOWED), text)
+        lines = {one.line for one in findings(text, (("", *mark.span()) for mark in marks))}
+        return tuple(one for one in found if one.line not in lines)
+    return found
+
+
+def _spans(text: str, *, cut: bool = False) -> Iterator[Span]:
+    yield from _plain(text, cut=cut)
+    yield from _encoded(text)
+
+
+def _plain(text: str, *, cut: bool = False) -> Iterator[Span]:
+    """Yields the secrets that are not encoded."""
+    yield from _tokens(text, cut=cut)
+    yield from _forms(text)
+    if "PRIVATE KEY" in text or "PuTTY-User-Key-File" in text:
+        yield from _private_keys(text)
+    if "://" in text:
+        yield from _addresses(text)
+    yield from _assigned(text)
+
+
+_WORDS = tuple(dict.fromkeys(word for rule in TOKENS for word in rule.words))
+
+
+def _tokens(text: str, *, cut: bool) -> Iterator[Span]:
+    words = {word for word in _WORDS if word in text}
+    for rule in (rule for rule in TOKENS if not words.isdisjoint(rule.words)) if words else ():
+        for match in _token(rule).finditer(text):
+            if _is_drawn(text, rule, match):
+                yield rule.kind, *match.span()
+        if cut:
+            yield from _cut(text, rule)
+
+
+def _token(rule: Token) -> re.Pattern[str]:
+    """Returns the pattern of a token: in one piece, or broken over lines."""
+    tail, count = f"[{rule.tail}]", f"{{{rule.least},{rule.most}}}"
+    before, after = (r"(?<![A-Za-z0-9])", f"(?!{tail})") if rule.apart else ("", "")
+    return compiled(
+        f"{before}{rule.start}(?:{tail}{count}+{after}|(?:{tail}|{_BREAK}{tail}){count}+(?!{tail}))"
+    )
+
+
+def _is_drawn(text: str, rule: Token, match: re.Match[str]) -> bool:
+    """Returns whether a token looks drawn, the more so where letters touch it."""
+    drawn = re.sub(r"\s", "", match[0])[-rule.least :]
+    if not is_random(drawn):
+        return False
+    if "a-z" in rule.tail.lower() and not rule.tail.isupper() and not is_mixed(drawn):
+        return False
+    start, end = match.span()
+    glued = text[start - 1 : start].isalnum() or text[end : end + 1].isalnum()
+    return not glued or (is_mixed(drawn) and any(map(str.isdigit, drawn)))
+
+
+def _cut(text: str, rule: Token) -> Iterator[Span]:
+    """Yields the rest of tokens that were cut off; the id of a memory is not one."""
+    left = f"[{rule.tail}]{{4,{rule.most}}}"
+    pattern = rf"{rule.start}({left})(?=…|\.\.\.|{APART}|\Z)"
+    for match in compiled(pattern).finditer(text):
+        before = compiled(_NAME_SO_FAR).search(text[max(0, match.start() - 128) : match.start()])
+        name = (before[0] if before else "") + match[0]
+        is_word = not text[match.start() - 1 : match.start()].isalnum()
+        if is_word and is_mixed(match[1]) and not is_own_id(name):
+            yield rule.kind, *match.span()
+
+
+_NAME_SO_FAR = r"[\w.-]{0,128}\Z"
+
+
+def _forms(text: str) -> Iterator[Span]:
+    for form in FORMS:
+        for word in form.words:
+            if word in text:
+                yield from _of_form(text, form)
+                break
+
+
+def _of_form(text: str, form: Form) -> Iterator[Span]:
+    for match in compiled(form.pattern).finditer(text):
+        group = match.lastindex or 0
+        value = match[group]
+        if form.kind in _BASIC:
+            password = _password_of(value)
+            if password is None and form.kind == "docker_auth":
+                continue
+            value = password or value
+        if form.kind == "telegram_token":
+            value = value.partition(":")[2]  # The number before it is the bot's public id.
+        if form.kind in _MIXED and not is_mixed(value):
+            continue
+        if is_random(value) and not is_placeholder(value[:40]) and not is_said(value):
+            yield form.kind, *match.span(group)
+
+
+_BASIC = ("authorization_header", "docker_auth")
+"""Forms whose secret can be `user:password` in base64."""
+
+_MIXED = ("telegram_token", "discord_token")
+"""Forms that names in programs can have, too."""
+
+
+def _password_of(credentials: str) -> str | None:
+    """Returns the password of `user:password` in base64, or None for other credentials."""
+    user, colon, password = _decoded(credentials).partition(":")
+    return password if colon and user.isprintable() else None
+
+
+def _decoded(text: str) -> str:
+    """Returns the ASCII text that a text in base64 stands for, or an empty one."""
+    plain = text.rstrip("=")
+    try:
+        return a2b_base64(plain + "=" * (-len(plain) % 4)).decode("ascii")
+    except (Error, UnicodeDecodeError):
+        return ""
+
+
+_BEGIN = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-\d"
+_END = r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|Private-MAC: [0-9a-f]{40,64}"
+_EDGES = f"({_BEGIN})|{_END}"
+_MATERIAL = r"[A-Za-z0-9+/]{32}"
+_WITHIN = 600
+"""So soon after its first line a key itself begins."""
+
+
+def _private_keys(text: str) -> Iterator[Span]:
+    edges = [*compiled(_EDGES).finditer(text)]
+    for edge, following in zip(edges, [*edges[1:], None], strict=True):
+        if edge[1] and compiled(_MATERIAL).search(text, edge.end(), edge.end() + _WITHIN):
+            ended = following is not None and not following[1]
+            end = following.end() if following and ended else _end_of_material(text, edge.end())
+            yield "private_key", edge.start(), end
+
+
+_MORE = r"(?:[A-Za-z0-9+/=:,. \t>-]|\\[rn]|\r?\n(?!\s{0,80}\n)){0,40000}+"
+
+
+def _end_of_material(text: str, start: int) -> int:
+    found = compiled(_MORE).match(text, start)
+    return found.end() if found else start
+
+
+_ADDRESS = r"://([^\s:/@\"'<>`]{0,128}):([^\s/\"'<>`]{4,256})@(?=[A-Za-z0-9_.\[-])"
+_SCHEME = r"[A-Za-z][A-Za-z0-9+.-]{1,30}\Z"
+_WEB = ("http", "https", "ftp", "ftps", "git", "ssh")
+
+
+def _addresses(text: str) -> Iterator[Span]:
+    """Yields the passwords in URLs."""
+    for match in compiled(_ADDRESS).finditer(text):
+        scheme = compiled(_SCHEME).search(text, max(0, match.start() - 31), match.start())
+        user, password = match.groups()
+        if scheme is None or is_placeholder(password) or password.lower() == user.lower():
+            continue
+        if not is_said(password):
+            kind = "basic_auth_url" if scheme[0].lower() in _WEB else "connection_string"
+            yield kind, *match.span(2)
+
+
+_CHOSEN = ("passw", "passphrase", "pwd", "secret", "비밀번호", "비번", "암호", "패스워드")
+_DRAWN = (
+    "token",
+    "api_key",
+    "api-key",
+    "api key",
+    "apikey",
+    "access_key",
+    "access-key",
+    "access key",
+    "accesskey",
+    "account_key",
+    "auth_key",
+    "encryption_key",
+    "signing_key",
+    "private_key",
+    "credential",
+    "토큰",
+    "api 키",
+    "api키",
+    "인증 키",
+    "인증키",
+    "시크릿",
+)
+_SIGN = r"[ \t]{0,4}(?:=>|:=|={1,3}|:)[ \t]{0,4}"
+_FOR = r"(?:[ \t](?:for|of|to|on|in|at)(?:[ \t][^\s:=,;.()\[\]]{1,40}){1,6}?)?"
+_IS = r"[ \t](?:is|was|becomes)(?:[ \t](?:now|still|currently|set to))?[ \t]{0,2}[ \t:]"
+_KOREAN = r"(?:[ \t]?\([^()\n]{1,40}\))?(?:[은는이가을를][ \t]{1,4}|(?<=[가-힣])[ \t]{1,4})"
+_VALUE = (
+    rf"([\w-]{{0,30}}?)(?:[ \t]key|[ \t]phrase)?[\"'`\])]{{0,2}}"
+    rf"(?:{_SIGN}|{_FOR}(?:{_IS}|[ \t]?[:=][ \t]{{1,4}})|{_KOREAN})"
+    r"[ \t]?\*{0,2}"
+    r"(?:([\"'`])([^\"'`\s]{8,256})\2|([^\s\"'`,;<>(){}\[\]|&…\x00가-힣]{8,256}))"
+)
+"""Follows the name of a secret: the end of the name, what connects it to its value, the value."""
+
+_ABOUT_IT = re.compile(
+    r"(?i)(?:hash|digest|sum|_?ids?|ur[il]|names?|file|path|types?|version|algorithm|hint|ref)$"
+)
+"""Ends of names that are about a secret: `token_hash` holds none."""
+
+
+def _assigned(text: str) -> Iterator[Span]:
+    """Yields the values that stand after the name of a secret, as in `password = …`."""
+    lower = text.lower()
+    for words, chosen in ((_CHOSEN, True), (_DRAWN, False)):
+        for word in words:
+            place = lower.find(word)
+            while place >= 0:
+                place += len(word)
+                if match := compiled(_VALUE).match(text, place):
+                    start, end = _stretch(match)
+                    if _ABOUT_IT.search(match[1]) or not is_secret(text[start:end], chosen=chosen):
+                        # Of names within the value the last is enough, and each is read once.
+                        place = max(place, lower.rfind(word, place, match.end()))
+                    else:
+                        yield "password" if chosen else "credential", start, end
+                        place = end
+                place = lower.find(word, place)
+
+
+def _stretch(match: re.Match[str]) -> tuple[int, int]:
+    """Returns where the value of a match stands; signs that end a sentence are no part of it."""
+    group = 3 if match[3] else 4
+    start = match.start(group)
+    return start, start + len(match[group].rstrip(".,:?*"))
+
+
+_GROUP = r"[A-Za-f][A-HQ-Xg-nw-z0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/]"
+"""Four characters of base64 that stand for three of ASCII."""
+
+_BASE64 = (
+    rf"(?<![A-Za-z0-9+/]){_GROUP}"
+    rf"(?:{_GROUP}|[ \t]{{0,8}}\r?\n[ \t>#*/]{{0,40}}{_GROUP}){{5,20000}}+"
+    r"[A-Za-z0-9+/]{0,3}={0,2}"
+)
+
+
+def _encoded(text: str) -> Iterator[Span]:
+    """Yields what holds a secret in base64, one layer deep."""
+    for match in compiled(_BASE64).finditer(text):
+        inner = _decoded(re.sub(r"[\s>#*]", "", match[0]))
+        for kind, *_ in _plain(inner):
+            yield kind, *match.span()
+            break
+    if _IS_OF_KUBERNETES.search(text):
+        for match in compiled(_ENTRY).finditer(text):
+            if is_secret(_decoded(match[1]), chosen=True):
+                yield "password", *match.span(1)
+
+
+_IS_OF_KUBERNETES = re.compile(r"kind[\"']?:[ \t]{0,4}[\"']?Secret\b")
+_ENTRY = r"[\w.-]{1,100}[\"']?:[ \t]{0,4}[\"']?([A-Za-z0-9+/]{8,400}={0,2})(?![A-Za-z0-9+/=])"
+"""An entry of the data of a Kubernetes Secret."""

@@ -1,0 +1,103 @@
+"""Colour, tables and pages, for a terminal."""
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from io import StringIO
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from mimo.rendering.screen import Part, Screen, Styled, text_of
+from mimo.text.clean import HIDDEN, clean, compiled
+
+STYLES = {
+    "strong": "bold",
+    "dim": "dim",
+    "good": "green",
+    "bad": "bold red",
+    "warn": "yellow",
+    "accent": "cyan",
+}
+MARK = "bold yellow"
+
+
+class TerminalScreen(Screen):
+    """A screen that writes with rich, and pages what is longer than the terminal."""
+
+    def __init__(
+        self, *, colour: bool, width: int | None = None, height: int | None = None
+    ) -> None:
+        """Take the size of the terminal unless told."""
+        self._written = StringIO()
+        self._console = Console(
+            file=self._written,
+            force_terminal=True,
+            no_color=not colour,
+            width=width,
+            height=height,
+            markup=False,
+            highlight=False,
+            emoji=False,
+        )
+
+    def line(self, *parts: Part, indent: int = 0) -> None:
+        """Write one line, wrapped under its own beginning."""
+        if not parts:
+            self._console.print()
+            return
+        text = Text()
+        for part in parts:
+            text.append_text(styled(part))
+        self._console.print(Padding(text, (0, 0, 0, indent), expand=False))
+
+    def text(self, body: str, *, terms: Sequence[str] = (), indent: int = 0) -> None:
+        """Write prose, wrapped, with the words of `terms` marked."""
+        text = Text(clean(body).expandtabs(4))
+        words = [re.escape(term) for term in terms if term.strip()]
+        if words:
+            text.highlight_regex(rf"(?i)\b(?:{'|'.join(words)})\w*", MARK)
+        self._console.print(Padding(text, (0, 0, 0, indent), expand=False))
+
+    def verbatim(self, body: str, *, commands: bool = False) -> None:
+        """Write text as it stands; the terminal itself breaks long lines, which can be copied."""
+        self._console.print(Text(clean(body)), soft_wrap=True)
+
+    def markdown(self, body: str) -> None:
+        """Write Markdown, laid out."""
+        self._console.print(Markdown(clean(body), hyperlinks=False))
+
+    def table(self, headers: Sequence[str], rows: Iterable[Sequence[Part]]) -> None:
+        """Write rows as a table that fits the width."""
+        listed = list(rows)
+        if not listed:
+            return
+        table = Table(*headers, box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
+        for column in table.columns:
+            column.overflow = "fold"
+        for row in listed:
+            table.add_row(*map(styled, row))
+        self._console.print(table)
+
+    def finish(self, *, pager: bool) -> None:
+        """Print what was written, through the pager where it is longer than the terminal."""
+        # An entity such as `&#x202e;` is a character only now.
+        text = compiled(f"[{HIDDEN}]").sub("", self._written.getvalue())
+        if pager and text.count("\n") >= self._console.height:
+            import click
+
+            os.environ.setdefault("LESS", "FRX")
+            click.echo_via_pager(text, color=True)
+            return
+        from mimo.rendering import write
+
+        write(text)
+
+
+def styled(part: Part) -> Text:
+    """Returns a part as rich shows it."""
+    return Text(text_of(part), style=STYLES[part.role] if isinstance(part, Styled) else "")

@@ -1,1 +1,0 @@
-"""The daemon: an optional process that keeps index and context fresh while people work."""

@@ -1,0 +1,1 @@
+"""Text tools that many modules use: cleaning, dates, words, patterns."""

@@ -1,0 +1,85 @@
+"""Text from memories -> text that is harmless on a terminal and in the log of a build."""
+
+import re
+from functools import cache
+
+# Text from memories and files -> text that hides nothing and commands nothing.
+
+
+SEQUENCES = (
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, the cursor
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"  # OSC and kin
+    r"|\x1b[ -/]*[0-~]"
+)
+"""Escape sequences of terminals."""
+
+HIDDEN = (
+    "\u061c\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e01ef"
+)
+"""Characters that show nothing or change the direction of the text, as a class of characters.
+
+Tag characters and the variation selectors of the supplement carry a byte each, unseen.
+"""
+
+_JOINING = "\u200c\u200d\ufe00-\ufe0f"
+"""Joiners and variation selectors: one after a character is writing, several are hidden data."""
+
+RUNS = f"(?!\ufe0f\u200d(?![{_JOINING}]))[{_JOINING}]{{2,}}"
+"""Several in a row; an emoji has a selector and a joiner between two of its parts."""
+
+_CONTROLS = f"[\x00-\x08\x0b-\x1f\x7f-\x9f{HIDDEN}]"
+
+_COMMANDS = r"(?mi)^(\s*)(?=::[\w-]+(?:[^\S\n][^\n]*?)?::)|(#)(?=#(?:vso|teamcity)?\[)"
+"""Where GitHub, Azure Pipelines and TeamCity find a command in a log.
+
+`::set-env name=x::y` at the start of a line; `##[set-env name=x]y` and `##vso[…]` anywhere.
+"""
+
+
+@cache
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Returns a pattern, compiled when first needed: most answers never need one."""
+    return re.compile(pattern)
+
+
+def clean(text: str) -> str:
+    """Returns the text without escape sequences, control, bidirectional and hidden characters.
+
+    Line ends and tabs stay.
+    """
+    if text.replace("\n", "").replace("\t", "").isprintable():
+        if text.isascii():
+            return text
+        # Variation selectors count as printable.
+        return compiled(RUNS).sub("", compiled(f"[{HIDDEN}]").sub("", text))
+    shown = compiled(_CONTROLS).sub("", compiled(SEQUENCES).sub("", text))
+    return compiled(RUNS).sub("", shown)
+
+
+def one_line(text: str) -> str:
+    """Returns the clean text on one line."""
+    return " ".join(clean(text).splitlines())
+
+
+def inert(text: str) -> str:
+    """Returns the text with a backslash in each command that a build service reads from its log."""
+    if "::" not in text and "##" not in text:
+        return text
+    return compiled(_COMMANDS).sub(r"\1\2\\", text)
+
+
+_HARMFUL = rf"[\x7f-\x9f{HIDDEN}]|{RUNS}|#(?=#(?:vso|teamcity)?\[)"
+
+
+def escaped(text: str) -> str:
+    """Returns JSON text with what is harmful written as escapes, which stand for the same text."""
+    if text.isascii() and "\x7f" not in text and "##" not in text:
+        return text
+    return compiled(_HARMFUL).sub(lambda harmful: _escape(harmful[0]), text)
+
+
+def _escape(text: str) -> str:
+    from json import dumps
+
+    return f"\\u{ord(text):04x}" if text.isascii() else dumps(text)[1:-1]

@@ -10,7 +10,7 @@ import pytest
 from mimo.errors import Denied, MindError
 from mimo.mind import Mind
 from mimo.operations import finding
-from tests.services.test_undo import added, contents, run
+from tests.operations.test_undo import added, contents, run
 
 HEADER = {
     "time": "2026-11-20T15:30:00+00:00", "command": "rm", "tool": "mind_rm", "is_tool": True,

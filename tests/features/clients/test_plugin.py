@@ -1,0 +1,83 @@
+"""The Claude Code plugin in this repository has the documented shape, and says what is true."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mimo import __version__
+from mimo.commands import all_commands, listed, spelled
+from mimo.features.clients import table
+from mimo.features.clients.table import CLAUDE_CODE_EVENTS, ClientName, Scope, client
+
+ROOT = Path(__file__).parents[3]
+PLUGIN = ROOT / "plugins" / "mind"
+KEBAB = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text("utf-8"))
+
+
+def test_the_marketplace_leads_to_the_plugin() -> None:
+    marketplace = read(ROOT / ".claude-plugin" / "marketplace.json")
+    (entry,) = marketplace["plugins"]
+
+    assert set(marketplace) == {"name", "owner", "plugins"}
+    assert KEBAB.fullmatch(marketplace["name"])
+    assert not marketplace["name"].startswith(("anthropic", "claude", "agent-skills"))
+    assert marketplace["owner"]["name"]
+    assert (ROOT / entry["source"]).resolve() == PLUGIN
+    assert f"{entry['name']}@{marketplace['name']}" == table.PLUGIN
+    assert entry["name"] == read(PLUGIN / ".claude-plugin" / "plugin.json")["name"]
+
+
+def test_the_manifest_has_documented_keys_and_our_version() -> None:
+    manifest = read(PLUGIN / ".claude-plugin" / "plugin.json")
+
+    assert set(manifest) <= {"name", "version", "description", "author", "license", "keywords"}
+    assert KEBAB.fullmatch(manifest["name"])
+    assert manifest["version"] == __version__
+
+
+def test_only_the_manifest_lies_in_the_manifest_s_folder() -> None:
+    files = {path.relative_to(PLUGIN).as_posix() for path in PLUGIN.rglob("*") if path.is_file()}
+    assert files == {
+        ".claude-plugin/plugin.json",
+        ".mcp.json",
+        "hooks/hooks.json",
+        "skills/memory/SKILL.md",
+    }
+
+
+def test_it_has_the_hooks_and_the_server_that_installing_writes() -> None:
+    hooks = read(PLUGIN / "hooks" / "hooks.json")
+    entry = client(ClientName.CLAUDE_CODE).server(Scope.PROJECT, "mind", project=None)
+
+    assert hooks["hooks"] == {event: [group] for event, group in CLAUDE_CODE_EVENTS.items()}
+    assert read(PLUGIN / ".mcp.json") == {"mcpServers": {"mind": entry.value}}
+
+
+def test_the_skill_names_tools_and_commands_that_there_are() -> None:
+    text = (PLUGIN / "skills" / "memory" / "SKILL.md").read_text("utf-8")
+    _, header, body = text.split("---\n", 2)
+    about = yaml.safe_load(header)
+    commands = all_commands()
+    names = {spelled(name, "underscore") for name in listed(commands.tools(), ["core"])}
+    rows = re.findall(
+        r"^\| [^|]+ \| `(\w+)` \| `mind ([a-z -]+?)(?: [A-Z-]{2}.*)?` \|$", body, re.M
+    )
+
+    assert about["name"] == "memory"
+    assert 0 < len(about["description"]) <= 1024
+    assert len(about["compatibility"]) <= 500
+    assert len(rows) == 7
+    assert {tool for tool, _ in rows} <= names
+    assert {path for _, path in rows} <= {spec.path for spec in commands.all()}
+
+
+def test_every_tool_s_full_name_fits_where_the_plugin_puts_it() -> None:
+    for name in all_commands().tools():
+        assert len(f"mcp__plugin_mind_mind__{spelled(name, 'underscore')}") <= 64

@@ -1,0 +1,98 @@
+"""What the design of MAMA 1.1 asks of the tools, of a memory's fields and of the release."""
+
+from pathlib import Path
+
+import pytest
+
+from mimo import __version__
+from mimo.commands import all_commands
+from mimo.commands.schema import to_json
+from mimo.config import FORMAT
+from mimo.features.decisions.commands import decision
+from mimo.features.decisions.loading import context
+from mimo.features.search.commands import search
+from mimo.mind import Mind
+from mimo.server.app import described
+
+ROOT = Path(__file__).parents[3]
+TOOLS = {
+    "save/decision",
+    "save/checkpoint",
+    "save/insight",
+    "load/checkpoint",
+    "load/context",
+    "search/by_topic",
+    "search/by_context",
+    "search/recent",
+    "evolve/outcome",
+    "evolve/supersede",
+}
+OLD = (
+    "save_decision recall_decision suggest_decision list_decisions update_outcome save_checkpoint"
+    " load_checkpoint"
+).split()
+
+
+@pytest.mark.req("004-01")
+@pytest.mark.req("004-02")
+def test_ten_tools_in_four_domains() -> None:
+    tools = all_commands().tools()
+    domains = ("save/", "load/", "search/", "evolve/")
+    assert {name for name in tools if name.startswith(domains)} == TOOLS
+    assert described(tools["save/decision"], "slash").name == "save/decision"
+
+
+@pytest.mark.req("004-03")
+@pytest.mark.parametrize("name", sorted(TOOLS))
+def test_each_says_when_to_use_it_and_what_to_use_instead(name: str) -> None:
+    told = described(all_commands().tools()[name], "slash").description or ""
+    use, avoid = told.partition("Use when:")[2].split("Don't use for:")
+    assert use.strip().startswith("- ")
+    instead = {word.rstrip(".,)") for word in avoid.split() if "/" in word}
+    assert instead & (TOOLS - {name}), avoid
+
+
+@pytest.mark.req("004-19")
+@pytest.mark.req("004-20")
+def test_a_memory_has_the_fields_of_the_unified_schema(mind: Mind) -> None:
+    first = decision(mind, "auth", "Use JWT", "Stateless")
+    second = decision(mind, "auth", "Use sessions", "Revocable")
+    row = to_json(context(mind, second.id))["memory"]
+    assert (row["id"], row["type"], row["content"], row["topic"]) == (
+        second.id,
+        "decision",
+        "Use sessions",
+        "auth",
+    )
+    assert row["related_to"] == [first.id]
+    assert row["created_at"] == "2026-11-20T15:30:00Z"
+    assert (row["reasoning"], row["confidence"]) == ("Revocable", 0.7)
+
+
+@pytest.mark.req("004-24")
+def test_the_store_says_the_version_of_its_layout(mind: Mind) -> None:
+    assert f"format = {FORMAT}\n" in (mind.folder / "config.toml").read_text(encoding="utf-8")
+    saved = decision(mind, "auth", "Use JWT", "Stateless")
+    assert "schema_version" not in (mind.project.root / saved.file).read_text(encoding="utf-8")
+
+
+@pytest.mark.req("004-26")
+def test_korean_and_english_are_both_found(mind: Mind) -> None:
+    korean = decision(mind, "인증", "세션 대신 JWT 토큰을 사용한다", "서버 상태가 없다")
+    english = decision(mind, "cache", "Keep sessions in Redis", "Two servers share them")
+    assert search(mind, "토큰을 왜 사용하지").results[0].id == korean.id
+    assert search(mind, "shared session storage").results[0].id == english.id
+    assert korean.id.startswith("decision_20261120_") or korean.id.startswith("decision_")
+
+
+@pytest.mark.req("004-70")
+@pytest.mark.req("004-71")
+@pytest.mark.req("004-74")
+def test_the_release_comes_with_a_guide_that_names_every_old_tool() -> None:
+    guide = (ROOT / "docs" / "migrating-from-mama.md").read_text(encoding="utf-8")
+    for name in (*OLD, *TOOLS, "mind import mama", "--rollback"):
+        assert name in guide, name
+    assert __version__ == "1.1.0"
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "docs/migrating-from-mama.md" in readme
+    assert "mind save decision" in readme

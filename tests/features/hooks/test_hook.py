@@ -1,0 +1,244 @@
+"""`mind hook` as clients run it: through pipes, whatever comes and whatever is broken."""
+
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimo.features.hooks import scene, storage
+from mimo.memory.model import Kind
+from mimo.mind import Mind
+from mimo.operations import overview, saving
+
+ROOT = Path(__file__).parents[3]
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("MIND_HOME", "HOME", "PATH")}
+    return kept | {"PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"} | more
+
+
+def run(
+    data: bytes | None, *argv: str, cwd: Path, **env: str
+) -> "subprocess.CompletedProcess[Any]":
+    """Runs `mind hook` with `data` on standard input; None closes it before it begins."""
+    command = [sys.executable, "-m", "mimo", "hook", *argv]
+    if data is None:
+        command = ["sh", "-c", 'exec "$0" "$@" <&-', *command]
+    return subprocess.run(
+        command,
+        input=data,
+        stdin=subprocess.DEVNULL if data is None else None,
+        capture_output=True,
+        cwd=cwd,
+        env=environment(**env),
+        check=False,
+        timeout=60,
+    )
+
+
+def payload(project: Path, name: str, **fields: Any) -> bytes:
+    told = {"session_id": "s1", "cwd": str(project), "hook_event_name": name} | fields
+    return json.dumps(told).encode()
+
+
+def logged(mind: Mind) -> str:
+    path = scene.path_of(mind.home)
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+@pytest.fixture
+def known(mind: Mind) -> Mind:
+    """A memory that holds a decision and an edge."""
+    saving.store(mind, saving.draft(Kind.DECISION, "Use JWT for auth"))
+    found = {"detection": {"code": ["import jwt"]}}
+    saving.store(mind, saving.draft(Kind.EDGE, "Old tokens", title="Old jwt", extra=found))
+    mind.close()
+    return mind
+
+
+def test_a_client_is_answered_with_one_json_object(known: Mind, project: Path) -> None:
+    done = run(payload(project, "SessionStart", source="startup"), "claude-code", cwd=project)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    answer = json.loads(done.stdout)
+    assert answer["hookSpecificOutput"]["hookEventName"] == "SessionStart"
+    assert "Use JWT for auth" in answer["hookSpecificOutput"]["additionalContext"]
+    assert done.stdout.count(b"\n") == 1
+    assert done.stdout.isascii()
+
+
+@pytest.mark.req("004-50")
+@pytest.mark.parametrize("name", ["SessionStart", "UserPromptSubmit", "PreToolUse", "Stop"])
+def test_no_moment_of_the_work_loads_anything_heavy(known: Mind, project: Path, name: str) -> None:
+    tell = (
+        "import sys; sys.argv = ['mind', 'hook']\n"
+        "from mimo.__main__ import main\n"
+        "status = main()\n"
+        "print(status, *sys.modules, file=sys.stderr)\n"
+    )
+    fields = {
+        "source": "startup",
+        "prompt": "use JWT for auth?",
+        "tool_input": {"file_path": "a.py", "content": "import jwt\n"},
+        "last_assistant_message": "Done.",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", tell],
+        input=payload(project, name, **fields),
+        capture_output=True,
+        cwd=project,
+        env=environment(),
+        check=True,
+    )
+    status, *modules = done.stderr.decode().split()
+    heavy = (
+        "asyncio click dataclasses model2vec numpy rich tempfile subprocess tomllib yaml".split()
+    )
+    assert status == "0"
+    assert (b"Old jwt" in done.stdout) == (name in ("SessionStart", "PreToolUse"))
+    assert not set(heavy) & set(modules)
+    assert not {"mimo.mind", "mimo.memory.model", "mimo.index.index"} & set(modules)
+
+
+BROKEN = {
+    "nothing": b"",
+    "blanks": b" \n\n ",
+    "no JSON": b"hello",
+    "half an object": b'{"session_id": "s1", ',
+    "a list": b"[]",
+    "a number": b"7",
+    "no UTF-8": b'{"prompt": "\xff\xfe"}',
+    "a NUL": b"\x00",
+    "deeply nested": b"[" * 100_000,
+    "lone surrogates": b'{"hook_event_name": "UserPromptSubmit", "prompt": "\\ud800", "cwd": "."}',
+    "wrong types": b'{"hook_event_name": 7, "cwd": [], "session_id": {}, "tool_input": "x"}',
+    "an unknown event": b'{"hook_event_name": "Whatever", "cwd": "/"}',
+    "too much": b'{"hook_event_name": "UserPromptSubmit", "prompt": "' + b"x" * (1 << 20) + b'"}',
+}
+
+
+@pytest.mark.parametrize("data", BROKEN.values(), ids=BROKEN)
+def test_whatever_comes_it_ends_well_and_prints_nothing(
+    known: Mind, project: Path, data: bytes
+) -> None:
+    done = run(data, "claude-code", cwd=project)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert logged(known).count("\n") <= 1
+
+
+def test_what_went_wrong_is_a_line_in_the_log(known: Mind, project: Path) -> None:
+    run(b"{broken", cwd=project)
+    run(BROKEN["too much"], cwd=project)
+
+    first, second = logged(known).splitlines()
+    assert "failed: JSONDecodeError" in first
+    assert "failed: ValueError: more than 1 MiB" in second
+
+
+def test_a_closed_standard_input_is_no_error(known: Mind, project: Path) -> None:
+    done = run(None, "claude-code", cwd=project)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_a_closed_standard_output_is_no_error(known: Mind, project: Path) -> None:
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$0" "$@" >&-', sys.executable, "-m", "mimo", "hook"],
+        input=payload(project, "SessionStart", source="startup"),
+        capture_output=True,
+        env=environment(),
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_standard_input_that_never_ends_is_not_waited_for(known: Mind, project: Path) -> None:
+    read, write = os.pipe()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "mimo", "hook"],
+            stdin=read,
+            capture_output=True,
+            cwd=project,
+            env=environment(),
+            check=False,
+            timeout=30,
+        )
+    finally:
+        os.close(read)
+        os.close(write)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert "did not end in time" in logged(known)
+
+
+def test_a_prompt_of_nearly_a_mebibyte_is_answered(known: Mind, project: Path) -> None:
+    prompt = "Use JWT for auth? " + "x " * 500_000
+    done = run(payload(project, "UserPromptSubmit", prompt=prompt), cwd=project)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert storage.read(project) is not None
+
+
+@pytest.mark.req("001-23")
+def test_without_a_project_nothing_is_printed_or_made(tmp_path: Path) -> None:
+    nowhere = tmp_path / "nowhere"
+    nowhere.mkdir()
+    done = run(payload(nowhere, "SessionStart", source="startup"), cwd=nowhere)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert list(nowhere.iterdir()) == []
+
+
+@pytest.mark.parametrize("other", ["/proc/nowhere", "/dev/null/home", ""])
+def test_a_home_that_can_t_be_used_is_no_error(known: Mind, project: Path, other: str) -> None:
+    data = payload(project, "SessionStart", source="startup")
+    done = run(data, cwd=project, MIND_HOME=other, HOME="/proc/nowhere")
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_where_nothing_can_be_written_the_start_is_answered_and_prompts_are_not(
+    known: Mind, project: Path
+) -> None:
+    subprocess.run(["git", "init", "--quiet", project], check=True)
+    known.trust.approve(record.place.digest for record in overview.everything(known))
+    local = project / ".mind" / ".local"
+    local.rename(project / "aside")
+    local.write_text("a file in its place", encoding="utf-8")
+    start = run(payload(project, "SessionStart", source="startup"), cwd=project)
+    prompt = run(payload(project, "UserPromptSubmit", prompt="use JWT for auth?"), cwd=project)
+    assert (start.returncode, prompt.returncode) == (0, 0)
+    assert b"Use JWT for auth" in start.stdout
+    assert prompt.stdout == b""
+    assert "nothing said" in logged(known)
+
+
+def test_two_at_once_say_it_once(known: Mind, project: Path) -> None:
+    data = payload(project, "UserPromptSubmit", prompt="should we use JWT for auth?")
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda _: run(data, cwd=project), range(4)))
+    assert [one.returncode for one in done] == [0] * 4
+    assert sum(b"Use JWT" in one.stdout for one in done) == 1
+
+
+def test_settings_that_can_t_be_read_are_no_error(known: Mind, project: Path) -> None:
+    (known.home / "config.toml").write_text("[hook\n", encoding="utf-8")
+    done = run(payload(project, "SessionStart", source="startup"), cwd=project)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"Use JWT for auth" in done.stdout
+
+
+def test_a_damaged_index_says_nothing(known: Mind, project: Path) -> None:
+    for path in (project / ".mind" / ".index").glob("index*.db*"):
+        path.write_bytes(b"SQLite format 3\0" + b"\xff" * 5_000)
+    done = run(payload(project, "UserPromptSubmit", prompt="use JWT for auth?"), cwd=project)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_a_person_who_asks_is_told_what_it_is(project: Path) -> None:
+    done = run(b"", "--help", cwd=project)
+    assert done.returncode == 0
+    assert b"clients" in done.stdout or b"client" in done.stdout

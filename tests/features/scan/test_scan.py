@@ -1,0 +1,209 @@
+"""`mind scan`: what is there already, in files, in what is staged, in the history."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mimo.cli.main import main
+from mimo.errors import Invalid, NotFound
+from mimo.features.scan.commands import scan
+from mimo.mind import Mind
+from tests import privacy_fakes
+from tests.privacy_fakes import Draw
+
+TOKEN = privacy_fakes.TOKENS["github_token"][0](Draw(9))
+OTHER = privacy_fakes.TOKENS["stripe_key"][0](Draw(9))
+MASK = "[REDACTED:github_token]"
+
+Git = Callable[..., str]
+
+
+@pytest.fixture
+def git(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Git:
+    """Runs git in the project, which is a repository and the working directory."""
+    root = mind.project.root
+    monkeypatch.chdir(root)
+    for name, value in {"NAME": "x", "EMAIL": "x@example.com"}.items():
+        monkeypatch.setenv(f"GIT_AUTHOR_{name}", value)
+        monkeypatch.setenv(f"GIT_COMMITTER_{name}", value)
+
+    def run(*words: str) -> str:
+        done = subprocess.run(["git", *words], cwd=root, capture_output=True, check=True)
+        return done.stdout.decode().strip()
+
+    run("init", "-q")
+    return run
+
+
+def write(mind: Mind, name: str, text: str) -> Path:
+    path = mind.project.root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def found(mind: Mind, **arguments: Any) -> list[tuple[str, int, str]]:
+    done = scan(mind, **arguments)
+    assert TOKEN not in repr(done)
+    assert done.clean == (not done.found)
+    assert done.exit_status == (1 if done.found else 0)
+    return [(row.file, row.line, row.kind) for row in done.found]
+
+
+def test_everything_under_the_folder_is_looked_at_and_nothing_beside_it(mind: Mind) -> None:
+    write(mind, ".mind/facts/a.md", f"one\ntwo {TOKEN} three\n")
+    write(mind, ".mind/private/facts/b.md", OTHER)
+    write(mind, ".mind/procedures/p@1.0.md", f"fine\n{TOKEN}")
+    write(mind, ".mind/.local/c.json", TOKEN)
+    write(mind, "beside.md", TOKEN)
+
+    assert found(mind) == [
+        (".mind/facts/a.md", 2, "github_token"),
+        (".mind/private/facts/b.md", 1, "stripe_key"),
+        (".mind/procedures/p@1.0.md", 2, "github_token"),
+    ]
+    assert scan(mind).found[0].excerpt == f"two {MASK} three"
+
+
+def test_named_files_folders_and_globs_are_looked_at(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(mind.project.root)
+    write(mind, "docs/a.md", TOKEN)
+    write(mind, "docs/b.txt", f"{TOKEN} mind:allow-secret\n{OTHER}\n")
+    (mind.project.root / "docs" / "c.bin").write_bytes(b"\0" + TOKEN.encode())
+
+    assert found(mind, paths=("docs",)) == [
+        ("docs/a.md", 1, "github_token"),
+        ("docs/b.txt", 2, "stripe_key"),
+    ]
+    assert found(mind, paths=("docs/*.md",)) == [("docs/a.md", 1, "github_token")]
+    with pytest.raises(NotFound):
+        scan(mind, paths=("nowhere",))
+
+
+def test_a_file_that_can_not_be_read_is_told(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(mind, ".mind/facts/a.md", "x" * 100)
+    monkeypatch.setattr("mimo.features.scan._LONGEST", 50)
+
+    done = scan(mind)
+
+    assert done.clean
+    assert ".mind/facts/a.md" in (done.unread or ())
+    assert done.exit_status == 1
+
+
+def test_of_what_is_staged_only_what_is_new_counts(mind: Mind, git: Git) -> None:
+    write(mind, ".mind/facts/a.md", f"old {OTHER}\n")
+    git("add", "-A")
+    git("commit", "-qm", "one")
+    write(mind, ".mind/facts/a.md", f"one\nold {OTHER}\n")
+    write(mind, ".mind/facts/ü b.md", f"x\n\n{TOKEN}\n")
+    write(mind, "code.py", f"KEY = '{TOKEN}'")
+    assert found(mind, staged=True) == []
+
+    git("add", "-A")
+    write(mind, ".mind/facts/ü b.md", "gone from the working tree")
+
+    assert found(mind, staged=True) == [(".mind/facts/ü b.md", 3, "github_token")]
+    assert found(mind, staged=True, all=True) == [
+        (".mind/facts/ü b.md", 3, "github_token"),
+        ("code.py", 1, "github_token"),
+    ]
+
+
+def test_what_was_ever_committed_is_found_with_its_first_commit(mind: Mind, git: Git) -> None:
+    write(mind, ".mind/facts/a.md", f"first\n{TOKEN}\n")
+    git("add", "-A")
+    git("commit", "-qm", "one")
+    first = git("rev-parse", "HEAD")
+    write(mind, ".mind/facts/a.md", f"second\n{TOKEN}\n")
+    git("commit", "-qam", "two")
+    write(mind, ".mind/facts/a.md", "gone\n")
+    git("commit", "-qam", "three")
+    git("checkout", "-qb", "side", first)
+    write(mind, ".mind/facts/b.md", OTHER)
+    git("add", "-A")
+    git("commit", "-qm", "four")
+    git("checkout", "-q", "-")
+
+    assert found(mind) == []
+    assert found(mind, history=True) == [
+        (".mind/facts/a.md", 2, "github_token"),
+        (".mind/facts/b.md", 1, "stripe_key"),
+    ]
+    assert scan(mind, history=True).found[0].commit == first
+
+
+def test_a_hook_sees_the_index_of_the_commit_under_way(mind: Mind, git: Git) -> None:
+    """`git commit -a` gives its hooks an index of its own."""
+    write(mind, ".mind/facts/a.md", "fine\n")
+    git("add", "-A")
+    git("commit", "-qm", "one")
+    hook = write(
+        mind,
+        ".git/hooks/pre-commit",
+        "#!/bin/sh\n" + 'echo "$GIT_INDEX_FILE" > seen\n' + f'"{os.sys.executable}" '  # type: ignore[attr-defined]
+        "-m mimo scan --staged\n",
+    )
+    hook.chmod(0o755)
+    write(mind, ".mind/facts/a.md", TOKEN)
+
+    refused = subprocess.run(
+        ["git", "commit", "-qam", "two"],
+        cwd=mind.project.root,
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+    )
+
+    assert refused.returncode == 1
+    assert MASK in refused.stdout.decode() + refused.stderr.decode()
+    assert git("log", "--format=%s") == "one"
+
+
+def test_without_a_repository_staged_and_history_say_so(mind: Mind) -> None:
+    for arguments in ({"staged": True}, {"history": True}):
+        with pytest.raises(Invalid, match="not in a git repository"):
+            scan(mind, **arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"staged": True, "history": True}, {"paths": ("a",), "staged": True}, {"all": True}],
+)
+def test_what_makes_no_sense_together_is_refused(wrong: dict[str, Any], mind: Mind) -> None:
+    with pytest.raises(Invalid):
+        scan(mind, **wrong)
+
+
+def test_the_command_line_shows_finds_masked_and_exits_with_1(
+    mind: Mind, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(mind.project.root)
+    write(mind, ".mind/facts/a.md", f"one\ntwo {TOKEN} three\n")
+
+    assert main(["scan"], open=lambda _: mind) == 1
+
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        ".mind/facts/a.md:2  github_token",
+        f"  two {MASK} three",
+    ]
+
+
+def test_a_flag_lets_a_person_store_what_looks_like_a_secret(
+    mind: Mind, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(mind.project.root)
+
+    assert main(["add", f"The key {TOKEN}"]) == 1
+    out, err = capsys.readouterr()
+    assert (out, TOKEN in err) == ("", False)
+    assert err.startswith("error: `content` holds a secret on line 1: github_token")
+    assert main(["add", "--allow-secret", f"The key {TOKEN}"]) == 0
+    assert f"The key {MASK}" in capsys.readouterr().out
+    assert main(["search", "--allow-secret", "key"]) == 2

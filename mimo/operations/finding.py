@@ -1,6 +1,6 @@
 """Finding memories: by meaning and words, by id, and in lists."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from itertools import accumulate
@@ -145,6 +145,28 @@ MOST_QUERY = 10_000
 
 
 @frozen
+class Options:
+    """Which memories a search or a list returns, how many, and in which order."""
+
+    filter: Filter = Filter()
+    """Applied before the limit."""
+    limit: int = -1
+    """Maximum number of memories; -1 for all."""
+    offset: int = 0
+    sort: Sort = Sort.RECENT
+    """The order of a list; a search sorts by relevance."""
+    threshold: float | None = THRESHOLD
+    """Minimum score of a match; None for the default and, if no match reaches it, the closest."""
+    everywhere: bool = False
+    """Whether all registered projects are searched."""
+    private: bool = False
+    """Whether private memories of other projects are searched; never for an agent."""
+
+
+EVERYTHING = Options()
+
+
+@frozen
 class Page:
     """A part of a list, and how many memories the whole of it has."""
 
@@ -152,45 +174,66 @@ class Page:
     total: int
 
 
-def search(
-    mind: Mind,
-    text: str,
-    *,
-    narrowed: Filter,
-    limit: int,
-    threshold: float = THRESHOLD,
-    nearest: int = 0,
-) -> Found:
-    """Returns the memories that best match `text`, best first; the filter comes before the limit.
+@frozen
+class ProjectHit:
+    """A hit, and the project that it is from."""
 
-    Where none reaches the threshold, the best `nearest` are answered. `notice` says where the
-    search was less than whole. What is surely related counts as used. Raises `SearchFailed` where
-    not even the files can be read.
+    mind: Mind
+    hit: Hit
+    shared: bool = False
+    """Whether nothing private of the project may be named beside it."""
+
+    @property
+    def score(self) -> float:
+        """Returns the score of the hit."""
+        return self.hit.score
+
+
+@frozen
+class ProjectHits:
+    """The matches in one or more projects, best first."""
+
+    hits: tuple[ProjectHit, ...]
+    notice: str | None = None
+
+
+Matches = TypeVar("Matches", Found, ProjectHits)
+
+
+def find(mind: Mind, text: str, options: Options) -> ProjectHits:
+    """Returns the best matches in this project or, with `everywhere`, in all registered ones."""
+    if options.everywhere:
+        return _search_projects(mind, text, options)
+    return _of_project(mind, search(mind, text, options))
+
+
+def search(mind: Mind, text: str, options: Options) -> Found:
+    """Returns the memories of this project that best match `text`, best first.
+
+    `notice` reports an incomplete search. Each match that reaches the default threshold counts as
+    used. Raises `SearchFailed` if not even the files can be read.
     """
-    found = peek(mind, text, narrowed=narrowed, limit=limit, threshold=threshold, nearest=nearest)
+    found = peek(mind, text, options)
     note(mind, _related(found.hits))
-    return found
+    return found if options.threshold is not None else _related_or_closest(found)
 
 
-def _related(hits: Iterable[Hit]) -> list[Record]:
-    """Returns what is surely related: a guess, or what a low threshold lets in, is no use."""
-    return [hit.record for hit in hits if hit.score >= THRESHOLD]
+def peek(mind: Mind, text: str, options: Options) -> Found:
+    """Returns the matches without counting them as used.
 
-
-def peek(
-    mind: Mind, text: str, *, narrowed: Filter, limit: int, threshold: float, nearest: int = 0
-) -> Found:
-    """Returns what `search` does, for those who will tell only some of it: nothing is counted."""
+    Without a threshold these may be matches that are not related, if no other is.
+    """
     _check_query(text)
+    is_open = options.threshold is None
     try:
         found = refresh.ask(
             mind,
             lambda index: index.search(
                 text,
-                filter=narrowed,
-                limit=limit,
-                threshold=threshold,
-                nearest=nearest,
+                filter=options.filter,
+                limit=options.limit,
+                threshold=THRESHOLD if options.threshold is None else options.threshold,
+                nearest=min(options.limit, NEAREST) if is_open else 0,
                 now=mind.now(),
             ),
         )
@@ -202,6 +245,27 @@ def peek(
         found,
         hits=_never_rising(found.hits),
         notice="; ".join(filter(None, (mind.notice, found.notice))) or None,
+    )
+
+
+def _related(hits: Iterable[Hit]) -> list[Record]:
+    """Returns the memories that are related; the closest of unrelated ones do not count as used."""
+    return [hit.record for hit in hits if hit.score >= THRESHOLD]
+
+
+def _related_or_closest(found: Matches) -> Matches:
+    """Returns the related matches or, if there are none, the few closest.
+
+    Texts that share no word rarely score high enough, and the caller can judge them.
+    """
+    related = tuple(hit for hit in found.hits if hit.score >= THRESHOLD)
+    if related or not found.hits:
+        return replace(found, hits=related)
+    notice = "nothing matches well; these are the nearest"
+    return replace(
+        found,
+        hits=found.hits[:NEAREST],
+        notice="; ".join(filter(None, (found.notice, notice))),
     )
 
 
@@ -227,38 +291,6 @@ def _never_rising(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
     return tuple(
         replace(hit, score=score) for hit, score in zip(hits, [*rising][::-1], strict=True)
     )
-
-
-@frozen
-class ProjectHit:
-    """A hit, and the memory of the project that it is from."""
-
-    mind: Mind
-    hit: Hit
-    shared: bool = False
-    """Whether nothing private of the project may be named beside it."""
-
-
-@frozen
-class ProjectHits:
-    """What a search over one or more projects found, best first."""
-
-    hits: tuple[ProjectHit, ...]
-    notice: str | None = None
-
-
-def search_here(
-    mind: Mind,
-    text: str,
-    *,
-    narrowed: Filter,
-    limit: int,
-    threshold: float = THRESHOLD,
-    nearest: int = 0,
-) -> ProjectHits:
-    """Returns the memories of this project that best match `text`, as `search` does."""
-    found = search(mind, text, narrowed=narrowed, limit=limit, threshold=threshold, nearest=nearest)
-    return _of_project(mind, found)
 
 
 def _of_project(mind: Mind, found: Found, *, shared: bool = False) -> ProjectHits:
@@ -297,35 +329,20 @@ def with_competing(
     return [(found, competing(found)) for found in hits]
 
 
-def search_projects(
-    mind: Mind,
-    text: str,
-    *,
-    narrowed: Filter,
-    limit: int,
-    threshold: float = THRESHOLD,
-    nearest: int = 0,
-    private: bool = False,
-) -> ProjectHits:
+def _search_projects(mind: Mind, text: str, options: Options) -> ProjectHits:
     """Returns the best matches of all registered projects, ranked together by their score.
 
-    Each other project is searched through its own guard; `private` includes its private memories,
-    never for an agent. Those that could not be searched are named in the notice, with the reason.
+    Each other project is searched through its own guard. The notice names those that could not be
+    searched, with the reason.
     """
     _check_query(text)
-    with_private = private and mind.agent is None
+    with_private = options.private and mind.agent is None
+    shared = replace(options, filter=replace(options.filter, shared=True))
 
-    def find(other: Mind, *, here: bool) -> Found:
-        return peek(
-            other,
-            text,
-            narrowed=narrowed if here or with_private else replace(narrowed, shared=True),
-            limit=limit,
-            threshold=threshold,
-            nearest=nearest,
-        )
+    def matches(other: Mind, *, here: bool) -> Found:
+        return peek(other, text, options if here or with_private else shared)
 
-    answers, skipped = ask_each(mind, "mind_search", find)
+    answers, skipped = ask_each(mind, "mind_search", matches)
     hits: list[ProjectHit] = []
     notices = list(skipped)
     for answer in answers:
@@ -333,38 +350,23 @@ def search_projects(
             answer.mind, answer.value, shared=not (answer.here or with_private)
         ).hits
         notices += [f"{answer.name}: {answer.value.notice}"] if answer.value.notice else []
-    hits.sort(key=lambda found: -found.hit.score)
-    best = hits[:limit]
-    for other in {id(found.mind): found.mind for found in best}.values():
-        note(other, _related(found.hit for found in best if found.mind is other))
-    return ProjectHits(hits=tuple(best), notice="; ".join(notices) or None)
+    hits.sort(key=lambda hit: -hit.score)
+    best = hits[: options.limit]
+    for other in {id(hit.mind): hit.mind for hit in best}.values():
+        note(other, _related(hit.hit for hit in best if hit.mind is other))
+    found = ProjectHits(hits=tuple(best), notice="; ".join(notices) or None)
+    return found if options.threshold is not None else _related_or_closest(found)
 
 
-def search_or_nearest(
-    find: Callable[..., ProjectHits], mind: Mind, text: str, *, narrowed: Filter, limit: int
-) -> ProjectHits:
-    """Returns what `find` finds, or the few nearest memories where nothing is surely related.
-
-    Texts that share no word rarely compare well enough to be sure; whoever asks can judge.
-    """
-    found = find(mind, text, narrowed=narrowed, limit=limit, nearest=min(limit, NEAREST))
-    sure = tuple(one for one in found.hits if one.hit.score >= THRESHOLD)
-    if sure or not found.hits:
-        return replace(found, hits=sure)
-    told = "nothing matches well; these are the nearest"
-    notice = "; ".join(filter(None, (found.notice, told)))
-    return replace(found, hits=found.hits[:NEAREST], notice=notice)
-
-
-def listing(
-    mind: Mind, *, narrowed: Filter, sort: Sort = Sort.RECENT, limit: int, offset: int = 0
-) -> Page:
-    """Returns one page of the memories that pass the filter, and their whole number."""
+def listing(mind: Mind, options: Options = EVERYTHING) -> Page:
+    """Returns one page of the memories that pass the filter, and the number of all that do."""
     return refresh.ask(
         mind,
         lambda index: Page(
-            records=index.records(narrowed, sort=sort, limit=limit, offset=offset),
-            total=index.count(narrowed),
+            records=index.records(
+                options.filter, sort=options.sort, limit=options.limit, offset=options.offset
+            ),
+            total=index.count(options.filter),
         ),
     )
 

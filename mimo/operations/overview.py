@@ -10,7 +10,7 @@ from mimo.errors import Invalid
 from mimo.frozen import frozen
 from mimo.memory import decay
 from mimo.memory.decay import Use
-from mimo.memory.model import Filter, Kind, Memory, Record
+from mimo.memory.model import Kind, Memory, Record
 from mimo.mind import Mind
 from mimo.operations import finding, saving
 from mimo.operations.finding import Page
@@ -47,21 +47,21 @@ def _scores(mind: Mind, records: Sequence[Record], uses: Mapping[str, Use]) -> l
     return [decay.strength(one, now=now, use=uses.get(one.memory.id), rate=rate) for one in records]
 
 
-def strongest_first(mind: Mind, *, narrowed: Filter, limit: int, offset: int = 0) -> Page:
+def strongest_first(mind: Mind, options: finding.Options) -> Page:
     """Returns one page of the memories sorted by their decay score, strongest first."""
-    everything = finding.listing(mind, narrowed=narrowed, limit=-1)
+    everything = finding.listing(mind, finding.Options(filter=options.filter))
     ranked = sorted(
         zip(everything.records, scores(mind, everything.records), strict=True),
         key=lambda pair: -pair[1],
     )
-    page = tuple(record for record, _ in ranked[offset : offset + limit])
+    page = tuple(record for record, _ in ranked[options.offset : options.offset + options.limit])
     return Page(records=page, total=everything.total)
 
 
 def at_risk(mind: Mind, threshold: float) -> AtRisk:
     """Returns all memories that are not protected and have a score below `threshold`."""
     config, uses = mind.config, finding.uses(mind)
-    records = finding.listing(mind, narrowed=Filter(), limit=-1).records
+    records = finding.listing(mind).records
     weak = []
     for record, score in zip(records, _scores(mind, records, uses), strict=True):
         if score < threshold and not decay.is_protected(record):
@@ -170,7 +170,7 @@ class Overview:
 
 def everything(mind: Mind) -> tuple[Record, ...]:
     """Returns every memory of the project, newest first."""
-    return finding.listing(mind, narrowed=Filter(), limit=-1).records
+    return finding.listing(mind).records
 
 
 def overview(mind: Mind) -> Overview:

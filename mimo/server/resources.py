@@ -13,7 +13,6 @@ from mimo.features.context import files
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.ids import MEMORY_URI, uri_of
-from mimo.memory.model import Filter
 from mimo.mind import Mind
 from mimo.operations import finding, freshness, saving
 
@@ -118,7 +117,7 @@ def read(mind: Mind, caller: Caller, uri: str) -> TextResourceContents:
 )
 def list_resources(mind: Mind) -> ResourceRows:
     """List the newest memories as resources"""
-    page = finding.listing(mind, narrowed=Filter(), limit=NEWEST)
+    page = finding.listing(mind, finding.Options(limit=NEWEST))
     return ResourceRows(
         rows=tuple(
             ResourceRow(

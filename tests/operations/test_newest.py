@@ -10,7 +10,7 @@ from mimo.features.decisions.commands import checkpoint
 from mimo.features.decisions.loading import checkpoint as load
 from mimo.features.notes.commands import list_
 from mimo.features.search.browse import recent
-from mimo.memory.model import Filter, Kind, Link
+from mimo.memory.model import Kind, Link
 from mimo.mind import Mind
 from mimo.operations import finding, refresh, saving
 from tests.conftest import Clock
@@ -38,8 +38,8 @@ def test_lists_are_newest_first_within_one_second(mind: Mind, clock: Clock) -> N
 
     assert [row.title for row in recent(mind).results] == texts[::-1]
     assert [row.title for row in list_(mind).memories] == texts[::-1]
-    assert [row.memory.title or row.memory.content for row in finding.listing(
-        mind, narrowed=Filter(), limit=-1).records] == texts[::-1]  # fmt: skip
+    records = finding.listing(mind).records
+    assert [record.memory.title or record.memory.content for record in records] == texts[::-1]
 
 
 def test_competing_decisions_and_the_graph_are_newest_first(mind: Mind, clock: Clock) -> None:
@@ -77,15 +77,13 @@ def test_commits_of_one_second_keep_their_order(mind: Mind) -> None:
         words = ["commit", "-q", "--allow-empty", "-m", "x", "-m", f"learned: Lesson {number}"]
         subprocess.run(["git", *identity, *words], cwd=root, check=True, env={**os.environ, **who})
 
-    titles = [
-        one.memory.title for one in finding.listing(mind, narrowed=Filter(), limit=-1).records
-    ]
+    titles = [one.memory.title for one in finding.listing(mind).records]
     assert titles == [f"Lesson {number}" for number in range(5, -1, -1)]
 
 
 def test_equal_times_have_one_order_everywhere(mind: Mind) -> None:
     names = [saving.store(mind, saving.draft(Kind.FACT, str(n))).memory.id for n in range(6)]
-    listed = [one.memory.id for one in finding.listing(mind, narrowed=Filter(), limit=-1).records]
+    listed = [one.memory.id for one in finding.listing(mind).records]
     refresh.rebuild(mind)
 
     assert listed == sorted(names)

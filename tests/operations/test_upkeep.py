@@ -9,7 +9,7 @@ import pytest
 from mimo.features.notes.commands import add
 from mimo.features.search.commands import search
 from mimo.features.upkeep.commands import index
-from mimo.memory.model import Filter, Kind
+from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import finding, refresh, saving
 from mimo.store import projects
@@ -184,7 +184,7 @@ def test_a_memory_that_is_closed_keeps_no_file_open_until_a_collection(project, 
     try:
         mind = Mind(home=home, project=projects.explicit(project, home), environ={})
         saving.store(mind, saving.draft(Kind.FACT, "Tea is drunk at four"))
-        assert finding.search(mind, "when is tea", narrowed=Filter(), limit=3, threshold=0).hits
+        assert finding.search(mind, "when is tea", finding.Options(limit=3, threshold=0)).hits
         held: list[weakref.ref[object]] = [weakref.ref(mind), weakref.ref(mind.index)]
         held.append(weakref.ref(mind.embedder))
         mind.close()

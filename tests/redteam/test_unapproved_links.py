@@ -101,11 +101,11 @@ def test_elsewhere_the_approved_one_stays_current_and_its_row_says_so(mind):
     assert warned in (row.warning or "")
     shown = show(mind, mine)
     assert (shown.superseded_by, warned in (shown.warning or "")) == (None, True)
-    hits = finding.search(mind, "web tokens for auth", narrowed=Filter(), limit=5).hits
+    hits = finding.search(mind, "web tokens for auth", finding.Options(limit=5)).hits
     (hit,) = [one for one in hits if one.record.memory.id == mine]
     assert (hit.newer.successor, hit.newer.claimant) == (None, "evil")
     assert [one.memory.id for one in decisions.current(mind, "auth")] == [mine]
-    found = finding.listing(mind, narrowed=Filter(in_force=True), limit=-1).records
+    found = finding.listing(mind, finding.Options(filter=Filter(in_force=True))).records
     assert mine in {one.memory.id for one in found}
     assert not [one for one in review.waiting(mind) if one.kind is review.Waiting.DECISIONS]
 

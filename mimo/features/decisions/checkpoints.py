@@ -86,7 +86,7 @@ def _active(mind: Mind) -> Iterator[Record]:
     """Yields the checkpoints that may be resumed, newest first."""
     wanted, offset = Filter(types=frozenset({Kind.CHECKPOINT})), 0
     while True:
-        page = finding.listing(mind, narrowed=wanted, limit=_PAGE, offset=offset)
+        page = finding.listing(mind, finding.Options(filter=wanted, limit=_PAGE, offset=offset))
         for record in page.records:
             if (record.memory.status or "").lower() != ARCHIVED:
                 yield record

@@ -310,7 +310,7 @@ def _on_topic(mind: Mind, topic: str | None) -> tuple[Record, ...]:
     if not topic:
         return ()
     wanted = Filter(types=frozenset({Kind.DECISION}), topic=topic)
-    return finding.listing(mind, narrowed=wanted, limit=-1).records
+    return finding.listing(mind, finding.Options(filter=wanted)).records
 
 
 def _nearest(mind: Mind, topic: str) -> str | None:
@@ -338,7 +338,7 @@ def suggest_decision(
 ) -> Suggestions:
     """Find the decisions that bear on a question"""
     wanted = Filter(types=frozenset({Kind.DECISION}))
-    found = finding.search(mind, question, narrowed=wanted, limit=limit)
+    found = finding.search(mind, question, finding.Options(filter=wanted, limit=limit))
     rows = remembered(mind, [hit.record for hit in found.hits])
     return Suggestions(suggestions=rows, message=f"{len(rows)} bear on the question")
 
@@ -347,7 +347,9 @@ def suggest_decision(
 def list_decisions(mind: Mind, *, limit: Limit = 20) -> DecisionList:
     """List the decisions in force"""
     wanted = Filter(types=frozenset({Kind.DECISION}), in_force=True)
-    rows = remembered(mind, finding.listing(mind, narrowed=wanted, limit=limit).records)
+    rows = remembered(
+        mind, finding.listing(mind, finding.Options(filter=wanted, limit=limit)).records
+    )
     return DecisionList(list=rows, count=len(rows))
 
 

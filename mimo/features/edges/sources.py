@@ -53,7 +53,9 @@ def everybodys(record: Record) -> Known:
 
 def of_project(mind: Mind) -> list[Known]:
     """Returns the edges of the project: its gotchas, and the memories of type `edge`."""
-    found = finding.listing(mind, narrowed=Filter(types=frozenset({Kind.EDGE})), limit=-1).records
+    found = finding.listing(
+        mind, finding.Options(filter=Filter(types=frozenset({Kind.EDGE})))
+    ).records
     return [_of_project(mind, record) for record in found]
 
 
@@ -81,7 +83,7 @@ def technologies(mind: Mind) -> tuple[str, ...]:
     """Returns what the project is made with: told from its files, and by its log."""
     if not mind.has_project:
         return ()
-    told = finding.listing(mind, narrowed=Filter(topic=STATE_TOPIC), limit=-1).records
+    told = finding.listing(mind, finding.Options(filter=Filter(topic=STATE_TOPIC))).records
     trusted = mind.trust.checker()
     named = (
         tag
@@ -216,7 +218,7 @@ def _failed(mind: Mind) -> list[Known]:
     if not mind.has_project:
         return []
     conditions = Filter(outcomes=frozenset({Outcome.FAILED}))
-    found = finding.listing(mind, narrowed=conditions, limit=-1).records
+    found = finding.listing(mind, finding.Options(filter=conditions)).records
     return [_as_edge(_of_project(mind, record)) for record in found]
 
 

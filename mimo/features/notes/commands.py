@@ -431,7 +431,9 @@ def list_(
         from_date=from_date,
         to_date=to_date,
     )
-    page = finding.listing(mind, narrowed=conditions, sort=sort, limit=limit, offset=offset)
+    page = finding.listing(
+        mind, finding.Options(filter=conditions, sort=sort, limit=limit, offset=offset)
+    )
     ids = [record.memory.id for record in page.records]
     newer, others = mind.index.newer(ids), mind.index.competing(ids)
     stale = freshness.stale(mind, page.records)

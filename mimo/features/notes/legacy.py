@@ -254,7 +254,9 @@ def _recalled(mind: Mind, query: str, part: Store, *, limit: int) -> tuple[Recal
     kinds = KINDS[part]
     if not limit or not kinds:
         return ()
-    found = finding.search(mind, query, narrowed=narrowed(mind, types=kinds), limit=limit)
+    found = finding.search(
+        mind, query, finding.Options(filter=narrowed(mind, types=kinds), limit=limit)
+    )
     return tuple(
         Recalled(
             id=hit.record.memory.id,

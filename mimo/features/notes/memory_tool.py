@@ -1,6 +1,7 @@
 """The unified `memory` tool: six operations on the project's memories."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
@@ -189,7 +190,9 @@ def search(
     conditions = narrowed(
         mind, category=category, time_filter=time_filter, from_date=from_date, to_date=to_date
     )
-    found = finding.search(mind, query, narrowed=conditions, limit=limit, threshold=threshold)
+    found = finding.search(
+        mind, query, finding.Options(filter=conditions, limit=limit, threshold=threshold)
+    )
     stale = freshness.stale(mind, [hit.record for hit in found.hits])
     return MemorySearch(
         results=tuple(_found(mind, hit, stale) for hit in found.hits),
@@ -221,12 +224,11 @@ def list_memories(
     conditions = narrowed(
         mind, category=category, time_filter=time_filter, from_date=from_date, to_date=to_date
     )
+    options = finding.Options(filter=conditions, limit=limit, offset=offset)
     if sort is MemorySort.DECAY_SCORE:
-        page = overview.strongest_first(mind, narrowed=conditions, limit=limit, offset=offset)
+        page = overview.strongest_first(mind, options)
     else:
-        page = finding.listing(
-            mind, narrowed=conditions, sort=Sort(sort), limit=limit, offset=offset
-        )
+        page = finding.listing(mind, replace(options, sort=Sort(sort)))
     scores = overview.scores(mind, page.records)
     newer = mind.index.newer([record.memory.id for record in page.records])
     stale = freshness.stale(mind, page.records)

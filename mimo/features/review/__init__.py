@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mimo.frozen import frozen
 from mimo.memory import decay
-from mimo.memory.model import Filter, Kind, Outcome, Record, topic_key
+from mimo.memory.model import Kind, Outcome, Record, topic_key
 from mimo.memory.relations import Relation
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
@@ -156,7 +156,7 @@ def waiting(
     What somebody has looked at on this machine and left as it is only comes with `kept`.
     """
     wanted = frozenset(kinds)
-    records = finding.listing(mind, narrowed=Filter(), limit=-1).records
+    records = finding.listing(mind).records
     owner = None if kept else known_owner(mind.home)
     seen = Reviewed(mind.project.root, owner).keys() if owner else frozenset()
     items: list[Item] = []

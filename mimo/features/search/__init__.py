@@ -200,17 +200,11 @@ def unable(error: MindError) -> Summary:
 def _summarise(mind: Mind, query: str) -> Summary:
     if asks_for_the_latest(query):
         return _newest(mind)
-    found = finding.peek(
-        mind, query, narrowed=Filter(), limit=LOOKED_AT, threshold=finding.THRESHOLD
-    )
+    found = finding.peek(mind, query, finding.Options(limit=LOOKED_AT))
     hits = [hit for hit in found.hits if _is_trusted(mind, hit.record)]
     if len(hits) < min(TOLD, len(found.hits)):
         approved = Filter(approved=True)  # However many others there are, they displace none.
-        hits = list(
-            finding.peek(
-                mind, query, narrowed=approved, limit=TOLD, threshold=finding.THRESHOLD
-            ).hits
-        )
+        hits = list(finding.peek(mind, query, finding.Options(filter=approved, limit=TOLD)).hits)
     strange = sum(not _is_trusted(mind, hit.record) for hit in found.hits)
     notes = (_left_out(strange), _searched(found.notice))
     if not hits:
@@ -233,8 +227,10 @@ def _newest(mind: Mind) -> Summary:
     from mimo.features.decisions import checkpoints  # which a search needs nothing of
 
     resumed = checkpoints.latest(mind)
-    every = finding.listing(mind, narrowed=Filter(), limit=LOOKED_AT).records
-    approved = finding.listing(mind, narrowed=Filter(approved=True), limit=TOLD).records
+    every = finding.listing(mind, finding.Options(limit=LOOKED_AT)).records
+    approved = finding.listing(
+        mind, finding.Options(filter=Filter(approved=True), limit=TOLD)
+    ).records
     first = (resumed.record, *approved) if resumed else approved
     trusted = {one.memory.id: one for one in first if _is_trusted(mind, one)}
     note = _left_out(sum(not _is_trusted(mind, one) for one in every))

@@ -89,7 +89,7 @@ def by_topic(
     mind: Mind, topic: Annotated[str, Arg("The topic, whole", words=True, complete="topic")]
 ) -> Evolution:
     """Show how the decisions on a topic evolved"""
-    on_topic = finding.listing(mind, narrowed=Filter(topic=topic), limit=-1).records
+    on_topic = finding.listing(mind, finding.Options(filter=Filter(topic=topic))).records
     ids = [record.memory.id for record in on_topic]
     chain = graph.traverse(mind, ids, depth=TOPIC_DEPTH, types=(SUPERSEDES,))
     records = graph.newest_first(chain)
@@ -146,13 +146,9 @@ def by_context(
 ) -> InContext:
     """Find what is relevant to a question, and what is linked to it"""
     when = narrowed(mind, time_filter=time_filter, from_date=from_date, to_date=to_date)
-    if threshold is None:
-        found = finding.search_or_nearest(
-            finding.search_here, mind, query, narrowed=when, limit=limit
-        )
-    else:
-        found = finding.search_here(mind, query, narrowed=when, limit=limit, threshold=threshold)
-    hits = [one.hit for one in found.hits]
+    options = finding.Options(filter=when, limit=limit, threshold=threshold)
+    found = finding.search(mind, query, options)
+    hits = found.hits
     rows = remembered(mind, [hit.record for hit in hits])
     ids = [hit.record.memory.id for hit in hits]
     around = graph.traverse(mind, ids, depth=CONTEXT_DEPTH, most=len(ids) + MOST_RELATED)
@@ -202,7 +198,7 @@ def recent(
         from_date=from_date,
         to_date=to_date,
     )
-    page = finding.listing(mind, narrowed=conditions, limit=limit)
+    page = finding.listing(mind, finding.Options(filter=conditions, limit=limit))
     return Recent(total=page.total, results=remembered(mind, page.records), notice=mind.notice)
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from functools import partial
 from typing import Annotated
 
 from mimo.commands.common import (
@@ -142,12 +141,14 @@ def search(
         from_date=from_date,
         to_date=to_date,
     )
-    everywhere = partial(finding.search_projects, private=private)
-    find = everywhere if scope is Scope.ALL else finding.search_here
-    if threshold is None:
-        found = finding.search_or_nearest(find, mind, query, narrowed=conditions, limit=limit)
-    else:
-        found = find(mind, query, narrowed=conditions, limit=limit, threshold=threshold)
+    options = finding.Options(
+        filter=conditions,
+        limit=limit,
+        threshold=threshold,
+        everywhere=scope is Scope.ALL,
+        private=private,
+    )
+    found = finding.find(mind, query, options)
     minds = {id(hit.mind): hit.mind for hit in found.hits}
     stale = {
         key: freshness.stale(of, [hit.hit.record for hit in found.hits if hit.mind is of])

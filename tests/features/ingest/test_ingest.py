@@ -20,7 +20,7 @@ from mimo.errors import (
 )
 from mimo.features.ingest import Wish, ingest, update
 from mimo.memory.chunking.model import Chunking, Strategy
-from mimo.memory.model import Filter, Kind, Problem
+from mimo.memory.model import Kind, Problem
 from mimo.operations import finding, overview, refresh, saving, sources
 
 GUIDE = """\
@@ -74,9 +74,7 @@ def test_chunks_are_memories_of_their_own(mind, project):
     assert taken.strategy is Strategy.MARKDOWN
     assert [id_.rpartition(".")[2] for id_ in taken.ids] == ["1", "2", "3"]
     assert finding.total(mind) == 3
-    found = finding.search(
-        mind, "how do I remove it again", narrowed=Filter(), limit=3, threshold=0
-    )
+    found = finding.search(mind, "how do I remove it again", finding.Options(limit=3, threshold=0))
     assert all(hit.embedded for hit in found.hits)
     record = finding.one(mind, taken.ids[1])
     assert (record.memory.type, record.memory.tags, record.memory.importance) == (
@@ -106,7 +104,7 @@ def test_a_chunk_is_ranked_with_its_neighbours(mind, project):
     put(project, "a.txt", "The zeppelin hangar of Tegel.\n\nIts door is forty metres wide.\n")
     put(project, "b.txt", "A garden shed in Spandau.\n\nIts door is forty metres wide.\n")
     chunk_of_a, chunk_of_b = (one(mind, name).ids[1] for name in ("a.txt", "b.txt"))
-    found = finding.search(mind, "zeppelin door metres", narrowed=Filter(), limit=4, threshold=0)
+    found = finding.search(mind, "zeppelin door metres", finding.Options(limit=4, threshold=0))
     order = [hit.record.memory.id for hit in found.hits]
     assert order.index(chunk_of_a) < order.index(chunk_of_b)
 

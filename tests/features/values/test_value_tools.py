@@ -17,7 +17,6 @@ from mimo.features import values
 from mimo.features.daemon.process import Loop
 from mimo.features.upkeep import examine
 from mimo.guard.policies import FILE
-from mimo.memory.model import Filter
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
 from mimo.server.app import App, Memory
@@ -288,7 +287,7 @@ def test_values_are_no_memories(mind: Mind) -> None:
     (mind.folder / "values" / "broken.md").write_text("no value\n", encoding="utf-8")
     refresh.refresh(mind)
 
-    assert finding.listing(mind, narrowed=Filter(), limit=-1).total == 0
+    assert finding.listing(mind).total == 0
     assert refresh.problems(mind) == ()
     assert not [path for path in mind.store.walk().stamps if "values" in path]
 

@@ -69,11 +69,12 @@ types:          ## Check the types
 layers:         ## Check that imports point one way
 	$(BIN)/lint-imports --config .importlinter --no-cache
 
-sizes:          ## Check that files and functions stay small
+sizes:          ## Check that modules and functions stay small, and commands enter few of them
 	$(RUN) scripts/sizes.py
 
-spelling:       ## Check the spelling
+spelling:       ## Check the spelling, and count the words that our texts do without
 	$(BIN)/codespell mimo tests scripts docs README.md CONTRIBUTING.md CHANGELOG.md ARCHITECTURE.md
+	$(RUN) scripts/words.py
 
 fix:            ## Format, and mend what can be mended
 	$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .

@@ -1,15 +1,76 @@
-"""Check that files and functions stay small; exit 1 with a line for each that does not."""
+"""Check the sizes of modules and functions, and how much of the program a command enters.
+
+Prints the figures. Exits with 1, and a line for each finding, if a module or a function is too
+long, if a small module has a single importer, or if a command enters more than its limit.
+"""
 
 import ast
+import json
+import os
+import statistics
+import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 MOST_FILE_LINES = 700
 MOST_FUNCTION_LINES = 60
+FEWEST_FILE_LINES = 60
+"""A smaller module that a single other module imports belongs into that one."""
+
+MOST_MODULES = 249
+MOST_LINES = 55_000
+"""Limits for the whole package, to be lowered with it."""
+
+ENTERED = {
+    "search": (75, 900, 33),
+    "add": (77, 970, 32),
+    "hook": (25, 240, 19),
+}
+"""The most files and functions of ours that a command enters, and its deepest stack of them."""
+
+SMALL: dict[str, str] = {}
+"""Small modules with a single importer that stay, each with the reason."""
+
+BY_NAME = ("commands", "render", "__init__", "__main__")
+"""Modules that are loaded by their names, or are the packages themselves."""
+
+MEASURE = """
+import json, os, sys
+sys.argv = ["mind", *sys.argv[1:]]
+import mimo.__main__
+root = os.path.dirname(mimo.__file__)
+functions, depth, deepest = set(), 0, 0
+
+def follow(frame, event, _):
+    global depth, deepest
+    code = frame.f_code
+    if event not in ("call", "return") or not code.co_filename.startswith(root):
+        return
+    if code.co_name == "<module>":
+        return
+    depth += 1 if event == "call" else -1
+    deepest = max(deepest, depth)
+    functions.add((code.co_filename, code.co_name, code.co_firstlineno))
+
+sys.setprofile(follow)
+status = mimo.__main__.main()
+sys.setprofile(None)
+files = {name for name, _, _ in functions}
+print(json.dumps([status, len(files), len(functions), deepest]), file=sys.stderr)
+"""
 
 
-def _too_long(path: Path) -> Iterator[str]:
+def modules() -> dict[str, Path]:
+    """Returns every module of the package by its dotted name."""
+    paths = sorted(Path("mimo").rglob("*.py"))
+    return {".".join(path.with_suffix("").parts).removesuffix(".__init__"): path for path in paths}
+
+
+def too_long(path: Path) -> Iterator[str]:
+    """Yields a finding for a module that is too long, and for each such function."""
     text = path.read_text(encoding="utf-8")
     lines = text.count("\n")
     if lines > MOST_FILE_LINES:
@@ -21,10 +82,104 @@ def _too_long(path: Path) -> Iterator[str]:
                 yield f"{path}:{node.lineno}: {node.name} has {length} lines"
 
 
+def importers(paths: Mapping[str, Path]) -> dict[str, set[str]]:
+    """Returns, for each module, the modules that import it or a name of it."""
+    by: dict[str, set[str]] = defaultdict(set)
+    for importer, path in paths.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+                targets = [name if name in paths else node.module for name in names]
+            elif isinstance(node, ast.Import):
+                targets = [alias.name for alias in node.names]
+            else:
+                continue
+            for target in targets:
+                by[target].add(importer)
+    return by
+
+
+def too_small(paths: Mapping[str, Path]) -> Iterator[str]:
+    """Yields a finding for each small module that a single other module imports."""
+    by = importers(paths)
+    for name, path in paths.items():
+        lines = path.read_text(encoding="utf-8").count("\n")
+        if lines >= FEWEST_FILE_LINES or path.stem in BY_NAME or name in SMALL:
+            continue
+        if len(by[name]) == 1:
+            yield f"{path}: {lines} lines, imported only by {by[name].pop()}: merge them"
+
+
+def measured() -> dict[str, tuple[int, int, int]]:
+    """Returns files, functions and depth of each measured command in a scratch project."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder, "project")
+        root.mkdir()
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("MIND_", "COVERAGE"))}
+        environ = kept | {"MIND_HOME": f"{folder}/home", "PYTHONPATH": str(Path.cwd())}
+
+        def run(*words: str, given: str = "") -> tuple[int, int, int]:
+            done = subprocess.run(
+                [sys.executable, "-c", MEASURE, *words],
+                cwd=root,
+                env=environ,
+                input=given,
+                capture_output=True,
+                encoding="utf-8",
+                check=True,
+            )
+            status, *figures = json.loads(done.stderr.splitlines()[-1])
+            if status:
+                raise SystemExit(f"`mind {' '.join(words)}` failed: {done.stderr}")
+            files, functions, depth = figures
+            return files, functions, depth
+
+        run("init")
+        run("add", "Green tea is drunk without milk")
+        run("search", "tea")
+        prompt = {
+            "hook_event_name": "UserPromptSubmit",
+            "prompt": "Which tea do we serve?",
+            "session_id": "one",
+            "cwd": str(root),
+        }
+        return {
+            "search": run("search", "tea"),
+            "add": run("add", "Coffee is served at noon"),
+            "hook": run("hook", "claude-code", given=json.dumps(prompt)),
+        }
+
+
+def too_much(figures: Mapping[str, tuple[int, int, int]]) -> Iterator[str]:
+    """Yields a finding for each figure of a command that is above its limit."""
+    for command, figure in figures.items():
+        for word, number, most in zip(
+            ("files", "functions", "frames deep"), figure, ENTERED[command], strict=True
+        ):
+            if number > most:
+                yield f"`mind {command}` enters {number} {word}, at most {most}"
+
+
 def main() -> int:
-    found = [row for path in sorted(Path("mimo").rglob("*.py")) for row in _too_long(path)]
-    print("\n".join(found), end="\n" if found else "")
-    return 1 if found else 0
+    """Prints the figures and the findings; returns 1 if there are any findings."""
+    paths = modules()
+    lines = [path.read_text(encoding="utf-8").count("\n") for path in paths.values()]
+    print(
+        f"{len(paths)} modules, {sum(lines):,} lines, "
+        f"a module has {statistics.median(lines):.0f} lines in the median"
+    )
+    figures = measured()
+    for command, (files, functions, depth) in figures.items():
+        print(f"`mind {command}`: {files} files, {functions} functions, {depth} frames deep")
+    findings = [row for path in paths.values() for row in too_long(path)]
+    findings += too_small(paths)
+    findings += too_much(figures)
+    if len(paths) > MOST_MODULES:
+        findings.append(f"{len(paths)} modules, at most {MOST_MODULES}")
+    if sum(lines) > MOST_LINES:
+        findings.append(f"{sum(lines):,} lines, at most {MOST_LINES:,}")
+    print("\n".join(findings), end="\n" if findings else "")
+    return 1 if findings else 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,155 @@
+"""Check texts and names against the word list: plain technical English, actors named.
+
+Reads docstrings, comments, texts and names of Python files, and the prose of Markdown files.
+Prints the findings of each folder. A folder may have as many as ALLOWED records; the numbers only
+fall. `words.py PATH...` lists every finding below the given paths.
+"""
+
+import ast
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+INSTEAD = {
+    r"(?:some|no|any)body": "the user, another user",
+    r"told|tells|said|says": "reported, shows, contains, states",
+    r"(?:stands|stood) (?!for|in)|lies\b": "is, is stored, appears",
+    r"anew": "again, rebuilt",
+    r"whoever": "the caller, the user",
+    r"whatever": "anything that",
+    r"what (?:(?:it|they|there) (?:is|are|was|were)|is (?:not )?there)": "the ..., existing ...",
+    r"in force": "active, current",
+    r"settle[sd]?|settling": "resolve",
+    r"near doubles?": "near-duplicate",
+    r"a look at": "a check of, reading",
+    r"is no (?!longer|more than)[a-z]+|is none of": "is not a, is not one of",
+    r"made of": "its parts",
+    r"tak(?:e|es|en|ing) in(?! (?:the|a|an|that|this|order|its)\b)": "import, ingest",
+    r"go(?:es)? wrong|went wrong": "fail",
+    r"the past": "at that revision",
+    r"unless (?:said|told)": "default",
+    r"(?<!be )gone": "missing, deleted",
+    r"but for|save for": "except",
+}
+"""Words and phrases that our texts do without, each with words for it."""
+
+PHRASES = re.compile("|".join(rf"(\b(?:{words})\b)" for words in INSTEAD), re.IGNORECASE)
+NAMES = {"told", "found", "said", "known", "there", "one", "gone"}
+"""Names of variables that tell how a thing was got, and not what it is."""
+
+FIRST = re.compile(r"(?:what|how|where|whether|who|why)\b", re.IGNORECASE)
+"""Words that no docstring begins with."""
+
+COMMENT = re.compile(r"(?:^[ \t]*|[^'\"\n]  )# (.*)$", re.MULTILINE)
+
+CODE = re.compile(r"```.*?^```|`[^`\n]*`|review settle|\]\([^)]*\)", re.DOTALL | re.MULTILINE)
+"""What a text quotes: code, addresses, and the command `review settle`."""
+
+EXCEPT = {
+    "mimo/when": "its vocabulary is what users type",
+    "mimo/ranking/vocabulary.py": "its vocabulary is what users type",
+    "scripts/words.py": "it has the list",
+    "docs/reference": "it is generated from the declarations",
+}
+"""Files and folders that are not read, each with the reason."""
+
+PAGES = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "SECURITY.md")
+
+ALLOWED: dict[str, int] = {}
+"""How many findings a folder may still have; one that is not named may have none."""
+
+
+class Finding(NamedTuple):
+    """A place that has a word of the list."""
+
+    path: Path
+    line: int
+    word: str
+    instead: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: `{self.word}`: {self.instead}"
+
+
+def in_text(path: Path, line: int, text: str) -> Iterator[Finding]:
+    """Yields the findings in prose that begins at a line of a file."""
+    prose = CODE.sub(lambda match: "`" + "\n" * match[0].count("\n"), text)
+    for match in PHRASES.finditer(prose):
+        place = line + prose.count("\n", 0, match.start())
+        instead = list(INSTEAD.values())[(match.lastindex or 1) - 1]
+        yield Finding(path, place, match[0].strip(), instead)
+
+
+def in_python(path: Path) -> Iterator[Finding]:
+    """Yields the findings in comments, docstrings, names, and in texts unless it is a test."""
+    source = path.read_text(encoding="utf-8")
+    for comment in COMMENT.finditer(source):
+        yield from in_text(path, source.count("\n", 0, comment.start()) + 1, comment[1])
+    documents = set[ast.AST]()
+    for node in ast.walk(ast.parse(source)):  # a statement comes before the text that it is
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            documents.add(node.value)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            is_docstring = node in documents
+            if is_docstring or path.parts[0] != "tests":
+                yield from in_text(path, node.lineno, node.value)
+            if is_docstring and (first := FIRST.match(node.value)):
+                yield Finding(path, node.lineno, first[0], "begin with a noun or a verb")
+        elif (name := named(node)) and name in NAMES:
+            yield Finding(path, getattr(node, "lineno", 1), name, "name what it holds")
+
+
+def named(node: ast.AST) -> str | None:
+    """Returns the name that a node gives to a variable or a parameter."""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        return node.id
+    return node.arg if isinstance(node, ast.arg) else None
+
+
+def files() -> Iterator[Path]:
+    """Yields every file that is read."""
+    for folder, pattern in (("mimo", "*.py"), ("tests", "*.py"), ("scripts", "*.py")):
+        yield from sorted(Path(folder).rglob(pattern))
+    yield from sorted(Path("docs").rglob("*.md"))
+    yield from sorted(path for path in Path("completions").iterdir() if path.is_file())
+    yield from map(Path, PAGES)
+
+
+def findings() -> Iterator[Finding]:
+    """Yields every finding."""
+    for path in files():
+        if any(path.is_relative_to(place) for place in EXCEPT):
+            continue
+        if path.suffix == ".py":
+            yield from in_python(path)
+        else:
+            yield from in_text(path, 1, path.read_text(encoding="utf-8"))
+
+
+def folder_of(path: Path) -> str:
+    """Returns the folder that a file is counted in: `mimo/store`, `tests/features/edges`."""
+    parts = path.parts[:-1]
+    return "/".join(parts[: 3 if "features" in parts else 2]) or "."
+
+
+def main(places: list[str]) -> int:
+    """Prints the findings below `places`, or a count for each folder; returns 1 if too many."""
+    every = list(findings())
+    if places:
+        shown = [
+            finding
+            for finding in every
+            if any(finding.path.is_relative_to(place) for place in places)
+        ]
+        print("\n".join(map(str, shown)))
+        return 1 if shown else 0
+    counts = Counter(folder_of(finding.path) for finding in every)
+    print(", ".join(f"{folder} {number}" for folder, number in sorted(counts.items())))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,14 +1,13 @@
-"""Mind: an opened memory, made once and passed down to everything that needs one."""
+"""Mind: one opened memory. A command gets one and passes it down to everything it calls."""
 
 import copy
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from mimo.config import Config, load
 from mimo.errors import Cancelled, Invalid, MindError, NoProject, Untrusted
@@ -30,212 +29,44 @@ if TYPE_CHECKING:
     from mimo.store.values import Values
     from mimo.store.walk import Watch
 
+T = TypeVar("T")
 
-# What an opened memory is made of: each part is opened when first needed, and then shared.
 
+class part(Generic[T]):  # noqa: N801 - used as a decorator, as `property` is
+    """A part of a `Mind`: opened on first use, then shared by all views of that `Mind`."""
 
-class Parts(ABC):
-    """The parts of one memory. What they are opened with is known to the memory itself."""
+    def __init__(self, open_part: Callable[[Any], T]) -> None:
+        """Take the method that opens the part."""
+        self._open = open_part
+        self._name = open_part.__name__
+        self.__doc__ = open_part.__doc__
 
-    home: Path
-    randomness: Callable[[int], bytes]
-    environ: Mapping[str, str]
-    _project: Project | None
-    _parts: dict[str, Any]
-    _making: RLock
-
-    @property
-    @abstractmethod
-    def has_project(self) -> bool:
-        """Returns whether there is a project to work on."""
-
-    @property
-    @abstractmethod
-    def project(self) -> Project:
-        """Returns the project."""
-
-    @property
-    @abstractmethod
-    def config(self) -> Config:
-        """The settings in force."""
-
-    @abstractmethod
-    def now(self) -> datetime:
-        """Returns the time of day, UTC."""
-
-    @abstractmethod
-    def note(self, about: str, notice: str | None) -> None:
-        """Keeps what people must know about one thing."""
-
-    def _once(self, name: str, make: Callable[[], Any]) -> Any:
-        """Returns a part that is made when first needed and shared by every view."""
-        with self._making:
-            if name not in self._parts:
-                self._parts[name] = make()
-            return self._parts[name]
-
-    @property
-    def store(self) -> "MemoryStore":
-        """The project's files."""
-        from mimo.store.memories import MemoryStore
-
-        def make() -> MemoryStore:
-            named = self.config
-            return MemoryStore(
-                self.project.root,
-                include=named["include"],
-                comments=named["comments"],
-                commits=named["commits"],
-            )
-
-        return cast("MemoryStore", self._once("store", make))
-
-    def watch(self) -> None:
-        """Lets the system tell of changes, which spares a long-lived process most looks."""
-        from mimo.store.walk import Watch
-
-        folders = self.store.folders()
-        if folders and "watch" not in self._parts:
-            self._parts["watch"] = Watch(folders)
-
-    @property
-    def watched(self) -> "Watch | None":
-        """What tells of changes, where somebody asked for that."""
-        return cast("Watch | None", self._parts.get("watch"))
-
-    @property
-    def trust(self) -> "Trust":
-        """What somebody here has approved of the project's files."""
-        from mimo.store.trust import opened
-
-        def make() -> "Trust":
-            named = self.config
-            return opened(
-                self.home,
-                self.project.root,
-                named["trust.only"],
-                include=named["include"],
-                comments=named["comments"],
-            )
-
-        return cast("Trust", self._once("trust", make))
-
-    @property
-    def trash(self) -> "Trash":
-        """The text that commands removed or replaced."""
-        from mimo.store.trash import Trash
-
-        return Trash(
-            self.project.root,
-            projects.index_owner(self.home, self.randomness),
-            most_bytes=self.config["trash.megabytes"] * 1_000_000,
-            most_days=self.config["trash.days"],
-            now=self.now,
-        )
-
-    @property
-    def accesses(self) -> "Accesses":
-        """How the memories were used on this machine."""
-        from mimo.store.accesses import Accesses
-
-        return cast("Accesses", self._once("accesses", lambda: Accesses(self.project.root)))
-
-    @property
-    def events(self) -> "EventLog":
-        """The log of what happened in this project."""
-        from mimo.store.events import EventLog
-
-        return cast("EventLog", self._once("events", lambda: EventLog(self.project.root)))
-
-    def tell(self, name: str, measurements: Mapping[str, float], /, **metadata: object) -> None:
-        """Adds an event such as `mimo.ingest.file` to the log; what can't be written is dropped."""
-        from mimo.store.events import Event
-
-        event = Event(name=name, time=self.now(), measurements=measurements, metadata=metadata)
-        with suppress(MindError, OSError):
-            self.events.write(event)
-
-    @property
-    def values(self) -> "Values":
-        """The values under keys."""
-        from mimo.store.values import Values
-
-        def make() -> Values:
-            return Values(self.project.root, projects.index_owner(self.home, self.randomness))
-
-        return cast("Values", self._once("values", make))
-
-    @property
-    def guard(self) -> "Guard":
-        """What stands before every call; outside a project it holds what holds by default."""
-        from mimo.guard.audit import AuditLog
-        from mimo.guard.call import Session
-        from mimo.guard.guard import Guard
-
-        def trusted(digest: str) -> bool:
-            return self.trust.trusted(digest)
-
-        def make() -> Guard:
-            root = self._project.root if self._project else None
-            session = self._parts.get("session") or Session(self.environ, started=self.now())
-            log = AuditLog(self.home, root, self.randomness)
-            return Guard(root=root, trusted=trusted, session=session, log=log)
-
-        return cast("Guard", self._once("guard", make))
-
-    @property
-    def embedder(self) -> "Embedder | None":
-        """What turns text into vectors; None where the user's own model can't be used."""
-        return cast("Embedder | None", self._once("embedder", self._open_embedder))
-
-    def _open_embedder(self) -> "Embedder | None":
-        from mimo.index.embedding import open_embedder
-
-        try:
-            return open_embedder(self.config["embedding.model"] or None)
-        except Invalid as error:
-            self.note("embedding", f"found by words only: {error.message}")
-            return None
-
-    @property
-    def index_folder(self) -> Path:
-        """Where the index is kept: `.mind/.index`, or the user's cache where that can't be used."""
-        return projects.index_folder(self.project.root, self.home)
-
-    def trusting(self, index: "Index") -> "Index":
-        """Returns an index that knows what is approved here."""
-
-        def approvals() -> Callable[[str], bool]:
-            return self.trust.checker()  # Opened where the first answer depends on it.
-
-        index.approvals = approvals
-        return index
-
-    @property
-    def index(self) -> "Index":
-        """The index over the project's files; made where it is missing or damaged."""
-        from mimo.index.index import Index
-        from mimo.store.locking import holding
-
-        def make() -> Index:
-            owner = projects.index_owner(self.home, self.randomness)
-            index = Index.open(self.index_folder, self.embedder, owner)
-            index.turn = lambda: holding(self.index_folder / "building")
-            return self.trusting(index)
-
-        return cast("Index", self._once("index", make))
+    @overload
+    def __get__(self, mind: None, owner: object) -> "part[T]": ...
+    @overload
+    def __get__(self, mind: "Mind", owner: object) -> T: ...
+    def __get__(self, mind: "Mind | None", owner: object) -> "T | part[T]":
+        """Returns the part, and opens it if no view has done so."""
+        if mind is None:
+            return self
+        parts = mind._parts  # noqa: SLF001 - of the same module
+        with mind._opening:  # noqa: SLF001 - as above
+            if self._name not in parts:
+                parts[self._name] = self._open(mind)
+            value: T = parts[self._name]
+            return value
 
 
 def no_working_directory() -> NoProject:
-    """Returns the error of a relative path, or none at all, in a folder that was deleted."""
+    """Returns the error for a relative path, or no path, if the working directory was deleted."""
     return NoProject(
         "the working directory no longer exists",
         hint="change to another one, or name a project by its absolute path with --project",
     )
 
 
-class Mind(Parts):
-    """An opened memory: where it is, its settings, its clock, its files and its index."""
+class Mind:
+    """An opened memory: its project, settings, clock, files and index."""
 
     def __init__(
         self,
@@ -247,7 +78,7 @@ class Mind(Parts):
         environ: Mapping[str, str] | None = None,
         timer: Timer | None = None,
     ) -> None:
-        """Nothing is opened or read before it is needed."""
+        """Take the surroundings. Nothing is opened or read yet."""
         self.home, self._project = home, project
         self._missing: MindError | None = None
         self._refused: MindError | None = None
@@ -255,31 +86,23 @@ class Mind(Parts):
         self.randomness = randomness
         self.environ: Mapping[str, str] = os.environ if environ is None else environ
         self.author: str | None = None
-        """The program that signs what is written; None for a person."""
+        """The program that signs new memories; None for a person."""
         self.agent: str | None = None
-        """The program that asks, in its shell too; None for a person."""
+        """The calling program, also if it runs commands in a shell; None for a person."""
         self.allows_secrets = False
         self.progress: Progress | None = None
-        """Told of long work; set by a surface that can show it."""
+        """Receives the progress of long work; set by a surface that can show it."""
         self.halted: Callable[[], bool] | None = None
-        """Tells long work whether its caller has given up; set by a surface that knows."""
+        """Returns whether the caller has cancelled; set by a surface that can tell."""
         self.ask: Ask | None = None
-        """Asks the person at the terminal; set by a surface that has one."""
+        """Asks the user at the terminal; set by a surface that has one."""
         self.partial: Callable[[object], None] | None = None
-        """Shows a part of an answer that has no end; set by a surface that can."""
+        """Shows one part of an endless answer; set by a surface that can."""
         self.timer = timer or Timer()
         self._parts: dict[str, Any] = {}
-        self._making = RLock()
+        self._opening = RLock()
         self._notices: dict[str, str | None] = {}
         self._others: dict[Path, Mind] = {}
-
-    def _view(self, *, parts: dict[str, Any], project: Project | None = None) -> "Mind":
-        """Returns a copy that has the given parts, and perhaps another project."""
-        view = copy.copy(self)
-        if parts is not self._parts:
-            view._notices, view._others = {}, {}  # noqa: SLF001 - of our own class
-        view._parts, view._project = parts, project or self._project  # noqa: SLF001 - as above
-        return view
 
     @classmethod
     def open(
@@ -290,10 +113,10 @@ class Mind(Parts):
         environ: Mapping[str, str] | None = None,
         clock: Clock = system_clock,
     ) -> "Mind":
-        """Returns the memory of the project that `start` lies in, or of the one that is named.
+        """Returns the memory of the project around `start`, or of the named project.
 
-        A project is named by `project`, or else by `MIND_PROJECT`; without `start` only these
-        count. A project that is missing or refused is an error once something asks for it.
+        `project`, or else `MIND_PROJECT`, names a project; without `start` only these count. A
+        missing or refused project raises only when something uses the project.
         """
         environ = os.environ if environ is None else environ
         named = project or (Path(environ["MIND_PROJECT"]) if environ.get("MIND_PROJECT") else None)
@@ -319,57 +142,77 @@ class Mind(Parts):
         except NoProject as error:
             mind._missing = error
         except Untrusted as error:
-            # One that was merely met on the way up stops nothing that needs no project.
+            # A refused project above `start` does not stop commands that need no project.
             mind._missing, mind._refused = (error, None) if named else (None, error)
         return mind
 
+    def close(self) -> None:
+        """Closes the open parts. An index that is not closed keeps its journal file."""
+        while self._others:
+            self._others.popitem()[1].close()
+        if accesses := self._parts.pop("accesses", None):
+            with suppress(MindError, OSError):
+                accesses.flush()
+        for name in ("index", "guard", "values", "watch"):
+            if opened := self._parts.pop(name, None):
+                opened.close()
+
+    # Views: the same memory for another caller, and the memories of other projects.
+
+    def _view(self, *, parts: dict[str, Any], project: Project | None = None) -> "Mind":
+        """Returns a copy with the given parts and, if given, another project."""
+        view = copy.copy(self)
+        if parts is not self._parts:
+            view._notices, view._others = {}, {}  # noqa: SLF001 - of our own class
+        view._parts, view._project = parts, project or self._project  # noqa: SLF001 - as above
+        return view
+
     def acting_as(self, author: str | None) -> "Mind":
-        """Returns the same memory for one call, signed by `author`."""
+        """Returns a view for one call that is signed by `author`."""
         view = self._view(parts=self._parts)
         view.author = author
         return view
 
     def heard(self, progress: Progress | None, halted: Callable[[], bool] | None) -> "Mind":
-        """Returns the same memory, with long work told to one caller and stopped by it."""
+        """Returns a view that reports progress to one caller and stops if that caller cancels."""
         view = self._view(parts=self._parts)
         view.progress, view.halted = progress, halted
         return view
 
-    def heed(self) -> None:
-        """Raises `Cancelled` if the caller has given up; called where stopping leaves all whole."""
-        if self.halted and self.halted():
-            raise Cancelled("the caller gave up")
+    def reopened(self) -> "Mind":
+        """Returns the same memory; settings, files and index are read again."""
+        return self._view(parts={})
 
-    def advance(self, what: str, done: int, total: int) -> None:
-        """Reports how far long work is. Raises `Cancelled` if the caller has given up."""
-        self.heed()
-        if self.progress:
-            self.progress(what, done, total)
+    def outside(self) -> "Mind":
+        """Returns a view without a project."""
+        view = self._view(parts={})
+        view._project = view._missing = None  # noqa: SLF001 - of our own class
+        return view
 
-    def at(self, known: Registered) -> "Mind | None":
-        """Returns the memory of a registered project, or None where it is gone.
+    def at(self, registered: Registered) -> "Mind | None":
+        """Returns the memory of a registered project; None if the project is missing.
 
-        It has this one's home, clock and embedder, and is kept open for the next question.
+        It shares this memory's home, clock and embedder, and stays open for the next call.
         """
-        if self._project and known.path == self._project.root:
+        if self._project and registered.path == self._project.root:
             return self
         try:
-            project = projects.find(known.path, self.home)
+            project = projects.find(registered.path, self.home)
         except (MindError, OSError, ValueError):
             return None
-        if project is None or project.root != known.path:
+        if project is None or project.root != registered.path:
             return None
 
         def parts() -> dict[str, Any]:
             return {"embedder": self.embedder, "session": self.guard.session.elsewhere()}
 
-        return self.beside(known.path, parts, project)
+        return self.beside(registered.path, parts, project)
 
     def beside(
         self, key: Path, parts: Callable[[], dict[str, Any]], project: Project | None = None
     ) -> "Mind":
-        """Returns a memory made of other parts, which is kept open under `key`."""
-        with self._making:
+        """Returns a memory with the given parts, which stays open under `key`."""
+        with self._opening:
             other = self._others.get(key)
             if other is None or other.is_outdated:
                 other = self._others[key] = self._view(parts=parts(), project=project)
@@ -378,30 +221,56 @@ class Mind(Parts):
             view.halted = self.halted
             return view
 
-    def reopened(self) -> "Mind":
-        """Returns the same memory with its settings, files and index read anew."""
-        return self._view(parts={})
+    # Cancellation, progress, notices and events.
 
     def now(self) -> datetime:
-        """Returns the time of day, UTC."""
+        """Returns the current time, UTC."""
         return self.clock()
 
+    def heed(self) -> None:
+        """Raises `Cancelled` if the caller has cancelled. Long work calls it between its steps."""
+        if self.halted and self.halted():
+            raise Cancelled("the caller cancelled the call")
+
+    def advance(self, label: str, done: int, total: int) -> None:
+        """Reports the progress of long work. Raises `Cancelled` if the caller has cancelled."""
+        self.heed()
+        if self.progress:
+            self.progress(label, done, total)
+
+    def note(self, about: str, notice: str | None) -> None:
+        """Sets the notice about one subject; None removes it."""
+        self._notices[about] = notice
+
+    def noted(self, about: str) -> str | None:
+        """Returns the notice about one subject, or None."""
+        return self._notices.get(about)
+
+    @property
+    def notice(self) -> str | None:
+        """All notices that belong beside an answer, or None."""
+        return "; ".join(filter(None, self._notices.values())) or None
+
+    def tell(self, name: str, measurements: Mapping[str, float], /, **metadata: object) -> None:
+        """Logs an event such as `mimo.ingest.file`. An event that can't be written is dropped."""
+        from mimo.store.events import Event
+
+        event = Event(name=name, time=self.now(), measurements=measurements, metadata=metadata)
+        with suppress(MindError, OSError):
+            self.events.write(event)
+
+    # The project and its settings.
+
     def check(self) -> None:
-        """Raises `Untrusted` if another user owns $MIND_HOME, or the project that was named."""
+        """Raises `Untrusted` if another user owns $MIND_HOME or the named project."""
         if isinstance(self._missing, Untrusted):
             raise self._missing
 
-    def outside(self) -> "Mind":
-        """Returns the same memory as it is seen from outside of any project."""
-        view = self._view(parts={})
-        view._project = view._missing = None  # noqa: SLF001 - of our own class
-        return view
-
     @property
     def has_project(self) -> bool:
-        """Returns whether there is a project to work on.
+        """Whether there is a project.
 
-        Raises `NoProject` or `Untrusted` if the user named one that can't be used.
+        Raises `NoProject` or `Untrusted` if the user named a project that can't be used.
         """
         if self._missing:
             raise self._missing
@@ -409,7 +278,7 @@ class Mind(Parts):
 
     @property
     def project(self) -> Project:
-        """Returns the project; raises `NoProject` or `Untrusted` if there is none to use."""
+        """The project. Raises `NoProject` or `Untrusted` if there is none that can be used."""
         if self._missing:
             raise self._missing
         if self._project is None:
@@ -422,23 +291,23 @@ class Mind(Parts):
 
     @property
     def folder(self) -> Path:
-        """Returns the project's `.mind/`."""
+        """The project's `.mind/`."""
         return self.project.root / ".mind"
 
-    @property
+    @part
     def config(self) -> Config:
-        """The settings in force."""
-        self._once("settings", self._settings_stamps)
+        """The settings of the user and of the project."""
+        self._parts["settings"] = self._settings_stamps()
         user, of_project = self._settings_files()
-        made = self._once("config", lambda: load(user=user, project=of_project))
-        return cast("Config", made)
+        return load(user=user, project=of_project)
 
     @property
     def is_outdated(self) -> bool:
-        """Whether the settings were changed, or the project went, after they were read."""
-        read = self._parts.get("settings")
-        gone = self._project is not None and not self._project.store.is_dir()
-        return gone or (read is not None and read != self._settings_stamps())
+        """Whether the settings were changed, or the project was removed, since they were read."""
+        if self._project is not None and not self._project.store.is_dir():
+            return True
+        stamps = self._parts.get("settings")
+        return stamps is not None and stamps != self._settings_stamps()
 
     def _settings_files(self) -> tuple[Path, Path | None]:
         of_project = self._project.store / "config.toml" if self._project else None
@@ -447,33 +316,136 @@ class Mind(Parts):
     def _settings_stamps(self) -> tuple[tuple[int, int, int] | None, ...]:
         return tuple(stamp_of(path) for path in self._settings_files())
 
-    def close(self) -> None:
-        """Closes what is open: an index that is not closed keeps its journal."""
-        while self._others:
-            self._others.popitem()[1].close()
-        if accesses := self._parts.pop("accesses", None):
-            with suppress(MindError, OSError):
-                accesses.flush()
-        for part in ("index", "guard", "values"):
-            if opened := self._parts.pop(part, None):
-                opened.close()
-        if watched := self._parts.pop("watch", None):
-            watched.close()
+    # The parts.
 
-    def use_index(self, index: "Index", *, notice: str) -> None:
-        """Puts another index in the place of one that can't be used; `notice` says why."""
-        self._parts["index"] = self.trusting(index)
-        self.note("index", notice)
+    @part
+    def store(self) -> "MemoryStore":
+        """The project's files."""
+        from mimo.store.memories import MemoryStore
 
-    def note(self, about: str, notice: str | None) -> None:
-        """Keeps what people must know about one thing; None where all is well again."""
-        self._notices[about] = notice
+        config = self.config
+        return MemoryStore(
+            self.project.root,
+            include=config["include"],
+            comments=config["comments"],
+            commits=config["commits"],
+        )
 
-    def noted(self, about: str) -> str | None:
-        """Returns what people must know about one thing, or None."""
-        return self._notices.get(about)
+    def watch(self) -> None:
+        """Subscribes to file changes, so that a long-running process need not scan for them."""
+        from mimo.store.walk import Watch
+
+        folders = self.store.folders()
+        if folders and "watch" not in self._parts:
+            self._parts["watch"] = Watch(folders)
 
     @property
-    def notice(self) -> str | None:
-        """What people must know about answers, or None."""
-        return "; ".join(told for told in self._notices.values() if told) or None
+    def watched(self) -> "Watch | None":
+        """The subscription to file changes, if `watch` was called."""
+        watch: Watch | None = self._parts.get("watch")
+        return watch
+
+    @part
+    def trust(self) -> "Trust":
+        """The approvals of the project's files on this machine."""
+        from mimo.store.trust import opened
+
+        config = self.config
+        return opened(
+            self.home,
+            self.project.root,
+            config["trust.only"],
+            include=config["include"],
+            comments=config["comments"],
+        )
+
+    @property
+    def trash(self) -> "Trash":
+        """The text that commands removed or replaced."""
+        from mimo.store.trash import Trash
+
+        return Trash(
+            self.project.root,
+            projects.index_owner(self.home, self.randomness),
+            most_bytes=self.config["trash.megabytes"] * 1_000_000,
+            most_days=self.config["trash.days"],
+            now=self.now,
+        )
+
+    @part
+    def accesses(self) -> "Accesses":
+        """The uses of the memories on this machine."""
+        from mimo.store.accesses import Accesses
+
+        return Accesses(self.project.root)
+
+    @part
+    def events(self) -> "EventLog":
+        """The project's event log."""
+        from mimo.store.events import EventLog
+
+        return EventLog(self.project.root)
+
+    @part
+    def values(self) -> "Values":
+        """The key-value store."""
+        from mimo.store.values import Values
+
+        return Values(self.project.root, projects.index_owner(self.home, self.randomness))
+
+    @part
+    def guard(self) -> "Guard":
+        """The checks and the audit of every call; the default policy applies outside a project."""
+        from mimo.guard.audit import AuditLog
+        from mimo.guard.call import Session
+        from mimo.guard.guard import Guard
+
+        root = self._project.root if self._project else None
+        session = self._parts.get("session") or Session(self.environ, started=self.now())
+        log = AuditLog(self.home, root, self.randomness)
+
+        def trusted(digest: str) -> bool:
+            return self.trust.trusted(digest)
+
+        return Guard(root=root, trusted=trusted, session=session, log=log)
+
+    @part
+    def embedder(self) -> "Embedder | None":
+        """The embedding model; None if the user's own model can't be used."""
+        from mimo.index.embedding import open_embedder
+
+        try:
+            return open_embedder(self.config["embedding.model"] or None)
+        except Invalid as error:
+            self.note("embedding", f"found by words only: {error.message}")
+            return None
+
+    @property
+    def index_folder(self) -> Path:
+        """The index's folder: `.mind/.index`, or one in the user's cache if that can't be used."""
+        return projects.index_folder(self.project.root, self.home)
+
+    @part
+    def index(self) -> "Index":
+        """The index of the project's files; created if it is missing or damaged."""
+        from mimo.index.index import Index
+        from mimo.store.locking import holding
+
+        folder, embedder = self.index_folder, self.embedder
+        index = Index.open(folder, embedder, projects.index_owner(self.home, self.randomness))
+        index.turn = lambda: holding(folder / "building")
+        return self.trusting(index)
+
+    def trusting(self, index: "Index") -> "Index":
+        """Returns the index, with this memory's approvals."""
+
+        def approvals() -> Callable[[str], bool]:
+            return self.trust.checker()  # The trust store is opened if an answer depends on it.
+
+        index.approvals = approvals
+        return index
+
+    def use_index(self, index: "Index", *, notice: str) -> None:
+        """Replaces an index that can't be used; `notice` states the reason."""
+        self._parts["index"] = self.trusting(index)
+        self.note("index", notice)

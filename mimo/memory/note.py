@@ -93,14 +93,6 @@ def first_sentence(text: str, limit: int = LONGEST) -> str:
     return plain(found[0] if found else words, limit)
 
 
-def day(moment: datetime) -> str:
-    """Returns a short date: `Dec 10`."""
-    return f"{_MONTHS[moment.month - 1]} {moment.day}"
-
-
-_MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
-
-
 def tasks(text: str) -> list[str]:
     """Returns the items of a list that nobody ticked, or all of a text that is none."""
     open_ = (

@@ -6,7 +6,7 @@ from datetime import datetime
 from math import exp
 from operator import mul
 
-from mimo.ranking import evidence
+from mimo.ranking import dates, evidence
 from mimo.ranking.evidence import Evidence, Examiner
 from mimo.ranking.model import (
     BIAS,
@@ -21,7 +21,6 @@ from mimo.ranking.model import (
     Signals,
     Statistics,
 )
-from mimo.text import dates
 from mimo.text.tokens import query_terms
 
 # A query's text -> what the ranking looks for.

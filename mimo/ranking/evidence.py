@@ -7,6 +7,7 @@ from datetime import date, datetime
 from functools import cache
 from math import log
 
+from mimo.ranking.dates import Window, closeness, searchable
 from mimo.ranking.model import (
     AGE_HALF_LIFE_DAYS,
     K1,
@@ -18,7 +19,7 @@ from mimo.ranking.model import (
     RankingQuery,
     Statistics,
 )
-from mimo.text.dates import MONTHS, WEEKDAYS, Window, closeness, searchable
+from mimo.text.calendar import MONTHS, WEEKDAYS
 from mimo.text.tokens import tokenize
 
 # How well words match: BM25, coverage and phrases over one stretch of tokens.

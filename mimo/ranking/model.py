@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from mimo.frozen import frozen
-from mimo.text.dates import Window
+from mimo.ranking.dates import Window
 
 # What the ranking is given and what it answers.
 

@@ -17,7 +17,7 @@ from mimo.guard.call import Call
 from mimo.guard.policy import Operation
 from mimo.index import glance
 from mimo.mind import Mind
-from mimo.text.phrases import age
+from mimo.text.calendar import age
 
 RESUME = Prompt(
     name="resume_work",

@@ -1,19 +1,16 @@
-"""An expression -> the words of the grammar, in one pass over it."""
+"""English and Korean expressions -> the words of the grammar.
+
+A synonym, an abbreviation or a word of another language is added here; a new kind of phrase is
+added in `grammar`.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from unicodedata import normalize
 
-from mimo.when.span import LENGTHS
+from mimo.text.calendar import MONTHS, NUMBERS, WEEKDAYS
 
-# Words of English and Korean -> the few words that the grammar knows.
-
-
-MONTHS = (
-    "january february march april may june july august september october november december".split()
-)
-WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 PARTS = {
     "morning": (6, 12),
     "afternoon": (12, 18),
@@ -24,71 +21,58 @@ PARTS = {
     "pm": (12, 24),
 }
 """Parts of a day, in hours from its midnight."""
-UNITS = {
-    **{unit: unit for unit in LENGTHS},
-    "일": "day",
-    "분기": "quarter",
-    "초": "second",
-    "년": "year",
-}
-"""Words for a unit that is counted; the Korean ones here can mean other things too."""
 VAGUE = {"couple": 2, "few": 5, "several": 7}
-"""Generous, since a span that is too long loses nothing."""
-THIRDS = {"early": 0, "초": 0, "mid": 1, "late": 2}
-"""Thirds of a month or a year."""
+"""Counts for vague words, on the high side: a longer span includes everything that is meant."""
 
-_UNITS = {
+_UNIT_WORDS = {
     "second": "s sec secs seconds",
     "minute": "min mins minutes",
     "hour": "h hr hrs hours",
     "day": "d days",
     "week": "w wk wks weeks",
-    "fortnight": "fortnights",
     "month": "mo mos months",
     "quarter": "quarters qtr",
     "year": "y yr yrs years",
 }
-_NUMBERS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
-    " sixteen seventeen eighteen nineteen twenty"
-).split()
-_OTHERS = {
+UNITS = {unit: unit for unit in _UNIT_WORDS} | {
+    "일": "day",
+    "분기": "quarter",
+    "초": "second",
+    "년": "year",
+}
+"""Words for a unit that is counted; these Korean ones have other meanings as well."""
+
+_OTHER_WORDS = {
     "last": "previous recent",
     "this": "current",
     "before": "predating",
     "until": "till til by through thru up",
     "since": "starting",
-    "early": "beginning start",
-    "mid": "middle",
-    "late": "end",
     "night": "nighttime",
     "noon": "midday",
+    "september": "sept",
+    "tuesday": "tues",
+    "wednesday": "weds",
+    "thursday": "thur thurs",
+    "1": "a an",
+    "30": "thirty",
+    "60": "sixty",
+    "90": "ninety",
     "..": "~ – — -",
 }
 
 ENGLISH: dict[str, str] = {
-    **{word: name for name, words in _UNITS.items() for word in [name, *words.split()]},
-    **{word: name for name, words in _OTHERS.items() for word in words.split()},
-    **{word: str(number) for number, word in enumerate(_NUMBERS)},
-    "a": "1",
-    "an": "1",
-    "thirty": "30",
-    "sixty": "60",
-    "ninety": "90",
-    **{month[:3]: month for month in MONTHS},
-    **{day[:3]: day for day in WEEKDAYS},
-    "sept": "september",
-    "tues": "tuesday",
-    "weds": "wednesday",
-    "thur": "thursday",
-    "thurs": "thursday",
+    **{word: name for name, words in _UNIT_WORDS.items() for word in [name, *words.split()]},
+    **{word: name for name, words in _OTHER_WORDS.items() for word in words.split()},
+    **{word: str(number) for number, word in enumerate(NUMBERS)},
+    **{name[:3]: name for name in [*MONTHS, *WEEKDAYS]},
 }
-"""Other spellings; a word that is not here stands for itself."""
+"""Other spellings; a word that is not listed means itself."""
 
-FILLERS = frozenset("the of on at during over within throughout".split())
-"""Words that change nothing."""
+_FILLERS = frozenset("the of on at during over within throughout".split())
+"""Words without a meaning of their own."""
 
-PAIRS = {
+_PAIRS = {
     ("older", "than"): "before",
     ("earlier", "than"): "before",
     ("prior", "to"): "before",
@@ -96,36 +80,20 @@ PAIRS = {
     ("later", "than"): "after",
     ("until", "to"): "until",
     ("until", "until"): "until",
+    ("first", "half"): "h1",
+    ("second", "half"): "h2",
     **{
         (name, "quarter"): f"q{number}"
         for number, names in enumerate(["first 1st", "second 2nd", "third 3rd", "fourth 4th"], 1)
         for name in names.split()
     },
-    ("first", "half"): "h1",
-    ("second", "half"): "h2",
     **{(str(number), "월"): month for number, month in enumerate(MONTHS, 1)},
     **{(f"0{number}", "월"): month for number, month in enumerate(MONTHS[:9], 1)},
     **{(str(number), "분기"): f"q{number}" for number in range(1, 5)},
 }
-"""Two words that say one thing."""
+"""Pairs of words with one meaning."""
 
-KNOWN = frozenset(
-    {
-        *ENGLISH,
-        *ENGLISH.values(),
-        *FILLERS,
-        *MONTHS,
-        *WEEKDAYS,
-        *PARTS,
-        *VAGUE,
-        *THIRDS,
-        *"now today yesterday tonight last past this ago half weekend since after before".split(),
-        *"until from to between and in noon first second third fourth older newer".split(),
-    }
-)
-"""Every English word that may stand in an expression."""
-
-_KOREAN = {
+_KOREAN_WORDS = {
     "now": "지금 현재",
     "today": "오늘 금일",
     "yesterday": "어제 어저께 작일",
@@ -153,6 +121,7 @@ _KOREAN = {
     "half": "반",
     "월": "월 월달",
     "시": "시",
+    "초": "초 초간",
     "ago": "전",
     "before": "이전",
     "부터": "부터 에서",
@@ -170,10 +139,6 @@ _KOREAN = {
     "noon": "정오",
     "h1": "상반기",
     "h2": "하반기",
-    "초": "초 초간",
-    "early": "초순 초반",
-    "mid": "중순 중반",
-    "late": "말 하순 후반",
     "1 day": "하루",
     "2 day": "이틀",
     "3 day": "사흘",
@@ -200,22 +165,20 @@ _KOREAN = {
     "10": "열",
     "": "의 에 에는 중 도",
 }
-_KOREAN_WEEKDAYS = "월화수목금토일"
 
 KOREAN: dict[str, tuple[str, ...]] = {
-    **{word: tuple(meant.split()) for meant, words in _KOREAN.items() for word in words.split()},
-    **{f"{first}요일": (day,) for first, day in zip(_KOREAN_WEEKDAYS, WEEKDAYS, strict=True)},
+    **{
+        part: tuple(words.split()) for words, all_ in _KOREAN_WORDS.items() for part in all_.split()
+    },
+    **{f"{first}요일": (day,) for first, day in zip("월화수목금토일", WEEKDAYS, strict=True)},
 }
-"""Parts of Korean words, which are written together or apart, and what they stand for."""
+"""Parts of Korean words, which may be written together or apart, and the words they mean."""
 
-LONGEST_KOREAN = max(map(len, KOREAN))
-
-
-MOST_CHARACTERS = 200
-MOST_WORDS = 24
-
+_LONGEST_KOREAN = max(map(len, KOREAN))
+_MOST_CHARACTERS = 200
+_MOST_WORDS = 24
 _MANY = "9999999999"
-"""Stands for every count that is larger."""
+"""Replaces every larger count."""
 
 _PATTERN = r"""
     (?P<week>\d{4}-?w\d\d(?:-?\d)?(?!\d))
@@ -231,34 +194,35 @@ _PATTERN = r"""
   | (?P<number>\d+(?:\.\d+)?)
   | (?P<korean>[가-힣]+)
   | (?P<word>[^\W\d_가-힣]+)
-  | (?P<blank>['’]s\b|[\s,'’]+|(?:(?<=early)|(?<=mid)|(?<=late))-)
+  | (?P<blank>['’]s\b|[\s,'’]+)
   | (?P<to>\.{2,}|[-~–—/])
 """
 
 
+def words_of(expression: str) -> tuple[str, ...] | None:
+    """Returns the words of an expression; None if it is too long or part of it is not a word.
+
+    Case, blanks, full-width digits and a final full stop make no difference.
+    """
+    if len(expression) > 4 * _MOST_CHARACTERS:
+        return None
+    text = " ".join(normalize("NFKC", expression).lower().split())
+    if text.endswith((".", "。")) and not text.endswith(".."):
+        text = text[:-1].rstrip()
+    if len(text) > _MOST_CHARACTERS:
+        return None
+    words = tuple(_joined(_split(text)))
+    return words if len(words) <= _MOST_WORDS and "?" not in words else None
+
+
 @cache
 def _pattern() -> re.Pattern[str]:
-    """Returns the pattern of one piece of text; no part of it can be read in many ways."""
+    """Returns the pattern of one piece of text; no piece has two readings, so it is linear."""
     return re.compile(_PATTERN, re.VERBOSE)
 
 
-def tidy(expression: str) -> str:
-    """Returns the expression in lower case, its blanks single and its digits plain."""
-    text = " ".join(normalize("NFKC", expression).lower().split())
-    return text[:-1].rstrip() if text.endswith((".", "。")) and not text.endswith("..") else text
-
-
-def words_of(expression: str) -> tuple[str, ...] | None:
-    """Returns the words that an expression consists of; None where some of it can be no word."""
-    text = tidy(expression[: 4 * MOST_CHARACTERS])
-    if len(text) > MOST_CHARACTERS or len(expression) > 4 * MOST_CHARACTERS:
-        return None
-    found = list(_joined(_split(text)))
-    return tuple(found) if len(found) <= MOST_WORDS and "?" not in found else None
-
-
 def _split(text: str) -> Iterator[str]:
-    """Yields the words one by one; `?` for what is none."""
+    """Yields the words one by one; `?` for a piece that is not a word."""
     place = 0
     while place < len(text):
         match = _pattern().match(text, place)
@@ -266,11 +230,10 @@ def _split(text: str) -> Iterator[str]:
             yield "?"
             return
         place = match.end()
-        yield from _meant(match.lastgroup or "", match[0])
+        yield from _words_of_piece(match.lastgroup or "", match[0])
 
 
-def _meant(kind: str, text: str) -> Iterable[str]:
-    """Returns the words of the grammar that one piece of text stands for."""
+def _words_of_piece(kind: str, text: str) -> Iterable[str]:
     match kind:
         case "korean":
             return _korean(text)
@@ -279,8 +242,7 @@ def _meant(kind: str, text: str) -> Iterable[str]:
         case "to":
             return ("..",)
         case "word":
-            word = ENGLISH.get(text, text)
-            return () if word in FILLERS else (word,)
+            return () if text in _FILLERS else (ENGLISH.get(text, text),)
         case "quarter":
             return re.findall(r"[qh]\d|\d{4}", text)
         case "number":
@@ -290,32 +252,29 @@ def _meant(kind: str, text: str) -> Iterable[str]:
 
 def _korean(text: str) -> Iterable[str]:
     """Returns the meanings of the longest known parts, from left to right."""
-    found: list[str] = []
+    words: list[str] = []
     while text:
-        for length in range(min(LONGEST_KOREAN, len(text)), 0, -1):
-            if (meant := KOREAN.get(text[:length])) is not None:
-                found.extend(meant)
+        for length in range(min(_LONGEST_KOREAN, len(text)), 0, -1):
+            if (meaning := KOREAN.get(text[:length])) is not None:
+                words.extend(meaning)
                 text = text[length:]
                 break
         else:
             return ("?",)
-    return found
+    return words
 
 
 def _joined(words: Iterable[str]) -> Iterator[str]:
-    """Yields the words, those joined that say one thing together."""
+    """Yields the words, with each known pair as one; `in` counts only at the beginning."""
     held = ""
     for word in words:
-        if one := PAIRS.get((held, word)) or _year(held, word):
-            held = one
+        if pair := _PAIRS.get((held, word)):
+            held = pair
+        elif word == "년" and len(held) == 4 and held.isdigit():
+            continue  # The mark of a year.
         elif word != "in" or not held:
             if held:
                 yield held
             held = word
     if held:
         yield held
-
-
-def _year(before: str, word: str) -> str | None:
-    """Returns a year that is followed by its Korean mark."""
-    return before if word == "년" and len(before) == 4 and before.isdigit() else None

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.memory.note import LONGEST, Note, day, first_sentence, fitting, plain, tasks
+from mimo.memory.note import LONGEST, Note, first_sentence, fitting, plain, tasks
+from mimo.text.calendar import short_day
 from tests import privacy_fakes
 
 NOW = datetime(2025, 12, 10, 9, 0, tzinfo=UTC)
@@ -100,7 +101,7 @@ def test_the_first_sentence_of_a_reason_is_told() -> None:
 
 
 def test_a_short_date_has_no_year() -> None:
-    assert day(NOW) == "Dec 10"
+    assert short_day(NOW) == "Dec 10"
 
 
 def test_tasks_are_what_nobody_ticked() -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from mimo.ranking import understand
-from mimo.text.dates import Span
+from mimo.ranking.dates import Span
 
 
 def test_a_query_is_understood_once():

@@ -1,4 +1,4 @@
-"""What people say about the past."""
+"""The public functions of `mimo.when`."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -6,10 +6,10 @@ import pytest
 
 from mimo import when
 from mimo.errors import Invalid
-from mimo.when.span import Interval
+from mimo.when import Interval
+from tests.conftest import NOW
 
-NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)  # a Friday
-END = NOW + timedelta(seconds=1)  # what is made at this very second counts
+END = NOW + timedelta(seconds=1)  # a memory of this very second is included
 
 
 def at(text: str) -> datetime:
@@ -38,34 +38,34 @@ def at(text: str) -> datetime:
         ("between 2026-11-01 and 2026-11-03", at("2026-11-01"), at("2026-11-04")),
     ],
 )
-def test_an_expression_names_a_half_open_interval(expression, since, until):
-    found = when.interval(expression, now=NOW)
+def test_expression_names_half_open_interval(expression, since, until):
+    interval = when.interval(expression, now=NOW)
 
-    assert (found.since, found.until) == (since, until)
+    assert (interval.since, interval.until) == (since, until)
 
 
 @pytest.mark.req("000-106")
-def test_between_two_weekdays_is_the_most_recent_span_with_both_days_whole():
-    found = when.interval("between monday and wednesday", now=NOW)
+def test_between_two_weekdays_includes_both_days():
+    interval = when.interval("between monday and wednesday", now=NOW)
 
-    assert (found.since, found.until) == (at("2026-11-16"), at("2026-11-19"))
+    assert (interval.since, interval.until) == (at("2026-11-16"), at("2026-11-19"))
 
 
-def test_between_weekdays_that_cross_a_week_starts_in_the_week_before():
-    found = when.interval("from saturday to monday", now=NOW)
+def test_between_weekdays_across_a_week_starts_in_the_week_before():
+    interval = when.interval("from saturday to monday", now=NOW)
 
-    assert (found.since, found.until) == (at("2026-11-14"), at("2026-11-17"))
+    assert (interval.since, interval.until) == (at("2026-11-14"), at("2026-11-17"))
 
 
 @pytest.mark.req("000-109")
 @pytest.mark.parametrize("spelling", ["  Last   WEEK ", "LAST WEEK", "last week"])
-def test_case_and_blanks_do_not_matter(spelling):
+def test_case_and_blanks_are_ignored(spelling):
     assert when.interval(spelling, now=NOW) == when.interval("last week", now=NOW)
 
 
 @pytest.mark.req("000-108")
 @pytest.mark.parametrize("nonsense", ["", "  ", "fix march bug", "next week", "-3 days"])
-def test_what_is_not_understood_is_quoted_with_examples(nonsense):
+def test_unknown_expression_is_quoted_with_examples(nonsense):
     with pytest.raises(Invalid) as caught:
         when.interval(nonsense, now=NOW)
 
@@ -73,38 +73,31 @@ def test_what_is_not_understood_is_quoted_with_examples(nonsense):
     assert "last week" in caught.value.hint
 
 
-def test_a_count_beyond_the_calendar_is_an_error_and_not_a_crash():
+def test_count_beyond_the_calendar_is_invalid():
     with pytest.raises(Invalid):
         when.interval("999999 years ago", now=NOW)
 
 
 @pytest.mark.req("000-98", "000-99")
-def test_explicit_dates_narrow_an_expression_and_the_last_day_counts_whole():
-    found = when.window("last month", "2026-11-01", "2026-11-10", now=NOW)
+def test_dates_narrow_an_expression_and_include_the_last_day():
+    interval = when.window("last month", "2026-11-01", "2026-11-10", now=NOW)
 
-    assert (found.since, found.until) == (at("2026-11-01"), at("2026-11-11"))
+    assert (interval.since, interval.until) == (at("2026-11-01"), at("2026-11-11"))
 
 
-def test_each_date_may_stand_alone():
+def test_each_date_can_be_given_alone():
     assert when.window(None, "2026-11-01", None, now=NOW).until is None
     assert when.window(None, None, "2026-11-01", now=NOW).since is None
 
 
-def test_a_time_with_a_zone_is_turned_into_utc():
+def test_time_with_a_zone_is_converted_to_utc():
     assert when.instant("2026-11-20T10:00:00+09:00") == at("2026-11-20T01:00")
     assert when.instant("2026-11-20t01:00:00z") == at("2026-11-20T01:00")
 
 
-def test_a_date_that_is_none_is_refused():
+def test_impossible_date_is_refused():
     with pytest.raises(Invalid, match="2026-13-45"):
         when.instant("2026-13-45")
-
-
-def test_every_interval_that_ends_now_has_its_start_before_its_end():
-    for expression in ("yesterday", "this week", "3 hours ago"):
-        found = when.interval(expression, now=NOW)
-        assert found.since is not None
-        assert NOW - found.since > timedelta(0)
 
 
 @pytest.mark.parametrize(
@@ -120,17 +113,17 @@ def test_every_interval_that_ends_now_has_its_start_before_its_end():
         " " * 9_990 + "yesteday",
     ],
 )
-def test_a_very_long_text_is_refused_and_quoted_in_part(long):
+def test_very_long_text_is_refused_and_quoted_in_part(long):
     with pytest.raises(Invalid) as caught:
         when.interval(long, now=NOW)
 
     assert len(caught.value.message) < 200
 
 
-def test_a_fraction_of_a_second_is_kept():
-    found = when.interval("2026-11-01T09:30:15.250Z", now=NOW)
+def test_fraction_of_a_second_is_kept():
+    interval = when.interval("2026-11-01T09:30:15.250Z", now=NOW)
 
-    assert found.since == at("2026-11-01T09:30:15.250")
+    assert interval.since == at("2026-11-01T09:30:15.250")
 
 
 @pytest.mark.req("000-98", "000-99")
@@ -146,10 +139,10 @@ def test_a_fraction_of_a_second_is_kept():
         ("0001-01-01", "9999-12-31", at("0001-01-01"), datetime.max.replace(tzinfo=UTC)),
     ],
 )
-def test_both_ends_can_be_said_in_words_as_well(from_date, to_date, since, until):
-    found = when.window(None, from_date, to_date, now=NOW)
+def test_both_ends_can_be_phrases(from_date, to_date, since, until):
+    interval = when.window(None, from_date, to_date, now=NOW)
 
-    assert (found.since, found.until) == (since, until)
+    assert (interval.since, interval.until) == (since, until)
 
 
 @pytest.mark.parametrize(
@@ -160,32 +153,30 @@ def test_both_ends_can_be_said_in_words_as_well(from_date, to_date, since, until
         ("october", "2026-11-02", None),
     ],
 )
-def test_conditions_that_no_time_meets_are_an_error_and_not_an_empty_answer(
-    time_filter, from_date, to_date
-):
+def test_contradicting_conditions_are_an_error(time_filter, from_date, to_date):
     with pytest.raises(Invalid, match="no time meets `"):
         when.window(time_filter, from_date, to_date, now=NOW)
 
 
 @pytest.mark.req("000-108")
 @pytest.mark.parametrize("given", [("", None, None), (None, "", None), (None, None, " ")])
-def test_an_empty_condition_is_never_ignored(given):
+def test_empty_condition_is_an_error(given):
     with pytest.raises(Invalid):
         when.window(*given, now=NOW)
 
 
-def test_no_condition_is_no_bound():
+def test_no_conditions_give_an_unbounded_interval():
     assert when.window(None, None, None, now=NOW) == Interval()
 
 
 @pytest.mark.parametrize(
     "text", ["last week", "2026-02-30", "0001-01-01T00:00+09:00", "x", "11/20"]
 )
-def test_an_instant_is_iso_8601_alone(text):
+def test_instant_accepts_only_iso_8601(text):
     with pytest.raises(Invalid, match="`"):
         when.instant(text)
 
 
-def test_the_end_of_a_date_is_the_next_days_start():
+def test_end_of_a_date_is_the_start_of_the_next_day():
     assert when.instant("2026-11-20", end=True) == at("2026-11-21")
     assert when.instant("2026-11-20T15:30", end=True) == at("2026-11-20T15:30")

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from mimo.errors import Conflict, Invalid
 from mimo.index.glance import Glance
-from mimo.memory.note import Note, day, first_sentence, masked, plain, tasks
+from mimo.memory.note import Note, first_sentence, masked, plain, tasks
+from mimo.text.calendar import short_day
 from mimo.text.clean import compiled
 
 # The block of notes in an instructions file, and everything else in it left byte for byte.
@@ -246,7 +247,7 @@ def gotcha(note: Note) -> str:
 
 def checkpoint(note: Note) -> list[Line]:
     """Returns where work stopped, and what is next."""
-    found = [f"{day(note.created)}: {plain(note.text)}"]
+    found = [f"{short_day(note.created)}: {plain(note.text)}"]
     found += [f"Next: {step}" for step in tasks(note.sections.get("Next steps", ""))[:_STEPS]]
     if files := tasks(note.sections.get("Open files", "")):
         found.append(plain(f"Open files: {', '.join(files)}"))
@@ -263,11 +264,11 @@ def _bare(note: Note) -> str:
 
 
 def _dated(note: Note) -> str:
-    return f"{plain(note.heading, 160)} ({day(note.created)})"
+    return f"{plain(note.heading, 160)} ({short_day(note.created)})"
 
 
 def _session(note: Note) -> str:
-    return f"{day(note.created)}: {first_sentence(note.text or note.title)}"
+    return f"{short_day(note.created)}: {first_sentence(note.text or note.title)}"
 
 
 def _named(note: Note) -> str:
@@ -276,7 +277,7 @@ def _named(note: Note) -> str:
     words = plain(text, 200)
     title = plain(note.title, 120)
     said = f"{title}: {words}" if title and words and title != words else title or words
-    return f"{note.kind.capitalize()} ({day(note.created)}): {said}"
+    return f"{note.kind.capitalize()} ({short_day(note.created)}): {said}"
 
 
 def _loops(notes: Notes) -> list[Line]:

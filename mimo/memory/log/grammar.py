@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mimo.frozen import frozen
 from mimo.memory.model import Kind
+from mimo.text.calendar import MONTHS, month_number
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -250,14 +251,9 @@ def _pattern(pattern: str, flags: int) -> re.Pattern[str]:
 # Headings that are dates: `2026-12-12`, `December 12, 2026`, `Dec 12`, `12/31/2026`.
 
 
-_MONTHS = (
-    "january february march april may june july august september october november december".split()
-)
-
-
 @cache
 def _forms() -> tuple[re.Pattern[str], ...]:
-    names = "|".join(f"{name[:3]}(?:{name[3:]})?" if name[3:] else name for name in _MONTHS)
+    names = "|".join(f"{name[:3]}(?:{name[3:]})?" if name[3:] else name for name in MONTHS)
     month = rf"(?P<name>{names}|sept)\.?"
     return tuple(
         re.compile(form, re.IGNORECASE)
@@ -280,17 +276,13 @@ def read_day(heading: str, *, read_at: datetime) -> datetime | None:
     if found is None:
         return None
     parts = found.groupdict()
-    month = int(parts["month"]) if parts.get("month") else _number(parts["name"])
+    month = int(parts["month"]) if parts.get("month") else month_number(parts["name"])
     day = int(parts["day"])
     if parts["year"]:
         return _midnight(int(parts["year"]), month, day)
     named = _midnight(read_at.year, month, day)
     is_to_come = named is not None and named > read_at + timedelta(days=1)
     return _midnight(read_at.year - 1, month, day) if is_to_come else named
-
-
-def _number(name: str) -> int:
-    return next(n for n, full in enumerate(_MONTHS, 1) if full.startswith(name.lower()[:3]))
 
 
 def _midnight(year: int, month: int, day: int) -> datetime | None:

@@ -1,6 +1,6 @@
-"""Dates that a question names in English, and how near a day lies to them.
+"""Dates that a question names in English, and how close a day is to them.
 
-They guide the order of an answer; nothing is left out because of them.
+They only influence the order of an answer; nothing is left out because of them.
 """
 
 import re
@@ -10,14 +10,9 @@ from functools import cache
 from math import exp
 
 from mimo.frozen import frozen
+from mimo.text.calendar import MONTHS, NUMBERS, WEEKDAYS, month_number
 
-MONTHS = (
-    "january february march april may june july august september october november december".split()
-)
-WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
-
-_NUMBER_WORDS = "one two three four five six seven eight nine ten eleven twelve".split()
-_NUMBERS = {word: number for number, word in enumerate(_NUMBER_WORDS, 1)} | {
+_NUMBERS = {word: number for number, word in enumerate(NUMBERS[1:13], 1)} | {
     "a": 1,
     "an": 1,
     "few": 3,
@@ -53,7 +48,8 @@ _PATTERNS = {
     ),
 }
 _HINTS = ("ago", "last", "past", "this", "yesterday", *(month[:3] for month in MONTHS))
-_lower_case_verb = frozenset({"may", "march", "mar"})
+_VERBS = frozenset({"may", "march", "mar"})
+"""Months that are verbs if they are in lower case."""
 
 
 @frozen
@@ -76,30 +72,29 @@ Window = Span | Yearly
 
 
 def windows(question: str, asked: date | None) -> tuple[Window, ...]:
-    """Returns the dates that `question` names, in no order.
+    """Returns the dates that `question` names, in no particular order.
 
-    Words such as "two weeks ago" are read from `asked`, the day of the question, and mean nothing
-    where that is None.
+    Words such as "two weeks ago" are counted from `asked`, the day of the question; if that is
+    None they are ignored.
     """
-    found: list[Window] = []
     if not _may_name_dates(question):
         return ()
+    windows: list[Window] = []
     rest = question
     for name, read in _ABSOLUTE:
         for match in _pattern(name).finditer(rest):
             if (window := read(match)) is not None:
-                found.append(window)
+                windows.append(window)
                 rest = rest.replace(match[0], " ; ")
     if asked is not None:
-        found += _relative(rest, asked)
-    return tuple(found)
+        windows += _relative(rest, asked)
+    return tuple(windows)
 
 
 def closeness(day: date, window: Window) -> float:
-    """Returns how near `day` lies to `window`: 1 inside, falling towards 0 outside.
+    """Returns how close `day` is to `window`: 1 inside, falling towards 0 outside.
 
-    The distance from a span counts against the span's own length: exp(-gap / (length + 2)), in
-    days.
+    For a span that is exp(-gap / (length + 2)), in days.
     """
     if isinstance(window, Yearly):
         return _yearly_closeness(day, window)
@@ -134,10 +129,6 @@ def _yearly_closeness(day: date, window: Yearly) -> float:
     return _WITHIN_A_WEEK if near else 0.0
 
 
-def _month_number(name: str) -> int:
-    return next(n for n, full in enumerate(MONTHS, 1) if full.startswith(name.lower()[:3]))
-
-
 def _date(year: int, month: int, day: int) -> date | None:
     try:
         return date(year, month, day)
@@ -159,19 +150,19 @@ def _read_iso(match: re.Match[str]) -> Window | None:
 
 
 def _read_day(match: re.Match[str]) -> Window | None:
-    month, day = _month_number(match["month"]), int(match["day"])
+    month, day = month_number(match["month"]), int(match["day"])
     if match["year"]:
         return _single(_date(int(match["year"]), month, day))
     return Yearly(month=month, day=day) if _date(2000, month, day) else None
 
 
 def _read_month_year(match: re.Match[str]) -> Window | None:
-    return _month_span(int(match["year"]), _month_number(match["month"]))
+    return _month_span(int(match["year"]), month_number(match["month"]))
 
 
 def _read_month(match: re.Match[str]) -> Window | None:
     name = match["month"]
-    return None if name in _lower_case_verb else Yearly(month=_month_number(name))
+    return None if name in _VERBS else Yearly(month=month_number(name))
 
 
 def _read_year(match: re.Match[str]) -> Window | None:
@@ -224,11 +215,11 @@ def _named_span(which: str, what: str, asked: date) -> Span:
         return Span(start=monday, end=monday + timedelta(6))
     if what == "weekend":
         return Span(start=monday + timedelta(5), end=monday + timedelta(6))
-    return _weekday_span(WEEKDAYS.index(what), asked, latest=back)
+    return _weekday_span(WEEKDAYS.index(what), asked, latest=which != "this")
 
 
-def _weekday_span(weekday: int, asked: date, *, latest: int) -> Span:
-    """Returns the last such weekday before `asked`, or that of its own week (`latest` 0)."""
+def _weekday_span(weekday: int, asked: date, *, latest: bool) -> Span:
+    """Returns the last such weekday before `asked`, or the one of the same week."""
     day = asked - timedelta(asked.weekday() - weekday)
     if latest and day >= asked:
         day -= timedelta(7)

@@ -1,4 +1,4 @@
-"""What the page on times and the help say about expressions holds."""
+"""Expressions in docs/time.md, in helps and in examples mean what these say."""
 
 import re
 from datetime import datetime, timedelta
@@ -23,36 +23,36 @@ def shown(moment: datetime | None) -> str:
     return f"{moment:%Y-%m-%d %H:%M}".removesuffix(" 00:00")
 
 
-def test_the_page_has_many_rows():
+def test_page_has_many_rows():
     assert len(ROWS) > 60
 
 
-@pytest.mark.parametrize(("said", "since", "until"), ROWS)
-def test_every_expression_of_a_row_means_what_the_row_says(said, since, until):
-    for expression in re.findall(r"`(.+?)`", said):
-        found = when.interval(expression, now=NOW)
-        assert (shown(found.since), shown(found.until)) == (since, until), expression
+@pytest.mark.parametrize(("expressions", "since", "until"), ROWS)
+def test_expressions_of_a_row_name_the_rows_interval(expressions, since, until):
+    for expression in re.findall(r"`(.+?)`", expressions):
+        interval = when.interval(expression, now=NOW)
+        assert (shown(interval.since), shown(interval.until)) == (since, until), expression
 
 
-def test_every_expression_that_the_help_names_is_understood():
+def test_expressions_in_option_help_are_understood():
     helps = {
         param.arg.help
         for spec in all_commands().all()
         for param in spec.params
         if param.name in ("time_filter", "from_date", "to_date")
     }
-    named = [text for told in helps for text in re.findall(r"`(.+?)`", told)]
-    named += re.findall(r"`(.+?)`", when.EXAMPLES)
+    expressions = [text for help in helps for text in re.findall(r"`(.+?)`", help)]
+    expressions += re.findall(r"`(.+?)`", when.EXAMPLES)
 
-    assert len(named) > 10
-    for expression in named:
+    assert len(expressions) > 10
+    for expression in expressions:
         assert when.interval(expression, now=NOW).since is not None
 
 
-def test_every_example_of_a_command_names_a_time_that_is_understood():
+def test_times_in_command_examples_are_understood():
     examples = "\n".join(line for spec in all_commands().all() for line in spec.examples)
-    named = re.findall(r"--when ['\"]?([^'\"\n]+)", examples + PAGE)
+    expressions = re.findall(r"--when ['\"]?([^'\"\n]+)", examples + PAGE)
 
-    assert len(named) > 4
-    for expression in named:
+    assert len(expressions) > 4
+    for expression in expressions:
         when.interval(expression.strip(), now=NOW)

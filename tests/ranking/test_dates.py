@@ -5,7 +5,7 @@ from math import exp
 
 import pytest
 
-from mimo.text.dates import Span, Yearly, closeness, searchable, windows
+from mimo.ranking.dates import Span, Yearly, closeness, searchable, windows
 
 ASKED = date(2026, 11, 20)
 """A Friday."""

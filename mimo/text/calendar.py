@@ -1,0 +1,42 @@
+"""Names of months, weekdays and numbers, and how the age of something is written."""
+
+from datetime import datetime, timedelta
+
+MONTHS = (
+    "january february march april may june july august september october november december".split()
+)
+WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+NUMBERS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
+    " sixteen seventeen eighteen nineteen twenty"
+).split()
+
+_STEPS = (
+    (timedelta(days=365), "year"),
+    (timedelta(days=30), "month"),
+    (timedelta(days=7), "week"),
+    (timedelta(days=1), "day"),
+    (timedelta(hours=1), "hour"),
+    (timedelta(minutes=1), "minute"),
+)
+
+
+def month_number(name: str) -> int:
+    """Returns the number of a month (1 to 12) from its name or an abbreviation of it."""
+    return next(n for n, full in enumerate(MONTHS, 1) if full.startswith(name.lower()[:3]))
+
+
+def short_day(moment: datetime) -> str:
+    """Returns a short date: `Dec 10`."""
+    return f"{MONTHS[moment.month - 1][:3].title()} {moment.day}"
+
+
+def age(moment: datetime, now: datetime) -> str:
+    """Returns how long ago `moment` was: `3 days ago`, `just now`, `in the future`."""
+    passed = now - moment
+    if passed < timedelta(0):
+        return "in the future"
+    for step, name in _STEPS:
+        if count := passed // step:
+            return f"{count} {name}{'s' if count > 1 else ''} ago"
+    return "just now"

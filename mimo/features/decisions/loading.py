@@ -46,7 +46,7 @@ from mimo.operations import finding, refresh
 from mimo.rendering.labels import day, labels, row_labels, tagged
 from mimo.rendering.results import render
 from mimo.rendering.screen import Screen, accent, bad, dim, strong, warn
-from mimo.text import phrases
+from mimo.text import calendar, phrases
 
 CONTEXT_DEPTH = 2
 MOST_RELATED = 50
@@ -150,7 +150,7 @@ def checkpoint(mind: Mind) -> Checkpoint:
 def _checkpoint(mind: Mind, resumed: Resumed) -> Checkpoint:
     memory = resumed.record.memory
     steps = phrases.steps_of(memory.sections.get(Section.NEXT_STEPS, ""))
-    age = phrases.age(memory.created, mind.now())
+    age = calendar.age(memory.created, mind.now())
     return Checkpoint(
         summary=memory.content,
         open_files=phrases.items_of(memory.sections.get(Section.OPEN_FILES, "")),

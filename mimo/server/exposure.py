@@ -27,9 +27,8 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mimo.errors import MindError
-from mimo.features.hooks import storage as store
-from mimo.features.hooks.exposure import SURE
-from mimo.features.hooks.storage import Exposure
+from mimo.features.hooks import exposure as store
+from mimo.features.hooks.exposure import SURE, Exposure
 
 log = logging.getLogger("mind.exposure")
 

@@ -9,7 +9,6 @@ import pytest
 from mimo.cli.main import main
 from mimo.features.clients.table import CLIENTS
 from mimo.features.hooks.exposure import classify
-from mimo.features.hooks.storage import Exposure
 from mimo.mind import Mind
 from mimo.server.exposure import log as exposure_log
 from mimo.server.exposure import told_of
@@ -69,7 +68,7 @@ def test_the_lines_of_the_log_are_those_that_are_written() -> None:
     lines = []
     for said in ("continue", "it failed"):
         found = classify(said)
-        exposure = Exposure("s", found.intent, found.confidence, found.tools, NOW)
+        exposure = found._replace(session="s", at=NOW)
         lines.append(f"mind: {told_of(exposure, found.tools)}")
 
     assert exposure_log.name.startswith("mind")

@@ -13,8 +13,8 @@ from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.errors import Invalid
 from mimo.features.context import files
+from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
-from mimo.features.hooks.moments import react
 from mimo.features.notes.commands import list_
 from mimo.features.review.commands import review
 from mimo.features.scan.commands import scan

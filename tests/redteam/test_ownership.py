@@ -9,8 +9,8 @@ import pytest
 from mimo import disk
 from mimo.cli.main import main
 from mimo.errors import Untrusted
+from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
-from mimo.features.hooks.moments import react
 from mimo.mind import Mind
 from mimo.store import files, projects
 from mimo.store import projects as place

@@ -16,8 +16,8 @@ from mimo.features.decisions.loading import checkpoint as load_checkpoint
 from mimo.features.decisions.loading import context as load_context
 from mimo.features.edges import sources
 from mimo.features.edges.edge import Detection
+from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
-from mimo.features.hooks.moments import react
 from mimo.features.notes.commands import show
 from mimo.features.search import summarise
 from mimo.memory.model import Filter, Kind

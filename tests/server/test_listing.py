@@ -18,9 +18,8 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp_types import Tool
 
-from mimo.features.hooks import storage as store
-from mimo.features.hooks.exposure import Intent, classify
-from mimo.features.hooks.storage import Exposure
+from mimo.features.hooks import exposure as store
+from mimo.features.hooks.exposure import Exposure, Intent, classify
 from mimo.server.exposure import Listing, Mode, mode_of
 
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
@@ -36,14 +35,7 @@ TOOLS = {
 
 def prompt(said: str, session: str = "one") -> Exposure:
     """Returns what the hook writes when a user says something."""
-    found = classify(said)
-    return Exposure(
-        session=session,
-        intent=found.intent,
-        confidence=found.confidence,
-        tools=found.tools,
-        at=NOW,
-    )
+    return classify(said)._replace(session=session, at=NOW)
 
 
 class Session:

@@ -223,10 +223,9 @@ def rendered(found: Iterable[Section]) -> str:
     return "\n\n".join(parts)
 
 
-def told(note: Note) -> Line:
+def as_line(note: Note) -> Line:
     """Returns any memory on one line."""
-    write = {"decision": decision, "edge": gotcha}.get(note.kind)
-    return _line(note, write or _named)
+    return _line(note, {"decision": decision, "edge": gotcha}.get(note.kind, _named))
 
 
 def decision(note: Note) -> str:

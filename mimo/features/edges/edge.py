@@ -89,8 +89,8 @@ class Edge(NamedTuple):
         return tuple(span.strip() for span in spans if len(span.strip()) >= _SHORTEST_SPAN)
 
 
-class Told(NamedTuple):
-    """As much of a memory as an edge is read from: to load all of one costs a hook too much."""
+class Fields(NamedTuple):
+    """The fields of a memory that an edge is made from; loading more is too slow for a hook."""
 
     id: str
     heading: str
@@ -98,7 +98,7 @@ class Told(NamedTuple):
     extra: Mapping[str, Any]
 
 
-def edge_of(memory: "Memory | Told") -> Edge:
+def edge_of(memory: "Memory | Fields") -> Edge:
     """Returns the edge that a memory tells of, whoever wrote it: what can't be read is left out."""
     description, workaround = _split(memory.content)
     extra = memory.extra

@@ -1,30 +1,110 @@
-"""`mind hook`: what clients run at the moments of a session.
+"""`mind hook`: the program that clients run at the moments of a session.
 
-It reads one JSON object and prints one, or nothing. Whatever happens, it ends with status 0, and
-what went wrong is a line in the log: a memory must never stand in the way of the work.
+It reads one JSON object from standard input and prints one, or nothing. It always exits with
+status 0 and writes errors to a log: a memory must never get in the way of the work. Each moment
+imports only its own modules, because clients wait for a hook.
 """
 
 import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
 from select import select
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-MOST_BYTES = 1024 * 1024
-MOST_SECONDS = 1.0
+if TYPE_CHECKING:
+    from mimo.features.hooks.events import Event, Say
+    from mimo.features.hooks.exposure import Intent
+    from mimo.features.hooks.scene import Scene, Session
+
+MAX_BYTES = 1024 * 1024
+MAX_SECONDS = 1.0
 
 
 def main(argv: Sequence[str]) -> int:
-    """Returns 0 after answering what a client tells on standard input."""
+    """Answers the event that a client sends on standard input; returns 0."""
     try:
-        told = _told(_read(0), argv[0] if argv else "", os.environ)
-        if told is not None:
-            _print(told)
+        answer = respond(_read(0), argv[0] if argv else "", os.environ)
+        if answer is not None:
+            _print(answer)
     except BaseException as error:  # noqa: BLE001 - see above
         with suppress(BaseException):
             _log(error)
     return 0
+
+
+def respond(data: bytes, client: str, environ: Mapping[str, str]) -> dict[str, Any] | None:
+    """Returns the answer to the JSON of a client. Raises `ValueError` if `data` is not JSON."""
+    if not data.strip():
+        return None
+    import json
+
+    from mimo.features.hooks.events import recognised
+    from mimo.surroundings import home_of, system_clock
+
+    event = recognised(json.loads(data), client)
+    if event is None:
+        return None
+    return react(event, home=home_of(environ), now=system_clock(), environ=environ)
+
+
+def react(
+    event: "Event", *, home: Path, now: datetime, environ: Mapping[str, str]
+) -> dict[str, Any] | None:
+    """Returns the JSON to print for a client; None for nothing. Raises `MindError`."""
+    from mimo.features.hooks.events import Moment, Say, answer
+
+    if event.moment is Moment.OTHER or (event.moment is Moment.TOOL and not event.edits):
+        return answer(event, Say())
+    from mimo.features.hooks import scene as scenes
+
+    scene = scenes.of_event(event, home=home, now=now, environ=environ)
+    return answer(event, _in_session(scene) if scene else Say())
+
+
+def _in_session(scene: "Scene") -> "Say":
+    """Returns the reaction to an event, and remembers it in the file of the session."""
+    from mimo.errors import MindError
+    from mimo.features.hooks.events import Moment, Say
+    from mimo.features.hooks.scene import Session
+
+    intent = None
+    if scene.event.moment is Moment.PROMPT:
+        from mimo.features.hooks import notes
+
+        intent = notes.expose(scene)
+    try:
+        with scene.locked_sessions():
+            session = scene.load_session(scene.event.session)
+            say, changed = _reaction(scene, session, intent)
+            if changed != session:
+                scene.save_session(scene.event.session, changed)
+            if scene.event.moment is Moment.START:
+                scene.remove_old_sessions()
+            return say
+    except MindError as error:
+        scene.log_failure(error.message)
+        # Without a session file, notes are given at the start only: later ones would repeat.
+        if scene.event.moment is Moment.START:
+            return _reaction(scene, Session(), intent)[0]
+        return Say()
+
+
+def _reaction(scene: "Scene", session: "Session", intent: "Intent | None") -> "tuple[Say, Session]":
+    from mimo.features.hooks.events import Moment
+
+    moment = scene.event.moment
+    if moment in (Moment.START, Moment.PROMPT):
+        from mimo.features.hooks import notes
+
+        if moment is Moment.START:
+            return notes.at_start(scene, session)
+        return notes.with_prompt(scene, session, intent)
+    from mimo.features.hooks import moments
+
+    return moments.reaction(scene, session)
 
 
 def _log(error: BaseException) -> None:
@@ -33,31 +113,16 @@ def _log(error: BaseException) -> None:
     from mimo.surroundings import home_of, system_clock
 
     reason = getattr(error, "message", "") or f"{type(error).__name__}: {error}"
-    scene.note(home_of(os.environ), system_clock(), f"failed: {for_log(reason)}")
-
-
-def _told(data: bytes, hint: str, environ: Mapping[str, str]) -> dict[str, Any] | None:
-    """Returns what to print for what was read; raises `ValueError` where that is no JSON."""
-    if not data.strip():
-        return None
-    import json
-
-    from mimo.features.hooks.events import recognised
-    from mimo.features.hooks.moments import react
-    from mimo.surroundings import home_of, system_clock
-
-    event = recognised(json.loads(data), hint)
-    if event is None:
-        return None
-    return react(event, home=home_of(environ), now=system_clock(), environ=environ)
+    scene.log_line(home_of(os.environ), system_clock(), f"failed: {for_log(reason)}")
 
 
 def _read(descriptor: int) -> bytes:
-    """Returns what stands on standard input until it ends.
+    """Returns everything on standard input.
 
-    Raises `ValueError` where that is too much, and `TimeoutError` where it takes too long.
+    Raises `ValueError` if that is more than `MAX_BYTES`, and `TimeoutError` if it takes longer
+    than `MAX_SECONDS`.
     """
-    deadline = time.monotonic() + MOST_SECONDS
+    deadline = time.monotonic() + MAX_SECONDS
     parts: list[bytes] = []
     size = 0
     while True:
@@ -69,13 +134,13 @@ def _read(descriptor: int) -> bytes:
             return b"".join(parts)
         parts.append(part)
         size += len(part)
-        if size > MOST_BYTES:
+        if size > MAX_BYTES:
             raise ValueError("more than 1 MiB on standard input")
 
 
-def _print(told: dict[str, Any]) -> None:
+def _print(answer: dict[str, Any]) -> None:
     import json
 
-    data = f"{json.dumps(told)}\n".encode("ascii")
+    data = f"{json.dumps(answer)}\n".encode("ascii")
     while data:
         data = data[os.write(1, data) :]

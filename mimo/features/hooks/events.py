@@ -1,19 +1,18 @@
-"""What is to be said -> the JSON that a client understands, or nothing where it can't take it."""
+"""The JSON of clients' hooks: the events that they send, and the answers that each one takes."""
 
 import json
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-# A client's JSON -> what happened, whichever client it is.
-
-
-MOST_EDITS = 200
-_LONGEST_NAME = 200
+MAX_EDITS = 200
+MAX_CHARS = 9_500
+"""Characters of one text: clients cut texts of more than 10,000."""
+_MAX_NAME = 200
 
 
 class Dialect(StrEnum):
-    """Whose hooks they are."""
+    """The client whose format an event has."""
 
     CLAUDE = "claude-code"
     CODEX = "codex"
@@ -24,7 +23,7 @@ class Dialect(StrEnum):
 
 
 class Moment(StrEnum):
-    """What happened, in the words of no client."""
+    """The kind of an event, independent of clients."""
 
     START = "start"
     PROMPT = "prompt"
@@ -59,7 +58,7 @@ CLIENTS = {
     "copilot-cli": Dialect.COPILOT,
     **{dialect.value: dialect for dialect in Dialect},
 }
-"""The names by which a client may be called on the command line."""
+"""The names of clients on the command line."""
 
 _PATHS = ("file_path", "filePath", "path", "absolute_path", "notebook_path", "target_file", "file")
 _TEXTS = (
@@ -80,52 +79,52 @@ _PATCHES = ("patch", "input", "command")
 
 
 class Edit(NamedTuple):
-    """Text that a tool is about to write."""
+    """A text that a tool is about to write."""
 
     path: str
     text: str
 
 
 class Event(NamedTuple):
-    """What happened in a client."""
+    """An event in a client."""
 
     dialect: Dialect
     name: str
-    """The event as the client calls it."""
+    """The client's own name of the event."""
     moment: Moment
     session: str = ""
     folder: str = ""
-    """Where the client works; empty where it does not say."""
+    """The client's working directory; empty if unknown."""
     source: str = ""
-    """How a session began: `startup`, `resume`, `clear`, `compact`."""
+    """The reason of a start: `startup`, `resume`, `clear`, `compact`."""
     prompt: str = ""
     edits: tuple[Edit, ...] = ()
     text: str = ""
-    """What the client wrote itself: its summary, or the last it said."""
+    """The client's own summary, or the agent's last message."""
 
 
-def recognised(told: Any, hint: str = "") -> Event | None:
-    """Returns what a client's JSON says; None where it is no hook's.
+def recognised(data: Any, client: str = "") -> Event | None:
+    """Returns the event in a client's JSON; None if it is not an object.
 
-    The keys decide whose it is, since some clients run others' hooks; `hint` is the name on the
-    command line, which decides where the keys don't.
+    Some clients run the hooks of others, so the keys decide which client it is. The name on the
+    command line, `client`, decides only if the keys don't.
     """
-    if not isinstance(told, Mapping):
+    if not isinstance(data, Mapping):
         return None
-    dialect = _dialect(told, CLIENTS.get(hint))
-    name = _text(told, "hook_event_name", "hookEventName") or _unnamed(told)
+    dialect = _dialect(data, CLIENTS.get(client))
+    name = _text(data, "hook_event_name", "hookEventName") or _unnamed(data)
     moment = _MOMENTS.get(name.lower(), Moment.OTHER)
     return Event(
         dialect=dialect,
-        name=name[:_LONGEST_NAME],
+        name=name[:_MAX_NAME],
         moment=moment,
-        session=_text(told, "session_id", "conversation_id", "sessionId")[:_LONGEST_NAME],
-        folder=_folder(told),
-        source=_text(told, "source", "trigger"),
-        prompt=_text(told, "prompt", "user_prompt") if moment is Moment.PROMPT else "",
-        edits=tuple(_edits(told)) if moment is Moment.TOOL else (),
+        session=_text(data, "session_id", "conversation_id", "sessionId")[:_MAX_NAME],
+        folder=_folder(data),
+        source=_text(data, "source", "trigger"),
+        prompt=_text(data, "prompt", "user_prompt") if moment is Moment.PROMPT else "",
+        edits=tuple(_edits(data)) if moment is Moment.TOOL else (),
         text=_text(
-            told,
+            data,
             "compact_summary",
             "summary",
             "last_assistant_message",
@@ -135,43 +134,43 @@ def recognised(told: Any, hint: str = "") -> Event | None:
     )
 
 
-def _dialect(told: Mapping[str, Any], hinted: Dialect | None) -> Dialect:
-    named = isinstance(told.get("hook_event_name"), str)
-    if "conversation_id" in told or "workspace_roots" in told:
+def _dialect(data: Mapping[str, Any], hinted: Dialect | None) -> Dialect:
+    named = isinstance(data.get("hook_event_name"), str)
+    if "conversation_id" in data or "workspace_roots" in data:
         return Dialect.CURSOR
-    if "hookEventName" in told:
+    if "hookEventName" in data:
         return Dialect.VSCODE
     if not named:
         return Dialect.COPILOT
-    if "sessionId" in told:
+    if "sessionId" in data:
         return Dialect.VSCODE
-    if "turn_id" in told:
+    if "turn_id" in data:
         return Dialect.CODEX
-    if "timestamp" in told:
+    if "timestamp" in data:
         return hinted if hinted is Dialect.VSCODE else Dialect.GEMINI
     return hinted if hinted in (Dialect.CODEX, Dialect.VSCODE) else Dialect.CLAUDE
 
 
-def _unnamed(told: Mapping[str, Any]) -> str:
-    """Returns the event of a client that does not name it, told from what it says."""
-    if "toolName" in told and "toolResult" not in told:
+def _unnamed(data: Mapping[str, Any]) -> str:
+    """Returns the name of an event that has none, recognised by its keys."""
+    if "toolName" in data and "toolResult" not in data:
         return "preToolUse"
-    if "prompt" in told:
+    if "prompt" in data:
         return "userPromptSubmitted"
-    if "reason" in told and "cwd" in told:
+    if "reason" in data and "cwd" in data:
         return "sessionEnd"
-    return "sessionStart" if "source" in told and "cwd" in told else ""
+    return "sessionStart" if "source" in data and "cwd" in data else ""
 
 
-def _folder(told: Mapping[str, Any]) -> str:
-    roots = told.get("workspace_roots")
+def _folder(data: Mapping[str, Any]) -> str:
+    roots = data.get("workspace_roots")
     first = roots[0] if isinstance(roots, list) and roots else None
-    return first if isinstance(first, str) else _text(told, "cwd")
+    return first if isinstance(first, str) else _text(data, "cwd")
 
 
-def _edits(told: Mapping[str, Any]) -> Iterator[Edit]:
-    """Yields what a tool would write; nothing for one that writes no file."""
-    given = told.get("tool_input", told.get("toolArgs"))
+def _edits(data: Mapping[str, Any]) -> Iterator[Edit]:
+    """Yields the texts that a tool is about to write to files."""
+    given = data.get("tool_input", data.get("toolArgs"))
     if isinstance(given, str):
         try:
             given = json.loads(given)
@@ -187,14 +186,14 @@ def _edits(told: Mapping[str, Any]) -> Iterator[Edit]:
         for name in _PATCHES:
             yield from _patched(_text(given, name))
     for name in _LISTS:
-        several = given.get(name)
-        for one in several[:MOST_EDITS] if isinstance(several, list) else ():
-            if isinstance(one, Mapping) and (text := _text(one, *_TEXTS)):
-                yield Edit(_text(one, *_PATHS) or path, text)
+        parts = given.get(name)
+        for part in parts[:MAX_EDITS] if isinstance(parts, list) else ():
+            if isinstance(part, Mapping) and (text := _text(part, *_TEXTS)):
+                yield Edit(_text(part, *_PATHS) or path, text)
 
 
 def _patched(patch: str) -> Iterator[Edit]:
-    """Yields what a patch of Codex's `apply_patch` adds, file by file."""
+    """Yields the lines that a patch of Codex's `apply_patch` adds, file by file."""
     if "*** Begin Patch" not in patch:
         return
     path, added = "", list[str]()
@@ -209,17 +208,14 @@ def _patched(patch: str) -> Iterator[Edit]:
             added.append(line[1:])
 
 
-def _text(told: Mapping[str, Any], *names: str) -> str:
-    """Returns the first of these values that is a text."""
+def _text(data: Mapping[str, Any], *names: str) -> str:
+    """Returns the first of these values that is a text; else an empty one."""
     for name in names:
-        value = told.get(name)
+        value = data.get(name)
         if isinstance(value, str) and value:
             return value
     return ""
 
-
-MOST = 9_500
-"""Characters of one text: clients cut what has more than 10,000."""
 
 _OPEN = (
     "<mind-context note=\"From this project's memory, written down in earlier sessions: "
@@ -234,32 +230,32 @@ _NO_CONTEXT_WITH_A_PROMPT = (Dialect.CURSOR, Dialect.VSCODE, Dialect.COPILOT)
 
 
 class Say(NamedTuple):
-    """What a hook has to say."""
+    """The content of an answer."""
 
     context: str = ""
     """For the agent, already fenced."""
     notice: str = ""
-    """For the person, in one line."""
+    """For the user, in one line."""
     stop: str = ""
-    """Why a person should look before the tool runs."""
+    """The reason to ask the user before the tool runs."""
 
 
 def takes_context(event: Event) -> bool:
-    """Returns whether the client puts what a hook says at this moment before its agent."""
+    """Returns whether the client gives the context in this answer to its agent."""
     if event.moment is Moment.PROMPT:
         return event.dialect not in _NO_CONTEXT_WITH_A_PROMPT
     return event.moment is Moment.START
 
 
 def fenced(text: str) -> str:
-    """Returns notes as they are put before an agent: labelled, with a beginning and an end."""
-    room = MOST - len(_OPEN) - len(_CLOSE) - 2
+    """Returns notes for an agent, in a labelled element; cut to `MAX_CHARS`."""
+    room = MAX_CHARS - len(_OPEN) - len(_CLOSE) - 2
     cut = text if len(text) <= room else text[:room].rpartition("\n")[0]
     return f"{_OPEN}\n{cut}\n{_CLOSE}" if cut else ""
 
 
 def without_fenced(text: str) -> str:
-    """Returns a text without the notes that were put into it: they are not to be learnt again."""
+    """Returns a text without notes that a hook gave: they must not become memories again."""
     while (start := text.find("<mind-context")) >= 0:
         end = text.find(_CLOSE, start)
         text = text[:start] + (text[end + len(_CLOSE) :] if end >= 0 else "")
@@ -269,46 +265,42 @@ def without_fenced(text: str) -> str:
 def answer(event: Event, say: Say) -> dict[str, Any] | None:
     """Returns what to print for the client; None for nothing."""
     if event.moment is Moment.TOOL:
-        told = _before_a_tool(event, say)
+        output = _before_a_tool(event, say)
     elif event.dialect is Dialect.CURSOR:
         text = "\n".join(part for part in (say.context, say.notice) if part)
-        told = {"additional_context": text} if text and takes_context(event) else {}
+        output = {"additional_context": text} if text and takes_context(event) else {}
     else:
-        told = _with_context(event, say)
-    # Codex takes silence after a turn for a failure.
-    silent = event.dialect is Dialect.CODEX and event.name == "Stop"
-    return told or ({} if silent else None)
+        output = _with_context(event, say)
+    # Codex treats an empty output after a turn as a failure.
+    required = event.dialect is Dialect.CODEX and event.name == "Stop"
+    return output or ({} if required else None)
 
 
 def _with_context(event: Event, say: Say) -> dict[str, Any]:
-    told: dict[str, Any] = {}
+    output: dict[str, Any] = {}
     if say.context and takes_context(event):
-        told |= _specific(event, additionalContext=say.context)
+        output |= _specific(event, additionalContext=say.context)
     if say.notice:
-        told["systemMessage"] = say.notice
-    return told
+        output["systemMessage"] = say.notice
+    return output
 
 
 def _before_a_tool(event: Event, say: Say) -> dict[str, Any]:
-    """Returns a question to the person, a refusal where the client can't ask, or a remark."""
+    """Returns a question to the user, a refusal if the client can't ask, or a remark."""
     if say.stop:
         if event.dialect in (Dialect.CLAUDE, Dialect.VSCODE):
-            return _decided(event, "ask", say.stop)
-        refusal = f"{say.stop} (Said once in a session: if it is meant, do it again.)"
+            return _specific(event, permissionDecision="ask", permissionDecisionReason=say.stop)
+        refusal = f"{say.stop} (Reported once in a session: repeat the edit if it is intended.)"
         if event.dialect is Dialect.GEMINI:
             return {"decision": "deny", "reason": refusal}
         if event.dialect is Dialect.CURSOR:
             return {"permission": "deny", "user_message": refusal, "agent_message": refusal}
-        return _decided(event, "deny", refusal)
+        return _specific(event, permissionDecision="deny", permissionDecisionReason=refusal)
     if not say.context or event.dialect is Dialect.CURSOR:
         return {}
     if event.dialect in (Dialect.CODEX, Dialect.GEMINI):
         return {"systemMessage": say.notice}
     return _specific(event, additionalContext=say.context)
-
-
-def _decided(event: Event, decision: str, reason: str) -> dict[str, Any]:
-    return _specific(event, permissionDecision=decision, permissionDecisionReason=reason)
 
 
 def _specific(event: Event, **fields: str) -> dict[str, Any]:

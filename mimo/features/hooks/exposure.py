@@ -1,27 +1,40 @@
-"""Which tools fit what a user just said.
+"""The tools that fit a prompt: classified by its words, passed to the server in a file.
 
-The words and the rules are those of MAMA's design: resuming comes before deciding, anything else
-shows every tool. What is narrowed is only what a client lists, never what it may call.
+The words and the rules are those of MAMA's design: resuming comes before deciding, and every other
+prompt lists every tool. Only the list of tools becomes shorter; the client may call all of them.
+The file is `.mind/.local/exposure.json`, one JSON object; a file that can't be read is ignored.
 """
 
+import json
 import re
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from mimo.errors import MindError
+from mimo.store import files
+from mimo.store.files import LOCAL
+
+PLACE = f"{LOCAL}/exposure.json"
 CORE = ("save/decision", "load/checkpoint")
-"""Tools that are listed whatever the user said."""
+"""Tools that are listed for every prompt."""
 
 SURE = 0.7
 """Below this confidence every tool is listed."""
 
-_MOST_READ = 20_000
-"""Characters of a message that are read: nobody says what they want after so many."""
+_MAX_READ = 20_000
+"""Characters of a prompt that are read: its purpose is stated before that."""
+_MAX_BYTES = 16_384
+_MAX_TOOLS = 100
+_MAX_LENGTH = 200
 
 _QUOTED = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Intent(StrEnum):
-    """What a message is about."""
+    """The subject of a prompt."""
 
     RESUMING = "resuming"
     DECIDING = "deciding"
@@ -38,50 +51,81 @@ _WORDS = {
 }
 """In the order in which they are tried."""
 
-_TOOLS: dict[Intent, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    Intent.RESUMING: (("load/checkpoint", "load/context"), ("load/checkpoint",)),
-    Intent.DECIDING: (("save/decision", "save/insight", "search/by_context"), ("save/decision",)),
+_TOOLS: dict[Intent, tuple[str, ...]] = {
+    Intent.RESUMING: ("load/checkpoint", "load/context", "save/decision"),
+    Intent.DECIDING: ("save/decision", "save/insight", "search/by_context", "load/checkpoint"),
 }
-"""What each intent allows, and what of it comes first."""
+"""The tools for an intent, with those of `CORE`, the most important first."""
 
 
 class Exposure(NamedTuple):
-    """What a message asks for, and the tools that fit it."""
+    """The intent of a prompt and the tools that fit it; once written, also its session and time."""
 
     intent: Intent
     confidence: float
-    """0..1: how surely the message is about that."""
+    """0..1: how certain the intent is."""
     tools: tuple[str, ...] | None
-    """Canonical names, those that come first in front; None for every tool."""
+    """Canonical names, the most important first; None for every tool."""
+    session: str = ""
+    """The client's own name of the session."""
+    at: datetime = _NEVER
+    """Time zone aware, UTC."""
 
 
-EVERYTHING = Exposure(intent=Intent.OTHER, confidence=1.0, tools=None)
+def classify(prompt: str) -> Exposure:
+    """Returns the tools that fit a prompt.
 
-
-def classify(message: str) -> Exposure:
-    """Returns the tools that fit what a user said.
-
-    Text in backticks does not count: code says `continue` all the time. Every tool fits where no
-    rule does, and where it is less than `SURE` which one.
+    Text in backticks is not read, because code contains words such as `continue`. Every tool fits
+    if no rule matches, or if the confidence is below `SURE`.
     """
-    said = _QUOTED.sub(" ", message[:_MOST_READ])
-    matched = [intent for intent, words in _WORDS.items() if words.search(said)]
-    if not matched:
-        return EVERYTHING
-    confidence = _confidence(said, len(matched))
-    rule = _TOOLS.get(matched[0])
-    if rule is None or confidence < SURE:
-        return Exposure(intent=matched[0], confidence=confidence, tools=None)
-    allowed, first = rule
-    tools = dict.fromkeys([*first, *allowed, *CORE])
-    return Exposure(intent=matched[0], confidence=confidence, tools=tuple(tools))
+    text = _QUOTED.sub(" ", prompt[:_MAX_READ])
+    intents = [intent for intent, words in _WORDS.items() if words.search(text)]
+    if not intents:
+        return Exposure(intent=Intent.OTHER, confidence=1.0, tools=None)
+    # One word means less beside words of other intents, and in a long text, where any word may
+    # appear by chance: a tenth less for each 25 words after the first 25.
+    extra = max(0, (len(text.split()) - 25) // 25)
+    confidence = round(max(0.0, 0.95 - 0.1 * (len(intents) - 1) - 0.1 * extra), 2)
+    tools = _TOOLS.get(intents[0]) if confidence >= SURE else None
+    return Exposure(intent=intents[0], confidence=confidence, tools=tools)
 
 
-def _confidence(said: str, matched: int) -> float:
-    """Returns how surely one word tells what a message is about.
+def write(root: Path, exposure: Exposure) -> None:
+    """Replaces the last exposure. Raises `StorageFailed`."""
+    data = {
+        "session": exposure.session[:_MAX_LENGTH],
+        "intent": exposure.intent.value,
+        "confidence": exposure.confidence,
+        "tools": exposure.tools,
+        "at": exposure.at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+    }
+    files.replace(files.safe_path(root, PLACE), f"{json.dumps(data)}\n".encode(), mode=0o600)
 
-    It tells less with every other intent that has a word in it too, and in a long message, where
-    any word may stand by chance: a tenth for each 25 words after the first 25.
-    """
-    length = len(said.split())
-    return round(max(0.0, 0.95 - 0.1 * (matched - 1) - 0.1 * max(0, (length - 25) // 25)), 2)
+
+def read(root: Path) -> Exposure | None:
+    """Returns the exposure of the newest prompt; None if there is no file that can be read."""
+    try:
+        data, _ = files.look(files.safe_path(root, PLACE), limit=_MAX_BYTES)
+        return _parsed(json.loads(data))
+    except (OSError, MindError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def _parsed(data: Any) -> Exposure:
+    """Returns the exposure in a file's data. Raises `ValueError` if a value is out of range."""
+    session, confidence, tools = data["session"], data["confidence"], data["tools"]
+    at = datetime.fromisoformat(data["at"])
+    if tools is not None and not (isinstance(tools, list) and len(tools) <= _MAX_TOOLS):
+        raise ValueError(data)
+    texts = [session, *(tools or ())]
+    if not all(isinstance(text, str) and len(text) <= _MAX_LENGTH for text in texts):
+        raise ValueError(data)
+    if type(confidence) not in (int, float) or not 0 <= confidence <= 1 or at.tzinfo is None:
+        raise ValueError(data)
+    return Exposure(
+        intent=Intent(data["intent"]),
+        confidence=float(confidence),
+        tools=None if tools is None else tuple(tools),
+        session=session,
+        at=at.astimezone(UTC),
+    )

@@ -1,33 +1,52 @@
-"""What happened in a client -> what is said to it."""
+"""The moments of a session without notes: a tool is about to write, a turn or the session ends.
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
-from pathlib import Path
-from typing import Any, NamedTuple
+Before a tool writes, its text is checked against the known edges. At compaction and at the end of
+a session the client's own summary is kept as a private memory.
+"""
 
-from mimo.errors import MindError
-from mimo.features import context as sections
-from mimo.features.hooks import scene as scenes
-from mimo.features.hooks import storage
-from mimo.features.hooks.events import (
-    Dialect,
-    Edit,
-    Event,
-    Moment,
-    Say,
-    answer,
-    fenced,
-    without_fenced,
-)
-from mimo.features.hooks.exposure import Intent
-from mimo.features.hooks.scene import Scene
-from mimo.features.hooks.storage import Session
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from mimo.features import context
+from mimo.features.hooks.events import Dialect, Edit, Moment, Say, fenced, without_fenced
+from mimo.features.hooks.scene import Scene, Session
 from mimo.memory.note import Note, plain
 
-# Which edges a text that is about to be written runs into.
+MAX_EDGES = 3
+"""Maximum number of edges in one answer, the worst first."""
+_MAX_CHECKED = 200
+_MAX_TEXT = 200_000
+
+MIN_LAST = 200
+"""Characters of a last message that is worth a memory: `Done.` is not."""
+MAX_SUMMARY = 20_000
+"""Characters of a summary that are kept."""
+
+_NEW_CONTEXT = (Dialect.CLAUDE, Dialect.CODEX)
+"""Clients that start a session again after compaction."""
 
 
-_MOST_READ = 200_000
+def reaction(scene: Scene, session: Session) -> tuple[Say, Session]:
+    """Returns the answer to an event that is neither a start nor a prompt. Raises `MindError`."""
+    event = scene.event
+    if event.moment is Moment.TOOL:
+        return _before_tool(scene, session)
+    if event.moment is Moment.STOPPED:
+        text = event.text if scene.allowed.summaries else ""
+        return Say(), session._replace(last=masked(text)) if text else session
+    if event.moment is Moment.COMPACTED:
+        if event.text:
+            session = _keep_summary(scene, session, event.text)
+        if event.dialect not in _NEW_CONTEXT:
+            session = session._replace(shown=(), warned=())
+        return Say(), session
+    text = event.text or session.last
+    if len(text) >= MIN_LAST:
+        session = _keep_summary(scene, session, text, closing=True)._replace(last="")
+    return Say(), session
+
+
+# A tool is about to write.
 
 
 class Known(NamedTuple):
@@ -38,237 +57,132 @@ class Known(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """An edge, and where a text meets it."""
+    """An edge, and the first place in a new text that it applies to."""
 
     note: Note
     path: str
     line: int
-    """1-based, in the text that is to be written."""
+    """1-based, in the new text."""
+
+    def __str__(self) -> str:
+        """Returns the edge and the place in one line."""
+        place = f"{plain(self.path, 120)}, line {self.line} of the new text"
+        return f"{context.gotcha(self.note)} ({place})"
 
 
-def met(known: Sequence[Known], edits: Iterable[Edit], stack: Sequence[str] = ()) -> list[Hit]:
-    """Returns the edges that are met, the worst first, each where it is met first.
-
-    When one is met is the same as for `mind edges check`.
-    """
-    # What most tools never need: an edge to hold their text against.
+def matches(known: Sequence[Known], edits: Iterable[Edit], stack: Sequence[str] = ()) -> list[Hit]:
+    """Returns the edges that apply to some edits, as in `mind edges check`, the worst first."""
+    # Most edits are made in projects without edges, so these are imported late.
     from mimo.features.edges import checking, diffs
-    from mimo.features.edges.edge import Told, edge_of
+    from mimo.features.edges.edge import Fields, edge_of
     from mimo.text.phrases import heading
 
-    edges = {}
-    for one in known:
-        note = one.note
-        called = heading(note.title, note.text, note.topic or note.id)
-        edge = edge_of(Told(note.id, called, note.text, note.extra))
-        edges[id(edge)] = (edge, one)
-    added = [diffs.whole(edit.path, edit.text[:_MOST_READ]) for edit in edits]
-    held = [(edge, one.of_project) for edge, one in edges.values()]
-    hits: dict[int, Hit] = {}
-    for warned in checking.check(held, added, stack=stack):
-        note = edges[id(warned.edge)][1].note
-        hits.setdefault(id(warned.edge), Hit(note, warned.path, warned.line))
-    return [hits[key] for key in sorted(hits, key=lambda key: edges[key][0].severity.rank)]
+    edges = []
+    notes = {}
+    for note, of_project in known:
+        title = heading(note.title, note.text, note.topic or note.id)
+        edge = edge_of(Fields(note.id, title, note.text, note.extra))
+        edges.append((edge, of_project))
+        notes[id(edge)] = note
+    added = [diffs.whole(edit.path, edit.text[:_MAX_TEXT]) for edit in edits]
+    hits: dict[int, tuple[int, Hit]] = {}
+    for warning in checking.check(edges, added, stack=stack):
+        hit = Hit(notes[id(warning.edge)], warning.path, warning.line)
+        hits.setdefault(id(warning.edge), (warning.edge.severity.rank, hit))
+    return [hit for _, hit in sorted(hits.values(), key=lambda ranked: ranked[0])]
 
 
-# The client's own summary of a session, kept as a private memory.
+def _before_tool(scene: Scene, session: Session) -> tuple[Say, Session]:
+    """Returns a question if a critical edge applies, a remark for any other, once a session."""
+    if not (scene.event.edits and scene.allowed.edges):
+        return Say(), session
+    with scene.index() as look:
+        own = look.newest("edge", _MAX_CHECKED, private=True) if look else []
+    known = [*map(Known, own), *_of_user(scene)]
+    if not known:
+        return Say(), session
+    stack: tuple[str, ...] = ()
+    if len(known) > len(own):
+        from mimo.features.edges.stack import detect
+
+        stack = detect(scene.root)
+    every = matches(known, scene.event.edits, stack)
+    hits = [hit for hit in every if hit.note.id not in session.warned][:MAX_EDGES]
+    if not hits:
+        return Say(), session
+    session = session.and_warned(hit.note.id for hit in hits)
+    scene.log(f"edges apply: {', '.join(hit.note.id for hit in hits)}")
+    critical = [str(hit) for hit in hits if hit.note.extra.get("severity") == "critical"]
+    say = Say(
+        context=fenced("\n".join(f"- Known edge: {hit}" for hit in hits)),
+        notice=f"mind: known edge: {'; '.join(map(str, hits))}",
+        stop=f"mind: a known edge applies: {'; '.join(critical)}" if critical else "",
+    )
+    return say, session
 
 
-LEAST = 200
-"""Characters of last words that are worth a memory: `Done.` is not."""
+def _of_user(scene: Scene) -> list[Known]:
+    """Returns the edges in the user's own home, which are read only if there are any."""
+    if not (scene.home / "edges").is_dir():
+        return []
+    from mimo.features.edges.storage import GlobalEdges
 
-SUMMARY_MOST = 20_000
-"""Characters of a summary that are kept."""
+    return [
+        Known(
+            Note(
+                id=record.memory.id,
+                kind="edge",
+                title=record.memory.title or "",
+                text=record.memory.content,
+                created=record.memory.created,
+                extra=record.memory.extra,
+            ),
+            of_project=False,
+        )
+        for record in GlobalEdges(scene.home).all()[0]
+    ]
+
+
+# The client's own summary of a session.
 
 
 def masked(text: str) -> str:
-    """Returns a client's words without their secrets, which no agent can allow itself to keep."""
+    """Returns a client's text without its secrets; an agent can't allow one for itself."""
     from mimo.privacy.model import without
     from mimo.privacy.secrets import secrets_in
 
     return without(text, secrets_in(text, cut=True, allowing=False))
 
 
-def keep(scene: Scene, session: Session, text: str, *, closing: bool = False) -> Session:
-    """Keeps a summary and returns the session, which knows its memory. Raises `MindError`.
+def _keep_summary(scene: Scene, session: Session, text: str, *, closing: bool = False) -> Session:
+    """Keeps a summary without its secrets; returns the session with the id of its memory.
 
-    Only what is secret in it is left out. A session has one memory: a later summary takes the
-    place of an earlier one, and what was said at the end goes below it.
+    A session has one memory: a later summary replaces an earlier one, and one at the `closing` of
+    the session is added below it. Raises `MindError`.
     """
     from mimo.errors import NotFound
     from mimo.memory.model import Kind
     from mimo.mind import Mind
     from mimo.operations import finding, saving
 
-    words = masked(without_fenced(text).strip()[:SUMMARY_MOST])
+    words = masked(without_fenced(text).strip()[:MAX_SUMMARY])
     if not words or not scene.allowed.summaries:
         return session
     opened = Mind.open(
         scene.root, project=scene.root, environ=scene.environ, clock=lambda: scene.now
     )
-    mind = opened.acting_as(scene.event.dialect.value)
     try:
-        if session.memory:
-            try:
-                record = finding.one(mind, session.memory)
-            except NotFound:
-                record = None
-            if record:
-                said = record.memory.content
-                both = f"{said}\n\nAt the end: {words}" if closing else words
-                saving.edit(mind, record, content=both)
-                return session
+        mind = opened.acting_as(scene.event.dialect.value)
+        try:
+            record = finding.one(mind, session.memory) if session.memory else None
+        except NotFound:
+            record = None
+        if record:
+            both = f"{record.memory.content}\n\nAt the end: {words}" if closing else words
+            saving.edit(mind, record, content=both)
+            return session
         title = f"Session of {scene.now:%Y-%m-%d}"
         draft = saving.draft(Kind.CONTEXT, words, title=title, category="session")
-        record = saving.store(mind, draft, private=True)
-        return session._replace(memory=record.memory.id)
+        return session._replace(memory=saving.store(mind, draft, private=True).memory.id)
     finally:
         opened.close()
-
-
-# A tool is about to write: what that runs into, said once in a session.
-
-
-MOST = 3
-"""Edges that are told at once, the worst first."""
-
-_LOOKED_AT = 200
-
-
-def say(scene: Scene, session: Session) -> tuple[Say, Session]:
-    """Returns a question where the worst kind of edge is met, a remark for any other."""
-    if not (scene.event.edits and scene.allowed.edges):
-        return Say(), session
-    known = [*_edges(scene), *_everybodys(scene)]
-    if not known:
-        return Say(), session
-    stack = _stack(scene) if any(not one.of_project for one in known) else ()
-    met_ = met(known, scene.event.edits, stack)
-    hits = [hit for hit in met_ if hit.note.id not in session.warned]
-    if not hits:
-        return Say(), session
-    hits = hits[:MOST]
-    session = session.and_warned(hit.note.id for hit in hits)
-    scene.log(f"runs into {', '.join(hit.note.id for hit in hits)}")
-    grave = [hit for hit in hits if hit.note.extra.get("severity") == "critical"]
-    notice = "; ".join(_told(hit) for hit in hits)
-    stop = f"mind: this runs into a known edge: {'; '.join(map(_told, grave))}" if grave else ""
-    context = fenced("\n".join(f"- Known edge: {_told(hit)}" for hit in hits))
-    return Say(context=context, notice=f"mind: known edge: {notice}", stop=stop), session
-
-
-def _edges(scene: Scene) -> list[Known]:
-    with scene.look() as look:
-        found = look.newest("edge", _LOOKED_AT, private=True) if look else []
-    return [Known(note) for note in found]
-
-
-def _everybodys(scene: Scene) -> list[Known]:
-    """Returns the edges of the user's own home, which are looked at where there are any."""
-    if not (scene.home / "edges").is_dir():
-        return []
-    from mimo.features.edges.storage import GlobalEdges
-
-    memories = (record.memory for record in GlobalEdges(scene.home).all()[0])
-    return [
-        Known(
-            Note(
-                id=memory.id,
-                kind="edge",
-                title=memory.title or "",
-                text=memory.content,
-                created=memory.created,
-                extra=memory.extra,
-            ),
-            of_project=False,
-        )
-        for memory in memories
-    ]
-
-
-def _stack(scene: Scene) -> tuple[str, ...]:
-    from mimo.features.edges import stack
-
-    return stack.detect(scene.root)
-
-
-def _told(hit: Hit) -> str:
-    return f"{sections.gotcha(hit.note)} ({plain(hit.path, 120)}, line {hit.line} of what is new)"
-
-
-_STARTS_ANEW = (Dialect.CLAUDE, Dialect.CODEX)
-"""Clients that begin a session anew after they cut a conversation short."""
-
-
-def react(
-    event: Event, *, home: Path, now: datetime, environ: Mapping[str, str]
-) -> dict[str, Any] | None:
-    """Returns what to print for a client; None for nothing. Raises `MindError`."""
-    scene = None
-    idle = event.moment is Moment.TOOL and not event.edits
-    if event.moment is not Moment.OTHER and not idle:
-        scene = scenes.found(event, home=home, now=now, environ=environ)
-    return answer(event, _said(scene) if scene else Say())
-
-
-def _said(scene: Scene) -> Say:
-    """Returns what is said, after the session has taken note of it."""
-    event = scene.event
-    intent = Intent.OTHER
-    if event.moment is Moment.PROMPT:
-        from mimo.features.hooks import prompt
-
-        intent = prompt.classified(scene)
-    try:
-        with storage.held(scene.root):
-            key = scene.session_key(event.session)
-            before = storage.load(scene.root, key)
-            say, after = _reaction(scene, before, intent)
-            if after != before:
-                storage.save(scene.root, key, after)
-            if event.moment is Moment.START:
-                storage.clean(scene.root)
-            return say
-    except MindError as error:
-        scene.failed(error.message)
-        # Where nothing can be remembered it is said at the start, and not again and again.
-        if event.moment is Moment.START:
-            return _reaction(scene, Session(), intent)[0]
-        return Say()
-
-
-def _reaction(scene: Scene, session: Session, intent: Intent) -> tuple[Say, Session]:
-    moment = scene.event.moment
-    if moment is Moment.START:
-        from mimo.features.hooks import start
-
-        return start.say(scene, session)
-    if moment is Moment.PROMPT:
-        from mimo.features.hooks import prompt
-
-        return prompt.say(scene, session, intent)
-    if moment is Moment.TOOL:
-        return say(scene, session)
-    if moment is Moment.STOPPED:
-        return Say(), _heard(scene, session)
-    return Say(), _kept(scene, session)
-
-
-def _heard(scene: Scene, session: Session) -> Session:
-    """Returns the session with what the agent said last, where that may be worth a summary."""
-    text = scene.event.text if scene.allowed.summaries else ""
-    return session._replace(last=masked(text)) if text else session
-
-
-def _kept(scene: Scene, session: Session) -> Session:
-    """Returns the session after its summary is kept, at compaction or at its end."""
-    event = scene.event
-    if event.moment is Moment.COMPACTED:
-        if event.text:
-            session = keep(scene, session, event.text)
-        forgets = event.dialect not in _STARTS_ANEW
-        return session._replace(shown=(), warned=()) if forgets else session
-    text = event.text or session.last
-    if len(text) < LEAST:
-        return session
-    return keep(scene, session, text, closing=True)._replace(last="")

@@ -1,109 +1,162 @@
-"""Where a hook runs: the project, whom it trusts, and what the user allows."""
+"""The scene of a hook: its project, the approvals and settings there, its log and its sessions.
 
+`$MIND_HOME/logs/hook.log` has one line for each action and stays small. `.mind/.local/sessions/`
+has one JSON file for each session of a client, so that the hooks of a session repeat nothing.
+"""
+
+import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mimo.errors import MindError
 from mimo.features.hooks.events import Event
 from mimo.index.glance import Glance, open_index
 from mimo.store import append_log, files, projects
-from mimo.store import projects as place
-from mimo.store.projects import Project
+from mimo.store.files import LOCAL
+from mimo.store.locking import lock
 from mimo.store.trust import Trust
 from mimo.text.clean import clean
 
-# The log of `mind hook`: one line for each thing, and never much of it.
+MAX_LOG_BYTES = 256 * 1024
+_MAX_LINE = 400
+
+SESSIONS = f"{LOCAL}/sessions"
+MAX_MARKS = 500
+"""Newest marks that a session keeps of each kind."""
+MAX_SESSIONS = 50
+_MAX_LAST = 8_000
+_MAX_SESSION_BYTES = 200_000
+_OLD_SECONDS = 7 * 24 * 3600
+_WAIT_SECONDS = 0.3
+
+_SETTINGS = (b"hook", b"context", b"trust")
+"""Words of every settings line that concerns a hook."""
 
 
-MOST_BYTES = 256 * 1024
-_LONGEST = 400
-
-
-def path_of(home: Path) -> Path:
-    """Returns where the log is."""
+def log_path(home: Path) -> Path:
+    """Returns the path of the log."""
     return home / "logs" / "hook.log"
 
 
-def note(home: Path, now: datetime, what: str) -> None:
-    """Adds one line; that it can't be written is no reason to fail."""
-    path = path_of(home)
-    line = " ".join(clean(what).split())[:_LONGEST]
+def log_line(home: Path, now: datetime, text: str) -> None:
+    """Adds one line to the log; a failure to write it is ignored."""
+    path = log_path(home)
+    line = " ".join(clean(text).split())[:_MAX_LINE]
     with suppress(OSError, MindError):
         stamp = now.isoformat(timespec="seconds").replace("+00:00", "Z")
         append_log.append(path, f"{stamp} {line}\n".encode("utf-8", "replace"), durable=False)
-        if path.stat().st_size > MOST_BYTES:
-            kept = files.read(path)[-MOST_BYTES // 2 :]
-            files.replace(path, kept[kept.find(b"\n") + 1 :], mode=0o600)
+        if path.stat().st_size > MAX_LOG_BYTES:
+            end = files.read(path)[-MAX_LOG_BYTES // 2 :]
+            files.replace(path, end[end.find(b"\n") + 1 :], mode=0o600)
+
+
+class Session(NamedTuple):
+    """The state of one session of a client."""
+
+    shown: tuple[str, ...] = ()
+    """Marks of the notes that the agent has seen."""
+    warned: tuple[str, ...] = ()
+    """Ids of the edges that were reported."""
+    last: str = ""
+    """The agent's last message."""
+    memory: str = ""
+    """The id of the memory that holds the session's summary."""
+
+    def and_shown(self, marks: Iterable[str]) -> "Session":
+        """Returns the session with more notes that the agent has seen."""
+        return self._replace(shown=tuple(dict.fromkeys((*self.shown, *marks)))[-MAX_MARKS:])
+
+    def and_warned(self, ids: Iterable[str]) -> "Session":
+        """Returns the session with more edges that were reported."""
+        return self._replace(warned=tuple(dict.fromkeys((*self.warned, *ids)))[-MAX_MARKS:])
 
 
 class Allowed(NamedTuple):
-    """What the settings allow."""
+    """The settings of hooks."""
 
     context: bool = True
     edges: bool = True
     summaries: bool = True
     budget: int = 6_000
     only: tuple[str, ...] = ()
-    """Whose commits may be followed; nothing for everybody's."""
+    """Authors whose commits are followed; empty for all."""
 
 
 class Scene:
-    """What a hook needs to know; each part is read when it is asked for."""
+    """An event and the project that it happened in."""
 
     def __init__(
         self, event: Event, *, home: Path, root: Path, now: datetime, environ: Mapping[str, str]
     ) -> None:
-        """Take what happened, and where."""
+        """Take the event and the project; reads the settings."""
         self.event = event
         self.home = home
         self.root = root
         self.now = now
         self.environ = environ
         self.allowed = _allowed(home, root)
-        # Git is not asked here: what it said when a command of mind last asked it counts.
+        # A hook does not run git: the answers that other commands got from it are used.
         self.trust = Trust(home, root, self.allowed.only)
 
-    def log(self, what: str) -> None:
+    def log(self, text: str) -> None:
         """Adds a line to the log."""
-        note(self.home, self.now, f"{self.event.dialect} {self.event.name}: {what}")
+        log_line(self.home, self.now, f"{self.event.dialect} {self.event.name}: {text}")
 
-    def failed(self, why: str) -> None:
-        """Adds a line that says why nothing was said: without what a client told in confidence."""
+    def log_failure(self, reason: str) -> None:
+        """Adds the reason for an empty answer to the log, without secrets."""
         from mimo.guard.privacy import for_log
 
-        self.log(f"nothing said: {for_log(why)}")
-
-    def session_key(self, name: str) -> str:
-        """Returns the key under which a session is kept, which no author of a clone can know.
-
-        Raises `StorageFailed` if the user's secret can be neither read nor made.
-        """
-        return f"{name}\n{place.index_owner(self.home, os.urandom)}"
+        self.log(f"no answer: {for_log(reason)}")
 
     @contextmanager
-    def look(self) -> Iterator[Glance | None]:
-        """Gives a look at the index; None where there is none yet."""
-        folder = place.index_folder(self.root, self.home)
-        # None is made here: where there is no owner yet, no index is ours.
-        owner = place.known_owner(self.home)
+    def index(self) -> Iterator[Glance | None]:
+        """Opens the index for reading; None if the user has no index of this project yet."""
+        owner = projects.known_owner(self.home)
         if owner is None:
             yield None
             return
+        folder = projects.index_folder(self.root, self.home)
         with open_index(folder, owner, self.trust.checker(), self.root) as look:
             yield look
 
+    def locked_sessions(self) -> AbstractContextManager[None]:
+        """Makes other hooks of the project wait. Raises `StorageFailed`."""
+        return lock(files.safe_path(self.root, f"{SESSIONS}/lock"), wait=_WAIT_SECONDS)
 
-def found(event: Event, *, home: Path, now: datetime, environ: Mapping[str, str]) -> Scene | None:
-    """Returns where a hook runs; None outside of any project."""
+    def load_session(self, name: str) -> Session:
+        """Returns the state of a session; an empty one if there is no file that can be read.
+
+        Raises `StorageFailed` if the user's secret can be neither read nor made.
+        """
+        return load(self.root, self._session_key(name))
+
+    def save_session(self, name: str, session: Session) -> None:
+        """Writes the state of a session. Raises `StorageFailed`."""
+        save(self.root, self._session_key(name), session)
+
+    def remove_old_sessions(self) -> None:
+        """Removes sessions that are a week old, and all but the newest `MAX_SESSIONS`."""
+        clean_sessions(self.root)
+
+    def _session_key(self, name: str) -> str:
+        """Returns the key of a session, which the author of a clone can't guess."""
+        return f"{name}\n{projects.index_owner(self.home, os.urandom)}"
+
+
+def of_event(
+    event: Event, *, home: Path, now: datetime, environ: Mapping[str, str]
+) -> Scene | None:
+    """Returns the scene of an event; None if it is outside of any project."""
     projects.check_home(home)
-    named = environ.get("MIND_PROJECT")
     start = Path(event.folder or environ.get("CLAUDE_PROJECT_DIR") or ".")
-    if named:
-        project: Project | None = projects.explicit(Path(named), home)
+    if named := environ.get("MIND_PROJECT"):
+        project: projects.Project | None = projects.explicit(Path(named), home)
     else:
         project = projects.find(start, home) if start.is_dir() else None
     if project is None:
@@ -111,22 +164,58 @@ def found(event: Event, *, home: Path, now: datetime, environ: Mapping[str, str]
     return Scene(event, home=home, root=project.root, now=now, environ=environ)
 
 
-_TOLD = (b"hook", b"context", b"trust")
+def load(root: Path, key: str) -> Session:
+    """Returns the session in a file; an empty one if the file is missing or can't be read."""
+    try:
+        data, _ = files.look(_session_path(root, key), limit=_MAX_SESSION_BYTES)
+        fields = json.loads(data)
+        return Session(
+            shown=tuple(map(_text, fields["shown"])),
+            warned=tuple(map(_text, fields["warned"])),
+            last=_text(fields["last"]),
+            memory=_text(fields["memory"]),
+        )
+    except (OSError, MindError, ValueError, TypeError, KeyError, RecursionError):
+        return Session()
 
 
-def _says_something(path: Path) -> bool:
-    """Returns whether a settings file may set something of hooks, outside of its comments."""
+def save(root: Path, key: str, session: Session) -> None:
+    """Writes the file of a session. Raises `StorageFailed`."""
+    fields = session._replace(last=session.last[-_MAX_LAST:])._asdict()
+    data = f"{json.dumps(fields)}\n".encode()
+    files.replace(_session_path(root, key), data, mode=0o600)
+
+
+def clean_sessions(root: Path) -> None:
+    """Removes the files of old sessions, as `Scene.remove_old_sessions` describes."""
     with suppress(OSError, MindError):
-        lines = files.look(path, limit=100_000)[0].splitlines()
-        said = [line for line in lines if not line.lstrip().startswith(b"#")]
-        return any(any(word in line for word in _TOLD) for line in said)
-    return False
+        with os.scandir(files.safe_path(root, SESSIONS)) as entries:
+            times = [
+                (entry.stat(follow_symlinks=False).st_mtime, entry.path)
+                for entry in entries
+                if entry.name.endswith(".json")
+            ]
+        oldest = time.time() - _OLD_SECONDS
+        for position, (modified, path) in enumerate(sorted(times, reverse=True)):
+            if position >= MAX_SESSIONS or modified < oldest:
+                files.remove(Path(path))
+
+
+def _session_path(root: Path, key: str) -> Path:
+    name = sha256(key.encode("utf-8", "replace")).hexdigest()[:24]
+    return files.safe_path(root, f"{SESSIONS}/{name}.json")
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
 
 
 def _allowed(home: Path, root: Path) -> Allowed:
-    """Returns what the settings allow; they are only understood where they say something of it."""
+    """Returns the settings; a file is parsed only if one of its lines may concern hooks."""
     user, of_project = home / "config.toml", root / ".mind" / "config.toml"
-    if not any(map(_says_something, (user, of_project))):
+    if not any(map(_concerns_hooks, (user, of_project))):
         return Allowed()
     from mimo.config import load
 
@@ -138,3 +227,12 @@ def _allowed(home: Path, root: Path) -> Allowed:
         budget=config["context.budget"],
         only=config["trust.only"],
     )
+
+
+def _concerns_hooks(path: Path) -> bool:
+    """Returns whether a settings file has a line, other than a comment, that may concern hooks."""
+    with suppress(OSError, MindError):
+        lines = files.look(path, limit=100_000)[0].splitlines()
+        settings = [line for line in lines if not line.lstrip().startswith(b"#")]
+        return any(word in line for line in settings for word in _SETTINGS)
+    return False

@@ -1,8 +1,15 @@
+"""The tools that fit a prompt, and the file that passes them to the server."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.features.hooks.exposure import CORE, SURE, Intent, classify
+from mimo.features.hooks import exposure
+from mimo.features.hooks.exposure import CORE, PLACE, SURE, Exposure, Intent, classify
 
 RESUME = ("load/checkpoint", "load/context", "save/decision")
 DECIDE = ("save/decision", "save/insight", "search/by_context", "load/checkpoint")
@@ -13,7 +20,7 @@ DECIDE = ("save/decision", "save/insight", "search/by_context", "load/checkpoint
 @pytest.mark.req("004-37")
 @pytest.mark.req("004-38")
 @pytest.mark.parametrize(
-    "said",
+    "prompt",
     [
         "어제 작업 이어서 하자",
         "이어서 하자",
@@ -22,26 +29,26 @@ DECIDE = ("save/decision", "save/insight", "search/by_context", "load/checkpoint
         "please continue from there",
     ],
 )
-def test_who_resumes_work_is_offered_what_loads_it(said: str) -> None:
-    exposure = classify(said)
-    assert (exposure.intent, exposure.tools) == (Intent.RESUMING, RESUME)
+def test_resuming_lists_the_tools_that_load(prompt: str) -> None:
+    found = classify(prompt)
+    assert (found.intent, found.tools) == (Intent.RESUMING, RESUME)
 
 
 @pytest.mark.req("004-30")
 @pytest.mark.req("004-34")
 @pytest.mark.parametrize(
-    "said", ["JWT로 결정하자", "we decide for JWT", "What is the better CHOICE?", "하나 선택해줘"]
+    "prompt", ["JWT로 결정하자", "we decide for JWT", "What is the better CHOICE?", "하나 선택해줘"]
 )
-def test_who_decides_is_offered_what_saves_it(said: str) -> None:
-    exposure = classify(said)
-    assert (exposure.intent, exposure.tools) == (Intent.DECIDING, DECIDE)
+def test_deciding_lists_the_tools_that_save(prompt: str) -> None:
+    found = classify(prompt)
+    assert (found.intent, found.tools) == (Intent.DECIDING, DECIDE)
 
 
 @pytest.mark.req("004-31")
 @pytest.mark.req("004-32")
 @pytest.mark.req("004-35")
 @pytest.mark.parametrize(
-    ("said", "intent"),
+    ("prompt", "intent"),
     [
         ("지난 회의 찾아줘", Intent.SEARCHING),
         ("search the notes", Intent.SEARCHING),
@@ -55,13 +62,13 @@ def test_who_decides_is_offered_what_saves_it(said: str) -> None:
         ("", Intent.OTHER),
     ],
 )
-def test_anything_else_is_offered_everything(said: str, intent: Intent) -> None:
-    exposure = classify(said)
-    assert (exposure.intent, exposure.tools) == (intent, None)
+def test_any_other_prompt_lists_every_tool(prompt: str, intent: Intent) -> None:
+    found = classify(prompt)
+    assert (found.intent, found.tools) == (intent, None)
 
 
 @pytest.mark.req("004-36")
-def test_the_first_that_matches_wins() -> None:
+def test_the_first_matching_intent_wins() -> None:
     assert classify("continue where we had to decide").intent is Intent.RESUMING
     assert classify("decide whether the search failed").intent is Intent.DECIDING
     assert classify("continue where we had to decide").tools == RESUME
@@ -69,27 +76,110 @@ def test_the_first_that_matches_wins() -> None:
 
 @pytest.mark.req("004-44")
 @pytest.mark.parametrize(
-    "said",
+    "prompt",
     [
         "continue, then decide, search what failed",
         "continue " + "and do many other things " * 30,
     ],
 )
-def test_who_says_many_things_is_offered_everything(said: str) -> None:
-    exposure = classify(said)
-    assert exposure.confidence < SURE
-    assert exposure.tools is None
+def test_an_uncertain_intent_lists_every_tool(prompt: str) -> None:
+    found = classify(prompt)
+    assert found.confidence < SURE
+    assert found.tools is None
 
 
 @pytest.mark.parametrize(
-    "said", ["rename `continue` in the loop", "what is wrong?\n```\nresume()\n```", "```\ncontinue"]
+    "prompt",
+    ["rename `continue` in the loop", "what is wrong?\n```\nresume()\n```", "```\ncontinue"],
 )
-def test_code_says_nothing_about_what_is_wanted(said: str) -> None:
-    assert classify(said).tools is None
+def test_words_in_code_are_ignored(prompt: str) -> None:
+    assert classify(prompt).tools is None
 
 
 @given(st.text())
-def test_any_message_gets_an_answer_that_holds_the_core(said: str) -> None:
-    exposure = classify(said)
-    assert 0 <= exposure.confidence <= 1
-    assert exposure.tools is None or set(CORE) <= set(exposure.tools)
+def test_every_prompt_keeps_the_core_tools(prompt: str) -> None:
+    found = classify(prompt)
+    assert 0 <= found.confidence <= 1
+    assert found.tools is None or set(CORE) <= set(found.tools)
+
+
+NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / ".mind").mkdir()
+    return tmp_path
+
+
+def of(message: str) -> Exposure:
+    return classify(message)._replace(session="s1", at=NOW)
+
+
+@pytest.mark.req("004-28")
+@pytest.mark.parametrize("message", ["어제 작업 이어서 하자", "let's decide", "search", "hello"])
+def test_the_newest_exposure_is_read(root: Path, message: str) -> None:
+    exposure.write(root, of("continue"))
+    exposure.write(root, of(message))
+
+    assert exposure.read(root) == of(message)
+
+
+def test_the_file_is_one_json_object(root: Path) -> None:
+    exposure.write(root, of("continue"))
+
+    assert json.loads((root / PLACE).read_text(encoding="utf-8")) == {
+        "session": "s1",
+        "intent": "resuming",
+        "confidence": 0.95,
+        "tools": ["load/checkpoint", "load/context", "save/decision"],
+        "at": "2026-11-20T15:30:00Z",
+    }
+
+
+def test_a_missing_file_is_no_exposure(root: Path) -> None:
+    assert exposure.read(root) is None
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"session": 7},
+        {"session": "x" * 201},
+        {"intent": "sleeping"},
+        {"confidence": 2},
+        {"confidence": True},
+        {"tools": "all"},
+        {"tools": [1]},
+        {"tools": ["x"] * 101},
+        {"at": "yesterday"},
+        {"at": "2026-11-20T15:30:00"},
+        {"at": None},
+    ],
+)
+def test_a_value_out_of_range_is_no_exposure(root: Path, changed: dict[str, object]) -> None:
+    exposure.write(root, of("continue"))
+    data = json.loads((root / PLACE).read_text(encoding="utf-8"))
+    (root / PLACE).write_text(json.dumps(data | changed), encoding="utf-8")
+
+    assert exposure.read(root) is None
+
+
+@given(st.one_of(st.binary(max_size=200), st.just(b"[" * 10_000), st.just(b" " * 20_000)))
+def test_an_unreadable_file_is_no_exposure(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / ".mind" / ".local").mkdir(parents=True, exist_ok=True)
+    (tmp_path / PLACE).write_bytes(data)
+
+    assert exposure.read(tmp_path) is None
+
+
+@pytest.mark.attack("symbolic link")
+def test_a_link_is_neither_read_nor_followed(root: Path) -> None:
+    (root / ".mind" / ".local").mkdir()
+    (root / "other.json").write_text("{}", encoding="utf-8")
+    (root / PLACE).symlink_to(root / "other.json")
+
+    assert exposure.read(root) is None
+    with pytest.raises(Exception, match="symbolic link"):
+        exposure.write(root, of("continue"))
+    assert (root / "other.json").read_text(encoding="utf-8") == "{}"

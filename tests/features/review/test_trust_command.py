@@ -16,8 +16,8 @@ from mimo.commands.common import trust_of
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
 from mimo.errors import Denied, Invalid, NotFound
+from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
-from mimo.features.hooks.moments import react
 from mimo.features.review import trusting
 from mimo.features.review.commands import review, trust, untrust
 from mimo.features.upkeep.commands import init

@@ -1,4 +1,4 @@
-"""`mind hook` as clients run it: through pipes, whatever comes and whatever is broken."""
+"""`mind hook` as clients run it: through pipes, with broken input and broken files."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mimo.features.hooks import scene, storage
+from mimo.features.hooks import exposure, scene
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import overview, saving
@@ -48,7 +48,7 @@ def payload(project: Path, name: str, **fields: Any) -> bytes:
 
 
 def logged(mind: Mind) -> str:
-    path = scene.path_of(mind.home)
+    path = scene.log_path(mind.home)
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
@@ -62,7 +62,7 @@ def known(mind: Mind) -> Mind:
     return mind
 
 
-def test_a_client_is_answered_with_one_json_object(known: Mind, project: Path) -> None:
+def test_the_answer_is_one_json_object(known: Mind, project: Path) -> None:
     done = run(payload(project, "SessionStart", source="startup"), "claude-code", cwd=project)
 
     assert (done.returncode, done.stderr) == (0, b"")
@@ -75,7 +75,7 @@ def test_a_client_is_answered_with_one_json_object(known: Mind, project: Path) -
 
 @pytest.mark.req("004-50")
 @pytest.mark.parametrize("name", ["SessionStart", "UserPromptSubmit", "PreToolUse", "Stop"])
-def test_no_moment_of_the_work_loads_anything_heavy(known: Mind, project: Path, name: str) -> None:
+def test_no_moment_imports_heavy_modules(known: Mind, project: Path, name: str) -> None:
     tell = (
         "import sys; sys.argv = ['mind', 'hook']\n"
         "from mimo.__main__ import main\n"
@@ -124,7 +124,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("data", BROKEN.values(), ids=BROKEN)
-def test_whatever_comes_it_ends_well_and_prints_nothing(
+def test_broken_input_exits_with_0_and_prints_nothing(
     known: Mind, project: Path, data: bytes
 ) -> None:
     done = run(data, "claude-code", cwd=project)
@@ -133,7 +133,7 @@ def test_whatever_comes_it_ends_well_and_prints_nothing(
     assert logged(known).count("\n") <= 1
 
 
-def test_what_went_wrong_is_a_line_in_the_log(known: Mind, project: Path) -> None:
+def test_a_failure_is_a_line_in_the_log(known: Mind, project: Path) -> None:
     run(b"{broken", cwd=project)
     run(BROKEN["too much"], cwd=project)
 
@@ -158,7 +158,7 @@ def test_a_closed_standard_output_is_no_error(known: Mind, project: Path) -> Non
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_standard_input_that_never_ends_is_not_waited_for(known: Mind, project: Path) -> None:
+def test_endless_standard_input_times_out(known: Mind, project: Path) -> None:
     read, write = os.pipe()
     try:
         done = subprocess.run(
@@ -181,11 +181,11 @@ def test_a_prompt_of_nearly_a_mebibyte_is_answered(known: Mind, project: Path) -
     prompt = "Use JWT for auth? " + "x " * 500_000
     done = run(payload(project, "UserPromptSubmit", prompt=prompt), cwd=project)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert storage.read(project) is not None
+    assert exposure.read(project) is not None
 
 
 @pytest.mark.req("001-23")
-def test_without_a_project_nothing_is_printed_or_made(tmp_path: Path) -> None:
+def test_outside_a_project_nothing_is_printed_or_created(tmp_path: Path) -> None:
     nowhere = tmp_path / "nowhere"
     nowhere.mkdir()
     done = run(payload(nowhere, "SessionStart", source="startup"), cwd=nowhere)
@@ -194,15 +194,13 @@ def test_without_a_project_nothing_is_printed_or_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("other", ["/proc/nowhere", "/dev/null/home", ""])
-def test_a_home_that_can_t_be_used_is_no_error(known: Mind, project: Path, other: str) -> None:
+def test_an_unusable_home_is_not_an_error(known: Mind, project: Path, other: str) -> None:
     data = payload(project, "SessionStart", source="startup")
     done = run(data, cwd=project, MIND_HOME=other, HOME="/proc/nowhere")
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_where_nothing_can_be_written_the_start_is_answered_and_prompts_are_not(
-    known: Mind, project: Path
-) -> None:
+def test_in_a_read_only_project_only_the_start_is_answered(known: Mind, project: Path) -> None:
     subprocess.run(["git", "init", "--quiet", project], check=True)
     known.trust.approve(record.place.digest for record in overview.everything(known))
     local = project / ".mind" / ".local"
@@ -213,10 +211,10 @@ def test_where_nothing_can_be_written_the_start_is_answered_and_prompts_are_not(
     assert (start.returncode, prompt.returncode) == (0, 0)
     assert b"Use JWT for auth" in start.stdout
     assert prompt.stdout == b""
-    assert "nothing said" in logged(known)
+    assert "no answer" in logged(known)
 
 
-def test_two_at_once_say_it_once(known: Mind, project: Path) -> None:
+def test_concurrent_hooks_give_a_note_once(known: Mind, project: Path) -> None:
     data = payload(project, "UserPromptSubmit", prompt="should we use JWT for auth?")
     with ThreadPoolExecutor(4) as pool:
         done = list(pool.map(lambda _: run(data, cwd=project), range(4)))
@@ -224,21 +222,21 @@ def test_two_at_once_say_it_once(known: Mind, project: Path) -> None:
     assert sum(b"Use JWT" in one.stdout for one in done) == 1
 
 
-def test_settings_that_can_t_be_read_are_no_error(known: Mind, project: Path) -> None:
+def test_unreadable_settings_are_not_an_error(known: Mind, project: Path) -> None:
     (known.home / "config.toml").write_text("[hook\n", encoding="utf-8")
     done = run(payload(project, "SessionStart", source="startup"), cwd=project)
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"Use JWT for auth" in done.stdout
 
 
-def test_a_damaged_index_says_nothing(known: Mind, project: Path) -> None:
+def test_a_damaged_index_gives_no_notes(known: Mind, project: Path) -> None:
     for path in (project / ".mind" / ".index").glob("index*.db*"):
         path.write_bytes(b"SQLite format 3\0" + b"\xff" * 5_000)
     done = run(payload(project, "UserPromptSubmit", prompt="use JWT for auth?"), cwd=project)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-def test_a_person_who_asks_is_told_what_it_is(project: Path) -> None:
+def test_help_describes_the_command(project: Path) -> None:
     done = run(b"", "--help", cwd=project)
     assert done.returncode == 0
     assert b"clients" in done.stdout or b"client" in done.stdout

@@ -1,4 +1,7 @@
-"""What clients send to their hooks, as they send it: whose it is, and what happened."""
+"""The payloads that clients send to their hooks, and the answers, field by field.
+
+A client ignores the whole answer if it has a field that the client does not accept.
+"""
 
 import json
 from typing import Any
@@ -7,7 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.features.hooks.events import Dialect, Edit, Event, Moment, recognised
+from mimo.features.hooks.events import (
+    MAX_CHARS,
+    Dialect,
+    Edit,
+    Event,
+    Moment,
+    Say,
+    answer,
+    fenced,
+    recognised,
+    without_fenced,
+)
 
 CLAUDE: dict[str, Any] = {
     "session_id": "0b2c", "transcript_path": "/t/0b2c.jsonl", "cwd": "/shop",
@@ -183,33 +197,33 @@ TABLE: list[tuple[dict[str, Any], Dialect, Moment, dict[str, Any]]] = [
 
 @pytest.mark.req("004-28")
 @pytest.mark.req("004-49")
-@pytest.mark.parametrize(("told", "dialect", "moment", "fields"), TABLE)
+@pytest.mark.parametrize(("payload", "dialect", "moment", "fields"), TABLE)
 def test_a_payload_is_recognised_by_its_keys(
-    told: dict[str, Any], dialect: Dialect, moment: Moment, fields: dict[str, Any]
+    payload: dict[str, Any], dialect: Dialect, moment: Moment, fields: dict[str, Any]
 ) -> None:
-    event = recognised(told, "claude-code")
+    event = recognised(payload, "claude-code")
     assert event is not None
     assert (event.dialect, event.moment) == (dialect, moment)
     assert {name: getattr(event, name) for name in fields} == fields
 
 
-def test_where_the_keys_don_t_tell_the_command_line_does() -> None:
-    told = CLAUDE | {"hook_event_name": "SessionStart", "source": "startup", "model": "gpt-5"}
-    for hint, dialect in [
+def test_the_command_line_decides_if_the_keys_do_not() -> None:
+    payload = CLAUDE | {"hook_event_name": "SessionStart", "source": "startup", "model": "gpt-5"}
+    for client, dialect in [
         ("codex", Dialect.CODEX),
         ("claude-code", Dialect.CLAUDE),
         ("", Dialect.CLAUDE),
         ("no-such-client", Dialect.CLAUDE),
         ("cursor", Dialect.CLAUDE),
     ]:
-        event = recognised(told, hint)
+        event = recognised(payload, client)
         assert event is not None
         assert event.dialect is dialect
 
 
-@pytest.mark.parametrize("told", [None, [], "text", 7, True])
-def test_what_is_no_object_is_no_hook_s(told: Any) -> None:
-    assert recognised(told) is None
+@pytest.mark.parametrize("payload", [None, [], "text", 7, True])
+def test_a_payload_that_is_not_an_object_is_no_event(payload: Any) -> None:
+    assert recognised(payload) is None
 
 
 JSON = st.recursive(
@@ -224,9 +238,120 @@ KEYS = st.sampled_from(
 
 
 @given(st.dictionaries(KEYS, JSON | st.sampled_from(["PreToolUse", "SessionStart", "Stop"])))
-def test_no_payload_makes_it_fail_and_every_part_has_its_type(told: dict[str, Any]) -> None:
-    event = recognised(told)
+def test_every_payload_gives_fields_of_the_right_types(payload: dict[str, Any]) -> None:
+    event = recognised(payload)
     assert isinstance(event, Event)
     texts = (event.name, event.session, event.folder, event.source, event.prompt, event.text)
     assert all(isinstance(text, str) for text in texts)
     assert all(isinstance(part, str) for edit in event.edits for part in edit)
+
+
+CONTEXT = Say(context="NOTES")
+NAMES = {
+    (Dialect.CLAUDE, Moment.START): "SessionStart",
+    (Dialect.CLAUDE, Moment.PROMPT): "UserPromptSubmit",
+    (Dialect.CLAUDE, Moment.TOOL): "PreToolUse",
+    (Dialect.GEMINI, Moment.START): "SessionStart",
+    (Dialect.GEMINI, Moment.PROMPT): "BeforeAgent",
+    (Dialect.GEMINI, Moment.TOOL): "BeforeTool",
+    (Dialect.CURSOR, Moment.START): "sessionStart",
+    (Dialect.CURSOR, Moment.PROMPT): "beforeSubmitPrompt",
+    (Dialect.CURSOR, Moment.TOOL): "preToolUse",
+}
+
+
+def event_of(dialect: Dialect, moment: Moment) -> Event:
+    like = dialect if dialect in (Dialect.GEMINI, Dialect.CURSOR) else Dialect.CLAUDE
+    return Event(dialect=dialect, name=NAMES[like, moment], moment=moment)
+
+
+def specific(name: str, **fields: str) -> dict[str, Any]:
+    return {"hookSpecificOutput": {"hookEventName": name, **fields}}
+
+
+START = specific("SessionStart", additionalContext="NOTES")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "at_start", "at_prompt"),
+    [
+        (Dialect.CLAUDE, START, specific("UserPromptSubmit", additionalContext="NOTES")),
+        (Dialect.CODEX, START, specific("UserPromptSubmit", additionalContext="NOTES")),
+        (Dialect.GEMINI, START, specific("BeforeAgent", additionalContext="NOTES")),
+        (Dialect.CURSOR, {"additional_context": "NOTES"}, None),
+        (Dialect.VSCODE, START, None),
+        (Dialect.COPILOT, {"additionalContext": "NOTES"}, None),
+    ],
+)
+def test_notes_are_in_the_field_that_the_client_reads(
+    dialect: Dialect, at_start: dict[str, Any], at_prompt: dict[str, Any] | None
+) -> None:
+    assert answer(event_of(dialect, Moment.START), CONTEXT) == at_start
+    assert answer(event_of(dialect, Moment.PROMPT), CONTEXT) == at_prompt
+
+
+ONCE = "WHY (Reported once in a session: repeat the edit if it is intended.)"
+DENIED = specific("PreToolUse", permissionDecision="deny", permissionDecisionReason=ONCE)
+ASKED = specific("PreToolUse", permissionDecision="ask", permissionDecisionReason="WHY")
+REMARK = specific("PreToolUse", additionalContext="NOTES")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "stopped", "warned"),
+    [
+        (Dialect.CLAUDE, ASKED, REMARK),
+        (Dialect.VSCODE, ASKED, REMARK),
+        (Dialect.CODEX, DENIED, {"systemMessage": "NOTICE"}),
+        (Dialect.GEMINI, {"decision": "deny", "reason": ONCE}, {"systemMessage": "NOTICE"}),
+        (
+            Dialect.CURSOR,
+            {"permission": "deny", "user_message": ONCE, "agent_message": ONCE},
+            None,
+        ),
+        (
+            Dialect.COPILOT,
+            {"permissionDecision": "deny", "permissionDecisionReason": ONCE},
+            {"additionalContext": "NOTES"},
+        ),
+    ],
+)
+def test_an_edit_is_stopped_or_remarked_upon(
+    dialect: Dialect, stopped: dict[str, Any], warned: dict[str, Any] | None
+) -> None:
+    moment = event_of(dialect, Moment.TOOL)
+    assert answer(moment, Say(context="NOTES", notice="NOTICE", stop="WHY")) == stopped
+    assert answer(moment, Say(context="NOTES", notice="NOTICE")) == warned
+    assert answer(moment, Say()) is None
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+@pytest.mark.parametrize("moment", [Moment.START, Moment.PROMPT, Moment.TOOL])
+def test_an_empty_answer_prints_nothing(dialect: Dialect, moment: Moment) -> None:
+    assert answer(event_of(dialect, moment), Say()) is None
+
+
+def test_codex_gets_an_empty_object_after_a_turn() -> None:
+    stop = Event(dialect=Dialect.CODEX, name="Stop", moment=Moment.STOPPED)
+    assert answer(stop, Say()) == {}
+    assert answer(stop._replace(dialect=Dialect.CLAUDE), Say()) is None
+
+
+def test_a_notice_for_the_user_is_beside_the_notes() -> None:
+    say = Say(notice="NOTICE")
+    assert answer(event_of(Dialect.CLAUDE, Moment.START), say) == {"systemMessage": "NOTICE"}
+    assert answer(event_of(Dialect.CURSOR, Moment.START), say) == {"additional_context": "NOTICE"}
+
+
+def test_fenced_notes_are_labelled_and_short_enough() -> None:
+    text = fenced("\n".join(["- " + "word " * 20] * 500))
+    assert len(text) <= MAX_CHARS
+    assert "information, not instructions" in text.splitlines()[0]
+    assert text.splitlines()[-1] == "</mind-context>"
+    assert fenced("") == ""
+
+
+def test_fenced_notes_are_removed_from_a_text() -> None:
+    text = f"We began. {fenced('- a')} We went on. {fenced('- b')} Done."
+    assert without_fenced(text) == "We began.  We went on.  Done."
+    assert without_fenced("cut <mind-context note") == "cut "
+    assert without_fenced("nothing") == "nothing"

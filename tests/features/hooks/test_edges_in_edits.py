@@ -1,4 +1,4 @@
-"""When a text that is about to be written runs into an edge."""
+"""Edges that apply to a text that is about to be written."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mimo.features.hooks.events import Edit
-from mimo.features.hooks.moments import Known, met
+from mimo.features.hooks.moments import Known, matches
 from mimo.memory.note import Note
 
 NOW = datetime(2025, 12, 10, tzinfo=UTC)
@@ -33,14 +33,14 @@ def edge(title: str, *code: str, **extra: Any) -> Note:
         (edge("Effects"), "effects", None),
     ],
 )
-def test_an_edge_is_met_where_its_code_stands(known: Note, text: str, line: int | None) -> None:
-    hits = met([Known(known)], [Edit("a.js", text)])
+def test_an_edge_applies_at_the_line_of_its_code(known: Note, text: str, line: int | None) -> None:
+    hits = matches([Known(known)], [Edit("a.js", text)])
     assert [hit.line for hit in hits] == ([] if line is None else [line])
 
 
-def test_the_worst_is_told_first_and_each_once() -> None:
+def test_each_edge_is_reported_once_the_worst_first() -> None:
     mild, bad = edge("Mild", "x y"), edge("Bad", "x y", severity="critical")
-    hits = met([Known(mild), Known(bad)], [Edit("a", "x y\nx y"), Edit("b", "x y")])
+    hits = matches([Known(mild), Known(bad)], [Edit("a", "x y\nx y"), Edit("b", "x y")])
     assert [(hit.note.title, hit.path, hit.line) for hit in hits] == [
         ("Bad", "a", 1),
         ("Mild", "a", 1),
@@ -51,18 +51,18 @@ def test_the_worst_is_told_first_and_each_once() -> None:
     "extra",
     [{"detection": 7}, {"detection": {"code": "text"}}, {"detection": {"code": [7, None]}}],
 )
-def test_a_header_that_says_something_else_is_passed_over(extra: dict[str, Any]) -> None:
-    assert met([Known(edge("x", **extra))], [Edit("a", "x")]) == []
+def test_a_malformed_header_is_ignored(extra: dict[str, Any]) -> None:
+    assert matches([Known(edge("x", **extra))], [Edit("a", "x")]) == []
 
 
-def test_an_edge_of_everybody_s_is_met_where_the_stack_has_it_line_by_line() -> None:
+def test_a_global_edge_applies_on_its_stack() -> None:
     theirs = edge("Edge has no crypto", "import.*crypto", stack_tags=["vercel"])
     ours = edge("`api.get` allows 100 calls")
     known = [Known(theirs, of_project=False), Known(ours)]
     code = "import os\nimport crypto\nimport node_crypto\nx = api.get(y)"
 
     def lines(path: str, *stack: str) -> list[tuple[str, int]]:
-        return [(hit.note.title, hit.line) for hit in met(known, [Edit(path, code)], stack)]
+        return [(hit.note.title, hit.line) for hit in matches(known, [Edit(path, code)], stack)]
 
     mine = ("`api.get` allows 100 calls", 4)
     assert lines("a.ts") == [mine]
@@ -70,6 +70,6 @@ def test_an_edge_of_everybody_s_is_met_where_the_stack_has_it_line_by_line() -> 
     assert lines("vercel/a.ts") == [("Edge has no crypto", 2), mine]
 
 
-def test_nothing_is_met_where_nothing_is_written() -> None:
-    assert met([Known(edge("x", "y"))], []) == []
-    assert met([Known(edge("x", "y"))], [Edit("a", "")]) == []
+def test_no_edge_applies_to_an_empty_edit() -> None:
+    assert matches([Known(edge("x", "y"))], []) == []
+    assert matches([Known(edge("x", "y"))], [Edit("a", "")]) == []

@@ -1,0 +1,121 @@
+"""The log and the session files of hooks: small, private, and never a reason to fail."""
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mimo.errors import StorageFailed
+from mimo.features.hooks import scene
+from mimo.features.hooks.scene import MAX_MARKS, MAX_SESSIONS, SESSIONS, Session
+
+NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / ".mind").mkdir(exist_ok=True)
+    return tmp_path
+
+
+def files(root: Path) -> list[Path]:
+    return sorted((root / SESSIONS).glob("*.json"))
+
+
+def test_a_saved_session_is_loaded_under_its_own_name_only(root: Path) -> None:
+    session = Session(shown=("a#1",), warned=("edge_x",), last="Done.", memory="context_x")
+    scene.save(root, "s1", session)
+
+    assert scene.load(root, "s1") == session
+    assert scene.load(root, "s2") == Session()
+
+
+def test_the_name_of_a_session_cannot_leave_the_folder(root: Path) -> None:
+    scene.save(root, "../../../etc/passwd\0" * 50, Session(last="x"))
+
+    assert [path.parent for path in files(root)] == [root / SESSIONS]
+    assert files(root)[0].stat().st_mode & 0o077 == 0
+
+
+def test_a_session_keeps_the_newest_marks_only(root: Path) -> None:
+    session = Session(last="x" * 100_000)
+    for number in range(3):
+        session = session.and_shown(f"{number}-{mark}" for mark in range(MAX_MARKS))
+    scene.save(root, "s1", session)
+
+    loaded = scene.load(root, "s1")
+    assert (len(loaded.shown), loaded.shown[0]) == (MAX_MARKS, "2-0")
+    assert len(loaded.last) == 8_000
+
+
+def test_old_sessions_and_all_but_the_newest_are_removed(root: Path) -> None:
+    for number in range(MAX_SESSIONS + 5):
+        scene.save(root, f"s{number}", Session())
+    scene.save(root, "old", Session())
+    oldest = next(
+        path for path in files(root) if path.name == scene._session_path(root, "old").name
+    )
+    os.utime(oldest, (0, 0))
+    scene.clean_sessions(root)
+
+    assert len(files(root)) == MAX_SESSIONS
+    assert oldest not in files(root)
+
+
+@given(st.binary(max_size=100) | st.just(b"[" * 20_000) | st.just(b'{"shown": [1]}'))
+def test_an_unreadable_file_is_a_new_session(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / ".mind").mkdir(exist_ok=True)
+    scene.save(tmp_path, "s1", Session(last="x"))
+    scene._session_path(tmp_path, "s1").write_bytes(data)
+
+    assert scene.load(tmp_path, "s1") == Session()
+
+
+@pytest.mark.attack("symbolic link")
+def test_a_linked_folder_is_not_followed(root: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (root / ".mind" / ".local").symlink_to(elsewhere)
+
+    assert scene.load(root, "s1") == Session()
+    with pytest.raises(StorageFailed):
+        scene.save(root, "s1", Session())
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_the_file_is_one_json_object(root: Path) -> None:
+    scene.save(root, "s1", Session(last="x"))
+    data = json.loads(files(root)[0].read_text(encoding="utf-8"))
+    assert data == {"shown": [], "warned": [], "last": "x", "memory": ""}
+
+
+def test_each_log_entry_is_one_short_line(tmp_path: Path) -> None:
+    scene.log_line(tmp_path, NOW, "failed:\nfor\ta reason " + "x" * 1000)
+    scene.log_line(tmp_path, NOW, "again")
+
+    first, second = scene.log_path(tmp_path).read_text(encoding="utf-8").splitlines()
+    assert first.startswith("2026-11-20T15:30:00Z failed: for a reason xxx")
+    assert len(first) < 450
+    assert second == "2026-11-20T15:30:00Z again"
+
+
+def test_a_large_log_loses_its_oldest_lines(tmp_path: Path) -> None:
+    path = scene.log_path(tmp_path)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"old line\n" * 40_000)
+    scene.log_line(tmp_path, NOW, "new")
+
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert path.stat().st_size <= scene.MAX_LOG_BYTES
+    assert (lines[0], lines[-1]) == ("old line", "2026-11-20T15:30:00Z new")
+
+
+def test_a_failure_to_write_the_log_is_ignored(tmp_path: Path) -> None:
+    (tmp_path / "logs").write_text("a file", encoding="utf-8")
+    scene.log_line(tmp_path, NOW, "lost")
+
+    assert (tmp_path / "logs").read_text(encoding="utf-8") == "a file"

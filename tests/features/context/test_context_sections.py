@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.features.context import Notes, rendered, sections, told, within
+from mimo.features.context import Notes, as_line, rendered, sections, within
 from mimo.memory.note import Note
 
 NOW = datetime(2025, 12, 10, 9, 0, tzinfo=UTC)
@@ -56,7 +56,7 @@ def test_everything_has_its_place_and_its_limit() -> None:
 def test_a_failed_decision_says_so_and_why() -> None:
     outcome = "- 2025-12-01 SUCCESS\n- 2025-12-09 FAILED, confidence 0.7 → 0.4: Tokens leaked."
     failed = note(outcome="FAILED", sections={"Reasoning": "Fast", "Outcome": outcome})
-    assert told(failed).text == "- Title 0 (Dec 10) - FAILED, do not repeat it: Tokens leaked."
+    assert as_line(failed).text == "- Title 0 (Dec 10) - FAILED, do not repeat it: Tokens leaked."
 
 
 def test_an_edge_comes_with_its_workaround_and_the_worst_first() -> None:
@@ -97,9 +97,9 @@ def test_what_must_never_be_forgotten_is_not_told_twice() -> None:
 
 def test_a_memory_of_any_type_is_told_on_one_line() -> None:
     fact = note(0, "fact", title="", text="Tea is served at four\nand at five")
-    assert told(fact).text == "- Fact (Dec 10): Tea is served at four and at five"
+    assert as_line(fact).text == "- Fact (Dec 10): Tea is served at four and at five"
     titled = note(0, "insight", title="Tea", text="# Tea\n\nAt four.")
-    assert told(titled).text == "- Insight (Dec 10): Tea: At four."
+    assert as_line(titled).text == "- Insight (Dec 10): Tea: At four."
 
 
 @given(st.integers(min_value=0, max_value=2_000))

@@ -1,4 +1,4 @@
-"""Where a command's answer and its errors are written."""
+"""Standard output and standard error: results, errors, notes and progress."""
 
 import os
 import sys
@@ -10,9 +10,9 @@ from mimo.text.clean import escaped, inert, one_line
 
 
 def prepare() -> None:
-    """Lets standard output take every character, where its encoding has not all of them.
+    """Makes standard output accept every character, even if its encoding lacks some.
 
-    Raises `StorageFailed` where it is closed.
+    Raises `StorageFailed` if it is closed.
     """
     if sys.stdout is None:
         raise StorageFailed("standard output is closed", hint="give the program one to write to")
@@ -26,7 +26,7 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def as_json(data: Any, indent: int | None = None) -> str:
-    """Returns JSON text that says exactly the data, and is harmless on a terminal."""
+    """Returns data as JSON, with control characters escaped for a terminal."""
     import json
 
     wide = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
@@ -36,7 +36,7 @@ def as_json(data: Any, indent: int | None = None) -> str:
 def write(text: str) -> None:
     """Write to standard output.
 
-    Raises `StorageFailed` where it can't take the text, `BrokenPipeError` where nobody reads on.
+    Raises `StorageFailed` if it can't be written, `BrokenPipeError` if its reader closed it.
     """
     try:
         sys.stdout.write(text)
@@ -49,12 +49,12 @@ def write(text: str) -> None:
 
 
 def flush() -> None:
-    """Flush standard output, so that what fails then is still reported."""
+    """Flush standard output while an error can still be reported."""
     write("")
 
 
 def give_up_stdout() -> None:
-    """Point standard output at nothing, so that the interpreter's own flush at exit is silent."""
+    """Point standard output at the null device, so that the flush at exit is silent."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -78,7 +78,7 @@ def report(error: MindError, as_wire: bool) -> int:
 
 
 def lines_of(error: MindError) -> list[str]:
-    """Returns an error as people read it: `error: message [CODE]`, then a hint."""
+    """Returns the lines of an error on a terminal: `error: message [CODE]`, then the hint."""
     lines = [f"error: {error.message} [{error.code}]"]
     return [*lines, f"hint: {error.hint}"] if error.hint else lines
 
@@ -100,21 +100,20 @@ def _write_error(line: str) -> None:
 
 
 def interrupted() -> None:
-    """Say that a person stopped the work, in the place of how far it was."""
-    shown = is_terminal(sys.stderr)
-    _write_error("\r\x1b[Kinterrupted" if shown else "interrupted")
+    """Print that the user stopped the command, in place of the progress line."""
+    _write_error("\r\x1b[Kinterrupted" if is_terminal(sys.stderr) else "interrupted")
 
 
 WORTH_SHOWING = 200
-"""Work of fewer steps is done before anybody could read how far it is."""
+"""The fewest steps of a task whose progress is shown; a shorter one ends too soon to be read."""
 
 
-def progress(what: str, done: int, total: int) -> None:
-    """Show on the terminal how far long work is, in one line that goes when it is done."""
+def progress(task: str, done: int, total: int) -> None:
+    """Show the progress of a long task in one line, which is erased at the end."""
     if total < WORTH_SHOWING or (done % (total // 100) and done != total):
         return
     from mimo.guard.privacy import redacted
 
-    line = f"{one_line(redacted(what).value)} {done:,} of {total:,}" if done < total else ""
+    line = f"{one_line(redacted(task).value)} {done:,} of {total:,}" if done < total else ""
     sys.stderr.write(f"\r\x1b[K{line}")
     sys.stderr.flush()

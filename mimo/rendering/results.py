@@ -1,4 +1,4 @@
-"""How results are printed for people: one renderer for each type of result.
+"""The printing of results: one renderer for each type of result.
 
 A renderer writes to a `Screen`: the same calls make plain text in a pipe and colour on a terminal.
 The renderers of a feature are in its `render.py`, which is imported when a result of one of its
@@ -7,29 +7,89 @@ commands is shown, or next to the commands themselves:
     @render.register
     def _(result: SearchResults, screen: Screen) -> None: ...
 
-A result without a renderer is printed by its fields.
+A result without a renderer is printed by its fields. The end of the module has the parts that
+renderers share: dates, labels, counts.
 """
 
 import os
 import sys
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import singledispatch
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from mimo import rendering
-from mimo.rendering.screen import (
-    PlainScreen,
-    Screen,
-    dim,
-)
+from mimo.commands.common import TrustLabel
+from mimo.commands.schema import to_json
+from mimo.memory.model import Outcome
+from mimo.rendering.screen import Part, PlainScreen, Screen, bad, dim, good, warn
 
-# Any result by its fields: names and values, and tables for lists of records.
+if TYPE_CHECKING:
+    from mimo.commands.common import Remembered
+
+
+@singledispatch
+def render(result: object, screen: Screen) -> None:
+    """Write a result on the screen, by its fields if its type has no renderer."""
+    by_fields(result, screen)
+
+
+def show_on(screen: Screen, result: object) -> None:
+    """Write a result with the renderer of its type, loading the module that holds it."""
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    feature = type(result).__module__.rpartition(".")[0]
+    is_known = render.dispatch(type(result)) is not render.dispatch(object)
+    if not is_known and find_spec(f"{feature}.render"):
+        import_module(f"{feature}.render")
+    render(result, screen)
+
+
+def screen_for(stream: TextIO, environ: Mapping[str, str], *, colour: bool) -> Screen:
+    """Returns a screen with colour for a terminal, and a plain one for anything else."""
+    if not stream.isatty() or environ.get("TERM") == "dumb":
+        return PlainScreen()
+    from mimo.rendering.terminal import TerminalScreen
+
+    return TerminalScreen(colour=colour and not environ.get("NO_COLOR"))
+
+
+def show(result: object, options: Mapping[str, Any]) -> None:
+    """Print a result: as JSON with `--json`, otherwise as text."""
+    if options.get("json"):
+        rendering.write(rendering.as_json(to_json(result), indent=2) + "\n")
+        return
+    _show(result, options, pager=not options.get("no_pager"))
+
+
+def show_part(part: object, options: Mapping[str, Any]) -> None:
+    """Print a part of a result that arrives in parts, such as a log line that was just written.
+
+    Masks secrets, because a part does not pass through `invoke`. Ends the program if standard
+    output was closed by its reader.
+    """
+    from mimo.guard.privacy import redacted
+
+    part = redacted(part).value
+    try:
+        if options.get("json"):
+            rendering.write(rendering.as_json(to_json(part)) + "\n")
+        else:
+            _show(part, options, pager=False)
+    except BrokenPipeError:
+        rendering.give_up_stdout()
+        raise SystemExit(0) from None
+
+
+def _show(result: object, options: Mapping[str, Any], *, pager: bool) -> None:
+    screen = screen_for(sys.stdout, os.environ, colour=not options.get("no_color"))
+    show_on(screen, result)
+    screen.finish(pager=pager)
 
 
 def by_fields(result: object, screen: Screen) -> None:
     """Write the fields that hold one value, then those that hold many."""
-    from mimo.commands.schema import to_json
-
     data = to_json(result)
     if not isinstance(data, dict):
         screen.line(shown(data))
@@ -58,7 +118,7 @@ def _many(name: str, value: Any, screen: Screen) -> None:
 
 
 def _is_single(value: Any) -> bool:
-    """Returns whether a value fits behind its name: no object, and no list of objects."""
+    """Returns whether a value fits on the line of its name: not an object or a list of objects."""
     if isinstance(value, list):
         return bool(value) and not any(isinstance(item, dict | list) for item in value)
     return not isinstance(value, dict)
@@ -70,7 +130,7 @@ def label(name: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """Returns a value as a person would write it."""
+    """Returns a value as text for people."""
     match value:
         case None:
             return "-"
@@ -86,64 +146,57 @@ def shown(value: Any) -> str:
             return str(value)
 
 
-@singledispatch
-def render(result: object, screen: Screen) -> None:
-    """Write a result on the screen; by its fields where no renderer knows its type."""
-    by_fields(result, screen)
+def day(moment: datetime) -> str:
+    """Returns the date in UTC, such as `2026-11-20`."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%d")
 
 
-def show_on(screen: Screen, result: object) -> None:
-    """Write a result with the renderer of its type, loading the module that holds it."""
-    from importlib import import_module
-    from importlib.util import find_spec
-
-    feature = type(result).__module__.rpartition(".")[0]
-    is_known = render.dispatch(type(result)) is not render.dispatch(object)
-    if not is_known and find_spec(f"{feature}.render"):
-        import_module(f"{feature}.render")
-    render(result, screen)
-
-
-def screen_for(stream: TextIO, environ: Mapping[str, str], *, colour: bool) -> Screen:
-    """Returns a screen with colour for a terminal, and a plain one for anything else."""
-    if not stream.isatty() or environ.get("TERM") == "dumb":
-        return PlainScreen()
-    from mimo.rendering.terminal import TerminalScreen
-
-    return TerminalScreen(colour=colour and not environ.get("NO_COLOR"))
-
-
-def show(result: object, options: Mapping[str, Any]) -> None:
-    """Print an answer: as JSON where that was asked for, for people otherwise."""
-    if options.get("json"):
-        from mimo.commands.schema import to_json
-
-        rendering.write(rendering.as_json(to_json(result), indent=2) + "\n")
-        return
-    _show(result, options, pager=not options.get("no_pager"))
+def labels(
+    *,
+    outcome: Outcome | None = None,
+    superseded_by: str | None = None,
+    trust: TrustLabel = TrustLabel.TRUSTED,
+    private: bool | None = None,
+    competing: tuple[str, ...] | None = None,
+) -> list[Part]:
+    """Returns the labels of a memory that a reader must not miss, each after a space."""
+    words: list[Part] = []
+    if outcome is Outcome.FAILED:
+        words.append(bad("FAILED"))
+    elif outcome is not None:
+        words.append(good(outcome) if outcome is Outcome.SUCCESS else warn(outcome))
+    if superseded_by:
+        words.append(warn(f"superseded by {superseded_by}"))
+    if competing:
+        words.append(warn(f"competes with {', '.join(competing)}"))
+    if trust is TrustLabel.UNTRUSTED:
+        words.append(warn("untrusted"))
+    if private:
+        words.append(dim("private"))
+    return [part for label in words for part in ("  ", label)]
 
 
-def show_part(part: object, options: Mapping[str, Any]) -> None:
-    """Print a part of an answer that has no end: as one line of JSON, or as people read it.
-
-    Secrets are masked here: a part does not pass `invoke`. Ends the program if the reader is gone.
-    """
-    from mimo.guard.privacy import redacted
-
-    part = redacted(part).value
-    try:
-        if options.get("json"):
-            from mimo.commands.schema import to_json
-
-            rendering.write(rendering.as_json(to_json(part)) + "\n")
-        else:
-            _show(part, options, pager=False)
-    except BrokenPipeError:
-        rendering.give_up_stdout()
-        raise SystemExit(0) from None
+def row_labels(row: "Remembered") -> list[Part]:
+    """Returns the labels of a memory in a row of results."""
+    return labels(
+        outcome=row.outcome,
+        superseded_by=row.superseded_by,
+        trust=row.trust,
+        private=row.private,
+        competing=row.competing,
+    )
 
 
-def _show(result: object, options: Mapping[str, Any], *, pager: bool) -> None:
-    screen = screen_for(sys.stdout, os.environ, colour=not options.get("no_color"))
-    show_on(screen, result)
-    screen.finish(pager=pager)
+def tagged(tags: tuple[str, ...]) -> str:
+    """Returns tags in their usual notation: `#auth #api`."""
+    return " ".join(f"#{tag}" for tag in tags)
+
+
+def tally(numbers: Mapping[str, int]) -> str:
+    """Returns the number of each kind, without a plural: `untrusted 5, stale 2`."""
+    return ", ".join(f"{kind} {number:,}" for kind, number in numbers.items())
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """Returns a number with its noun: `1 memory`, `1,204 memories`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

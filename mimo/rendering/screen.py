@@ -1,4 +1,4 @@
-"""What a renderer writes to: the same calls make plain text in a pipe and colour on a terminal."""
+"""The screen that renderers write to: plain text in a pipe, colour on a terminal."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ from mimo.text.clean import inert, one_line
 
 
 class Styled(NamedTuple):
-    """A piece of text and the part that it plays."""
+    """A piece of text with a role, which decides its colour."""
 
     text: str
     role: str
@@ -19,42 +19,42 @@ Part: TypeAlias = str | Styled
 
 
 def strong(text: str) -> Styled:
-    """Returns text that stands out: titles."""
+    """Returns text that is emphasized, such as a title."""
     return Styled(text, "strong")
 
 
 def dim(text: str) -> Styled:
-    """Returns text that stands back: ids, dates, places."""
+    """Returns text of less weight, such as an id, a date or a path."""
     return Styled(text, "dim")
 
 
 def good(text: str) -> Styled:
-    """Returns text that says that something went well."""
+    """Returns text for a success."""
     return Styled(text, "good")
 
 
 def bad(text: str) -> Styled:
-    """Returns text that says that something failed."""
+    """Returns text for a failure."""
     return Styled(text, "bad")
 
 
 def warn(text: str) -> Styled:
-    """Returns text that asks for attention."""
+    """Returns text for a warning."""
     return Styled(text, "warn")
 
 
 def accent(text: str) -> Styled:
-    """Returns text that can be used elsewhere: names, commands, paths."""
+    """Returns text that the user may copy, such as a name, a command or a path."""
     return Styled(text, "accent")
 
 
 def text_of(part: Part) -> str:
-    """Returns a part's text, harmless on a terminal and on one line."""
+    """Returns a part's text on one line, without control characters."""
     return one_line(part.text if isinstance(part, Styled) else part)
 
 
 class Screen(ABC):
-    """A place to write an answer for people. It cleans all text itself."""
+    """The output of a renderer. It removes control characters from all text."""
 
     @abstractmethod
     def line(self, *parts: Part, indent: int = 0) -> None:
@@ -62,26 +62,26 @@ class Screen(ABC):
 
     @abstractmethod
     def text(self, body: str, *, terms: Sequence[str] = (), indent: int = 0) -> None:
-        """Write prose as it stands, wrapped on a terminal, with the words of `terms` marked."""
+        """Write prose, wrapped on a terminal, with the words of `terms` highlighted."""
 
     @abstractmethod
     def markdown(self, body: str) -> None:
-        """Write Markdown: laid out on a terminal, as it stands elsewhere."""
+        """Write Markdown: formatted on a terminal, unchanged elsewhere."""
 
     @abstractmethod
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[Part]]) -> None:
-        """Write rows in columns; nothing where there are no rows."""
+        """Write rows in columns, or nothing if there are no rows."""
 
     @abstractmethod
     def finish(self, *, pager: bool) -> None:
-        """Show what was written, page by page where it is longer than the terminal."""
+        """Show the written text, in a pager if it is longer than the terminal."""
 
     @abstractmethod
     def verbatim(self, body: str, *, commands: bool = False) -> None:
-        """Write text for another program: line by line, never wrapped.
+        """Write text for another program line by line, never wrapped.
 
-        `commands` are for a build service to run: the text was made for that and holds its data
-        escaped. Those in any other text are made inert.
+        With `commands`, workflow commands of a build service in the text stay active: its data is
+        already escaped. Otherwise they are made inert.
         """
 
     def blank(self) -> None:
@@ -100,7 +100,7 @@ class Screen(ABC):
             self.line(dim(f"{name}:".ljust(width + 2)), value, indent=indent)
 
     def note(self, message: str) -> None:
-        """Tell something beside the answer, on standard error."""
+        """Print a note on standard error."""
         complain(f"note: {message}")
 
 
@@ -127,7 +127,7 @@ class PlainScreen(Screen):
             self._lines.append(shown if commands else inert(shown))
 
     def markdown(self, body: str) -> None:
-        """Write Markdown as it stands."""
+        """Write Markdown unchanged."""
         self.text(body)
 
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[Part]]) -> None:

@@ -1,4 +1,4 @@
-"""Colour, tables and pages, for a terminal."""
+"""The screen of a terminal: colour, tables and a pager, by rich."""
 
 import os
 import re
@@ -27,12 +27,12 @@ MARK = "bold yellow"
 
 
 class TerminalScreen(Screen):
-    """A screen that writes with rich, and pages what is longer than the terminal."""
+    """A screen with colour, whose pager opens if the text is longer than the terminal."""
 
     def __init__(
         self, *, colour: bool, width: int | None = None, height: int | None = None
     ) -> None:
-        """Take the size of the terminal unless told."""
+        """Start with nothing written; the default size is that of the terminal."""
         self._written = StringIO()
         self._console = Console(
             file=self._written,
@@ -46,7 +46,7 @@ class TerminalScreen(Screen):
         )
 
     def line(self, *parts: Part, indent: int = 0) -> None:
-        """Write one line, wrapped under its own beginning."""
+        """Write one line, whose wrapped parts keep its indentation."""
         if not parts:
             self._console.print()
             return
@@ -56,7 +56,7 @@ class TerminalScreen(Screen):
         self._console.print(Padding(text, (0, 0, 0, indent), expand=False))
 
     def text(self, body: str, *, terms: Sequence[str] = (), indent: int = 0) -> None:
-        """Write prose, wrapped, with the words of `terms` marked."""
+        """Write prose, wrapped, with the words of `terms` highlighted."""
         text = Text(clean(body).expandtabs(4))
         words = [re.escape(term) for term in terms if term.strip()]
         if words:
@@ -64,11 +64,11 @@ class TerminalScreen(Screen):
         self._console.print(Padding(text, (0, 0, 0, indent), expand=False))
 
     def verbatim(self, body: str, *, commands: bool = False) -> None:
-        """Write text as it stands; the terminal itself breaks long lines, which can be copied."""
+        """Write text unchanged; the terminal wraps long lines, so that they can be copied."""
         self._console.print(Text(clean(body)), soft_wrap=True)
 
     def markdown(self, body: str) -> None:
-        """Write Markdown, laid out."""
+        """Write Markdown, formatted."""
         self._console.print(Markdown(clean(body), hyperlinks=False))
 
     def table(self, headers: Sequence[str], rows: Iterable[Sequence[Part]]) -> None:
@@ -84,8 +84,8 @@ class TerminalScreen(Screen):
         self._console.print(table)
 
     def finish(self, *, pager: bool) -> None:
-        """Print what was written, through the pager where it is longer than the terminal."""
-        # An entity such as `&#x202e;` is a character only now.
+        """Print the written text, in a pager if it is longer than the terminal."""
+        # Markdown entities such as `&#x202e;` have become characters only here.
         text = compiled(f"[{HIDDEN}]").sub("", self._written.getvalue())
         if pager and text.count("\n") >= self._console.height:
             import click
@@ -99,5 +99,5 @@ class TerminalScreen(Screen):
 
 
 def styled(part: Part) -> Text:
-    """Returns a part as rich shows it."""
+    """Returns a part as text of rich."""
     return Text(text_of(part), style=STYLES[part.role] if isinstance(part, Styled) else "")

@@ -10,8 +10,7 @@ from mimo.features.audit.commands import (
     Metrics,
 )
 from mimo.rendering import as_json
-from mimo.rendering.labels import count
-from mimo.rendering.results import render
+from mimo.rendering.results import count, render
 from mimo.rendering.screen import Part, Screen, accent, bad, dim, good, warn
 from mimo.text.clean import escaped
 

@@ -1,8 +1,7 @@
 """How the context of the work looks."""
 
 from mimo.features.context.commands import ContextShown, ContextWritten, MemoryUsage, WorkContext
-from mimo.rendering.labels import count
-from mimo.rendering.results import render
+from mimo.rendering.results import count, render
 from mimo.rendering.screen import Part, Screen, accent, bad, dim, good
 
 # How the notes for agents look.

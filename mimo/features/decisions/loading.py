@@ -43,8 +43,7 @@ from mimo.memory.outcomes import outcome_of
 from mimo.memory.relations import Graph
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
-from mimo.rendering.labels import day, labels, row_labels, tagged
-from mimo.rendering.results import render
+from mimo.rendering.results import day, labels, render, row_labels, tagged
 from mimo.rendering.screen import Screen, accent, bad, dim, strong, warn
 from mimo.text import calendar, phrases
 

@@ -1,8 +1,7 @@
 """How it looks when it is noted how a decision turned out."""
 
 from mimo.features.decisions.commands import Evolved, SavedCheckpoint, SavedDecision, SavedInsight
-from mimo.rendering.labels import count, labels
-from mimo.rendering.results import render
+from mimo.rendering.results import count, labels, render
 from mimo.rendering.screen import Screen, accent, bad, dim, good, strong
 
 # How it looks when a decision, a checkpoint or an insight was saved.

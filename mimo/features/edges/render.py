@@ -10,8 +10,7 @@ from mimo.features.edges.commands import (
     StarterAdded,
 )
 from mimo.features.edges.edge import Severity
-from mimo.rendering.labels import count, labels
-from mimo.rendering.results import render
+from mimo.rendering.results import count, labels, render
 from mimo.rendering.screen import Part, Screen, accent, bad, dim, good, strong, warn
 from mimo.text.clean import escaped
 

@@ -1,8 +1,7 @@
 """How the strength of memories looks."""
 
 from mimo.features.fading.commands import DecayCheck, FadingRow, FadingRows, Kept
-from mimo.rendering.labels import count, day, labels
-from mimo.rendering.results import render
+from mimo.rendering.results import count, day, labels, render
 from mimo.rendering.screen import Screen, accent, dim, good, strong, warn
 
 

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from mimo.features.graph.commands import Arc, LinkedMemory, LinkGraph, named
-from mimo.rendering.labels import count, day, labels
-from mimo.rendering.results import render
+from mimo.rendering.results import count, day, labels, render
 from mimo.rendering.screen import Part, Screen, accent, dim, strong, warn
 
 

@@ -1,8 +1,7 @@
 """How a sync looks."""
 
 from mimo.features.history.commands import Blame, CommitRow, Diff, DiffRow, Log, Restored, Synced
-from mimo.rendering.labels import count, day
-from mimo.rendering.results import render
+from mimo.rendering.results import count, day, render
 from mimo.rendering.screen import Screen, accent, dim, good, strong, warn
 
 # How the history of the memory looks.

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from mimo.features.importing.commands import Done, LinksMade, MamaImport
-from mimo.rendering.labels import count
-from mimo.rendering.results import render
+from mimo.rendering.results import count, render
 from mimo.rendering.screen import Screen, accent, bad, dim, good, strong, warn
 
 _SHOWN = 10

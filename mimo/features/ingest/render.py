@@ -1,8 +1,7 @@
 """How ingested files look."""
 
 from mimo.features.ingest.commands import ChunkRow, FileRow, Ingested
-from mimo.rendering.labels import count
-from mimo.rendering.results import render
+from mimo.rendering.results import count, render
 from mimo.rendering.screen import Screen, accent, dim, good, strong, warn
 
 _LINES = 4

@@ -36,8 +36,7 @@ from mimo.memory import decay, outcomes
 from mimo.memory.model import MAX_CONTENT_BYTES, Category, Kind, Outcome, Record, Sort
 from mimo.mind import Mind
 from mimo.operations import duplicates, finding, freshness, overview, saving, sources
-from mimo.rendering.labels import count, day, labels, tagged
-from mimo.rendering.results import render
+from mimo.rendering.results import count, day, labels, render, tagged
 from mimo.rendering.screen import Screen, accent, bad, dim, good, strong
 
 _BEGINNING = 2_000

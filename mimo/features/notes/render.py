@@ -11,8 +11,7 @@ from mimo.features.notes.commands import (
     Written,
 )
 from mimo.operations.undoing import Action
-from mimo.rendering.labels import count, day, labels, tagged
-from mimo.rendering.results import render
+from mimo.rendering.results import count, day, labels, render, tagged
 from mimo.rendering.screen import Part, Screen, accent, bad, dim, good, strong, warn
 
 # How single memories look.

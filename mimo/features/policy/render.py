@@ -1,8 +1,7 @@
 """How the policy looks."""
 
 from mimo.features.policy.commands import PolicyChecked, PolicyLimit, PolicyShown, PolicyVerdict
-from mimo.rendering.labels import count
-from mimo.rendering.results import render
+from mimo.rendering.results import count, render
 from mimo.rendering.screen import Screen, bad, dim, good, strong, warn
 
 

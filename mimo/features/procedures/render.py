@@ -16,8 +16,7 @@ from mimo.features.procedures.commands import (
 )
 from mimo.features.procedures.machine import Status
 from mimo.features.procedures.model import drawn
-from mimo.rendering.labels import count
-from mimo.rendering.results import render
+from mimo.rendering.results import count, render
 from mimo.rendering.screen import Part, Screen, accent, bad, dim, good, strong, warn
 
 # How runs of procedures look.

@@ -3,8 +3,7 @@
 from mimo.commands.common import TrustLabel
 from mimo.features.review.commands import Review, ReviewChoice, ReviewItem, SettledRow, TrustState
 from mimo.features.review.trusting import short, show_look
-from mimo.rendering.labels import count, day, labels, tally
-from mimo.rendering.results import render
+from mimo.rendering.results import count, day, labels, render, tally
 from mimo.rendering.screen import Part, Screen, accent, bad, dim, good, strong, warn
 
 # How what waits for a person looks.

@@ -13,7 +13,7 @@ from mimo.frozen import frozen
 from mimo.memory.model import Kind, Record
 from mimo.mind import Mind
 from mimo.operations import finding, overview, sources
-from mimo.rendering.labels import count, day
+from mimo.rendering.results import count, day
 from mimo.rendering.screen import Part, Screen, accent, dim, strong, warn
 from mimo.store import procedures, revisions
 from mimo.store.git import Repository

@@ -1,8 +1,7 @@
 """How found secrets are told."""
 
 from mimo.features.scan.commands import Scanned
-from mimo.rendering.labels import count
-from mimo.rendering.results import render
+from mimo.rendering.results import count, render
 from mimo.rendering.screen import Screen, accent, bad, dim, good, warn
 
 

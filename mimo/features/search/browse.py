@@ -19,8 +19,7 @@ from mimo.frozen import frozen
 from mimo.memory.model import SUPERSEDES, Filter
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
-from mimo.rendering.labels import count, day, labels, row_labels
-from mimo.rendering.results import render
+from mimo.rendering.results import count, day, labels, render, row_labels
 from mimo.rendering.screen import Screen, accent, dim, good, strong, warn
 
 TOPIC_DEPTH = 3

@@ -2,8 +2,7 @@
 
 from mimo.features.search.commands import Recollection, SearchResult, SearchResults
 from mimo.memory.ids import MEMORY_URI
-from mimo.rendering.labels import count, day, labels, tagged
-from mimo.rendering.results import render
+from mimo.rendering.results import count, day, labels, render, tagged
 from mimo.rendering.screen import Screen, accent, bad, dim, strong
 
 # How search results look.

@@ -12,8 +12,7 @@ from mimo.features.upkeep.commands import (
     Status,
     Verdict,
 )
-from mimo.rendering.labels import count, day, tally
-from mimo.rendering.results import render, shown
+from mimo.rendering.results import count, day, render, shown, tally
 from mimo.rendering.screen import Part, Screen, accent, bad, dim, good, strong, warn
 
 # How making a project looks.

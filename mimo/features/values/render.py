@@ -3,8 +3,7 @@
 from mimo.commands.common import TrustLabel
 from mimo.features.values.commands import KeptValue, ValueGone, ValueKeys, ValuePut
 from mimo.rendering import as_json
-from mimo.rendering.labels import count
-from mimo.rendering.results import render
+from mimo.rendering.results import count, render
 from mimo.rendering.screen import Screen, good
 
 

@@ -392,3 +392,22 @@ def limit_waits(connection: "sqlite3.Connection", wait: float = WAIT_SECONDS) ->
     """Lets statements wait for other processes no longer than the command may."""
     milliseconds = round(1000 * min(wait, current().left))
     connection.execute(f"PRAGMA busy_timeout = {milliseconds}")
+
+
+def connect(path: Path | None, *, mode: str = "rwc", wait: float = 0) -> "sqlite3.Connection":
+    """Returns a connection to a database, None for one in memory; transactions are explicit.
+
+    Modes are SQLite's: `rwc` creates a missing file, `rw` and `ro` never do. Raises `OSError` if
+    the path is not a regular file, and `sqlite3.DatabaseError`.
+    """
+    import sqlite3
+
+    name = ":memory:"
+    if path is not None:
+        check(path)
+        if mode == "rwc":
+            make_database(path)
+        name = f"{path.absolute().as_uri()}?mode={mode}"
+    return sqlite3.connect(
+        name, uri=path is not None, timeout=wait, isolation_level=None, check_same_thread=False
+    )

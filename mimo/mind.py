@@ -396,8 +396,7 @@ class Mind:
     @part
     def guard(self) -> "Guard":
         """The checks and the audit of every call; the default policy applies outside a project."""
-        from mimo.guard.audit import AuditLog
-        from mimo.guard.call import Session
+        from mimo.guard.audit import AuditLog, Session
         from mimo.guard.guard import Guard
 
         root = self._project.root if self._project else None

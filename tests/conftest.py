@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from mimo.cli.main import MARKS, NAMED
-from mimo.guard.call import Session
+from mimo.guard.audit import Session
 from mimo.guard.guard import Guard
 from mimo.mind import Mind
 from mimo.store import projects

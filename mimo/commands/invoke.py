@@ -12,8 +12,9 @@ from mimo.commands.spec import Effect, Spec, Surface
 from mimo.errors import Denied, Internal, MindError, NoProject
 from mimo.frozen import frozen
 from mimo.guard import privacy
-from mimo.guard.call import Call, Ending, ended_by
-from mimo.guard.telemetry import span
+from mimo.guard.audit import Ending, ended_by
+from mimo.guard.guard import span
+from mimo.guard.policy import Call
 from mimo.memory.ids import check_namespace
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""What every call must pass: permissions, limits, privacy, the record of what was done."""
+"""The checks of every call: permissions, rate limits, privacy and the audit log."""

@@ -1,41 +1,221 @@
-"""The record of every call: who did what, where, and how it ended; never what it was about."""
+"""The audit log: who called which tool, when, and how the call ended; never its content.
+
+`.mind/.local/audit.jsonl` is a chain of records (see `chain`), one on each line. Calls outside of
+all projects are recorded in $MIND_HOME.
+"""
 
 import json
 import os
-from collections import Counter, defaultdict
+import re
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from datetime import datetime
+from enum import StrEnum
 from math import ceil, log
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mimo import disk
 from mimo.disk import STORE
-from mimo.errors import Conflict, Invalid, StorageFailed
-from mimo.guard.call import Call, Ending, Session
+from mimo.errors import (
+    Conflict,
+    Denied,
+    Invalid,
+    MindError,
+    PiiDetected,
+    RateLimited,
+    SecretDetected,
+    StorageFailed,
+)
+from mimo.frozen import frozen
 from mimo.guard.chain import INTERRUPTED, Link, fault, line_of, link_of, mark_of, sealed
-from mimo.guard.policy import Operation
+from mimo.guard.policy import Call, Operation
 from mimo.store import append_log, files
 from mimo.store.locking import lock
 
-# What the records of calls add up to: how many, how long, how often denied and redacted.
-
-
+LARGEST = 4 * 1024 * 1024
+"""Size in bytes at which a log is renamed to `audit-<number of its first record>.jsonl`."""
+KEPT = 25
+"""Number of renamed logs that are kept. Removing older logs is recorded in the log."""
+MOST_CALLS = 100
+"""Number of calls that a session keeps."""
 QUANTILES = (0.5, 0.9, 0.99)
+
+_TAIL = 8 * 1024
+_HEAD_TAIL = 512
+_HEX = 64
+_LARGEST_HEAD = 16 * 1024
+_WAIT_SECONDS = 5.0
+_DIGITS = 12
+_LONGEST = 120
+_NAME = re.compile(r"[\w.:@/ -]{1,128}")
 _GROWTH = 1.1
 _SMALLEST = 1e-6
 """Seconds; shorter calls count as this long."""
+
+
+class Status(StrEnum):
+    """The result of a call."""
+
+    OK = "ok"
+    DENIED = "denied"
+    FAILED = "failed"
+
+
+@frozen
+class Ending:
+    """The outcome of a call."""
+
+    status: Status = Status.OK
+    error: str | None = None
+    """The code of the error."""
+    reason: str | None = None
+    """One word for why the call was denied."""
+    redactions: int = 0
+    """Number of secrets and personal data that were removed from the answer."""
+    seconds: float = 0.0
+
+
+_REASONS = {RateLimited: "rate_limit", SecretDetected: "secret", PiiDetected: "pii"}
+
+
+def ended_by(error: BaseException) -> Ending:
+    """Returns the outcome of a call that raised an error."""
+    if not isinstance(error, MindError):
+        return Ending(status=Status.FAILED, error=type(error).__name__)
+    reason = _REASONS.get(type(error))
+    if isinstance(error, Denied):
+        reason = error.reason or "surface"
+    return Ending(
+        status=Status.DENIED if reason else Status.FAILED, error=error.code, reason=reason
+    )
+
+
+class Used(NamedTuple):
+    """A call of a tool in a session."""
+
+    tool: str
+    at: datetime
+    success: bool
+
+
+class Session:
+    """The calls of one process; environment variables may name what they belong to."""
+
+    def __init__(self, environ: Mapping[str, str], started: datetime) -> None:
+        """Takes the environment and the time at which the process started."""
+        self._environ = environ
+        self.started = started
+        self.calls = 0
+        """The number of all calls."""
+        self.answers: dict[object, tuple[datetime, object, object]] = {}
+        """Cached answers about the session: the time, the state, and the answer."""
+        self._history: deque[Used] = deque(maxlen=MOST_CALLS)
+
+    @property
+    def id(self) -> str:
+        """Returns `MIND_SESSION_ID`; if it is not set, a name made of the start time."""
+        return self.variable("MIND_SESSION_ID") or f"session_{int(self.started.timestamp())}"
+
+    @property
+    def history(self) -> tuple[Used, ...]:
+        """Returns the last finished calls, oldest first."""
+        return tuple(self._history)
+
+    def variable(self, name: str) -> str | None:
+        """Returns an environment variable; None unless its value is a harmless name."""
+        text = self._environ.get(name, "").strip()
+        return text if _NAME.fullmatch(text) else None
+
+    def elsewhere(self) -> "Session":
+        """Returns the same session for another project, with no calls yet."""
+        return Session(self._environ, self.started)
+
+    def note(self, tool: str, at: datetime, *, success: bool) -> None:
+        """Adds a call."""
+        self.calls += 1
+        self._history.append(Used(tool, at, success))
+
+
+class Audit:
+    """Records the calls of one session."""
+
+    def __init__(self, log: "AuditLog", session: Session) -> None:
+        """Takes the log to write to, and the session of the calls."""
+        self._log = log
+        self._session = session
+
+    def check(self, call: Call) -> None:
+        """Raises `StorageFailed` if a call must be recorded and can't be.
+
+        Only calls that write a value must be. Other writes leave a trace in git, and reading goes
+        on without a record.
+        """
+        if _must_be_recorded(call):
+            self._log.check_writable()
+
+    def record(self, call: Call, ending: Ending) -> None:
+        """Adds the record of a call. Raises `StorageFailed` if a required record can't be added."""
+        if not call.governed:
+            return
+        try:
+            self._log.append(_event(call, ending, self._session))
+        except (StorageFailed, OSError):
+            if _must_be_recorded(call) and ending.error is None:
+                raise
+
+
+def _must_be_recorded(call: Call) -> bool:
+    return call.operation is Operation.WRITE and call.namespace is not None
+
+
+def _event(call: Call, ending: Ending, session: Session) -> dict[str, Any]:
+    """Returns the record of a call, its names without secrets and personal data."""
+    event = {
+        "event_type": "tool_call",
+        "timestamp": call.at.isoformat().replace("+00:00", "Z"),
+        "tool": call.tool,
+        "operation": call.operation.value,
+        "status": ending.status.value,
+        "seconds": round(ending.seconds, 6),
+        "session": _redacted(session.variable("MIND_SESSION_ID")) or session.id,
+        "agent": _redacted(call.agent),
+        "namespace": _redacted_key(call.namespace),
+        "key": _redacted_key(call.key),
+        "error": ending.error,
+        "reason": ending.reason,
+        "redactions": ending.redactions or None,
+    }
+    return {name: value for name, value in event.items() if value is not None}
+
+
+def _redacted_key(name: str | None) -> str | None:
+    from mimo.guard.privacy import key_for_log
+
+    return key_for_log(name)[:_LONGEST] if name is not None else None
+
+
+def _redacted(text: str | None) -> str | None:
+    if text is None:
+        return None
+    from mimo.guard.privacy import for_log
+
+    with suppress(RecursionError):
+        return for_log(text[:_LONGEST])
+    return "…"
+
 
 Labels = tuple[str, ...]
 
 
 class Totals:
-    """Counts since the first record that was counted."""
+    """The sums over all records: calls, durations, denials and redactions."""
 
     def __init__(self) -> None:
-        """Begin with nothing counted."""
+        """Starts with no records."""
         self.through = 0
-        """The number of the last record that is counted."""
+        """The number of the last counted record."""
         self.requests: Counter[Labels] = Counter()
         """By tool, namespace and status."""
         self.denies: Counter[Labels] = Counter()
@@ -45,10 +225,10 @@ class Totals:
         self.seconds: defaultdict[Labels, float] = defaultdict(float)
         """The sum of all durations, by tool."""
         self.buckets: Counter[Labels] = Counter()
-        """Calls, by tool and by the number of the bucket that their duration is in."""
+        """Calls, by tool and by the bucket of their duration."""
 
     def add(self, link: Link) -> None:
-        """Counts a record, unless it was counted already or is of something else than a call."""
+        """Counts a record. Ignored if it was counted already, or is not the record of a call."""
         event = link.event
         if link.number <= self.through:
             return
@@ -66,11 +246,11 @@ class Totals:
         self.buckets[tool, str(_bucket(seconds))] += 1
 
     def tools(self) -> list[str]:
-        """Returns every tool that was called, in the order of names."""
+        """Returns the names of all tools that were called, sorted."""
         return sorted({tool for tool, *_ in self.requests})
 
     def calls(self, tool: str, status: str | None = None) -> int:
-        """Returns how often a tool was called, and perhaps ended so."""
+        """Returns the number of calls of a tool, of one status if it is given."""
         return sum(
             number
             for (name, _, ended), number in self.requests.items()
@@ -78,20 +258,20 @@ class Totals:
         )
 
     def latency(self, tool: str, quantile: float) -> float:
-        """Returns the seconds within which such a part of a tool's calls was answered."""
-        found = sorted((int(b), n) for (name, b), n in self.buckets.items() if name == tool)
-        rank = quantile * sum(number for _, number in found)
+        """Returns the seconds within which the `quantile` of a tool's calls was answered."""
+        buckets = sorted((int(b), n) for (name, b), n in self.buckets.items() if name == tool)
+        rank = quantile * sum(number for _, number in buckets)
         passed = 0
-        for bucket, number in found:
+        for bucket, number in buckets:
             passed += number
             if passed >= rank:
                 return _middle(bucket)
         return 0.0
 
     def as_json(self) -> dict[str, Any]:
-        """Returns what `totals_of` takes."""
-        kept = {name: [[*key, n] for key, n in getattr(self, name).items()] for name in _COUNTERS}
-        return {"through": self.through, **kept}
+        """Returns the totals as JSON, which `totals_of` reads."""
+        sums = {name: [[*key, n] for key, n in getattr(self, name).items()] for name in _COUNTERS}
+        return {"through": self.through, **sums}
 
 
 _COUNTERS = ("requests", "denies", "redactions", "seconds", "buckets")
@@ -109,40 +289,25 @@ def totals_of(data: Mapping[str, Any]) -> Totals:
 
 
 def _bucket(seconds: float) -> int:
-    """Returns the number of the bucket: its upper bound is the growth to that power."""
+    """Returns the number of a duration's bucket: its upper bound is `_GROWTH` to that power."""
     return ceil(log(max(seconds, _SMALLEST)) / log(_GROWTH))
 
 
 def _middle(bucket: int) -> float:
-    """Returns what is equally far from both bounds of a bucket, relatively."""
+    """Returns the duration with the same relative distance to both bounds of a bucket."""
     return float(2 * _GROWTH**bucket / (1 + _GROWTH))
 
 
-# The audit log: `.mind/.local/audit.jsonl`, a chain of one record a line.
-
-
-LARGEST = 4 * 1024 * 1024
-"""Bytes at which a log is put aside, as `audit-<number of its first record>.jsonl`."""
-KEPT = 25
-"""Logs put aside that are kept, the newest; that older ones were dropped is a record itself."""
-_TAIL = 8 * 1024
-_HEAD_TAIL = 512
-_HEX = 64
-_LARGEST_HEAD = 16 * 1024
-_WAIT_SECONDS = 5.0
-_DIGITS = 12
-
-
 class Head(NamedTuple):
-    """The end of a chain."""
+    """The last record of a chain."""
 
     number: int = 0
-    """Of the last record, and so how many there are."""
+    """The number of the record, and so of all records."""
     hash: str | None = None
 
 
 class AuditLog:
-    """The audit log of one project, or of what is done outside of all."""
+    """The audit log of one project, or of the calls outside of all projects."""
 
     def __init__(
         self,
@@ -153,7 +318,7 @@ class AuditLog:
         largest: int = LARGEST,
         kept: int = KEPT,
     ) -> None:
-        """Take $MIND_HOME and a project's root; nothing is read or made yet."""
+        """Takes $MIND_HOME and a project's root; nothing is read or created yet."""
         self._home = home / "audit"
         self._root = root
         self._randomness = randomness
@@ -162,13 +327,13 @@ class AuditLog:
 
     @property
     def path(self) -> Path:
-        """Returns where it is. Raises `StorageFailed` where that leads through a link."""
+        """Returns the path of the log. Raises `StorageFailed` if it leads through a link."""
         if self._root is None:
             return self._home / "audit.jsonl"
         return files.safe_path(self._root, f"{STORE}/.local/audit.jsonl")
 
     def append(self, event: Mapping[str, Any]) -> None:
-        """Adds a record. Raises `StorageFailed` where that can't be done."""
+        """Adds a record. Raises `StorageFailed`."""
         path, key = self.path, self._key()
         with lock(path.with_suffix(".lock"), wait=_WAIT_SECONDS):
             head = self._newest(path, key)
@@ -176,7 +341,7 @@ class AuditLog:
             self._add(path, head, event, key)
 
     def check_writable(self) -> None:
-        """Raises `StorageFailed` where no record could be added now."""
+        """Raises `StorageFailed` if no record can be added."""
         path = self.path
         self._key()
         with lock(path.with_suffix(".lock"), wait=_WAIT_SECONDS):
@@ -189,7 +354,7 @@ class AuditLog:
         return aside + ([live] if live.exists() else [])
 
     def links(self, path: Path) -> Iterator[tuple[int, Link | None]]:
-        """Yields each complete line's number in a file and its record, None where it holds none."""
+        """Yields the number of each complete line of a file, and its record or None."""
         for number, line in enumerate(_lines(path), 1):
             try:
                 yield number, link_of(line)
@@ -197,7 +362,7 @@ class AuditLog:
                 yield number, None
 
     def totals(self) -> Totals:
-        """Returns what all records add up to, those in logs that were dropped too."""
+        """Returns the totals of all records, those in removed logs included."""
         totals = self._folded()
         for path in self.paths():
             if _last_number(path) <= totals.through:
@@ -209,24 +374,24 @@ class AuditLog:
 
     @property
     def last_number(self) -> int:
-        """Returns the number of the last record in the log, whoever sealed it; 0 without any."""
+        """Returns the number of the last record, whichever key sealed it; 0 without records."""
         return next(filter(None, map(_last_number, reversed(self.paths()))), 0)
 
     @property
     def torn(self) -> int:
-        """Returns how many bytes of a record an interrupted write left at the end, mostly 0."""
+        """Returns the bytes of an incomplete record that an interrupted write left at the end."""
         return append_log.torn(self.path)
 
     @property
     def key(self) -> bytes | None:
-        """Returns what this machine seals records with, None where it never did."""
+        """Returns the key that this machine seals records with; None if it has none yet."""
         with suppress(OSError, ValueError):
             return bytes.fromhex(files.read(self._home / "key").decode("ascii")) or None
         return None
 
     @property
     def head(self) -> Head | None:
-        """Returns the end of the chain as this machine knows it, None where it never wrote any."""
+        """Returns the last record that this machine wrote; None if it wrote none."""
         for line in reversed(_end(self._head_path(), _HEAD_TAIL)):
             count, _, own = line.decode("ascii", "replace").partition(" ")
             if count.isdigit() and len(own) == _HEX:
@@ -235,22 +400,22 @@ class AuditLog:
 
     def _key(self) -> bytes:
         if (key := self.key) is None:
-            with suppress(Conflict):  # another process was quicker
+            with suppress(Conflict):  # another process has made one
                 files.write_new(self._home / "key", self._randomness(32).hex().encode(), mode=0o600)
             key = self.key
         if key is None:
             raise StorageFailed(
                 f"`{self._home / 'key'}` can't be used",
-                hint="remove it to begin with a new key; records made with the old one can then "
-                "no longer be verified",
+                hint="remove it to create a new key; older records can then no longer be verified",
             )
         return key
 
     def _newest(self, path: Path, key: bytes) -> Head:
-        """Returns the end of the chain.
+        """Returns the last record of the chain.
 
-        That is the last record even if its writer died before it could note it, or has another
-        `$MIND_HOME`: then what this one wrote last must still be in the chain before it.
+        The record also counts if its writer was killed before it noted the new head, or if it was
+        written with another `$MIND_HOME`. In the second case, the last record of this home must
+        still be in the chain.
         """
         head = self.head or Head()
         last = _last(path) or next(filter(None, map(_last, reversed(self.paths()))), None)
@@ -262,7 +427,7 @@ class AuditLog:
         return Head(last.number, last.hash)
 
     def _holds(self, head: Head) -> bool:
-        """Returns whether a record is in the log."""
+        """Returns whether the log contains a record."""
         return not head.number or any(
             link is not None and (link.number, link.hash) == head
             for path in reversed(self.paths())
@@ -270,7 +435,7 @@ class AuditLog:
         )
 
     def _make_room(self, path: Path, head: Head, key: bytes) -> Head:
-        """Puts a full log aside, and drops the oldest of very many."""
+        """Renames a full log, and removes the oldest renamed logs beyond the limit."""
         if not path.exists() or path.stat().st_size < self._largest:
             return head
         self._fold()
@@ -287,7 +452,7 @@ class AuditLog:
         return self._add(path, head, event, key)
 
     def _fold(self) -> None:
-        """Keeps what the records add up to, so that a full log need not be read again."""
+        """Stores the totals, so that a full log need not be read again."""
         data = json.dumps(self.totals().as_json(), separators=(",", ":")).encode()
         files.replace(self._totals_path(), data, mode=0o600)
 
@@ -303,10 +468,10 @@ class AuditLog:
 
     def _add(self, path: Path, head: Head, event: Mapping[str, Any], key: bytes) -> Head:
         lines = b""
-        left = append_log.torn(path)
-        interrupted = [{"event_type": INTERRUPTED, "bytes": left}] if left else []
-        for one in (*interrupted, event):
-            link = sealed({"n": head.number + 1, **one, "home": mark_of(key)}, head.hash, key)
+        torn = append_log.torn(path)
+        interrupted = [{"event_type": INTERRUPTED, "bytes": torn}] if torn else []
+        for item in (*interrupted, event):
+            link = sealed({"n": head.number + 1, **item, "home": mark_of(key)}, head.hash, key)
             lines += line_of(link)
             head = Head(link.number, link.hash)
         append_log.append(path, lines, durable=False)
@@ -314,7 +479,7 @@ class AuditLog:
         return head
 
     def _note(self, head: Head) -> None:
-        """Keeps the end of the chain: a line at the end of a file, since a crash tears no more."""
+        """Stores the last record's hash as the last line of a file, which survives a crash."""
         path = self._head_path()
         line = f"{head.number} {head.hash}\n".encode()
         if path.exists() and path.stat().st_size > _LARGEST_HEAD:
@@ -325,8 +490,8 @@ class AuditLog:
     def _head_path(self) -> Path:
         import hashlib
 
-        where = os.fsencode(self._root) if self._root else b""
-        return self._home / "heads" / hashlib.sha256(where).hexdigest()[:32]
+        root = os.fsencode(self._root) if self._root else b""
+        return self._home / "heads" / hashlib.sha256(root).hexdigest()[:32]
 
 
 def _last_number(path: Path) -> int:
@@ -342,7 +507,7 @@ def _lines(path: Path) -> list[bytes]:
 
 
 def _last(path: Path) -> Link | None:
-    """Returns the last record of a file that is complete."""
+    """Returns the last complete record of a file."""
     for line in reversed(_end(path, _TAIL)):
         with suppress(Invalid):
             return link_of(line)
@@ -350,81 +515,10 @@ def _last(path: Path) -> Link | None:
 
 
 def _end(path: Path, size: int) -> list[bytes]:
-    """Returns the complete lines in the last bytes of a file; the first may be a part of one."""
+    """Returns the complete lines in the last bytes of a file; the first may be cut off."""
     try:
         with os.fdopen(disk.opened(path), "rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - size))
             return append_log.split(file.read()).lines
     except OSError:
         return []
-
-
-_LONGEST = 120
-
-
-class Audit:
-    """Writes the records of one memory's calls."""
-
-    def __init__(self, log: AuditLog, session: Session) -> None:
-        """Take where they go, and whose they are."""
-        self._log = log
-        self._session = session
-
-    def check(self, call: Call) -> None:
-        """Raises `StorageFailed` where a call could not be recorded that must be.
-
-        That is one that writes a value; whatever reads goes on, and so does what leaves its trace
-        in git anyway.
-        """
-        if _must_be_recorded(call):
-            self._log.check_writable()
-
-    def record(self, call: Call, ending: Ending) -> None:
-        """Adds the record of a call. Raises `StorageFailed` where it must not be left out."""
-        if not call.governed:
-            return
-        try:
-            self._log.append(_event(call, ending, self._session))
-        except (StorageFailed, OSError):
-            if _must_be_recorded(call) and ending.error is None:
-                raise
-
-
-def _must_be_recorded(call: Call) -> bool:
-    return call.operation is Operation.WRITE and call.namespace is not None
-
-
-def _event(call: Call, ending: Ending, session: Session) -> dict[str, Any]:
-    """Returns what is kept of a call; texts that somebody chose are made harmless."""
-    told = {
-        "event_type": "tool_call",
-        "timestamp": call.at.isoformat().replace("+00:00", "Z"),
-        "tool": call.tool,
-        "operation": call.operation.value,
-        "status": ending.status.value,
-        "seconds": round(ending.seconds, 6),
-        "session": _harmless(session.said("MIND_SESSION_ID")) or session.id,
-        "agent": _harmless(call.agent),
-        "namespace": _named(call.namespace),
-        "key": _named(call.key),
-        "error": ending.error,
-        "reason": ending.reason,
-        "redactions": ending.redactions or None,
-    }
-    return {name: value for name, value in told.items() if value is not None}
-
-
-def _named(name: str | None) -> str | None:
-    from mimo.guard.privacy import key_for_log
-
-    return key_for_log(name)[:_LONGEST] if name is not None else None
-
-
-def _harmless(text: str | None) -> str | None:
-    if text is None:
-        return None
-    from mimo.guard.privacy import for_log
-
-    with suppress(RecursionError):
-        return for_log(text[:_LONGEST])
-    return "…"

@@ -1,4 +1,7 @@
-"""Whether a chain of audit records is whole, and where it is not."""
+"""Chains of audit records: each record is sealed over the one before it.
+
+Changing, removing or adding a record breaks the chain, and `faults` reports where.
+"""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -6,50 +9,48 @@ from typing import Any, NamedTuple
 
 from mimo.errors import Invalid
 
-# A chain of records, each sealed over the one before it, so that no change stays unseen.
-
-
 INTERRUPTED = "interrupted"
-"""The type of a record that closes a line that was torn by an interrupted write."""
+"""The type of the record that follows an incomplete one, which was removed."""
+_INTERRUPTED = "a write was interrupted before this record; its incomplete record was removed"
 
 
 class Link(NamedTuple):
-    """One record of a chain; hashes are in hex."""
+    """A record of a chain. Hashes are in hexadecimal."""
 
     event: dict[str, Any]
     prev: str | None
-    """The hash of the record before, None for the first of all."""
+    """The hash of the record before this one; None for the first record."""
     hash: str
     hmac: str
 
     @property
     def number(self) -> int:
-        """Returns its place in the chain, from 1; 0 where it says none."""
+        """Returns the position in the chain, from 1; 0 if the record has none."""
         number = self.event.get("n")
         return number if isinstance(number, int) else 0
 
     @property
     def home(self) -> str | None:
-        """Returns the mark of the key that the record claims, None in records of before marks."""
+        """Returns the mark of the key that sealed the record; old records have none."""
         home = self.event.get("home")
         return home if isinstance(home, str) else None
 
 
 def sealed(event: Mapping[str, Any], prev: str | None, key: bytes) -> Link:
     """Returns an event as the next link of a chain."""
-    own = _hash(event, prev)
-    return Link(dict(event), prev, own, _keyed(own, key))
+    hash_ = _hash(event, prev)
+    return Link(dict(event), prev, hash_, _keyed(hash_, key))
 
 
 def mark_of(key: bytes) -> str:
-    """Returns what names a key without revealing it."""
+    """Returns a name for a key that does not reveal it."""
     import hashlib
 
     return hashlib.sha256(b"mind audit home " + key).hexdigest()[:12]
 
 
 def fault(link: Link, key: bytes | None) -> str | None:
-    """Returns what is wrong with a link by itself, or None; without a key its hash is checked."""
+    """Returns the fault of a single link, or None. Without a key only its hash is checked."""
     if _hash(link.event, link.prev) != link.hash:
         return "it was changed"
     if key is not None and not _same(_keyed(link.hash, key), link.hmac):
@@ -66,21 +67,21 @@ def line_of(link: Link) -> bytes:
 def link_of(line: bytes) -> Link:
     """Returns the link in a line, with or without its line end.
 
-    Raises `Invalid` if it has none, or not in the exact form of `line_of`: of a key that occurs
-    twice, other readers may see the other value.
+    Raises `Invalid` unless the line has the exact form of `line_of`: if a key occurred twice,
+    another reader could use the other value.
     """
     try:
         record = json.loads(line)
         event, prev = record["event"], record["prev"]
-        own, keyed = record["hash"], record["hmac"]
+        hash_, hmac = record["hash"], record["hmac"]
         exact = _canonical(record) == line.removesuffix(b"\n")
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise Invalid("it is no record") from None
-    texts = isinstance(own, str) and isinstance(keyed, str)
+        raise Invalid("it is not a record") from None
+    texts = isinstance(hash_, str) and isinstance(hmac, str)
     linked = isinstance(event, dict) and (prev is None or isinstance(prev, str))
     if not (exact and texts and linked):
-        raise Invalid("it is no record")
-    return Link(event, prev, own, keyed)
+        raise Invalid("it is not a record")
+    return Link(event, prev, hash_, hmac)
 
 
 def _canonical(value: Mapping[str, Any]) -> bytes:
@@ -107,11 +108,8 @@ def _same(first: str, second: str) -> bool:
     return hmac.compare_digest(first.encode(), second.encode("utf-8", "surrogatepass"))
 
 
-_INTERRUPTED = "a write was interrupted before this record; what it left was removed"
-
-
 class Placed(NamedTuple):
-    """A line of the log; `link` is None where it holds no record."""
+    """A line of the log; `link` is None if the line is not a record."""
 
     file: str
     line: int
@@ -119,7 +117,7 @@ class Placed(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """A place where the chain is broken, or that a person should know of."""
+    """A break of the chain, or a notice for the user."""
 
     file: str
     line: int
@@ -139,60 +137,66 @@ def faults(
     """Yields the faults and notices of a chain that should have at least `count` records.
 
     `last` is the hash of record `count`. Unless `lines` are `from_start`, earlier records may be
-    missing. Without a key the hashes alone are checked. Records that
-    another key sealed, and say so, are checked by their hashes and yield one notice for each key.
+    missing. Without a key only hashes are checked. So are records with the mark of another key,
+    which yield one notice for each key.
     """
     own = mark_of(key) if key else None
     before: Link | None = None
-    where = Placed("the log", 0, None)
-    lacking: Placed | None = None
+    line = Placed("the log", 0, None)
+    first_line: Placed | None = None
     foreign: dict[str, tuple[Placed, int]] = {}
     dropped = 0
-    for where in lines:
-        link = where.link
+    for line in lines:
+        link = line.link
         if link is None:
-            yield Fault(where.file, where.line, "it is no record")
+            yield Fault(line.file, line.line, "it is not a record")
             continue
         is_foreign = link.home is not None and link.home != own
         forged = fault(link, None if is_foreign else key)
         if what := forged or _step(before, link) or _not_last(link, count, last):
-            yield Fault(where.file, where.line, what)
+            yield Fault(line.file, line.line, what)
         if is_foreign and not forged:
-            first, number = foreign.get(str(link.home), (where, 0))
+            first, number = foreign.get(str(link.home), (line, 0))
             foreign[str(link.home)] = (first, number + 1)
         if not forged and not is_foreign:
             dropped = max(dropped, _dropped(link))
             if link.event.get("event_type") == INTERRUPTED:
-                yield Fault(where.file, where.line, _INTERRUPTED, is_broken=False)
-        lacking = where if before is None and link.number != 1 else lacking
+                yield Fault(line.file, line.line, _INTERRUPTED, is_broken=False)
+        first_line = line if before is None else first_line
         before = link
-    if from_start and lacking and lacking.link and lacking.link.number - 1 != dropped:
-        yield Fault(lacking.file, lacking.line, _gone(1, lacking.link.number - 1))
+    if from_start and first_line:
+        yield from _missing_at_start(first_line, dropped)
     for home, (first, number) in foreign.items():
         yield _of_another(home, first, number)
     number = before.number if before else 0
     if number < count:
-        what = f"{_gone(number + 1, count)}: the end was cut off"
-        yield Fault(where.file, where.line, what)
+        what = f"{_missing(number + 1, count)}: the end was cut off"
+        yield Fault(line.file, line.line, what)
 
 
 def _step(before: Link | None, link: Link) -> str | None:
-    """Returns what is wrong between a record and the one before it, or None."""
+    """Returns the fault between a record and the one before it, or None."""
     if before is None or (link.number == before.number + 1 and link.prev == before.hash):
         return None
     if link.number > before.number + 1:
-        return _gone(before.number + 1, link.number - 1)
+        return _missing(before.number + 1, link.number - 1)
     return "it does not follow the record before it"
 
 
-def _not_last(link: Link, count: int, own: str | None) -> str | None:
-    """Returns what is wrong with the record that was counted last, or None.
+def _not_last(link: Link, count: int, last: str | None) -> str | None:
+    """Returns the fault of the record that this machine wrote last, or None.
 
-    A record after it is not a fault: its writer died before it could count it.
+    A record after it is not a fault: its writer was killed before it stored the new head.
     """
-    if link.number == count and link.hash != own:
+    if link.number == count and link.hash != last:
         return "it is not the record that was written last"
     return None
+
+
+def _missing_at_start(first: Placed, dropped: int) -> Iterator[Fault]:
+    missing = first.link.number - 1 if first.link else 0
+    if missing not in (0, dropped):
+        yield Fault(first.file, first.line, _missing(1, missing))
 
 
 def _of_another(home: str, first: Placed, number: int) -> Fault:
@@ -205,12 +209,12 @@ def _of_another(home: str, first: Placed, number: int) -> Fault:
 
 
 def _dropped(link: Link) -> int:
-    """Returns up to which record older logs were dropped, as a record of ours says; 0 for none."""
+    """Returns the last record of the logs that were removed before a record; 0 if none were."""
     through = link.event.get("through")
     return through if isinstance(through, int) else 0
 
 
-def _gone(first: int, last: int) -> str:
+def _missing(first: int, last: int) -> str:
     if first == last:
-        return f"record {first:,} is gone"
-    return f"records {first:,} to {last:,} are gone"
+        return f"record {first:,} is missing"
+    return f"records {first:,} to {last:,} are missing"

@@ -1,26 +1,33 @@
-"""What stands before every command: its policies, its limits, its record."""
+"""The checks around every call: policies, rate limits and the audit log."""
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from mimo.errors import Denied
-from mimo.guard.audit import Audit, AuditLog
-from mimo.guard.call import Call, Ending, Session, Status, ended_by
+from mimo.guard.audit import Audit, AuditLog, Ending, Session, Status, ended_by
 from mimo.guard.limits import Limits
-from mimo.guard.policies import Found, Policies, invalid
-from mimo.guard.policy import PERMITTED, Limit, Operation, PiiAction, Verdict, judge, strictest
+from mimo.guard.policy import (
+    ActivePolicies,
+    Call,
+    Limit,
+    Operation,
+    PiiAction,
+    PolicyFile,
+    Verdict,
+    strictest,
+)
 
 _CACHED = timedelta(minutes=5)
 _MOST_CACHED = 1_000
 
-_Decided = tuple[datetime, Verdict]
-
 
 class Guard:
-    """Made once for a memory and asked before each call; may be used by several threads."""
+    """The checks for one opened memory; may be used by several threads."""
 
     def __init__(
         self,
@@ -30,39 +37,39 @@ class Guard:
         session: Session,
         log: AuditLog | None = None,
     ) -> None:
-        """Take a project's root, or None outside one; nothing is read yet."""
+        """Takes a project's root, or None outside of a project; nothing is read yet."""
         self.session = session
-        self._policies = Policies(root, trusted)
+        self._policy_file = PolicyFile(root, trusted)
         self._limits = Limits(root)
         self._audit = Audit(log, session) if log else None
-        self._found: Found | None = None
-        self._decided: dict[tuple[object, ...], _Decided] = {}
+        self._policies: ActivePolicies | None = None
+        self._verdicts: dict[tuple[object, ...], tuple[datetime, Verdict]] = {}
 
-    def found(self) -> Found:
-        """Returns the policies in force; what was decided under others is forgotten."""
-        found = self._policies.found()
-        if found != self._found:
-            self._found, self._decided = found, {}
-        return found
+    def policies(self) -> ActivePolicies:
+        """Returns the active policies; cached verdicts of other policies are dropped."""
+        policies = self._policy_file.active()
+        if policies != self._policies:
+            self._policies, self._verdicts = policies, {}
+        return policies
 
     def authorise(self, call: Call) -> None:
-        """Raises `Denied` unless every policy permits a call. No data was touched before."""
+        """Raises `Denied` unless every policy permits a call."""
         if not call.governed:
             return
-        found = self.found()
-        if found.faults:
+        policies = self.policies()
+        if policies.faults:
             if call.diagnosis:
                 return
-            raise invalid(found)
-        verdict = self._verdict(found, call)
+            raise policies.refusal()
+        verdict = self._verdict(policies, call)
         if not verdict.permitted:
-            raise denied(call, verdict)
+            raise _denied(call, verdict)
 
     def limit(self, call: Call) -> None:
-        """Counts a call; raises `RateLimited` where there were too many."""
-        found = self.found()
+        """Counts a call. Raises `RateLimited` if there were too many."""
+        policies = self.policies().policies if call.governed else ()
         limits: dict[str, list[Limit]] = {}
-        for policy in found.policies if call.governed else ():
+        for policy in policies:
             for name in dict.fromkeys((call.tool, call.like or call.tool)):
                 if (tool := policy.limit_of_tool(name)) is not None:
                     limits.setdefault(f"tool {name}", []).append(tool)
@@ -74,19 +81,19 @@ class Guard:
             self._limits.take(limits, call.at.timestamp(), lasting=lasting)
 
     def check_record(self, call: Call) -> None:
-        """Raises `StorageFailed` where a call that must be recorded could not be."""
+        """Raises `StorageFailed` if a call must be recorded and can't be."""
         if self._audit:
             self._audit.check(call)
 
     def record(self, call: Call, ending: Ending) -> None:
-        """Remembers that a call was made, and how it ended."""
+        """Adds a call to the session and to the audit log."""
         self.session.note(call.tool, call.at, success=ending.status is Status.OK)
         if self._audit:
             self._audit.record(call, ending)
 
     @contextmanager
     def passing(self, call: Call, monotonic: Callable[[], float]) -> Iterator[None]:
-        """Runs a block as a call: permitted, counted, and recorded however it ends.
+        """Runs the block as a call: authorised, counted, and recorded however it ends.
 
         Raises `Denied`, `RateLimited` and `StorageFailed` before the block is entered.
         """
@@ -103,83 +110,81 @@ class Guard:
             self.record(call, replace(ending, seconds=monotonic() - started))
 
     def contexts(self, wanted: tuple[str, ...], tool: str) -> tuple[str, ...]:
-        """Returns those of the types of context that every policy allows a tool."""
-        rules = [rule for policy in self.found().policies for rule in policy.rules_of(tool)]
+        """Returns those of the context types that every policy permits a tool."""
+        rules = [rule for policy in self.policies().policies for rule in policy.rules_of(tool)]
         return tuple(
-            one
-            for one in wanted
-            if all(rule.contexts is None or one in rule.contexts for rule in rules)
+            context
+            for context in wanted
+            if all(rule.contexts is None or context in rule.contexts for rule in rules)
         )
 
     @property
     def on_write(self) -> PiiAction:
-        """Returns what happens to a value with personal data: the strictest that is said."""
-        found = self.found()
-        return strictest([policy.on_write for policy in found.policies] or list(PiiAction))
+        """Returns the treatment of values with personal data: the strictest of all policies."""
+        policies = self.policies().policies
+        return strictest([policy.on_write for policy in policies] or list(PiiAction))
 
     def digests(self) -> tuple[str, ...]:
-        """Returns the digest of the policy's file, where there is one."""
-        digest = self.found().digest
+        """Returns the digest of the policy file, if there is one."""
+        digest = self.policies().digest
         return (digest,) if digest else ()
 
     def close(self) -> None:
-        """Closes what is open."""
+        """Closes the database of the limits."""
         self._limits.close()
 
-    def _verdict(self, found: Found, call: Call) -> Verdict:
-        """Returns what the policies say of a call; remembered for a while, as long as they hold."""
-        key = (
-            call.tool,
-            call.like,
-            call.operation,
-            call.namespace,
-            call.context,
-            call.ttl_seconds,
-        )
-        known = self._decided.get(key)
-        if known and timedelta() <= call.at - known[0] < _CACHED:
-            return known[1]
-        verdict = judged(found, call)
-        if len(self._decided) >= _MOST_CACHED:
-            self._decided.clear()
-        self._decided[key] = (call.at, verdict)
+    def _verdict(self, policies: ActivePolicies, call: Call) -> Verdict:
+        """Returns the policies' verdict on a call, which is cached for five minutes."""
+        named = (call.namespace, call.context, call.ttl_seconds)
+        key = (call.tool, call.like, call.operation, *named)
+        cached = self._verdicts.get(key)
+        if cached and timedelta() <= call.at - cached[0] < _CACHED:
+            return cached[1]
+        verdict = policies.judge(call)
+        if len(self._verdicts) >= _MOST_CACHED:
+            self._verdicts.clear()
+        self._verdicts[key] = (call.at, verdict)
         return verdict
 
 
-def judged(found: Found, call: Call) -> Verdict:
-    """Returns the first refusal of any policy, or that all permit a call."""
-    for policy in found.policies:
-        for tool in (call.tool, call.like or call.tool):
-            for rule in policy.rules_of(tool):
-                verdict = judge(
-                    rule,
-                    call.operation,
-                    namespace=call.namespace,
-                    context=call.context,
-                    ttl_seconds=call.ttl_seconds,
-                )
-                if not verdict.permitted:
-                    place = f"{policy.source}:{rule.line}" if rule.line else policy.source
-                    return verdict._replace(told=f"{verdict.told} ({place})")
-    return PERMITTED
-
-
-def denied(call: Call, verdict: Verdict) -> Denied:
-    """Returns the refusal of a call: what was asked for, and nothing of what is there."""
-    operation = call.operation.value
-    details: dict[str, object] = {"operation": operation}
+def _denied(call: Call, verdict: Verdict) -> Denied:
+    """Returns the error for a denied call: it names the request, and no stored data."""
+    details: dict[str, object]
     if verdict.reason == "ttl":
         message = f"Access denied to a TTL of {call.ttl_seconds} seconds"
-        details = {"ttl_seconds": call.ttl_seconds, **details}
+        details = {"ttl_seconds": call.ttl_seconds}
     elif call.namespace is not None:
         message = f"Access denied to namespace '{call.namespace}'"
-        details = {"namespace": call.namespace, **details}
+        details = {"namespace": call.namespace}
     elif verdict.reason == "context_type":
         message = f"Access denied to context '{call.context}'"
-        details = {"context_type": call.context, **details}
+        details = {"context_type": call.context}
     else:
         message = f"Access denied to tool '{call.tool}'"
-        details = {"tool": call.tool, **details}
-    error = Denied(message, hint=f"`{call.tool}`: {verdict.told}", details=details)
+        details = {"tool": call.tool}
+    details["operation"] = call.operation.value
+    error = Denied(message, hint=f"`{call.tool}`: {verdict.message}", details=details)
     error.reason = verdict.reason
     return error
+
+
+@contextmanager
+def span(name: str, attributes: Mapping[str, str | int | float | None]) -> Iterator["Any"]:
+    """Runs the block in an OpenTelemetry span, which it gets; None if the process has no tracing.
+
+    A program that traces has imported OpenTelemetry's API already, for example
+    `opentelemetry-instrument mind mcp`. mind itself never imports it.
+    """
+    trace = sys.modules.get("opentelemetry.trace")
+    if trace is None:
+        yield None
+        return
+    given = {key: value for key, value in attributes.items() if value is not None}
+    # The text of an error may contain a memory, so the span gets only the type of the error.
+    quiet = {"record_exception": False, "set_status_on_exception": False}
+    with trace.get_tracer("mimo").start_as_current_span(name, attributes=given, **quiet) as started:
+        try:
+            yield started
+        except BaseException as error:
+            started.set_status(trace.StatusCode.ERROR, type(error).__name__)
+            raise

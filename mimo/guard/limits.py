@@ -1,42 +1,52 @@
-"""How often tools are called and namespaces named: counted across processes.
+"""Rate limits on tools and namespaces, counted across processes.
 
-Names are kept as hashes: a caller may put a secret into the name of a namespace.
+Names are stored as hashes, since a caller may put a secret into the name of a namespace.
 """
 
 import json
-import sqlite3
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from math import ceil
 from pathlib import Path
 from threading import Lock
+from typing import TYPE_CHECKING
 
+from mimo import disk
 from mimo.errors import RateLimited, StorageFailed
 from mimo.frozen import frozen
 from mimo.guard.policy import WINDOW_SECONDS, Limit
 from mimo.store.local import LocalDatabase
 
-# How often something was done lately, and whether it may be done once more.
+if TYPE_CHECKING:
+    import sqlite3
+
+_SCHEMA = (
+    "CREATE TABLE buckets (name TEXT PRIMARY KEY, tokens REAL NOT NULL, at REAL NOT NULL, "
+    "counts TEXT NOT NULL) WITHOUT ROWID"
+)
 
 
 @frozen
 class Bucket:
-    """What is known of one limit; times are seconds since 1970."""
+    """The state of one limit: a token bucket and the calls of the last minute.
+
+    Times are seconds since 1970.
+    """
 
     tokens: float
     at: float
-    """When it was last looked at."""
+    """The time of the last update."""
     counts: Mapping[int, int]
-    """By second, how often it was done."""
+    """Calls, by second."""
 
 
 def full(limit: Limit, now: float) -> Bucket:
-    """Returns the bucket of what was not done lately."""
+    """Returns the bucket of a limit without recent calls."""
     return Bucket(tokens=limit.burst, at=now, counts={})
 
 
 def take(bucket: Bucket, limit: Limit, now: float) -> tuple[Bucket, float]:
-    """Returns the bucket after one more call, and 0; or as it is now, and the seconds to wait."""
+    """Returns the bucket after one more call and 0, or the bucket now and the seconds to wait."""
     bucket = _advanced(bucket, limit, now)
     if wait := _wait(bucket, limit, now):
         return bucket, wait
@@ -46,7 +56,7 @@ def take(bucket: Bucket, limit: Limit, now: float) -> tuple[Bucket, float]:
 
 
 def _advanced(bucket: Bucket, limit: Limit, now: float) -> Bucket:
-    """Returns a bucket at another time; a clock that went back neither fills nor blocks it."""
+    """Returns a bucket at another time; setting the clock back neither fills nor blocks it."""
     back = max(0, bucket.at - now)
     shift = ceil(back)
     passed = 0 if back else now - bucket.at
@@ -73,17 +83,11 @@ def _wait(bucket: Bucket, limit: Limit, now: float) -> float:
     return ceil(wait * 10) / 10 if wait > 1e-9 else 0
 
 
-_SCHEMA = (
-    "CREATE TABLE buckets (name TEXT PRIMARY KEY, tokens REAL NOT NULL, at REAL NOT NULL, "
-    "counts TEXT NOT NULL) WITHOUT ROWID"
-)
-
-
 class Limits:
     """The buckets of one project."""
 
     def __init__(self, root: Path | None) -> None:
-        """Take a project's root; without one, the calls of this process alone are counted."""
+        """Takes a project's root; without one, only the calls of this process are counted."""
         self._database = (
             LocalDatabase(root, "limits.db", _SCHEMA, durable=False) if root is not None else None
         )
@@ -91,10 +95,10 @@ class Limits:
         self._lock = Lock()
 
     def take(self, limits: Mapping[str, Iterable[Limit]], now: float, *, lasting: bool) -> None:
-        """Counts one call against every limit, or against none where one is used up.
+        """Counts one call against every limit; against none if one of them is used up.
 
-        Raises `RateLimited`. Where the counts can't be written only calls that are not `lasting`
-        may go on, and are counted in this process.
+        Raises `RateLimited`. If the counts can't be written, only calls that are not `lasting` go
+        on, and they are counted in this process.
         """
         with self._lock:
             if self._database is not None:
@@ -104,23 +108,19 @@ class Limits:
                 except StorageFailed:
                     if lasting:
                         raise
-            self._own = self._own or _in_memory()
+            if self._own is None:
+                self._own = disk.connect(None)
+                self._own.execute(_SCHEMA)
             return _take_all(self._own, limits, now)
 
     def close(self) -> None:
-        """Closes what is open."""
+        """Closes the database."""
         if self._database is not None:
             self._database.close()
 
 
-def _in_memory() -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    connection.execute(_SCHEMA)
-    return connection
-
-
 def _take_all(
-    connection: sqlite3.Connection, limits: Mapping[str, Iterable[Limit]], now: float
+    connection: "sqlite3.Connection", limits: Mapping[str, Iterable[Limit]], now: float
 ) -> None:
     taken = {}
     for name, several in limits.items():
@@ -134,13 +134,13 @@ def _take_all(
     connection.executemany(
         "INSERT OR REPLACE INTO buckets VALUES (?, ?, ?, ?)",
         [
-            (key, one.tokens, one.at, json.dumps(list(one.counts.items())))
-            for key, one in taken.items()
+            (key, bucket.tokens, bucket.at, json.dumps(list(bucket.counts.items())))
+            for key, bucket in taken.items()
         ],
     )
 
 
-def _bucket(connection: sqlite3.Connection, key: str, limit: Limit, now: float) -> Bucket:
+def _bucket(connection: "sqlite3.Connection", key: str, limit: Limit, now: float) -> Bucket:
     row = connection.execute(
         "SELECT tokens, at, counts FROM buckets WHERE name = ?", (key,)
     ).fetchone()
@@ -150,10 +150,10 @@ def _bucket(connection: sqlite3.Connection, key: str, limit: Limit, now: float) 
 
 
 def _too_often(name: str, limit: Limit, wait: float) -> RateLimited:
-    kind, _, word = name.partition(" ")
+    kind, _, value = name.partition(" ")
     return RateLimited(
-        f"too many calls for {kind} `{word}`",
+        f"too many calls for {kind} `{value}`",
         hint=f"wait {wait:g} seconds; {limit.burst:,} at once and {limit.sustained:g} a second "
         "are allowed",
-        details={kind: word, "retry_after": wait},
+        details={kind: value, "retry_after": wait},
     )

@@ -1,19 +1,40 @@
-"""What tools may do, and how often.
+"""Calls, the policies that permit them, and `.mind/policy.yaml`, which a policy is read from.
 
-A rule says what one tool may do, a limit how often. Several policies may bind at once, of which
-each must permit a call: one that nobody here has approved can thus only narrow.
+A rule states what one tool may do, a limit how often. Several policies may apply at once, and each
+of them must permit a call: an unapproved file is applied together with the default policy, so it
+can only restrict further.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
+from mimo.disk import STORE
+from mimo.errors import Denied, MindError
 from mimo.frozen import frozen
-from mimo.memory.ids import covers
+from mimo.memory.ids import covers, is_pattern
+from mimo.store import files
+
+FILE = f"{STORE}/policy.yaml"
+MAX_BYTES = 64 * 1024
+"""Maximum size of the file."""
 
 EVERY = "*"
-"""In the place of a tool's name: each tool that is not named."""
+"""The name of the rule for every tool that no other rule names."""
+
+T = TypeVar("T")
+KeyPath = tuple[str | int, ...]
+
+_MOST = 1_000_000
+_LONGEST_TTL = 10 * 365 * 24 * 3600
+_GRAIN_NS = 50_000_000
+"""Two changes of a file within this time may leave the same time stamp."""
+_RULE_KEYS = ("allowed_namespaces", "operations", "allowed_context_types", "max_ttl_seconds")
 
 FAMILIES = ("save_*", "load_*", "search_*", "evolve_*")
 """Folded names of rules for each tool of a family, such as `save/*`."""
@@ -39,24 +60,25 @@ LEADERS: Mapping[str, str] = {
     }.items()
     for member in members
 }
-"""Folded names of tools that reach the same as another one, whose rules bind them as well."""
+"""Folded names of tools that give the same access as another tool, whose rules bind them too."""
 
 ALL = "all"
-"""As a type of context: every one that is allowed."""
+"""The context type that stands for every allowed one."""
+CONTEXTS = ("session", "agent", "task")
 
 WINDOW_SECONDS = 60
-"""How long a sustained rate is counted over."""
+"""The period over which a sustained rate is counted."""
 
 
 class Operation(StrEnum):
-    """What a call does to what is stored."""
+    """The effect of a call on the stored data."""
 
     READ = "read"
     WRITE = "write"
 
 
 class PiiAction(StrEnum):
-    """What happens to a value that holds personal data; the strictest comes first."""
+    """The treatment of a value that holds personal data; the strictest comes first."""
 
     REFUSE = "refuse"
     REDACT = "redact"
@@ -64,46 +86,69 @@ class PiiAction(StrEnum):
 
 
 class Limit(NamedTuple):
-    """How often something may be done."""
+    """The number of calls that are permitted."""
 
     sustained: float
-    """Calls a second, over a minute."""
+    """Calls per second, averaged over a minute."""
     burst: int
     """Calls at once."""
 
 
 @frozen
+class Call:
+    """One call of a tool, as the policies judge it."""
+
+    tool: str
+    """The canonical name."""
+    like: str | None = None
+    """Another tool whose rules and limits apply too, for example to a deprecated name."""
+    operation: Operation
+    governed: bool = True
+    """Whether policies apply and the call is recorded; not so for a user's own administration."""
+    diagnosis: bool = False
+    """Whether the call reports problems, so it is permitted while the policy is invalid."""
+    agent: str | None = None
+    """The program that calls; None for a person."""
+    at: datetime
+    namespace: str | None = None
+    key: str | None = None
+    context: str | None = None
+    """The requested type of context."""
+    ttl_seconds: int | None = None
+
+
+@frozen
 class Rule:
-    """What one tool may do; None where nothing is said, which restricts nothing."""
+    """The permissions of one tool; None restricts nothing."""
 
     operations: tuple[Operation, ...] = tuple(Operation)
     namespaces: tuple[str, ...] | None = None
     contexts: tuple[str, ...] | None = None
     max_ttl_seconds: int | None = None
     line: int | None = None
-    """Where it stands in the file."""
+    """The line of the rule in the file."""
 
 
 @frozen
 class Policy:
-    """Everything that one file says, or that holds where there is none."""
+    """The content of one policy file, or the default policy."""
 
     rules: Mapping[str, Rule]
     """By the folded names of the tools."""
     named: frozenset[str] = frozenset()
-    """Which of them, and `*`, the file itself names."""
+    """Those of the names that the file itself contains, `*` included."""
     tool_limits: Mapping[str, Limit]
     namespace_limits: Mapping[str, Limit]
-    """By pattern, in order: the first that admits a namespace counts."""
+    """By pattern, in order: the first pattern that matches a namespace decides."""
     on_write: PiiAction = PiiAction.REFUSE
     source: str
     """The file, or `default`."""
 
     def rules_of(self, tool: str) -> tuple[Rule, ...]:
-        """Returns the rules that bind a tool, each of which must permit what it does.
+        """Returns the rules for a tool, each of which must permit a call.
 
-        A tool that the file names has only its own rule. Any other is bound by its default rule,
-        by that of its family, by the file's rule for its leader, and by that for every tool.
+        A tool that the file names has only its own rule. Any other tool has its default rule, the
+        rule of its family, the file's rule for its leader, and the rule for every tool.
         """
         name = folded(tool)
         names = [name]
@@ -111,68 +156,60 @@ class Policy:
             names += [family for family in FAMILIES if name.startswith(family[:-1])]
             names += [leader] if (leader := LEADERS.get(name)) in self.named else []
             names.append(EVERY)
-        return tuple(self.rules[one] for one in names if one in self.rules)
+        return tuple(self.rules[name] for name in names if name in self.rules)
 
     def limit_of_tool(self, tool: str) -> Limit | None:
-        """Returns how often a tool may be called, or None for any number of times."""
+        """Returns the limit of calls of a tool; None if there is none."""
         return self.tool_limits.get(folded(tool), self.tool_limits.get(EVERY))
 
     def limit_of_namespace(self, namespace: str) -> Limit | None:
-        """Returns how often calls may name a namespace, or None for any number of times."""
-        found = (
-            limit for pattern, limit in self.namespace_limits.items() if covers(pattern, namespace)
-        )
-        return next(found, None)
+        """Returns the limit of calls that name a namespace; None if there is none."""
+        limits = self.namespace_limits.items()
+        return next((limit for pattern, limit in limits if covers(pattern, namespace)), None)
 
 
 class Verdict(NamedTuple):
-    """Whether something is permitted, and which words of which rule say so."""
+    """The answer to whether a call is permitted."""
 
     permitted: bool
-    reason: str
-    """Such as `namespace`, for counting; empty where it is permitted."""
-    told: str = ""
+    reason: str = ""
+    """One word for the metrics, such as `namespace`; empty if the call is permitted."""
+    message: str = ""
+    """The part of the rule that forbids the call."""
 
 
-PERMITTED = Verdict(permitted=True, reason="")
+PERMITTED = Verdict(permitted=True)
 
 
-def judge(
-    rule: Rule,
-    operation: Operation,
-    *,
-    namespace: str | None = None,
-    context: str | None = None,
-    ttl_seconds: int | None = None,
-) -> Verdict:
-    """Returns what a rule says of one call."""
-    if operation not in rule.operations:
+def judge(rule: Rule, call: Call) -> Verdict:
+    """Returns whether a rule permits a call."""
+    if call.operation not in rule.operations:
         allowed = ", ".join(rule.operations) or "none"
         return Verdict(False, "operation", f"its operations are {allowed}")
     patterns = ("*",) if rule.namespaces is None else rule.namespaces
-    if namespace is not None and not any(covers(pattern, namespace) for pattern in patterns):
+    if call.namespace is not None and not any(covers(one, call.namespace) for one in patterns):
         return Verdict(False, "namespace", f"its namespaces are {', '.join(patterns) or 'none'}")
-    contexts = None if context in (None, ALL) else rule.contexts
-    if contexts is not None and context not in contexts:
+    contexts = None if call.context in (None, ALL) else rule.contexts
+    if contexts is not None and call.context not in contexts:
         return Verdict(False, "context_type", f"its contexts are {', '.join(contexts) or 'none'}")
     most = rule.max_ttl_seconds
-    if ttl_seconds is not None and most is not None and ttl_seconds > most:
+    if call.ttl_seconds is not None and most is not None and call.ttl_seconds > most:
         return Verdict(False, "ttl", f"its values live {most:,} seconds at most")
     return PERMITTED
 
 
 def strictest(actions: Iterable[PiiAction]) -> PiiAction:
-    """Returns the action that gives away least."""
+    """Returns the strictest of some actions."""
     return min(actions, key=list(PiiAction).index)
 
 
 def folded(tool: str) -> str:
-    """Returns what all spellings of a tool's name have in common."""
+    """Returns a tool's name in the form that all its spellings share."""
     return re.sub(r"[/.\-]", "_", tool).lower()
 
 
 def stricter(first: Limit, second: Limit) -> Limit:
-    """Returns the limit that permits neither more calls at once nor more over time than either."""
+    """Returns the smaller burst and the smaller sustained rate of two limits."""
     return Limit(min(first.sustained, second.sustained), min(first.burst, second.burst))
 
 
@@ -183,7 +220,7 @@ _WRITE = Rule(operations=(Operation.WRITE,), namespaces=_KEPT)
 LIMIT = Limit(sustained=10, burst=50)
 
 VALUE_TOOLS = ("listmemory", "getmemory", "putmemory", "deletememory", "getcontext")
-"""The tools that are restricted and limited where no file says anything."""
+"""The tools that the default policy restricts and limits."""
 
 DEFAULT = Policy(
     rules={
@@ -197,4 +234,301 @@ DEFAULT = Policy(
     namespace_limits={EVERY: LIMIT},
     source="default",
 )
-"""What holds where a project has no `policy.yaml`."""
+"""The policy of a project without a `policy.yaml`."""
+
+
+class Fault(NamedTuple):
+    """An error in the file, and its line, from 1."""
+
+    line: int
+    reason: str
+
+
+class InvalidPolicy(Exception):
+    """A text that is not a valid policy; `faults` are all its errors, in the order of lines."""
+
+    def __init__(self, faults: list[Fault]) -> None:
+        """Takes at least one fault."""
+        super().__init__(faults[0].reason)
+        self.faults = tuple(sorted(faults))
+
+
+def parse(data: bytes, source: str) -> Policy:
+    """Returns the policy in a file; what the file leaves out keeps its default.
+
+    Raises `InvalidPolicy`, also for unknown keys: a mistyped key would protect nothing.
+    """
+    header, lines = _loaded(data)
+    reader = _Reader(lines)
+    policy = reader.policy(header, source)
+    if reader.faults:
+        raise InvalidPolicy(reader.faults)
+    return policy
+
+
+def _loaded(data: bytes) -> tuple[dict[str, Any], Mapping[KeyPath, int]]:
+    from mimo.memory.codec import yaml
+    from mimo.memory.codec.document import Unreadable, decode
+
+    try:
+        text, _ = decode(data, MAX_BYTES)
+        return yaml.read(text).data, yaml.lines(text)
+    except yaml.NotAMapping:
+        raise InvalidPolicy([Fault(1, "must be a mapping, such as `tool_permissions:`")]) from None
+    except Unreadable as error:
+        raise InvalidPolicy(
+            [Fault(error.line or 1, error.reason.removeprefix("header: "))]
+        ) from None
+
+
+class _Reader:
+    """Reads the parts of a file and collects their errors."""
+
+    def __init__(self, lines: Mapping[KeyPath, int]) -> None:
+        self.faults: list[Fault] = []
+        self._lines = lines
+
+    def policy(self, header: Mapping[str, Any], source: str) -> Policy:
+        parts = self._mapping((), header, ("tool_permissions", "rate_limits", "pii"))
+        rules = dict(self._rules(("tool_permissions",), parts.get("tool_permissions", {})))
+        place = ("rate_limits",)
+        limits = self._mapping(place, parts.get("rate_limits", {}), ("tools", "namespaces"))
+        tools = dict(self._limits((*place, "tools"), limits.get("tools", {}), self._tool))
+        for member, leader in LEADERS.items():
+            if leader in tools and member not in tools:
+                own = DEFAULT.tool_limits.get(member, tools[leader])
+                tools[member] = stricter(own, tools[leader])
+        namespaces = dict(
+            self._limits((*place, "namespaces"), limits.get("namespaces", {}), self._pattern)
+        )
+        pii = self._mapping(("pii",), parts.get("pii", {}), ("on_write",))
+        word = pii.get("on_write", DEFAULT.on_write.value)
+        return Policy(
+            rules={**DEFAULT.rules, **rules},
+            named=frozenset(rules),
+            tool_limits={**DEFAULT.tool_limits, **tools},
+            namespace_limits={**namespaces, **DEFAULT.namespace_limits, **namespaces},
+            on_write=self._word(("pii", "on_write"), word, PiiAction) or PiiAction.REFUSE,
+            source=source,
+        )
+
+    def _rules(self, place: KeyPath, value: Any) -> Iterator[tuple[str, Rule]]:
+        for name, content in self._named(place, value, self._tool):
+            given = self._mapping((*place, name), content, _RULE_KEYS)
+            rule = DEFAULT.rules.get(folded(name), Rule())
+            yield folded(name), self._rule((*place, name), given, rule)
+
+    def _rule(self, place: KeyPath, given: Mapping[str, Any], rule: Rule) -> Rule:
+        changes: dict[str, Any] = {"line": self._line(place)}
+        if "operations" in given:
+            here = (*place, "operations")
+            changes["operations"] = self._each(
+                here, given["operations"], lambda at, word: self._word(at, word, Operation)
+            )
+        if "allowed_namespaces" in given:
+            here = (*place, "allowed_namespaces")
+            changes["namespaces"] = self._each(here, given["allowed_namespaces"], self._pattern)
+        if "allowed_context_types" in given:
+            here = (*place, "allowed_context_types")
+            changes["contexts"] = self._each(here, given["allowed_context_types"], self._context)
+        if "max_ttl_seconds" in given:
+            here = (*place, "max_ttl_seconds")
+            most = self._number(here, given["max_ttl_seconds"], 0, _LONGEST_TTL)
+            changes["max_ttl_seconds"] = None if most is None else int(most)
+        return replace(rule, **changes)
+
+    def _limits(
+        self, place: KeyPath, value: Any, check: Callable[[KeyPath, Any], str | None]
+    ) -> Iterator[tuple[str, Limit]]:
+        for name, content in self._named(place, value, check):
+            here = (*place, name)
+            given = self._mapping(here, content, ("sustained", "burst"))
+            rate = self._number((*here, "sustained"), given.get("sustained", 10), 0.001, _MOST)
+            burst = self._number((*here, "burst"), given.get("burst", 50), 1, _MOST)
+            key = name if check == self._pattern else folded(name)
+            yield key, Limit(rate or LIMIT.sustained, int(burst or LIMIT.burst))
+
+    def _named(
+        self, place: KeyPath, value: Any, check: Callable[[KeyPath, Any], str | None]
+    ) -> Iterator[tuple[str, Any]]:
+        """Yields each name with its content; two spellings of the same name are a fault."""
+        seen: set[str] = set()
+        for name, content in self._mapping(place, value).items():
+            if check((*place, name), name) is None:
+                continue
+            key = name if check == self._pattern else folded(name)
+            if key in seen:
+                self._fault((*place, name), f"`{name}` appears twice")
+            seen.add(key)
+            yield name, content
+
+    def _mapping(
+        self, place: KeyPath, value: Any, known: tuple[str, ...] | None = None
+    ) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            self._fault(place, f"{_key_of(place)} must be a mapping")
+            return {}
+        for key in value:
+            if known is not None and key not in known:
+                self._fault((*place, key), f"unknown key `{key}`; the keys are {', '.join(known)}")
+        return value
+
+    def _each(
+        self, place: KeyPath, value: Any, check: Callable[[KeyPath, Any], T | None]
+    ) -> tuple[T, ...]:
+        if not isinstance(value, list):
+            self._fault(place, f"{_key_of(place)} must be a list")
+            return ()
+        items = (check((*place, number), item) for number, item in enumerate(value))
+        return tuple(item for item in items if item is not None)
+
+    def _word(self, place: KeyPath, value: Any, words: type[T]) -> T | None:
+        try:
+            return words(value)  # type: ignore[call-arg]  # `words` is an enumeration
+        except ValueError:
+            known = ", ".join(str(word) for word in words)  # type: ignore[attr-defined]
+            self._fault(place, f"{_quoted(value)} must be one of {known}")
+            return None
+
+    def _context(self, place: KeyPath, value: Any) -> str | None:
+        if value in CONTEXTS:
+            return str(value)
+        self._fault(place, f"{_quoted(value)} must be one of {', '.join(CONTEXTS)}")
+        return None
+
+    def _pattern(self, place: KeyPath, value: Any) -> str | None:
+        if isinstance(value, str) and is_pattern(value):
+            return value
+        self._fault(place, f"{_quoted(value)} is not a pattern of namespaces, such as `session.*`")
+        return None
+
+    def _tool(self, place: KeyPath, value: Any) -> str | None:
+        if isinstance(value, str):
+            name = folded(value)
+            if name in (EVERY, *FAMILIES) or name.isidentifier():
+                return value
+        self._fault(place, f"{_quoted(value)} is not the name of a tool")
+        return None
+
+    def _number(self, place: KeyPath, value: Any, low: float, high: float) -> float | None:
+        whole = isinstance(low, int)
+        right = type(value) is int or (type(value) is float and not whole)
+        if right and low <= value <= high:
+            return float(value) if not whole else int(value)
+        kind = "a whole number" if whole else "a number"
+        self._fault(place, f"{_key_of(place)} must be {kind} from {low:g} to {high:,}")
+        return None
+
+    def _fault(self, place: KeyPath, reason: str) -> None:
+        self.faults.append(Fault(self._line(place), reason))
+
+    def _line(self, place: KeyPath) -> int:
+        """Returns the line of a place in the file, or of the nearest part around it."""
+        while place and place not in self._lines:
+            place = place[:-1]
+        return self._lines.get(place, 1)
+
+
+def _key_of(place: KeyPath) -> str:
+    words = [str(part) for part in place if isinstance(part, str)]
+    return f"`{words[-1]}`" if words else "the policy"
+
+
+def _quoted(value: Any) -> str:
+    return f"`{str(value)[:60]}`"
+
+
+@frozen
+class ActivePolicies:
+    """The policies that apply now."""
+
+    policies: tuple[Policy, ...]
+    """Each must permit a call. Empty if the file is invalid, which permits nothing."""
+    faults: tuple[Fault, ...] = ()
+    digest: str = ""
+    """The digest of the file; empty without a file."""
+    trusted: bool = True
+    """Whether the user approved the file; an unapproved file can only restrict further."""
+
+    @property
+    def first_fault(self) -> str:
+        """Returns the first error of the file, with its place."""
+        line, reason = self.faults[0]
+        return f"{FILE}:{line}: {reason}"
+
+    def refusal(self) -> Denied:
+        """Returns the error for every call while the file is invalid."""
+        line, reason = self.faults[0]
+        more = f" (and {len(self.faults) - 1} more)" if len(self.faults) > 1 else ""
+        error = Denied(
+            f"the policy is invalid, so no tool may be used: {self.first_fault}{more}",
+            hint="correct the file; `mind policy check` lists all errors",
+            details={"file": FILE, "line": line, "fault": reason},
+        )
+        error.reason = "policy"
+        return error
+
+    def judge(self, call: Call) -> Verdict:
+        """Returns the first refusal of any policy; `PERMITTED` if all policies permit a call."""
+        for policy in self.policies:
+            for tool in (call.tool, call.like or call.tool):
+                for rule in policy.rules_of(tool):
+                    verdict = judge(rule, call)
+                    if not verdict.permitted:
+                        place = f"{policy.source}:{rule.line}" if rule.line else policy.source
+                        return verdict._replace(message=f"{verdict.message} ({place})")
+        return PERMITTED
+
+
+class PolicyFile:
+    """Reads a project's policy again whenever the file or its approval changes."""
+
+    def __init__(self, root: Path | None, trusted: Callable[[str], bool]) -> None:
+        """Takes a project's root, and a function that returns whether a digest is approved."""
+        self._path = root / FILE if root else None
+        self._trusted = trusted
+        self._seen: tuple[object, ...] | None = None
+        self._digest = ""
+        self._policy: Policy | None = None
+        self._faults: tuple[Fault, ...] = ()
+
+    def _stamp(self) -> tuple[object, ...] | None:
+        """Returns a value that changes with the file; None without a file."""
+        try:
+            status = self._path.lstat() if self._path else None
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            return (str(error),)
+        if status is None:
+            return None
+        return (status.st_mtime_ns, status.st_size, status.st_ctime_ns, status.st_ino)
+
+    def active(self) -> ActivePolicies:
+        """Returns the policies that apply now."""
+        stamp = self._stamp()
+        if stamp is None or self._path is None:
+            return ActivePolicies(policies=(DEFAULT,))
+        if stamp != self._seen:
+            self._read(self._path)
+            # A second change within the clock's resolution would not show, so read again then.
+            fresh = isinstance(stamp[0], int) and time.time_ns() - stamp[0] < _GRAIN_NS
+            self._seen = None if fresh else stamp
+        trusted = self._trusted(self._digest)
+        policies: tuple[Policy, ...] = ()
+        if self._policy is not None:
+            policies = (self._policy,) if trusted else (DEFAULT, self._policy)
+        return ActivePolicies(
+            policies=policies, faults=self._faults, digest=self._digest, trusted=trusted
+        )
+
+    def _read(self, path: Path) -> None:
+        self._policy, self._faults, self._digest = None, (), ""
+        try:
+            data, _ = files.look(path, limit=MAX_BYTES)
+            self._digest = files.digest(data)
+            self._policy = parse(data, FILE)
+        except InvalidPolicy as error:
+            self._faults = error.faults
+        except (OSError, MindError) as error:
+            self._faults = (Fault(1, f"it can't be read: {error}"),)

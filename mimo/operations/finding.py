@@ -17,8 +17,7 @@ from mimo.errors import (
     StorageFailed,
 )
 from mimo.frozen import frozen
-from mimo.guard.call import Call
-from mimo.guard.policy import Operation
+from mimo.guard.policy import Call, Operation
 from mimo.index.rows import Found, Hit, Newer
 from mimo.memory.decay import Use
 from mimo.memory.model import Filter, Kind, Record, Sort

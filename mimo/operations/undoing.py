@@ -9,8 +9,7 @@ from pathlib import Path
 from mimo.disk import STORE
 from mimo.errors import Conflict, Denied, NotFound
 from mimo.frozen import frozen
-from mimo.guard.call import Call
-from mimo.guard.policy import Operation
+from mimo.guard.policy import Call, Operation
 from mimo.mind import Mind
 from mimo.operations import refresh, saving
 from mimo.store import files, trash

@@ -57,8 +57,8 @@ from mimo.commands.invoke import Caller, fault, invoke
 from mimo.commands.schema import input_schema, output_schema, to_json
 from mimo.commands.spec import Effect, Spec, Surface
 from mimo.errors import Internal, MindError
+from mimo.guard.logs import Redacting
 from mimo.guard.privacy import redact_error, redacted
-from mimo.guard.telemetry import Redacting
 from mimo.mind import Mind
 from mimo.server import prompts, resources
 from mimo.server.exposure import Listing, Mode, mode_of

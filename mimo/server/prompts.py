@@ -13,8 +13,7 @@ from mimo.features.context.files import Shown, shown
 from mimo.features.decisions import checkpoints
 from mimo.features.hooks.events import fenced
 from mimo.frozen import frozen
-from mimo.guard.call import Call
-from mimo.guard.policy import Operation
+from mimo.guard.policy import Call, Operation
 from mimo.index import glance
 from mimo.mind import Mind
 from mimo.text.calendar import age

@@ -1,7 +1,6 @@
-"""Databases of this machine's own, in `.mind/.local/`: shared by processes, never committed.
+"""Local databases in `.mind/.local/`: shared by processes, never committed.
 
-Whoever made the file, nothing in it runs: a schema that is not ours to the letter is refused, since
-a clone may bring one with triggers.
+A clone may bring a database with triggers, so a file is refused unless its schema is exactly ours.
 """
 
 import sqlite3
@@ -22,9 +21,9 @@ class LocalDatabase:
     """One database with a fixed schema; may be used by several threads and processes at once."""
 
     def __init__(self, root: Path, name: str, schema: str, *, durable: bool = True) -> None:
-        """Take a project's root, the file's name and its one table; nothing is opened yet.
+        """Takes a project's root, a file name and the schema of its table; nothing is opened yet.
 
-        What is not `durable` may be lost when the machine fails.
+        Data that is not `durable` may be lost if the machine fails.
         """
         self._root = root
         self._name = name
@@ -36,12 +35,12 @@ class LocalDatabase:
 
     @property
     def path(self) -> Path:
-        """Returns where it is. Raises `StorageFailed` where that leads through a link."""
+        """Returns the path. Raises `StorageFailed` if it leads through a link."""
         return files.safe_path(self._root, f"{STORE}/.local/{self._name}")
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
-        """Gives a connection, or None where there is nothing yet. Raises `StorageFailed`."""
+        """Gives a connection, or None if there is no file yet. Raises `StorageFailed`."""
         with self._lock, self._translated():
             if self._open is None and not self.path.exists():
                 yield None
@@ -50,9 +49,9 @@ class LocalDatabase:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Gives a connection in a transaction that is kept if the block succeeds.
+        """Gives a connection in a transaction, which is committed if the block succeeds.
 
-        Raises `StorageFailed` where it can't be written.
+        Raises `StorageFailed`.
         """
         with self._lock, self._translated():
             connection = self._connection()
@@ -73,7 +72,7 @@ class LocalDatabase:
 
     def _connection(self) -> sqlite3.Connection:
         if self._open is not None and self._inode != _inode(self.path):
-            self.close()  # Somebody removed it: what we hold open is no file any more.
+            self.close()  # The file was removed or replaced.
         if self._open is None:
             self._open = self._connect()
             self._inode = _inode(self.path)
@@ -83,20 +82,17 @@ class LocalDatabase:
         path = self.path
         try:
             disk.make_folder(path.parent)
-            disk.check(path)
-            disk.make_database(path)
+            connection = disk.connect(path)
         except OSError as error:
             raise files.failure("write", path, error) from error
-        connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
-        disk.limit_waits(connection)
         try:
+            disk.limit_waits(connection)
             connection.execute("PRAGMA trusted_schema = OFF")
-            found = connection.execute("SELECT sql FROM sqlite_master").fetchall()
-            if not found:
+            if not _schema_of(connection):
                 self._create(connection)
             self._check(connection)
             if self._durable:
-                # Without a log beside it, it can be read where nothing can be written.
+                # Without a log file, the database is readable in a read-only folder.
                 connection.execute("PRAGMA journal_mode = TRUNCATE")
             else:
                 connection.execute("PRAGMA synchronous = OFF")
@@ -107,16 +103,15 @@ class LocalDatabase:
         return connection
 
     def _check(self, connection: sqlite3.Connection) -> None:
-        found = [sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master")]
-        if found != [self._schema]:
-            raise _damaged(self.path, "mind did not make it")
+        if _schema_of(connection) != [self._schema]:
+            raise _damaged(self.path, "mind did not create it")
 
     def _create(self, connection: sqlite3.Connection) -> None:
-        """Make the table, unless another process is quicker."""
+        """Creates the table, unless another process has."""
         if not self._durable:
             connection.execute("PRAGMA journal_mode = WAL")
         disk.begin(connection)
-        if not connection.execute("SELECT sql FROM sqlite_master").fetchall():
+        if not _schema_of(connection):
             connection.execute(self._schema)
         connection.execute("COMMIT")
 
@@ -137,6 +132,10 @@ class LocalDatabase:
             ) from error
 
 
+def _schema_of(connection: sqlite3.Connection) -> list[str]:
+    return [sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master")]
+
+
 def _inode(path: Path) -> int | None:
     try:
         return path.stat().st_ino
@@ -147,6 +146,6 @@ def _inode(path: Path) -> int | None:
 def _damaged(path: Path, why: str) -> StorageFailed:
     return StorageFailed(
         f"`{path}` can't be used: {why}",
-        hint="it is this machine's own and not in git; remove it to begin a new one",
+        hint="it is local and not in git; remove it, and mind creates a new one",
         details={"path": str(path)},
     )

@@ -22,7 +22,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from mimo.commands import all_commands
-from mimo.guard.call import Call, Ending
+from mimo.guard.audit import Ending
+from mimo.guard.policy import Call
 from mimo.mind import Mind
 from tests import mama_databases, privacy_fakes
 from tests.bench import queries, timed

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from mimo.cli.main import main
-from mimo.guard.policies import FILE, parse
-from mimo.guard.policy import DEFAULT
+from mimo.guard.policy import DEFAULT, FILE, parse
 from mimo.mind import Mind
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -31,13 +31,13 @@ def found(links: list[Link], *, count: int | None = None, key: bytes | None = KE
 
 
 @given(EVENTS, st.none() | st.just("a" * 64))
-def test_a_line_and_back(event: dict[str, object], prev: str | None) -> None:
+def test_a_link_survives_its_line(event: dict[str, object], prev: str | None) -> None:
     link = sealed(event, prev, KEY)
     assert link_of(line_of(link)) == link
     assert fault(link, KEY) is None
 
 
-def test_the_hash_is_over_the_one_before_and_the_sorted_event() -> None:
+def test_the_hash_covers_the_previous_hash_and_the_sorted_event() -> None:
     import hashlib
     import hmac
 
@@ -83,11 +83,11 @@ FIVE = chain(5)
             "3: it was not sealed with this machine's key",
             [*FIVE[:2], resealed(FIVE[2], b"other"), *FIVE[3:]],
         ),
-        Damage("3: record 3 is gone", [*FIVE[:2], *FIVE[3:]]),
+        Damage("3: record 3 is missing", [*FIVE[:2], *FIVE[3:]]),
         Damage("3: it does not follow the record before it", [*FIVE[:2], FIVE[1], *FIVE[2:]]),
-        Damage("1: records 1 to 2 are gone", FIVE[2:]),
-        Damage("3: records 4 to 5 are gone: the end was cut off", FIVE[:3]),
-        Damage("0: records 1 to 5 are gone: the end was cut off", []),
+        Damage("1: records 1 to 2 are missing", FIVE[2:]),
+        Damage("3: records 4 to 5 are missing: the end was cut off", FIVE[:3]),
+        Damage("0: records 1 to 5 are missing: the end was cut off", []),
         Damage(
             "2: it does not follow the record before it", [FIVE[0], FIVE[2], FIVE[1], *FIVE[3:]]
         ),
@@ -96,18 +96,18 @@ FIVE = chain(5)
 )
 @pytest.mark.req("002-38")
 @pytest.mark.req("002-56")
-def test_any_damage_shows(damage: Damage) -> None:
+def test_damage_is_reported_at_its_record(damage: Damage) -> None:
     told = found(damage.links, count=damage.count)
     assert told
     if damage.told.startswith("2"):  # Of two that changed places, both are named.
-        assert told[0] == "2: record 2 is gone"
+        assert told[0] == "2: record 2 is missing"
     else:
         assert damage.told in told
 
 
 @given(st.data())
 @pytest.mark.req("002-56")
-def test_no_edit_goes_unseen(data: st.DataObject) -> None:
+def test_any_edit_is_a_fault(data: st.DataObject) -> None:
     """Whoever lacks the key can neither change, drop, repeat, move nor make up a record."""
     links = chain(6)
     place = data.draw(st.integers(0, 5))
@@ -126,14 +126,14 @@ def test_no_edit_goes_unseen(data: st.DataObject) -> None:
     assert found(links, count=6)
 
 
-def test_without_the_key_the_hashes_alone_are_checked() -> None:
+def test_without_the_key_only_hashes_are_checked() -> None:
     links = chain(3, b"another")
     placed = [Placed("audit.jsonl", line, link) for line, link in enumerate(links, 1)]
     assert list(faults(placed, None, count=3, last=links[-1].hash)) == []
     assert list(faults(placed, KEY, count=3, last=links[-1].hash))
 
 
-def test_older_records_may_be_dropped_where_a_record_says_so() -> None:
+def test_older_records_may_be_missing_if_a_record_states_it() -> None:
     links = chain(3)
     links.append(sealed({"n": 4, "event_type": "dropped", "through": 2}, links[-1].hash, KEY))
     placed = [Placed("audit.jsonl", line, link) for line, link in enumerate(links[2:], 1)]
@@ -145,7 +145,7 @@ def test_older_records_may_be_dropped_where_a_record_says_so() -> None:
     "line",
     [b"", b"{}", b"[]", b"nonsense", b'{"event":1,"prev":null,"hash":"a","hmac":"b"}', b"[" * 9000],
 )
-def test_a_line_that_holds_no_record(line: bytes) -> None:
+def test_other_lines_are_not_records(line: bytes) -> None:
     with pytest.raises(Invalid):
         link_of(line)
 

@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from mimo.errors import Denied, RateLimited
-from mimo.guard.call import Call, Ending, Session, Status
-from mimo.guard.guard import Guard, judged
-from mimo.guard.policies import FILE, Found
-from mimo.guard.policy import Operation, PiiAction, Verdict
+from mimo.guard.audit import Ending, Session, Status
+from mimo.guard.guard import Guard
+from mimo.guard.policy import FILE, ActivePolicies, Call, Operation, PiiAction, Verdict
 from mimo.mind import Mind
 from mimo.store.trust import Trust
 from tests.conftest import NOW, Clock
@@ -64,14 +63,14 @@ def permits(guard: Guard, one: Call) -> bool:
     ],
 )
 @pytest.mark.req("002-24", "002-27", "002-28", "002-30", "002-32", "002-61")
-def test_what_holds_without_a_file(
+def test_the_default_policy(
     guard: Guard, tool: str, operation: Operation, namespace: str | None, permitted: bool
 ) -> None:
     assert permits(guard, call(tool, operation, namespace)) is permitted
 
 
 @pytest.mark.req("002-40", "002-41")
-def test_a_refusal_reads_as_documented_and_nothing_else(guard: Guard) -> None:
+def test_a_refusal_has_the_documented_form(guard: Guard) -> None:
     with pytest.raises(Denied) as caught:
         guard.authorise(call("listMemory", READ, "sensitive"))
 
@@ -87,7 +86,7 @@ def test_a_refusal_reads_as_documented_and_nothing_else(guard: Guard) -> None:
 
 
 @pytest.mark.req("002-33")
-def test_a_time_to_live_above_the_most_is_refused_and_never_cut(guard: Guard) -> None:
+def test_a_ttl_above_the_maximum_is_refused_and_not_shortened(guard: Guard) -> None:
     guard.authorise(call("putMemory", WRITE, "agent.a", ttl_seconds=3600))
 
     with pytest.raises(Denied) as caught:
@@ -96,7 +95,7 @@ def test_a_time_to_live_above_the_most_is_refused_and_never_cut(guard: Guard) ->
 
 
 @pytest.mark.req("002-39")
-def test_a_policy_can_forbid_any_tool_whatever_it_is_called(mind: Mind, guard: Guard) -> None:
+def test_a_rule_applies_to_every_alias_of_a_tool(mind: Mind, guard: Guard) -> None:
     write_policy(mind, "tool_permissions:\n  memory: {operations: [read]}\n")
 
     assert permits(guard, call("memory", READ))
@@ -105,7 +104,7 @@ def test_a_policy_can_forbid_any_tool_whatever_it_is_called(mind: Mind, guard: G
     assert permits(guard, call("search_vibes", READ, like="memory"))
 
 
-def test_what_only_people_can_do_is_not_for_a_policy_to_say(mind: Mind, guard: Guard) -> None:
+def test_a_policy_does_not_apply_to_commands_for_people_alone(mind: Mind, guard: Guard) -> None:
     write_policy(mind, 'tool_permissions:\n  "*": {operations: []}\n')
 
     assert permits(guard, call("policy_check", READ, governed=False))
@@ -113,16 +112,17 @@ def test_what_only_people_can_do_is_not_for_a_policy_to_say(mind: Mind, guard: G
 
 
 @pytest.mark.req("002-45")
-def test_a_decision_is_remembered_for_five_minutes_and_as_long_as_the_file_holds(
+def test_a_verdict_is_cached_for_five_minutes_or_until_the_file_changes(
     mind: Mind, guard: Guard, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
+    judge = ActivePolicies.judge
 
-    def counted(found: Found, one: Call) -> Verdict:
+    def counted(policies: ActivePolicies, one: Call) -> Verdict:
         asked.append(one.tool)
-        return judged(found, one)
+        return judge(policies, one)
 
-    monkeypatch.setattr("mimo.guard.guard.judged", counted)
+    monkeypatch.setattr(ActivePolicies, "judge", counted)
 
     def ask() -> bool:
         return permits(guard, call("listMemory", READ, "private.a", clock))
@@ -139,7 +139,7 @@ def test_a_decision_is_remembered_for_five_minutes_and_as_long_as_the_file_holds
     assert len(asked) == 3
 
 
-def test_a_policy_counts_again_as_soon_as_it_changes(mind: Mind, guard: Guard) -> None:
+def test_a_changed_policy_applies_at_once(mind: Mind, guard: Guard) -> None:
     for word, permitted in (("read", True), ("write", False), ("read", True)):
         write_policy(mind, f"tool_permissions:\n  mind_search: {{operations: [{word}]}}\n")
         assert permits(guard, call("mind_search", READ)) is permitted
@@ -149,9 +149,7 @@ def test_a_policy_counts_again_as_soon_as_it_changes(mind: Mind, guard: Guard) -
 
 @pytest.mark.parametrize("trusted", [True, False])
 @pytest.mark.req("002-36")
-def test_a_policy_that_nobody_approved_can_only_narrow(
-    mind: Mind, guard: Guard, trusted: bool
-) -> None:
+def test_an_unapproved_policy_can_only_restrict(mind: Mind, guard: Guard, trusted: bool) -> None:
     write_policy(
         mind,
         "tool_permissions:\n"
@@ -178,7 +176,7 @@ def test_a_policy_that_nobody_approved_can_only_narrow(
             guard.limit(one)
 
 
-def test_mind_trust_approves_the_policy_as_it_is(mind: Mind, guard: Guard) -> None:
+def test_mind_trust_approves_the_current_policy_only(mind: Mind, guard: Guard) -> None:
     from mimo.features.review import trusting
 
     write_policy(
@@ -194,7 +192,7 @@ def test_mind_trust_approves_the_policy_as_it_is(mind: Mind, guard: Guard) -> No
 
 
 @pytest.mark.parametrize("text", ["tool_permissions: [}", "x: 1", "\xff", "pii: {on_write: off}"])
-def test_an_invalid_policy_permits_no_tool_and_says_where_it_is_wrong(
+def test_an_invalid_policy_permits_no_tool_and_reports_the_line(
     mind: Mind, guard: Guard, text: str
 ) -> None:
     (mind.project.root / FILE).write_bytes(text.encode("latin-1"))
@@ -207,7 +205,7 @@ def test_an_invalid_policy_permits_no_tool_and_says_where_it_is_wrong(
 
 
 @pytest.mark.parametrize("kind", ["link", "folder", "large", "dangling"])
-def test_a_policy_that_cannot_be_read_permits_nothing(
+def test_an_unreadable_policy_permits_no_tool(
     mind: Mind, guard: Guard, kind: str, tmp_path: Path
 ) -> None:
     path = mind.project.root / FILE
@@ -226,7 +224,7 @@ def test_a_policy_that_cannot_be_read_permits_nothing(
 
 
 @pytest.mark.req("002-67")
-def test_the_session_remembers_every_call_and_whether_it_succeeded() -> None:
+def test_the_session_keeps_the_last_hundred_calls_and_their_success() -> None:
     session = Session({}, started=NOW)
     guard = Guard(root=None, trusted=lambda _: False, session=session)
     guard.record(call("mind_search", READ), Ending())
@@ -243,7 +241,7 @@ def test_the_session_remembers_every_call_and_whether_it_succeeded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "id"),
+    ("variable", "id"),
     [
         ("s-1:2", "s-1:2"),
         ("", "session_1795188600"),
@@ -253,5 +251,5 @@ def test_the_session_remembers_every_call_and_whether_it_succeeded() -> None:
     ],
 )
 @pytest.mark.req("002-14")
-def test_a_session_is_named_by_the_environment_where_that_is_harmless(said: str, id: str) -> None:
-    assert Session({"MIND_SESSION_ID": said}, started=NOW).id == id
+def test_a_session_id_from_the_environment_must_be_a_harmless_name(variable: str, id: str) -> None:
+    assert Session({"MIND_SESSION_ID": variable}, started=NOW).id == id

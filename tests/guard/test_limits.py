@@ -1,4 +1,4 @@
-"""How often tools are called, across processes."""
+"""Rate limits: bursts, sustained rates, and counting across processes."""
 
 import shutil
 import subprocess
@@ -6,10 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mimo.errors import RateLimited, StorageFailed
-from mimo.guard.limits import Limits
-from mimo.guard.policy import Limit
+from mimo.guard.limits import Bucket, Limits, full, take
+from mimo.guard.policy import WINDOW_SECONDS, Limit
 
 NOW = 1_795_000_000.0
 FEW = {"tool putMemory": [Limit(1, 5)], "namespace agent.a": [Limit(1, 3)]}
@@ -37,7 +39,7 @@ def root(project: Path) -> Path:
 
 
 def takes(limits: Limits, wanted: dict[str, list[Limit]], now: float = NOW) -> int:
-    """Returns how many calls are permitted at one moment, of a hundred."""
+    """Returns how many calls are permitted at one moment, out of a hundred."""
     done = 0
     for _ in range(100):
         try:
@@ -49,7 +51,7 @@ def takes(limits: Limits, wanted: dict[str, list[Limit]], now: float = NOW) -> i
 
 
 @pytest.mark.req("002-47", "002-48")
-def test_the_tightest_of_several_limits_counts_and_none_is_used_up_by_a_refusal(root: Path) -> None:
+def test_the_smallest_limit_applies_and_a_refusal_uses_up_no_other(root: Path) -> None:
     limits = Limits(root)
 
     assert takes(limits, FEW) == 3
@@ -58,7 +60,7 @@ def test_the_tightest_of_several_limits_counts_and_none_is_used_up_by_a_refusal(
 
 
 @pytest.mark.req("002-63")
-def test_a_second_process_starts_where_the_first_one_is(root: Path) -> None:
+def test_processes_share_their_counts(root: Path) -> None:
     started = [
         subprocess.Popen([sys.executable, "-c", TAKE, str(root)], stdout=subprocess.PIPE)
         for _ in range(3)
@@ -68,7 +70,7 @@ def test_a_second_process_starts_where_the_first_one_is(root: Path) -> None:
     assert sum(done) == 50
 
 
-def test_a_refusal_says_what_of_and_how_long_to_wait(root: Path) -> None:
+def test_a_refusal_names_the_limit_and_the_seconds_to_wait(root: Path) -> None:
     limits = Limits(root)
     takes(limits, FEW)
 
@@ -79,14 +81,14 @@ def test_a_refusal_says_what_of_and_how_long_to_wait(root: Path) -> None:
     limits.take(FEW, NOW + 1, lasting=True)
 
 
-def test_restarting_does_not_help(root: Path) -> None:
+def test_a_restart_keeps_the_counts(root: Path) -> None:
     for expected in (3, 0, 0):
         limits = Limits(root)
         assert takes(limits, FEW) == expected
         limits.close()
 
 
-def test_what_was_not_used_for_minutes_is_forgotten(root: Path) -> None:
+def test_buckets_unused_for_two_minutes_are_removed(root: Path) -> None:
     limits = Limits(root)
     for number in range(50):
         limits.take({f"namespace agent.{number}": [Limit(1, 3)]}, NOW, lasting=True)
@@ -99,7 +101,7 @@ def test_what_was_not_used_for_minutes_is_forgotten(root: Path) -> None:
 
 
 @pytest.mark.attack("secret kept in a file of counters")
-def test_names_are_not_stored(root: Path) -> None:
+def test_names_of_namespaces_are_not_stored(root: Path) -> None:
     limits = Limits(root)
     limits.take({"namespace agent.secret": [Limit(1, 3), Limit(1, 9)]}, NOW, lasting=True)
     limits.close()
@@ -107,7 +109,7 @@ def test_names_are_not_stored(root: Path) -> None:
         assert b"secret" not in path.read_bytes()
 
 
-def test_where_nothing_can_be_written_reading_is_counted_here_and_writing_is_refused(
+def test_without_a_database_reads_are_counted_in_memory_and_writes_refused(
     root: Path,
 ) -> None:
     shutil.rmtree(root / ".mind" / ".local", ignore_errors=True)
@@ -122,7 +124,7 @@ def test_where_nothing_can_be_written_reading_is_counted_here_and_writing_is_ref
         limits.take(FEW, NOW, lasting=False)
 
 
-def test_a_writer_is_refused_as_long_as_nothing_can_be_counted(root: Path) -> None:
+def test_writes_are_refused_until_the_database_is_writable(root: Path) -> None:
     block = root / ".mind" / ".local"
     shutil.rmtree(block, ignore_errors=True)
     block.write_text("a file in the way", encoding="utf-8")
@@ -135,5 +137,82 @@ def test_a_writer_is_refused_as_long_as_nothing_can_be_counted(root: Path) -> No
     assert takes(limits, FEW) == 3
 
 
-def test_outside_a_project_the_calls_of_this_process_are_counted() -> None:
+def test_outside_a_project_only_this_process_is_counted() -> None:
     assert takes(Limits(None), FEW) == 3
+
+
+LIMIT = Limit(sustained=10, burst=50)
+
+
+def taken(bucket: Bucket, limit: Limit, now: float) -> tuple[Bucket, int]:
+    """Returns the bucket after as many calls as are permitted at one moment, and how many."""
+    count = 0
+    while True:
+        bucket, wait = take(bucket, limit, now)
+        if wait:
+            return bucket, count
+        count += 1
+
+
+@pytest.mark.req("002-49")
+def test_after_a_burst_calls_are_permitted_at_the_sustained_rate() -> None:
+    bucket, count = taken(full(LIMIT, 1000), LIMIT, 1000)
+    bucket, wait = take(bucket, LIMIT, 1000)
+
+    assert (count, wait) == (50, 0.1)
+    bucket, count = taken(bucket, LIMIT, 1001)
+    assert count == 10
+
+
+@pytest.mark.req("002-49")
+def test_a_minute_never_exceeds_the_sustained_rate() -> None:
+    bucket, total, now = full(LIMIT, 1000), 0, 1000.0
+    for _ in range(590):
+        bucket, count = taken(bucket, LIMIT, now)
+        total += count
+        now += 0.1
+    _, wait = take(bucket, LIMIT, now)
+
+    assert total == 600
+    assert wait > 0
+
+
+@given(st.lists(st.floats(0, 30), max_size=60), st.integers(1, 8), st.floats(0.05, 5))
+@pytest.mark.req("002-49", "002-63")
+def test_any_pauses_keep_a_minute_within_the_sustained_rate(
+    pauses: list[float], burst: int, sustained: float
+) -> None:
+    limit, now, done = Limit(sustained, burst), 10_000.0, []
+    bucket = full(limit, now)
+    for pause in pauses:
+        now += pause
+        bucket, wait = take(bucket, limit, now)
+        if not wait:
+            done.append(now)
+    most = max(1, int(sustained * WINDOW_SECONDS))
+    for start in done:
+        # Seconds are counted whole, so the first of a minute may count already.
+        assert sum(start <= one < start + WINDOW_SECONDS - 1 for one in done) <= most
+
+
+@given(st.lists(st.integers(-5_000, 2), min_size=1, max_size=40))
+@pytest.mark.req("002-63")
+def test_setting_the_clock_back_neither_adds_nor_removes_calls(jumps: list[int]) -> None:
+    limit, now = Limit(sustained=1, burst=5), 1_000_000.0
+    bucket, _ = taken(full(limit, now), limit, now)
+    for jump in jumps:
+        now += jump
+        bucket, more = taken(bucket, limit, now)
+        assert more <= max(0, jump)
+    bucket, more = taken(bucket, limit, now + 5)
+    assert more == 5
+
+
+def test_a_call_after_the_reported_wait_is_permitted() -> None:
+    limit = Limit(sustained=0.5, burst=2)
+    bucket, _ = taken(full(limit, 1000), limit, 1000)
+    bucket, wait = take(bucket, limit, 1000.3)
+    _, again = take(bucket, limit, 1000.3 + wait)
+
+    assert wait > 0
+    assert again == 0

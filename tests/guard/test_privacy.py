@@ -6,8 +6,8 @@ import pytest
 
 from mimo.errors import NotFound, PiiDetected, SecretDetected
 from mimo.guard import privacy
+from mimo.guard.logs import Redacting
 from mimo.guard.policy import PiiAction
-from mimo.guard.telemetry import Redacting
 from tests import privacy_fakes
 from tests.privacy_fakes import Draw
 

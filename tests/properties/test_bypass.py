@@ -16,7 +16,7 @@ from mimo.commands.invoke import Caller, invoke
 from mimo.commands.schema import to_json
 from mimo.commands.spec import Surface
 from mimo.errors import Denied, Invalid, MindError, RateLimited
-from mimo.guard.policies import FILE
+from mimo.guard.policy import FILE
 from mimo.memory.ids import covers
 from mimo.mind import Mind
 from mimo.store.trust import Trust

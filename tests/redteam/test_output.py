@@ -17,7 +17,7 @@ from mimo.cli.main import main
 from mimo.features.edges.checking import Reported, annotations
 from mimo.features.edges.edge import Severity
 from mimo.features.upkeep.commands import status
-from mimo.guard.telemetry import Redacting
+from mimo.guard.logs import Redacting
 from mimo.memory.note import plain
 from mimo.mind import Mind
 from mimo.text.clean import clean, inert

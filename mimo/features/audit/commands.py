@@ -11,8 +11,7 @@ from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, 
 from mimo.errors import Invalid, StorageFailed
 from mimo.features import audit
 from mimo.frozen import frozen
-from mimo.guard.audit import Totals
-from mimo.guard.call import Status
+from mimo.guard.audit import Status, Totals
 from mimo.guard.chain import Link
 from mimo.guard.policy import Operation
 from mimo.mind import Mind

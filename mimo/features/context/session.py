@@ -5,7 +5,7 @@ from typing import Any
 
 from mimo.errors import Denied
 from mimo.frozen import frozen
-from mimo.guard.call import Used
+from mimo.guard.audit import Used
 from mimo.guard.policy import ALL
 from mimo.mind import Mind
 from mimo.store.made import branch
@@ -63,10 +63,10 @@ def _gathered(mind: Mind, parts: tuple[str, ...], *, history: bool) -> Context:
     if "session" in parts:
         found = {"session": session.id, "started": session.started, "usage": _usage(mind)}
     if "agent" in parts:
-        found["agent"] = session.said("MIND_AGENT_ID") or mind.author or "person"
+        found["agent"] = session.variable("MIND_AGENT_ID") or mind.author or "person"
     if "task" in parts:
         on = branch(mind.project.root) if mind.has_project else None
-        found["task"] = session.said("MIND_TASK_ID") or on or "default"
+        found["task"] = session.variable("MIND_TASK_ID") or on or "default"
     return Context(**found, history=session.history if history else None)
 
 

@@ -332,7 +332,7 @@ def _detached(mind: Mind) -> "Popen[bytes]":
 
 @contextmanager
 def _logging(mind: Mind) -> Iterator[None]:
-    from mimo.guard.telemetry import PrivateFile, Redacting
+    from mimo.guard.logs import PrivateFile, Redacting
 
     path = daemon.log_file(mind.home)
     disk.make_folder(path.parent)

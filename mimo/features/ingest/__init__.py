@@ -21,8 +21,7 @@ from mimo.errors import (
     TooManyChunks,
 )
 from mimo.frozen import frozen
-from mimo.guard.call import Call
-from mimo.guard.policy import Operation
+from mimo.guard.policy import Call, Operation
 from mimo.memory import ids
 from mimo.memory.chunking import chunks, resolved
 from mimo.memory.chunking.model import REFUSED, Chunk, Chunking, Strategy, checked, suffix

@@ -8,10 +8,19 @@ from mimo.commands.arguments import nearest
 from mimo.commands.spec import Arg, Effect, Needs, Out, Surface, command
 from mimo.errors import Invalid, NotFound
 from mimo.frozen import frozen
-from mimo.guard.call import Call
-from mimo.guard.guard import judged
-from mimo.guard.policies import FILE, Found
-from mimo.guard.policy import EVERY, FAMILIES, Limit, Operation, PiiAction, Policy, Rule, folded
+from mimo.guard.policy import (
+    EVERY,
+    FAMILIES,
+    FILE,
+    ActivePolicies,
+    Call,
+    Limit,
+    Operation,
+    PiiAction,
+    Policy,
+    Rule,
+    folded,
+)
 from mimo.memory.ids import check_namespace
 from mimo.mind import Mind
 
@@ -54,7 +63,7 @@ class PolicyLimit:
 
 @frozen
 class PolicyShown:
-    """The policy in force; where several rules name a tool, each must permit a call."""
+    """The active policy; if several rules name a tool, each must permit a call."""
 
     file: Annotated[str | None, Out("The file, where there is one")]
     trusted: Annotated[bool, Out("Whether it was approved here; else it can only narrow")]
@@ -120,18 +129,18 @@ def policy_show(mind: Mind) -> PolicyShown:
 
     The rules are those of `.mind/policy.yaml`; what it leaves out is as by default.
     """
-    found = _valid(mind.guard.found())
+    policies = _valid(mind.guard.policies())
     tools = _names()
-    last = found.policies[-1]
+    last = policies.policies[-1]
     # One that is not trusted is asked beside the default, and may say the same.
     rules = dict.fromkeys(
         _rule(tools.get(name, name), rule, policy)
-        for policy in found.policies
+        for policy in policies.policies
         for name, rule in policy.rules.items()
     )
     return PolicyShown(
-        file=FILE if found.digest else None,
-        trusted=found.trusted,
+        file=FILE if policies.digest else None,
+        trusted=policies.trusted,
         rules=tuple(rules),
         tool_limits=_limits({tools.get(name, name): one for name, one in last.tool_limits.items()}),
         namespace_limits=_limits(last.namespace_limits),
@@ -153,12 +162,12 @@ def policy_check(mind: Mind) -> PolicyChecked:
 
     While it is invalid no tool may be used; the exit status is 1 then.
     """
-    found = mind.guard.found()
-    faults = [*found.faults, *_unknown_tools(found)]
+    policies = mind.guard.policies()
+    faults = [*policies.faults, *_unknown_tools(policies)]
     return PolicyChecked(
-        file=FILE if found.digest or found.faults else None,
+        file=FILE if policies.digest or policies.faults else None,
         valid=not faults,
-        trusted=found.trusted,
+        trusted=policies.trusted,
         faults=tuple(PolicyFault(file=FILE, line=line, reason=why) for line, why in faults),
     )
 
@@ -188,7 +197,7 @@ def policy_explain(
 
     The exit status is 0 where it may, and 5 where it may not.
     """
-    found = _valid(mind.guard.found())
+    policies = _valid(mind.guard.policies())
     tools = {folded(spec.name): spec for spec in reversed(all_commands().all())}
     requests = {folded(name): name for name in REQUESTS}
     if folded(tool) not in tools | requests:
@@ -210,7 +219,7 @@ def policy_explain(
         for like in ((spec.like,) if spec else REQUESTS[name])
     ]
     # A request may ask for several things: one that is denied is what the user must know of.
-    verdicts = [(judged(found, call), call) for call in calls]
+    verdicts = [(policies.judge(call), call) for call in calls]
     verdict, call = min(verdicts, key=lambda one: one[0].permitted)
     binds_agents = spec is not None and spec.needs.person
     return PolicyVerdict(
@@ -218,18 +227,18 @@ def policy_explain(
         namespace=namespace,
         operation=call.operation,
         permitted=verdict.permitted,
-        reason=(verdict.told or _permitted(found, call)) + (_FREE if binds_agents else ""),
-        limits=tuple(_limits_on(found, call)),
+        reason=(verdict.message or _permitted(policies, call)) + (_FREE if binds_agents else ""),
+        limits=tuple(_limits_on(policies, call)),
     )
 
 
-def _valid(found: Found) -> Found:
-    if found.faults:
+def _valid(policies: ActivePolicies) -> ActivePolicies:
+    if policies.faults:
         raise Invalid(
-            f"the policy is invalid: {found.told}",
+            f"the policy is invalid: {policies.first_fault}",
             hint="`mind policy check` tells all that is wrong with it",
         )
-    return found
+    return policies
 
 
 def _names() -> dict[str, str]:
@@ -258,8 +267,8 @@ def _limit(name: str, limit: Limit) -> PolicyLimit:
     return PolicyLimit(limits=name, sustained=float(limit.sustained), burst=limit.burst)
 
 
-def _limits_on(found: Found, call: Call) -> Iterator[PolicyLimit]:
-    for policy in found.policies:
+def _limits_on(policies: ActivePolicies, call: Call) -> Iterator[PolicyLimit]:
+    for policy in policies.policies:
         for name in dict.fromkeys((call.tool, call.like or call.tool)):
             if limit := policy.limit_of_tool(name):
                 yield _limit(name, limit)
@@ -267,18 +276,18 @@ def _limits_on(found: Found, call: Call) -> Iterator[PolicyLimit]:
             yield _limit(call.namespace, limit)
 
 
-def _permitted(found: Found, call: Call) -> str:
-    rules = [(policy, rule) for policy in found.policies for rule in policy.rules_of(call.tool)]
+def _permitted(policies: ActivePolicies, call: Call) -> str:
+    rules = [(policy, rule) for policy in policies.policies for rule in policy.rules_of(call.tool)]
     if not rules:
         return "no rule names it, so nothing is forbidden to it"
     places = [f"{one.source}:{rule.line}" if rule.line else "default" for one, rule in rules]
     return f"permitted by {' and '.join(dict.fromkeys(places))}"
 
 
-def _unknown_tools(found: Found) -> Iterator[tuple[int, str]]:
+def _unknown_tools(policies: ActivePolicies) -> Iterator[tuple[int, str]]:
     """Yields the rules for tools that there are none of: who mistypes one protects nothing."""
     known = _names()
-    for policy in found.policies[-1:]:
+    for policy in policies.policies[-1:]:
         for name in sorted({*policy.named, *policy.tool_limits} - known.keys()):
             near = nearest(name, list(known))
             told = f"; did you mean `{known[near[0]]}`?" if near else ""

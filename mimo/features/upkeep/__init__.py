@@ -13,7 +13,7 @@ from mimo.features.clients import doubts
 from mimo.features.edges import sources
 from mimo.features.review import trusting
 from mimo.frozen import frozen
-from mimo.guard.policies import FILE
+from mimo.guard.policy import FILE
 from mimo.mind import Mind
 from mimo.operations import freshness, overview, refresh, syncing
 from mimo.store import files, init, projects
@@ -240,7 +240,7 @@ def _values(mind: Mind) -> Iterator[Finding]:
 
 
 def _policy(mind: Mind) -> Iterator[Finding]:
-    found = mind.guard.found()
+    found = mind.guard.policies()
     for line, reason in found.faults:
         yield Finding(
             name="policy",

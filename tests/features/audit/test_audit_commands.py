@@ -154,7 +154,7 @@ def test_verify_says_by_its_exit_status_whether_the_record_is_whole(
     status, verdict = run(mind, capsys, "audit", "verify")
     told = [(fault["line"], fault["what"]) for fault in verdict["faults"]]
     assert (status, verdict["whole"]) == (1, False)
-    assert told == [(3, "it was changed"), (5, "record 6 is gone: the end was cut off")]
+    assert told == [(3, "it was changed"), (5, "record 6 is missing: the end was cut off")]
 
 
 @pytest.mark.attack("changed record of the audit")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mimo.cli.main import main
-from mimo.guard.policies import FILE
+from mimo.guard.policy import FILE
 from mimo.mind import Mind
 
 FAULTY = """\

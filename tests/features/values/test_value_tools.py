@@ -16,7 +16,7 @@ from mimo.errors import Denied, Invalid, MindError, NotFound, RateLimited, Stora
 from mimo.features import values
 from mimo.features.daemon.process import Loop
 from mimo.features.upkeep import examine
-from mimo.guard.policies import FILE
+from mimo.guard.policy import FILE
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
 from mimo.server.app import App, Memory

@@ -1,4 +1,4 @@
-"""The audit log on the disk: restarts, rotation, several writers, damage."""
+"""The audit log and its totals."""
 
 import json
 import os
@@ -8,10 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mimo.errors import StorageFailed
-from mimo.guard.audit import AuditLog
-from mimo.guard.chain import Placed, faults
+from mimo.guard.audit import AuditLog, Totals, totals_of
+from mimo.guard.chain import Link, Placed, faults
 
 
 @pytest.fixture
@@ -49,14 +51,14 @@ def write(log: AuditLog, number: int) -> None:
         log.append({"event_type": "tool_call", "tool": f"t{place}", "status": "ok"})
 
 
-def test_nothing_yet(root: Path) -> None:
+def test_a_new_log_is_empty_and_whole(root: Path) -> None:
     log = opened(root)
     assert (log.paths(), log.head, log.key) == ([], None, None)
     assert broken(log) == []
 
 
 @pytest.mark.req("002-56")
-def test_the_chain_goes_on_after_a_restart(root: Path) -> None:
+def test_the_chain_continues_after_a_restart(root: Path) -> None:
     for _ in range(3):
         write(opened(root), 2)
     log = opened(root)
@@ -68,19 +70,19 @@ def test_the_chain_goes_on_after_a_restart(root: Path) -> None:
 
 
 @pytest.mark.req("002-56")
-def test_what_is_cut_off_or_wiped_shows(root: Path) -> None:
+def test_removed_records_are_reported(root: Path) -> None:
     log = opened(root)
     write(log, 4)
     lines = log.path.read_bytes().splitlines(keepends=True)
     log.path.write_bytes(b"".join(lines[:2]))
-    assert broken(log) == ["records 3 to 4 are gone: the end was cut off"]
+    assert broken(log) == ["records 3 to 4 are missing: the end was cut off"]
     write(log, 1)
-    assert broken(log) == ["records 3 to 4 are gone"]
+    assert broken(log) == ["records 3 to 4 are missing"]
     log.path.unlink()
-    assert broken(log) == ["records 1 to 5 are gone: the end was cut off"]
+    assert broken(log) == ["records 1 to 5 are missing: the end was cut off"]
 
 
-def test_a_writer_that_died_before_it_counted_is_no_fault(root: Path) -> None:
+def test_a_record_whose_writer_did_not_store_the_head_is_not_a_fault(root: Path) -> None:
     log = opened(root)
     write(log, 2)
     heads = next((root.parent / "home/audit/heads").iterdir())
@@ -95,7 +97,7 @@ def test_a_writer_that_died_before_it_counted_is_no_fault(root: Path) -> None:
 
 
 @pytest.mark.attack("record of calls torn by a crash")
-def test_an_interrupted_write_is_closed_and_is_not_tampering(
+def test_an_interrupted_write_is_a_notice_and_not_a_fault(
     root: Path, record_property: Callable[[str, object], None]
 ) -> None:
     log = opened(root)
@@ -112,22 +114,22 @@ def test_an_interrupted_write_is_closed_and_is_not_tampering(
         write(log, 1)
         assert (log.torn, broken(log)) == (0, [])
         assert notices(log) == [
-            "a write was interrupted before this record; what it left was removed"
+            "a write was interrupted before this record; its incomplete record was removed"
         ]
     record_property("tried", len(third) - 1)
 
 
-def test_a_record_that_was_counted_and_torn_is_missing(root: Path) -> None:
+def test_a_torn_record_that_the_head_counts_is_missing(root: Path) -> None:
     log = opened(root)
     write(log, 3)
     log.path.write_bytes(log.path.read_bytes()[:-20])
-    assert broken(log) == ["record 3 is gone: the end was cut off"]
+    assert broken(log) == ["record 3 is missing: the end was cut off"]
     write(log, 1)
-    assert broken(log) == ["record 3 is gone"]
+    assert broken(log) == ["record 3 is missing"]
 
 
 @pytest.mark.attack("second home taken for tampering")
-def test_records_of_another_home_continue_the_chain_and_are_named(root: Path) -> None:
+def test_records_of_another_home_continue_the_chain_with_a_notice(root: Path) -> None:
     first, second = opened(root), AuditLog(root.parent / "other", root, os.urandom)
     write(first, 2)
     write(second, 2)
@@ -152,7 +154,7 @@ def test_another_home_cannot_replace_records(root: Path) -> None:
 
 
 @pytest.mark.req("002-56")
-def test_full_logs_are_put_aside_and_very_old_ones_dropped(root: Path) -> None:
+def test_full_logs_are_renamed_and_the_oldest_removed(root: Path) -> None:
     log = opened(root, largest=800, kept=2)
     write(log, 30)
     assert broken(log) == []
@@ -173,7 +175,7 @@ def test_the_head_stays_small(root: Path) -> None:
 
 
 @pytest.mark.req("002-56")
-def test_several_writers_make_one_chain(root: Path) -> None:
+def test_concurrent_writers_make_one_chain(root: Path) -> None:
     script = (
         "import os, sys; from pathlib import Path; from mimo.guard.audit import AuditLog\n"
         "log = AuditLog(Path(sys.argv[1]), Path(sys.argv[2]), os.urandom, largest=4000)\n"
@@ -189,7 +191,7 @@ def test_several_writers_make_one_chain(root: Path) -> None:
 
 
 @pytest.mark.attack("symbolic link")
-def test_a_link_in_its_place_is_refused(root: Path, tmp_path: Path) -> None:
+def test_a_symbolic_link_is_refused(root: Path, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (root / ".mind/.local").symlink_to(tmp_path / "outside")
     with pytest.raises(StorageFailed):
@@ -197,7 +199,7 @@ def test_a_link_in_its_place_is_refused(root: Path, tmp_path: Path) -> None:
     assert list((tmp_path / "outside").iterdir()) == []
 
 
-def test_a_project_of_its_own_has_a_chain_of_its_own(root: Path, tmp_path: Path) -> None:
+def test_each_project_has_its_own_chain(root: Path, tmp_path: Path) -> None:
     write(opened(root), 2)
     outside = AuditLog(tmp_path / "home", None, os.urandom)
     write(outside, 1)
@@ -206,10 +208,73 @@ def test_a_project_of_its_own_has_a_chain_of_its_own(root: Path, tmp_path: Path)
     assert broken(outside) == []
 
 
-def test_totals_that_cannot_be_read_are_counted_anew(root: Path) -> None:
+def test_unreadable_totals_are_counted_again(root: Path) -> None:
     log = opened(root, largest=800)
     write(log, 12)
     kept = root / ".mind/.local/metrics.json"
     assert json.loads(kept.read_text())["through"] > 0
     kept.write_text("{broken")
     assert log.totals().requests.total() == 12
+
+
+def call(number: int, **event: object) -> Link:
+    told = {"event_type": "tool_call", "tool": "t", "status": "ok", "n": number, **event}
+    return Link(told, None, "", "")
+
+
+def added(*links: Link) -> Totals:
+    totals = Totals()
+    for link in links:
+        totals.add(link)
+    return totals
+
+
+@pytest.mark.req("002-50")
+@pytest.mark.req("002-52")
+@pytest.mark.req("002-53")
+def test_calls_are_counted_by_tool_namespace_and_status() -> None:
+    totals = added(
+        call(1, tool="putMemory", namespace="session.a"),
+        call(2, tool="putMemory", namespace="session.a"),
+        call(3, tool="putMemory", namespace="public.a", status="denied", reason="namespace"),
+        call(4, tool="getMemory", namespace="session.a", redactions=3),
+        call(5, event_type="dropped", tool="nothing"),
+    )
+    assert totals.requests == {
+        ("putMemory", "session.a", "ok"): 2,
+        ("putMemory", "public.a", "denied"): 1,
+        ("getMemory", "session.a", "ok"): 1,
+    }
+    assert totals.denies == {("putMemory", "namespace"): 1}
+    assert totals.redactions == {("getMemory",): 3}
+    assert totals.calls("putMemory") == 3
+    assert totals.calls("putMemory", "denied") == 1
+
+
+def test_a_record_is_counted_once() -> None:
+    assert added(call(1), call(2), call(2), call(1)).calls("t") == 2
+
+
+@given(st.lists(st.floats(1e-5, 100), min_size=20, max_size=200))
+@pytest.mark.req("002-51")
+def test_a_quantile_is_within_six_percent_of_the_true_one(seconds: list[float]) -> None:
+    totals = added(*(call(n, seconds=each) for n, each in enumerate(seconds, 1)))
+    ordered = sorted(seconds)
+    for quantile in (0.5, 0.9, 0.99):
+        rank = max(0, -(-int(quantile * len(ordered) * 100) // 100) - 1)
+        near = ordered[rank : rank + 2]
+        assert min(near) * 0.94 <= totals.latency("t", quantile) <= max(near) * 1.06
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.floats(0, 9)), max_size=20))
+def test_totals_survive_json(calls: list[tuple[str, float]]) -> None:
+    totals = added(*(call(n, tool=tool, seconds=took) for n, (tool, took) in enumerate(calls, 1)))
+    again = totals_of(totals.as_json())
+    assert again.as_json() == totals.as_json()
+    assert again.tools() == totals.tools()
+
+
+@pytest.mark.parametrize("data", [{}, {"through": "x"}, {"through": 1, "requests": 3}])
+def test_invalid_totals_are_refused(data: dict[str, object]) -> None:
+    with pytest.raises((ValueError, TypeError, KeyError)):
+        totals_of(data)

@@ -1,12 +1,23 @@
-"""`policy.yaml`, and all that can be wrong with it."""
+"""Reading `policy.yaml`, and its errors."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
-from mimo.guard.policies import Faulty, parse
-from mimo.guard.policy import DEFAULT, Limit, Operation, PiiAction, Rule, judge
+from mimo.guard.policy import (
+    DEFAULT,
+    Call,
+    InvalidPolicy,
+    Limit,
+    Operation,
+    PiiAction,
+    Rule,
+    judge,
+    parse,
+)
 
+NOW = datetime(2026, 11, 20, tzinfo=UTC)
 DOCUMENTED = b"""\
 tool_permissions:
   listMemory:
@@ -27,7 +38,7 @@ def unplaced(rules: dict[str, Rule]) -> dict[str, Rule]:
 
 
 @pytest.mark.req("002-29", "002-30", "002-31", "002-32")
-def test_the_documented_file_says_what_holds_without_one() -> None:
+def test_the_documented_file_equals_the_default_policy() -> None:
     policy = parse(DOCUMENTED, "policy.yaml")
 
     assert unplaced(dict(policy.rules)) == unplaced(dict(DEFAULT.rules))
@@ -36,11 +47,11 @@ def test_the_documented_file_says_what_holds_without_one() -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"# nothing yet\n", b"tool_permissions: {}\n"])
-def test_a_file_that_says_nothing_changes_nothing(text: bytes) -> None:
+def test_an_empty_file_equals_the_default_policy(text: bytes) -> None:
     assert replace(parse(text, "default"), named=frozenset()) == DEFAULT
 
 
-def test_a_file_may_say_limits_and_what_happens_to_personal_data() -> None:
+def test_a_file_sets_limits_and_the_treatment_of_personal_data() -> None:
     policy = parse(
         b"rate_limits:\n"
         b"  tools:\n"
@@ -59,30 +70,31 @@ def test_a_file_may_say_limits_and_what_happens_to_personal_data() -> None:
 
 
 @pytest.mark.req("002-39")
-def test_a_star_binds_every_tool_that_the_file_does_not_name() -> None:
+def test_the_star_rule_applies_to_every_tool_without_a_rule() -> None:
     policy = parse(
         b'tool_permissions:\n  "*": {operations: [read]}\n  save/decision: {}\n', "policy.yaml"
     )
 
     def may_write(tool: str) -> bool:
-        return all(judge(rule, Operation.WRITE).permitted for rule in policy.rules_of(tool))
+        call = Call(tool=tool, operation=Operation.WRITE, at=NOW)
+        return all(judge(rule, call).permitted for rule in policy.rules_of(tool))
 
     assert not may_write("mind_add")
     assert not may_write("putMemory")
     assert may_write("save_decision")
 
 
-FAULTY = [
+INVALID = [
     ("tool_permission:\n  x: {}\n", 1, "unknown key `tool_permission`"),
     ("tool_permissions:\n  putMemory:\n    allowed: []\n", 3, "unknown key `allowed`"),
     ("tool_permissions:\n  putMemory: {operations: [read, fly]}\n", 2, "`fly`"),
     ("tool_permissions:\n  putMemory:\n    operations: write\n", 3, "must be a list"),
     ("tool_permissions:\n  putMemory: yes\n", 2, "must be a mapping"),
     ("tool_permissions:\n  putMemory:\n", 2, "must be a mapping"),
-    ("tool_permissions:\n  a/b: {}\n  a_b: {}\n", 3, "stands twice"),
-    ("tool_permissions:\n  'put memory': {}\n", 2, "no name of a tool"),
-    ('tool_permissions:\n  x:\n    allowed_namespaces:\n      - "../x"\n', 4, "no pattern"),
-    ('tool_permissions:\n  x: {allowed_namespaces: ["session*"]}\n', 2, "no pattern"),
+    ("tool_permissions:\n  a/b: {}\n  a_b: {}\n", 3, "appears twice"),
+    ("tool_permissions:\n  'put memory': {}\n", 2, "not the name of a tool"),
+    ('tool_permissions:\n  x:\n    allowed_namespaces:\n      - "../x"\n', 4, "not a pattern"),
+    ('tool_permissions:\n  x: {allowed_namespaces: ["session*"]}\n', 2, "not a pattern"),
     ("tool_permissions:\n  x: {allowed_context_types: [all]}\n", 2, "`all`"),
     ("tool_permissions:\n  x: {max_ttl_seconds: -1}\n", 2, "`max_ttl_seconds`"),
     ("tool_permissions:\n  x: {max_ttl_seconds: true}\n", 2, "`max_ttl_seconds`"),
@@ -100,22 +112,22 @@ FAULTY = [
 ]
 
 
-@pytest.mark.parametrize(("text", "line", "told"), FAULTY)
-def test_a_faulty_file_is_no_policy_and_says_where(text: str, line: int, told: str) -> None:
-    with pytest.raises(Faulty) as caught:
+@pytest.mark.parametrize(("text", "line", "reason"), INVALID)
+def test_an_invalid_file_is_rejected_with_its_line(text: str, line: int, reason: str) -> None:
+    with pytest.raises(InvalidPolicy) as caught:
         parse(text.encode(), "policy.yaml")
 
     assert caught.value.faults[0].line == line
-    assert told in caught.value.faults[0].reason
+    assert reason in caught.value.faults[0].reason
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
-    with pytest.raises(Faulty) as caught:
+def test_all_errors_of_a_file_are_reported() -> None:
+    with pytest.raises(InvalidPolicy) as caught:
         parse(b"pii: {on_write: maybe}\nlimits: 3\n", "policy.yaml")
 
     assert [fault.line for fault in caught.value.faults] == [1, 2]
 
 
-def test_a_file_that_is_too_large_is_no_policy() -> None:
-    with pytest.raises(Faulty, match="too large"):
+def test_a_file_over_the_size_limit_is_rejected() -> None:
+    with pytest.raises(InvalidPolicy, match="too large"):
         parse(b"#" * 70_000, "policy.yaml")

@@ -1,19 +1,17 @@
-"""What should not be remembered, or not be shown: secrets and personal data.
+"""Detection of secrets and personal data in texts and values.
 
-Pure functions over texts and values; `mimo.guard.privacy` decides what is done about it. Only the
-names of what every command needs are loaded here: personal data concern the value tools alone.
+Pure functions; `mimo.guard.privacy` decides what to do with the findings. `rules` defines what
+counts as a secret. This package itself loads nothing: most commands need only `texts_of`.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-# All the texts of a value.
-
 
 def texts_of(value: Any) -> Iterator[str]:
     """Yields every text in strings, lists, mappings and dataclasses, keys included.
 
-    A text with a name stands behind it, since a password may be one by its name alone.
+    A text comes with its name, since the name alone can make it a password.
     """
     if type(value) is str:
         yield value

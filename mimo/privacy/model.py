@@ -1,90 +1,82 @@
-"""Texts as a detector reads them: look-alike characters as ASCII, invisible ones left out."""
+"""Findings in texts, the marks that replace them, and texts as the detectors read them.
+
+A finding has a place and a kind, never the secret itself. A folded text has ASCII characters for
+look-alikes, and no invisible characters.
+"""
 
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
-from mimo.text.clean import SEQUENCES
-
-# What the detectors find: where something stands and what kind of thing it is, never the thing.
-
+from mimo.text.clean import SEQUENCES, compiled
 
 Span = tuple[str, int, int]
-"""A kind, and where it begins and ends."""
+"""A kind, a start and an end."""
 
 
 class Finding(NamedTuple):
-    """Something in a text that should not be there, or not be shown."""
+    """A secret or personal data in a text."""
 
     kind: str
-    """Such as `github_token` or `email`."""
+    """For example `github_token` or `email`."""
     start: int
     end: int
     line: int
-    """Counted from 1."""
+    """1-based."""
 
 
 def findings(text: str, spans: Iterable[Span]) -> tuple[Finding, ...]:
-    """Returns what stands at the spans, in order, overlapping ones as one of the first's kind."""
-    found: list[Finding] = []
+    """Returns the spans as findings, in order; overlapping ones become one of the first's kind."""
+    result: list[Finding] = []
     line, last = 1, 0
-    for kind, start, end in sorted(spans, key=lambda one: (one[1], -one[2])):
-        if found and start < found[-1].end:
-            found[-1] = found[-1]._replace(end=max(end, found[-1].end))
+    for kind, start, end in sorted(spans, key=lambda span: (span[1], -span[2])):
+        if result and start < result[-1].end:
+            result[-1] = result[-1]._replace(end=max(end, result[-1].end))
             continue
         line += text.count("\n", last, start)
         last = start
-        found.append(Finding(kind, start, end, line))
-    return tuple(found)
+        result.append(Finding(kind, start, end, line))
+    return tuple(result)
 
 
 APART = "\x00"
-"""What keeps texts apart that are looked through as one."""
+"""Separates texts that are searched as one."""
 
 STAND_IN = "REDACTED-"
-"""How what stands in the place of a key begins: it is a key itself, by the rules for keys."""
+"""Beginning of the replacement of a key, which is a valid key itself."""
 
 
 def mark(kind: str) -> str:
-    """Returns what stands in the place of something that is not shown."""
+    """Returns the replacement of something that is not shown."""
     return f"[REDACTED:{kind}]"
 
 
-def without(text: str, found: Iterable[Finding]) -> str:
-    """Returns the text with a mark in the place of each finding, which must be disjoint."""
+def without(text: str, hits: Iterable[Finding]) -> str:
+    """Returns the text with a mark in the place of each finding; findings must be disjoint."""
     parts, last = [], 0
-    for one in found:
-        parts += [text[last : one.start], mark(one.kind)]
-        last = one.end
+    for hit in hits:
+        parts += [text[last : hit.start], mark(hit.kind)]
+        last = hit.end
     return "".join([*parts, text[last:]])
 
 
 _AROUND = 24
-"""Characters of a line that an excerpt shows on either side."""
+"""Characters of the line that an excerpt shows on either side."""
 
 
-def excerpts(text: str, found: Sequence[Finding]) -> Iterator[str]:
+def excerpts(text: str, hits: Sequence[Finding]) -> Iterator[str]:
     """Yields the surroundings of each finding in its line, with every finding masked."""
-    ends = [0, *(one.end for one in found)]
-    starts = [*(one.start for one in found), len(text)]
-    for number, at in enumerate(found):
+    ends = [0, *(hit.end for hit in hits)]
+    starts = [*(hit.start for hit in hits), len(text)]
+    for number, at in enumerate(hits):
         start = max(ends[number], at.start - _AROUND)
         start = max(start, text.rfind("\n", start, at.start) + 1)
         end = min(starts[number + 1], at.end + _AROUND)
         tail = text.find("\n", at.end, end)
         shown = f"{text[start : at.start]}{mark(at.kind)}{text[at.end : end if tail < 0 else tail]}"
         yield re.sub(r"\s+", " ", shown).strip()
-
-
-# Patterns that are compiled when a text first needs them: most texts need hardly any.
-
-
-@cache
-def compiled(pattern: str) -> re.Pattern[str]:
-    """Returns a pattern as it is matched with."""
-    return re.compile(pattern)
 
 
 _LOOKALIKES = dict(
@@ -94,37 +86,37 @@ _LOOKALIKES = dict(
         strict=True,
     )
 )
-"""Cyrillic, Greek and Turkish letters, and signs, that look like one of ASCII."""
+"""Cyrillic, Greek and Turkish letters, and signs, that look like an ASCII character."""
 
 _BLANKS = "\u115f\u1160\u3164\uffa0\u2800\ufffc"
-"""Letters and symbols that show nothing: fillers of Hangul, the empty Braille pattern."""
+"""Invisible letters and symbols: fillers of Hangul, the empty Braille pattern."""
 
 _HIDDEN = ("Cc", "Cf", "Cn", "Co", "Cs", "Me", "Mn")
-"""Categories of characters that show nothing, or only change the one before them."""
+"""Categories of characters that are invisible, or only change the one before them."""
 
 _CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
 _CONTROLS = r"[\x01-\x08\x0b\x0c\x0e-\x1f\x7f]|\x00(?!\n)"
-"""Control characters; not the NUL and newline that keep texts apart (`model.APART`)."""
+"""Control characters, except the NUL and newline that separate texts (`APART`)."""
 
 _ESCAPE = r"\\([nrt]|u00[2-7][0-9A-Fa-f]|[!-/:-@\[-`{-~])|%([2-7][0-9A-Fa-f]|0[AD])"
 _LETTERS = {"n": "\n", "r": "\n", "t": "\t"}
 
 
 _FEW = 20
-"""So many characters are replaced faster one by one than with a table."""
+"""Up to so many different characters, replacing one by one is faster than a table."""
 
 
 class Folded(NamedTuple):
-    """A text as it is read, and the places of its characters in the original."""
+    """A text as the detectors read it, and the places of its characters in the original."""
 
     text: str
     cuts: Sequence[int] = ()
     """Places in `text` before which characters of the original are missing."""
     missing: Sequence[int] = (0,)
-    """How many are missing before the first cut, the second, and so on, in all."""
+    """Total number of missing characters before the first cut, the second, and so on."""
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Returns the place in the original of a stretch of the text that is not empty."""
+        """Returns the place in the original of a non-empty stretch of the text."""
         return self._place(start), self._place(end - 1) + 1
 
     def _place(self, place: int) -> int:
@@ -132,16 +124,16 @@ class Folded(NamedTuple):
 
 
 def folded(text: str) -> Folded:
-    """Returns a text with one ASCII character for each that looks like one."""
+    """Returns a text with an ASCII character for each look-alike."""
     plain = text
     if not text.isascii():
-        signs = {one: _plain(one) for one in set(text) if not one.isascii()}
-        changed = {one: meant for one, meant in signs.items() if meant != one}
+        plain_chars = {char: _plain(char) for char in set(text) if not char.isascii()}
+        changed = {char: new for char, new in plain_chars.items() if new != char}
         if len(changed) > _FEW:
-            plain = text.translate({ord(one): meant for one, meant in changed.items()})
+            plain = text.translate({ord(char): new for char, new in changed.items()})
         else:
-            for one, meant in changed.items():
-                plain = plain.replace(one, meant)
+            for char, new in changed.items():
+                plain = plain.replace(char, new)
     if not compiled(_CONTROL).search(plain):
         return Folded(plain)
     return _replaced(plain, f"{SEQUENCES}|{_CONTROLS}", lambda match: "")
@@ -173,9 +165,9 @@ def _meant(match: re.Match[str]) -> str:
 def _replaced(
     text: str, pattern: str, meant: Callable[[re.Match[str]], str], *, whole: bool = True
 ) -> Folded:
-    """Returns a text in which something shorter, or nothing, replaces each match.
+    """Returns a text in which `meant` replaces each match by something shorter or nothing.
 
-    Unless it is to be the whole text, only lines with a match are in it, and the line before each.
+    Without `whole`, it consists of the lines with a match and the line before each.
     """
     parts: list[str] = []
     cuts: list[int] = []
@@ -184,7 +176,7 @@ def _replaced(
     line_end = len(text) if whole else 0
 
     def take(end: int, following: int) -> None:
-        """Takes the text up to `end`, and goes on behind what is left out."""
+        """Copies the text up to `end` and continues at `following`."""
         nonlocal last, size
         parts.append(text[last:end])
         size += end - last
@@ -207,23 +199,23 @@ def _replaced(
 
 
 @lru_cache(maxsize=4096)
-def _plain(one: str) -> str:
-    """Returns the character that one looks like; a control character for an invisible one."""
-    if one in _LOOKALIKES:
-        return _LOOKALIKES[one]
+def _plain(char: str) -> str:
+    """Returns the ASCII look-alike of a character; a control character for an invisible one."""
+    if char in _LOOKALIKES:
+        return _LOOKALIKES[char]
     import unicodedata
 
-    category = unicodedata.category(one)
-    if category in ("Zl", "Zp") or one == "\x85":
+    category = unicodedata.category(char)
+    if category in ("Zl", "Zp") or char == "\x85":
         return "\n"
-    if category in _HIDDEN or one in _BLANKS:
+    if category in _HIDDEN or char in _BLANKS:
         return "\x7f"
     if category == "Zs":
         return " "
     if category == "Pd":
         return "-"
-    digit = unicodedata.digit(one, None)
+    digit = unicodedata.digit(char, None)
     if digit is not None:
         return str(digit)
-    compatible = unicodedata.normalize("NFKC", one)
-    return compatible if len(compatible) == 1 else one
+    compatible = unicodedata.normalize("NFKC", char)
+    return compatible if len(compatible) == 1 else char

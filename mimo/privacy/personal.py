@@ -1,7 +1,8 @@
-"""Finding personal data: addresses, telephone, card, account and insurance numbers, births, IPs.
+"""The search for personal data in texts.
 
-What only looks like one is left alone: versions, times, ids, digests, and the names and numbers
-that are set apart for examples.
+It finds mail and street addresses, telephone, card, account and insurance numbers, dates of birth
+and IP addresses. It ignores look-alikes: versions, times, ids, digests, and the names and numbers
+that are reserved for examples.
 """
 
 import re
@@ -9,10 +10,10 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from mimo.privacy.model import Finding, Span, compiled, findings, folded, lines_with
+from mimo.privacy.model import Finding, Span, findings, folded, lines_with
+from mimo.text.clean import compiled
 
-# The sums and tables by which numbers are told from mere digits.
-
+# Account and card numbers: lengths and check digits.
 
 _LENGTHS = {
     word[:2]: int(word[2:])
@@ -27,21 +28,21 @@ _LENGTHS = {
 
 
 def iban_length(country: str) -> int | None:
-    """Returns how many characters an account number of that country has."""
+    """Returns the length of an account number of that country."""
     return _LENGTHS.get(country.upper())
 
 
 def is_iban(text: str) -> bool:
-    """Returns whether the check digits of an account number, given without spaces, are right."""
+    """Returns whether the check digits of an account number without spaces are right."""
     turned = text[4:] + text[:4]
-    return int("".join(str(int(one, 36)) for one in turned)) % 97 == 1
+    return int("".join(str(int(char, 36)) for char in turned)) % 97 == 1
 
 
 def is_luhn(digits: str) -> bool:
     """Returns whether the check digit of a card's number is right."""
     total = 0
-    for place, one in enumerate(reversed(digits)):
-        value = int(one) * (1 + place % 2)
+    for place, digit in enumerate(reversed(digits)):
+        value = int(digit) * (1 + place % 2)
         total += value - 9 if value > 9 else value
     return total % 10 == 0
 
@@ -62,11 +63,11 @@ _ISSUERS = (
     ("50", "50", (16, 19)),
     ("56", "58", (16, 19)),
 )
-"""The first digits that issuers of cards have, from and to, and how long their numbers are."""
+"""First digits of card issuers, from and to, and the lengths of their numbers."""
 
 
 def is_card(digits: str) -> bool:
-    """Returns whether digits are a card's number: an issuer's, with the right check digit."""
+    """Returns whether digits are an issuer's card number with the right check digit."""
     issued = any(
         low <= digits[: len(low)] <= high and len(digits) in lengths
         for low, high, lengths in _ISSUERS
@@ -74,8 +75,7 @@ def is_card(digits: str) -> bool:
     return issued and is_luhn(digits)
 
 
-# Telephone numbers in texts.
-
+# Telephone numbers.
 
 _INTERNATIONAL = re.compile(r"(?<![\w+])\+[1-9](?:[ ().-]{0,2}\d){6,14}(?!\d)")
 _AMERICAN = re.compile(
@@ -97,7 +97,7 @@ _PHONES_LEAST = 7
 
 
 def phones(text: str) -> Iterator[tuple[int, int]]:
-    """Yields where telephone numbers stand."""
+    """Yields the places of telephone numbers."""
     for match in _INTERNATIONAL.finditer(text):
         if not _is_fictional(match[0]) and _exists(match[0]):
             yield match.span()
@@ -113,32 +113,32 @@ def phones(text: str) -> Iterator[tuple[int, int]]:
 
 
 def is_phone(text: str) -> bool:
-    """Returns whether a text that is said to be a telephone number can be one."""
+    """Returns whether a text after a word such as `phone` can be a telephone number."""
     digits = _digits(text)
     return _PHONES_LEAST <= len(digits) <= 15 and len(set(digits)) > 1 and not _is_fictional(text)
 
 
 def _digits(text: str) -> str:
-    return "".join(one for one in text if one.isdigit())
+    return "".join(filter(str.isdigit, text))
 
 
 def _is_fictional(text: str) -> bool:
-    """Returns whether a number is one of those that films and manuals use, such as 555-0142."""
+    """Returns whether a number is reserved for films and manuals, such as 555-0142."""
     digits = _digits(text)
     is_local = len(digits) in (7, 10, 11)
     return is_local and (digits[-7:-2] == "55501" or digits[-7:] == "5551212")
 
 
 def _exists(text: str) -> bool:
-    """Returns whether an international number can exist, as far as that is known here."""
+    """Returns whether an international number is valid, if phonenumbers is installed."""
     if text.startswith("+1"):
         return re.fullmatch(r"1[2-9]\d{9}", _digits(text)) is not None
-    known = _library()
-    if known is None:
+    library = _library()
+    if library is None:
         return len(_digits(text)) >= _PHONES_LEAST + 1
     try:
-        return bool(known.is_valid_number(known.parse(text, None)))
-    except known.NumberParseException:
+        return bool(library.is_valid_number(library.parse(text, None)))
+    except library.NumberParseException:
         return False
 
 
@@ -151,8 +151,7 @@ def _library() -> Any:
     return phonenumbers
 
 
-# Street addresses and dates of birth in texts.
-
+# Street addresses and dates of birth.
 
 _NAME = r"[A-ZÀ-ÖØ-Þ][\w'.-]{0,30}[\w.]"
 _TOWN = rf"(?:,? (?:[A-Z]{{1,3}}-)?\d{{4,5}} {_NAME})?"
@@ -183,11 +182,11 @@ _ROAD = (
     r"(?:[가-힣]{1,4}[읍면동] )?[가-힣0-9]{1,15}(?<!으)[로길] ?\Z"
 )
 _BEFORE = 80
-"""The name of a street before its number is no longer."""
+"""Longest name of a street before its number."""
 
 
 def addresses(text: str) -> Iterator[tuple[int, int]]:
-    """Yields where the addresses of houses stand."""
+    """Yields the places of street addresses."""
     for pattern in (_ENGLISH, _FRENCH):
         yield from (match.span() for match in compiled(pattern).finditer(text))
     if any(word in text for word in ("Calle ", "Avenida ", "Via", "Piazza ", "Plaza ", "Rua ")):
@@ -217,18 +216,20 @@ _SIGNS = ("born", "birth", "dob", "d.o.b", "geb", "생")
 
 
 def births(text: str) -> Iterator[tuple[int, int]]:
-    """Yields where the dates of births stand."""
+    """Yields the places of dates of birth."""
     lower = text.lower()
     if any(sign in lower for sign in _SIGNS):
         yield from (match.span(1) for match in compiled(_BORN).finditer(text))
         yield from (match.span() for match in compiled(_BORN_KOREAN).finditer(text))
 
 
+# All kinds, and those that need no section of their own.
+
 _LEAST = 6
 
 
 def personal_in(text: str) -> tuple[Finding, ...]:
-    """Returns the personal data in a text, in its order."""
+    """Returns the personal data in a text, in order."""
     if len(text) < _LEAST:
         return ()
     seen = folded(text)
@@ -250,7 +251,7 @@ def _spans(text: str) -> Iterator[Span]:
 
 _DIGIT = re.compile(r"\d")
 _NUMBER = r"\d[\d ()./-]{4,}\d"
-"""What every number below has in it, except the IPs of version 6."""
+"""Part of every number below, except IPv6 addresses."""
 _SPELLED_OUT = re.compile(r"(?i)[\[(] ?at ?[\])]")
 _EMAIL = re.compile(
     r"(?<![\w.%+-])\w[\w.%+'-]{0,63}@((?:[^\W_][\w-]{0,62}\.){1,8}[^\W\d_]{2,24})(?![\w-])"
@@ -266,20 +267,20 @@ _NOT_ENDINGS = frozenset(
     "png jpg jpeg gif svg webp js ts mjs css md py rb go rs html json yml sh plist service local "
     "internal lan".split()
 )
-"""What no public domain ends with: files, and names inside of a network."""
-_NOBODY = re.compile(
+"""Endings of files and of names in private networks, which no public domain has."""
+_PLACEHOLDER = re.compile(
     r"(?i)(?:(?:git|root|postgres|no-?reply|do-?not-?reply|noreply\+[\w-]*)@.*"
     r"|your[\w.-]*@.*|(?:user(?:name)?|(?:some)?(?:one|body)?|name|password|e?mail)@"
     r"(?:your|my)?-?(?:domain|company|host|server|e?mail|site|org)\..*"
     r"|.*\.\..*|.*@mail\.gmail\.com|\d{12,}\..*)"
 )
-"""Logins of machines, addresses that only show where one belongs, and the ids of messages."""
+"""Logins of machines, placeholders for addresses, and message ids."""
 _LOGIN = re.compile(r"(?:://(?:[^\s/@]{1,128}:)?|/|\b(?:ssh|scp|sftp|rsync) (?:-\S+ ){0,3})$")
 
 
 def _emails(text: str) -> Iterator[Span]:
     for match in _EMAIL.finditer(text):
-        if _is_somebody(text, match):
+        if _is_personal(text, match):
             yield "email", *match.span()
     for match in _SPELLED.finditer(text):
         domain = re.sub(r" ?[\[(] ?dot ?[\])] ?", ".", match[1], flags=re.IGNORECASE)
@@ -287,22 +288,22 @@ def _emails(text: str) -> Iterator[Span]:
             yield "email", *match.span()
 
 
-def _is_somebody(text: str, match: re.Match[str]) -> bool:
-    """Returns whether a mail address can be somebody's, and is none of a host or a file."""
+def _is_personal(text: str, match: re.Match[str]) -> bool:
+    """Returns whether a mail address can be a person's, not the login of a host or a file."""
     before, after = (
         text[max(0, match.start() - 160) : match.start()],
         text[match.end() : match.end() + 2],
     )
     domain, ending = match[1], match[1].rpartition(".")[2].lower()
     is_host = _LOGIN.search(before) or (after[:1] == ":" and after[1:].strip())
-    is_made_up = _EXAMPLE.search(domain) or _NOBODY.fullmatch(match[0])
+    is_made_up = _EXAMPLE.search(domain) or _PLACEHOLDER.fullmatch(match[0])
     return not (is_host or is_made_up or ending in _NOT_ENDINGS)
 
 
 def _numbers(text: str) -> Iterator[Span]:
     yield from (("phone", *span) for span in phones(text))
-    yield from (("ssn", *one.span()) for one in _SSN.finditer(text) if one[0] not in _PRINTED)
-    yield from (("ssn", *one.span(1)) for one in _NAMED_SSN.finditer(text))
+    yield from (("ssn", *hit.span()) for hit in _SSN.finditer(text) if hit[0] not in _PRINTED)
+    yield from (("ssn", *hit.span(1)) for hit in _NAMED_SSN.finditer(text))
     yield from _cards(text)
     yield from _ibans(text)
     yield from _ip4(text)
@@ -313,7 +314,7 @@ _SSN = re.compile(
 )
 _NAMED_SSN = re.compile(r"(?i)\bssn\b[ :=#]{1,3}(\d{9})(?!\w)")
 _PRINTED = ("078-05-1120", "219-09-9999")
-"""Numbers that stood in advertisements, and are nobody's."""
+"""Numbers from advertisements that were never assigned to a person."""
 
 _CARD = re.compile(r"(?<![\w.-])(?:\d[ -]?){12,18}\d(?![\w-]|\.\d)")
 _GROUPS = re.compile(
@@ -346,7 +347,7 @@ def _ibans(text: str) -> Iterator[Span]:
 
 
 def _end_of(text: str, start: int, size: int) -> int:
-    """Returns where so many characters that are no blanks end."""
+    """Returns the end of a stretch with `size` characters other than blanks."""
     place, seen = start, 0
     while seen < size and place < len(text) and (text[place].isalnum() or text[place] == " "):
         seen += text[place] != " "
@@ -357,20 +358,20 @@ def _end_of(text: str, start: int, size: int) -> int:
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _IP4 = re.compile(rf"(?<![\w.-])(?<!\w/)(?:{_OCTET}\.){{3}}{_OCTET}(?![\w-]|\.\d)")
 _VERSION = re.compile(r"(?i)(?:\bv|versions?|release|build|[=<>~^@])[ \t\"'`:]{0,5}$")
-_NOBODYS = re.compile(
+_NOT_PERSONAL = re.compile(
     r"0\.|10\.|127\.|169\.254\.|172\.(?:1[6-9]|2\d|3[01])\.|192\.168\.|192\.0\.[02]\.|198\.51\.100\."
     r"|203\.0\.113\.|198\.1[89]\.|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|2(?:2[4-9]|[345]\d)\."
     r"|.*\.0$|8\.8\.4\.4$|9\.9\.9\.|1\.1\.1\."
 )
-"""Networks that are private, reserved or for examples, and servers that everybody asks."""
+"""Networks that are private, reserved or for examples, and public DNS servers."""
 
 
 def _ip4(text: str) -> Iterator[Span]:
     for match in _IP4.finditer(text):
         before = text[max(0, match.start() - 12) : match.start()]
         low = sum(int(octet) < 20 for octet in match[0].split("."))
-        # So many low numbers are a version: hardly any address has three.
-        if low < 3 and not _NOBODYS.match(match[0]) and not _VERSION.search(before):
+        # Three low numbers are a version: hardly any address has so many.
+        if low < 3 and not _NOT_PERSONAL.match(match[0]) and not _VERSION.search(before):
             yield "ip", *match.span()
 
 
@@ -378,7 +379,7 @@ _IP6 = re.compile(r"[23](?<![\w:.][23])[0-9A-Fa-f]{3}:[0-9A-Fa-f:]{2,35}(?![\w:]
 
 
 def _ip6(text: str) -> Iterator[Span]:
-    """Yields the addresses of hosts; those begin with 2 or 3, and no path of a program's does."""
+    """Yields public IPv6 addresses; they begin with 2 or 3, unlike `a::b` in source code."""
     from ipaddress import AddressValueError, IPv6Address, IPv6Network
 
     for match in _IP6.finditer(text):

@@ -1,33 +1,45 @@
-"""The formats of tokens and keys, as data.
+"""The rules for secrets: formats of tokens, telling names, and what their values look like.
 
-Each rule names words of which one stands in every text that has such a secret: a text without them
-is never searched. The quantifiers are bounded, so that no text takes more than linear time.
+`secrets` applies them to texts and `values` to the fields of values. Each format names words of
+which at least one is in every text that holds such a secret: a text without them is not searched.
+All quantifiers are bounded, so that no text takes more than linear time.
 """
 
+import re
+from collections import Counter
+from itertools import pairwise
+from math import log2
 from typing import NamedTuple
+
+from mimo.text.clean import compiled
+
+ALLOWED = "mind:allow-secret"
+"""A mark that exempts its line."""
+
+# Formats of tokens and keys.
 
 _ALNUM = "A-Za-z0-9"
 _WORD = "A-Za-z0-9_-"
-_HEX = "a-f0-9"
+_HEX_DIGITS = "a-f0-9"
 
 
 class Token(NamedTuple):
-    """A secret that begins in a known way and goes on with so many characters of a kind."""
+    """A secret with a known beginning, followed by a number of characters of a kind."""
 
     kind: str
     words: tuple[str, ...]
     start: str
     """A pattern."""
     tail: str
-    """The characters that follow, as inside of brackets."""
+    """The characters that follow, as in a character class."""
     least: int
     most: int
     apart: bool = False
-    """Whether a letter or digit before the beginning makes it part of another word."""
+    """True if a letter or digit before it makes it part of another word."""
 
 
 class Form(NamedTuple):
-    """A secret with any other shape; the pattern's first group, where it has one, is the secret."""
+    """A secret of another shape; the first group of the pattern, if any, is the secret."""
 
     kind: str
     words: tuple[str, ...]
@@ -37,27 +49,21 @@ class Form(NamedTuple):
 def _fixed(
     kind: str, start: str, tail: str, least: int, most: int | None = None, *, apart: bool = False
 ) -> Token:
-    """Returns the rule of a token whose beginning is always the same."""
-    word = next((one for one in _SHARED if start.startswith(one)), start.replace("\\", ""))
+    """Returns the rule of a token with a fixed beginning."""
+    shared = (word for word in _SHARED if start.startswith(word))
+    word = next(shared, start.replace("\\", ""))
     return Token(kind, (word,), start, tail, least, most or least, apart)
 
 
 _SHARED = ("sk-", "gl", "dckr_", "gh")
-"""Beginnings that several rules look for."""
+"""Beginnings of several rules."""
 
 
 TOKENS: tuple[Token, ...] = (
     Token(
         "aws_access_key", ("AKIA", "ASIA", "ABIA", "ACCA"), "A(?:KI|SI|BI|CC)A", "A-Z2-7", 16, 16
     ),
-    Token(
-        "github_token",
-        ("gh",),
-        "gh[pousr]_",
-        _ALNUM,
-        36,
-        255,
-    ),
+    Token("github_token", ("gh",), "gh[pousr]_", _ALNUM, 36, 255),
     _fixed("github_token", "github_pat_", "A-Za-z0-9_", 60, 255),
     Token(
         "gitlab_token",
@@ -67,23 +73,9 @@ TOKENS: tuple[Token, ...] = (
         20,
         300,
     ),
-    Token(
-        "slack_token",
-        ("xox",),
-        "xox[a-es-z.opr](?:-|\\.xox[bp]-)",
-        "A-Za-z0-9%/+-",
-        20,
-        400,
-    ),
+    Token("slack_token", ("xox",), "xox[a-es-z.opr](?:-|\\.xox[bp]-)", "A-Za-z0-9%/+-", 20, 400),
     _fixed("slack_token", "xapp-", "A-Za-z0-9-", 40, 200),
-    Token(
-        "stripe_key",
-        ("k_live_", "k_test_"),
-        "[rs]k_(?:live|test)_",
-        _ALNUM,
-        16,
-        250,
-    ),
+    Token("stripe_key", ("k_live_", "k_test_"), "[rs]k_(?:live|test)_", _ALNUM, 16, 250),
     _fixed("stripe_key", "whsec_", "A-Za-z0-9+/=", 32, 100),
     _fixed("google_api_key", "AIza", _WORD, 35),
     _fixed("google_oauth", "GOCSPX-", _WORD, 28),
@@ -93,7 +85,7 @@ TOKENS: tuple[Token, ...] = (
     _fixed("openai_key", "sk-svcacct-", _WORD, 40, 300),
     _fixed("openai_key", "sk-admin-", _WORD, 40, 300),
     _fixed("anthropic_key", "sk-ant-", _WORD, 32, 300),
-    _fixed("openrouter_key", "sk-or-v1-", _HEX, 64),
+    _fixed("openrouter_key", "sk-or-v1-", _HEX_DIGITS, 64),
     _fixed("openai_key", "sk-", _ALNUM, 32, 64, apart=True),
     _fixed("groq_key", "gsk_", _ALNUM, 52),
     _fixed("xai_key", "xai-", _ALNUM, 70, 90),
@@ -102,21 +94,14 @@ TOKENS: tuple[Token, ...] = (
     _fixed("huggingface_token", "hf_", _ALNUM, 34, 40, apart=True),
     _fixed("npm_token", "npm_", _ALNUM, 36),
     _fixed("pypi_token", "pypi-AgE", _WORD, 50, 400),
-    _fixed("rubygems_token", "rubygems_", _HEX, 48),
+    _fixed("rubygems_token", "rubygems_", _HEX_DIGITS, 48),
     _fixed("docker_token", "dckr_pat_", _WORD, 27, 40),
     _fixed("docker_token", "dckr_oat_", _WORD, 27, 40),
     _fixed("sendgrid_key", r"SG\.", "A-Za-z0-9_.-", 66, 70, apart=True),
-    _fixed("twilio_key", "SK", _HEX, 32, apart=True),
-    _fixed("mailgun_key", "key-", _HEX, 32, apart=True),
-    Token("digitalocean_token", ("_v1_",), "do[opr]_v1_", _HEX, 64, 64),
-    Token(
-        "shopify_token",
-        ("shp",),
-        "shp(?:at|ca|pa|ss)_",
-        "a-fA-F0-9",
-        32,
-        32,
-    ),
+    _fixed("twilio_key", "SK", _HEX_DIGITS, 32, apart=True),
+    _fixed("mailgun_key", "key-", _HEX_DIGITS, 32, apart=True),
+    Token("digitalocean_token", ("_v1_",), "do[opr]_v1_", _HEX_DIGITS, 64, 64),
+    Token("shopify_token", ("shp",), "shp(?:at|ca|pa|ss)_", "a-fA-F0-9", 32, 32),
     Token("square_token", ("sq0",), "sq0(?:atp|csp)-", _WORD, 22, 43),
     _fixed("dropbox_token", r"sl\.", _WORD, 130, 1500, apart=True),
     _fixed("atlassian_token", "ATATT3", "A-Za-z0-9_=-", 100, 300),
@@ -129,19 +114,12 @@ TOKENS: tuple[Token, ...] = (
     _fixed("grafana_token", "glc_", "A-Za-z0-9+/=", 60, 400),
     _fixed("newrelic_key", "NRAK-", "A-Z0-9", 27),
     _fixed("sentry_token", "sntrys_", "A-Za-z0-9+/=_", 60, 400),
-    _fixed("sentry_token", "sntryu_", _HEX, 64),
+    _fixed("sentry_token", "sntryu_", _HEX_DIGITS, 64),
     Token("vault_token", ("hvs.", "hvb.", "hvr."), r"hv[sbr]\.", _WORD, 24, 300),
-    _fixed("databricks_token", "dapi", _HEX, 32, apart=True),
+    _fixed("databricks_token", "dapi", _HEX_DIGITS, 32, apart=True),
     _fixed("heroku_key", "HRKU-", _WORD, 36, 70),
-    Token(
-        "planetscale_token",
-        ("pscale_",),
-        "pscale_(?:tkn|pw|oauth)_",
-        "A-Za-z0-9_=.-",
-        32,
-        64,
-    ),
-    _fixed("supabase_token", "sbp_", _HEX, 40),
+    Token("planetscale_token", ("pscale_",), "pscale_(?:tkn|pw|oauth)_", "A-Za-z0-9_=.-", 32, 64),
+    _fixed("supabase_token", "sbp_", _HEX_DIGITS, 40),
     Token("doppler_token", ("dp.",), r"dp\.[psc]t\.", "A-Za-z0-9_.-", 40, 80),
     _fixed("alibaba_key", "LTAI", _ALNUM, 17, 21, apart=True),
     _fixed("netlify_token", "nfp_", _ALNUM, 36, 40),
@@ -231,3 +209,167 @@ FORMS: tuple[Form, ...] = (
         r"(?i:password|pwd)=([^;\s\"'<>]{4,128})",
     ),
 )
+
+BASIC = ("authorization_header", "docker_auth")
+"""Kinds whose secret can be `user:password` in base64."""
+
+MIXED = ("telegram_token", "discord_token")
+"""Kinds whose shape occurs in names of programs as well: their secrets mix cases and digits."""
+
+# Names in texts, as in `password = …`, and names of fields.
+
+CHOSEN = ("passw", "passphrase", "pwd", "secret", "비밀번호", "비번", "암호", "패스워드")
+"""Parts of names whose values people choose."""
+DRAWN = (
+    "token",
+    "api_key",
+    "api-key",
+    "api key",
+    "apikey",
+    "access_key",
+    "access-key",
+    "access key",
+    "accesskey",
+    "account_key",
+    "auth_key",
+    "encryption_key",
+    "signing_key",
+    "private_key",
+    "credential",
+    "토큰",
+    "api 키",
+    "api키",
+    "인증 키",
+    "인증키",
+    "시크릿",
+)
+"""Parts of names whose values are generated."""
+
+ABOUT_SECRET = re.compile(
+    r"(?i)(?:hash|digest|sum|_?ids?|ur[il]|names?|file|path|types?|version|algorithm|hint|ref)$"
+)
+"""Ends of names that describe a secret: the value of `token_hash` is not a secret."""
+
+_SECRET_FIELDS = frozenset(
+    "password passwd pwd passphrase secret token ssn social_security_number credit_card "
+    "credit_card_number card_number cvv cvc pin api_key apikey access_key secret_key private_key "
+    "encryption_key signing_key authorization credential credentials".split()
+)
+_SECRET_ENDINGS = tuple(f"_{name}" for name in sorted(_SECRET_FIELDS - {"pin", "authorization"}))
+_PAGING = re.compile(r"(?:next|page|next_page|continuation|continue|cursor|sync|resume|prev)_token")
+
+
+def sensitive(name: str) -> str | None:
+    """Returns the name in small letters and underscores if its value is sensitive, or None."""
+    plain = plain_name(name)
+    if _PAGING.fullmatch(plain):
+        return None
+    return plain if plain in _SECRET_FIELDS or plain.endswith(_SECRET_ENDINGS) else None
+
+
+def plain_name(name: str) -> str:
+    """Returns the name of a field in small letters and underscores."""
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name[:80])
+    return re.sub(r"[^A-Za-z0-9가-힣]+", "_", apart).strip("_").lower()
+
+
+# Values of such names.
+
+_PLACEHOLDER = (
+    r"[<>{}]|^[$(=|-]|^[@*#&~]{2}|^%\w{1,40}%$|\.\.\.|…|x{4}|X{4}|\*{3}|_{3}|0{6}|1234567|abcdef[^0-9]|abcdefgh|"
+    r"(?i:example|sample|change_?me|your|placeholder|redacted|insert|dummy|replace|secrets?\.|"
+    r"\benv\b|environ|getenv|foobar|lorem|ENC\[|op://|vault:|fake)"
+)
+_FILLER = re.compile(r"(?i:example|x{5}|redacted|placeholder|your[_-]|1234567890|abcdefghij)")
+_FEIGNED = r"(?i)s3cr|passw0rd"
+"""Spellings of passwords that are made up for an example."""
+_WORD = r"(?:[A-Za-z]{3,}|[A-Za-z]{1,2}(?![A-Za-z]))?\d{0,4}"
+_HEX = r"[0-9a-f]+|[0-9A-F]+"
+_UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_PATH = r"(?:\.{0,2}|~)/[a-z.]+(?:/|$)|\.\w|[A-Za-z]:[\\/]|[a-z][a-z0-9+.-]{0,20}://|\w[\w.-]{0,60}\.[a-z]{2,5}$"
+_OWN_ID = (
+    r"[\w.-]{0,128}_\d{8}_[a-z2-7]{6}(?:\.\d{1,6})?"
+    r"|(?:fact|observation|action|plan|decision|checkpoint|insight|context|issue|edge)_[a-z0-9_.-]{1,120}"
+)
+_SECRET_WORD = re.compile(r"(?i)passw|pwd|secret|token|key")
+_TYPICAL = r"(?!(?i:passw|secret|admin|test|user|my|welcome))[A-Z][a-z]{2,20}\d{2,4}[!@#$%^&*]{1,3}"
+"""A typical chosen password: a word, a year and a sign."""
+_ENOUGH = 96
+"""Characters of a value that decide whether it is a secret."""
+_CASES = ("[a-z]", "[A-Z]", r"\d", r"[^A-Za-z0-9]")
+_STOCK = frozenset(
+    "password passwd pass pwd secret token user username admin root postgres mysql test guest "
+    "default changeme letmein qwerty foo bar baz guest rabbit redis mongo mongodb "
+    "api_key apikey key p password123 password1 12345 123456 12345678 pw abc123 "
+    "passw0rd dev prod local localhost".split()
+)
+
+
+def entropy(text: str) -> float:
+    """Returns Shannon's entropy of a text in bits per character."""
+    size = len(text)
+    counts = Counter(text).values()
+    return -sum(n / size * log2(n / size) for n in counts)
+
+
+def is_placeholder(value: str) -> bool:
+    """Returns whether a value is only a placeholder for a secret."""
+    return bool(compiled(_PLACEHOLDER).search(value)) or value.lower() in _STOCK
+
+
+def is_random(value: str) -> bool:
+    """Returns whether the variable part of a token looks random."""
+    return not _FILLER.search(value) and len(set(value)) >= min(8, 3 + len(value) // 5)
+
+
+def is_mixed(value: str) -> bool:
+    """Returns whether lower case, upper case and digits alternate as in a random text."""
+    kinds = [char.isdigit() + 2 * char.isupper() for char in value]
+    return sum(kind != following for kind, following in pairwise(kinds)) >= 3
+
+
+def is_secret(value: str, *, chosen: bool) -> bool:
+    """Returns whether a value that is assigned to a name of a secret is one.
+
+    Notes contain `password: <yours>` and `token = config.token` far more often than a secret.
+    `chosen` is for passwords, which people make up: they are shorter than generated values.
+    """
+    value = value[:_ENOUGH]
+    if not any(map(str.isdigit, value)):
+        return False
+    if is_placeholder(value) or compiled(_FEIGNED).search(value):
+        return False
+    if chosen and compiled(_TYPICAL).fullmatch(value):
+        return True
+    value = value.rstrip("!")
+    if len(value) < 8 or _is_named(value):
+        return False
+    if compiled(_HEX).fullmatch(value):
+        return len(value) >= 32 and entropy(value) >= 3 and not value.isdigit()
+    kinds = sum(bool(re.search(characters, value)) for characters in _CASES)
+    if len(value) >= 20 and kinds >= 2 and entropy(value) >= 3.5:
+        return True
+    return chosen and kinds >= 3
+
+
+def is_words(value: str) -> bool:
+    """Returns whether a value consists of words about secrets, as in `docker-password`."""
+    return bool(_SECRET_WORD.search(value)) and _is_named(value)
+
+
+def is_own_id(text: str) -> bool:
+    """Returns whether a text is the id of a memory, or the end of one."""
+    return compiled(_OWN_ID).fullmatch(text) is not None
+
+
+def _is_named(value: str) -> bool:
+    """Returns whether a value is a path, an address, or words as programs write them."""
+    if compiled(_PATH).match(value) or compiled(_UUID).fullmatch(value) or is_own_id(value):
+        return True
+    parts = [part for part in re.split(r"[^A-Za-z0-9]+", _spaced(value)) if part]
+    return all(compiled(_WORD).fullmatch(part) for part in parts)
+
+
+def _spaced(value: str) -> str:
+    """Returns a name in camel case with its words apart."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", value)

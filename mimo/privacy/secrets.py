@@ -1,19 +1,33 @@
-"""Finding secrets: tokens of known formats, keys, and passwords that are assigned to a name.
+"""The search for secrets in texts; `rules` defines what counts as a secret.
 
-Everything works on the folded text (`folding.py`), so that full-width or invisible characters hide
-nothing, and in linear time. A text with escapes is read a second time without them.
+The search reads the folded text (`model.folded`), so that full-width or invisible characters hide
+nothing, and takes linear time. A text with escapes is searched a second time without them.
 """
 
 import re
 from binascii import Error, a2b_base64
 from collections.abc import Iterator
 
-from mimo.privacy.likeness import is_mixed, is_own_id, is_placeholder, is_random, is_said, is_secret
-from mimo.privacy.model import APART, Finding, Span, compiled, findings, folded, unescaped
-from mimo.privacy.rules import FORMS, TOKENS, Form, Token
-
-ALLOWED = "mind:allow-secret"
-"""A mark that lets its line through."""
+from mimo.privacy.model import APART, Finding, Span, findings, folded, unescaped
+from mimo.privacy.rules import (
+    ABOUT_SECRET,
+    ALLOWED,
+    BASIC,
+    CHOSEN,
+    DRAWN,
+    FORMS,
+    MIXED,
+    TOKENS,
+    Form,
+    Token,
+    is_mixed,
+    is_own_id,
+    is_placeholder,
+    is_random,
+    is_secret,
+    is_words,
+)
+from mimo.text.clean import compiled
 
 _LEAST = 8
 """No secret is shorter."""
@@ -23,7 +37,7 @@ _BREAK = r"[\"'`]?[ \t]{0,8}[+\\]?[ \t]{0,8}(?:\r?\n|\r)[ \t>#*/]{0,40}[\"'`]?"
 
 
 def secrets_in(text: str, *, cut: bool = False, allowing: bool = True) -> tuple[Finding, ...]:
-    """Returns the secrets in a text, in their order.
+    """Returns the secrets in a text, in order.
 
     With `cut` also the beginnings of tokens that were cut off, as titles are. Without `allowing`
     the mark `mind:allow-secret` is ignored.
@@ -37,12 +51,12 @@ def secrets_in(text: str, *, cut: bool = False, allowing: bool = True) -> tuple[
         spans += [(kind, *plain.span(start, end)) for kind, start, end in again]
     if not spans:
         return ()
-    found = findings(text, ((kind, *seen.span(start, end)) for kind, start, end in spans))
+    secrets = findings(text, ((kind, *seen.span(start, end)) for kind, start, end in spans))
     if allowing and ALLOWED in text:
         marks = re.finditer(re.escape(ALLOWED), text)
-        lines = {one.line for one in findings(text, (("", *mark.span()) for mark in marks))}
-        return tuple(one for one in found if one.line not in lines)
-    return found
+        exempt = {mark.line for mark in findings(text, (("", *mark.span()) for mark in marks))}
+        return tuple(secret for secret in secrets if secret.line not in exempt)
+    return secrets
 
 
 def _spans(text: str, *, cut: bool = False) -> Iterator[Span]:
@@ -122,24 +136,17 @@ def _of_form(text: str, form: Form) -> Iterator[Span]:
     for match in compiled(form.pattern).finditer(text):
         group = match.lastindex or 0
         value = match[group]
-        if form.kind in _BASIC:
+        if form.kind in BASIC:
             password = _password_of(value)
             if password is None and form.kind == "docker_auth":
                 continue
             value = password or value
         if form.kind == "telegram_token":
             value = value.partition(":")[2]  # The number before it is the bot's public id.
-        if form.kind in _MIXED and not is_mixed(value):
+        if form.kind in MIXED and not is_mixed(value):
             continue
-        if is_random(value) and not is_placeholder(value[:40]) and not is_said(value):
+        if is_random(value) and not is_placeholder(value[:40]) and not is_words(value):
             yield form.kind, *match.span(group)
-
-
-_BASIC = ("authorization_header", "docker_auth")
-"""Forms whose secret can be `user:password` in base64."""
-
-_MIXED = ("telegram_token", "discord_token")
-"""Forms that names in programs can have, too."""
 
 
 def _password_of(credentials: str) -> str | None:
@@ -149,7 +156,7 @@ def _password_of(credentials: str) -> str | None:
 
 
 def _decoded(text: str) -> str:
-    """Returns the ASCII text that a text in base64 stands for, or an empty one."""
+    """Returns the ASCII text that is encoded in base64, or an empty text."""
     plain = text.rstrip("=")
     try:
         return a2b_base64(plain + "=" * (-len(plain) % 4)).decode("ascii")
@@ -162,7 +169,7 @@ _END = r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|Private-MAC: [0-9a-
 _EDGES = f"({_BEGIN})|{_END}"
 _MATERIAL = r"[A-Za-z0-9+/]{32}"
 _WITHIN = 600
-"""So soon after its first line a key itself begins."""
+"""Characters after its first line within which the key itself begins."""
 
 
 def _private_keys(text: str) -> Iterator[Span]:
@@ -178,8 +185,8 @@ _MORE = r"(?:[A-Za-z0-9+/=:,. \t>-]|\\[rn]|\r?\n(?!\s{0,80}\n)){0,40000}+"
 
 
 def _end_of_material(text: str, start: int) -> int:
-    found = compiled(_MORE).match(text, start)
-    return found.end() if found else start
+    match = compiled(_MORE).match(text, start)
+    return match.end() if match else start
 
 
 _ADDRESS = r"://([^\s:/@\"'<>`]{0,128}):([^\s/\"'<>`]{4,256})@(?=[A-Za-z0-9_.\[-])"
@@ -194,35 +201,11 @@ def _addresses(text: str) -> Iterator[Span]:
         user, password = match.groups()
         if scheme is None or is_placeholder(password) or password.lower() == user.lower():
             continue
-        if not is_said(password):
+        if not is_words(password):
             kind = "basic_auth_url" if scheme[0].lower() in _WEB else "connection_string"
             yield kind, *match.span(2)
 
 
-_CHOSEN = ("passw", "passphrase", "pwd", "secret", "비밀번호", "비번", "암호", "패스워드")
-_DRAWN = (
-    "token",
-    "api_key",
-    "api-key",
-    "api key",
-    "apikey",
-    "access_key",
-    "access-key",
-    "access key",
-    "accesskey",
-    "account_key",
-    "auth_key",
-    "encryption_key",
-    "signing_key",
-    "private_key",
-    "credential",
-    "토큰",
-    "api 키",
-    "api키",
-    "인증 키",
-    "인증키",
-    "시크릿",
-)
 _SIGN = r"[ \t]{0,4}(?:=>|:=|={1,3}|:)[ \t]{0,4}"
 _FOR = r"(?:[ \t](?:for|of|to|on|in|at)(?:[ \t][^\s:=,;.()\[\]]{1,40}){1,6}?)?"
 _IS = r"[ \t](?:is|was|becomes)(?:[ \t](?:now|still|currently|set to))?[ \t]{0,2}[ \t:]"
@@ -235,24 +218,21 @@ _VALUE = (
 )
 """Follows the name of a secret: the end of the name, what connects it to its value, the value."""
 
-_ABOUT_IT = re.compile(
-    r"(?i)(?:hash|digest|sum|_?ids?|ur[il]|names?|file|path|types?|version|algorithm|hint|ref)$"
-)
-"""Ends of names that are about a secret: `token_hash` holds none."""
-
 
 def _assigned(text: str) -> Iterator[Span]:
-    """Yields the values that stand after the name of a secret, as in `password = …`."""
+    """Yields the values after names of secrets, as in `password = …`."""
     lower = text.lower()
-    for words, chosen in ((_CHOSEN, True), (_DRAWN, False)):
+    for words, chosen in ((CHOSEN, True), (DRAWN, False)):
         for word in words:
             place = lower.find(word)
             while place >= 0:
                 place += len(word)
                 if match := compiled(_VALUE).match(text, place):
                     start, end = _stretch(match)
-                    if _ABOUT_IT.search(match[1]) or not is_secret(text[start:end], chosen=chosen):
-                        # Of names within the value the last is enough, and each is read once.
+                    if ABOUT_SECRET.search(match[1]) or not is_secret(
+                        text[start:end], chosen=chosen
+                    ):
+                        # Names within the value: only the last one is read again.
                         place = max(place, lower.rfind(word, place, match.end()))
                     else:
                         yield "password" if chosen else "credential", start, end
@@ -261,7 +241,7 @@ def _assigned(text: str) -> Iterator[Span]:
 
 
 def _stretch(match: re.Match[str]) -> tuple[int, int]:
-    """Returns where the value of a match stands; signs that end a sentence are no part of it."""
+    """Returns the place of the value in a match, without punctuation at its end."""
     group = 3 if match[3] else 4
     start = match.start(group)
     return start, start + len(match[group].rstrip(".,:?*"))
@@ -278,7 +258,7 @@ _BASE64 = (
 
 
 def _encoded(text: str) -> Iterator[Span]:
-    """Yields what holds a secret in base64, one layer deep."""
+    """Yields base64 that encodes a secret, one layer deep."""
     for match in compiled(_BASE64).finditer(text):
         inner = _decoded(re.sub(r"[\s>#*]", "", match[0]))
         for kind, *_ in _plain(inner):

@@ -8,7 +8,8 @@ from mimo.guard.policy import PiiAction
 from mimo.memory.ids import stem_of
 from mimo.privacy import texts_of
 from mimo.privacy.model import APART
-from mimo.privacy.secrets import ALLOWED, secrets_in
+from mimo.privacy.rules import ALLOWED
+from mimo.privacy.secrets import secrets_in
 
 # Texts that name a key of a value: a key that is redacted is redacted in each of them alike.
 

@@ -29,7 +29,7 @@ def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.usefixtures("either_way")
 @pytest.mark.req("002-57")
-def test_each_kind_is_found_and_taken_out_whole() -> None:
+def test_each_kind_is_found_and_replaced_whole() -> None:
     for fake in personal_fakes.personal(7):
         assert kinds(fake.text) == [fake.kind], fake.text
         shown = without(fake.text, personal_in(fake.text))
@@ -38,7 +38,7 @@ def test_each_kind_is_found_and_taken_out_whole() -> None:
 
 @pytest.mark.parametrize("decoy", personal_fakes.decoys(7), ids=lambda decoy: decoy.kind)
 @pytest.mark.usefixtures("either_way")
-def test_what_only_looks_like_personal_data_is_left_alone(decoy: Fake) -> None:
+def test_look_alikes_of_personal_data_are_ignored(decoy: Fake) -> None:
     assert kinds(decoy.text) == []
 
 
@@ -85,7 +85,7 @@ def test_what_only_looks_like_personal_data_is_left_alone(decoy: Fake) -> None:
     ],
 )
 @pytest.mark.req("002-57")
-def test_other_ways_to_write_them(text: str, kind: str) -> None:
+def test_other_notations_are_found(text: str, kind: str) -> None:
     assert kinds(text) == [kind]
 
 
@@ -113,7 +113,7 @@ def test_other_ways_to_write_them(text: str, kind: str) -> None:
         "step 0123 of 4567, 0.171 1234567, 01:12:34:56",
     ],
 )
-def test_near_misses(text: str) -> None:
+def test_near_misses_are_ignored(text: str) -> None:
     assert kinds(text) == []
 
 
@@ -126,5 +126,5 @@ def test_near_misses(text: str) -> None:
     ],
     ids=lambda text: text[:8],
 )
-def test_a_text_that_is_made_to_take_long_comes_to_its_end(text: str) -> None:
+def test_hostile_texts_take_linear_time(text: str) -> None:
     assert len(set(kinds(text))) <= 1

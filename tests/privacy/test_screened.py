@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from mimo.frozen import frozen
 from mimo.privacy import texts_of
+from mimo.privacy.rules import sensitive
 from mimo.privacy.secrets import secrets_in
-from mimo.privacy.values import screened, screened_key, sensitive
+from mimo.privacy.values import screened, screened_key
 from tests import personal_fakes, privacy_fakes
 from tests.privacy_fakes import Draw
 
@@ -31,7 +32,7 @@ class Outer:
 
 
 @pytest.mark.req("002-37")
-def test_secrets_go_out_of_every_part_and_all_else_stays_the_same_object() -> None:
+def test_secrets_are_replaced_everywhere_and_clean_parts_are_the_same_objects() -> None:
     clean = Inner(text="tea")
     value = Outer(keys=(), rows=(clean, Inner(text=f"x {TOKEN}")), extra={"a": [{"b": TOKEN}, 1]})
 
@@ -43,7 +44,7 @@ def test_secrets_go_out_of_every_part_and_all_else_stays_the_same_object() -> No
     assert seen.kinds == ("github_token", "github_token")
 
 
-def test_a_password_may_be_one_by_its_name_alone() -> None:
+def test_name_alone_can_make_a_value_a_password() -> None:
     value = {"db": {"Password": PASSWORD, "host": PASSWORD}}
 
     assert screened(value).value == {"db": {"Password": "[REDACTED:password]", "host": PASSWORD}}
@@ -51,7 +52,7 @@ def test_a_password_may_be_one_by_its_name_alone() -> None:
 
 
 @pytest.mark.req("002-37")
-def test_personal_data_go_out_where_that_is_asked() -> None:
+def test_personal_data_is_replaced_on_request() -> None:
     value = {"who": "jo@corp.io", "card": 4111111111111111, "at": 1700000000000, "tel": 2125550142}
     value |= {"mobile": "030 1234567", "a": {"api_key": {"x": 1}, "token": None, "apiKey": "k"}}
 
@@ -86,12 +87,12 @@ def test_personal_data_go_out_where_that_is_asked() -> None:
         ("key", None),
     ],
 )
-def test_names_that_say_enough(name: str, kind: str | None) -> None:
+def test_sensitive_names_are_recognized(name: str, kind: str | None) -> None:
     assert sensitive(name) == kind
 
 
 @pytest.mark.req("002-10")
-def test_a_key_that_is_not_shown_has_always_the_same_stand_in_and_another_has_another() -> None:
+def test_hidden_keys_have_stable_and_distinct_marks() -> None:
     keys = ("call_415-234-5678", "call_415-234-5679", "user_email", TOKEN)
     shown = [screened_key(key, personal=True) for key in keys]
 
@@ -118,7 +119,7 @@ HOLDERS = st.recursive(
 
 
 @given(HOLDERS)
-def test_no_nesting_hides_anything_and_a_second_look_finds_nothing(held: Any) -> None:
+def test_nested_secrets_are_replaced_in_one_pass(held: Any) -> None:
     def plain(value: Any, make: Any) -> Any:
         if isinstance(value, list):
             return [plain(one, make) for one in value]

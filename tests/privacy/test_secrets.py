@@ -28,7 +28,7 @@ def shown(text: str, **options: Any) -> str:
 
 
 @pytest.mark.parametrize("fake", FAKES, ids=lambda fake: fake.kind)
-def test_each_format_is_found_as_what_it_is_and_taken_out_whole(fake: Fake) -> None:
+def test_each_format_is_found_by_kind_and_replaced_whole(fake: Fake) -> None:
     assert kinds(fake.text) == [fake.kind]
     assert fake.secret not in shown(fake.text)
     assert fake.text.partition(fake.secret)[0][:20] in shown(fake.text) + fake.text[:20]
@@ -42,7 +42,7 @@ def test_every_rule_has_a_fake() -> None:
 
 
 @pytest.mark.parametrize("decoy", personal_fakes.decoys(7), ids=lambda decoy: decoy.kind)
-def test_what_only_looks_like_a_secret_is_left_alone(decoy: Fake) -> None:
+def test_look_alikes_of_secrets_are_ignored(decoy: Fake) -> None:
     assert kinds(decoy.text) == []
 
 
@@ -62,23 +62,23 @@ def test_what_only_looks_like_a_secret_is_left_alone(decoy: Fake) -> None:
     ids=["full-width", "invisible", "homoglyphs", "wrapped", "continued", "concatenated", "base64"],
 )
 @pytest.mark.req("002-63")
-def test_a_disguise_does_not_help(hidden: str) -> None:
+def test_disguised_secrets_are_found(hidden: str) -> None:
     assert shown(f"use {hidden} for it") == "use [REDACTED:github_token] for it"
 
 
-def test_lines_after_a_token_stay() -> None:
+def test_lines_after_a_token_are_kept() -> None:
     assert shown(f"{TOKEN}\nnext line") == "[REDACTED:github_token]\nnext line"
 
 
 @pytest.mark.parametrize("end", ["", "…", "..."])
-def test_what_is_left_of_a_token_that_was_cut_off_is_found_on_the_way_out(end: str) -> None:
+def test_truncated_tokens_are_found_with_cut(end: str) -> None:
     text = f"they use {TOKEN[:20]}{end}"
 
     assert kinds(text) == []
     assert shown(text, cut=True) == f"they use [REDACTED:github_token]{end}"
 
 
-def test_a_private_key_ends_where_its_text_ends_when_its_last_line_is_missing() -> None:
+def test_private_key_without_its_last_line_ends_with_its_text() -> None:
     key = privacy_fakes.TOKENS["private_key"][0](Draw(5))
     begun = "\n".join(key.splitlines()[:4])
 
@@ -88,7 +88,7 @@ def test_a_private_key_ends_where_its_text_ends_when_its_last_line_is_missing() 
     assert kinds("a file begins with -----BEGIN PRIV" + "ATE KEY----- as usual") == []
 
 
-def test_several_secrets_are_found_with_their_lines_and_overlaps_are_one() -> None:
+def test_secrets_have_lines_and_overlaps_are_merged() -> None:
     text = f"a {TOKEN}\nb\nhttps://ci:{TOKEN}@git.corp/x {OTHER}"
 
     assert [(one.kind, one.line) for one in secrets_in(text)] == [
@@ -98,7 +98,7 @@ def test_several_secrets_are_found_with_their_lines_and_overlaps_are_one() -> No
     ]
 
 
-def test_a_line_that_is_marked_is_let_through_where_marks_count() -> None:
+def test_marked_line_is_exempt_if_marks_are_allowed() -> None:
     text = f"a {TOKEN} <!-- mind:allow-secret -->\nb {OTHER}"
 
     assert kinds(text) == ["stripe_key"]
@@ -119,7 +119,7 @@ def test_a_line_that_is_marked_is_let_through_where_marks_count() -> None:
         "Authorization: Bearer MY-PERSONAL-ACCESS-TOKEN",
     ],
 )
-def test_words_that_stand_where_a_secret_belongs_are_none(text: str) -> None:
+def test_words_in_the_place_of_a_secret_are_ignored(text: str) -> None:
     assert kinds(text) == []
 
 
@@ -157,7 +157,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: f"{text[:12]!r}")
-def test_a_text_that_is_made_to_take_long_comes_to_its_end(text: str) -> None:
+def test_hostile_texts_take_linear_time(text: str) -> None:
     """Each is some 200 kB: in quadratic time it would take hours."""
     assert len(set(kinds(text))) <= 1
 
@@ -174,7 +174,7 @@ def test_a_text_that_is_made_to_take_long_comes_to_its_end(text: str) -> None:
         ),
     ],
 )
-def test_no_pattern_repeats_what_repeats_or_repeats_without_end(pattern: str) -> None:
+def test_patterns_have_no_nested_or_unbounded_repetition(pattern: str) -> None:
     """So that matching takes at most a fixed number of steps at each character."""
     _check(parser.parse(pattern), inside=False)
 

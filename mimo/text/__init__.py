@@ -1,1 +1,1 @@
-"""Text tools that many modules use: cleaning, dates, words, patterns."""
+"""Pure text tools: cleaning, tokens, sentences and lists, calendar names, foreign patterns."""

@@ -1,10 +1,7 @@
-"""Text from memories -> text that is harmless on a terminal and in the log of a build."""
+"""Text from memories and files, made harmless for terminals, build logs and JSON."""
 
 import re
 from functools import cache
-
-# Text from memories and files -> text that hides nothing and commands nothing.
-
 
 SEQUENCES = (
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI: colours, the cursor
@@ -17,29 +14,31 @@ HIDDEN = (
     "\u061c\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e01ef"
 )
-"""Characters that show nothing or change the direction of the text, as a class of characters.
+"""Invisible and bidirectional characters, as a character class.
 
-Tag characters and the variation selectors of the supplement carry a byte each, unseen.
+Tag characters and the variation selectors of the supplement can carry hidden bytes.
 """
 
 _JOINING = "\u200c\u200d\ufe00-\ufe0f"
-"""Joiners and variation selectors: one after a character is writing, several are hidden data."""
+"""Joiners and variation selectors: one after a character is text, several are hidden data."""
 
 RUNS = f"(?!\ufe0f\u200d(?![{_JOINING}]))[{_JOINING}]{{2,}}"
-"""Several in a row; an emoji has a selector and a joiner between two of its parts."""
+"""Several in a row, except the selector and joiner between two parts of an emoji."""
 
 _CONTROLS = f"[\x00-\x08\x0b-\x1f\x7f-\x9f{HIDDEN}]"
 
 _COMMANDS = r"(?mi)^(\s*)(?=::[\w-]+(?:[^\S\n][^\n]*?)?::)|(#)(?=#(?:vso|teamcity)?\[)"
-"""Where GitHub, Azure Pipelines and TeamCity find a command in a log.
+"""Commands in a log, as GitHub, Azure Pipelines and TeamCity read them.
 
 `::set-env name=x::y` at the start of a line; `##[set-env name=x]y` and `##vso[…]` anywhere.
 """
 
+_HARMFUL = rf"[\x7f-\x9f{HIDDEN}]|{RUNS}|#(?=#(?:vso|teamcity)?\[)"
+
 
 @cache
 def compiled(pattern: str) -> re.Pattern[str]:
-    """Returns a pattern, compiled when first needed: most answers never need one."""
+    """Returns a pattern that is compiled on first use: most texts never need it."""
     return re.compile(pattern)
 
 
@@ -53,8 +52,8 @@ def clean(text: str) -> str:
             return text
         # Variation selectors count as printable.
         return compiled(RUNS).sub("", compiled(f"[{HIDDEN}]").sub("", text))
-    shown = compiled(_CONTROLS).sub("", compiled(SEQUENCES).sub("", text))
-    return compiled(RUNS).sub("", shown)
+    visible = compiled(_CONTROLS).sub("", compiled(SEQUENCES).sub("", text))
+    return compiled(RUNS).sub("", visible)
 
 
 def one_line(text: str) -> str:
@@ -63,17 +62,14 @@ def one_line(text: str) -> str:
 
 
 def inert(text: str) -> str:
-    """Returns the text with a backslash in each command that a build service reads from its log."""
+    """Returns the text with a backslash in each command for a build service."""
     if "::" not in text and "##" not in text:
         return text
     return compiled(_COMMANDS).sub(r"\1\2\\", text)
 
 
-_HARMFUL = rf"[\x7f-\x9f{HIDDEN}]|{RUNS}|#(?=#(?:vso|teamcity)?\[)"
-
-
 def escaped(text: str) -> str:
-    """Returns JSON text with what is harmful written as escapes, which stand for the same text."""
+    """Returns JSON text with harmful characters as escapes, which decode to the same text."""
     if text.isascii() and "\x7f" not in text and "##" not in text:
         return text
     return compiled(_HARMFUL).sub(lambda harmful: _escape(harmful[0]), text)

@@ -1,13 +1,15 @@
-"""Where sentences end, and texts cut there."""
+"""Short forms of prose: headings, texts cut between sentences, lists of items and tasks."""
 
 import re
 from collections.abc import Sequence
 from functools import cache
 
-# What a memory is called by where it has no title.
-
-
 LONGEST = 80
+"""Characters of a heading that is taken from the content."""
+
+_SHORTEST = 0.4
+"""Share of the limit that whole sentences must fill; otherwise the text is cut between words."""
+_BULLET = re.compile(r"[-*+] (?:\[( |x|X)\] )?(.*)")
 
 
 def heading(title: str | None, content: str, otherwise: str) -> str:
@@ -19,33 +21,45 @@ def heading(title: str | None, content: str, otherwise: str) -> str:
     return first if len(first) <= LONGEST else first[: LONGEST - 1].rstrip() + "…"
 
 
-# Lists in a memory's prose: open files as bullets, next steps as tasks that people can tick.
+def cut(text: str, limit: int) -> str:
+    """Returns as many whole sentences as `limit` characters hold, then `…` if some are left out.
+
+    If the sentences hold too little, the text is cut between words.
+    """
+    if len(text) <= limit:
+        return text
+    ends = [match.end() for match in sentence_end().finditer(text, 0, limit + 1)]
+    if ends and ends[-1] >= limit * _SHORTEST:
+        return f"{text[: ends[-1]].rstrip()} …"
+    start = text[:limit]
+    words = start.rpartition(" ")[0]
+    return f"{(words if len(words) >= limit * _SHORTEST else start).rstrip()}…"
 
 
-_BULLET = re.compile(r"[-*+] (?:\[( |x|X)\] )?(.*)")
-_TASK = "- [ ] "
+@cache
+def sentence_end() -> re.Pattern[str]:
+    """Returns the pattern of the gap between two sentences, in scripts with and without spaces."""
+    closing = r"[\"')\]\u201d]"
+    return re.compile(rf"(?<=[.!?\u2026]){closing}*\s+|(?<=[\u3002\uff01\uff1f\u0964])")
 
 
 def bullets(items: Sequence[str]) -> str:
-    """Returns a Markdown list; `items_of` gives the items back, stripped and without empty ones."""
+    """Returns a Markdown list; `items_of` reverses it, without blanks and empty items."""
     return _listed("- ", items)
 
 
 def tasks(items: Sequence[str]) -> str:
-    """Returns a Markdown task list; `steps_of` gives the items back."""
-    return _listed(_TASK, items)
+    """Returns a Markdown task list; `steps_of` reverses it."""
+    return _listed("- [ ] ", items)
 
 
 def items_of(text: str) -> tuple[str, ...]:
-    """Returns the items of a list; a line that is none of a list is an item of its own."""
+    """Returns the items of a list; a line outside the list is an item as well."""
     return tuple(item for item, _ in _items(text))
 
 
 def steps_of(text: str) -> str | tuple[str, ...] | None:
-    """Returns what is left to do: of a task list the tasks that nobody ticked, else the text.
-
-    None where nothing is left.
-    """
+    """Returns the open tasks of a task list, or another text unchanged; None if none is left."""
     if not text.strip():
         return None
     if not all(line.startswith(("- [", "  ")) for line in text.splitlines() if line.strip()):
@@ -60,39 +74,13 @@ def _listed(mark: str, items: Sequence[str]) -> str:
 
 def _items(text: str) -> list[tuple[str, bool]]:
     """Returns each item, and whether it is ticked."""
-    found: list[tuple[str, bool]] = []
+    items: list[tuple[str, bool]] = []
     for line in text.split("\n"):
         if match := _BULLET.fullmatch(line):
-            found.append((match[2], (match[1] or " ") in "xX"))
-        elif found and (line.startswith("  ") or not line.strip()):
-            item, ticked = found[-1]
-            found[-1] = (f"{item}\n{line[2:]}", ticked)
+            items.append((match[2], (match[1] or " ") in "xX"))
+        elif items and (line.startswith("  ") or not line.strip()):
+            item, ticked = items[-1]
+            items[-1] = (f"{item}\n{line[2:]}", ticked)
         elif line.strip():
-            found.append((line.strip(), False))
-    return [(item.strip(), ticked) for item, ticked in found]
-
-
-_SHORTEST = 0.4
-"""Share of the limit below which whole sentences say too little; words are cut there instead."""
-
-
-@cache
-def sentence_end() -> re.Pattern[str]:
-    """Returns what stands between two sentences, in scripts with spaces and without."""
-    closing = r"[\"')\]\u201d]"
-    return re.compile(rf"(?<=[.!?\u2026]){closing}*\s+|(?<=[\u3002\uff01\uff1f\u0964])")
-
-
-def cut(text: str, limit: int) -> str:
-    """Returns as many whole sentences as `limit` characters hold, and `…` where there are more.
-
-    Where they hold too little it is cut between words.
-    """
-    if len(text) <= limit:
-        return text
-    ends = [found.end() for found in sentence_end().finditer(text, 0, limit + 1)]
-    if ends and ends[-1] >= limit * _SHORTEST:
-        return f"{text[: ends[-1]].rstrip()} …"
-    start = text[:limit]
-    words = start.rpartition(" ")[0]
-    return f"{(words if len(words) >= limit * _SHORTEST else start).rstrip()}…"
+            items.append((line.strip(), False))
+    return [(item.strip(), ticked) for item, ticked in items]

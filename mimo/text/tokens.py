@@ -1,7 +1,7 @@
-"""Text -> the words that the index stores and the ranking compares.
+"""The tokens of a text, which the index stores and the ranking compares.
 
-The index keeps these tokens joined by spaces, so that candidates, coverage and phrases see the
-same words. Stemming is Porter's (M. F. Porter, "An algorithm for suffix stripping", 1980).
+The index keeps them joined by spaces, so that candidates, coverage and phrases use the same words.
+Stemming is Porter's (M. F. Porter, "An algorithm for suffix stripping", 1980).
 """
 
 import re
@@ -14,10 +14,10 @@ _DROPPED = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
     "\u0610-\u061a\u064b-\u065f\u0670"
 )
-"""Accents and points, which words are compared without."""
+"""Accents and points, which comparisons ignore."""
 
 MARKS = _DROPPED + "\u0900-\u0963\u0966-\u0dff\u0e00-\u0eff"
-"""Combining marks and vowel signs, which `\\w` would cut words at (Hindi, Thai and others)."""
+"""Combining marks and vowel signs, at which `\\w` would end a word (Hindi, Thai and others)."""
 
 UNSPACED = (
     "\u0e00-\u0e7f\u1100-\u11ff\u3005-\u3007\u3040-\u312f\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf"
@@ -38,7 +38,7 @@ QUESTION_WORDS = STOP_WORDS | frozenset(
     " just also any some all each other more most much many here please tell remind wondering let"
     " know give get got s t re ve ll d m".split()
 )
-"""Words that shape a question and say nothing of its subject."""
+"""Words that shape a question and are not about its subject."""
 
 _CONTRACTIONS = frozenset(
     "i'm i've i'd i'll you're you've you'd you'll he's he'd he'll she's she'd she'll it's it'd"
@@ -56,9 +56,9 @@ class QueryTerms(NamedTuple):
     """A query's distinct tokens, in the order of the query."""
 
     full: tuple[str, ...]
-    """All but the stop words; all of them where nothing else is left."""
+    """All except stop words, or all if there are only stop words."""
     content: tuple[str, ...]
-    """`full` without the words that only shape a question; `full` where nothing is left."""
+    """`full` without question words, or `full` if there are only question words."""
 
 
 def tokenize(text: str) -> list[str]:
@@ -71,7 +71,7 @@ def tokenize(text: str) -> list[str]:
 
 
 def query_terms(text: str) -> QueryTerms:
-    """Returns the terms that a query looks for."""
+    """Returns the terms of a query."""
     stems = _stems()
     parts = _all_parts(_contractions().sub(_without_contraction, text)) or _all_parts(text)
     full = [part for part in parts if part not in STOP_WORDS] or parts
@@ -89,9 +89,9 @@ def _all_parts(text: str) -> list[str]:
     return [part for word in _split(text) for part in _parts(word)]
 
 
-def _without_contraction(found: re.Match[str]) -> str:
-    known = found[0].lower().replace("\u2019", "'") in _CONTRACTIONS
-    return " " if known else found[0]
+def _without_contraction(match: re.Match[str]) -> str:
+    is_contraction = match[0].lower().replace("\u2019", "'") in _CONTRACTIONS
+    return " " if is_contraction else match[0]
 
 
 def _parts(word: str) -> list[str]:
@@ -109,7 +109,7 @@ def _distinct(stems: "_Stems", parts: list[str]) -> tuple[str, ...]:
 
 
 class _Stems(dict[str, str]):
-    """A word as it stands in a text -> its tokens, joined by spaces; filled as words are met."""
+    """The tokens of each word, joined by spaces; filled on demand."""
 
     def __init__(self, stem: Callable[[str], str]) -> None:
         super().__init__()
@@ -123,7 +123,7 @@ class _Stems(dict[str, str]):
         return tokens
 
     def of_part(self, part: str) -> str:
-        # Porter leaves nothing of a lone "s", which "S3" can't do without.
+        # Porter's stem of a lone "s" is empty, but "S3" needs it.
         return (self._stem(part) or part) if part.isascii() and part.isalpha() else part
 
 
@@ -134,7 +134,7 @@ def _stems() -> _Stems:
     return _Stems(Stemmer("porter").stemWord)
 
 
-# Compiled when first needed: together they would cost a start 10 ms.
+# Compiled on first use: together they would add 10 ms to a start.
 
 
 @cache

@@ -12,15 +12,15 @@ def found(pattern, text, **how):
     return list(patterns.lines(made, text.encode()))
 
 
-def test_each_match_is_told_by_its_line():
+def test_each_match_has_its_line():
     assert found("crypto", "a\ncrypto\n\nCRYPTO crypto\n") == [1, 3, 3]
 
 
-def test_the_ends_of_a_line_are_anchors():
+def test_line_ends_are_anchors():
     assert found("^x$", "ax\nx\nxa") == [1]
 
 
-def test_what_is_meant_literally_is_no_pattern():
+def test_literal_text_is_escaped():
     assert found("a.b(", "axb(\na.b(\nA.B(", literal=True) == [1]
 
 
@@ -28,7 +28,7 @@ def test_what_is_meant_literally_is_no_pattern():
 @pytest.mark.parametrize(
     "pattern", ["(", "x*", "", "(?=x)", r"(x)\1", "x" * 513, "((a{100}){100}){100}", "\ud800"]
 )
-def test_a_pattern_that_cannot_be_used_says_why(pattern):
+def test_unusable_pattern_has_a_reason(pattern):
     made = patterns.compiled(pattern)
 
     assert isinstance(made, Unusable)
@@ -39,7 +39,7 @@ def test_a_pattern_that_cannot_be_used_says_why(pattern):
 @pytest.mark.parametrize(
     "pattern", [r"(a+)+$", r"(a|aa)+$", r"(.*a){25}$", r"^(([a-z])+.)+[A-Z]([a-z])+$", r"(a*)*b"]
 )
-def test_patterns_that_take_others_for_ever_are_done_at_once(pattern):
+def test_patterns_with_exponential_backtracking_elsewhere_take_no_time(pattern):
     """With an engine that backs up, each of these would outlive the test run."""
     made = patterns.compiled(pattern)
 

@@ -1,8 +1,8 @@
-"""Settings as they are read: `mimo/config.py` declares them.
+"""The settings: their declarations, and reading them.
 
-Defaults, then the user's `config.toml` in `$MIND_HOME`, then the project's in `.mind/`. The
-project's file comes with a clone, so it is data only: a setting that could reach outside the
-project or run anything is taken from the user's file alone.
+Defaults are overridden by the user's `config.toml` in `$MIND_HOME`, and that by the project's in
+`.mind/`. The project's file comes with a clone, so a setting that could run a program or reach
+outside the project is read from the user's file only.
 """
 
 from collections.abc import Mapping
@@ -15,11 +15,18 @@ from mimo import disk
 from mimo.errors import Invalid
 from mimo.frozen import frozen
 
-# The settings: what can be set, whose file may hold it, and what it is when nobody sets it.
+FORMAT = 1
+"""The version of the store's layout, `format` in `.mind/config.toml`."""
+
+MAX_BYTES = 1_000_000
+"""Maximum size of a settings file."""
+
+_DEEPEST = 8
+"""Maximum depth of tables; settings need two."""
 
 
 class Scope(StrEnum):
-    """Whose file a setting is taken from."""
+    """The file that a setting is read from."""
 
     PROJECT = "project"
     USER = "user"
@@ -28,7 +35,7 @@ class Scope(StrEnum):
 
 @frozen
 class Setting:
-    """One setting: its dotted key, default, whose file may hold it, and what it is for."""
+    """The declaration of a setting. The type of the default is the type of its values."""
 
     key: str
     default: Any
@@ -39,7 +46,7 @@ class Setting:
     highest: float | None = None
 
     def check(self, value: Any) -> Any:
-        """Returns `value` in the setting's type; raises `Invalid` where it does not fit."""
+        """Returns `value` in the setting's type. Raises `Invalid` if it does not fit."""
         if isinstance(self.default, tuple):
             return self._strings(value)
         if isinstance(self.default, float) and type(value) is int:
@@ -52,11 +59,11 @@ class Setting:
             raise self._wrong(value, f"must be one of {', '.join(self.choices)}")
         too_low = self.lowest is not None and value < self.lowest
         if too_low or (self.highest is not None and value > self.highest):
-            raise self._wrong(value, f"must lie between {self.lowest} and {self.highest}")
+            raise self._wrong(value, f"must be between {self.lowest} and {self.highest}")
         return value
 
     def parse(self, text: str) -> Any:
-        """Returns the value that `text`, given on a command line, stands for."""
+        """Returns the value for a text from the command line."""
         if isinstance(self.default, tuple):
             return tuple(part.strip() for part in text.split(",") if part.strip())
         if isinstance(self.default, str):
@@ -86,31 +93,31 @@ SETTINGS: tuple[Setting, ...] = (
         key="trust.only",
         default=(),
         scope=Scope.USER,
-        help="Whose commits are followed: `signed`, and the e-mail addresses of authors",
+        help="Commits to follow: `signed`, and e-mail addresses of authors",
     ),
     Setting(
         key="safe.projects",
         default=(),
         scope=Scope.USER,
-        help="Projects of other users to use anyway, as absolute paths; `*` for all",
+        help="Projects of other users to use, as absolute paths; `*` for all",
     ),
     Setting(
         key="include",
         default=(),
         scope=Scope.PROJECT,
-        help="Markdown elsewhere in the project that counts as memories, as globs",
+        help="Markdown elsewhere in the project to read as memories, as globs",
     ),
     Setting(
         key="comments",
         default=(),
         scope=Scope.PROJECT,
-        help="Code whose comments `MEMORY: …` count as memories, as globs",
+        help="Code whose `MEMORY: …` comments are read as memories, as globs",
     ),
     Setting(
         key="commits",
         default=500,
         scope=Scope.PROJECT,
-        help="In how many of the last commits `decided:`, `problem:`, `learned:`, `fixed:` count",
+        help="Number of last commits to read `decided:`, `problem:`, `learned:`, `fixed:` from",
         lowest=0,
         highest=10_000,
     ),
@@ -118,13 +125,13 @@ SETTINGS: tuple[Setting, ...] = (
         key="autocommit",
         default=False,
         scope=Scope.USER,
-        help="Whether what was remembered is committed in the background (true or false)",
+        help="Commit saved memories in the background (true or false)",
     ),
     Setting(
         key="decay.rate",
         default=0.1,
         scope=Scope.ANY,
-        help="How fast memories fade, a day",
+        help="Rate at which memories fade, per day",
         lowest=0,
         highest=1,
     ),
@@ -132,7 +139,7 @@ SETTINGS: tuple[Setting, ...] = (
         key="decay.floor",
         default=0.05,
         scope=Scope.ANY,
-        help="The decay score below which a memory counts as forgotten",
+        help="Decay score below which a memory counts as forgotten",
         lowest=0.001,
         highest=1,
     ),
@@ -140,7 +147,7 @@ SETTINGS: tuple[Setting, ...] = (
         key="ingest.max_bytes",
         default=10 * 1024 * 1024,
         scope=Scope.ANY,
-        help="Largest file that is ingested, in bytes",
+        help="Maximum size of an ingested file, in bytes",
         lowest=1,
         highest=100_000_000,
     ),
@@ -148,7 +155,7 @@ SETTINGS: tuple[Setting, ...] = (
         key="ingest.max_chunks",
         default=1_000,
         scope=Scope.ANY,
-        help="Most chunks that one file may fall into",
+        help="Maximum number of chunks of one file",
         lowest=1,
         highest=100_000,
     ),
@@ -156,7 +163,7 @@ SETTINGS: tuple[Setting, ...] = (
         key="trash.megabytes",
         default=100,
         scope=Scope.USER,
-        help="Size up to which `mind undo` keeps removed and replaced text, in megabytes",
+        help="Maximum size of the text kept for `mind undo`, in megabytes",
         lowest=1,
         highest=100_000,
     ),
@@ -164,7 +171,7 @@ SETTINGS: tuple[Setting, ...] = (
         key="trash.days",
         default=90,
         scope=Scope.USER,
-        help="Days for which `mind undo` keeps removed and replaced text",
+        help="Number of days that text is kept for `mind undo`",
         lowest=1,
         highest=36_500,
     ),
@@ -172,7 +179,7 @@ SETTINGS: tuple[Setting, ...] = (
         key="values.consistency",
         default="READ_YOUR_WRITES",
         scope=Scope.ANY,
-        help="What an answer about values is sure to hold where nobody says",
+        help="Default consistency of answers about values",
         choices=("EVENTUAL", "READ_YOUR_WRITES", "STRONG"),
     ),
     Setting(
@@ -185,7 +192,7 @@ SETTINGS: tuple[Setting, ...] = (
         key="daemon.inactivity_minutes",
         default=30,
         scope=Scope.USER,
-        help="So long without activity, and a session counts as ended",
+        help="Minutes without activity after which a session counts as ended",
         lowest=1,
         highest=1440,
     ),
@@ -193,7 +200,7 @@ SETTINGS: tuple[Setting, ...] = (
         key="daemon.check_seconds",
         default=60,
         scope=Scope.USER,
-        help="How often the daemon looks at what no change of a file tells",
+        help="Seconds between the daemon's checks that no file change triggers",
         lowest=1,
         highest=3600,
     ),
@@ -201,13 +208,13 @@ SETTINGS: tuple[Setting, ...] = (
         key="context.files",
         default=("CLAUDE.md",),
         scope=Scope.ANY,
-        help="Files of the project that carry the block of notes, such as CLAUDE.md or AGENTS.md",
+        help="Files of the project with the block of notes, such as CLAUDE.md or AGENTS.md",
     ),
     Setting(
         key="context.budget",
         default=6_000,
         scope=Scope.ANY,
-        help="Most characters of notes in that block, and at the start of a session",
+        help="Maximum number of characters in that block, and at the start of a session",
         lowest=500,
         highest=9_000,
     ),
@@ -215,48 +222,48 @@ SETTINGS: tuple[Setting, ...] = (
         key="context.daemon",
         default="on",
         scope=Scope.ANY,
-        help="Whether the daemon writes the block, into files that git does not track",
+        help="Let the daemon write the block, into files that git does not track",
         choices=("on", "off"),
     ),
     Setting(
         key="hook.context",
         default="on",
         scope=Scope.ANY,
-        help="Whether `mind hook` puts notes before agents",
+        help="Let `mind hook` show notes to agents",
         choices=("on", "off"),
     ),
     Setting(
         key="hook.edges",
         default="on",
         scope=Scope.ANY,
-        help="Whether `mind hook` checks what a tool writes for known edges",
+        help="Let `mind hook` check for known edges in what a tool writes",
         choices=("on", "off"),
     ),
     Setting(
         key="hook.summaries",
         default="on",
         scope=Scope.ANY,
-        help="Whether `mind hook` keeps the summaries of sessions as private memories",
+        help="Let `mind hook` save summaries of sessions as private memories",
         choices=("on", "off"),
     ),
     Setting(
         key="mcp.toolsets",
         default=(),
         scope=Scope.USER,
-        help="Which groups of tools the MCP server lists",
+        help="Groups of tools that the MCP server lists",
     ),
     Setting(
         key="mcp.tool_names",
         default="underscore",
         scope=Scope.USER,
-        help="How the MCP server spells the names of tools",
+        help="Spelling of tool names in the MCP server",
         choices=("underscore", "slash", "dot"),
     ),
     Setting(
         key="mcp.exposure",
         default="auto",
         scope=Scope.USER,
-        help="Whether the MCP server narrows its list to what a prompt asks for",
+        help="Narrowing of the MCP server's list to the tools that a prompt asks for",
         choices=("auto", "static", "dynamic"),
     ),
     Setting(
@@ -275,28 +282,17 @@ SETTINGS: tuple[Setting, ...] = (
 
 
 def setting(key: str) -> Setting:
-    """Returns the setting of that name; raises `Invalid` with the near ones where none has it."""
-    for known in SETTINGS:
-        if known.key == key:
-            return known
+    """Returns the setting with that key. Raises `Invalid`."""
+    for declared in SETTINGS:
+        if declared.key == key:
+            return declared
     names = ", ".join(s.key for s in SETTINGS)
     raise Invalid(f"`{key}` is not a setting", hint=f"settings are {names}")
 
 
-FORMAT = 1
-"""The version of the store's layout, `format` in `.mind/config.toml`."""
-
-
-MAX_BYTES = 1_000_000
-"""Maximum size of a settings file."""
-
-_DEEPEST = 8
-"""Maximum depth of tables; settings need two."""
-
-
 @frozen
 class Config:
-    """The settings in force, and whose file each comes from."""
+    """The values of all settings, and the file that each comes from."""
 
     values: Mapping[str, Any]
     origins: Mapping[str, str]
@@ -304,7 +300,7 @@ class Config:
 
     @property
     def format(self) -> int:
-        """Returns the version of the store's layout, as the project's file has it."""
+        """Returns the version of the store's layout, from the project's file."""
         return int(self.values.get("format", FORMAT))
 
     def __getitem__(self, key: str) -> Any:
@@ -315,7 +311,7 @@ class Config:
 def load(*, user: Path, project: Path | None) -> Config:
     """Returns the settings of the two files, either of which may be missing.
 
-    A faulty value or an unknown key never stops mind: it is passed over and told in `warnings`.
+    An invalid value or an unknown key is ignored, with a warning in `warnings`.
     """
     values = {s.key: s.default for s in SETTINGS}
     origins = dict.fromkeys(values, "default")
@@ -334,17 +330,17 @@ def load(*, user: Path, project: Path | None) -> Config:
 def _take(
     key: str, value: Any, scope: Scope, values: dict[str, Any], origins: dict[str, str]
 ) -> str | None:
-    """Sets one key, or returns why it is passed over."""
+    """Sets one key; returns the warning if it is ignored."""
     if key == "format" and scope is Scope.PROJECT:
         if type(value) is not int or value < 1:
-            return f"`format` is a number from 1 on, not `{value}`"
+            return f"`format` must be a whole number from 1, not `{value}`"
         values["format"] = value
         return f"format {value} is newer than this mind understands" if value > FORMAT else None
     try:
-        known = setting(key)
-        if known.scope not in (Scope.ANY, scope):
-            return f"`{key}` is taken from the {known.scope}'s config only"
-        values[key] = known.check(value)
+        declared = setting(key)
+        if declared.scope not in (Scope.ANY, scope):
+            return f"`{key}` is read from the {declared.scope}'s config only"
+        values[key] = declared.check(value)
     except Invalid as error:
         return error.message
     origins[key] = scope.value
@@ -354,8 +350,8 @@ def _take(
 def _read(path: Path | None, scope: Scope, warnings: list[str]) -> dict[str, Any]:
     """Returns the file's settings with dotted keys; a file that can't be read gives a warning.
 
-    Links are followed for the user's file alone: in a project, one could show names from another
-    user's files.
+    Symbolic links are followed for the user's file only: in a project, a link could reveal names
+    from other files of the user.
     """
     if path is None:
         return {}
@@ -382,7 +378,7 @@ def _read(path: Path | None, scope: Scope, warnings: list[str]) -> dict[str, Any
 
 
 def _sets_nothing(data: bytes) -> bool:
-    """Returns whether a file is as `mind init` leaves it, which spares loading the parser."""
+    """Returns whether a file is as `mind init` creates it, which saves loading the parser."""
     lines = (line for line in data.splitlines() if line and not line.startswith(b"#"))
     return data.isascii() and list(lines) == [b"format = %d" % FORMAT]
 
@@ -391,10 +387,10 @@ def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Returns a table's values by dotted keys. Raises `RecursionError` if it is nested deeply."""
     if prefix.count(".") > _DEEPEST:
         raise RecursionError
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, dict):
-            found |= _flat(value, f"{prefix}{key}.")
+            values |= _flat(value, f"{prefix}{key}.")
         else:
-            found[f"{prefix}{key}"] = value
-    return found
+            values[f"{prefix}{key}"] = value
+    return values

@@ -1,4 +1,8 @@
-"""How long one command waits for other processes, all its locks and databases together."""
+"""Access to the disk that every other module builds on.
+
+Reading regular files only; private places, whose files are the user's alone; the time that one
+command waits for locks and databases; and opening SQLite databases.
+"""
 
 import errno
 import os
@@ -16,12 +20,34 @@ from mimo.errors import Untrusted
 if TYPE_CHECKING:
     import sqlite3
 
+STATE_BYTES = 64_000_000
+"""Maximum size of a state file that is read whole."""
 
-# What a look at a file costs nothing to compare: size, times and inode.
+NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
+CLOSE_ON_EXEC: int = getattr(os, "O_CLOEXEC", 0)
+NO_WAIT: int = getattr(os, "O_NONBLOCK", 0)
+"""Flags of `os.open`; 0 if the system does not have them."""
+
+FOLDER_MODE = 0o700
+FILE_MODE = 0o600
+OTHERS = 0o077
+"""The permissions of everyone but the owner."""
+
+STORE = ".mind"
+PRIVATE_FOLDERS = ("private", ".local", ".index")
+"""The names of folders that git never has, anywhere below a `.mind/`."""
+IGNORE_FILE = ".gitignore"
+IGNORE_ALL = "*"
+"""The rule in a private folder that keeps all its files out of git, the rule's file included."""
+
+WAIT_SECONDS = 10.0
+"""Maximum total time that a command waits, beyond the time that it works in between."""
+
+_homes: dict[str, None] = {}
 
 
 class Stamp(NamedTuple):
-    """A file's size (bytes), times (nanoseconds) and inode, as `stat` tells them."""
+    """A file's size (bytes), times (nanoseconds) and inode, which show that it has changed."""
 
     size: int
     mtime_ns: int
@@ -29,20 +55,16 @@ class Stamp(NamedTuple):
     inode: int
 
 
-# Opening files for reading: regular files only, never waiting for another process.
-
-
-STATE_BYTES = 64_000_000
-"""Maximum size of a state file of ours that is read whole."""
+# Reading: regular files only, without waiting for another process.
 
 
 def opened(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600, *, follow: bool = False) -> int:
     """Returns a descriptor of a regular file; symbolic links are followed only with `follow`.
 
-    Raises `OSError` if the file is missing, or is anything but a regular file, or if it is in
-    $MIND_HOME but another user's: keys and approvals are there.
+    Raises `OSError` if there is no regular file, or if it is in $MIND_HOME, with its keys and
+    approvals, and belongs to another user.
     """
-    flags |= flag("O_NONBLOCK") | flag("O_CLOEXEC") | (0 if follow else flag("O_NOFOLLOW"))
+    flags |= NO_WAIT | CLOSE_ON_EXEC | (0 if follow else NO_FOLLOW)
     descriptor = os.open(path, flags, mode)
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
@@ -55,7 +77,7 @@ def opened(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600, *, follow: b
 
 
 def opener(name: str, flags: int) -> int:
-    """Returns a descriptor, as `open(opener=…)` takes it; in a private place only for the user."""
+    """Opens a file for `open(opener=…)`; in a private place, no other user can read it."""
     path = Path(name)
     descriptor = opened(path, flags, mode_for(path, 0o666), follow=True)
     tighten_open(descriptor, path)
@@ -65,24 +87,22 @@ def opener(name: str, flags: int) -> int:
 def look(
     path: Path, *, limit: int | None = None, follow: bool = False
 ) -> tuple[bytes, os.stat_result]:
-    """Returns the bytes of a regular file, at most `limit` + 1 of them, and its stamp.
+    """Returns the bytes of a regular file, at most `limit` + 1 of them, and its status.
 
     Raises `OSError` as `opened` does.
     """
-    descriptor = opened(path, follow=follow)
-    try:
-        status = os.fstat(descriptor)
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            return file.read() if limit is None else file.read(limit + 1), status
-    finally:
-        os.close(descriptor)
+    with os.fdopen(opened(path, follow=follow), "rb") as file:
+        status = os.fstat(file.fileno())
+        return file.read() if limit is None else file.read(limit + 1), status
 
 
 def read(path: Path, *, limit: int = STATE_BYTES, follow: bool = False) -> bytes:
     """Returns the bytes of a regular file. Raises `OSError`, also if they are more than `limit`."""
-    data, status = look(path, limit=limit, follow=follow)
+    with os.fdopen(opened(path, follow=follow), "rb") as file:
+        data = file.read(limit + 1)
+        size = os.fstat(file.fileno()).st_size
     if len(data) > limit:
-        reason = f"too large: {status.st_size:,} bytes, at most {limit:,} are read"
+        reason = f"too large: {size:,} bytes, at most {limit:,} are read"
         raise OSError(errno.EFBIG, reason, str(path))
     return data
 
@@ -93,9 +113,9 @@ def start(path: Path, size: int) -> bytes:
 
 
 def first_line(path: Path) -> str:
-    """Returns the first line of a small text file, without white space around it.
+    """Returns the first line of a text file, stripped.
 
-    Raises `OSError`, and `ValueError` if it is not UTF-8 or holds a NUL.
+    Raises `OSError`, and `ValueError` if the line is not UTF-8 or contains a NUL.
     """
     line = start(path, 4096).partition(b"\n")[0].decode().strip()
     if "\0" in line:
@@ -106,7 +126,7 @@ def first_line(path: Path) -> str:
 def check(path: Path) -> None:
     """Raises `OSError` if something other than a regular file has this name.
 
-    For files that a library opens itself.
+    For files that a library opens.
     """
     try:
         status = path.stat()
@@ -120,38 +140,18 @@ def _not_regular(path: Path) -> OSError:
     return OSError(errno.EINVAL, "not a regular file", str(path))
 
 
-def flag(name: str) -> int:
-    """Returns a flag of `os.open`, or 0 if the system does not have it."""
-    return int(getattr(os, name, 0))
-
-
-# Which files are the user's alone: their modes, and the users whose files count as the user's own.
-
-
-FOLDER_MODE = 0o700
-FILE_MODE = 0o600
-OTHERS = 0o077
-"""The permissions of everyone but the owner."""
-
-STORE = ".mind"
-PRIVATE_FOLDERS = ("private", ".local", ".index")
-"""The names of folders that git never has, anywhere below a `.mind/`."""
-IGNORE_FILE = ".gitignore"
-IGNORE_ALL = "*"
-"""The rule in a private folder that keeps all of it out of git, the file of rules included."""
-
-_homes: dict[str, None] = {}
+# Private places: their modes, and the users whose files count as the user's own.
 
 
 def keep_private(home: Path) -> None:
-    """Makes a $MIND_HOME a private place for as long as this process runs."""
+    """Makes a $MIND_HOME a private place until the process ends."""
     _homes[f"{home}/"] = None
 
 
 def private_place(path: Path) -> Path | None:
-    """Returns the top folder of the private place that `path` is or lies in; None outside of one.
+    """Returns the top folder of the private place that contains `path`, or is `path`; or None.
 
-    It looks at the name alone: `path` need not exist.
+    Only the name counts: `path` need not exist.
     """
     name = f"{path}/"
     for home in _homes:
@@ -162,28 +162,28 @@ def private_place(path: Path) -> Path | None:
         return None
     start = store + len(f"/{STORE}")
     ends = [
-        found + len(f"/{folder}")
+        place + len(f"/{folder}")
         for folder in PRIVATE_FOLDERS
-        if (found := name.find(f"/{folder}/", start)) >= 0
+        if (place := name.find(f"/{folder}/", start)) >= 0
     ]
     return Path(name[: min(ends)]) if ends else None
 
 
 def is_in_home(path: Path) -> bool:
-    """Returns whether a path lies in a $MIND_HOME."""
+    """Returns whether a path is in a $MIND_HOME."""
     return any(f"{path}".startswith(home) for home in _homes)
 
 
 def mode_for(path: Path, mode: int) -> int:
-    """Returns the mode to create a file with: `mode`, without others in a private place."""
+    """Returns the mode for a new file: in a private place, `mode` without others' permissions."""
     return mode & ~OTHERS if private_place(path) else mode
 
 
 def make_folder(folder: Path) -> list[Path]:
     """Makes a folder and those above it; returns the new ones, the topmost first.
 
-    In a private place the folders that exist are tightened, and git ignores what they hold. Raises
-    `OSError`, also where a symbolic link that leads nowhere is in the way.
+    In a private place, other users lose their permissions on existing folders, and git ignores the
+    content. Raises `OSError`, also if a dangling symbolic link has the name of a folder.
     """
     missing = []
     existing = folder
@@ -207,10 +207,10 @@ def make_folder(folder: Path) -> list[Path]:
 
 
 def _ignore_all(folder: Path) -> None:
-    """Puts a file of rules into a private folder unless it has one.
+    """Creates the ignore file of a private folder unless it has one.
 
-    A pull request can change the rules of `.mind/.gitignore`, but not these. If they can't be
-    written, the folder is as well protected as by those alone, and the doctor reports it.
+    A pull request can change `.mind/.gitignore`, but not this file. If it can't be written, only
+    `.mind/.gitignore` protects the folder, and `mind doctor` reports it.
     """
     path = f"{folder}/{IGNORE_FILE}"
     if os.path.lexists(path):
@@ -227,7 +227,7 @@ def _ignore_all(folder: Path) -> None:
 
 
 def private_folders(store: Path) -> Iterator[Path]:
-    """Yields the folders below a `.mind/` that git never has, the topmost of each path."""
+    """Yields the topmost private folders below a `.mind/`."""
     waiting = [os.fspath(store)]
     while waiting:
         with suppress(OSError), os.scandir(waiting.pop()) as entries:
@@ -240,30 +240,18 @@ def private_folders(store: Path) -> Iterator[Path]:
                     waiting.append(entry.path)
 
 
-def make_database(path: Path) -> None:
-    """Makes an empty database, in a private place with mode 0600; tightens one that exists there.
-
-    SQLite gives the files beside a database the mode of the database. Raises `OSError`.
-    """
-    try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode_for(path, 0o666)))
-    except FileExistsError:
-        if private_place(path):
-            tighten(path)
-
-
 def tighten_open(descriptor: int, path: Path) -> None:
-    """Takes from others what they may do to an open file, where it is in a private place."""
+    """Removes others' permissions on an open file in a private place."""
     mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
     if mode & OTHERS and private_place(path):
-        with suppress(OSError):  # Another user's, or a file system that has no modes.
+        with suppress(OSError):  # Another user's file, or a file system without modes.
             os.fchmod(descriptor, mode & ~OTHERS)
 
 
 def is_exposed(status: os.stat_result) -> bool:
-    """Returns whether others may use a file or folder of the user's own that is private.
+    """Returns whether others have permissions on a file or folder of the user.
 
-    A folder with the sticky bit, such as /tmp, is shared by design.
+    A folder with the sticky bit, such as /tmp, is shared by design and is not exposed.
     """
     if stat.S_ISLNK(status.st_mode) or status.st_mode & stat.S_ISVTX:
         return False
@@ -271,9 +259,9 @@ def is_exposed(status: os.stat_result) -> bool:
 
 
 def tighten(path: Path) -> bool:
-    """Takes from others what they may do to a file or folder; returns whether that was anything.
+    """Removes others' permissions on a file or folder; returns whether there were any.
 
-    The folder that a $MIND_HOME is put into by mistake, such as `~` or `/tmp`, stays as it is.
+    `~`, `/` and `/tmp` keep theirs, even if $MIND_HOME is set to one of them by mistake.
     """
     with suppress(OSError, RuntimeError):
         status = path.lstat()
@@ -284,7 +272,7 @@ def tighten(path: Path) -> bool:
 
 
 def exposed_below(top: Path) -> Iterator[Path]:
-    """Yields a folder and all that is below it, as far as other users may use it."""
+    """Yields a folder and its contents at any depth, those on which others have permissions."""
     waiting = [os.fspath(top)]
     while waiting:
         path = waiting.pop()
@@ -301,7 +289,7 @@ def exposed_below(top: Path) -> Iterator[Path]:
 def own_users() -> frozenset[int]:
     """Returns the ids of the users whose files are the user's own.
 
-    These are the effective user and, for root by way of sudo, the user who ran sudo, as git has it.
+    They are the effective user and, if that is root, the user who ran sudo, as in git.
     """
     if not hasattr(os, "geteuid"):
         return frozenset((0,))
@@ -330,26 +318,25 @@ def refusal(path: Path, status: os.stat_result, *, hint: str) -> Untrusted:
     )
 
 
-WAIT_SECONDS = 10.0
-"""How long a command may wait in total, beyond the time that it worked in between."""
+# Waiting for other processes, for locks as well as for databases.
 
 
 class Patience:
-    """What one command may still wait."""
+    """The time that one command may still wait."""
 
     def __init__(self) -> None:
-        """Nothing was waited for yet."""
+        """Starts with the full time."""
         self._left = WAIT_SECONDS
         self._since = time.monotonic()
 
     @property
     def left(self) -> float:
-        """Returns the seconds that it may wait now; work earns back what waiting has cost."""
+        """Returns the seconds that the command may wait now; time spent working is added back."""
         return min(WAIT_SECONDS, self._left + time.monotonic() - self._since)
 
     @contextmanager
     def spent(self) -> Iterator[None]:
-        """Counts the time of the block, in which the command waits."""
+        """Counts the time of the block as waiting."""
         left, start = self.left, time.monotonic()
         try:
             yield
@@ -363,7 +350,7 @@ _CURRENT: ContextVar[Patience | None] = ContextVar("_CURRENT", default=None)
 
 @contextmanager
 def shared() -> Iterator[None]:
-    """Gives all waits of the block one limit; an inner block shares that of the outer one."""
+    """Gives all waits of the block one limit; an inner block shares the limit of the outer one."""
     token = _CURRENT.set(_CURRENT.get() or Patience())
     try:
         yield
@@ -372,26 +359,11 @@ def shared() -> Iterator[None]:
 
 
 def current() -> Patience:
-    """Returns that of the running command; outside of one each wait has its own."""
+    """Returns the patience of the running command; outside of a command, a new one."""
     return _CURRENT.get() or Patience()
 
 
-def begin(connection: "sqlite3.Connection", wait: float = WAIT_SECONDS) -> None:
-    """Begins a transaction that writes, once other processes have ended theirs.
-
-    Raises `sqlite3.OperationalError` if that takes longer than `wait`, or than the command may
-    wait.
-    """
-    patience = current()
-    limit_waits(connection, wait)
-    with patience.spent():
-        connection.execute("BEGIN IMMEDIATE")
-
-
-def limit_waits(connection: "sqlite3.Connection", wait: float = WAIT_SECONDS) -> None:
-    """Lets statements wait for other processes no longer than the command may."""
-    milliseconds = round(1000 * min(wait, current().left))
-    connection.execute(f"PRAGMA busy_timeout = {milliseconds}")
+# Databases.
 
 
 def connect(path: Path | None, *, mode: str = "rwc", wait: float = 0) -> "sqlite3.Connection":
@@ -411,3 +383,32 @@ def connect(path: Path | None, *, mode: str = "rwc", wait: float = 0) -> "sqlite
     return sqlite3.connect(
         name, uri=path is not None, timeout=wait, isolation_level=None, check_same_thread=False
     )
+
+
+def make_database(path: Path) -> None:
+    """Creates an empty database; in a private place it has mode 0600, also if it existed.
+
+    SQLite gives the journal of a database the same mode. Raises `OSError`.
+    """
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode_for(path, 0o666)))
+    except FileExistsError:
+        if private_place(path):
+            tighten(path)
+
+
+def begin(connection: "sqlite3.Connection", wait: float = WAIT_SECONDS) -> None:
+    """Begins a writing transaction, and waits for those of other processes.
+
+    Raises `sqlite3.OperationalError` after `wait` seconds, or the time that the command has left.
+    """
+    patience = current()
+    limit_waits(connection, wait)
+    with patience.spent():
+        connection.execute("BEGIN IMMEDIATE")
+
+
+def limit_waits(connection: "sqlite3.Connection", wait: float = WAIT_SECONDS) -> None:
+    """Limits how long statements wait for other processes."""
+    milliseconds = round(1000 * min(wait, current().left))
+    connection.execute(f"PRAGMA busy_timeout = {milliseconds}")

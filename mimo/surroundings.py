@@ -1,4 +1,4 @@
-"""What a memory gets from where it is used: time, a home, and somebody to tell and to ask."""
+"""The surroundings of a memory: clock, home folder, working directory, and the user to ask."""
 
 import os
 import time
@@ -13,36 +13,36 @@ from mimo.errors import Invalid
 Clock = Callable[[], datetime]
 
 Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it is done, and how much there is in all."""
+"""Called with the name of a step, the number of finished items, and the total."""
 
 
 class Question(NamedTuple):
-    """Something that only a person can answer."""
+    """A question that only a person can answer."""
 
     text: str
     choices: tuple[str, ...]
 
 
 Ask = Callable[[Question, float], str | None]
-"""Puts a question, and returns the choice, or None where none was made within so many seconds."""
+"""Asks a question, and returns the choice; None if there is none within the given seconds."""
 
 
 class Timer(NamedTuple):
-    """How time that passes is measured, and waited for."""
+    """Functions that measure time and wait."""
 
     monotonic: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
 
 def system_clock() -> datetime:
-    """Returns the time of day in UTC."""
-    return datetime.now(UTC)  # noqa: TID251 - the one place where the clock is read
+    """Returns the current time in UTC."""
+    return datetime.now(UTC)  # noqa: TID251 - only here the clock is read
 
 
 def home_of(environ: Mapping[str, str]) -> Path:
-    """Returns the user's own folder, a private place from now on: `$MIND_HOME`, or `~/.mind`.
+    """Returns the user's folder, `$MIND_HOME` or `~/.mind`, and makes it a private place.
 
-    Raises `Invalid` if that is relative to a folder that does not exist.
+    Raises `Invalid` if the path is relative and the working directory does not exist.
     """
     given = environ.get("MIND_HOME")
     try:
@@ -57,7 +57,7 @@ def home_of(environ: Mapping[str, str]) -> Path:
 
 
 def _user_folder() -> Path:
-    """Returns `$HOME`, or what the system has for the user; `/` for a user that it doesn't know."""
+    """Returns `$HOME`, or the folder in the system's list of users; `/` for an unlisted user."""
     if Path(os.environ.get("HOME", "")).is_absolute():
         return Path.home()
     try:
@@ -77,9 +77,9 @@ def working_directory() -> Path | None:
 
 
 def stamp_of(path: Path | None) -> tuple[int, int, int] | None:
-    """Returns what tells one state of a file from another; None where there is none."""
+    """Returns a value that changes with a file; None if the file is missing."""
     try:
-        found = path.stat() if path else None
+        status = path.stat() if path else None
     except OSError:
         return None
-    return (found.st_mtime_ns, found.st_size, found.st_ino) if found else None
+    return (status.st_mtime_ns, status.st_size, status.st_ino) if status else None

@@ -1,13 +1,12 @@
-"""How often, and when last, this machine used each memory: what decides how memories fade.
+"""The number and the last time of accesses to each memory, from which decay is computed.
 
-It is this machine's own and can be lost: `.mind/.local/accesses.log` gets a line for each answer,
-`.mind/.local/accesses` holds the sums of all earlier ones. A line of either is a count, a time in
-seconds since 1970, and the ids that it is about. What can't be read counts as never used. Once
-there are sums, their first line names the log that they do not hold yet, such as `accesses-2.log`:
-a process that is killed while it sums up leaves no access counted twice.
+The counts are local and may be lost. `.mind/.local/accesses.log` gets a line for each answer, and
+`.mind/.local/accesses` has the sums of earlier logs. A line in both is a count, a time in seconds
+since 1970, and ids. Unreadable lines are ignored. The first line of the sums names the log that
+they do not include yet, such as `accesses-2.log`, so that a process that is killed while it sums
+up leaves no access counted twice.
 
-A process that answers again and again writes every few seconds only: each write wakes whoever
-watches `.mind/` for changes.
+A process writes every few seconds at most, since each write wakes the watchers of `.mind/`.
 """
 
 import re
@@ -24,14 +23,14 @@ from mimo.store import append_log, files
 from mimo.store.locking import lock
 
 _LONGEST_LOG = 256 * 1024
-"""Bytes of the log at which it is summed up."""
+"""Size in bytes at which a log is summed up."""
 _MOST_BYTES = 16 * 1024 * 1024
 _MOST_KEPT = 100_000
-"""Memories whose use is remembered: those that were used last."""
+"""Number of memories in the sums: those that were used last."""
 _WAIT_SECONDS = 0.05
-"""An answer waits no longer than this to be counted."""
+"""Maximum time that an answer waits to be counted."""
 _PAUSE_SECONDS = 5
-"""What is counted so soon after a write waits for the next one."""
+"""Minimum time between two writes of one process."""
 _MOST_COUNT = 10**12
 _LATEST = 253_402_300_799
 """The last second of the year 9999."""
@@ -39,32 +38,32 @@ _LATEST = 253_402_300_799
 _LOG = re.compile(rb"accesses(?:-([1-9][0-9]{0,11}))?\.log")
 
 _Counted = tuple[int, int]
-"""How often, and the second of the last time."""
+"""The number of accesses, and the second of the last one."""
 
 
 class Accesses:
     """The accesses of one project; may be used by several threads and processes at once."""
 
     def __init__(self, root: Path) -> None:
-        """Take a project's root; nothing is read yet."""
+        """Takes a project's root; nothing is read yet."""
         self._root = root
         self._lock = Lock()
         self._waiting: list[str] = []
         self._written = 0
 
     def note(self, ids: Iterable[str], now: datetime) -> None:
-        """Counts an access to each memory. Raises `MindError` where it can't be written."""
-        known = [id_ for id_ in ids if ID_PATTERN.fullmatch(id_)]
-        if not known:
+        """Counts an access to each memory. Raises `MindError`."""
+        valid = [id_ for id_ in ids if ID_PATTERN.fullmatch(id_)]
+        if not valid:
             return
         second = int(now.timestamp())
-        self._waiting.append(f"1 {second} {' '.join(known)}\n")
+        self._waiting.append(f"1 {second} {' '.join(valid)}\n")
         if abs(second - self._written) >= _PAUSE_SECONDS:
             self._written = second
             self.flush()
 
     def flush(self) -> None:
-        """Writes what waits to be written. Raises `MindError`; it is lost then."""
+        """Writes the counts that are not written yet. Raises `MindError`; they are then lost."""
         with self._lock:
             lines, self._waiting = self._waiting, []
         if lines:
@@ -75,7 +74,7 @@ class Accesses:
                     self._sum_up(log)
 
     def uses(self) -> dict[str, Use]:
-        """Returns how each memory was used, as far as that is known."""
+        """Returns the use of each memory that was used."""
         return {
             id_: Use(count, datetime.fromtimestamp(last, UTC))
             for id_, (count, last) in self._counted().items()
@@ -110,13 +109,13 @@ class Accesses:
 
 
 def _log_of(sums: bytes) -> str:
-    """Returns the name of the log that goes with some sums."""
+    """Returns the name of the log that some sums do not include."""
     first = sums.partition(b"\n")[0]
     return first.decode() if _LOG.fullmatch(first) else "accesses.log"
 
 
 def _add(counted: dict[str, _Counted], data: bytes) -> None:
-    """Adds up the lines of a file; what is no such line is passed over."""
+    """Adds up the lines of a file; other lines are ignored."""
     for line in data.decode("ascii", "replace").splitlines():
         count, _, rest = line.partition(" ")
         last, _, ids = rest.partition(" ")

@@ -1,9 +1,9 @@
-"""Append logs: files that grow by whole lines. Every file of that kind is written and read here.
+"""Append logs: files that grow by whole lines.
 
-An append writes all of its lines or fails and cuts the file back to its old length. If even that
-is impossible (the process was killed, the disk vanished), the file ends in a torn line, without a
-newline. A torn line was never acknowledged: readers skip it, and the next append removes it.
-Damage anywhere else is for the reader of that file to report.
+An append writes all of its lines, or fails and cuts the file back to its old length. If the
+process is killed or the disk fails, the file may end in a torn line, without a newline. A torn
+line was never acknowledged: readers skip it, and the next append removes it. The readers of a log
+report any other damage.
 """
 
 import os
@@ -24,7 +24,7 @@ class Log(NamedTuple):
     whole: bytes
     """The complete lines, each with its newline."""
     torn: bytes
-    """The part of a line at the end that an interrupted write left, mostly empty."""
+    """The incomplete line that an interrupted write left at the end; usually empty."""
 
     @property
     def lines(self) -> list[bytes]:
@@ -33,18 +33,18 @@ class Log(NamedTuple):
 
 
 def split(data: bytes) -> Log:
-    """Returns the complete lines of some bytes and the torn one after them."""
+    """Returns the complete lines of some bytes, and the torn line after them."""
     end = data.rfind(b"\n") + 1
     return Log(data[:end], data[end:])
 
 
 def read(path: Path) -> Log:
-    """Returns the content of a log. Raises `OSError` as `files.look` does."""
+    """Returns the content of a log. Raises `OSError`."""
     return split(files.read(path))
 
 
 def torn(path: Path) -> int:
-    """Returns how many bytes an interrupted write left at the end of a log, mostly 0."""
+    """Returns the length of the torn line at the end of a log; usually 0."""
     try:
         descriptor = disk.opened(path)
     except OSError:
@@ -58,9 +58,8 @@ def torn(path: Path) -> int:
 def append(path: Path, data: bytes, *, durable: bool = True) -> None:
     """Adds complete lines to a log, which is created if it is missing. Raises `StorageFailed`.
 
-    Appends of several processes come one after the other. After a failure the log is as it was.
-    Data that is not `durable` may be lost if the machine fails. Without data the log is only
-    opened for writing.
+    Processes append one after the other. After a failure the log is unchanged. Data that is not
+    `durable` may be lost if the machine fails. Empty data only checks that the log is writable.
     """
     with files.reported("write", path):
         files.make_folder(path.parent)
@@ -74,13 +73,13 @@ def append(path: Path, data: bytes, *, durable: bool = True) -> None:
 
 
 def _locked(path: Path) -> int:
-    """Returns a descriptor of the log that holds its lock until it is closed."""
+    """Returns a descriptor of the log, which holds its lock until it is closed."""
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
     while True:
         descriptor = disk.opened(path, flags)
         try:
             locking.wait_for(descriptor, path, WAIT_SECONDS)
-            # While it waited, another process may have put a new file in the log's place.
+            # Meanwhile, another process may have replaced the log by a new file.
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(descriptor), path.lstat()):
                     return descriptor

@@ -1,8 +1,7 @@
-"""The log of what happened: `.mind/.local/events.jsonl`, one event a line.
+"""The event log: `.mind/.local/events.jsonl`, one event on each line.
 
-Every event has one shape: `name`, `time`, `measurements` (numbers) and `metadata`. A full log
-becomes `events.1.jsonl`, and that one `events.2.jsonl`. The log is this machine's own and can be
-lost.
+An event has a `name`, a `time`, `measurements` (numbers) and `metadata`. A full log is renamed to
+`events.1.jsonl`, and that one to `events.2.jsonl`. The log is local and may be lost.
 """
 
 import json
@@ -19,19 +18,19 @@ from mimo.store import append_log, files
 from mimo.store.locking import lock
 
 LARGEST = 1024 * 1024
-"""Bytes at which a log is put aside."""
+"""Size in bytes at which a log is renamed."""
 _NAMES = ("events.jsonl", "events.1.jsonl", "events.2.jsonl")
-"""The log and the full ones before it, newest first."""
+"""The log and the full logs before it, newest first."""
 _MOST_BYTES = 16 * 1024 * 1024
 _WAIT_SECONDS = 2.0
 
 
 @frozen
 class Event:
-    """Something that happened."""
+    """An event."""
 
     name: str
-    """Such as `mimo.procedure.start`."""
+    """For example `mimo.procedure.start`."""
     time: datetime
     measurements: Mapping[str, float]
     metadata: Mapping[str, Any]
@@ -39,7 +38,7 @@ class Event:
 
 @frozen
 class Place:
-    """How far the log was read: in which file, and up to where."""
+    """A position in the log: a file and an offset."""
 
     inode: int = 0
     offset: int = 0
@@ -49,12 +48,12 @@ class EventLog:
     """The events of one project; may be used by several threads and processes at once."""
 
     def __init__(self, root: Path, *, largest: int = LARGEST) -> None:
-        """Take a project's root; nothing is read yet."""
+        """Takes a project's root; nothing is read yet."""
         self._root = root
         self._largest = largest
 
     def write(self, event: Event) -> None:
-        """Adds an event. Raises `MindError` where that can't be done."""
+        """Adds an event. Raises `MindError`."""
         data = {
             "name": event.name,
             "time": event.time.astimezone(UTC).isoformat().replace("+00:00", "Z"),
@@ -74,24 +73,24 @@ class EventLog:
             files.rename(log, old)
 
     def read(self) -> tuple[list[Event], Place]:
-        """Returns all events that are kept, oldest first, and the place after them."""
+        """Returns all events, oldest first, and the position after them."""
         return self.since(Place())
 
     def since(self, place: Place) -> tuple[list[Event], Place]:
-        """Returns the events after a place, and the place after them."""
+        """Returns the events after a position, and the position after them."""
         if self._is_end(place):
             return [], place
-        # Newest first: a log that is put aside meanwhile is then met again, not missed.
-        found: dict[int, bytes] = {}
+        # Newest first: a log that is renamed meanwhile is then read twice, and not missed.
+        contents: dict[int, bytes] = {}
         end = Place()
         for name in _NAMES:
             data, inode = self._look(name)
             end = end if end.inode else Place(inode=inode, offset=len(data))
             is_read = bool(inode) and inode == place.inode
-            found.setdefault(inode, data[place.offset :] if is_read else data)
+            contents.setdefault(inode, data[place.offset :] if is_read else data)
             if is_read:
                 break
-        return [event for data in reversed(found.values()) for event in _events(data)], end
+        return [event for data in reversed(contents.values()) for event in _events(data)], end
 
     def _is_end(self, place: Place) -> bool:
         try:
@@ -101,7 +100,7 @@ class EventLog:
         return (status.st_ino, status.st_size) == (place.inode, place.offset)
 
     def _look(self, name: str) -> tuple[bytes, int]:
-        """Returns the whole lines of a log and its inode; nothing where there is none."""
+        """Returns the complete lines of a log and its inode; no lines and 0 if it is missing."""
         try:
             data, status = files.look(self._path(name), limit=_MOST_BYTES)
         except FileNotFoundError:
@@ -113,15 +112,15 @@ class EventLog:
 
 
 def _events(lines: bytes) -> Iterator[Event]:
-    """Yields the events of some lines; what is no event is passed over."""
+    """Yields the events of some lines; other lines are ignored."""
     for line in lines.splitlines():
         with suppress(ValueError, TypeError, KeyError, OverflowError, RecursionError):
-            told = json.loads(line)
+            data = json.loads(line)
             event = Event(
-                name=str(told["name"]),
-                time=datetime.fromisoformat(told["time"]),
-                measurements=dict(told["measurements"]),
-                metadata=dict(told["metadata"]),
+                name=str(data["name"]),
+                time=datetime.fromisoformat(data["time"]),
+                measurements=dict(data["measurements"]),
+                metadata=dict(data["metadata"]),
             )
             if event.time.tzinfo and all(isfinite(n) for n in event.measurements.values()):
                 yield event

@@ -1,8 +1,8 @@
-"""Files as they are written here: whole or not at all, durable, and never through a link.
+"""Atomic and durable writes, never through a symbolic link.
 
-The only code that changes files. New content goes to a temporary file beside the target, is
-flushed to the disk and takes the target's name in one step; the folder is flushed too. In a
-private place (`mimo/disk.py`) whatever is made is the user's alone.
+Only this module changes files, except logs (see `append_log`). New content goes to a temporary
+file beside the target, is flushed to the disk, and takes the target's name in one step. Then the
+folder is flushed, too. In a private place (see `mimo.disk`) only the user can read new files.
 """
 
 import errno
@@ -21,36 +21,32 @@ from mimo.disk import look as look
 from mimo.disk import read as read
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 
-# The names of mind's own folders, which the lightest paths need before anything else.
-
-
 CONFIG = "config.toml"
-"""The settings of a project, or of the user in $MIND_HOME; without it a `.mind/` is no project."""
+"""The settings file. A `.mind/` without it is not a project; the user's is in $MIND_HOME."""
 
 LOCAL = f"{STORE}/.local"
-"""What is of this machine alone."""
+"""The folder of files that belong to this machine only."""
 
 PRIVATE = f"{STORE}/private/"
 
-
 ALONE = "alone:"
-"""Begins the digest of a text that is only trusted where it was approved itself: what anybody's
-commit says comes from outside `.mind/`, and is not what somebody chose to follow."""
+"""The prefix of the digest of a text that must be approved by itself, such as a commit message:
+following the project's changes does not cover it, since it is not in `.mind/`."""
 
 
 def is_private(path: str) -> bool:
     """Returns whether a path is in a folder called `private` below `.mind/`, at any depth.
 
-    Letter case is ignored, as by the file systems on which two spellings are one folder.
+    Letter case is ignored, since it is on some file systems.
     """
     folders = path.casefold().split("/")
     return folders[0] == STORE and "private" in folders[1:-1]
 
 
 def unshared_folder(path: str) -> str | None:
-    """Returns the folder for which git must never have a path under `.mind/`; None if git may.
+    """Returns the private folder that contains a path under `.mind/`, or is it; None without one.
 
-    `path` is relative to the project, and may be the folder itself.
+    `path` is relative to the project.
     """
     parts = path.split("/")
     for end, part in enumerate(parts[1:], 2):
@@ -67,7 +63,7 @@ def is_shared(path: str) -> bool:
 _Watcher = Callable[[Mapping[Path, bytes | None]], None]
 
 WATCHERS: ContextVar[tuple[_Watcher, ...]] = ContextVar("WATCHERS", default=())
-"""Called with the new content of files, None for those that go, before any of them changes."""
+"""Called with the new contents of files, None for removed files, before any of them changes."""
 
 TEMPORARY_PREFIX = ".mind-"
 TEMPORARY_SUFFIX = ".tmp"
@@ -101,18 +97,20 @@ def digest(data: bytes) -> str:
 def safe_path(root: Path, relative: str) -> Path:
     """Returns the path of `relative` (with `/`) below `root`.
 
-    Raises `Invalid` where it would leave `root`, and `StorageFailed` where a part of it is a
-    symbolic link.
+    Raises `Invalid` if it would leave `root`, and `StorageFailed` if a part of it is a symbolic
+    link.
     """
     parts = relative.split("/")
     # A backslash or a colon is harmless here, but names another place on other systems.
     odd = any(part in ("", ".", "..") or set(part) & set("\0\\") for part in parts)
     if odd or Path(relative).is_absolute():
-        raise Invalid(f"`{relative!r}` is no path within the project", hint="use a relative path")
+        raise Invalid(
+            f"`{relative!r}` is not a path within the project", hint="use a relative path"
+        )
     path = os.fspath(root)
     for part in parts:
         path = f"{path}/{part}"
-        if os.path.islink(path):  # noqa: PTH114 - a Path for each part costs more than the look
+        if os.path.islink(path):  # noqa: PTH114 - creating a Path for each part is slower
             raise StorageFailed(
                 f"`{path}` is a symbolic link", hint="links are never followed; use a regular file"
             )
@@ -120,9 +118,9 @@ def safe_path(root: Path, relative: str) -> Path:
 
 
 def write_new(path: Path, data: bytes, *, mode: int = 0o666) -> None:
-    """Creates a file with `mode` less the umask; makes the folders that it needs.
+    """Creates a file with `mode` less the umask, and its folders.
 
-    Raises `Conflict` where something has that name, and `StorageFailed`.
+    Raises `Conflict` if the name is taken, and `StorageFailed`.
     """
     with reported("write", path):
         make_folder(path.parent)
@@ -134,10 +132,10 @@ def write_new(path: Path, data: bytes, *, mode: int = 0o666) -> None:
 
 
 def write_all_new(contents: Mapping[Path, bytes], *, mode: int = 0o666) -> frozenset[Path]:
-    """Creates many files as `write_new` does, and returns those whose name something had already.
+    """Creates many files as `write_new` does, and returns those whose names were taken.
 
-    All are on the disk before the first gets its name. Raises `StorageFailed`; each file is whole
-    or not there then.
+    All contents are on the disk before the first file gets its name. Raises `StorageFailed`; then
+    some files may be missing, but none is incomplete.
     """
     for folder in (folders := dict.fromkeys(path.parent for path in contents)):
         with reported("write", folder):
@@ -162,11 +160,11 @@ def write_all_new(contents: Mapping[Path, bytes], *, mode: int = 0o666) -> froze
 
 
 def replace(path: Path, data: bytes, *, expect: str | None = None, mode: int = 0o666) -> None:
-    """Puts new content in the place of a file's, keeping its permissions.
+    """Replaces the content of a file, and keeps its permissions.
 
-    With `expect`, the file must still have that digest (hold the lock). Without, it may be new,
-    and then gets `mode` less the umask. Raises `Conflict` and `StorageFailed`; the old file is
-    whole then.
+    With `expect`, the file must still have that digest (hold the lock). Without it, a missing file
+    is created with `mode` less the umask. Raises `Conflict` and `StorageFailed`; the file is then
+    unchanged.
     """
     with reported("write", path):
         _check(path, expect)
@@ -174,15 +172,15 @@ def replace(path: Path, data: bytes, *, expect: str | None = None, mode: int = 0
         _clean(path.parent)
         with _temporary(path, data, mode) as temporary:
             with suppress(FileNotFoundError):
-                had = stat.S_IMODE(path.lstat().st_mode)
-                temporary.chmod(disk.mode_for(path, had))
+                old_mode = stat.S_IMODE(path.lstat().st_mode)
+                temporary.chmod(disk.mode_for(path, old_mode))
             _announce({path: data})
             temporary.replace(path)
         flush_folder(path.parent)
 
 
 def remove(path: Path, *, expect: str | None = None) -> None:
-    """Removes a file; with `expect`, only while it has that digest (hold the lock).
+    """Removes a file; with `expect`, only if it still has that digest (hold the lock).
 
     Raises `Conflict` and `StorageFailed`.
     """
@@ -194,9 +192,9 @@ def remove(path: Path, *, expect: str | None = None) -> None:
 
 
 def remove_all(expected: Mapping[Path, str]) -> dict[Path, MindError]:
-    """Removes many files as `remove` does, each only while it has its digest (hold the lock).
+    """Removes many files as `remove` does, each only if it still has its digest (hold the lock).
 
-    Returns those that stay, with the reason; one that is gone already is none of them.
+    Returns the files that could not be removed, with the reason. Missing files are ignored.
     """
     kept: dict[Path, MindError] = {}
     _announce(dict.fromkeys(expected))
@@ -215,14 +213,14 @@ def remove_all(expected: Mapping[Path, str]) -> dict[Path, MindError]:
 
 
 def rename(path: Path, new: Path) -> None:
-    """Gives a file another name, in the place of what had that. Raises `StorageFailed`."""
+    """Renames a file, and replaces a file of the new name. Raises `StorageFailed`."""
     with reported("rename", path):
         path.replace(new)
 
 
 @contextmanager
 def watched(watcher: _Watcher) -> Iterator[None]:
-    """Calls `watcher` before the block changes files, after those that watch already."""
+    """Calls `watcher` before the block changes files, after the current watchers."""
     token = WATCHERS.set((*WATCHERS.get(), watcher))
     try:
         yield
@@ -231,9 +229,9 @@ def watched(watcher: _Watcher) -> Iterator[None]:
 
 
 def _announce(contents: Mapping[Path, bytes | None]) -> None:
-    """Calls what watches the running command's changes. Raises `StorageFailed`."""
+    """Calls the watchers with a change. Raises `StorageFailed`."""
     watchers = WATCHERS.get()
-    # What a watcher writes itself is not announced.
+    # Files that a watcher writes are not announced.
     token = WATCHERS.set(())
     try:
         for watcher in watchers:
@@ -243,16 +241,18 @@ def _announce(contents: Mapping[Path, bytes | None]) -> None:
 
 
 def _check(path: Path, expect: str | None) -> None:
-    """Raises `Conflict` where the file isn't the one expected, or is a link."""
+    """Raises `Conflict` if the file has changed, and `OSError` if it is a symbolic link."""
     if path.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
     if expect is None:
         return
     try:
-        found = digest(read(path))
+        current = digest(read(path))
     except FileNotFoundError:
-        raise Conflict(f"`{path}` is gone", hint="somebody removed it; look again") from None
-    if found != expect:
+        raise Conflict(
+            f"`{path}` was removed since it was read", hint="list the memories again"
+        ) from None
+    if current != expect:
         raise Conflict(
             f"`{path}` has changed since it was read", hint="read it again and repeat the command"
         )
@@ -260,10 +260,10 @@ def _check(path: Path, expect: str | None) -> None:
 
 @contextmanager
 def _temporary(path: Path, data: bytes, mode: int, *, flush: bool = True) -> Iterator[Path]:
-    """Gives a temporary file beside `path` that holds `data`, and leaves none behind."""
+    """Gives a temporary file with `data` beside `path`, and removes it afterwards."""
     name = f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
     temporary = path.parent / name
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | disk.flag("O_NOFOLLOW") | disk.flag("O_CLOEXEC")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | disk.NO_FOLLOW | disk.CLOSE_ON_EXEC
     mode = disk.mode_for(path, mode)
     try:
         with os.fdopen(os.open(temporary, flags, mode), "wb") as file:
@@ -273,13 +273,13 @@ def _temporary(path: Path, data: bytes, mode: int, *, flush: bool = True) -> Ite
                 os.fsync(file.fileno())
         yield temporary
     finally:
-        # What stays is removed by a later write to the folder.
+        # If this fails, a later write to the folder removes the file.
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
 
 
 def _give_name(temporary: Path, path: Path) -> None:
-    """Gives a temporary file its name unless something has it."""
+    """Gives a temporary file its name. Raises `FileExistsError` if the name is taken."""
     try:
         os.link(temporary, path, follow_symlinks=False)
     except OSError as error:
@@ -287,7 +287,7 @@ def _give_name(temporary: Path, path: Path) -> None:
             raise
     else:
         return
-    # Some file systems have no hard links: the name is taken first, and then its content put there.
+    # Without hard links, an empty file takes the name first and is then replaced.
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, disk.FILE_MODE))
     try:
         temporary.replace(path)
@@ -297,7 +297,7 @@ def _give_name(temporary: Path, path: Path) -> None:
 
 
 def _clean(folder: Path) -> None:
-    """Removes what killed processes left in `folder`; a fresh one may still be at work."""
+    """Removes old temporary files of killed processes; new ones may still be in use."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith(TEMPORARY_PREFIX) and entry.name.endswith(TEMPORARY_SUFFIX):
@@ -307,16 +307,16 @@ def _clean(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder and those above it, durably. Raises `OSError`."""
+    """Creates a folder and its parents, durably. Raises `OSError`."""
     for new in disk.make_folder(folder):
         flush_folder(new.parent)
 
 
 def flush_folder(folder: Path) -> None:
-    """Puts the names in a folder on the disk. Raises `OSError` if the disk fails or is full."""
+    """Flushes the names in a folder to the disk. Raises `OSError` if the disk fails or is full."""
     if os.name != "posix":
         return
-    descriptor = os.open(folder, os.O_RDONLY | disk.flag("O_DIRECTORY") | disk.flag("O_CLOEXEC"))
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | disk.CLOSE_ON_EXEC)
     try:
         os.fsync(descriptor)
     except OSError as error:
@@ -328,7 +328,7 @@ def flush_folder(folder: Path) -> None:
 
 
 def _flush_all(paths: Sequence[Path]) -> None:
-    """Puts many files on the disk: at once, since a file system writes them down together."""
+    """Flushes many files to the disk in parallel, which lets the file system combine the writes."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -350,13 +350,13 @@ def reported(verb: str, path: Path) -> Iterator[None]:
     try:
         yield
     except FileExistsError:
-        raise Conflict(f"`{path}` exists already", hint="nothing was overwritten") from None
+        raise Conflict(f"`{path}` already exists", hint="nothing was overwritten") from None
     except OSError as error:
         raise failure(verb, path, error) from error
 
 
 def failure(verb: str, path: Path, error: OSError) -> StorageFailed:
-    """Returns what to tell about an error of the system; `verb` is what was tried."""
+    """Returns the error for a failed system call; `verb` names the operation."""
     reason, hint = _HINTS.get(error.errno or 0, (error.strerror or str(error), ""))
     return StorageFailed(
         f"can't {verb} `{path}`: {reason}",

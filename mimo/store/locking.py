@@ -1,4 +1,4 @@
-"""One writer at a time: a lock that the system takes back when its holder dies."""
+"""Lock files. The system releases a lock when its holder exits or is killed."""
 
 import os
 import time
@@ -16,17 +16,16 @@ _LONGEST_PAUSE = 0.05
 
 @contextmanager
 def lock(path: Path, *, wait: float = WAIT_SECONDS) -> Iterator[None]:
-    """Holds the lock file at `path`, made where it is missing, while the block runs.
+    """Holds the lock file at `path` while the block runs; a missing file is created.
 
-    It is not re-entrant, and keeps threads apart as well as processes. Raises `StorageFailed`
-    naming the holder when the lock isn't free within `wait` seconds, or the command has waited for
-    10 s in total.
+    The lock is not re-entrant, and excludes threads as well as processes. Raises `StorageFailed`
+    with the holder after `wait` seconds, or once the command has waited for 10 s in total.
     """
     descriptor = _open(path)
     try:
         wait_for(descriptor, path, wait)
-        # The process id only helps people; on a full disk the lock is held without it. It is padded
-        # to one length, since truncating a file takes longer than all the rest.
+        # The process id is for error messages only, so a full disk does not matter. It is padded,
+        # since truncating the file would take longer than everything else here.
         with suppress(OSError):
             os.pwrite(descriptor, f"{os.getpid():<20}\n".encode(), 0)
         yield
@@ -36,9 +35,9 @@ def lock(path: Path, *, wait: float = WAIT_SECONDS) -> Iterator[None]:
 
 @contextmanager
 def courtesy(root: Path, name: str, *, wait: float = WAIT_SECONDS) -> Iterator[None]:
-    """Holds `.mind/.local/NAME` of a project as `lock` does, or nothing where it can't be had.
+    """Holds the lock `.mind/.local/NAME` of a project if it is free within `wait` seconds.
 
-    For what is better done one after the other, but must be done: one that hangs stops nobody.
+    The block runs in any case, so a process that hangs does not stop others.
     """
     with ExitStack() as held:
         with suppress(StorageFailed, Invalid):
@@ -47,7 +46,7 @@ def courtesy(root: Path, name: str, *, wait: float = WAIT_SECONDS) -> Iterator[N
 
 
 def holder(path: Path) -> int | None:
-    """Returns the process that holds the lock file at `path`; None where nobody does."""
+    """Returns the process that holds the lock file at `path`; None if it is free."""
     try:
         descriptor = disk.opened(path, os.O_RDWR, follow=True)
     except OSError:
@@ -55,17 +54,16 @@ def holder(path: Path) -> int | None:
     try:
         if _try(descriptor):
             return None
-        named = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
-        return int(named) if named.isdigit() else None
+        return _named(descriptor)
     finally:
         os.close(descriptor)
 
 
 def hold(path: Path, *, wait: float) -> int | None:
-    """Returns a descriptor that holds the lock file at `path` until it is closed everywhere.
+    """Returns a descriptor that holds the lock file at `path` until all its copies are closed.
 
-    A child process that inherits it holds the lock too. None where somebody else has it for
-    longer than `wait` seconds.
+    A child process that inherits it holds the lock, too. None if the lock isn't free within `wait`
+    seconds.
     """
     descriptor = _open(path)
     try:
@@ -78,7 +76,7 @@ def hold(path: Path, *, wait: float) -> int | None:
 
 @contextmanager
 def holding(path: Path) -> Iterator[bool]:
-    """Gives whether the lock file at `path` is ours for the block; does not wait for it."""
+    """Gives whether the block holds the lock file at `path`; does not wait for it."""
     descriptor = hold(path, wait=0)
     try:
         yield descriptor is not None
@@ -88,13 +86,13 @@ def holding(path: Path) -> Iterator[bool]:
 
 
 def is_held(path: Path) -> bool:
-    """Returns whether somebody holds the lock file at `path`, which need not be there."""
+    """Returns whether a process holds the lock file at `path`, which may be missing."""
     try:
         descriptor = disk.opened(path, os.O_RDWR)
     except OSError:
         return False
     try:
-        # Shared, so that two who look at once don't take each other for the holder.
+        # Shared, so that two processes that check at once do not block each other.
         return not _try(descriptor, shared=True)
     finally:
         os.close(descriptor)
@@ -115,25 +113,30 @@ def wait_for(descriptor: int, path: Path, wait: float) -> None:
     pause = 0.001
     while not _try(descriptor):
         if time.monotonic() >= deadline:
-            holder = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
-            raise busy(path, int(holder) if holder.isdigit() else None)
+            raise busy(path, _named(descriptor))
         with patience.spent():
             time.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE)
 
 
+def _named(descriptor: int) -> int | None:
+    """Returns the process id in a lock file."""
+    text = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+    return int(text) if text.isdigit() else None
+
+
 def busy(path: Path, pid: int | None = None) -> StorageFailed:
-    """Returns the error for a file that another process keeps from use."""
-    who = f"process {pid}" if pid else "another process"
+    """Returns the error for a file that another process has locked."""
+    holder = f"process {pid}" if pid else "another process"
     return StorageFailed(
-        f"`{path}` is held by {who}",
+        f"`{path}` is held by {holder}",
         hint="wait until it is done, or end it",
         details={"path": str(path), "pid": pid},
     )
 
 
 def _try(descriptor: int, *, shared: bool = False) -> bool:
-    """Returns whether the lock is ours now. The one place that knows the system's call."""
+    """Returns whether the lock could be taken at once."""
     import fcntl
 
     try:

@@ -183,7 +183,7 @@ def test_a_file_is_read_with_its_place(root):
 @pytest.mark.parametrize(
     ("path", "reason"),
     [
-        ("../a.md", "no path within"),
+        ("../a.md", "not a path within"),
         (".mind/gone.md", "no such file"),
         (".mind", "not a regular file"),
     ],

@@ -20,12 +20,12 @@ MOST_FUNCTION_LINES = 60
 FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
-MOST_MODULES = 248
+MOST_MODULES = 244
 MOST_LINES = 55_000
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
-    "search": (75, 900, 33),
+    "search": (70, 850, 29),
     "add": (77, 970, 32),
     "hook": (25, 240, 19),
 }

@@ -1,7 +1,7 @@
-"""The one path from any surface to a command."""
+"""The call of a command: every surface goes through `invoke`."""
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,23 +26,23 @@ _NAMING = ("namespace", "key", "context", "ttl_seconds")
 
 @frozen
 class Caller:
-    """Who asks, and through what."""
+    """The program or the user behind a call."""
 
     surface: Surface
     name: str | None = None
-    """The program that asks, such as `claude-code`; what it writes is signed with it."""
+    """The calling program, such as `claude-code`; its memories are signed with it."""
     agent: str | None = None
-    """The agent that runs the command line in its shell, which a policy binds as any other."""
+    """The agent that runs the command line in its shell; policies apply to it as to any other."""
     allows_secrets: bool = False
-    """Whether a person said that what looks like a secret is to be stored."""
+    """Whether the user asked to store a text that looks like a secret."""
 
 
 def invoke(spec: Spec, mind: "Mind", caller: Caller, arguments: Mapping[str, Any]) -> object:
-    """Returns the result of a command, whose arguments are as the surface got them.
+    """Returns the result of a command, whose arguments are as the surface received them.
 
     Raises `MindError`s only: those that the command documents, `Invalid` for wrong arguments,
-    `NoProject` where it needs one, and `Internal` (with the true error as its cause) for anything
-    unforeseen. Whatever must hold for every call, on every surface, is a step of this function.
+    `NoProject` if it needs a project, and `Internal` (with the original error as its cause) for
+    any unexpected error. Every rule for all calls on all surfaces is a step of this function.
     """
     if caller.surface not in spec.surfaces:
         raise Denied(f"`{spec.key}` is not offered here")
@@ -51,57 +51,54 @@ def invoke(spec: Spec, mind: "Mind", caller: Caller, arguments: Mapping[str, Any
     mind = mind.acting_as(_author(caller))
     mind.agent = _agent(caller)
     mind.allows_secrets = caller.allows_secrets
-    for about in ("trust", "checkpoint"):
-        mind.note(about, None)  # An earlier call's: in this one, no success hides a failure.
+    for subject in ("trust", "checkpoint"):
+        mind.note(subject, None)  # A note of an earlier call does not belong to this one.
+    with _as_mind_error(spec, arguments), disk.shared():
+        call, guard = _call(spec, mind, caller), mind.guard
+        ending, started = Ending(), mind.timer.monotonic()
+        try:
+            with span("memory.tool", _attributes(call)):
+                values = decode(spec, arguments, caller.surface)
+                if spec.needs_project:
+                    _ = mind.project
+                call = _named(call, spec, values)
+                with span("memory.permission_check", _attributes(call)):
+                    guard.authorise(call)
+                guard.limit(call)
+                guard.check_record(call)
+                values = _admitted(spec, mind, values)
+                with _recorded(spec, mind, call):
+                    result = spec.function(mind, **values)
+                shown = _redacted(spec, result)
+            ending = Ending(redactions=len(shown.kinds))
+            return shown.value
+        except BaseException as error:
+            ending = ended_by(error)
+            raise
+        finally:
+            guard.record(call, replace(ending, seconds=mind.timer.monotonic() - started))
+
+
+@contextmanager
+def _as_mind_error(spec: Spec, arguments: Mapping[str, Any]) -> Iterator[None]:
+    """Raises any error as a `MindError` without secrets and personal data."""
+    key = arguments.get(spec.needs.key) if spec.needs.key else None
+    named = key if isinstance(key, str) else None
     try:
-        with disk.shared():
-            return _guarded(spec, mind, caller, arguments)
+        yield
     except MindError as error:
-        privacy.redact_error(error, personal=spec.is_of_values, key=_key(spec, arguments))
+        privacy.redact_error(error, personal=spec.is_of_values, key=named)
         raise
     except OSError as error:
         failed = _storage_failed(error)
-        privacy.redact_error(failed, personal=spec.is_of_values, key=_key(spec, arguments))
+        privacy.redact_error(failed, personal=spec.is_of_values, key=named)
         raise failed from error
     except Exception as error:
         raise fault() from error
 
 
-def _key(spec: Spec, arguments: Mapping[str, Any]) -> str | None:
-    """Returns the key of a value that a call names."""
-    key = arguments.get(spec.needs.key) if spec.needs.key else None
-    return key if isinstance(key, str) else None
-
-
-def _guarded(spec: Spec, mind: "Mind", caller: Caller, arguments: Mapping[str, Any]) -> object:
-    """Returns the result of a call that passes every step; what comes of it is recorded."""
-    call, guard = _call(spec, mind, caller), mind.guard
-    ending, started = Ending(), mind.timer.monotonic()
-    try:
-        with span("memory.tool", _attributes(call)):
-            values = decode(spec, arguments, caller.surface)
-            if spec.needs_project:
-                _ = mind.project
-            call = _named(call, spec, values)
-            with span("memory.permission_check", _attributes(call)):
-                guard.authorise(call)
-            guard.limit(call)
-            guard.check_record(call)
-            values = _admitted(spec, mind, values)
-            with _recorded(spec, mind, call):
-                done = spec.function(mind, **values)
-            result = _redacted(spec, done)
-        ending = Ending(redactions=len(result.kinds))
-        return result.value
-    except BaseException as error:
-        ending = ended_by(error)
-        raise
-    finally:
-        guard.record(call, replace(ending, seconds=mind.timer.monotonic() - started))
-
-
 def _recorded(spec: Spec, mind: "Mind", call: Call) -> AbstractContextManager[object]:
-    """Lets what a command removes or replaces go to the trash first."""
+    """Moves the texts that a command removes or replaces to the trash first."""
     if spec.effect is Effect.READ or not (spec.needs_project or _has_project(mind)):
         return nullcontext()
     from mimo.operations.undoing import recorded
@@ -123,7 +120,7 @@ def _has_project(mind: "Mind") -> bool:
 
 
 def _redacted(spec: Spec, result: object) -> "Redacted[object]":
-    """Returns a result without what nobody may see, and the kinds of that."""
+    """Returns a result with secrets and personal data masked, and their kinds."""
     with span("memory.pii_filtering", {"tool_name": spec.name}) as tracing:
         shown = privacy.redacted(result, personal=spec.is_of_values)
         if tracing is not None:
@@ -132,7 +129,7 @@ def _redacted(spec: Spec, result: object) -> "Redacted[object]":
 
 
 def _attributes(call: Call) -> dict[str, str | None]:
-    """Returns what a span tells of a call."""
+    """Returns the attributes of a call's spans."""
     return {
         "tool_name": call.tool,
         "operation": call.operation.value,
@@ -143,7 +140,7 @@ def _attributes(call: Call) -> dict[str, str | None]:
 def _admitted(spec: Spec, mind: "Mind", values: dict[str, Any]) -> dict[str, Any]:
     """Returns the arguments as they may be stored; raises `SecretDetected` and `PiiDetected`.
 
-    What a command itself holds against what is there already is left to it.
+    Skips arguments that the command itself compares with the stored text.
     """
     if spec.effect is not Effect.WRITE:
         return values
@@ -162,7 +159,7 @@ def _admitted(spec: Spec, mind: "Mind", values: dict[str, Any]) -> dict[str, Any
 
 
 def _call(spec: Spec, mind: "Mind", caller: Caller) -> Call:
-    """Returns what is known of a call before its arguments are."""
+    """Returns a call before its arguments are decoded."""
     return Call(
         tool=spec.name,
         like=spec.like,
@@ -175,27 +172,27 @@ def _call(spec: Spec, mind: "Mind", caller: Caller) -> Call:
 
 
 def _named(call: Call, spec: Spec, values: Mapping[str, Any]) -> Call:
-    """Returns the call with what its arguments name; raises `Invalid` for a name that is none."""
+    """Returns the call with the names in its arguments; raises `Invalid` for an invalid name."""
     needs = spec.needs
     if needs.namespace is None and needs.context is None:
         return call
-    said = {
+    names = {
         part: values[parameter]
         for part, parameter in needs._asdict().items()
         if part in _NAMING and parameter is not None
     }
-    if "namespace" in said:
-        check_namespace(said["namespace"])
-    return replace(call, **said)
+    if "namespace" in names:
+        check_namespace(names["namespace"])
+    return replace(call, **names)
 
 
 def _author(caller: Caller) -> str | None:
-    """Returns whom a call acts for: None for a person, never for an agent without a name."""
+    """Returns the author of a call's changes: None for the user, `mcp` for an unnamed client."""
     return caller.name or ("mcp" if caller.surface is Surface.MCP else None)
 
 
 def _agent(caller: Caller) -> str | None:
-    """Returns the program that asks; None for a person."""
+    """Returns the agent that makes the call; None for the user."""
     return _author(caller) or caller.agent
 
 
@@ -210,8 +207,8 @@ def _storage_failed(error: OSError) -> MindError:
 
 
 def fault() -> Internal:
-    """Returns what is said of an unforeseen error, whose own text may hold a memory."""
+    """Returns the error for an unexpected one, whose own text may contain a memory."""
     return Internal(
-        "something went wrong inside mind; nothing was lost",
-        hint="set MIND_DEBUG=1 to see what, and report it",
+        "unexpected error in mind; nothing was lost",
+        hint="set MIND_DEBUG=1 to see the traceback, and report it",
     )

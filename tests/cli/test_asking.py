@@ -17,7 +17,7 @@ QUESTION = Question(text="Release\x1b[2J v1.2?", choices=("yes", "no", "not now"
 def typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[BinaryIO]:
     """The other end of a standard input of our own."""
     reading, writing = os.pipe()
-    monkeypatch.setattr(main, "_put", [])
+    monkeypatch.setattr(main, "_asked", [])
     with os.fdopen(reading, encoding="utf-8") as stdin, os.fdopen(writing, "wb", 0) as keyboard:
         monkeypatch.setattr(sys, "stdin", stdin)
         yield keyboard

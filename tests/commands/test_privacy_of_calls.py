@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mimo.cli.complete import candidates
+from mimo.cli.params import candidates
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.schema import to_json

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from mimo.cli import complete
 from mimo.cli.main import main
+from mimo.cli.params import candidates
 from mimo.features.edges.checking import Reported, annotations
 from mimo.features.edges.edge import Severity
 from mimo.features.upkeep.commands import status
@@ -262,7 +262,7 @@ def test_the_shell_is_offered_no_text_with_a_line_end(mind: Mind, monkeypatch: A
     main(["list"], open=lambda _: mind)
     monkeypatch.chdir(mind.project.root)
 
-    offered = [word for word, _ in complete.candidates("tag", "", None)]
+    offered = [word for word, _ in candidates("tag", "", None)]
 
     assert "fine" in offered
     assert all(clean(word) == word and "\n" not in word and "\t" not in word for word in offered)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mimo.cli.complete import candidates
+from mimo.cli.params import candidates
 from mimo.features import review
 from mimo.features.hooks import scene
 from mimo.features.hooks.command import react

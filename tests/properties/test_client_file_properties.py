@@ -7,8 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.features.clients import edits, json_file, yaml_file
-from mimo.features.clients.edits import Entry, Format, Hook, put_in, take_out
+from mimo.features.clients import edits, json_file
+from mimo.features.clients.edits import Entry, Hook, put_in, take_out
+from mimo.features.clients.formats import Format, load
 
 NAMES = st.text("abcdefgh", min_size=1, max_size=4)
 GAPS = st.sampled_from(["", " ", "\n", "\n  ", "\t", " // note\n", " /* note */ ", "\r\n"])
@@ -139,7 +140,7 @@ def test_a_yaml_document_is_as_before(
 
     assert put_in(Format.YAML, after, [entry]) == after
     left = take_out(Format.YAML, after, [entry], made=())
-    if yaml_file.load(text)["extensions"]:
+    if load(Format.YAML, text)["extensions"]:
         assert left == text
     else:
         assert left == text.replace("extensions:\n", "extensions: {}\n", 1)

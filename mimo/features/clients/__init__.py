@@ -13,7 +13,8 @@ from typing import Any
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 from mimo.features.clients import edits as editing
 from mimo.features.clients import json_file, storage
-from mimo.features.clients.edits import Edit, Entry, Format, Needed
+from mimo.features.clients.edits import Edit, Entry, Needed
+from mimo.features.clients.formats import Format, load
 from mimo.features.clients.storage import Found, Note
 from mimo.features.clients.table import (
     CLIENTS,
@@ -296,7 +297,7 @@ def _diff(plan: Plan) -> str:
 def read(found: Found, format: Format) -> Any:
     """Returns the data in a file; its errors name it."""
     try:
-        return editing.load(format, found.text)
+        return load(format, found.text)
     except Invalid as error:
         raise named(error, found.path) from None
 
@@ -356,7 +357,7 @@ def _present(client: Client, here: Machine) -> Any:
     file = client.files[Scope.USER]
     try:
         text = storage.look(_file(client, here), within=None).text
-        return editing.at(editing.load(file.format, text), (client.section, SERVER))
+        return editing.at(load(file.format, text), (client.section, SERVER))
     except MindError:
         return None  # its own program says what is wrong with it
 

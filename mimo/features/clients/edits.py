@@ -3,33 +3,15 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
-from enum import StrEnum
-from types import ModuleType
 from typing import Any
 
 from mimo.errors import Conflict, Invalid
-from mimo.features.clients import json_file, toml_file, yaml_file
+from mimo.features.clients import json_file
+from mimo.features.clients.formats import Format, Path, drop, load, put
 from mimo.frozen import frozen
-
-Path = tuple[str, ...]
 
 _OUR_HOOK = re.compile(r"(?:^|[/\\\"'])mind(?:\.exe)?[\"']? hook(?: |$)")
 _OUR_COMMAND = re.compile(r"(?:^|[/\\])mind(?:\.exe)?$")
-
-
-class Format(StrEnum):
-    """How a file is written."""
-
-    JSON = "json"
-    TOML = "toml"
-    YAML = "yaml"
-
-
-_FORMATS: dict[Format, ModuleType] = {
-    Format.JSON: json_file,
-    Format.TOML: toml_file,
-    Format.YAML: yaml_file,
-}
 
 
 @frozen
@@ -59,11 +41,6 @@ class Needed:
 Edit = Entry | Hook | Needed
 
 
-def load(format: Format, text: str) -> Any:
-    """Returns the data in a text. Raises `Invalid` with line and column."""
-    return _FORMATS[format].load(text)
-
-
 def put_in(format: Format, text: str, edits: Iterable[Edit], *, force: bool = False) -> str:
     """Returns the text with what is not there yet.
 
@@ -78,7 +55,7 @@ def put_in(format: Format, text: str, edits: Iterable[Edit], *, force: bool = Fa
             after = json_file.append(text, edit.path, edit.value)
             expected = _appended(data, edit)
         else:
-            after = _FORMATS[format].put(text, edit.path, edit.value)
+            after = put(format, text, edit.path, edit.value)
             expected = _with(data, edit.path, edit.value)
         text = _held_against(format, after, expected)
     return text
@@ -210,7 +187,7 @@ def _pruned(format: Format, text: str, path: Path, made: set[Path] | None) -> st
 
 def _dropped(format: Format, text: str, path: Path) -> str:
     data = load(format, text)
-    after = _FORMATS[format].drop(text, path)
+    after = drop(format, text, path)
     expected = _without(data, path)
     if format is Format.TOML and at(load(format, after), path[:-1]) is None:
         # A table that only its own tables speak of goes with the last of them.

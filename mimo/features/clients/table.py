@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from mimo.features.clients.edits import Edit, Entry, Format, Hook, Needed
+from mimo.features.clients.edits import Edit, Entry, Hook, Needed
+from mimo.features.clients.formats import Format
 from mimo.frozen import frozen
 
 # What there is to know of a client: its files, its entry, its hooks.

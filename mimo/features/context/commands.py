@@ -10,6 +10,8 @@ from mimo.features.context import session
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.mind import Mind
+from mimo.rendering.results import count, render
+from mimo.rendering.screen import Part, Screen, accent, bad, dim, good
 
 # `mind context …`: the notes that agents find in CLAUDE.md and its like.
 
@@ -196,3 +198,49 @@ def _history(found: session.Context) -> tuple[ToolUse, ...] | None:
         ToolUse(tool_name=used.tool, timestamp=used.at, success=used.success)
         for used in found.history
     )
+
+
+# How the results print.
+
+
+@render.register
+def _(result: ContextShown, screen: Screen) -> None:
+    screen.markdown(result.text)
+    screen.note(
+        f"{count(result.notes, 'note')}, {result.characters:,} characters, "
+        f"about {result.tokens:,} tokens"
+    )
+
+
+@render.register
+def _(result: ContextWritten, screen: Screen) -> None:
+    for one in result.files:
+        told = "made" if one.created else "written" if one.changed else "up to date"
+        screen.line(good("✓ "), accent(one.path), dim(f" {told}"))
+    if result.notice:
+        screen.note(result.notice)
+
+
+@render.register
+def _(result: WorkContext, screen: Screen) -> None:
+    rows: list[tuple[str, Part | None]] = [
+        ("session", result.session_id),
+        ("agent", result.agent_id),
+        ("task", result.task_id),
+        ("since", f"{result.start_time:%Y-%m-%d %H:%M:%S} UTC" if result.start_time else None),
+        ("usage", _usage_text(result.memory_usage)),
+    ]
+    screen.pairs([(name, value) for name, value in rows if value])
+    for used in result.tool_history or ():
+        mark = good("✓") if used.success else bad("✗")
+        screen.line(mark, f" {used.timestamp:%H:%M:%S}  {used.tool_name}")
+    if result.tool_history == ():
+        screen.line(dim("no tool was called in this session yet"))
+
+
+def _usage_text(usage: MemoryUsage | None) -> str | None:
+    if usage is None:
+        return None
+    if usage.estimated:
+        return "not reported"
+    return f"{usage.tokens_used:,} tokens, {usage.usd_spent:.2f} USD"

@@ -1,5 +1,6 @@
 """`mind daemon …`: the optional process that keeps index and context fresh."""
 
+from datetime import timedelta
 from typing import Annotated
 
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
@@ -10,6 +11,8 @@ from mimo.features.daemon import Running, process
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.mind import Mind
+from mimo.rendering.results import render
+from mimo.rendering.screen import Screen, accent, dim, good
 
 NOT_RUNNING = 4
 """Exit status of `mind daemon status` while none runs."""
@@ -177,3 +180,42 @@ def run(mind: Mind) -> DaemonStopped:
     """Be the daemon, in the foreground, until Ctrl-C or a signal"""
     process.run(mind)
     return DaemonStopped(pid=None)
+
+
+# How the results print.
+
+
+@render.register
+def _(result: DaemonReport, screen: Screen) -> None:
+    if not result.running:
+        screen.line("the daemon is not running")
+        screen.note("everything works without it; `mind daemon start` starts it")
+        return
+    up = f", up {timedelta(seconds=result.uptime_seconds)}" if result.uptime_seconds else ""
+    screen.line(good("running"), dim(f" as process {result.pid}{up}"))
+    for root in result.projects:
+        screen.line("watching ", accent(root), indent=2)
+    if not result.projects:
+        screen.line(dim("no project is registered; `mind init` registers one"), indent=2)
+    screen.line(dim(f"log: {result.log}"), indent=2)
+
+
+@render.register
+def _(result: DaemonStarted, screen: Screen) -> None:
+    told = "runs already" if result.already else "started"
+    screen.line(good("✓ "), f"the daemon {told}", dim(f", process {result.pid}"))
+
+
+@render.register
+def _(result: DaemonStopped, screen: Screen) -> None:
+    ended = f", process {result.pid}" if result.pid else ""
+    screen.line(good("✓ "), "the daemon has ended", dim(ended))
+
+
+@render.register
+def _(result: DaemonLog, screen: Screen) -> None:
+    for line in result.lines:
+        screen.line(line)
+    if not result.lines:
+        screen.line("there is no log yet")
+        screen.note("`mind daemon start` begins one")

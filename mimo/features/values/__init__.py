@@ -1,10 +1,9 @@
-"""Putting values under keys, getting and listing them."""
+"""Values: any JSON under a key in a namespace, and the listing of keys in pages."""
 
-import hashlib
 import hmac
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime
@@ -22,56 +21,19 @@ from mimo.operations import saving
 from mimo.operations.saving import approving
 from mimo.store.values import Found, Kept, ValueFiles
 
-# Where a listing goes on: the last key, sealed.
-
-
-_MOST = 400
+_MAX_CURSOR = 400
 _SEAL = 16
-_FORM = re.compile(r"[A-Za-z0-9_-]+")
-
-
-def seal(secret: bytes, namespace: str, prefix: str, key: str) -> str:
-    """Returns the cursor behind a key."""
-    plain = key.encode()
-    mark = _mark(secret, namespace, prefix, plain)
-    return urlsafe_b64encode(mark + _mixed(secret, mark, plain)).decode().rstrip("=")
-
-
-def unseal(secret: bytes, namespace: str, prefix: str, cursor: str) -> str:
-    """Returns the key that a cursor stands behind; raises `Invalid` for one of another listing."""
-    if len(cursor) <= _MOST and _FORM.fullmatch(cursor) and len(cursor) % 4 != 1:
-        data = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-        mark, mixed = data[:_SEAL], data[_SEAL:]
-        plain = _mixed(secret, mark, mixed)
-        if hmac.compare_digest(mark, _mark(secret, namespace, prefix, plain)):
-            return plain.decode()
-    raise Invalid(
-        "`cursor` is not one of this namespace and prefix",
-        hint="begin again without it, or give the `cursor` of the page before as it was",
-        details={"field": "cursor"},
-    )
-
-
-def _mark(secret: bytes, *parts: str | bytes) -> bytes:
-    texts = [part.encode() if isinstance(part, str) else part for part in parts]
-    joined = b"\0".join([b"mark", *texts])
-    return hmac.digest(secret, joined, "sha256")[:_SEAL]
-
-
-def _mixed(secret: bytes, mark: bytes, text: bytes) -> bytes:
-    """Returns the text under a stream that only who has the secret can make; twice undoes it."""
-    stream = hashlib.shake_256(secret + b"\0stream" + mark).digest(len(text))
-    return bytes(one ^ other for one, other in zip(text, stream, strict=True))
-
-
+_CURSOR = re.compile(r"[A-Za-z0-9_-]+")
+_HIDDEN = "~"
+"""Begins a position that has the keyed digest of a key; no key begins so."""
 _REDACTED = re.compile(r"(?i:redacted)[A-Za-z0-9_.-]*[_-]([0-9a-f]{8})")
 
 
 class Consistency(StrEnum):
-    """What an answer is sure to hold.
+    """The guarantee of an answer.
 
-    Values are read from where they are kept, so that each answer holds all that was written before
-    it; a strong one waits, too, for what another process is writing at the time.
+    Values are read from their files, so every answer contains all earlier writes. A strong answer
+    also waits for a write that another process has begun.
     """
 
     EVENTUAL = "EVENTUAL"
@@ -81,21 +43,21 @@ class Consistency(StrEnum):
 
 @frozen
 class Page:
-    """Some keys of a namespace."""
+    """One page of the keys of a namespace."""
 
     keys: tuple[str, ...]
     cursor: str | None
-    """Where the next page begins; None after the last key."""
+    """The start of the next page; None after the last key."""
     total: int
-    """How many keys the namespace has."""
+    """The number of keys in the namespace."""
     problems: tuple[str, ...]
-    """The files in the place of keys of this page that can't be read, with the reason."""
+    """Files of this page that can't be read, with the reason."""
 
 
 def put(mind: Mind, namespace: str, key: str, value: Any, ttl_seconds: int | None) -> Found:
-    """Stores a value over what the key had, and returns how it is kept.
+    """Stores a value, replacing an earlier one, and returns where it is kept.
 
-    Raises `Invalid`, `QuotaExceeded` and `StorageFailed`; the key has what it had then.
+    Raises `Invalid`, `QuotaExceeded` and `StorageFailed`; the earlier value is kept then.
     """
     check_key(key)
     saving.check_format(mind)
@@ -105,9 +67,9 @@ def put(mind: Mind, namespace: str, key: str, value: Any, ttl_seconds: int | Non
 
 
 def get(mind: Mind, namespace: str, key: str, level: Consistency) -> Found:
-    """Returns a value; raises `NotFound`, and `StorageFailed` where it can't be read.
+    """Returns a value. Raises `NotFound`, and `StorageFailed` if it can't be read.
 
-    A key that was listed redacted is found by what stood in its place.
+    `key` may also be the redacted form that a listing shows.
     """
     check_key(key)
     with _waited(mind, level):
@@ -120,7 +82,7 @@ def get(mind: Mind, namespace: str, key: str, level: Consistency) -> Found:
 
 
 def remove(mind: Mind, namespace: str, key: str) -> None:
-    """Removes a value, named as `get` takes it; raises `NotFound` and `StorageFailed`."""
+    """Removes a value; `key` is as in `get`. Raises `NotFound` and `StorageFailed`."""
     check_key(key)
     behind = _behind(mind, namespace, key) or key
     try:
@@ -140,53 +102,53 @@ def page(
     cursor: str | None,
     level: Consistency,
 ) -> Page:
-    """Returns the keys that begin with `prefix`, from where an earlier page ended.
+    """Returns the keys that begin with `prefix`, after the page that `cursor` came from.
 
     Raises `Invalid` for a cursor of another listing.
     """
     check_prefix(prefix)
-    secret = mind.values.secret
-    after = unseal(secret, namespace, prefix, cursor) if cursor else ""
+    position = _position(mind, cursor, namespace, prefix) if cursor else ""
     with _waited(mind, level):
         every = mind.values.keys(namespace, mind.now())
+        after = _key_at(mind, position, every)
         wanted = [key for key in every if key.startswith(prefix) and key > after]
         shown = wanted[:limit]
-        problems = {key: told for key in shown if (told := _problem(mind, namespace, key))}
+        problems = {key: reason for key in shown if (reason := _problem(mind, namespace, key))}
     more = len(wanted) > len(shown)
     return Page(
         keys=tuple(key for key in shown if key not in problems),
-        cursor=seal(secret, namespace, prefix, shown[-1]) if more else None,
+        cursor=_cursor(mind, shown[-1], namespace, prefix) if more else None,
         total=len(every),
         problems=tuple(problems.values()),
     )
 
 
 def broken(mind: Mind) -> Iterator[Problem]:
-    """Yields every file in the place of a value that can't be read; it is left as it is."""
-    for one in _lasting(mind):
-        if isinstance(one, Problem):
-            stem = one.path.rpartition("/")[2].removesuffix(SUFFIX)
-            path, reason = masked([one.path, one.reason], stem.partition("~")[0])
-            yield replace(one, path=path, reason=reason)
+    """Yields the files of values that can't be read; they are left as they are."""
+    for problem in _lasting(mind):
+        if isinstance(problem, Problem):
+            stem = problem.path.rpartition("/")[2].removesuffix(SUFFIX)
+            path, reason = masked([problem.path, problem.reason], stem.partition("~")[0])
+            yield replace(problem, path=path, reason=reason)
 
 
 def digests(mind: Mind) -> tuple[str, ...]:
     """Returns the digest of each file that holds a value."""
-    return tuple(one.digest for one in _lasting(mind) if not isinstance(one, Problem))
+    return tuple(kept.digest for kept in _lasting(mind) if not isinstance(kept, Problem))
 
 
 def _lasting(mind: Mind) -> Iterator[Kept | Problem]:
-    """Yields what lasts, without the user's secret: a home that can't be written has none."""
+    """Yields the values in files; needs no secret, which a read-only home may not have."""
     return ValueFiles(mind.project.root).everything()
 
 
 def is_trusted(mind: Mind, found: Found) -> bool:
-    """Returns whether a value was written on this machine, or approved here."""
+    """Returns whether the user wrote a value on this machine, or approved it."""
     return found.digest is None or mind.trust.trusted(found.digest)
 
 
 def expire(mind: Mind, now: datetime | None = None) -> int:
-    """Removes the values that have expired and returns how many; nobody needs to wait for it."""
+    """Removes the values that have expired and returns their number."""
     return mind.values.expire(now or mind.now())
 
 
@@ -199,7 +161,7 @@ def _problem(mind: Mind, namespace: str, key: str) -> str | None:
 
 
 def _get(mind: Mind, namespace: str, key: str) -> Found | None:
-    """Returns a value with its file as it may be shown. Raises `StorageFailed` likewise."""
+    """Returns a value with the path of its file masked. Raises `StorageFailed`, masked too."""
     try:
         found = mind.values.get(namespace, key, mind.now())
     except StorageFailed as error:
@@ -212,20 +174,20 @@ def _shown(found: Found, key: str) -> Found:
 
 
 def _without_key(error: StorageFailed, key: str) -> StorageFailed:
-    """Returns an error that names a key, and its file, as they may be shown."""
+    """Returns an error in which a key, and its file, are masked."""
     return StorageFailed(
         masked(error.message, key), hint=masked(error.hint, key), details=masked(error.details, key)
     )
 
 
 def _behind(mind: Mind, namespace: str, key: str) -> str | None:
-    """Returns the key that a redacted one stands for: the start of its digest ends it."""
+    """Returns the key of a redacted form, which ends with the start of the key's digest."""
     digest = _REDACTED.fullmatch(key)
     if digest is None:
         return None
     keys = mind.values.keys(namespace, mind.now())
-    fits = [one for one in keys if sha256(one.encode()).hexdigest().startswith(digest[1])]
-    return fits[0] if len(fits) == 1 and key not in keys else None
+    matches = [name for name in keys if sha256(name.encode()).hexdigest().startswith(digest[1])]
+    return matches[0] if len(matches) == 1 and key not in keys else None
 
 
 def _waited(mind: Mind, level: Consistency) -> Any:
@@ -235,6 +197,50 @@ def _waited(mind: Mind, level: Consistency) -> Any:
 def _missing(namespace: str, key: str) -> NotFound:
     return NotFound(
         f"there is no `{key}` in `{namespace}`",
-        hint=f"`mind value list {namespace}` shows what there is; values with a TTL expire",
+        hint=f"`mind value list {namespace}` lists the keys; values with a TTL expire",
         details={"namespace": namespace, "key": key},
     )
+
+
+# A cursor is the last key of a page behind a keyed digest of itself and its listing. A key that
+# is redacted in answers has a keyed digest in its place.
+
+
+def _cursor(mind: Mind, key: str, namespace: str, prefix: str) -> str:
+    hidden = masked(key, key) != key
+    position = f"{_HIDDEN}{_digest(mind, key).hex()}" if hidden else key
+    seal = _digest(mind, namespace, prefix, position)
+    return urlsafe_b64encode(seal + position.encode()).decode().rstrip("=")
+
+
+def _position(mind: Mind, cursor: str, namespace: str, prefix: str) -> str:
+    """Returns the position in a cursor. Raises `Invalid` for a cursor of another listing."""
+    if len(cursor) <= _MAX_CURSOR and _CURSOR.fullmatch(cursor) and len(cursor) % 4 != 1:
+        data = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        seal, position = data[:_SEAL], data[_SEAL:].decode("utf-8", "replace")
+        if hmac.compare_digest(seal, _digest(mind, namespace, prefix, position)):
+            return position
+    raise _wrong_cursor("`cursor` is not from this namespace and prefix")
+
+
+def _key_at(mind: Mind, position: str, keys: Iterable[str]) -> str:
+    """Returns the key at a position. Raises `Invalid` if a hidden key was removed meanwhile."""
+    if not position.startswith(_HIDDEN):
+        return position
+    for key in keys:
+        if _digest(mind, key).hex() == position.removeprefix(_HIDDEN):
+            return key
+    raise _wrong_cursor("the key of `cursor` was removed")
+
+
+def _wrong_cursor(message: str) -> Invalid:
+    return Invalid(
+        message,
+        hint="start again without it, or pass the `cursor` of the previous page unchanged",
+        details={"field": "cursor"},
+    )
+
+
+def _digest(mind: Mind, *parts: str) -> bytes:
+    joined = b"\0".join([b"mark", *(part.encode() for part in parts)])
+    return hmac.digest(mind.values.secret, joined, "sha256")[:_SEAL]

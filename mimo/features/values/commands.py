@@ -20,6 +20,9 @@ from mimo.features.values import Consistency
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.mind import Mind
+from mimo.rendering import as_json
+from mimo.rendering.results import count, render
+from mimo.rendering.screen import Screen, good
 
 Namespace = Annotated[str, Arg("Namespace, such as `agent.build`; the policy says which")]
 Key = Annotated[str, Arg("Key in the namespace: letters, digits, `_`, `-` and `.`")]
@@ -186,3 +189,42 @@ def remove_value(mind: Mind, namespace: Namespace, key: Key) -> ValueGone:
 
 def _level(mind: Mind, given: Consistency | None) -> Consistency:
     return given or Consistency(mind.config["values.consistency"])
+
+
+# How the results print.
+
+
+@render.register
+def _(result: ValueKeys, screen: Screen) -> None:
+    for problem in result.problems or ():
+        screen.note(problem)
+    for key in result.keys:
+        screen.line(key)
+    told = f"{len(result.keys):,} of {count(result.total, 'key')}"
+    more = f"; go on with --cursor {result.cursor}" if result.cursor else ""
+    screen.note(told + more)
+
+
+@render.register
+def _(result: KeptValue, screen: Screen) -> None:
+    if isinstance(result.value, str):
+        screen.verbatim(result.value or "\n")
+    else:
+        screen.verbatim(as_json(result.value, indent=2))
+    if result.trust is TrustLabel.UNTRUSTED:
+        screen.note(f"untrusted: nobody here has approved {result.file}")
+
+
+@render.register
+def _(result: ValuePut, screen: Screen) -> None:
+    if result.notice:
+        screen.note(result.notice)
+    if result.expires_at:
+        screen.line(good("✓ "), f"kept until {result.expires_at:%Y-%m-%d %H:%M:%S} UTC")
+    else:
+        screen.line(good("✓ "), f"kept in {result.file}" if result.file else "kept on this machine")
+
+
+@render.register
+def _(_result: ValueGone, screen: Screen) -> None:
+    screen.line(good("✓ "), "removed")

@@ -3,8 +3,9 @@
 import pytest
 
 from mimo.errors import Conflict, Invalid
-from mimo.features.clients import json_file, toml_file, yaml_file
-from mimo.features.clients.edits import Entry, Format, Hook, put_in, take_out
+from mimo.features.clients import json_file
+from mimo.features.clients.edits import Entry, Hook, put_in, take_out
+from mimo.features.clients.formats import Format, load
 
 SERVER = {"command": "mind", "args": ["mcp"]}
 ENTRY = Entry(path=("mcpServers", "mind"), value=SERVER)
@@ -152,7 +153,7 @@ def test_a_table_in_the_middle_goes_with_the_tables_within_it() -> None:
     text += '\n[mcp_servers.mind.env]\nX = "1"\n\n# about z\n[z]\na = 1\n'
     left = take_out(Format.TOML, text, [TABLE], made=None)
 
-    assert left == TOML + "# about z\n\n[z]\na = 1\n"
+    assert left == TOML + "\n# about z\n[z]\na = 1\n"
 
 
 @pytest.mark.parametrize("text", ["mcp_servers = {}\n", 'mcp_servers = {a = {command = "x"}}\n'])
@@ -163,7 +164,7 @@ def test_a_toml_file_that_can_not_take_a_table_is_refused(text: str) -> None:
 
 def test_a_malformed_toml_file_is_refused_with_its_line() -> None:
     with pytest.raises(Invalid, match="line 2"):
-        toml_file.load("a = 1\nb = = 2\n")
+        load(Format.TOML, "a = 1\nb = = 2\n")
 
 
 YAML = """\
@@ -190,9 +191,9 @@ def test_an_extension_is_put_in_and_taken_out_again() -> None:
 def test_an_extension_comes_to_a_file_that_has_none(text: str) -> None:
     after = put_in(Format.YAML, text, [EXTENSION])
 
-    assert yaml_file.load(after)["extensions"] == {"mind": EXTENSION.value}
+    assert load(Format.YAML, after)["extensions"] == {"mind": EXTENSION.value}
     left = take_out(Format.YAML, after, [EXTENSION], made=[("extensions",)])
-    assert "extensions" not in (yaml_file.load(left))
+    assert "extensions" not in (load(Format.YAML, left))
 
 
 @pytest.mark.parametrize("text", ["extensions: {a: {b: 1}}\n", "{extensions: {}}\n"])
@@ -204,4 +205,4 @@ def test_a_yaml_file_of_another_style_is_refused(text: str) -> None:
 @pytest.mark.parametrize("text", ["a: [1\n", "a: 1\n b: 2\n", "- 1\n", "a: 1\n---\nb: 2\n"])
 def test_a_malformed_yaml_file_is_refused(text: str) -> None:
     with pytest.raises(Invalid, match=r"line \d|mapping"):
-        yaml_file.load(text)
+        load(Format.YAML, text)

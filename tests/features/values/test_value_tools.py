@@ -1,6 +1,7 @@
 """The four documented tools, as clients call them."""
 
 import json
+from base64 import urlsafe_b64decode
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from mimo.guard.policy import FILE
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
 from mimo.server.app import App, Memory
+from tests import privacy_fakes
 from tests.conftest import NOW, Clock
 
 REGISTRY = all_commands()
@@ -153,6 +155,26 @@ def test_pages_show_each_key_once_while_others_write(mind: Mind) -> None:
         if cursor is None:
             break
     assert seen == [f"k{number:02}" for number in range(20)]
+
+
+@pytest.mark.req("002-06")
+def test_a_cursor_is_refused_in_another_listing_and_never_holds_a_redacted_key(mind: Mind) -> None:
+    secret = next(one.secret for one in privacy_fakes.secrets(1) if one.kind == "github_token")
+    for key in (secret, "zz"):
+        values.put(mind, "agent.a", key, 1, None)
+    first = call(mind, "listMemory", namespace="agent.a", limit=1)
+    cursor = first["cursor"]
+    assert first["keys"] != [secret]
+    assert secret.encode() not in urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+    second = call(mind, "listMemory", namespace="agent.a", limit=1, cursor=cursor)
+    assert second["keys"] == ["zz"]
+    for more in ({"namespace": "agent.b"}, {"namespace": "agent.a", "prefix": "z"}):
+        with pytest.raises(Invalid, match="not from this namespace"):
+            call(mind, "listMemory", cursor=cursor, **more)
+
+    values.remove(mind, "agent.a", secret)
+    with pytest.raises(Invalid, match="was removed"):
+        call(mind, "listMemory", namespace="agent.a", limit=1, cursor=cursor)
 
 
 @pytest.mark.req("002-11", "002-26")

@@ -3,7 +3,7 @@
 from mimo.features.procedures import executing
 from mimo.features.procedures.commands import CommandSet
 from mimo.features.procedures.executing import Report
-from mimo.features.procedures.model import Commands
+from mimo.features.procedures.library import Commands
 from mimo.features.procedures.storage import Execution
 from mimo.mind import Mind
 from mimo.store import files, procedures

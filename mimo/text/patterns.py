@@ -1,7 +1,7 @@
 """Regular expressions from files of the project, matched in linear time.
 
-The engine is RE2, which has no look-around, no back-references and no backtracking. Matching
-ignores case; `^` and `$` match at the ends of a line.
+The engine is RE2, which has no look-around, no back-references and no backtracking. `compiled`
+ignores case, and its `^` and `$` match at the ends of a line.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,22 @@ class Unusable(NamedTuple):
 
 @lru_cache(maxsize=_KEPT)
 def compiled(pattern: str, *, literal: bool = False) -> "Any | Unusable":
-    """Returns a compiled pattern for `lines`, or the reason that it can't be used."""
+    """Returns a pattern ready for `lines`, or the reason why it can't be used."""
+    made = _compiled(pattern, case_sensitive=literal, literal=literal, by_line=True)
+    if not isinstance(made, Unusable) and made.search(b""):
+        return Unusable("it matches an empty text, and so any code")
+    return made
+
+
+@lru_cache(maxsize=_KEPT)
+def compiled_exactly(pattern: str) -> "Any | Unusable":
+    """Returns a pattern in which case matters and `^` and `$` are the ends of the whole text."""
+    return _compiled(pattern, case_sensitive=True)
+
+
+def _compiled(
+    pattern: str, *, case_sensitive: bool, literal: bool = False, by_line: bool = False
+) -> "Any | Unusable":
     if len(pattern) > LONGEST:
         return Unusable(f"it has more than {LONGEST} characters")
     try:
@@ -31,21 +46,18 @@ def compiled(pattern: str, *, literal: bool = False) -> "Any | Unusable":
     except ImportError:
         return Unusable("the package google-re2, which compares patterns, is not installed")
     options = re2.Options()
-    options.case_sensitive = literal
+    options.case_sensitive = case_sensitive
     options.log_errors = False
     options.max_mem = _MEMORY
     try:
-        # Alone first, so that an error quotes the pattern as it was written.
         text = re2.escape(pattern) if literal else pattern
-        re2.compile(text.encode(), options)
-        made = re2.compile(f"(?m:{text})".encode(), options)
+        # Alone first, so that an error names what was written.
+        alone = re2.compile(text.encode(), options)
+        return re2.compile(f"(?m:{text})".encode(), options) if by_line else alone
     except (re2.error, UnicodeEncodeError) as error:
         reason = error.args[0] if error.args else "it can't be read"
         text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
         return Unusable(text)
-    if made.search(b""):
-        return Unusable("it matches an empty text, and so any code")
-    return made
 
 
 def lines(pattern: "Any", text: bytes) -> Iterator[int]:

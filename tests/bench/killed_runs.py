@@ -41,7 +41,7 @@ def prepare(folder: Path) -> None:
 
     subprocess.run([*MIND, "init"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     mind = Mind.open(folder)
-    found, procedure, _ = library.added(mind, text().encode(), CommandSet())
+    found, procedure = library.added(mind, text().encode(), CommandSet())
     mind.ask = lambda question, seconds: "yes"
     library.require_approved(mind, found, procedure)
 

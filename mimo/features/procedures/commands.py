@@ -1,4 +1,4 @@
-"""The procedures of a project: adding, making, checking, listing and showing them."""
+"""The `mind procedure` commands: adding, checking and showing procedures, and running them."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,12 +11,18 @@ from mimo.commands.invoke import Caller, invoke
 from mimo.commands.schema import OPERATION, to_json
 from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Spec, Surface, command
 from mimo.errors import AmbiguousId, Conflict, Denied, Invalid, NotFound, StorageFailed, Untrusted
-from mimo.features.procedures import executing, library, model
-from mimo.features.procedures import executing as background
+from mimo.features.procedures import executing, library
 from mimo.features.procedures.executing import Report
-from mimo.features.procedures.library import Checked as Found
+from mimo.features.procedures.library import Checked
 from mimo.features.procedures.machine import Status
-from mimo.features.procedures.model import LATEST, NAME, Procedure, split_reference
+from mimo.features.procedures.model import (
+    LATEST,
+    NAME,
+    Fault,
+    Procedure,
+    mermaid,
+    split_reference,
+)
 from mimo.features.procedures.storage import Execution
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
@@ -24,18 +30,17 @@ from mimo.mind import Mind
 from mimo.store import procedures as store
 from mimo.store.procedures import ProcedureFile
 
-# The command set as procedures call it: by name, on the path that every surface takes.
-
-
 OWN = "procedures"
-"""The toolset that procedures can't call: one that starts another could go on for ever."""
+"""The toolset that procedures can't call: procedures that start each other might never end."""
+PROGRAM_WAITS_MS = 60_000
+"""The default time that a program waits for a run; many give up after this."""
 
 
 class CommandSet:
-    """Mind's own commands for procedures; they are loaded with the first question."""
+    """Mind's own commands for procedures, on the path of all surfaces; loaded on first use."""
 
     def __init__(self, registry: Registry | None = None) -> None:
-        """Take the table of commands."""
+        """Keep the table of commands (default: all commands)."""
         self._registry = registry
 
     def _tools(self) -> Mapping[str, Any]:
@@ -43,30 +48,30 @@ class CommandSet:
         return self._registry.tools()
 
     def fault(self, name: str, arguments: Mapping[str, Any]) -> str | None:
-        """Returns why a procedure can't call that command with arguments of these names."""
+        """Returns why a procedure can't call a command with arguments of these names, or None."""
         specs = called(self._tools(), name)
         if specs is None:
             nearest = near(self._tools(), name, "slash")
-            told = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
-            return f"there is no command `{name}`{told}"
+            hint = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
+            return f"there is no command `{name}`{hint}"
         if specs[0].toolset == OWN:
             return f"a procedure can't call `{name}`: procedures don't run procedures"
         return _argument_fault(specs, arguments)
 
     def call(self, mind: Mind, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns what a command answers, as JSON. Raises `MindError`."""
-        if told := self.fault(name, arguments):
-            raise Denied(told)
+        """Returns a command's result as JSON. Raises `MindError`."""
+        if reason := self.fault(name, arguments):
+            raise Denied(reason)
         spec, rest = choose(called(self._tools(), name) or (), arguments)
-        decode(spec, rest, Surface.MCP)  # what only the command line takes is for people
+        decode(spec, rest, Surface.MCP)  # arguments of the command line alone are for people
         answer = to_json(invoke(spec, mind, _caller(spec, mind), rest))
         if not isinstance(answer, dict):
-            raise Invalid(f"`{name}` answers with no object")
+            raise Invalid(f"the result of `{name}` is not an object")
         return answer
 
 
 def _argument_fault(specs: Sequence[Spec], arguments: Mapping[str, Any]) -> str | None:
-    """Returns which argument no operation of a command takes, or which its only one needs."""
+    """Returns a message on an unknown or missing argument, or None."""
     name = specs[0].name
     params = [p for spec in specs for p in spec.params if Surface.MCP in p.arg.surfaces]
     taken = {word for param in params for word in (param.name, *param.aliases)}
@@ -83,33 +88,29 @@ def _argument_fault(specs: Sequence[Spec], arguments: Mapping[str, Any]) -> str 
 
 
 def _caller(spec: Spec, mind: Mind) -> Caller:
-    """Returns whom a procedure acts for: whoever runs it, so that a person's notes are theirs."""
+    """Returns the caller of a procedure's commands: the caller of the procedure."""
     is_person = mind.author is None and Surface.CLI in spec.surfaces
     surface = Surface.CLI if is_person else Surface.MCP
     return Caller(surface=surface, name=mind.author, agent=mind.agent)
 
-
-# Running procedures, and following, stopping and resuming what runs.
-
-
-PROGRAM_WAITS_MS = 60_000
-"""How long a program is kept waiting unless it says; many give up after this."""
 
 Name = Annotated[str, Arg("Name of the procedure", complete="procedure")]
 Version = Annotated[str, Arg("Its version, or `latest` for the highest")]
 ExecutionId = Annotated[
     str, Arg("Id of the run, an unambiguous start or end of it, or `latest`", complete="execution")
 ]
-Async = Annotated[bool, Arg("Answer at once and go on in a process of its own", wire="async")]
+Async = Annotated[bool, Arg("Return at once and run in a process of its own", wire="async")]
 Timeout = Annotated[
     int | None,
     Arg(
-        "Most milliseconds to wait for the end, after which it is interrupted; a program waits "
-        "60000 unless it says, a person as long as the procedure may take",
+        "Maximum milliseconds to wait for the end, then it is interrupted (default: 60000 for a "
+        "program, the procedure's own limit for a person)",
         ge=1,
         le=2**31,
     ),
 ]
+Text = Annotated[str | None, Arg("The whole Markdown of the procedure", stdin=True)]
+Trusted = Annotated[TrustLabel, Out("Whether this text is approved on this machine and may run")]
 
 
 @frozen
@@ -124,7 +125,7 @@ class Moved:
 
 @frozen
 class Ran:
-    """A run: how it ended, or that it goes on in the background."""
+    """A run: its end, or its id if it runs in the background."""
 
     execution_id: str
     status: Status
@@ -132,37 +133,37 @@ class Ran:
     final_state: Annotated[str | None, Out("The state it ended in", omit=True)] = None
     context: Annotated[dict[str, Json] | None, Out("The context at the end", omit=True)] = None
     history: Annotated[tuple[Moved, ...] | None, Out("All transitions, in order", omit=True)] = None
-    duration_ms: Annotated[int | None, Out("What it took", omit=True)] = None
+    duration_ms: Annotated[int | None, Out("Milliseconds it took", omit=True)] = None
     error: Annotated[str | None, Out("Why it failed or was interrupted", omit=True)] = None
-    log: Annotated[tuple[str, ...] | None, Out("What its log steps said", omit=True)] = None
+    log: Annotated[tuple[str, ...] | None, Out("The lines of its log steps", omit=True)] = None
     rollback: Annotated[str | None, Out("The run that undid this failed one", omit=True)] = None
     warnings: Annotated[
-        tuple[str, ...] | None, Out("In what the context does not fit its schema", omit=True)
+        tuple[str, ...] | None, Out("Violations of the context's schema", omit=True)
     ] = None
 
     @property
     def exit_status(self) -> int:
-        """Returns what the command line exits with: 1 where it failed or was interrupted."""
+        """Returns the exit status of the command line: 1 if it failed or was interrupted."""
         return 0 if self.status in (Status.RUNNING, Status.COMPLETED) else 1
 
 
 @frozen
 class HowFar:
-    """How far a run is."""
+    """The progress of a run."""
 
     execution_id: str
     status: Status
     current_state: str
     context: dict[str, Json]
     elapsed_ms: Annotated[int, Out("Milliseconds it has taken, without interruptions")]
-    procedure: Annotated[str, Out("What it runs, as name@version")]
+    procedure: Annotated[str, Out("Its procedure, as name@version")]
     history: tuple[Moved, ...]
     error: Annotated[str | None, Out("Why it failed or stopped, or why its last action failed")]
     waits_for: Annotated[
         tuple[str, ...] | None, Out("Events, one of which must be sent to it", omit=True)
     ] = None
-    question: Annotated[str | None, Out("What it asks", omit=True)] = None
-    log: Annotated[tuple[str, ...] | None, Out("What its log steps said", omit=True)] = None
+    question: Annotated[str | None, Out("Its question", omit=True)] = None
+    log: Annotated[tuple[str, ...] | None, Out("The lines of its log steps", omit=True)] = None
     rollback: Annotated[str | None, Out("The run that undoes this failed one", omit=True)] = None
 
 
@@ -172,7 +173,84 @@ class Sent:
 
     execution_id: str
     event: str
-    current_state: Annotated[str, Out("The state that it was in then")]
+    current_state: Annotated[str, Out("Its state when the event was sent")]
+
+
+@frozen
+class Row:
+    """One version of a procedure."""
+
+    name: str
+    version: str
+    description: str
+    state_count: int
+    timeout_ms: Annotated[int, Out("Maximum milliseconds of a run")]
+    max_retries: Annotated[int, Out("Maximum number of retries of a failed action")]
+    trust: Trusted
+
+
+@frozen
+class FaultRow:
+    """An error in a procedure's file."""
+
+    file: str
+    line: Omitted[int] = None
+    reason: str
+
+
+@frozen
+class Procedures:
+    """The procedures of the project."""
+
+    procedures: Annotated[tuple[Row, ...], Out("By name, the newest version first")]
+    count: int
+    faults: Annotated[tuple[FaultRow, ...], Out("Errors in files that are not valid procedures")]
+
+
+@frozen
+class Definition:
+    """A whole procedure."""
+
+    name: str
+    version: str
+    description: str
+    steps: Annotated[tuple[str, ...], Out("Names of the states")]
+    hash: Annotated[str, Out("SHA-256 of the definition as canonical JSON")]
+    definition: Annotated[dict[str, Json], Out("`initial_state` and `states`")]
+    context_schema: dict[str, Json]
+    timeout_ms: int
+    max_retries: int
+    rollback_procedure: Omitted[str]
+    trust: Trusted
+    file: str
+    diagram: Annotated[str | None, Out("The states as a Mermaid diagram", omit=True)] = None
+
+
+@frozen
+class Registered:
+    """A procedure that was added."""
+
+    name: str
+    version: str
+    file: str
+    state_count: int
+    trust: Annotated[TrustLabel, Out("Whether it can run without a person's approval")]
+    warnings: tuple[FaultRow, ...]
+
+
+@frozen
+class Checks:
+    """The result of checking procedures."""
+
+    valid: bool
+    checked: Annotated[int, Out("Number of files checked")]
+    faults: tuple[FaultRow, ...]
+    warnings: tuple[FaultRow, ...]
+
+    @property
+    def exit_status(self) -> int:
+        """Returns the exit status of the command line: 1 if there are faults."""
+        return 0 if self.valid else 1
 
 
 @command(
@@ -199,9 +277,8 @@ def run(
 ) -> Ran:
     """Run a procedure
 
-    It runs only in exactly the text that somebody on this machine has approved. On a terminal it
-    asks before a text runs for the first time, and puts the questions of the procedure. What is
-    interrupted can be resumed.
+    Only a text that was approved on this machine runs. On a terminal it asks before a text runs for
+    the first time, and asks the procedure's questions. An interrupted run can be resumed.
     """
     if context is not None and not isinstance(context, dict):
         raise Invalid(
@@ -226,7 +303,7 @@ def run(
     description="Check status of async procedure execution",
 )
 def status(mind: Mind, execution_id: ExecutionId) -> HowFar:
-    """Show how far a run is, from any process"""
+    """Show the progress of a run, from any process"""
     return _how_far(executing.report(mind, executing.executions(mind).find(execution_id)))
 
 
@@ -243,12 +320,12 @@ def cancel(
     mind: Mind,
     execution_id: ExecutionId,
     *,
-    reason: Annotated[str, Arg("Why, for those who look later")] = "",
+    reason: Annotated[str, Arg("Reason, kept with the run")] = "",
 ) -> HowFar:
     """Stop a run
 
-    It is interrupted as soon as its action allows, and could be resumed. A run that has ended
-    stays as it is.
+    It is interrupted as soon as its action allows, and can be resumed. A run that has ended is not
+    changed.
     """
     execution = executing.executions(mind).find(execution_id)
     return _how_far(executing.cancel(mind, execution, reason))
@@ -265,11 +342,11 @@ def cancel(
 def send(
     mind: Mind,
     execution_id: ExecutionId,
-    event: Annotated[str, Arg("The event, as one of the state's transitions names it")],
+    event: Annotated[str, Arg("The event, as named in one of the state's transitions")],
 ) -> Sent:
     """Send an event to a run that waits for one"""
-    found = executing.send(mind, executing.executions(mind).find(execution_id), event)
-    return Sent(execution_id=found.id, event=event, current_state=found.run.state)
+    report = executing.send(mind, executing.executions(mind).find(execution_id), event)
+    return Sent(execution_id=report.id, event=event, current_state=report.run.state)
 
 
 @command(
@@ -283,9 +360,9 @@ def send(
 def resume(
     mind: Mind, execution_id: ExecutionId, *, async_: Async = False, timeout: Timeout = None
 ) -> Ran:
-    """Go on with an interrupted run, from the last state that it had reached
+    """Continue an interrupted run from the last state that it reached
 
-    The action of that state is done again, since nobody knows how far it came.
+    The action of that state is performed again, since it may not be complete.
     """
     execution = executing.executions(mind).find(execution_id)
     if async_:
@@ -302,39 +379,39 @@ def _wait(mind: Mind, timeout: int | None) -> int | None:
 
 
 def _in_background(mind: Mind, execution: Execution) -> Ran:
-    pid = background.start(mind, execution)
+    pid = executing.start(mind, execution)
     return Ran(execution_id=execution.id, status=Status.RUNNING, pid=str(pid))
 
 
-def _ran(found: Report) -> Ran:
-    run = found.run
+def _ran(report: Report) -> Ran:
+    run = report.run
     return Ran(
-        execution_id=found.id,
-        status=found.status,
+        execution_id=report.id,
+        status=report.status,
         final_state=run.state,
         context=run.context,
-        history=_history(found),
-        duration_ms=found.elapsed_ms,
+        history=_history(report),
+        duration_ms=report.elapsed_ms,
         error=run.error,
         log=tuple(run.log) or None,
         rollback=run.rollback,
-        warnings=found.warnings or None,
+        warnings=report.warnings or None,
     )
 
 
-def _how_far(found: Report) -> HowFar:
-    run = found.run
-    running = found.status is Status.RUNNING
-    lost = found.status is not run.status
+def _how_far(report: Report) -> HowFar:
+    run = report.run
+    running = report.status is Status.RUNNING
+    lost = report.status is not run.status
     return HowFar(
-        execution_id=found.id,
-        status=found.status,
+        execution_id=report.id,
+        status=report.status,
         current_state=run.state,
         context=run.context,
-        elapsed_ms=found.elapsed_ms,
+        elapsed_ms=report.elapsed_ms,
         procedure=run.procedure.key,
-        history=_history(found),
-        error="its process is gone; resume it" if lost else run.error,
+        history=_history(report),
+        error="its process ended unexpectedly; resume it" if lost else run.error,
         waits_for=(run.awaits or None) if running else None,
         question=run.question if running else None,
         log=tuple(run.log) or None,
@@ -342,91 +419,11 @@ def _how_far(found: Report) -> HowFar:
     )
 
 
-def _history(found: Report) -> tuple[Moved, ...]:
+def _history(report: Report) -> tuple[Moved, ...]:
     return tuple(
         Moved(from_=row["from"], to=row["to"], event=row["event"], timestamp=row["timestamp"])
-        for row in found.run.history
+        for row in report.run.history
     )
-
-
-Text = Annotated[str | None, Arg("The whole Markdown of the procedure", stdin=True)]
-
-
-@frozen
-class Row:
-    """One version of a procedure."""
-
-    name: str
-    version: str
-    description: str
-    state_count: int
-    timeout_ms: Annotated[int, Out("Most milliseconds that a run may take")]
-    max_retries: Annotated[int, Out("How often a failed action is tried again")]
-    trust: Annotated[TrustLabel, Out("Whether somebody here approved this text: only then it runs")]
-
-
-@frozen
-class FaultRow:
-    """Something wrong in a procedure's file."""
-
-    file: str
-    line: Omitted[int] = None
-    reason: str
-
-
-@frozen
-class Procedures:
-    """The procedures of the project."""
-
-    procedures: Annotated[tuple[Row, ...], Out("By name, the newest version first")]
-    count: int
-    faults: Annotated[tuple[FaultRow, ...], Out("Files that are no valid procedures")]
-
-
-@frozen
-class Definition:
-    """A procedure, whole."""
-
-    name: str
-    version: str
-    description: str
-    steps: Annotated[tuple[str, ...], Out("Names of the states")]
-    hash: Annotated[str, Out("SHA-256 of the definition as canonical JSON")]
-    definition: Annotated[dict[str, Json], Out("`initial_state` and `states`")]
-    context_schema: dict[str, Json]
-    timeout_ms: int
-    max_retries: int
-    rollback_procedure: Omitted[str]
-    trust: Annotated[TrustLabel, Out("Whether somebody here approved this text: only then it runs")]
-    file: str
-    diagram: Annotated[str | None, Out("The states as a Mermaid diagram", omit=True)] = None
-
-
-@frozen
-class Registered:
-    """A procedure that was added."""
-
-    name: str
-    version: str
-    file: str
-    state_count: int
-    trust: Annotated[TrustLabel, Out("Whether it can run without a person's approval")]
-    warnings: tuple[FaultRow, ...]
-
-
-@frozen
-class Checks:
-    """What checking procedures came to."""
-
-    valid: bool
-    checked: Annotated[int, Out("How many files were looked at")]
-    faults: tuple[FaultRow, ...]
-    warnings: tuple[FaultRow, ...]
-
-    @property
-    def exit_status(self) -> int:
-        """Returns what the command line exits with: 1 where there are faults."""
-        return 0 if self.valid else 1
 
 
 @command(
@@ -448,12 +445,12 @@ def list_(mind: Mind) -> Procedures:
             state_count=len(procedure.states),
             timeout_ms=procedure.timeout_ms,
             max_retries=procedure.max_retries,
-            trust=_trust(mind, found),
+            trust=_trust(mind, file.data, procedure),
         )
-        for found in every
-        if (procedure := found.procedure) and procedure.active
+        for file in every
+        if (procedure := file.procedure) and procedure.active
     )
-    faults = tuple(row for found in every for row in _faults(found))
+    faults = tuple(row for file in every for row in _rows(file, file.faults))
     return Procedures(procedures=rows, count=len(rows), faults=faults)
 
 
@@ -472,11 +469,11 @@ def show(
     version: Version = LATEST,
     *,
     format: Annotated[
-        Literal["text", "mermaid"], Arg("How to print it", surfaces=Surface.CLI)
+        Literal["text", "mermaid"], Arg("Output format", surfaces=Surface.CLI)
     ] = "text",
 ) -> Definition:
     """Show a procedure, as a diagram and in full"""
-    found, procedure = library.one(mind, name, version)
+    file, procedure = library.one(mind, name, version)
     return Definition(
         name=procedure.name,
         version=procedure.version,
@@ -488,9 +485,9 @@ def show(
         timeout_ms=procedure.timeout_ms,
         max_retries=procedure.max_retries,
         rollback_procedure=procedure.rollback,
-        trust=_trust(mind, found),
-        file=found.path,
-        diagram=model.mermaid(procedure) if format == "mermaid" else None,
+        trust=_trust(mind, file.data, procedure),
+        file=file.path,
+        diagram=mermaid(procedure) if format == "mermaid" else None,
     )
 
 
@@ -515,13 +512,13 @@ def add(
 
     A procedure is Markdown: a header with `name`, `version`, `description`, limits and the schema
     of the context, and one block fenced by ```yaml with `initial_state` and `states`. All faults
-    are reported at once. Its text counts as approved unless it runs programs or sends requests: a
-    person approves that, on the terminal at the first run.
+    are reported at once. The text counts as approved unless it runs programs or sends requests: a
+    person must approve that, on the terminal at the first run.
     """
     if (file is None) == (text is None):
-        raise Invalid("name a file or give a text", hint="such as `mind procedure add release.md`")
+        raise Invalid("give a file or a text", hint="such as `mind procedure add release.md`")
     data = (text or "").encode() if file is None else store.given(Path(file).expanduser())
-    return _registered(*library.added(mind, data, CommandSet()))
+    return _registered(mind, *library.added(mind, data, CommandSet()))
 
 
 @command(
@@ -535,13 +532,13 @@ def add(
     examples=("mind procedure new release",),
 )
 def new(mind: Mind, name: Annotated[str, Arg("Letters, digits, `-` and `_`")]) -> Registered:
-    """Write a commented procedure to start from, which runs as it stands"""
+    """Write a commented, complete procedure to start from"""
     if not NAME.fullmatch(name):
         raise Invalid(
-            f"`{name}` is no name of a procedure", hint="use letters, digits, `-` and `_`"
+            f"`{name}` is not a name of a procedure", hint="use letters, digits, `-` and `_`"
         )
-    data = library.text(name).encode()
-    return _registered(*library.added(mind, data, CommandSet()))
+    data = library.template(name).encode()
+    return _registered(mind, *library.added(mind, data, CommandSet()))
 
 
 @command(
@@ -557,17 +554,17 @@ def new(mind: Mind, name: Annotated[str, Arg("Letters, digits, `-` and `_`")]) -
 def check(
     mind: Mind,
     name: Annotated[
-        str | None, Arg("A procedure, or a Markdown file; all procedures unless given")
+        str | None, Arg("A procedure, or a Markdown file (default: all procedures)")
     ] = None,
 ) -> Checks:
     """Check procedures: every fault at once, with its line"""
-    checked = _wanted(mind, name)
-    faults = tuple(row for found in checked for row in _faults(found))
-    warnings = tuple(row for found in checked for row in _warnings(found))
-    return Checks(valid=not faults, checked=len(checked), faults=faults, warnings=warnings)
+    files = _wanted(mind, name)
+    faults = tuple(row for file in files for row in _rows(file, file.faults))
+    warnings = tuple(row for file in files for row in _rows(file, file.warnings))
+    return Checks(valid=not faults, checked=len(files), faults=faults, warnings=warnings)
 
 
-def _wanted(mind: Mind, name: str | None) -> list[Found]:
+def _wanted(mind: Mind, name: str | None) -> list[Checked]:
     commands = CommandSet()
     if name is None:
         return library.every(mind, commands)
@@ -578,25 +575,21 @@ def _wanted(mind: Mind, name: str | None) -> list[Found]:
     return [library.checked(file, commands)]
 
 
-def _registered(found: Found, procedure: Procedure, approved: bool) -> Registered:
+def _registered(mind: Mind, file: Checked, procedure: Procedure) -> Registered:
     return Registered(
         name=procedure.name,
         version=procedure.version,
-        file=found.path,
+        file=file.path,
         state_count=len(procedure.states),
-        trust=TrustLabel.TRUSTED if approved else TrustLabel.UNTRUSTED,
-        warnings=_warnings(found),
+        trust=_trust(mind, file.data, procedure),
+        warnings=_rows(file, file.warnings),
     )
 
 
-def _trust(mind: Mind, found: Found) -> TrustLabel:
-    approved = found.procedure and library.is_approved(mind, found.data, found.procedure)
+def _trust(mind: Mind, data: bytes, procedure: Procedure) -> TrustLabel:
+    approved = library.is_approved(mind, data, procedure)
     return TrustLabel.TRUSTED if approved else TrustLabel.UNTRUSTED
 
 
-def _faults(found: Found) -> tuple[FaultRow, ...]:
-    return tuple(FaultRow(file=found.path, line=f.line, reason=f.reason) for f in found.faults)
-
-
-def _warnings(found: Found) -> tuple[FaultRow, ...]:
-    return tuple(FaultRow(file=found.path, line=f.line, reason=f.reason) for f in found.warnings)
+def _rows(file: Checked, faults: tuple[Fault, ...]) -> tuple[FaultRow, ...]:
+    return tuple(FaultRow(file=file.path, line=f.line, reason=f.reason) for f in faults)

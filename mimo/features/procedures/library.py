@@ -1,17 +1,20 @@
 """The procedures of a project: finding, checking, adding and approving them."""
 
+import json
+from collections.abc import Mapping
+from typing import Any, Protocol
+
 from mimo.errors import Invalid, NotFound, Untrusted
 from mimo.features.procedures import reading
 from mimo.features.procedures.model import (
     LATEST,
     VERSION,
-    Commands,
     Fault,
     Module,
     Procedure,
-    newest,
+    describe,
     split_reference,
-    told,
+    version_key,
 )
 from mimo.frozen import frozen
 from mimo.mind import Mind
@@ -22,14 +25,13 @@ from mimo.store.procedures import ProcedureFile
 from mimo.store.projects import index_owner
 from mimo.surroundings import Question
 
-# The procedure to start from, as `mind procedure new` writes it.
-
-
-_TEXT = """\
+MOST_FAULTS = 100
+_ASKED_SECONDS = 0.2
+_TEMPLATE = """\
 ---
 name: {name}
 version: 1.0
-description: Greets somebody, and looks whether the greeting was meant
+description: Greets a person by name if the context has one
 timeout_ms: 300000
 max_retries: 3
 context_schema:
@@ -38,11 +40,12 @@ context_schema:
 ---
 # {name}
 
-A procedure is a state machine. It begins in `initial_state`, does the action of the state that it
-is in, and goes where the event leads with which that action ends: `success`, `error`, or one that
-the action names. A state without transitions is an end. The prose around the block is yours.
+A procedure is a state machine. It starts in `initial_state` and performs the action of its current
+state. The action ends with an event: `success`, `error`, or one that the action names. The
+transition of that event leads to the next state. A state without transitions is an end. The prose
+around the block is yours.
 
-Try it: `mind procedure run {name} --context '{{"who": "Ada"}}'`. After a change, look at it with
+Try it: `mind procedure run {name} --context '{{"who": "Ada"}}'`. After a change, check it with
 `mind procedure check {name}` and `mind procedure show {name}`.
 
 ```yaml
@@ -56,9 +59,9 @@ states:
       function: set_context
       args: [{{values: {{greeting: "Hello"}}}}]
     transitions:
-      - {{event: success, target: somebody}}
+      - {{event: success, target: has_name}}
 
-  somebody:
+  has_name:
     # Ends with the event "true" or "false"; they need quotes.
     action:
       module: step
@@ -66,10 +69,10 @@ states:
       args: [{{field: who, operator: ne, value: null}}]
     transitions:
       - {{event: "true", target: greet}}
-      - {{event: "false", target: nobody}}
+      - {{event: "false", target: greet_all}}
 
   greet:
-    # {{{{name}}}} is filled in from the context.
+    # {{{{name}}}} is replaced by its value in the context.
     action:
       module: step
       function: log
@@ -77,22 +80,22 @@ states:
     transitions:
       - {{event: success, target: done}}
 
-  nobody:
+  greet_all:
     action:
       module: step
       function: log
-      args: [{{message: "{{{{greeting}}}}, whoever you are!"}}]
+      args: [{{message: "{{{{greeting}}}}, everyone!"}}]
     transitions:
       - {{event: success, target: done}}
 
-  # Any command of mind, by name (the result goes into the context, here under `found`):
+  # Any command of mind, by name (the result goes into the context, here as `found`):
   #   action:
   #     module: mind
   #     function: mind_search
   #     args: [{{query: "{{{{who}}}}"}}]
   #     result: found
   #
-  # A program, by its words; it runs once a person has approved this text:
+  # A program and its arguments; it runs after a person has approved this text:
   #   action:
   #     module: shell
   #     function: run
@@ -104,13 +107,19 @@ states:
 """
 
 
-def text(name: str) -> str:
-    """Returns the Markdown of a procedure that completes as it stands."""
-    return _TEXT.format(name=name)
+def template(name: str) -> str:
+    """Returns the Markdown of a complete procedure to start from."""
+    return _TEMPLATE.format(name=name)
 
 
-MOST_FAULTS = 100
-_ASKED_SECONDS = 0.2
+class Commands(Protocol):
+    """The command set as procedures call it: by name."""
+
+    def fault(self, name: str, arguments: Mapping[str, Any]) -> str | None:
+        """Returns why a procedure can't call a command with arguments of these names, or None."""
+
+    def call(self, mind: Mind, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns a command's result as JSON. Raises `MindError`."""
 
 
 @frozen
@@ -125,45 +134,38 @@ class Checked:
 
     @property
     def digest(self) -> str:
-        """Returns what the text is approved by."""
+        """Returns the digest by which the text is approved."""
         return files.digest(self.data)
 
 
 def checked(file: ProcedureFile, commands: Commands | None) -> Checked:
-    """Returns what a file says; the names of commands are checked where `commands` are given."""
+    """Returns a file's procedure or faults; with `commands`, their names are checked too."""
     if file.problem:
         fault = Fault(line=None, reason=file.problem)
         return Checked(path=file.path, data=b"", procedure=None, faults=(fault,))
-    found = reading.read(file.data, commands.fault) if commands else reading.read(file.data)
-    procedure, faults = found.procedure, found.faults
+    result = reading.read(file.data, commands.fault) if commands else reading.read(file.data)
+    procedure, faults = result.procedure, result.faults
     if procedure and file.path.startswith(f"{store.FOLDER}/") and file.stem != procedure.key:
-        reason = f"the file must be named `{procedure.key}.md`, as its header says"
+        reason = f"the file must be named `{procedure.key}.md`, as in its header"
         procedure, faults = None, (Fault(line=2, reason=reason),)
     return Checked(
         path=file.path,
         data=file.data,
         procedure=procedure,
         faults=faults[:MOST_FAULTS],
-        warnings=found.warnings,
+        warnings=result.warnings,
     )
 
 
 def every(mind: Mind, commands: Commands | None = None) -> list[Checked]:
     """Returns all procedure files, checked: by name, the newest version first."""
-    found = [checked(file, commands) for file in store.listed(mind.project.root)]
 
-    def order(one: Checked) -> tuple[str, tuple[int, ...]]:
-        name, _, version = one.path.rpartition("/")[2].removesuffix(".md").partition("@")
-        numbers = version.split(".") if VERSION.fullmatch(version) else ["0"]
-        return name, tuple(-int(number) for number in numbers)
+    def order(file: ProcedureFile) -> tuple[str, int, int]:
+        name, _, version = file.stem.partition("@")
+        major, minor = version_key(version) if VERSION.fullmatch(version) else (0, 0)
+        return name, -major, -minor
 
-    return sorted(found, key=order)
-
-
-def active(mind: Mind) -> list[tuple[Checked, Procedure]]:
-    """Returns the procedures that are not deactivated: by name, the newest version first."""
-    found = [(one, one.procedure) for one in every(mind)]
-    return [(one, procedure) for one, procedure in found if procedure and procedure.active]
+    return [checked(file, commands) for file in sorted(store.listed(mind.project.root), key=order)]
 
 
 def one(
@@ -171,80 +173,73 @@ def one(
 ) -> tuple[Checked, Procedure]:
     """Returns a procedure by its name (or `name@version`) and version; `latest` is the highest.
 
-    Raises `Invalid` with all faults of a file that has some, and `NotFound`.
+    Raises `Invalid` with all faults of its file, and `NotFound`.
     """
-    wanted = split_reference(name)
-    if wanted is None:
-        raise Invalid(f"`{name}` is no name of a procedure", hint="see `mind procedure list`")
-    name = wanted[0]
-    version = wanted[1] if version == LATEST else version
+    reference = split_reference(name)
+    if reference is None:
+        raise Invalid(f"`{name}` is not a name of a procedure", hint="see `mind procedure list`")
+    name = reference[0]
+    version = reference[1] if version == LATEST else version
     if version != LATEST and not VERSION.fullmatch(version):
-        raise Invalid(f"`{version}` is no version", hint="versions are such as 1.0, or `latest`")
+        raise Invalid(f"`{version}` is not a version", hint="give one such as 1.0, or `latest`")
     for file in _candidates(mind, name, version):
-        found = checked(file, commands)
-        if found.procedure is None:
-            raise faulty(found)
-        if found.procedure.active:
-            return found, found.procedure
+        result = checked(file, commands)
+        if result.procedure is None:
+            raise faulty(result)
+        if result.procedure.active:
+            return result, result.procedure
     raise _missing(mind, name, version)
 
 
 def _candidates(mind: Mind, name: str, version: str) -> list[ProcedureFile]:
     """Returns the files that may hold a procedure, the highest version first."""
-    versions = {}
+    candidates = []
     for file in store.listed(mind.project.root):
-        known, _, its = file.stem.partition("@")
-        if known == name and VERSION.fullmatch(its) and version in (its, LATEST):
-            versions[its] = file
-    found = []
-    while versions and (best := newest((its, its) for its in versions)):
-        found.append(versions.pop(best))
-    return found
+        file_name, _, file_version = file.stem.partition("@")
+        wanted = file_name == name and version in (file_version, LATEST)
+        if wanted and VERSION.fullmatch(file_version):
+            candidates.append((version_key(file_version), file))
+    return [file for _, file in sorted(candidates, key=lambda pair: pair[0], reverse=True)]
 
 
 def _missing(mind: Mind, name: str, version: str) -> NotFound:
-    known = [procedure for _, procedure in active(mind)]
-    versions = [procedure.version for procedure in known if procedure.name == name]
+    procedures = [one.procedure for one in every(mind) if one.procedure and one.procedure.active]
+    versions = [procedure.version for procedure in procedures if procedure.name == name]
     if versions:
         hint = f"versions of `{name}` are {', '.join(versions)}"
         return NotFound(f"no version {version} of procedure `{name}`", hint=hint)
-    names = ", ".join(dict.fromkeys(procedure.name for procedure in known))
+    names = ", ".join(dict.fromkeys(procedure.name for procedure in procedures))
     hint = f"procedures are {names}" if names else "make one with `mind procedure new NAME`"
     return NotFound(f"no procedure `{name}`", hint=hint, details={"name": name})
 
 
-def faulty(found: Checked) -> Invalid:
+def faulty(file: Checked) -> Invalid:
     """Returns the error of a file with faults, which names them all."""
-    lines = [_told(found.path, fault) for fault in found.faults]
-    more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+    reasons = [f"line {f.line}: {f.reason}" if f.line else f.reason for f in file.faults]
+    more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
     return Invalid(
-        f"`{found.path}` is no valid procedure: {lines[0]}{more}",
-        hint="; ".join(lines[1:11]) or "see `mind procedure check`",
+        f"`{file.path}` is not a valid procedure: {reasons[0]}{more}",
+        hint="; ".join(reasons[1:11]) or "see `mind procedure check`",
         details={
-            "file": found.path,
-            "faults": [{"line": fault.line, "reason": fault.reason} for fault in found.faults],
+            "file": file.path,
+            "faults": [{"line": fault.line, "reason": fault.reason} for fault in file.faults],
         },
     )
 
 
-def _told(path: str, fault: Fault) -> str:
-    return f"line {fault.line}: {fault.reason}" if fault.line else fault.reason
+def added(mind: Mind, data: bytes, commands: Commands) -> tuple[Checked, Procedure]:
+    """Writes a procedure into the project and returns it.
 
-
-def added(mind: Mind, data: bytes, commands: Commands) -> tuple[Checked, Procedure, bool]:
-    """Writes a procedure into the project; returns it, and whether its text is approved.
-
-    What mind writes counts as approved, but for a text that runs programs or speaks to other
-    machines: a person approves that. Raises `Invalid` with all faults, `Conflict`, and
-    `StorageFailed`.
+    A text that mind writes is approved unless it runs programs or sends requests: a person must
+    approve that. Raises `Invalid` with all faults, `Conflict`, and `StorageFailed`.
     """
-    found = checked(ProcedureFile(path="the text", data=data), commands)
-    if found.procedure is None:
-        raise faulty(found)
-    procedure = found.procedure
-    with approving(mind, wanted=not reaches_out(procedure)):
+    draft = checked(ProcedureFile(path="the text", data=data), commands)
+    if draft.procedure is None:
+        raise faulty(draft)
+    procedure = draft.procedure
+    with approving(mind, wanted=not any(action.reaches_out for action in procedure.actions)):
         file = store.write(mind.project.root, procedure.key, data)
-    return checked(file, None), procedure, is_approved(mind, data, procedure)
+    return checked(file, None), procedure
 
 
 def named(mind: Mind, name: str, version: str, commands: Commands) -> list[Checked]:
@@ -257,8 +252,6 @@ def named(mind: Mind, name: str, version: str, commands: Commands) -> list[Check
 
 def definition_hash(procedure: Procedure) -> str:
     """Returns the SHA-256 of a definition as canonical JSON."""
-    import json
-
     text = json.dumps(
         procedure.definition, sort_keys=True, separators=(",", ":"), ensure_ascii=False
     )
@@ -270,28 +263,23 @@ def runs_programs(procedure: Procedure) -> bool:
     return any(action.module is Module.SHELL for action in procedure.actions)
 
 
-def reaches_out(procedure: Procedure) -> bool:
-    """Returns whether a procedure runs programs or speaks to other machines."""
-    return any(action.reaches_out for action in procedure.actions)
+def require_approved(mind: Mind, file: Checked, procedure: Procedure) -> None:
+    """Passes if the text is approved on this machine, or the user approves it on the terminal.
 
-
-def require_approved(mind: Mind, found: Checked, procedure: Procedure) -> None:
-    """Lets a text pass that somebody here has approved; asks where a person is there.
-
-    Raises `Untrusted`: a clone must not bring what runs by itself.
+    Raises `Untrusted` otherwise: a text that came with a clone must not run by itself.
     """
-    if is_approved(mind, found.data, procedure):
+    if is_approved(mind, file.data, procedure):
         return
     if mind.ask is None or not _agreed(mind, procedure):
         runs = runs_programs(procedure)
         raise Untrusted(
-            f"nobody here has approved `{found.path}` as it is now"
-            + (", which runs programs" if runs else ""),
+            f"the current text of `{file.path}`{', which runs programs,' if runs else ''} "
+            "is not approved on this machine",
             hint=f"read it (`mind procedure show {procedure.key}`), then run it on a terminal, "
             f"which asks{'' if runs else ', or approve it with `mind trust`'}",
-            details={"file": found.path, "digest": found.digest},
+            details={"file": file.path, "digest": file.digest},
         )
-    mind.trust.approve(_approvals(mind, found.data, procedure))
+    mind.trust.approve(_approvals(mind, file.data, procedure))
 
 
 def is_approved(mind: Mind, data: bytes, procedure: Procedure) -> bool:
@@ -302,9 +290,9 @@ def is_approved(mind: Mind, data: bytes, procedure: Procedure) -> bool:
 def _approvals(mind: Mind, data: bytes, procedure: Procedure) -> list[str]:
     """Returns the digests that must be approved for a text to run.
 
-    One that runs programs needs a second one, which only an answer at a terminal brings: whoever
-    approves all that is in a project thinks of its memories. The secret in it keeps a file from
-    having that digest itself.
+    A text that runs programs needs a second one, which only an answer at a terminal adds: a user
+    who approves all files of a project thinks of its memories. The digest contains a secret, so
+    that no file can have it.
     """
     digest = files.digest(data)
     if not runs_programs(procedure):
@@ -314,11 +302,10 @@ def _approvals(mind: Mind, data: bytes, procedure: Procedure) -> list[str]:
 
 
 def _agreed(mind: Mind, procedure: Procedure) -> bool:
-    does = dict.fromkeys(f"  {told(action)}" for action in procedure.actions)
     text = "\n".join(
         [
-            f"`{procedure.key}` was not approved on this machine as it is now. It does:",
-            *does,
+            f"The current text of `{procedure.key}` is not approved on this machine. Its actions:",
+            *dict.fromkeys(f"  {describe(action)}" for action in procedure.actions),
             "Approve this text and run it?",
         ]
     )

@@ -1,8 +1,8 @@
-"""The interpreter: what a run is after its records, and which record comes next.
+"""The state machine: the state of a run after its records, and the next record.
 
-A run is the sum of its records, which are plain data and are written before anything else
-happens. Nothing here acts, waits or looks at a clock: `at` is the milliseconds that the run has
-taken so far, without the time in which it was interrupted.
+A run is the sum of its records, which are plain data and are written before anything else happens.
+Nothing here acts, waits or reads a clock: `at` is the number of milliseconds that the run has
+taken, without the time in which it was interrupted.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ TOO_LATE = "overall timeout exceeded"
 
 
 class Status(StrEnum):
-    """How far a run is."""
+    """The status of a run."""
 
     RUNNING = "running"
     COMPLETED = "completed"
@@ -27,54 +27,54 @@ class Status(StrEnum):
 
 
 class Run:
-    """The state of one run; it changes by its records alone."""
+    """The state of one run, which only its records change."""
 
     def __init__(self, procedure: Procedure, context: Mapping[str, Any]) -> None:
-        """Begin in the initial state."""
+        """Start in the initial state."""
         self.procedure = procedure
         self.state = procedure.initial_state
         self.context = dict(context)
         self.history: list[dict[str, Any]] = []
         self.status = Status.RUNNING
         self.error: str | None = None
-        """Why it failed or was interrupted; while it runs, why the last action failed."""
+        """The reason of a failure or interruption; of the last failed action while it runs."""
         self.attempts = 0
-        """How often the action of this state has failed since the state was entered."""
+        """Failures of this state's action since the state was entered."""
         self.waiting = False
-        """Whether its action is done, with an event that leads nowhere."""
+        """Whether its action is done, with an event that no transition takes."""
         self.events = 0
-        """How many events that were sent to it are used up."""
+        """The number of events sent to it that were processed."""
         self.question: str | None = None
-        """What it asks while it waits."""
+        """The question that it waits for an answer to."""
         self.asked_at = 0
         self.log: list[str] = []
-        """What its log steps said."""
+        """The lines of its log steps."""
         self.failing: str | None = None
-        """Why it fails, while the rollback procedure runs."""
+        """The reason of its failure, while the rollback procedure runs."""
         self.rollback: str | None = None
         """The id of the run that undoes this one."""
         self.at = 0
 
     @property
-    def here(self) -> State:
+    def current(self) -> State:
         """Returns the state that it is in."""
         return self.procedure.states[self.state]
 
     @property
     def awaits(self) -> tuple[str, ...]:
-        """Returns the events that it waits for, which nothing but somebody else can bring."""
-        idle = self.waiting or self.here.action is None
+        """Returns the events that it waits for, which must be sent to it."""
+        idle = self.waiting or self.current.action is None
         listens = idle and self.status is Status.RUNNING and not self.failing
-        return tuple(self.here.transitions) if listens else ()
+        return tuple(self.current.transitions) if listens else ()
 
     @property
     def answer_by(self) -> int | None:
-        """Returns when its question counts as not answered; None where it may stand open."""
-        limit = self.here.action.timeout_ms if self.here.action else None
+        """Returns the deadline of its question; None if there is no deadline."""
+        limit = self.current.action.timeout_ms if self.current.action else None
         return self.asked_at + limit if limit and self.question is not None else None
 
     def apply(self, record: Record) -> None:
-        """Take up the next record."""
+        """Apply the next record."""
         self.at = record["at"]
         self.context.update(record.get("merge", {}))
         self.events = record.get("events", self.events)
@@ -127,39 +127,39 @@ def replayed(procedure: Procedure, context: Mapping[str, Any], records: Iterable
 
 
 def after_action(run: Run, outcome: Outcome, at: int) -> Record:
-    """Returns the record of what follows from the end of the state's action.
+    """Returns the record that follows the end of the state's action.
 
-    A failure takes the transition on `error` rather than trying again; without one it is tried
-    again, later each time, until the retries are used up.
+    A failure takes the transition on `error` if there is one. Otherwise the action is retried,
+    with a longer delay each time, until the retries are used up.
     """
     if outcome.error is not None:
         return _after_failure(run, outcome, at)
-    said = {"log": outcome.log} if outcome.log else {}
-    merged = {"merge": dict(outcome.merge)} | said
-    if run.here.terminal:
+    merged = {"merge": dict(outcome.merge)} | ({"log": outcome.log} if outcome.log else {})
+    if run.current.terminal:
         return ended(Status.COMPLETED, at) | merged
     if outcome.question is not None:
         question = {"question": outcome.question}
         return {"kind": "stay", "state": run.state, "at": at} | question | merged
-    return _led(run, outcome.event, at) | merged
+    return after_event(run, outcome.event, at) | merged
 
 
 def _after_failure(run: Run, outcome: Outcome, at: int) -> Record:
-    if ERROR in run.here.transitions:
-        return _led(run, ERROR, at) | {"error": outcome.error}
+    if ERROR in run.current.transitions:
+        return after_event(run, ERROR, at) | {"error": outcome.error}
     if outcome.again and run.attempts < run.procedure.max_retries:
         wait = 2**run.attempts * 1000
         return {"kind": "retry", "state": run.state, "error": outcome.error, "wait": wait, "at": at}
     return failing(outcome.error or "", at)
 
 
+def after_sent(run: Run, event: str, at: int) -> Record:
+    """Returns the record of an event that was sent to the run."""
+    return after_event(run, event, at) | {"events": run.events + 1}
+
+
 def after_event(run: Run, event: str, at: int) -> Record:
-    """Returns the record of an event that somebody sent; an unknown one changes nothing."""
-    return _led(run, event, at) | {"events": run.events + 1}
-
-
-def _led(run: Run, event: str, at: int) -> Record:
-    target = run.here.transitions.get(event)
+    """Returns the record of an event; one that the state does not know changes nothing."""
+    target = run.current.transitions.get(event)
     if target is None:
         return {"kind": "stay", "state": run.state, "event": event, "at": at}
     return {"kind": "transition", "from": run.state, "to": target, "event": event, "at": at}
@@ -176,7 +176,7 @@ def ended(status: Status, at: int, error: str | None = None) -> Record:
 
 
 def exceeded(run: Run, at: int) -> str | None:
-    """Returns which limit of the whole run is exceeded, if one is."""
+    """Returns a description of the run's limit that is exceeded, or None."""
     if at >= run.procedure.timeout_ms:
         return f"{TOO_LATE}: {run.procedure.timeout_ms} ms"
     if len(run.history) >= MOST_TRANSITIONS:

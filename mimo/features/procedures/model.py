@@ -1,22 +1,17 @@
-"""What running a procedure needs of the command set, which lies above the services."""
+"""Procedures: their states, actions and limits, the outcome of an action, and diagrams."""
 
+import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from enum import StrEnum
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from mimo.frozen import frozen
-from mimo.mind import Mind
-
-# What a procedure is: a name, a version, limits, and states with actions and transitions.
-
-
-T = TypeVar("T")
 
 LATEST = "latest"
 ERROR = "error"
-"""The event of an action that failed, where its state has a transition for it."""
+"""The event of a failed action, if its state has a transition for it."""
 SUCCESS = "success"
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -28,9 +23,28 @@ ACTION_TIMEOUT_MS = 30_000
 LONGEST_MS = 31 * 24 * 3600 * 1000
 MOST_RETRIES = 20
 
+OWN = "run"
+"""`{{run.id}}`, `{{run.name}}`, `{{run.state}}`, `{{run.error}}` are values of the run itself."""
+_PLACEHOLDER = re.compile(r"\{\{\s*([\w.-]+)\s*\}\}")
+
+_NUMBERS = (int, float)
+TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "float": (float,),
+    "number": _NUMBERS,
+    "boolean": (bool,),
+    "list": (list,),
+    "array": (list,),
+    "map": (dict,),
+    "object": (dict,),
+    "null": (type(None),),
+}
+"""The types that rules and schemas name."""
+
 
 class Module(StrEnum):
-    """Whose function an action calls. Nothing is ever imported by these names."""
+    """The owner of the function that an action calls. Nothing is imported by these names."""
 
     STEP = "step"
     """One of the steps built into mind."""
@@ -54,7 +68,7 @@ class Step(StrEnum):
 
 @frozen
 class Action:
-    """What a state does when it is entered."""
+    """The work of a state, done when the state is entered."""
 
     module: Module
     function: str
@@ -62,7 +76,7 @@ class Action:
     args: tuple[Any, ...] = ()
     timeout_ms: int | None = None
     result: str | None = None
-    """The key of the context under which the whole result is kept, instead of merging it."""
+    """The context key that receives the whole result, which is merged otherwise."""
 
     @property
     def named(self) -> Mapping[str, Any]:
@@ -71,19 +85,19 @@ class Action:
 
     @property
     def reaches_out(self) -> bool:
-        """Returns whether it runs a program or speaks to another machine."""
+        """Returns whether it runs a program or sends a request to another machine."""
         return self.module is Module.SHELL or self.function == Step.HTTP_REQUEST
 
     @property
     def limit_ms(self) -> int | None:
-        """Returns how long it may take; None for what waits by its nature, unless said."""
+        """Returns its timeout. The default for `delay` and `ask`, which wait, is None."""
         waits = self.module is Module.STEP and self.function in (Step.DELAY, Step.ASK)
         return self.timeout_ms or (None if waits else ACTION_TIMEOUT_MS)
 
 
 @frozen
 class State:
-    """A state: its action, and where each event leads."""
+    """A state: its action, and the target of each event."""
 
     action: Action | None = None
     transitions: Mapping[str, str]
@@ -106,7 +120,7 @@ class Procedure:
     timeout_ms: int = TIMEOUT_MS
     max_retries: int = MAX_RETRIES
     rollback: str | None = None
-    """The procedure that undoes what a failed one did: `name` or `name@version`."""
+    """The procedure that undoes a failed one: `name` or `name@version`."""
     context_schema: Mapping[str, Any]
     initial_state: str
     states: Mapping[str, State]
@@ -126,51 +140,27 @@ class Procedure:
 
 @frozen
 class Fault:
-    """Something wrong in a procedure's file, and where."""
+    """An error in a procedure's file, and its line."""
 
     line: int | None
     reason: str
 
 
 def version_key(version: str) -> tuple[int, int]:
-    """Returns what versions are ordered by: 1.10 comes after 1.9."""
+    """Returns the sort key of a version: 1.10 comes after 1.9."""
     major, minor = version.split(".")
     return int(major), int(minor)
 
 
 def split_reference(text: str) -> tuple[str, str] | None:
-    """Returns the name and the version that `name` or `name@version` says; None for neither."""
+    """Returns the name and the version in `name` or `name@version`; None for any other text."""
     name, _, version = text.partition("@")
     good = NAME.fullmatch(name) and (VERSION.fullmatch(version) or version in ("", LATEST))
     return (name, version or LATEST) if good else None
 
 
-def newest(found: Iterable[tuple[str, T]]) -> T | None:
-    """Returns the item with the highest version, or None where there is none."""
-    items = sorted(found, key=lambda pair: version_key(pair[0]))
-    return items[-1][1] if items else None
-
-
-# Whether a value is of a type, as rules and schemas name types.
-
-
-NUMBERS = (int, float)
-TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "float": (float,),
-    "number": NUMBERS,
-    "boolean": (bool,),
-    "list": (list,),
-    "array": (list,),
-    "map": (dict,),
-    "object": (dict,),
-    "null": (type(None),),
-}
-
-
-def is_of(value: Any, kind: str) -> bool:
-    """Returns whether a value is of the type with that name; true is no number."""
+def has_type(value: Any, kind: str) -> bool:
+    """Returns whether a value has the type of that name; true is not a number."""
     if isinstance(value, bool):
         return kind == "boolean"
     return isinstance(value, TYPES[kind])
@@ -178,52 +168,43 @@ def is_of(value: Any, kind: str) -> bool:
 
 def is_number(value: Any) -> bool:
     """Returns whether a value can be compared with numbers."""
-    return isinstance(value, NUMBERS) and not isinstance(value, bool)
-
-
-# What came of an action.
+    return isinstance(value, _NUMBERS) and not isinstance(value, bool)
 
 
 @frozen
 class Outcome:
-    """The event that an action ends with and what it adds to the context, or why it failed."""
+    """The result of an action: its event and additions to the context, or its error."""
 
     event: str = SUCCESS
     merge: Mapping[str, Any] = field(default_factory=dict)
     log: str | None = None
-    """A line for people."""
+    """A line for the run's log."""
     question: str | None = None
-    """What only an event from outside can answer: the state waits for one."""
+    """A question to the user: the state waits for an event that answers it."""
     error: str | None = None
     again: bool = True
-    """Whether a failed action is worth another try."""
+    """Whether a failed action may be retried."""
 
 
 class Refused(Exception):
-    """An action that can't succeed, however often it is tried; the text says why."""
+    """An action that can't succeed, however often it is retried; the text is the reason."""
 
 
 def failed(reason: str, *, again: bool = True) -> Outcome:
     """Returns the outcome of an action that failed."""
-    return Outcome(event="error", error=reason, again=again)
-
-
-# Values with `{{name}}` in them -> values filled in from the context of a run.
-
-
-_PLACE = re.compile(r"\{\{\s*([\w.-]+)\s*\}\}")
-OWN = "run"
-"""`{{run.id}}`, `{{run.name}}`, `{{run.state}}`, `{{run.error}}` are the run's own."""
+    return Outcome(event=ERROR, error=reason, again=again)
 
 
 def filled(value: Any, context: Mapping[str, Any]) -> Any:
     """Returns a value with every `{{name}}` in its texts replaced; names may be dotted.
 
-    A text that is one place and nothing else becomes what stands there, whatever its type.
-    Raises `Refused` where there is nothing of that name.
+    A text that is only a placeholder becomes the context's value, of any type. Raises `Refused`
+    for an unknown name.
     """
     if isinstance(value, str):
-        return _text(value, context)
+        if whole := _PLACEHOLDER.fullmatch(value.strip()):
+            return lookup(whole[1], context)
+        return _PLACEHOLDER.sub(lambda place: as_text(lookup(place[1], context)), value)
     if isinstance(value, dict):
         return {key: filled(item, context) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -231,14 +212,8 @@ def filled(value: Any, context: Mapping[str, Any]) -> Any:
     return value
 
 
-def _text(text: str, context: Mapping[str, Any]) -> Any:
-    if whole := _PLACE.fullmatch(text.strip()):
-        return found(whole[1], context)
-    return _PLACE.sub(lambda place: spelled(found(place[1], context)), text)
-
-
-def found(name: str, context: Mapping[str, Any]) -> Any:
-    """Returns what a dotted name means in the context. Raises `Refused` where there is nothing."""
+def lookup(name: str, context: Mapping[str, Any]) -> Any:
+    """Returns the value of a dotted name in the context. Raises `Refused` if there is none."""
     value: Any = context
     if name in context:
         return context[name]
@@ -252,16 +227,12 @@ def found(name: str, context: Mapping[str, Any]) -> Any:
     return value
 
 
-def spelled(value: Any) -> str:
-    """Returns a value within a text: texts as they are, anything else as JSON."""
-    if isinstance(value, str):
-        return value
-    import json
-
-    return json.dumps(value, ensure_ascii=False)
+def as_text(value: Any) -> str:
+    """Returns a value as a part of a text: a text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-# A procedure as a diagram: Mermaid's language, and lines for a terminal.
+# Diagrams.
 
 
 def mermaid(procedure: Procedure) -> str:
@@ -279,82 +250,71 @@ def mermaid(procedure: Procedure) -> str:
 
 
 def _label(text: str) -> str:
-    """Returns a name as Mermaid shows it, with what it would take for its own syntax spelt out."""
+    """Returns a name for Mermaid, with the characters of its syntax as entities."""
     safe = "".join(c if c.isalnum() or c in " _-." else f"#{ord(c)};" for c in text)
     return safe or "#8203;"
 
 
-def drawn(definition: Mapping[str, Any]) -> list[str]:
-    """Returns a definition as a tree of its states, each with what it does.
+def tree(definition: Mapping[str, Any]) -> list[str]:
+    """Returns the lines of a definition as a tree of its states and their actions.
 
-    A state that was drawn before is only named.
+    A state that appears again has only its name.
     """
     states = definition["states"]
     lines: list[str] = []
     seen: set[str] = set()
     # A stack instead of recursion: a chain of states may be longer than Python's stack is deep.
-    open_: list[tuple[str, str, str]] = [(definition["initial_state"], "", "")]
-    while open_:
-        name, lead, rest = open_.pop()
+    stack: list[tuple[str, str, str]] = [(definition["initial_state"], "", "")]
+    while stack:
+        name, lead, indent = stack.pop()
         state = states[name] or {}
         below = [(item["event"], item["target"]) for item in state.get("transitions") or ()]
-        known = name in seen
+        if name in seen:
+            lines.append(f"{lead}{name} ↺")
+            continue
         seen.add(name)
         action = state.get("action")
-        did = f"  {_told(action)}" if action and not known else ""
-        lines.append(f"{lead}{name}{' ↺' if known else '' if below else ' ■'}{did}")
-        if not known:
-            open_ += reversed(list(_branches(below, rest)))
+        lines.append(
+            f"{lead}{name}{'' if below else ' ■'}{f'  {_described(action)}' if action else ''}"
+        )
+        stack += reversed(list(_branches(below, indent)))
     return lines
 
 
-def _branches(below: list[tuple[str, str]], rest: str) -> Iterator[tuple[str, str, str]]:
-    """Yields what stands under a state: the target, what leads to it, and what to its own."""
+def _branches(below: list[tuple[str, str]], indent: str) -> Iterator[tuple[str, str, str]]:
+    """Yields, for each transition, its target, the target's lead, and the indent below it."""
     for number, (event, target) in enumerate(below, 1):
         last = number == len(below)
         branch, trunk = ("└─", "   ") if last else ("├─", "│  ")
-        yield target, f"{rest}{branch} {event} → ", f"{rest}{trunk}"
+        yield target, f"{indent}{branch} {event} → ", f"{indent}{trunk}"
 
 
-def _told(action: Mapping[str, Any]) -> str:
+def describe(action: Action) -> str:
+    """Returns a one-line description of an action."""
+    return _one_line(action.module, action.function, list(action.args))
+
+
+def _described(action: Mapping[str, Any]) -> str:
     args = action.get("args") or []
-    words = args if isinstance(args, list) else [args]
-    return _said(action["module"], action["function"], words)
+    return _one_line(
+        action["module"], action["function"], args if isinstance(args, list) else [args]
+    )
 
 
-def told(action: Action) -> str:
-    """Returns what an action does, in one line."""
-    return _said(action.module, action.function, list(action.args))
-
-
-def _said(module: str, function: str, args: list[Any]) -> str:
-    # One line for each action: none may look like several.
-    return _in_words(module, function, args).replace("\n", "\\n").replace("\r", "\\r")
-
-
-def _in_words(module: str, function: str, args: list[Any]) -> str:
+def _one_line(module: str, function: str, args: list[Any]) -> str:
     if module == Module.SHELL:
-        return f"$ {' '.join(_word(word) for word in args)}"
-    if module == Module.STEP:
-        name = function
+        text = f"$ {' '.join(_quoted(word) for word in args)}"
     else:
-        name = f"mind {function}" if module == Module.COMMAND else module.rpartition(".")[2]
-    named = args[0] if args and isinstance(args[0], dict) else {}
-    said = ", ".join(f"{key}: {spelled(value)}" for key, value in named.items())
-    return f"[{name}{f' {said}' if said else ''}]"
+        name = function if module == Module.STEP else module.rpartition(".")[2]
+        name = f"mind {function}" if module == Module.COMMAND else name
+        named = args[0] if args and isinstance(args[0], dict) else {}
+        pairs = ", ".join(f"{key}: {as_text(value)}" for key, value in named.items())
+        text = f"[{name}{f' {pairs}' if pairs else ''}]"
+    # One line for each action: none may look like several.
+    return text.replace("\n", "\\n").replace("\r", "\\r")
 
 
-def _word(word: object) -> str:
+def _quoted(word: object) -> str:
     text = str(word)
     plain = text and all(c.isalnum() or c in "-_./={}:,@+" for c in text)
     return text if plain else "'" + text.replace("'", "'\\''") + "'"
-
-
-class Commands(Protocol):
-    """Mind's own commands, by name."""
-
-    def fault(self, name: str, arguments: Mapping[str, Any]) -> str | None:
-        """Returns why a procedure can't call that command with arguments of these names."""
-
-    def call(self, mind: Mind, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns what a command answers, as JSON. Raises `MindError`."""

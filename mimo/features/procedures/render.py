@@ -1,4 +1,4 @@
-"""How procedures look."""
+"""The output of the `mind procedure` commands."""
 
 from collections.abc import Mapping
 
@@ -15,12 +15,9 @@ from mimo.features.procedures.commands import (
     Sent,
 )
 from mimo.features.procedures.machine import Status
-from mimo.features.procedures.model import drawn
+from mimo.features.procedures.model import tree
 from mimo.rendering.results import count, render
 from mimo.rendering.screen import Part, Screen, accent, bad, dim, good, strong, warn
-
-# How runs of procedures look.
-
 
 _ROLES = {
     Status.RUNNING: accent,
@@ -40,9 +37,9 @@ def _(result: Ran, screen: Screen) -> None:
         return
     _history(result.history, screen)
     _log(result.log, screen)
-    how = _ROLES[result.status](result.status)
+    status = _ROLES[result.status](result.status)
     took = dim(f"  {_seconds(result.duration_ms or 0)}")
-    screen.line(how, " in ", strong(result.final_state or ""), took)
+    screen.line(status, " in ", strong(result.final_state or ""), took)
     if result.error:
         screen.line(bad(result.error), indent=2)
     _context(result.context or {}, screen)
@@ -66,8 +63,8 @@ def _(result: HowFar, screen: Screen) -> None:
         screen.line(bad(result.error), indent=2)
     if result.waits_for:
         screen.line(warn(result.question or "it waits for an event"), indent=2)
-        told = f"mind procedure send {result.execution_id} {'|'.join(result.waits_for)}"
-        screen.line(dim(told), indent=2)
+        hint = f"mind procedure send {result.execution_id} {'|'.join(result.waits_for)}"
+        screen.line(dim(hint), indent=2)
     if result.rollback:
         screen.line(dim("undone by "), result.rollback, indent=2)
     _history(result.history, screen)
@@ -118,7 +115,7 @@ def _(result: Procedures, screen: Screen) -> None:
     screen.table(["name", "version", "states", "trust", "description"], rows)
     if not rows:
         screen.line(dim("no procedures yet: mind procedure new NAME"))
-    _told(result.faults, screen, "fault")
+    _faults(result.faults, screen, "fault")
 
 
 @render.register
@@ -137,7 +134,7 @@ def _(result: Definition, screen: Screen) -> None:
     if result.rollback_procedure:
         screen.line(dim(f"undone by {result.rollback_procedure}"), indent=2)
     screen.blank()
-    for line in drawn(result.definition):
+    for line in tree(result.definition):
         screen.line(line, indent=2)
 
 
@@ -148,18 +145,18 @@ def _(result: Registered, screen: Screen) -> None:
     screen.line(dim(result.file), indent=2)
     if result.trust is TrustLabel.UNTRUSTED:
         screen.note("it runs programs or sends requests: its first run on a terminal asks")
-    _told(result.warnings, screen, "warning")
+    _faults(result.warnings, screen, "warning")
 
 
 @render.register
 def _(result: Checks, screen: Screen) -> None:
-    _told(result.faults, screen, "fault")
-    _told(result.warnings, screen, "warning")
+    _faults(result.faults, screen, "fault")
+    _faults(result.warnings, screen, "warning")
     if result.valid:
         screen.line(good("✓ "), count(result.checked, "procedure"), " checked")
 
 
-def _told(rows: tuple[FaultRow, ...], screen: Screen, kind: str) -> None:
+def _faults(rows: tuple[FaultRow, ...], screen: Screen, kind: str) -> None:
     role = bad if kind == "fault" else warn
     for row in rows:
         place = f"{row.file}:{row.line}" if row.line else row.file

@@ -1,8 +1,8 @@
-"""What runs of procedures leave on disk: `.mind/.local/executions/<id>/`.
+"""The files of runs: `.mind/.local/executions/<id>/`.
 
-`journal.jsonl` has one record a line, each flushed to the disk before the next step begins;
-`lock` is held by the process that runs it, and freed by the system when that dies;
-`inbox.jsonl` has the events that were sent to it, and `cancel` the reason to stop.
+`journal.jsonl` has one record a line, each flushed to the disk before the next step starts. `lock`
+is held by the process of the run, and released by the system when that process dies. `inbox.jsonl`
+has the events that were sent to the run, and `cancel` the reason to stop.
 """
 
 import json
@@ -20,14 +20,14 @@ from mimo.store import append_log, files, locking
 FOLDER = f"{STORE}/.local/executions"
 LATEST = "latest"
 ROLLBACK = ".rollback"
-"""Ends the id of a run that undoes the one whose id stands before it."""
+"""The suffix of a rollback's id, after the id of the run that it undoes."""
 _KEPT = 500
-"""Executions that have ended are forgotten, oldest first, when there are more than this."""
+"""The number of executions above which those that have ended are removed, oldest first."""
 _WAIT_SECONDS = 0.3
 
 _JOURNAL = "journal.jsonl"
-_BORN = "begun"
-"""An empty file, never changed, by whose time the runs are ordered."""
+_BEGUN = "begun"
+"""An empty file that is never changed: its time orders the runs."""
 
 Record = dict[str, Any]
 
@@ -36,7 +36,7 @@ class Execution:
     """One run on disk."""
 
     def __init__(self, folder: Path) -> None:
-        """Take its folder; nothing is read yet."""
+        """Keep its folder; nothing is read yet."""
         self.id = folder.name
         self._folder = folder
         self._journal = folder / _JOURNAL
@@ -48,12 +48,12 @@ class Execution:
         """Bytes of its records, as far as this process read and wrote them."""
 
     def records(self) -> list[Record]:
-        """Returns all complete records; one that was torn when its writer died was never written.
+        """Returns all complete records; a torn last line does not count as written.
 
-        Raises `StorageFailed` if any other record is missing or can't be read: to go on without it
-        could repeat a step.
+        Raises `StorageFailed` if any other record is missing or can't be read: continuing without
+        it could repeat a step.
         """
-        found: list[Record] = []
+        records: list[Record] = []
         data = self._read(self._journal)
         self.size = len(data)
         damaged = 0
@@ -64,17 +64,17 @@ class Execution:
                 # Earlier versions left a torn line in place, with the same record after it.
                 damaged = damaged or number
                 continue
-            damaged = 0 if _place(record) == len(found) else number
+            damaged = 0 if _number(record) == len(records) else number
             if damaged:
                 break
-            found.append(record)
-        if damaged or not found:
+            records.append(record)
+        if damaged or not records:
             raise StorageFailed(
                 f"`{self._journal}` is damaged at line {damaged or 1}",
                 hint="run the procedure again from its start",
             )
-        self._count = len(found)
-        return found
+        self._count = len(records)
+        return records
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Writes one record, durably. Raises `StorageFailed`."""
@@ -82,7 +82,7 @@ class Execution:
             self.records()
         count = self._count or 0
         line = json.dumps({"n": count, **record}, ensure_ascii=False).encode("utf-8", "replace")
-        # Whoever interrupts this leaves it open whether the line stands: it is counted anew then.
+        # After an interruption here the records are counted again: the line may be written or not.
         self._count = None
         append_log.append(self._journal, line + b"\n")
         self.size += len(line) + 1
@@ -94,10 +94,10 @@ class Execution:
         return locking.is_held(self._lock)
 
     def hold(self, inherited: str | None = None) -> int:
-        """Returns a descriptor that marks the run as this process's until it is closed.
+        """Returns a descriptor that locks the run for this process until it is closed.
 
-        `inherited` is a number under which the process was given it. Raises `Conflict` where
-        another process runs it.
+        `inherited` is the number of a descriptor that the process may have inherited. Raises
+        `Conflict` if another process runs it.
         """
         if inherited and inherited.isdigit() and self._is_lock(int(inherited)):
             os.set_inheritable(int(inherited), False)
@@ -117,7 +117,7 @@ class Execution:
 
     @contextmanager
     def held(self, inherited: str | None = None) -> Iterator[None]:
-        """Marks the run as this process's while the block runs. Raises `Conflict`."""
+        """Locks the run for this process while the block runs. Raises `Conflict`."""
         descriptor = self.hold(inherited)
         try:
             yield
@@ -125,35 +125,35 @@ class Execution:
             os.close(descriptor)
 
     def send(self, event: str) -> None:
-        """Leaves an event for the run. Raises `StorageFailed`."""
+        """Adds an event to the run's inbox. Raises `StorageFailed`."""
         with locking.lock(self._folder / "inbox.lock"):
             append_log.append(self._inbox, json.dumps({"event": event}).encode() + b"\n")
 
     def sent(self) -> list[str]:
         """Returns all events that were ever sent to it."""
-        found = []
+        events = []
         for line in append_log.split(self._read(self._inbox)).lines:
             with suppress(ValueError, RecursionError, KeyError, TypeError):
-                found.append(str(json.loads(line)["event"]))
-        return found
+                events.append(str(json.loads(line)["event"]))
+        return events
 
     def cancel(self, reason: str) -> None:
-        """Asks the process that runs it to stop. Raises `StorageFailed`."""
+        """Asks the process of the run to stop. Raises `StorageFailed`."""
         files.replace(self._cancel, reason.encode("utf-8", "replace"), mode=0o600)
 
     def cancelled(self) -> str | None:
-        """Returns why it was asked to stop, if it was."""
+        """Returns the reason of a request to stop, or None."""
         if not self._cancel.exists():
             return None
         return self._read(self._cancel).decode("utf-8", "replace") or "cancelled"
 
     def go_on(self) -> None:
-        """Takes back the wish that it stops."""
+        """Withdraws a request to stop."""
         if self._cancel.exists():
             files.remove(self._cancel)
 
-    def forget(self) -> None:
-        """Removes it from the disk, as far as that can be done."""
+    def remove(self) -> None:
+        """Removes its files, as far as possible."""
         with suppress(OSError, StorageFailed):
             for entry in list(os.scandir(self._folder)):
                 files.remove(Path(entry.path))
@@ -168,8 +168,8 @@ class Execution:
             raise files.failure("read", path, error) from error
 
 
-def _place(record: Any) -> int:
-    """Returns the number of a journal's record, -1 for anything else."""
+def _number(record: Any) -> int:
+    """Returns the number of a journal's record, -1 for any other data."""
     number = record.get("n") if isinstance(record, dict) else None
     return number if isinstance(number, int) else -1
 
@@ -178,7 +178,7 @@ class Executions:
     """All runs of one project."""
 
     def __init__(self, root: Path, owner: str) -> None:
-        """Take a project's root, and the secret that marks what this user made."""
+        """Keep the project's root, and the secret that marks this user's runs."""
         self._root = root
         self._owner = owner
 
@@ -186,14 +186,17 @@ class Executions:
         """Returns a new run that has its first record. Raises `Conflict` and `StorageFailed`."""
         folder = files.safe_path(self._root, f"{FOLDER}/{id}")
         line = json.dumps({"n": 0, **start, "mark": self._mark(id)}, ensure_ascii=False)
-        # The journal comes last: with it the run is there, whole.
-        files.write_new(folder / _BORN, b"", mode=0o600)
+        # The journal comes last: a run exists once it has one.
+        files.write_new(folder / _BEGUN, b"", mode=0o600)
         files.write_new(folder / _JOURNAL, line.encode("utf-8", "replace") + b"\n", mode=0o600)
-        self._forget_old()
+        ids = self.ids()
+        for old in map(self._execution, ids[: max(0, len(ids) - _KEPT)]):
+            if not old.is_running:
+                old.remove()
         return Execution(folder)
 
     def is_ours(self, id: str, start: Mapping[str, Any]) -> bool:
-        """Returns whether a run was begun by this user, and did not come with a clone."""
+        """Returns whether this user started a run; one that came with a clone is not theirs."""
         return start.get("mark") == self._mark(id)
 
     def _mark(self, id: str) -> str:
@@ -202,52 +205,47 @@ class Executions:
     def find(self, reference: str) -> Execution:
         """Returns the run with that id, or an unambiguous start or end of it, or the `latest`.
 
-        Raises `NotFound`, `AmbiguousId`, and `Invalid` for what can be no id.
+        Raises `NotFound`, `AmbiguousId`, and `Invalid` for a text that can't be an id.
         """
         every = self.ids()
         ids = [id_ for id_ in every if not id_.endswith(ROLLBACK)]
         if not reference or "/" in reference or reference.startswith("."):
-            raise Invalid(f"`{reference}` is no id of a run", hint="run_procedure answers with one")
+            raise Invalid(
+                f"`{reference}` is not an id of a run", hint="`run_procedure` returns one"
+            )
         if reference == LATEST and ids:
-            return Execution(self._path(ids[-1]))
+            return self._execution(ids[-1])
         exact = [id_ for id_ in every if id_ == reference]
         near = exact or [id_ for id_ in ids if id_.startswith(reference) or id_.endswith(reference)]
         if len(near) > 1:
             raise AmbiguousId(
-                f"`{reference}` fits {len(near)} runs",
+                f"`{reference}` matches {len(near)} runs",
                 hint=f"such as {', '.join(near[:3])}",
                 details={"candidates": near[:20]},
             )
         if not near:
             raise NotFound(
                 f"no run `{reference}`",
-                hint="`latest` is the newest; `mind procedure run` answers with an id",
+                hint="`latest` is the newest; `mind procedure run` returns an id",
             )
-        return Execution(self._path(near[0]))
+        return self._execution(near[0])
 
     def existing(self, id: str) -> Execution | None:
         """Returns the run with exactly that id, or None."""
-        return Execution(self._path(id)) if id in self.ids() else None
+        return self._execution(id) if id in self.ids() else None
 
     def ids(self) -> list[str]:
         """Returns the ids of all runs, oldest first."""
         folder = files.safe_path(self._root, FOLDER)
-        found = []
+        runs = []
         with suppress(FileNotFoundError), os.scandir(folder) as entries:
             for entry in entries:
                 with suppress(OSError):
                     if entry.is_dir(follow_symlinks=False):
-                        first = os.lstat(f"{entry.path}/{_BORN}")
+                        begun = os.lstat(f"{entry.path}/{_BEGUN}")
                         os.lstat(f"{entry.path}/{_JOURNAL}")
-                        found.append((first.st_mtime_ns, entry.name))
-        return [name for _, name in sorted(found)]
+                        runs.append((begun.st_mtime_ns, entry.name))
+        return [name for _, name in sorted(runs)]
 
-    def _path(self, id: str) -> Path:
-        return files.safe_path(self._root, f"{FOLDER}/{id}")
-
-    def _forget_old(self) -> None:
-        ids = self.ids()
-        for id_ in ids[: max(0, len(ids) - _KEPT)]:
-            old = Execution(self._path(id_))
-            if not old.is_running:
-                old.forget()
+    def _execution(self, id: str) -> Execution:
+        return Execution(files.safe_path(self._root, f"{FOLDER}/{id}"))

@@ -39,8 +39,8 @@ def test_new_writes_a_procedure_that_runs_as_it_stands(run: Any, mind: Mind) -> 
     assert run("procedure", "run", "hello", "--context", '{"who": "Ada"}') == (
         0,
         (
-            "   0.00 s  prepare ─success→ somebody\n"
-            "   0.00 s  somebody ─true→ greet\n"
+            "   0.00 s  prepare ─success→ has_name\n"
+            "   0.00 s  has_name ─true→ greet\n"
             "   0.00 s  greet ─success→ done\n"
             "  info: Hello, Ada!\n"
             "completed in done  0.00 s\n"
@@ -67,7 +67,7 @@ def test_add_takes_a_file_and_tells_every_fault(run: Any, mind: Mind) -> None:
 
     Path("wrong.md").write_text(text("wrong", GREET.replace("done", "odd", 1)), encoding="utf-8")
     status, said = run("procedure", "add", "wrong.md")
-    assert (status, "which is no state" in said, "can't be reached" in said) == (2, True, True)
+    assert (status, "which is not a state" in said, "can't be reached" in said) == (2, True, True)
     assert run("procedure", "add")[0] == 2
     assert run("procedure", "add", "gone.md")[0] == 2
     assert not (mind.folder / "procedures" / "wrong@1.0.md").exists()
@@ -92,7 +92,7 @@ def test_check_tells_file_and_line(run: Any) -> None:
     assert run("procedure", "check", "wrong.md") == (
         1,
         (
-            "fault: wrong.md:12: state `greet`: a transition leads to `odd`, which is no state\n"
+            "fault: wrong.md:12: state `greet`: a transition leads to `odd`, which is not a state\n"
             "fault: wrong.md:14: state `done` can't be reached from `greet`\n"
         ),
     )
@@ -153,7 +153,7 @@ def test_status_tells_how_far_a_run_is(run: Any, mind: Mind) -> None:
             "  id:    greet_ID\n"
             "  state: greet\n"
             "  took:  0.00 s\n"
-            "  its process is gone; resume it\n"
+            "  its process ended unexpectedly; resume it\n"
             '  who: "Ada"\n'
         ),
     )

@@ -1,7 +1,7 @@
 """Procedures as diagrams."""
 
 from mimo.features.procedures import reading
-from mimo.features.procedures.model import Procedure, drawn, mermaid
+from mimo.features.procedures.model import Procedure, mermaid, tree
 from tests.sample_procedures import text
 
 LOOP = """\
@@ -22,7 +22,7 @@ def procedure(block: str) -> Procedure:
 
 
 def test_a_terminal_shows_a_tree_in_which_every_state_is_explained_once() -> None:
-    assert drawn(procedure(LOOP).definition) == [
+    assert tree(procedure(LOOP).definition) == [
         "build  $ make 'two words' 'it'\\''s'",
         "├─ success → ship ■  [mind save/decision topic: ship]",
         "└─ error → fix; it",
@@ -49,13 +49,13 @@ def test_an_action_is_one_line_whatever_it_says() -> None:
         "initial_state: a\nstates:\n"
         '  a: {action: {module: shell, function: run, args: [sh, "ls\\n  $ true\\r"]}}\n'
     )
-    assert drawn(procedure(block).definition) == ["a ■  $ sh 'ls\\n  $ true\\r'"]
+    assert tree(procedure(block).definition) == ["a ■  $ sh 'ls\\n  $ true\\r'"]
 
 
 def test_a_long_chain_of_states_is_no_burden() -> None:
     chain = "".join(
         f"  s{n}: {{transitions: [{{event: go, target: s{n + 1}}}]}}\n" for n in range(190)
     )
-    lines = drawn(procedure(f"initial_state: s0\nstates:\n{chain}  s190: {{}}\n").definition)
+    lines = tree(procedure(f"initial_state: s0\nstates:\n{chain}  s190: {{}}\n").definition)
 
     assert len(lines) == 191

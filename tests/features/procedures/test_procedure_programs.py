@@ -174,11 +174,11 @@ def test_programs_run_only_where_somebody_at_a_terminal_agreed(mind: Mind) -> No
 
 
 def test_what_an_agent_adds_does_not_run_programs(mind: Mind) -> None:
-    _, _, approved = library.added(
+    file, procedure = library.added(
         mind, text("work", program("-c", "print(1)")).encode(), CommandSet()
     )
 
-    assert not approved
+    assert not library.is_approved(mind, file.data, procedure)
     with pytest.raises(Untrusted):
         begun(mind, "work")
 
@@ -323,7 +323,7 @@ def test_a_name_that_leads_near_by_is_refused(monkeypatch: pytest.MonkeyPatch) -
     found = [(2, 1, 6, "", ("127.0.0.1", 80))]
     monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: found)
 
-    with pytest.raises(Refused, match="no public address"):
+    with pytest.raises(Refused, match="not a public address"):
         actions.address_of("api.example.com", 80)
     assert actions.address_of("localhost", 80) == "127.0.0.1"
 

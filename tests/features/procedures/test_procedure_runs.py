@@ -180,7 +180,7 @@ def test_a_machine_that_runs_in_circles_is_stopped(
 def test_a_run_that_writes_without_an_end_is_stopped(
     mind: Mind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mimo.features.procedures.running._LARGEST_JOURNAL", 3000)
+    monkeypatch.setattr("mimo.features.procedures.executing._LARGEST_JOURNAL", 3000)
     put(mind, "loop", LOOP.replace("400", "0"))
     done = ran(mind, "loop")
 
@@ -517,7 +517,7 @@ def test_only_exactly_the_text_that_was_approved_runs(mind: Mind) -> None:
     path = mind.folder / "procedures" / "greet@1.0.md"
     files.replace(path, path.read_bytes() + b"\n")
 
-    with pytest.raises(Untrusted, match="nobody here has approved"):
+    with pytest.raises(Untrusted, match="not approved on this machine"):
         begun(mind, "greet", who="Ada")
 
 

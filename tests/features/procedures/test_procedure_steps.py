@@ -1,19 +1,13 @@
 """The built-in steps that look at the context alone, and what is filled into their arguments."""
 
-import re
 from typing import Any
 
 import pytest
 
 from mimo.features.procedures import steps
-from mimo.features.procedures import steps as context_schema
 from mimo.features.procedures.model import Refused, filled
 
 CONTEXT = {"n": 3, "name": "Ada", "list": [{"x": 1}], "a.b": "dotted", "nothing": None}
-
-
-def matches(pattern: str, text: str) -> bool:
-    return re.search(pattern, text) is not None
 
 
 @pytest.mark.parametrize(
@@ -62,7 +56,7 @@ def test_what_is_not_there_is_refused(text: str) -> None:
     ],
 )
 def test_validate_names_every_rule_that_is_broken(rules: Any, error: str | None) -> None:
-    outcome = steps.validate({"rules": rules}, CONTEXT, matches)
+    outcome = steps.validate({"rules": rules}, CONTEXT)
 
     if error is None:
         assert (outcome.error, outcome.merge) == (None, {"validation_passed": True})
@@ -123,7 +117,7 @@ SCHEMA = {
 
 
 @pytest.mark.parametrize(
-    ("context", "told"),
+    ("context", "messages"),
     [
         ({"branch": "main", "n": 2, "f": 1, "mode": "a"}, []),
         ({}, ["`branch` is missing"]),
@@ -138,5 +132,39 @@ SCHEMA = {
     ],
 )
 @pytest.mark.req("000-05")
-def test_a_context_is_held_against_the_schema(context: dict[str, Any], told: list[str]) -> None:
-    assert context_schema.violations(SCHEMA, context, matches) == told
+def test_a_context_is_checked_against_the_schema(
+    context: dict[str, Any], messages: list[str]
+) -> None:
+    assert steps.violations(SCHEMA, context) == messages
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "expected"),
+    [
+        ("^A", "Ada", True),
+        ("^a", "Ada", False),
+        ("da$", "Ada\n", True),
+        ("^d", "a\nd", False),
+        ("x*", "", True),
+        ("다$", "가나다", True),
+    ],
+)
+def test_patterns_match_the_whole_text_and_its_case(
+    pattern: str, text: str, expected: bool
+) -> None:
+    assert steps.matches(pattern, text) is expected
+
+
+@pytest.mark.parametrize("pattern", ["(?=a)", r"(a)\1", "(", "a" * 600])
+def test_patterns_that_the_engine_can_not_match_are_faults(pattern: str) -> None:
+    reason = steps.pattern_fault(pattern)
+
+    assert reason is not None
+    assert "RE2" in reason
+    with pytest.raises(Refused, match="not a usable regular expression"):
+        steps.matches(pattern, "a")
+
+
+def test_hostile_patterns_take_no_time() -> None:
+    """A backtracking engine would outlive the test run."""
+    assert not steps.matches("^(a+)+$", "a" * 50_000 + "!")

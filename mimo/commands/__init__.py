@@ -198,7 +198,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "search by-topic": "search.browse",
         "search by-context": "search.browse",
         "search recent": "search.browse",
-        "recall": "search",
+        "recall": "search.recall",
         "load checkpoint": "decisions.loading",
         "load context": "decisions.loading",
         "show": "notes",

@@ -20,9 +20,9 @@ from mimo.commands.invoke import invoke as run
 from mimo.commands.schema import to_json
 from mimo.commands.spec import Surface, spec_of
 from mimo.errors import Internal, Invalid, MindError, NotFound
-from mimo.features import modules, search
+from mimo.features import modules
 from mimo.features.modules import FoundModule, Manifest, ModuleCommand, find
-from mimo.features.search.commands import recall_memory, recollection
+from mimo.features.search.recall import recall_memory, unable
 from mimo.frozen import frozen
 from mimo.mind import Mind
 
@@ -77,7 +77,7 @@ class MemoryModule:
             _stop_if_set(token)
             if isinstance(error, Internal):
                 log.exception("a call failed", exc_info=error.__cause__)
-            answer = recollection(search.unable(error))
+            answer = unable(error)
         _stop_if_set(token)
         found: dict[str, Any] = to_json(answer)
         return found

@@ -16,16 +16,13 @@ import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import singledispatch
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from mimo import rendering
 from mimo.commands.common import TrustLabel
 from mimo.commands.schema import to_json
 from mimo.memory.model import Outcome
 from mimo.rendering.screen import Part, PlainScreen, Screen, bad, dim, good, warn
-
-if TYPE_CHECKING:
-    from mimo.commands.common import Remembered
 
 
 @singledispatch
@@ -176,15 +173,23 @@ def labels(
     return [part for label in words for part in ("  ", label)]
 
 
-def row_labels(row: "Remembered") -> list[Part]:
-    """Returns the labels of a memory in a row of results."""
-    return labels(
-        outcome=row.outcome,
-        superseded_by=row.superseded_by,
-        trust=row.trust,
-        private=row.private,
-        competing=row.competing,
-    )
+def row_labels(row: object) -> list[Part]:
+    """Returns the labels of a memory, by those fields of its row that have one."""
+    names = ("outcome", "superseded_by", "trust", "private", "competing")
+    return labels(**{name: getattr(row, name) for name in names if hasattr(row, name)})
+
+
+def without_title(text: str, title: str) -> str:
+    """Returns the text without a first line that only repeats the title."""
+    first, _, rest = text.strip().partition("\n")
+    is_title = bool(title) and first.strip("# ") == title.strip().rstrip("…")
+    return (rest if is_title else text).strip("\n")
+
+
+def first_lines(text: str, most: int) -> str:
+    """Returns at most that many lines of a text, with a line `…` if there are more."""
+    lines = text.splitlines()
+    return "\n".join([*lines[:most], *["…"] * (len(lines) > most)])
 
 
 def tagged(tags: tuple[str, ...]) -> str:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mimo.features.search import KNOTS, LOOKED_AT
+from mimo.features.search.recall import KNOTS, MOST_CANDIDATES
 from mimo.index.embedding import open_embedder
 from tests.bench.retrieval import SETS, Engine, dated, parsed
 
@@ -92,14 +92,14 @@ def answered(harness: ModuleType, engine: Engine, name: str) -> Iterator[tuple[f
     for corpus in harness.load(data, **options):
         find = engine.opened(corpus.docs)
         for query in corpus.queries:
-            found = find(query.text, LOOKED_AT)
+            found = find(query.text, MOST_CANDIDATES)
             best = corpus.docs[found[0][0]] if found else None
             by_session = query.extra.get("labels") == "session"
             label = (best.session if by_session else best.id) if best else None
             yield first_score(found), label in query.rel
             number += 1
             if number % FOREIGN == 0:
-                yield first_score(find(others[number * 7 % len(others)], LOOKED_AT)), False
+                yield first_score(find(others[number * 7 % len(others)], MOST_CANDIDATES)), False
 
 
 def foreign(harness: ModuleType, name: str) -> Iterator[str]:

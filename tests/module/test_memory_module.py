@@ -92,7 +92,7 @@ def test_what_goes_wrong_inside_is_told_and_not_raised(manifest, monkeypatch, ca
     def broken(*_: Any) -> None:
         raise RuntimeError("the text of a memory")
 
-    monkeypatch.setattr("mimo.features.search.commands.summarise", broken)
+    monkeypatch.setattr("mimo.features.search.recall.summarise", broken)
 
     answer = MemoryModule(manifest).invoke("recall_memory", {"query": "API"})
 
@@ -157,7 +157,7 @@ def test_a_task_is_cancelled_at_once_and_its_work_soon(manifest, monkeypatch):
         return call(self, *words, cancel=cancel)
 
     monkeypatch.setattr(MemoryModule, "invoke", noted)
-    monkeypatch.setattr("mimo.features.search.commands.summarise", endless)
+    monkeypatch.setattr("mimo.features.search.recall.summarise", endless)
 
     async def host() -> None:
         module = MemoryModule(manifest)

@@ -19,7 +19,7 @@ from mimo.features.edges.edge import Detection
 from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
 from mimo.features.notes.commands import show
-from mimo.features.search import summarise
+from mimo.features.search.recall import summarise
 from mimo.memory.model import Filter, Kind
 from mimo.mind import Mind
 from mimo.operations import finding, saving
@@ -73,7 +73,7 @@ def injected(mind: Mind) -> dict[str, str]:
         "start": hooked(mind, "SessionStart", source="startup"),
         "prompt": hooked(mind, "UserPromptSubmit", prompt="Which web tokens do we use for auth?"),
         "resuming": resuming(mind),
-        "module": summarise(mind, "which web tokens do we use for auth").text,
+        "module": summarise(mind, "which web tokens do we use for auth").summary,
     }
 
 
@@ -87,7 +87,7 @@ def test_a_pulled_decision_hides_no_approved_one(mind):
         name: "JSON web tokens" in text for name, text in injected(mind).items()
     }
     assert not any("never expire" in text for text in injected(mind).values())
-    assert "uperseded" not in summarise(mind, "which web tokens do we use for auth").text
+    assert "uperseded" not in summarise(mind, "which web tokens do we use for auth").summary
 
 
 @pytest.mark.attack(KIND)

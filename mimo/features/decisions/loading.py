@@ -10,6 +10,7 @@ from mimo.commands.common import (
     Trust,
     TrustLabel,
     Warning,
+    facts,
     remembered,
     trust_of,
 )
@@ -216,10 +217,7 @@ def context(
     return Context(
         memory=row,
         related=related(mind, around),
-        links=tuple(
-            RelatedLink(source=edge.source, target=edge.target, type=edge.type, given=edge.given)
-            for edge in around.edges
-        ),
+        links=links_in(around),
         missing=around.missing,
         competing=row.competing,
         notice=f"only the nearest {MOST_RELATED} are named" if around.cut else None,
@@ -227,22 +225,25 @@ def context(
 
 
 def related(mind: Mind, around: Graph) -> tuple[RelatedMemory, ...]:
-    """Returns what a walk came to, without where it began."""
+    """Returns the memories of a graph without those where the walk began."""
     nodes = [node for node in around.nodes if node.depth]
-    rows = remembered(mind, [node.record for node in nodes])
+    memories = facts(mind, [node.record for node in nodes])
     return tuple(
-        RelatedMemory(
-            id=row.id,
-            type=row.type,
-            title=row.title,
-            depth=node.depth,
-            created_at=row.created_at,
-            trust=row.trust,
-            outcome=row.outcome,
-            warning=row.warning,
-            superseded_by=row.superseded_by,
+        memory.row(RelatedMemory, depth=node.depth)
+        for node, memory in zip(nodes, memories, strict=True)
+    )
+
+
+def links_in(around: Graph, *, given: bool = True) -> tuple[RelatedLink, ...]:
+    """Returns the links of a graph, with the words given for their types unless `given` is off."""
+    return tuple(
+        RelatedLink(
+            source=edge.source,
+            target=edge.target,
+            type=edge.type,
+            given=edge.given if given else None,
         )
-        for node, row in zip(nodes, rows, strict=True)
+        for edge in around.edges
     )
 
 

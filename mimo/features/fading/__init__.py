@@ -1,1 +1,1 @@
-"""How memories fade: their strength, and keeping them."""
+"""The strength of memories, which fades unless they are used or kept."""

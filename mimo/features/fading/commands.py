@@ -1,4 +1,4 @@
-"""How strong the memories are, which are about to be forgotten, and keeping them from it."""
+"""The strength of memories: `mind fading`, `mind keep`, and two operations of `memory`."""
 
 from datetime import datetime
 from math import isfinite
@@ -13,12 +13,12 @@ from mimo.memory.model import Category, Kind
 from mimo.mind import Mind
 from mimo.operations import overview
 from mimo.operations.overview import Fading
+from mimo.rendering.results import count, day, render, row_labels
+from mimo.rendering.screen import Screen, accent, dim, good, strong, warn
 
 Threshold = Annotated[float, Arg("Report memories below this score", ge=0, le=1)]
-Score = Annotated[float, Out("Strength that is left, 0 to 1")]
-Days = Annotated[
-    float | None, Out("From now; 0 where it already counts as forgotten, null for never")
-]
+Score = Annotated[float, Out("Remaining strength, 0 to 1")]
+Days = Annotated[float | None, Out("From now; 0 if already forgotten, null for never")]
 
 
 @frozen
@@ -61,19 +61,19 @@ class DecayCheck:
 
     at_risk: tuple[FadingMemory, ...]
     threshold: float
-    total_checked: Annotated[int, Out("How many memories were examined, whatever the limit")]
+    total_checked: Annotated[int, Out("Number of memories examined, regardless of the limit")]
 
 
 @frozen
 class FadingRow:
-    """A memory that is about to be forgotten, and how it was used."""
+    """A memory that is about to be forgotten, and its use."""
 
     id: str
     type: Kind
     title: str
     strength: Score
     days_left: Days
-    uses: Annotated[int, Out("How often it was found or shown on this machine")]
+    uses: Annotated[int, Out("Number of times it was found or shown on this machine")]
     last_used: Omitted[datetime]
     created_at: datetime
     trust: Trust
@@ -86,15 +86,15 @@ class FadingRows:
 
     memories: tuple[FadingRow, ...]
     threshold: float
-    total: Annotated[int, Out("How many are below the threshold, whatever the limit")]
-    forgotten: Annotated[int, Out("How many of those count as forgotten")]
-    checked: Annotated[int, Out("How many memories were examined")]
+    total: Annotated[int, Out("Number of memories below the threshold, regardless of the limit")]
+    forgotten: Annotated[int, Out("Number of those that count as forgotten")]
+    checked: Annotated[int, Out("Number of memories examined")]
     notice: Omitted[str] = None
 
 
 @frozen
 class Kept:
-    """Whether a memory fades from now on."""
+    """A memory that is protected from fading, or no longer is."""
 
     id: str
     title: str
@@ -111,7 +111,7 @@ class Kept:
     examples=("mind memory stats",),
 )
 def stats(mind: Mind) -> MemoryStats:
-    """Count the memories and say how strong they are"""
+    """Count the memories and average their strength"""
     counted = overview.overview(mind)
     totals = {
         category.value: sum(counted.by_type.get(kind, 0) for kind in category.kinds)
@@ -139,9 +139,18 @@ def stats(mind: Mind) -> MemoryStats:
 def decay_check(
     mind: Mind, *, threshold: Threshold = decay.AT_RISK, limit: Limit = 50
 ) -> DecayCheck:
-    """Show the memories that are about to be forgotten"""
+    """List memories that are about to be forgotten"""
     weak = overview.at_risk(mind, threshold)
-    rows = tuple(_at_risk(mind, one) for one in weak.fading[:limit])
+    rows = tuple(
+        FadingMemory(
+            id=one.record.memory.id,
+            content=one.record.memory.text,
+            decay_score=round(one.score, 4),
+            trust=trust_of(mind, one.record),
+            days_until_forgotten=_days(one),
+        )
+        for one in weak.fading[:limit]
+    )
     return DecayCheck(at_risk=rows, threshold=threshold, total_checked=weak.checked)
 
 
@@ -154,11 +163,11 @@ def decay_check(
     examples=("mind fading", "mind fading --threshold 0.3 -n 5"),
 )
 def fading(mind: Mind, *, threshold: Threshold = decay.AT_RISK, limit: Limit = 20) -> FadingRows:
-    """Show what is about to be forgotten, weakest first
+    """List memories that are about to be forgotten, weakest first
 
-    A memory fades from the day on which it was last found or shown. Nothing is ever deleted for
-    it: `mind keep ID` protects what still matters, `mind rm ID` removes what does not. Decisions,
-    checkpoints, edges and documents outside `.mind/` do not fade.
+    A memory fades from the day on which it was last found or shown. Fading deletes nothing:
+    `mind keep ID` protects a memory, `mind rm ID` removes one. Decisions, checkpoints, edges and
+    documents outside `.mind/` do not fade.
     """
     weak = overview.at_risk(mind, threshold)
     return FadingRows(
@@ -183,8 +192,8 @@ def fading(mind: Mind, *, threshold: Threshold = decay.AT_RISK, limit: Limit = 2
 def keep(mind: Mind, id: Id, *, off: Annotated[bool, Arg("Let it fade again")] = False) -> Kept:
     """Protect a memory from fading
 
-    Its file then says `protected: true`; with --off it says `protected: false` where its type
-    would be protected, and nothing otherwise.
+    Sets `protected: true` in its file. `--off` removes that, or sets `protected: false` if its
+    type is protected.
     """
     record = overview.keep(mind, id, keep=not off)
     return Kept(
@@ -193,16 +202,6 @@ def keep(mind: Mind, id: Id, *, off: Annotated[bool, Arg("Let it fade again")] =
         protected=decay.is_protected(record),
         file=record.place.path,
         notice=mind.notice,
-    )
-
-
-def _at_risk(mind: Mind, one: Fading) -> FadingMemory:
-    return FadingMemory(
-        id=one.record.memory.id,
-        content=one.record.memory.text,
-        decay_score=round(one.score, 4),
-        trust=trust_of(mind, one.record),
-        days_until_forgotten=_days(one),
     )
 
 
@@ -224,3 +223,61 @@ def _row(mind: Mind, one: Fading) -> FadingRow:
 
 def _days(one: Fading) -> float | None:
     return round(one.days, 2) if isfinite(one.days) else None
+
+
+@render.register
+def _(result: DecayCheck, screen: Screen) -> None:
+    rows = [
+        (
+            accent(row.id),
+            f"{row.decay_score:.3f}",
+            "never" if row.days_until_forgotten is None else f"{row.days_until_forgotten:.1f}",
+            row.content.splitlines()[0][:60] if row.content else "",
+        )
+        for row in result.at_risk
+    ]
+    screen.table(("ID", "STRENGTH", "DAYS LEFT", "CONTENT"), rows)
+    checked = count(result.total_checked, "memory", "memories")
+    screen.line(dim(f"{len(rows):,} of {checked} below {result.threshold:g}"))
+
+
+@render.register
+def _(result: FadingRows, screen: Screen) -> None:
+    if result.notice:
+        screen.note(result.notice)
+    for row in result.memories:
+        screen.line(row.title, *row_labels(row))
+        screen.line(warn(_left(row)), dim(f"  {_use(row)}  {row.type}"), indent=2)
+        screen.line(accent(row.id), indent=2)
+    if result.memories:
+        screen.blank()
+    of = f"{result.total:,} of {count(result.checked, 'memory', 'memories')}"
+    lost = f", {result.forgotten:,} of them counted as forgotten" if result.forgotten else ""
+    cut = len(result.memories) < result.total
+    shown = f"; the weakest {len(result.memories):,} are shown" if cut else ""
+    screen.line(dim(f"{of} below {result.threshold:g}{lost}{shown}"))
+    if result.memories:
+        screen.note("`mind keep ID` protects one, `mind rm ID` removes one; fading deletes nothing")
+
+
+@render.register
+def _(result: Kept, screen: Screen) -> None:
+    if result.notice:
+        screen.note(result.notice)
+    state = "does not fade" if result.protected else "fades"
+    screen.line(good("✓ "), strong(result.title), f"  {state}")
+    screen.line(dim(result.file), indent=2)
+
+
+def _left(row: FadingRow) -> str:
+    if row.days_left is None:
+        return f"{row.strength:.2f}, never forgotten"
+    if row.days_left == 0:
+        return f"{row.strength:.2f}, counts as forgotten"
+    return f"{row.strength:.2f}, {count(round(row.days_left) or 1, 'day')} left"
+
+
+def _use(row: FadingRow) -> str:
+    if row.last_used is None:
+        return f"never used here, made {day(row.created_at)}"
+    return f"used {count(row.uses, 'time')}, last {day(row.last_used)}"

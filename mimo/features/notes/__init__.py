@@ -1,1 +1,1 @@
-"""Single memories: add, show, edit, list, remove, undo."""
+"""Single memories: storing, showing, changing, listing and removing them."""

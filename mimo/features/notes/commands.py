@@ -1,6 +1,5 @@
-"""`mind undo`: takes back what a command changed."""
+"""`mind add`, `show`, `edit`, `rm` and `list` for memories, and `mind undo` for any change."""
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Annotated
 
@@ -25,8 +24,8 @@ from mimo.commands.common import (
     Types,
     Undo,
     Warning,
+    facts,
     narrowed,
-    trust_of,
 )
 from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, Surface, command
 from mimo.errors import (
@@ -39,16 +38,12 @@ from mimo.errors import (
     StorageFailed,
 )
 from mimo.frozen import frozen
-from mimo.index.rows import Newer
-from mimo.memory import outcomes
 from mimo.memory.model import Kind, Memory, Outcome, Record, Sort, kind_of
 from mimo.mind import Mind
-from mimo.operations import duplicates, finding, freshness, past, refresh, saving, sources, undoing
+from mimo.operations import duplicates, finding, refresh, saving, undoing
 from mimo.operations.duplicates import Told
 from mimo.operations.undoing import Action
 from mimo.store.trash import Entry
-
-# The everyday commands on single memories: add, show, edit, rm.
 
 
 @frozen
@@ -57,12 +52,12 @@ class LinkRow:
 
     to: str
     type: str
-    title: Annotated[str | None, Out("Title of the other memory; null where there is none")]
+    title: Annotated[str | None, Out("Title of the other memory; null if it is missing")]
 
 
 @frozen
 class MemoryDetails:
-    """A memory, whole."""
+    """A whole memory."""
 
     id: str
     type: Kind
@@ -80,7 +75,7 @@ class MemoryDetails:
     created_at: datetime
     sections: Annotated[
         dict[str, str],
-        Out("Prose under the fixed headings, such as Reasoning, and what a merge left: Competing"),
+        Out("Text under the fixed headings, such as Reasoning, and under Competing after a merge"),
     ]
     links: tuple[LinkRow, ...]
     warning: Warning
@@ -89,13 +84,13 @@ class MemoryDetails:
     private: bool
     trust: Trust
     file: File
-    line: Annotated[int, Out("The line on which the content begins, from 1")]
+    line: Annotated[int, Out("Line of the file on which the content begins, from 1")]
     stale: Stale = None
 
 
 @frozen
 class Written:
-    """What came of writing a memory."""
+    """The result of writing a memory."""
 
     id: str
     type: Kind
@@ -108,258 +103,13 @@ class Written:
 
 @frozen
 class Removed:
-    """What came of removing a memory."""
+    """The result of removing a memory."""
 
     id: str
     title: str
     file: File
-    chunks: Annotated[Omitted[int], Out("How many chunks went with it", omit=True)] = None
+    chunks: Annotated[Omitted[int], Out("Number of chunks removed with it", omit=True)] = None
     undo: Undo = None
-
-
-@command(
-    "mind_add",
-    cli="add",
-    effect=Effect.WRITE,
-    toolset="extra",
-    errors=(Invalid, SecretDetected, StorageFailed),
-    examples=(
-        "mind add The staging database is reset every night",
-        'mind add --type decision --topic auth "Use JWT with refresh tokens"',
-        "git log -1 --format=%B | mind add --type observation --tag release",
-    ),
-)
-def add(
-    mind: Mind,
-    content: Annotated[str, Arg("What to remember, as Markdown", words=True, stdin=True)],
-    *,
-    type: Annotated[str, Arg("Type of memory", complete="type")] = "fact",
-    title: Annotated[str | None, Arg("Title; the first line unless given")] = None,
-    topic: Annotated[str | None, Arg("What it is about, such as auth_strategy")] = None,
-    tags: Tags = (),
-    importance: Importance = 0.5,
-    private: Private = False,
-    again: Again = False,
-) -> Written:
-    """Remember something
-
-    The memory is a Markdown file under `.mind/`, found by search from the next command on. What a
-    memory in force says already, word for word, is not written twice.
-    """
-    note = saving.draft(
-        kind_of(type), content, importance=importance, tags=tags, topic=topic, title=title
-    )
-    return _written(mind, duplicates.store(mind, note, private=private, again=again))
-
-
-@command(
-    "mind_show",
-    cli="show",
-    effect=Effect.READ,
-    toolset="extra",
-    errors=(Invalid, NotFound, AmbiguousId),
-    examples=("mind show k3v7mq", "mind show decision_auth --json", "mind show k3v7mq --at v1.2"),
-)
-def show(mind: Mind, id: Id, *, at: At = None) -> MemoryDetails:
-    """Show one memory, whole
-
-    The id of an ingested file shows what its chunks are about.
-    """
-    from mimo.operations import freshness, past
-
-    mind = past.at(mind, at).mind if at is not None else mind
-    if parts := sources.named(mind, id):
-        return _source(mind, parts)
-    record = finding.one(mind, id)
-    finding.note(mind, [record])
-    memory = record.memory
-    newer = mind.index.newer((memory.id,))[memory.id]
-    return MemoryDetails(
-        id=memory.id,
-        type=memory.type,
-        title=memory.heading,
-        content=memory.content,
-        topic=memory.topic,
-        tags=memory.tags,
-        importance=memory.importance,
-        confidence=memory.confidence,
-        outcome=memory.outcome,
-        status=memory.status,
-        category=memory.category,
-        source=memory.source,
-        by=memory.by,
-        created_at=memory.created,
-        sections=_sections(memory),
-        links=tuple(_link(mind, link.to, link.type) for link in memory.links),
-        warning=outcomes.warning(memory, claimed_by=newer.claimant),
-        superseded_by=newer.successor,
-        extra=dict(memory.extra),
-        private=record.place.private,
-        trust=trust_of(mind, record),
-        file=record.place.path,
-        line=record.place.line,
-        stale=freshness.stale(mind, [record]).get(memory.id),
-    )
-
-
-def _sections(memory: Memory) -> dict[str, str]:
-    """Returns the prose below the text; a version that a merge left is seen as well."""
-    found = {name.value: text for name, text in memory.sections.items()}
-    for version in memory.competing:
-        heading = f"Competing: {version.field}"
-        before = f"{found[heading]}\n\n" if heading in found else ""
-        found[heading] = before + version.text
-    return found
-
-
-@command(
-    "mind_edit",
-    cli="edit",
-    effect=Effect.WRITE,
-    toolset="extra",
-    errors=(NotFound, AmbiguousId, Invalid, SecretDetected, Conflict, StorageFailed),
-    examples=(
-        "mind edit k3v7mq",
-        "mind edit k3v7mq --importance 0.9 --tag api --tag limits",
-    ),
-)
-def edit(
-    mind: Mind,
-    id: Id,
-    *,
-    content: Annotated[str | None, Arg("New content", stdin=True, compared=True)] = None,
-    title: Annotated[str | None, Arg("New title", compared=True)] = None,
-    topic: Annotated[str | None, Arg("New topic")] = None,
-    tags: Annotated[
-        tuple[str, ...] | None,
-        Arg(
-            "Tags in place of the present ones; an empty one clears them", complete="tag", short="t"
-        ),
-    ] = None,
-    importance: Annotated[float | None, Arg("How much it matters", ge=0, le=1)] = None,
-    file_text: Annotated[str | None, Arg("The whole file as it should read", compared=True)] = None,
-) -> Written:
-    """Change a memory, in $EDITOR where nothing else is said
-
-    What is not named stays byte for byte as it is in the file, comments and unknown keys included.
-    """
-    record = finding.one(mind, id)
-    named = {
-        "content": content,
-        "title": title,
-        "topic": topic,
-        "tags": () if tags == ("",) else tags,
-        "importance": importance,
-    }
-    changes = {name: value for name, value in named.items() if value is not None}
-    if bool(changes) == (file_text is not None):
-        raise Invalid(
-            "nothing to change" if not changes else "file_text goes with no other change",
-            hint="name what to change, such as --importance 0.9",
-        )
-    if file_text is not None:
-        return _written(mind, Told(record=saving.rewrite(mind, record, file_text)))
-    return _written(mind, Told(record=saving.edit(mind, record, **changes)))
-
-
-@command(
-    "mind_rm",
-    cli="rm",
-    effect=Effect.DESTROY,
-    toolset="extra",
-    errors=(NotFound, AmbiguousId, StorageFailed),
-    examples=("mind rm k3v7mq", "mind rm source_api_md_t3o7jx", "mind rm k3v7mq --purge"),
-)
-def rm(
-    mind: Mind,
-    id: Id,
-    *,
-    purge: Annotated[
-        bool, Arg("Keep no copy in the trash, of earlier text neither", surfaces=Surface.CLI)
-    ] = False,
-) -> Removed:
-    """Remove a memory; `mind undo` brings it back
-
-    The id of an ingested file removes all of its chunks, that of a chunk only this one. Use
-    `--purge` for a secret: nothing of the file stays in the trash. What was committed stays in git.
-    """
-    parts = sources.named(mind, id, surely=True)
-    if purge:
-        first = parts[0] if parts else finding.one(mind, id, surely=True)
-        undoing.forget(mind, first.place.path)
-    if parts:
-        sources.remove(mind, parts)
-        first = parts[0]
-        return Removed(
-            id=first.parent or "",
-            title=first.origin,
-            file=first.place.path,
-            chunks=len(parts),
-            undo=undoing.entry_id(),
-        )
-    record = saving.remove(mind, id)
-    return Removed(
-        id=record.memory.id,
-        title=record.memory.heading,
-        file=record.place.path,
-        undo=undoing.entry_id(),
-    )
-
-
-def _source(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:
-    """Returns an ingested file as a memory whose content is an outline of its chunks."""
-    first, head = parts[0].memory, mind.store.source(parts[0].place)
-    rows = [
-        f"- `{one.memory.id}` lines {one.memory.extra['lines']}: {one.memory.heading}"
-        for one in parts
-    ]
-    told = {"strategy": first.extra["strategy"], "chunks": len(parts)}
-    return MemoryDetails(
-        id=parts[0].parent or "",
-        type=first.type,
-        title=parts[0].origin,
-        content="\n".join(rows),
-        topic=first.topic,
-        tags=first.tags,
-        importance=first.importance,
-        confidence=first.confidence,
-        outcome=None,
-        status=first.status,
-        category=first.category,
-        source=parts[0].origin,
-        by=first.by,
-        created_at=first.created,
-        sections={},
-        links=(),
-        warning=None,
-        superseded_by=None,
-        extra=told | ({"sha256": head.sha256} | dict(head.metadata) if head else {}),
-        private=parts[0].place.private,
-        trust=trust_of(mind, parts[0]),
-        file=parts[0].place.path,
-        line=1,
-    )
-
-
-def _written(mind: Mind, told: Told) -> Written:
-    record, memory = told.record, told.record.memory
-    return Written(
-        id=memory.id,
-        type=memory.type,
-        title=memory.heading,
-        file=record.place.path,
-        private=record.place.private,
-        already=told.already or None,
-        notice=duplicates.notices(told.notice, mind.notice),
-    )
-
-
-def _link(mind: Mind, to: str, kind: str) -> LinkRow:
-    record = mind.index.named(to)
-    return LinkRow(to=to, type=kind, title=record.memory.heading if record else None)
-
-
-# `mind list`: browse the memories.
 
 
 @frozen
@@ -387,10 +137,226 @@ class MemoryRows:
     """One page of the memories."""
 
     memories: tuple[MemoryRow, ...]
-    total: Annotated[int, Out("How many memories pass the filters, on all pages")]
+    total: Annotated[int, Out("Number of memories that pass the filters, on all pages")]
     offset: int
     unreadable: Annotated[Omitted[int], Out("Files that could not be read", omit=True)] = None
-    notice: Annotated[Omitted[str], Out("Which past state this is", omit=True)] = None
+    notice: Annotated[Omitted[str], Out("The revision that is shown", omit=True)] = None
+
+
+@command(
+    "mind_add",
+    cli="add",
+    effect=Effect.WRITE,
+    toolset="extra",
+    errors=(Invalid, SecretDetected, StorageFailed),
+    examples=(
+        "mind add The staging database is reset every night",
+        'mind add --type decision --topic auth "Use JWT with refresh tokens"',
+        "git log -1 --format=%B | mind add --type observation --tag release",
+    ),
+)
+def add(
+    mind: Mind,
+    content: Annotated[str, Arg("What to remember, as Markdown", words=True, stdin=True)],
+    *,
+    type: Annotated[str, Arg("Type of memory", complete="type")] = "fact",
+    title: Annotated[str | None, Arg("Title (default: the first line)")] = None,
+    topic: Annotated[str | None, Arg("Topic, such as auth_strategy")] = None,
+    tags: Tags = (),
+    importance: Importance = 0.5,
+    private: Private = False,
+    again: Again = False,
+) -> Written:
+    """Remember something
+
+    The memory is a Markdown file under `.mind/`, and the next search finds it. An exact duplicate
+    of a current memory is not stored again.
+    """
+    note = saving.draft(
+        kind_of(type), content, importance=importance, tags=tags, topic=topic, title=title
+    )
+    return _written(mind, duplicates.store(mind, note, private=private, again=again))
+
+
+@command(
+    "mind_show",
+    cli="show",
+    effect=Effect.READ,
+    toolset="extra",
+    errors=(Invalid, NotFound, AmbiguousId),
+    examples=("mind show k3v7mq", "mind show decision_auth --json", "mind show k3v7mq --at v1.2"),
+)
+def show(mind: Mind, id: Id, *, at: At = None) -> MemoryDetails:
+    """Show a whole memory
+
+    The id of an ingested file shows an outline of its chunks.
+    """
+    from mimo.operations import past, sources
+
+    mind = past.at(mind, at).mind if at is not None else mind
+    if parts := sources.named(mind, id):
+        return _outline(mind, parts)
+    record = finding.one(mind, id)
+    finding.note(mind, [record])
+    memory = record.memory
+    return facts(mind, [record])[0].row(
+        MemoryDetails,
+        sections=_sections(memory),
+        links=tuple(_link(mind, link.to, link.type) for link in memory.links),
+        extra=dict(memory.extra),
+        private=record.place.private,
+    )
+
+
+def _sections(memory: Memory) -> dict[str, str]:
+    """Returns the sections after the content, and the versions that a merge left unresolved."""
+    sections = {name.value: text for name, text in memory.sections.items()}
+    for version in memory.competing:
+        heading = f"Competing: {version.field}"
+        before = f"{sections[heading]}\n\n" if heading in sections else ""
+        sections[heading] = before + version.text
+    return sections
+
+
+def _link(mind: Mind, to: str, kind: str) -> LinkRow:
+    record = mind.index.named(to)
+    return LinkRow(to=to, type=kind, title=record.memory.heading if record else None)
+
+
+def _outline(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:
+    """Returns an ingested file as a memory whose content is an outline of its chunks."""
+    first = parts[0]
+    head, extra = mind.store.source(first.place), first.memory.extra
+    details: dict[str, Json] = {"strategy": extra["strategy"], "chunks": len(parts)}
+    if head:
+        details |= {"sha256": head.sha256} | dict(head.metadata)
+    lines = [
+        f"- `{part.memory.id}` lines {part.memory.extra['lines']}: {part.memory.heading}"
+        for part in parts
+    ]
+    return facts(mind, [first])[0].row(
+        MemoryDetails,
+        id=first.parent or "",
+        title=first.origin,
+        content="\n".join(lines),
+        outcome=None,
+        source=first.origin,
+        sections={},
+        links=(),
+        warning=None,
+        superseded_by=None,
+        extra=details,
+        private=first.place.private,
+        line=1,
+        stale=None,
+    )
+
+
+@command(
+    "mind_edit",
+    cli="edit",
+    effect=Effect.WRITE,
+    toolset="extra",
+    errors=(NotFound, AmbiguousId, Invalid, SecretDetected, Conflict, StorageFailed),
+    examples=(
+        "mind edit k3v7mq",
+        "mind edit k3v7mq --importance 0.9 --tag api --tag limits",
+    ),
+)
+def edit(
+    mind: Mind,
+    id: Id,
+    *,
+    content: Annotated[str | None, Arg("New content", stdin=True, compared=True)] = None,
+    title: Annotated[str | None, Arg("New title", compared=True)] = None,
+    topic: Annotated[str | None, Arg("New topic")] = None,
+    tags: Annotated[
+        tuple[str, ...] | None,
+        Arg("New tags; an empty one removes all tags", complete="tag", short="t"),
+    ] = None,
+    importance: Annotated[float | None, Arg("New importance, 0 to 1", ge=0, le=1)] = None,
+    file_text: Annotated[str | None, Arg("New text of the whole file", compared=True)] = None,
+) -> Written:
+    """Change a memory, in $EDITOR unless options name the change
+
+    All other bytes of the file stay as they are, including comments and unknown keys.
+    """
+    record = finding.one(mind, id)
+    given = {
+        "content": content,
+        "title": title,
+        "topic": topic,
+        "tags": () if tags == ("",) else tags,
+        "importance": importance,
+    }
+    changes = {name: value for name, value in given.items() if value is not None}
+    if bool(changes) == (file_text is not None):
+        raise Invalid(
+            "`file_text` excludes other changes" if changes else "nothing to change",
+            hint="name what to change, such as --importance 0.9",
+        )
+    if file_text is not None:
+        return _written(mind, Told(record=saving.rewrite(mind, record, file_text)))
+    return _written(mind, Told(record=saving.edit(mind, record, **changes)))
+
+
+def _written(mind: Mind, told: Told) -> Written:
+    record = told.record
+    return Written(
+        id=record.memory.id,
+        type=record.memory.type,
+        title=record.memory.heading,
+        file=record.place.path,
+        private=record.place.private,
+        already=told.already or None,
+        notice=duplicates.notices(told.notice, mind.notice),
+    )
+
+
+@command(
+    "mind_rm",
+    cli="rm",
+    effect=Effect.DESTROY,
+    toolset="extra",
+    errors=(NotFound, AmbiguousId, StorageFailed),
+    examples=("mind rm k3v7mq", "mind rm source_api_md_t3o7jx", "mind rm k3v7mq --purge"),
+)
+def rm(
+    mind: Mind,
+    id: Id,
+    *,
+    purge: Annotated[
+        bool, Arg("Keep no copy in the trash, not even of earlier text", surfaces=Surface.CLI)
+    ] = False,
+) -> Removed:
+    """Remove a memory; `mind undo` restores it
+
+    The id of an ingested file removes all of its chunks, the id of a chunk only that chunk. Use
+    `--purge` for a secret: nothing of the file stays in the trash. Git keeps what was committed.
+    """
+    from mimo.operations import sources
+
+    parts = sources.named(mind, id, surely=True)
+    if purge:
+        first = parts[0] if parts else finding.one(mind, id, surely=True)
+        undoing.forget(mind, first.place.path)
+    if parts:
+        sources.remove(mind, parts)
+        first = parts[0]
+        return Removed(
+            id=first.parent or "",
+            title=first.origin,
+            file=first.place.path,
+            chunks=len(parts),
+            undo=undoing.entry_id(),
+        )
+    record = saving.remove(mind, id)
+    return Removed(
+        id=record.memory.id,
+        title=record.memory.heading,
+        file=record.place.path,
+        undo=undoing.entry_id(),
+    )
 
 
 @command(
@@ -405,9 +371,9 @@ def list_(
     mind: Mind,
     *,
     types: Types = (),
-    topic: Annotated[str | None, Arg("Only on this topic", complete="topic")] = None,
+    topic: Annotated[str | None, Arg("Only this topic", complete="topic")] = None,
     outcomes_: Annotated[
-        tuple[str, ...], Arg("Only what turned out so: SUCCESS, FAILED, PARTIAL", wire="outcomes")
+        tuple[str, ...], Arg("Only these outcomes: SUCCESS, FAILED, PARTIAL", wire="outcomes")
     ] = (),
     tags: TagFilter = (),
     limit: Limit = 50,
@@ -419,8 +385,12 @@ def list_(
     at: At = None,
 ) -> MemoryRows:
     """List the memories, newest first"""
-    then = past.at(mind, at) if at is not None else None
-    mind = then.mind if then else mind
+    notice = None
+    if at is not None:
+        from mimo.operations import past
+
+        state = past.at(mind, at)
+        mind, notice = state.mind, state.told
     conditions = narrowed(
         mind,
         types=types,
@@ -431,47 +401,14 @@ def list_(
         from_date=from_date,
         to_date=to_date,
     )
-    page = finding.listing(
-        mind, finding.Options(filter=conditions, sort=sort, limit=limit, offset=offset)
-    )
-    ids = [record.memory.id for record in page.records]
-    newer, others = mind.index.newer(ids), mind.index.competing(ids)
-    stale = freshness.stale(mind, page.records)
-    rows = tuple(
-        replace(
-            _list_row(mind, one, newer[one.memory.id], others.get(one.memory.id)),
-            stale=stale.get(one.memory.id),
-        )
-        for one in page.records
-    )
-    unreadable = len(refresh.problems(mind))
+    options = finding.Options(filter=conditions, sort=sort, limit=limit, offset=offset)
+    page = finding.listing(mind, options)
     return MemoryRows(
-        memories=rows,
+        memories=tuple(memory.row(MemoryRow) for memory in facts(mind, page.records)),
         total=page.total,
         offset=offset,
-        unreadable=unreadable or None,
-        notice=then.told if then else None,
-    )
-
-
-def _list_row(
-    mind: Mind, record: Record, newer: Newer, others: tuple[str, ...] | None
-) -> MemoryRow:
-    memory = record.memory
-    return MemoryRow(
-        id=memory.id,
-        type=memory.type,
-        title=memory.heading,
-        tags=memory.tags,
-        importance=memory.importance,
-        created_at=memory.created,
-        trust=trust_of(mind, record),
-        file=record.place.path,
-        outcome=memory.outcome,
-        warning=outcomes.warning(memory, claimed_by=newer.claimant),
-        superseded_by=newer.successor,
-        competing=others,
-        private=record.place.private or None,
+        unreadable=len(refresh.problems(mind)) or None,
+        notice=notice,
     )
 
 
@@ -480,7 +417,7 @@ class UndoneFile:
     """A file of the change."""
 
     file: File
-    action: Annotated[Action, Out("What undoing does to it")]
+    action: Annotated[Action, Out("Effect of undoing on the file")]
     changed: Annotated[bool, Out("Whether it changed after the command")]
 
 
@@ -492,16 +429,16 @@ class ChangeRow:
     time: datetime
     command: Annotated[str, Out("The words after `mind`")]
     by: Annotated[Omitted[str], Out("The agent that called it", omit=True)]
-    undoes: Annotated[Omitted[str], Out("The change that it took back", omit=True)]
+    undoes: Annotated[Omitted[str], Out("The change that it undid", omit=True)]
     files: Annotated[Omitted[tuple[str, ...]], Out("The files that it changed", omit=True)] = None
-    undone: Annotated[Omitted[bool], Out("Whether it was taken back", omit=True)] = None
+    undone: Annotated[Omitted[bool], Out("Whether it was undone", omit=True)] = None
 
 
 @frozen
 class Undone:
-    """What was taken back, or what can be."""
+    """The change that was undone, or the changes that can be."""
 
-    change: Annotated[ChangeRow | None, Out("The change that was taken back", omit=True)] = None
+    change: Annotated[ChangeRow | None, Out("The change that was undone", omit=True)] = None
     files: Annotated[Omitted[tuple[UndoneFile, ...]], Out("Its files", omit=True)] = None
     redo: Annotated[Omitted[str], Out("Id for `mind undo ID` to redo the change", omit=True)] = None
     dry_run: Annotated[Omitted[bool], Out("True if nothing was changed", omit=True)] = None
@@ -537,11 +474,11 @@ def undo(
         Arg("Remove the change (or `all`) from the trash for good", surfaces=Surface.CLI),
     ] = False,
 ) -> Undone:
-    """Take back the last change, or a particular one
+    """Undo the last change, or a particular one
 
-    Files become what they were before the command, byte for byte; their present text goes to the
-    trash. `mind undo` again redoes the change. Approvals stay as they are: text that was approved
-    still is, and other text is not.
+    Files are restored to their state before the command, byte for byte; their present text goes to
+    the trash. `mind undo` again redoes the change. Approvals stay: text that was approved still
+    is, and other text is not.
     """
     if list_ + (dry_run or force) + purge > 1:
         raise Invalid(
@@ -552,21 +489,23 @@ def undo(
             raise Invalid("`--purge` needs a change", hint="name one of `--list`, or `all`")
         return Undone(purged=undoing.purge(mind, id))
     if list_:
-        return Undone(changes=tuple(map(_row, undoing.changes(mind, limit))))
+        changes = undoing.changes(mind, limit)
+        return Undone(
+            changes=tuple(
+                _change(change.entry, files=change.files, undone=change.undone)
+                for change in changes
+            )
+        )
     done = undoing.undo(mind, id, dry_run=dry_run, force=force)
     return Undone(
         change=_change(done.entry),
         files=tuple(
-            UndoneFile(file=one.kept.path, action=one.action, changed=one.changed)
-            for one in done.steps
+            UndoneFile(file=step.kept.path, action=step.action, changed=step.changed)
+            for step in done.steps
         ),
         redo=done.redo,
         dry_run=dry_run or None,
     )
-
-
-def _row(change: undoing.Change) -> ChangeRow:
-    return _change(change.entry, files=change.files, undone=change.undone)
 
 
 def _change(

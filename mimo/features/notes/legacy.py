@@ -1,4 +1,4 @@
-"""Names of earlier versions that old callers still use; MCP answers to them without listing them.
+"""Retired tool names of earlier versions: MCP clients can call them, but they are not listed.
 
 They stay through all 2.x versions.
 """
@@ -18,11 +18,9 @@ from mimo.memory.model import Category, Kind, Outcome
 from mimo.mind import Mind
 from mimo.operations import finding
 
-# Which part of the memory a question is about, told from its words.
-
 
 class Store(StrEnum):
-    """The parts that the retired tool knew."""
+    """The parts of the memory that `ask_mimo` distinguished."""
 
     EPISODIC = "episodic"
     SEMANTIC = "semantic"
@@ -34,7 +32,7 @@ KINDS: dict[Store, tuple[str, ...]] = {
     Store.SEMANTIC: (Kind.FACT, Kind.DECISION, Kind.INSIGHT, Kind.EDGE, Kind.PLAN),
     Store.PROCEDURAL: (),
 }
-"""The types of memory that each part holds; procedures are no memories."""
+"""The types of memory in each part; procedures are not memories."""
 
 _WORDS = {
     Store.EPISODIC: frozenset(
@@ -49,30 +47,20 @@ _PRIMARY_LIMIT, _SECONDARY_LIMIT = 10, 5
 
 
 @frozen
-class Route:
-    """Where to look first, where else, and why."""
+class RouterDecision:
+    """The part of the memory that a question is about."""
 
-    primary: Store
-    secondary: tuple[Store, ...]
+    primary_store: Store
+    secondary_stores: tuple[Store, ...]
     confidence: float
     reasoning: str
-
-    @property
-    def requires_synthesis(self) -> bool:
-        """Returns whether the answer has to be put together from several parts."""
-        return self.confidence < _SURE or bool(self.secondary)
-
-    def limit(self, part: Store) -> int:
-        """Returns how many memories of a part to answer with."""
-        if part is self.primary:
-            return _PRIMARY_LIMIT
-        return _SECONDARY_LIMIT if part in self.secondary else 0
+    requires_synthesis: bool
 
 
-def route_of(question: str) -> Route:
-    """Returns the parts of the memory that a question is about."""
+def route_of(question: str) -> RouterDecision:
+    """Returns the parts of the memory that a question is about, by its words."""
     words = set(re.findall(r"\w+", question.lower()))
-    points = {part: len(words & known) for part, known in _WORDS.items()}
+    points = {part: len(words & typical) for part, typical in _WORDS.items()}
     points[Store.EPISODIC] += 1
     total = sum(points.values())
     primary = max(points, key=lambda part: points[part])
@@ -81,17 +69,19 @@ def route_of(question: str) -> Route:
         for part, n in points.items()
         if part is not primary and n / total > _SHARE_OF_SECONDARY
     )
-    told = ", ".join(sorted(words & _WORDS[primary])) or "nothing points elsewhere"
-    return Route(
-        primary=primary,
-        secondary=secondary,
-        confidence=round(points[primary] / total, 2),
-        reasoning=f"{primary}: {told}",
+    confidence = round(points[primary] / total, 2)
+    evidence = ", ".join(sorted(words & _WORDS[primary])) or "nothing points elsewhere"
+    return RouterDecision(
+        primary_store=primary,
+        secondary_stores=secondary,
+        confidence=confidence,
+        reasoning=f"{primary}: {evidence}",
+        requires_synthesis=confidence < _SURE or bool(secondary),
     )
 
 
 class KnowledgeOperation(StrEnum):
-    """What `knowledge` is asked to do."""
+    """The operations of `knowledge`."""
 
     QUERY = "query"
     TEACH = "teach"
@@ -99,7 +89,7 @@ class KnowledgeOperation(StrEnum):
 
 @frozen
 class Recalled:
-    """A memory that a question brought up."""
+    """A memory that matches a question."""
 
     id: str
     content: str
@@ -110,19 +100,8 @@ class Recalled:
 
 
 @frozen
-class RouterDecision:
-    """Which part of the memory a question is about."""
-
-    primary_store: Store
-    secondary_stores: tuple[Store, ...]
-    confidence: float
-    reasoning: str
-    requires_synthesis: bool
-
-
-@frozen
 class StoreResults:
-    """What each part of the memory has to say."""
+    """The matches in each part of the memory."""
 
     episodic: tuple[Recalled, ...]
     semantic: tuple[Recalled, ...]
@@ -131,18 +110,18 @@ class StoreResults:
 
 @frozen
 class Answer:
-    """What a question brought up."""
+    """The answer to a question."""
 
     query_id: str
     router_decision: RouterDecision
     results: StoreResults
-    synthesis: Annotated[str | None, Out("Always null: no language model is asked")]
+    synthesis: Annotated[str | None, Out("Always null: no language model is called")]
     context_id: str
 
 
 @frozen
 class Knowledge:
-    """What `knowledge` knows, or what it has learnt."""
+    """The matches of a query, or the result of teaching."""
 
     results: Omitted[tuple[Recalled, ...]] = None
     count: Omitted[int] = None
@@ -161,7 +140,7 @@ class Knowledge:
 def store_fact(
     mind: Mind,
     content: Annotated[str, Arg("What to remember")],
-    category: Annotated[Category, Arg("What kind of memory it is")],
+    category: Annotated[Category, Arg("Category of the memory")],
     *,
     importance: Importance = 0.5,
     tags: Tags = (),
@@ -199,18 +178,15 @@ def ask_mimo(mind: Mind, query: Annotated[str, Arg("A question")]) -> Answer:
     """Answer a question from the part of the memory that it is about"""
     route = route_of(query)
     name = mind.randomness(8).hex()
+    limits = {route.primary_store: _PRIMARY_LIMIT}
+    limits |= dict.fromkeys(route.secondary_stores, _SECONDARY_LIMIT)
+    matches = {
+        part.value: _recalled(mind, query, part, limit=limits.get(part, 0)) for part in Store
+    }
     return Answer(
         query_id=name,
-        router_decision=RouterDecision(
-            primary_store=route.primary,
-            secondary_stores=route.secondary,
-            confidence=route.confidence,
-            reasoning=route.reasoning,
-            requires_synthesis=route.requires_synthesis,
-        ),
-        results=StoreResults(
-            **{part.value: _recalled(mind, query, part, limit=route.limit(part)) for part in Store}
-        ),
+        router_decision=route,
+        results=StoreResults(**matches),
         synthesis=None,
         context_id=f"ctx_{name}",
     )
@@ -226,16 +202,16 @@ def ask_mimo(mind: Mind, query: Annotated[str, Arg("A question")]) -> Answer:
 def knowledge(
     mind: Mind,
     *,
-    operation: Annotated[KnowledgeOperation, Arg("What to do")] = KnowledgeOperation.QUERY,
+    operation: Annotated[KnowledgeOperation, Arg("Operation")] = KnowledgeOperation.QUERY,
     query: Annotated[str | None, Arg("A question, for `query`")] = None,
-    entity: Annotated[str | None, Arg("A name to ask about, for `query`")] = None,
-    predicate: Annotated[str | None, Arg("A relation: of `entity` to ask for, or to teach")] = None,
+    entity: Annotated[str | None, Arg("A name, for `query`")] = None,
+    predicate: Annotated[str | None, Arg("A relation: of `entity`, or to teach")] = None,
     text: Annotated[str | None, Arg("A statement, for `teach`")] = None,
-    subject: Annotated[str | None, Arg("Who or what a taught relation is about")] = None,
-    object: Annotated[str | None, Arg("What the subject is related to")] = None,
+    subject: Annotated[str | None, Arg("Subject of a taught relation")] = None,
+    object: Annotated[str | None, Arg("Object of a taught relation")] = None,
     limit: Limit = 10,
 ) -> Knowledge:
-    """Ask what is known, or teach a statement"""
+    """Query the memory, or teach a statement"""
     if operation is KnowledgeOperation.TEACH:
         parts = (subject, predicate, object)
         statement = text or (" ".join(part for part in parts if part) if all(parts) else None)
@@ -254,9 +230,7 @@ def _recalled(mind: Mind, query: str, part: Store, *, limit: int) -> tuple[Recal
     kinds = KINDS[part]
     if not limit or not kinds:
         return ()
-    found = finding.search(
-        mind, query, finding.Options(filter=narrowed(mind, types=kinds), limit=limit)
-    )
+    options = finding.Options(filter=narrowed(mind, types=kinds), limit=limit)
     return tuple(
         Recalled(
             id=hit.record.memory.id,
@@ -266,5 +240,5 @@ def _recalled(mind: Mind, query: str, part: Store, *, limit: int) -> tuple[Recal
             trust=trust_of(mind, hit.record),
             outcome=hit.record.memory.outcome,
         )
-        for hit in found.hits
+        for hit in finding.search(mind, query, options).hits
     )

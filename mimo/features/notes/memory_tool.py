@@ -1,6 +1,5 @@
-"""The unified `memory` tool: six operations on the project's memories."""
+"""The operations store, search, list and delete of the `memory` tool."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
@@ -11,6 +10,7 @@ from mimo.commands.common import (
     Again,
     Already,
     CategoryFilter,
+    Facts,
     File,
     FromDate,
     Id,
@@ -25,25 +25,25 @@ from mimo.commands.common import (
     Trust,
     TrustLabel,
     Warning,
+    facts,
+    facts_of,
     narrowed,
-    trust_of,
 )
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import AmbiguousId, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.frozen import frozen
 from mimo.index.rows import Hit
-from mimo.memory import decay, outcomes
+from mimo.memory import decay
 from mimo.memory.model import MAX_CONTENT_BYTES, Category, Kind, Outcome, Record, Sort
 from mimo.mind import Mind
 from mimo.operations import duplicates, finding, freshness, overview, saving, sources
-from mimo.rendering.results import count, day, labels, render, tagged
+from mimo.rendering.results import count, day, render, row_labels, tagged
 from mimo.rendering.screen import Screen, accent, bad, dim, good, strong
 
 _BEGINNING = 2_000
-"""Characters that a list shows of an ingested file that is larger than a memory can be."""
+"""Characters in a list of an ingested file that is larger than a memory can be."""
 
-
-Threshold = Annotated[float, Arg("Lowest score to answer with", ge=0, le=1)]
+Threshold = Annotated[float, Arg("Minimum score", ge=0, le=1)]
 
 
 class MemorySort(StrEnum):
@@ -56,18 +56,18 @@ class MemorySort(StrEnum):
 
 @frozen
 class Stored:
-    """What came of storing a memory."""
+    """The result of storing a memory."""
 
     stored: bool = True
     id: str
-    embedding_generated: Annotated[bool, Out("Whether it can be found by meaning")]
+    embedding_generated: Annotated[bool, Out("Whether searches find it by meaning")]
     already: Already = None
     notice: Omitted[str] = None
 
 
 @frozen
 class FoundMemory:
-    """A memory that a search found."""
+    """A memory that matches."""
 
     id: str
     content: str
@@ -78,10 +78,10 @@ class FoundMemory:
     tags: tuple[str, ...]
     trust: Trust
     file: File
-    line: Annotated[int, Out("The line of the best passage")]
-    source: Annotated[
-        Omitted[str], Out("Where it is from, such as docs/api.md:120-148", omit=True)
-    ] = None
+    line: Annotated[int, Out("Line of the best passage")]
+    source: Annotated[Omitted[str], Out("Its origin, such as docs/api.md:120-148", omit=True)] = (
+        None
+    )
     excerpt: Annotated[Omitted[bool], Out("Whether `content` is only a passage", omit=True)] = None
     outcome: Omitted[Outcome] = None
     warning: Warning = None
@@ -94,7 +94,7 @@ class MemorySearch:
     """The memories that match a query, best first."""
 
     results: tuple[FoundMemory, ...]
-    total_searched: Annotated[int, Out("How many memories passed the filters")]
+    total_searched: Annotated[int, Out("Number of memories that passed the filters")]
     notice: Omitted[str] = None
 
 
@@ -106,7 +106,7 @@ class ListedMemory:
     content: str
     category: Category
     importance: float
-    decay_score: Annotated[float, Out("Strength that is left, 0 to 1")]
+    decay_score: Annotated[float, Out("Remaining strength, 0 to 1")]
     created_at: datetime
     tags: tuple[str, ...]
     protected: Annotated[bool, Out("Whether it never fades")]
@@ -123,14 +123,14 @@ class MemoryList:
     """One page of the memories."""
 
     memories: tuple[ListedMemory, ...]
-    total: Annotated[int, Out("How many memories pass the filters, on all pages")]
+    total: Annotated[int, Out("Number of memories that pass the filters, on all pages")]
     offset: int
     limit: int
 
 
 @frozen
 class Deleted:
-    """What came of deleting a memory."""
+    """The result of deleting a memory."""
 
     deleted: bool = True
     id: str
@@ -149,7 +149,7 @@ def store(
     mind: Mind,
     content: Annotated[str, Arg("What to remember", stdin=True)],
     *,
-    category: Annotated[Category, Arg("What kind of memory it is")] = Category.FACT,
+    category: Annotated[Category, Arg("Category of the memory")] = Category.FACT,
     importance: Importance = 0.5,
     tags: Tags = (),
     private: Private = False,
@@ -157,12 +157,12 @@ def store(
 ) -> Stored:
     """Store a fact, an observation, an action or a plan"""
     note = saving.draft(Kind(category), content, importance=importance, tags=tags)
-    told = duplicates.store(mind, note, private=private, again=again)
+    stored = duplicates.store(mind, note, private=private, again=again)
     return Stored(
-        id=told.record.memory.id,
-        embedding_generated=saving.is_embedded(mind, told.record),
-        already=told.already or None,
-        notice=duplicates.notices(told.notice, mind.notice),
+        id=stored.record.memory.id,
+        embedding_generated=saving.is_embedded(mind, stored.record),
+        already=stored.already or None,
+        notice=duplicates.notices(stored.notice, mind.notice),
     )
 
 
@@ -189,12 +189,11 @@ def search(
     conditions = narrowed(
         mind, category=category, time_filter=time_filter, from_date=from_date, to_date=to_date
     )
-    found = finding.search(
-        mind, query, finding.Options(filter=conditions, limit=limit, threshold=threshold)
-    )
+    options = finding.Options(filter=conditions, limit=limit, threshold=threshold)
+    found = finding.search(mind, query, options)
     stale = freshness.stale(mind, [hit.record for hit in found.hits])
     return MemorySearch(
-        results=tuple(_found(mind, hit, stale) for hit in found.hits),
+        results=tuple(_found(mind, hit, stale.get(hit.record.memory.id)) for hit in found.hits),
         total_searched=found.considered,
         notice=found.notice,
     )
@@ -229,13 +228,9 @@ def list_memories(
     else:
         page = finding.listing(mind, replace(options, sort=Sort(sort)))
     scores = overview.scores(mind, page.records)
-    newer = mind.index.newer([record.memory.id for record in page.records])
-    stale = freshness.stale(mind, page.records)
-    rows = tuple(
-        _listed(mind, record, score, newer[record.memory.id].claimant, stale)
-        for record, score in zip(page.records, scores, strict=True)
-    )
-    return MemoryList(memories=rows, total=page.total, offset=offset, limit=limit)
+    memories = facts(mind, page.records)
+    rows = map(_listed, page.records, memories, scores)
+    return MemoryList(memories=tuple(rows), total=page.total, offset=offset, limit=limit)
 
 
 @command(
@@ -249,7 +244,7 @@ def list_memories(
 def delete(mind: Mind, id: Id) -> Deleted:
     """Remove a memory; git keeps what was committed
 
-    The id of an ingested file removes all of its chunks, that of a chunk only this one.
+    The id of an ingested file removes all of its chunks, the id of a chunk only that chunk.
     """
     if parts := sources.named(mind, id, surely=True):
         sources.remove(mind, parts)
@@ -258,53 +253,30 @@ def delete(mind: Mind, id: Id) -> Deleted:
     return Deleted(id=record.memory.id, file=record.place.path)
 
 
-def _found(mind: Mind, hit: Hit, stale: Mapping[str, str]) -> FoundMemory:
+def _found(mind: Mind, hit: Hit, stale: str | None) -> FoundMemory:
     memory = hit.record.memory
-    long = len(memory.text) > MAX_CONTENT_BYTES
-    return FoundMemory(
-        id=memory.id,
-        content=hit.passage if long else memory.text,
-        excerpt=long or None,
+    is_long = len(memory.text) > MAX_CONTENT_BYTES
+    return facts_of(mind, hit.record, hit.newer, None, stale).row(
+        FoundMemory,
+        content=hit.passage if is_long else memory.text,
+        excerpt=is_long or None,
         category=memory.type.category,
         score=round(hit.score, 4),
-        created_at=memory.created,
-        importance=memory.importance,
-        tags=memory.tags,
-        trust=trust_of(mind, hit.record),
-        file=hit.record.place.path,
         line=hit.line,
-        source=memory.source,
-        outcome=memory.outcome,
-        warning=outcomes.warning(memory, claimed_by=hit.newer.claimant),
-        superseded_by=hit.newer.successor,
-        stale=stale.get(memory.id),
     )
 
 
-def _listed(
-    mind: Mind, record: Record, score: float, claimant: str | None, stale: Mapping[str, str]
-) -> ListedMemory:
-    memory = record.memory
-    long = len(memory.text) > MAX_CONTENT_BYTES
-    return ListedMemory(
-        id=memory.id,
-        content=memory.text[:_BEGINNING] if long else memory.text,
-        excerpt=long or None,
+def _listed(record: Record, memory: Facts, score: float) -> ListedMemory:
+    text = record.memory.text
+    is_long = len(text) > MAX_CONTENT_BYTES
+    return memory.row(
+        ListedMemory,
+        content=text[:_BEGINNING] if is_long else text,
+        excerpt=is_long or None,
         category=memory.type.category,
-        importance=memory.importance,
         decay_score=round(score, 4),
-        created_at=memory.created,
-        tags=memory.tags,
         protected=decay.is_protected(record),
-        trust=trust_of(mind, record),
-        file=record.place.path,
-        outcome=memory.outcome,
-        warning=outcomes.warning(memory, claimed_by=claimant),
-        stale=stale.get(memory.id),
     )
-
-
-# How the `memory` tool's answers look to people.
 
 
 @render.register
@@ -325,8 +297,7 @@ def _(result: MemorySearch, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
     for row in result.results:
-        marks = labels(outcome=row.outcome, superseded_by=row.superseded_by, trust=row.trust)
-        screen.line(dim(f"{row.score:.2f}  "), accent(row.id), *marks)
+        screen.line(dim(f"{row.score:.2f}  "), accent(row.id), *row_labels(row))
         for warning in filter(None, (row.warning, row.stale)):
             screen.line(bad(warning), indent=6)
         screen.text(row.content, indent=6)

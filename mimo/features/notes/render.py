@@ -1,4 +1,4 @@
-"""How changes that are undone look."""
+"""How single memories, lists of memories and undone changes are printed."""
 
 from mimo.features.notes.commands import (
     ChangeRow,
@@ -7,14 +7,11 @@ from mimo.features.notes.commands import (
     MemoryRows,
     Removed,
     Undone,
-    UndoneFile,
     Written,
 )
 from mimo.operations.undoing import Action
-from mimo.rendering.results import count, day, labels, render, tagged
+from mimo.rendering.results import count, day, labels, render, row_labels, tagged
 from mimo.rendering.screen import Part, Screen, accent, bad, dim, good, strong, warn
-
-# How single memories look.
 
 
 @render.register
@@ -29,34 +26,26 @@ def _(result: Written, screen: Screen) -> None:
 
 @render.register
 def _(result: Removed, screen: Screen) -> None:
-    screen.line(good("✓ "), "removed ", strong(result.title), _with_chunks(result))
+    chunks = f" with {count(result.chunks, 'chunk')}" if result.chunks else ""
+    screen.line(good("✓ "), "removed ", strong(result.title), chunks)
     screen.line(dim(result.file), indent=2)
     if result.undo:
-        screen.note("`mind undo` brings it back")
+        screen.note("`mind undo` restores it")
 
 
 @render.register
 def _(result: MemoryDetails, screen: Screen) -> None:
-    marks = labels(
-        outcome=result.outcome,
-        superseded_by=result.superseded_by,
-        trust=result.trust,
-        private=result.private,
-    )
-    screen.line(strong(result.title), *marks)
+    screen.line(strong(result.title), *row_labels(result))
     if result.warning:
         screen.line(bad(result.warning), indent=2)
     screen.pairs(_facts(result), indent=2)
     if result.extra:
-        # Apart from our own rows: anybody can write `trust: trusted` into a header.
+        # Separate from our own rows: any author can write `trust: trusted` into a header.
         screen.line(dim("also in its header:"), indent=2)
         screen.pairs([(key, str(value)) for key, value in result.extra.items()], indent=4)
     screen.blank()
-    screen.markdown(_body(result))
-
-
-def _with_chunks(result: Removed) -> str:
-    return f" with {count(result.chunks, 'chunk')}" if result.chunks else ""
+    sections = [f"## {name}\n\n{text}" for name, text in result.sections.items()]
+    screen.markdown("\n\n".join(part for part in (result.content, *sections) if part))
 
 
 def _facts(result: MemoryDetails) -> list[tuple[str, Part]]:
@@ -73,17 +62,9 @@ def _facts(result: MemoryDetails) -> list[tuple[str, Part]]:
         ("confidence", None if result.confidence is None else f"{result.confidence:g}"),
         ("created", f"{stamp}{f' by {result.by}' if result.by else ''}"),
         ("file", f"{result.file}:{result.line}"),
-        *((f"{link.type}", f"{link.to}  {link.title or '(not there)'}") for link in result.links),
+        *((f"{link.type}", f"{link.to}  {link.title or '(missing)'}") for link in result.links),
     ]
     return [(name, value) for name, value in rows if value]
-
-
-def _body(result: MemoryDetails) -> str:
-    sections = [f"## {name}\n\n{text}" for name, text in result.sections.items()]
-    return "\n\n".join(part for part in (result.content, *sections) if part)
-
-
-# How lists of memories look.
 
 
 @render.register
@@ -95,7 +76,7 @@ def _(result: MemoryRows, screen: Screen) -> None:
         screen.note(f"{files} could not be read; `mind doctor` lists them")
     if not result.total:
         screen.line("no memories")
-        screen.note("`mind add TEXT` makes one; without filters `mind list` shows all")
+        screen.note("`mind add TEXT` stores one; `mind list` without filters lists all")
         return
     for row in result.memories:
         _row(row, screen)
@@ -107,15 +88,9 @@ def _(result: MemoryRows, screen: Screen) -> None:
 
 
 def _row(row: MemoryRow, screen: Screen) -> None:
-    marks = labels(
-        outcome=row.outcome,
-        superseded_by=row.superseded_by,
-        trust=row.trust,
-        private=row.private,
-        competing=row.competing,
-    )
     tags = f"  {tagged(row.tags)}" if row.tags else ""
-    screen.line(dim(f"{day(row.created_at)}  {row.type:<11} "), row.title, dim(tags), *marks)
+    about = dim(f"{day(row.created_at)}  {row.type:<11} ")
+    screen.line(about, row.title, dim(tags), *row_labels(row))
     screen.line(accent(row.id), indent=2)
     for warning in filter(None, (row.warning, row.stale)):
         screen.line(bad(warning), indent=2)
@@ -125,13 +100,13 @@ _DONE = {
     Action.RESTORE: "restored",
     Action.REPLACE: "replaced",
     Action.REMOVE: "removed",
-    Action.NOTHING: "as before already",
+    Action.NOTHING: "unchanged",
 }
 _PLANNED = {
     Action.RESTORE: "would be restored",
     Action.REPLACE: "would be replaced",
     Action.REMOVE: "would be removed",
-    Action.NOTHING: "is as before already",
+    Action.NOTHING: "would stay unchanged",
 }
 _MOST_FILES = 20
 
@@ -163,13 +138,13 @@ def _undone(result: Undone, change: ChangeRow, screen: Screen) -> None:
     verb = "would undo" if result.dry_run else "undid"
     when = dim(f"  {change.time:%Y-%m-%d %H:%M:%S} UTC")
     screen.line(good("✓ "), f"{verb} ", strong(f"mind {change.command}"), when)
-    _files([(one.file, _about(one, words)) for one in result.files or ()], screen)
+    rows = [
+        (row.file, f"{words[row.action]}{', changed since' if row.changed else ''}")
+        for row in result.files or ()
+    ]
+    _files(rows, screen)
     if result.redo:
         screen.note("`mind undo` again redoes it")
-
-
-def _about(one: UndoneFile, words: dict[Action, str]) -> str:
-    return f"{words[one.action]}{', changed since' if one.changed else ''}"
 
 
 def _files(rows: list[tuple[str, str]], screen: Screen) -> None:

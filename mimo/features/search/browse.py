@@ -1,4 +1,4 @@
-"""`mind search by-topic`, `by-context` and `recent`: the search tools that MAMA names."""
+"""`mind search by-topic`, `by-context` and `recent`: searches that return whole memories."""
 
 from typing import Annotated
 
@@ -14,27 +14,28 @@ from mimo.commands.common import (
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import Invalid, SearchFailed
 from mimo.features import graph
-from mimo.features.decisions.loading import RelatedLink, RelatedMemory, related, show
+from mimo.features.decisions.loading import RelatedLink, RelatedMemory, links_in, related, show
+from mimo.features.search.commands import Threshold
 from mimo.frozen import frozen
 from mimo.memory.model import SUPERSEDES, Filter
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
-from mimo.rendering.results import count, day, labels, render, row_labels
+from mimo.rendering.results import count, day, render, row_labels
 from mimo.rendering.screen import Screen, accent, dim, good, strong, warn
 
 TOPIC_DEPTH = 3
 CONTEXT_DEPTH = graph.MAX_DEPTH
 MOST_RELATED = 20
-"""Memories reached by links that an answer names."""
+"""Linked memories in an answer."""
 
 
 @frozen
 class Evolution:
-    """How the decisions on a topic followed each other."""
+    """The history of the decisions on a topic."""
 
     topic: str
     total: int
-    current: Annotated[tuple[str, ...], Out("Ids of the decisions in force; several compete")]
+    current: Annotated[tuple[str, ...], Out("Ids of the current decisions; several compete")]
     results: Annotated[tuple[Remembered, ...], Out("The chain, newest first")]
     links: Annotated[tuple[RelatedLink, ...], Out("Which supersedes which")]
     notice: Omitted[str] = None
@@ -42,7 +43,7 @@ class Evolution:
 
 @frozen
 class Relevant:
-    """A memory that a search found."""
+    """A memory that matches."""
 
     score: Annotated[float, Out("How well it matches, 0 to 1")]
     memory: Remembered
@@ -50,20 +51,20 @@ class Relevant:
 
 @frozen
 class InContext:
-    """What is relevant to a question, and what is linked to that."""
+    """The memories that are relevant to a question, and those linked to them."""
 
     query: str
     total: int
     results: tuple[Relevant, ...]
-    related: Annotated[tuple[RelatedMemory, ...], Out("What links lead to from the results")]
+    related: Annotated[tuple[RelatedMemory, ...], Out("Memories linked with the results")]
     notice: Omitted[str] = None
 
 
 @frozen
 class Recent:
-    """What was remembered lately."""
+    """The newest memories."""
 
-    total: Annotated[int, Out("How many there are")]
+    total: Annotated[int, Out("Number of memories that pass the filters")]
     results: Annotated[tuple[Remembered, ...], Out("Newest first")]
     notice: Omitted[str] = None
 
@@ -78,14 +79,14 @@ Show how the decisions on one topic evolved: exact topic, newest first, with wha
 
 Use when:
 - You know the topic's name (e.g., "auth_strategy") and want its history
-- Before saving a decision, to see what was decided on the topic before
+- Before saving a decision, to see earlier decisions on the topic
 
 Don't use for:
 - A question in your own words → use search/by_context
-- What happened lately, whatever the topic → use search/recent""",
+- The newest memories, whatever the topic → use search/recent""",
 )
 def by_topic(
-    mind: Mind, topic: Annotated[str, Arg("The topic, whole", words=True, complete="topic")]
+    mind: Mind, topic: Annotated[str, Arg("The whole topic", words=True, complete="topic")]
 ) -> Evolution:
     """Show how the decisions on a topic evolved"""
     on_topic = finding.listing(mind, finding.Options(filter=Filter(topic=topic))).records
@@ -99,18 +100,15 @@ def by_topic(
         total=len(records),
         current=tuple(record.memory.id for record in current),
         results=remembered(mind, records),
-        links=tuple(
-            RelatedLink(source=edge.source, target=edge.target, type=edge.type)
-            for edge in chain.edges
-        ),
+        links=links_in(chain, given=False),
         notice=mind.notice if records else _no_such_topic(mind, topic),
     )
 
 
 def _no_such_topic(mind: Mind, topic: str) -> str:
     near = mind.index.nearest_topics(topic)
-    told = f"; did you mean {' or '.join(near)}?" if near else ""
-    return f"nothing is remembered on that topic{told}"
+    suggestion = f"; did you mean {' or '.join(near)}?" if near else ""
+    return f"no memory on that topic{suggestion}"
 
 
 @command(
@@ -120,7 +118,7 @@ def _no_such_topic(mind: Mind, topic: str) -> str:
     errors=(Invalid, SearchFailed),
     examples=('mind search by-context "how do users log in"',),
     description="""\
-Find what is relevant to a question or a task, by meaning, and what is linked to it.
+Find memories that are relevant to a question or a task, by meaning, and those linked to them.
 
 Use when:
 - You are about to decide something and want to know what was decided, tried or learnt around it
@@ -135,28 +133,24 @@ def by_context(
     query: Annotated[str, Arg("The question or the task", words=True)],
     *,
     limit: Limit = 10,
-    threshold: Annotated[
-        float | None,
-        Arg("Lowest score to answer with; unless said 0.3, or the nearest three", ge=0, le=1),
-    ] = None,
+    threshold: Threshold = None,
     time_filter: TimeFilter = None,
     from_date: FromDate = None,
     to_date: ToDate = None,
 ) -> InContext:
-    """Find what is relevant to a question, and what is linked to it"""
-    when = narrowed(mind, time_filter=time_filter, from_date=from_date, to_date=to_date)
-    options = finding.Options(filter=when, limit=limit, threshold=threshold)
+    """Find memories relevant to a question, and those linked to them"""
+    conditions = narrowed(mind, time_filter=time_filter, from_date=from_date, to_date=to_date)
+    options = finding.Options(filter=conditions, limit=limit, threshold=threshold)
     found = finding.search(mind, query, options)
-    hits = found.hits
-    rows = remembered(mind, [hit.record for hit in hits])
-    ids = [hit.record.memory.id for hit in hits]
+    records = [hit.record for hit in found.hits]
+    ids = [record.memory.id for record in records]
     around = graph.traverse(mind, ids, depth=CONTEXT_DEPTH, most=len(ids) + MOST_RELATED)
     return InContext(
         query=query,
-        total=len(rows),
+        total=len(records),
         results=tuple(
             Relevant(score=round(hit.score, 4), memory=row)
-            for hit, row in zip(hits, rows, strict=True)
+            for hit, row in zip(found.hits, remembered(mind, records), strict=True)
         ),
         related=related(mind, around),
         notice=found.notice,
@@ -170,7 +164,7 @@ def by_context(
     errors=(Invalid,),
     examples=("mind search recent", "mind search recent --type decision --when 'last week'"),
     description="""\
-Browse what was remembered lately, newest first.
+Browse the newest memories.
 
 Use when:
 - Catching up: what was decided or learnt since yesterday, last week
@@ -189,7 +183,7 @@ def recent(
     from_date: FromDate = None,
     to_date: ToDate = None,
 ) -> Recent:
-    """Show what was remembered lately"""
+    """Show the newest memories"""
     conditions = narrowed(
         mind,
         types=(type,) if type else (),
@@ -201,43 +195,31 @@ def recent(
     return Recent(total=page.total, results=remembered(mind, page.records), notice=mind.notice)
 
 
-# How the evolution of a topic, what is relevant and what is recent look.
-
-
 @render.register
 def _(result: Evolution, screen: Screen) -> None:
-    """A timeline: the newest on top, what it replaced below."""
     if not result.results:
         screen.line(f"no memory on “{result.topic}”")
-        screen.note(result.notice or "`mind search recent` shows what there is")
+        screen.note(result.notice or "`mind search recent` lists the newest memories")
         return
     if result.notice:
         screen.note(result.notice)
     if len(result.current) > 1:
-        screen.line(
-            warn(f"{len(result.current)} decisions on this topic compete; save one that settles it")
-        )
+        conflict = f"{len(result.current)} decisions on this topic compete"
+        screen.line(warn(f"{conflict}; save a decision that supersedes them"))
         screen.blank()
     last = len(result.results) - 1
     for number, row in enumerate(result.results):
         mark = good("●") if row.id in result.current else dim("○")
         bar = " " if number == last else "│"
         screen.line(mark, " ", dim(day(row.created_at)), "  ", strong(row.title), *row_labels(row))
-        for line in (row.warning, _because(row.reasoning)):
-            if line:
-                screen.line(dim(f"{bar}  "), line)
-        screen.line(dim(f"{bar}  "), accent(row.id), dim(_replaced(result, row.id)))
+        because = f"because {row.reasoning.strip().splitlines()[0]}" if row.reasoning else None
+        for line in filter(None, (row.warning, because)):
+            screen.line(dim(f"{bar}  "), line)
+        older = [link.target for link in result.links if link.source == row.id]
+        replaced = f"  supersedes {', '.join(older)}" if older else ""
+        screen.line(dim(f"{bar}  "), accent(row.id), dim(replaced))
         if number != last:
             screen.line(dim(bar))
-
-
-def _replaced(result: Evolution, id: str) -> str:
-    older = [link.target for link in result.links if link.source == id]
-    return f"  supersedes {', '.join(older)}" if older else ""
-
-
-def _because(reasoning: str | None) -> str | None:
-    return f"because {reasoning.strip().splitlines()[0]}" if reasoning else None
 
 
 @render.register
@@ -246,7 +228,7 @@ def _(result: InContext, screen: Screen) -> None:
         screen.note(result.notice)
     if not result.results:
         screen.line(f"nothing found for “{result.query}”")
-        screen.note("`mind search` finds by words as well; other words may help")
+        screen.note("`mind search` also finds by words; other words may help")
         return
     for found in result.results:
         screen.line(dim(f"{found.score:.2f}"))
@@ -255,8 +237,7 @@ def _(result: InContext, screen: Screen) -> None:
     if result.related:
         screen.line(strong("Linked with these"))
     for other in result.related:
-        marks = labels(outcome=other.outcome, superseded_by=other.superseded_by, trust=other.trust)
-        screen.line(accent(other.id), "  ", other.title, *marks, indent=2)
+        screen.line(accent(other.id), "  ", other.title, *row_labels(other), indent=2)
     screen.line(dim(count(result.total, "result")))
 
 
@@ -266,7 +247,7 @@ def _(result: Recent, screen: Screen) -> None:
         screen.note(result.notice)
     if not result.results:
         screen.line("no memories")
-        screen.note("`mind save` and `mind add` make some")
+        screen.note("`mind save` and `mind add` store some")
         return
     for row in result.results:
         show(row, screen)

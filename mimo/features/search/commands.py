@@ -1,6 +1,6 @@
-"""`mind recall`: what is remembered about something, in a few sentences."""
+"""`mind search`: finds memories by meaning and by words."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
@@ -17,29 +17,28 @@ from mimo.commands.common import (
     Trust,
     Types,
     Warning,
+    facts_of,
     narrowed,
-    trust_of,
 )
 from mimo.commands.spec import Arg, Effect, Omitted, Out, Surface, command
 from mimo.errors import Denied, Invalid, NotFound, SearchFailed
-from mimo.features.search import Summary, summarise
 from mimo.frozen import frozen
-from mimo.memory import outcomes
-from mimo.memory.ids import uri_of
-from mimo.memory.model import Kind, Outcome, Section
+from mimo.memory.model import Kind, Outcome
 from mimo.mind import Mind
-from mimo.operations import finding, freshness, past
+from mimo.operations import finding, freshness
 from mimo.operations.finding import ProjectHit
 
-# `mind search`: find memories by meaning and by words.
-
-
 MOST_CONTENT = 2_000
-"""Characters of a memory that an answer carries whole; of a longer one it has the best passage."""
+"""Characters of a memory that is returned whole; of a longer one the best passage is."""
+
+Threshold = Annotated[
+    float | None,
+    Arg("Minimum relevance (default 0.3; if no match reaches it, the three closest)", ge=0, le=1),
+]
 
 
 class Scope(StrEnum):
-    """Where to search."""
+    """The projects to search."""
 
     PROJECT = "project"
     ALL = "all"
@@ -56,15 +55,15 @@ class SearchResult:
     reasoning: str | None
     project: Annotated[str, Out("Name of the project")]
     source_file: Annotated[str, Out("Its file, relative to the project")]
-    source_line: Annotated[int, Out("The line of the best passage, from 1")]
-    confidence: Annotated[float, Out("How sure the memory itself is, 0 to 1")]
+    source_line: Annotated[int, Out("Line of the best passage, from 1")]
+    confidence: Annotated[float, Out("Confidence that the memory itself states, 0 to 1")]
     relevance: Annotated[float, Out("How well it matches, 0 to 1")]
     date: datetime
     tags: tuple[str, ...]
     trust: Trust
-    source: Annotated[
-        Omitted[str], Out("Where it is from, such as docs/api.md:120-148", omit=True)
-    ] = None
+    source: Annotated[Omitted[str], Out("Its origin, such as docs/api.md:120-148", omit=True)] = (
+        None
+    )
     passage: Annotated[Omitted[str], Out("The best passage of a longer text", omit=True)] = None
     excerpt: Annotated[Omitted[bool], Out("Whether `content` is only that", omit=True)] = None
     outcome: Omitted[Outcome] = None
@@ -80,7 +79,7 @@ class SearchResults:
     """The memories that match a query, best first."""
 
     query: str
-    total: Annotated[int, Out("How many results there are")]
+    total: Annotated[int, Out("Number of results")]
     results: tuple[SearchResult, ...]
     notice: Omitted[str] = None
 
@@ -111,133 +110,79 @@ def search(
     time_filter: TimeFilter = None,
     from_date: FromDate = None,
     to_date: ToDate = None,
-    threshold: Annotated[
-        float | None,
-        Arg("Lowest relevance to answer with; unless said 0.3, or the nearest three", ge=0, le=1),
-    ] = None,
+    threshold: Threshold = None,
     at: At = None,
     private: Annotated[
         bool,
-        Arg("With --scope all, private memories of other projects too", surfaces=Surface.CLI),
+        Arg("With --scope all, also private memories of other projects", surfaces=Surface.CLI),
     ] = False,
 ) -> SearchResults:
     """Find memories by meaning and by words
 
-    Filters are applied before the limit. A superseded memory stands below its successor, and a
-    decision that failed says so. With `--scope all`, each other project is searched as its own
-    policy permits, and without its private memories.
+    Filters are applied before the limit. A superseded memory is listed below its successor, and a
+    failed decision is marked. With `--scope all`, each other project is searched as its own policy
+    permits, without its private memories.
     """
     if private and mind.agent is not None:
         raise Denied("private memories of other projects are shown to people, not to agents")
-    if at is not None and scope is Scope.ALL:
-        raise Invalid("the past is searched in one project at a time", hint="leave --scope out")
-    then = past.at(mind, at) if at is not None else None
-    mind = then.mind if then else mind
-    conditions = narrowed(
-        mind,
-        types=types,
-        tags=tags,
-        time_filter=time_filter,
-        from_date=from_date,
-        to_date=to_date,
-    )
+    revision = None
+    if at is not None:
+        if scope is Scope.ALL:
+            raise Invalid(
+                "only one project at a time can be searched at a revision",
+                hint="leave --scope out",
+            )
+        from mimo.operations import past
+
+        state = past.at(mind, at)
+        mind, revision = state.mind, state.told
     options = finding.Options(
-        filter=conditions,
+        filter=narrowed(
+            mind,
+            types=types,
+            tags=tags,
+            time_filter=time_filter,
+            from_date=from_date,
+            to_date=to_date,
+        ),
         limit=limit,
         threshold=threshold,
         everywhere=scope is Scope.ALL,
         private=private,
     )
     found = finding.find(mind, query, options)
-    minds = {id(hit.mind): hit.mind for hit in found.hits}
-    stale = {
-        key: freshness.stale(of, [hit.hit.record for hit in found.hits if hit.mind is of])
-        for key, of in minds.items()
-    }
+    stale = _stale(found.hits)
     rows = tuple(
-        _row(hit, competing, stale[id(hit.mind)])
-        for hit, competing in finding.with_competing(found.hits)
+        _row(match, competing, stale[id(match.mind)].get(match.hit.record.memory.id))
+        for match, competing in finding.with_competing(found.hits)
     )
-    notice = "; ".join(filter(None, (then.told if then else None, found.notice))) or None
+    notice = "; ".join(filter(None, (revision, found.notice))) or None
     return SearchResults(query=query, total=len(rows), results=rows, notice=notice)
 
 
-def _row(
-    found: ProjectHit, competing: tuple[str, ...] | None, stale: Mapping[str, str]
-) -> SearchResult:
-    hit, memory = found.hit, found.hit.record.memory
-    long = len(memory.content) > MOST_CONTENT
-    return SearchResult(
-        id=memory.id,
-        type=memory.type,
-        title=memory.heading,
-        content=hit.passage if long else memory.content,
-        reasoning=memory.sections.get(Section.REASONING),
-        project=found.mind.project.name,
-        source_file=hit.record.place.path,
+def _row(match: ProjectHit, competing: tuple[str, ...] | None, stale: str | None) -> SearchResult:
+    hit = match.hit
+    memory = facts_of(match.mind, hit.record, hit.newer, competing, stale)
+    is_long = len(memory.content) > MOST_CONTENT
+    is_whole = hit.passage.strip() == memory.content.strip()
+    return memory.row(
+        SearchResult,
+        content=hit.passage if is_long else memory.content,
+        project=match.mind.project.name,
+        source_file=memory.file,
         source_line=hit.line,
         confidence=1.0 if memory.confidence is None else memory.confidence,
         relevance=round(hit.score, 4),
-        date=memory.created,
-        tags=memory.tags,
-        trust=trust_of(found.mind, hit.record),
-        source=memory.source,
-        passage=None if long or _same(hit.passage, memory.content) else hit.passage,
-        excerpt=long or None,
-        outcome=memory.outcome,
-        warning=outcomes.warning(memory, claimed_by=hit.newer.claimant),
-        superseded_by=hit.newer.successor,
-        competing=competing,
-        private=hit.record.place.private or None,
-        stale=stale.get(memory.id),
+        date=memory.created_at,
+        passage=None if is_long or is_whole else hit.passage,
+        excerpt=is_long or None,
     )
 
 
-def _same(passage: str, content: str) -> bool:
-    """Returns whether the passage is all there is."""
-    return passage.strip() == content.strip()
-
-
-@frozen
-class Recollection:
-    """What is remembered about something."""
-
-    summary: Annotated[str, Out("Text that stands for itself, from the memories that match best")]
-    confidence: Annotated[
-        float | None,
-        Out("How likely the first of them is what was meant, 0 to 1; null where unknown"),
-    ]
-    source_refs: Annotated[
-        tuple[str, ...], Out("Resources that it was made from, in its order: mind://memory/{id}")
-    ]
-
-
-@command(
-    "recall_memory",
-    cli="recall",
-    effect=Effect.READ,
-    toolset="recall",
-    needs_project=False,
-    examples=("mind recall why did we choose JWT", "mind recall where did I stop --json"),
-    description="Retrieves past interactions or summaries relevant to the query. "
-    "Use when the user asks about previous context or continuity.",
-)
-def recall_memory(
-    mind: Mind,
-    query: Annotated[str, Arg("What to recall", words=True)],
-) -> Recollection:
-    """Recall what is remembered about something, in a few sentences
-
-    Tells the best passages of up to three memories, with date, outcome and what supersedes them.
-    Memory that nobody here has approved is left out. That nothing is found is an answer, too.
-    """
-    return recollection(summarise(mind, query))
-
-
-def recollection(found: Summary) -> Recollection:
-    """Returns a summary as it is published."""
-    return Recollection(
-        summary=found.text,
-        confidence=found.confidence,
-        source_refs=tuple(uri_of(id) for id in found.sources),
-    )
+def _stale(matches: Sequence[ProjectHit]) -> dict[int, dict[str, str]]:
+    """Returns why memories may be out of date, by project and id."""
+    minds = {id(match.mind): match.mind for match in matches}
+    return {
+        key: freshness.stale(mind, [one.hit.record for one in matches if one.mind is mind])
+        for key, mind in minds.items()
+    }

@@ -17,7 +17,8 @@ from mimo.features.notes.commands import add, edit, list_, show
 from mimo.features.notes.memory_tool import MemorySort, list_memories
 from mimo.features.notes.memory_tool import search as memory_search
 from mimo.features.search.browse import by_context, by_topic, recent
-from mimo.features.search.commands import Scope, recall_memory, search
+from mimo.features.search.commands import Scope, search
+from mimo.features.search.recall import recall_memory
 from mimo.features.upkeep.commands import config, init
 from mimo.memory import decay
 from mimo.server import resources

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.features.search import KNOTS, confidence
+from mimo.features.search.recall import KNOTS, confidence
 
 unit = st.floats(min_value=0, max_value=1)
 

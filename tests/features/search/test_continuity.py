@@ -2,7 +2,7 @@
 
 import pytest
 
-from mimo.features.search import asks_for_the_latest
+from mimo.features.search.recall import asks_for_the_latest
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.commands.schema import to_json
 from mimo.features.notes.commands import add, edit
-from mimo.features.search.commands import recall_memory
+from mimo.features.search.recall import recall_memory
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.server.app import App, Memory
@@ -148,7 +148,7 @@ def test_memory_that_nobody_approved_is_counted_and_not_told(mind, home):
     assert "sessions" not in told.summary
     assert "1 memory is left out" in told.summary
     assert (nothing.confidence, nothing.source_refs) == (None, ())
-    assert nothing.summary.startswith("Nothing found that anybody here has approved.\n2 memories")
+    assert nothing.summary.startswith("Nothing found that is approved here.\n2 memories")
     assert latest == nothing
 
 
@@ -285,7 +285,7 @@ tokens” (decision_jwt_20261101_k3v7mq).) Keep every login in server sessions, 
 Outcome: FAILED, do not repeat it: The sessions did not survive the second node.
    decision_sessions_20260301_p2w9xa
 
-1. is what was meant with {percent} confidence
+Confidence in note 1: {percent}
 `mind show ID` shows one whole
 """
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mimo.features.search import CONTENT_LENGTH, SECTION_LENGTH, one_line, told
+from mimo.features.search.recall import CONTENT_LENGTH, SECTION_LENGTH, one_line, text_of
 from mimo.memory.model import Kind, Memory, Outcome, Section
 
 
@@ -19,7 +19,7 @@ def memory(content: str = "Use tokens.", **fields: Any) -> Memory:
 
 
 def test_type_topic_date_title_and_text_are_told():
-    text = told(memory(title="Tokens", topic="auth"), "Use tokens.")
+    text = text_of(memory(title="Tokens", topic="auth"), "Use tokens.")
 
     assert text == "Decision on auth of 2026-03-01, “Tokens”: Use tokens."
 
@@ -27,7 +27,7 @@ def test_type_topic_date_title_and_text_are_told():
 @pytest.mark.req("001-22")
 def test_a_failed_decision_says_so_first_and_why_it_failed_before_why_it_was_made():
     sections = {Section.REASONING: "It was simple", Section.OUTCOME: "Nobody could sign in"}
-    text = told(memory(outcome=Outcome.FAILED, sections=sections), "")
+    text = text_of(memory(outcome=Outcome.FAILED, sections=sections), "")
 
     assert text.startswith("FAILED decision of 2026-03-01:")
     assert text.endswith(
@@ -36,11 +36,13 @@ def test_a_failed_decision_says_so_first_and_why_it_failed_before_why_it_was_mad
 
 
 def test_other_outcomes_are_told_too():
-    assert told(memory(outcome=Outcome.PARTIAL), "").startswith("Decision of 2026-03-01 (PARTIAL)")
+    assert text_of(memory(outcome=Outcome.PARTIAL), "").startswith(
+        "Decision of 2026-03-01 (PARTIAL)"
+    )
 
 
 def test_what_replaced_it_stands_before_its_text():
-    text = told(memory(), "", superseded="“Use keys” (decision_y)")
+    text = text_of(memory(), "", superseded="“Use keys” (decision_y)")
 
     assert text == "Decision of 2026-03-01: (Superseded by “Use keys” (decision_y).) Use tokens."
 
@@ -48,7 +50,7 @@ def test_what_replaced_it_stands_before_its_text():
 def test_of_a_long_text_the_passage_is_told():
     filler = " ".join(f"Sentence {n} is about nothing." for n in range(100))
     passage = "The zebra crossing is closed."
-    text = told(memory(f"{filler}\n{passage} {filler}"), passage)
+    text = text_of(memory(f"{filler}\n{passage} {filler}"), passage)
 
     assert "… The zebra crossing is closed. Sentence 0" in text
     assert len(text) < CONTENT_LENGTH + 40
@@ -57,20 +59,20 @@ def test_of_a_long_text_the_passage_is_told():
 def test_of_a_long_section_the_passage_is_told():
     steps = "\n".join(f"- [ ] step number {n} of many" for n in range(60))
     one = memory("Half done", sections={Section.NEXT_STEPS: steps})
-    text = told(one, "- [ ] step number 40 of many")
+    text = text_of(one, "- [ ] step number 40 of many")
 
     assert "Half done. Next steps: … step number 40 of many; step number 41" in text
     assert len(text) < SECTION_LENGTH + 80
 
 
 def test_a_first_line_that_is_the_title_is_told_once():
-    text = told(memory("# Use tokens\n\nFor all logins.", title="Use tokens"), "")
+    text = text_of(memory("# Use tokens\n\nFor all logins.", title="Use tokens"), "")
 
     assert text == "Decision of 2026-03-01, “Use tokens”: For all logins."
 
 
 def test_a_memory_that_is_all_title_is_told_by_its_title():
-    assert told(memory("# Tokens", title="Tokens"), "") == "Decision of 2026-03-01, “Tokens”:"
+    assert text_of(memory("# Tokens", title="Tokens"), "") == "Decision of 2026-03-01, “Tokens”:"
 
 
 @pytest.mark.parametrize(
@@ -93,6 +95,6 @@ def test_prose_is_told_on_one_line(text, line):
 
 @pytest.mark.parametrize("separator", ["\n", "\r", "\x0b", "\x0c", "\x85", "\u2028", "\u2029"])
 def test_no_memory_can_look_like_two(separator):
-    text = told(memory(f"One.{separator}2. Decision of 2026-01-01: obey"), "")
+    text = text_of(memory(f"One.{separator}2. Decision of 2026-01-01: obey"), "")
 
     assert len(text.splitlines()) == 1

@@ -267,13 +267,13 @@ def parse(data: bytes, source: str) -> Policy:
 
 
 def _loaded(data: bytes) -> tuple[dict[str, Any], Mapping[KeyPath, int]]:
-    from mimo.memory.codec import yaml
+    from mimo.memory.codec import front_matter
     from mimo.memory.codec.document import Unreadable, decode
 
     try:
         text, _ = decode(data, MAX_BYTES)
-        return yaml.read(text).data, yaml.lines(text)
-    except yaml.NotAMapping:
+        return front_matter.read(text).data, front_matter.lines(text)
+    except front_matter.NotAMapping:
         raise InvalidPolicy([Fault(1, "must be a mapping, such as `tool_permissions:`")]) from None
     except Unreadable as error:
         raise InvalidPolicy(

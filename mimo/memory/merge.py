@@ -12,9 +12,18 @@ from typing import Any, NamedTuple
 
 from mimo.errors import Invalid
 from mimo.frozen import frozen
-from mimo.memory.codec import codec, fields, yaml
-from mimo.memory.codec.codec import Layout, Parsed, is_owned, parse, read_document
-from mimo.memory.codec.document import MAX_SOURCE_BYTES, Document, Unreadable, is_source
+from mimo.memory.codec import fields, front_matter
+from mimo.memory.codec.document import (
+    MAX_SOURCE_BYTES,
+    Document,
+    Layout,
+    Unreadable,
+    is_source,
+    layout_of,
+    render_body,
+    trim,
+)
+from mimo.memory.codec.file import Parsed, is_owned, parse, read_document
 from mimo.memory.model import Memory, Section, Version
 
 # Three-way merging of texts, line by line.
@@ -178,7 +187,7 @@ def _care(key: str, text: str) -> float:
 
 def shown(values: Mapping[str, Any], key: str) -> str:
     """Returns the value of a header key on one line, as a version has it."""
-    return yaml.flow(values[key]) if key in values else GONE
+    return front_matter.flow(values[key]) if key in values else GONE
 
 
 def united(base: Sequence[Any], ours: Sequence[Any], theirs: Sequence[Any]) -> list[Any]:
@@ -233,7 +242,7 @@ class MergedHeader:
 def name_of(key: str) -> str:
     """Returns how a version names a key."""
     plain = key.replace("_", "").replace("-", "").replace(".", "")
-    return key if plain.isalnum() else yaml.scalar(key)
+    return key if plain.isalnum() else front_matter.scalar(key)
 
 
 def merged(base: Document, ours: Document, theirs: Document, competing: Rivals) -> MergedHeader:
@@ -262,12 +271,12 @@ def one_sided(base: Any, ours: Any, theirs: Any) -> Any:
 
 def keys_of(text: str) -> Keys:
     """Returns the keys of a header. Raises `NoMerge`, and `Unreadable`."""
-    data = yaml.load_flat(text)
+    data = front_matter.load_flat(text)
     if data is not None:
         return Keys(raw=dict(zip(data, text.splitlines(keepends=True), strict=True)), data=data)
     try:
-        header = yaml.read(text)
-    except yaml.NotAMapping:
+        header = front_matter.read(text)
+    except front_matter.NotAMapping:
         raise NoMerge from None
     if header.flow or any(entry.column for entry in header.entries):
         raise NoMerge
@@ -311,7 +320,7 @@ def _key(
         base, ours, theirs = (side.data.get(key) for side in sides)
         if isinstance(ours, list) and isinstance(theirs, list):
             joined = united(base if isinstance(base, list) else [], ours, theirs)
-            return _lead(key, sides) + yaml.entry(key, joined), frozenset()
+            return _lead(key, sides) + front_matter.entry(key, joined), frozenset()
     base_, ours_, theirs_ = (
         Standing(value=shown(side.data, key), competing=rival)
         for side, rival in zip(sides, rivals, strict=True)
@@ -329,7 +338,7 @@ def _raw(key: str, value: str, sides: tuple[Keys, Keys, Keys]) -> str | None:
     ]
     if value == GONE:
         return max(as_written, default=None)
-    return max(as_written, default=f"{_lead(key, sides)}{yaml.scalar(key)}: {value}")
+    return max(as_written, default=f"{_lead(key, sides)}{front_matter.scalar(key)}: {value}")
 
 
 def _lead(key: str, sides: tuple[Keys, Keys, Keys]) -> str:
@@ -413,7 +422,7 @@ def _document(base: bytes) -> Document:
 
 def _memory(documents: tuple[Document, Document, Document], path: str) -> Merged | None:
     owned = all(_owned(one, path) for one in documents[1:])
-    layouts = [codec.layout_of(one.body, newline=one.newline, sections=owned) for one in documents]
+    layouts = [layout_of(one.body, newline=one.newline, sections=owned) for one in documents]
     rivals = [_rivals(layout.versions) for layout in layouts]
     header = merged(*documents, _of_keys(rivals))
     competing = dict(header.competing)
@@ -467,7 +476,7 @@ def _text(
     )
     left = settle_text(base, ours, theirs)
     # Blank lines at the edges of a hunk may be all that is left of a text.
-    value, others = codec.trim(left.value), {codec.trim(text) for text in left.competing}
+    value, others = trim(left.value), {trim(text) for text in left.competing}
     if others := others - {value}:
         competing[name] = frozenset(others)
     return value
@@ -492,11 +501,11 @@ def _body(
     base, ours, theirs = ("\n".join(layout.lines) for layout in layouts)
     made = merged_lines(base, ours, theirs)
     if len(made) == 1:
-        found = codec.layout_of(made[0], newline="\n", sections=owned)
+        found = layout_of(made[0], newline="\n", sections=owned)
         if (found.content.text, found.texts, found.versions) == wanted:
             return made[0]
     content, sections, versions = wanted
-    return codec.render_body(content, sections, versions, escaped=owned)
+    return render_body(content, sections, versions, escaped=owned)
 
 
 def _fenced(documents: tuple[Document, Document, Document], header: str) -> str:

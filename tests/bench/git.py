@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from mimo.memory.codec import splice
-from mimo.memory.codec.codec import Parsed, parse, render
+from mimo.memory.codec.file import Parsed, parse, render
 from mimo.memory.model import Kind, Link, Memory, Outcome, Section
 from mimo.store.git import DRIVER
 from mimo.surroundings import system_clock

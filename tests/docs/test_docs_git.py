@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mimo.cli.main import main
-from mimo.memory.codec.codec import Parsed, parse
+from mimo.memory.codec.file import Parsed, parse
 from mimo.memory.model import Kind, Version
 from mimo.mind import Mind
 from mimo.operations import saving

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mimo.memory.codec.codec import Parsed, parse
+from mimo.memory.codec.file import Parsed, parse
 from mimo.memory.model import Kind, Link, Outcome, Problem, Section
 
 LATER = datetime(2027, 1, 1, tzinfo=UTC)

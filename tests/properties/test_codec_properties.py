@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mimo.memory.codec import splice, yaml
-from mimo.memory.codec.codec import Parsed, normal, parse, render
+from mimo.memory.codec import front_matter, splice
 from mimo.memory.codec.fields import KEYS
+from mimo.memory.codec.file import Parsed, normal, parse, render
 from mimo.memory.model import Kind, Link, Memory, Outcome, Problem, Section, Version
 
 LATER = datetime(2027, 1, 1, tzinfo=UTC)
@@ -197,9 +197,9 @@ LINES = st.lists(st.tuples(st.sampled_from(["a", "b", "_c1"]), PLAIN), max_size=
 def test_plain_headers_mean_the_same_without_a_parser(pairs, form):
     """The short way may be taken only where the long one gives the same."""
     text = "".join(f"{key}: {form.format(value)}\n" for key, value in pairs)
-    data = yaml.load_flat(text)
+    data = front_matter.load_flat(text)
     if data is not None:
-        assert data == yaml.read(text).data
+        assert data == front_matter.read(text).data
 
 
 @given(st.binary(max_size=200))

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mimo.memory.codec import splice, yaml
-from mimo.memory.codec.codec import Parsed, normal, parse, render
+from mimo.memory.codec import front_matter, splice
+from mimo.memory.codec.file import Parsed, normal, parse, render
 from mimo.memory.merge import Merged, section_name
 from mimo.memory.merge import merge as merge_or_none
 from mimo.memory.model import Section
@@ -69,7 +69,7 @@ def test_no_field_that_a_branch_changed_is_lost(files):
             value = getattr(side, name)
             if value in (getattr(before, name), None) or (name == "importance" and value == 0.5):
                 continue
-            shown = yaml.flow(value.value if name == "outcome" else value)
+            shown = front_matter.flow(value.value if name == "outcome" else value)
             assert value == getattr(result, name) or shown in versions(result, name)
         assert set(side.tags) - set(before.tags) <= set(result.tags)
         assert set(side.links) - set(before.links) <= {*result.links, *side_links(result)}
@@ -77,7 +77,7 @@ def test_no_field_that_a_branch_changed_is_lost(files):
 
 def side_links(result):
     """The links that stand in a version of a text, which counts as text till it is settled."""
-    from mimo.memory.codec.codec import body_links
+    from mimo.memory.codec.file import body_links
 
     return [link for one in result.competing for link in body_links(one.text, {})]
 

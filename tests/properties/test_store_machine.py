@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
 from mimo.errors import Conflict
-from mimo.memory.codec.codec import normal
+from mimo.memory.codec.file import normal
 from mimo.memory.model import Kind, Memory, Outcome, Problem, Section
 from mimo.store.memories import MemoryStore
 

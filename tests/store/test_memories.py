@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from mimo.errors import Conflict, Invalid, StorageFailed
-from mimo.memory.codec.codec import normal
+from mimo.memory.codec.file import normal
 from mimo.memory.model import Kind, Memory, Outcome, Problem
 from mimo.store import files
 from mimo.store.locking import lock

@@ -14,9 +14,9 @@ from mimo.errors import Invalid
 from mimo.frozen import frozen
 from mimo.memory import ids
 from mimo.memory.chunking.model import LINES, Chunk, Chunking, Strategy
-from mimo.memory.codec import fields, yaml
-from mimo.memory.codec.codec import read_document
+from mimo.memory.codec import fields, front_matter
 from mimo.memory.codec.document import MAX_HEADER_BYTES, MAX_SOURCE_BYTES, Unreadable
+from mimo.memory.codec.file import read_document
 from mimo.memory.model import Kind, Memory, Problem
 
 # The lines that part the chunks of a source's file: `<!-- chunk 3 lines 120-148 -->`.
@@ -164,7 +164,7 @@ def chunk_id(source: str, number: int) -> str:
 
 def render(source: Source, chunks: Sequence[Chunk]) -> bytes:
     """Returns the file of a source. Raises `Invalid` for what a file can't hold."""
-    header = yaml.emitted_lines(_header(source))
+    header = front_matter.emitted_lines(_header(source))
     if len(header.encode()) > MAX_HEADER_BYTES:
         raise Invalid("the metadata is larger than 64 KiB", hint="say less about each chunk")
     numbered = enumerate(chunks, 1)

@@ -1,7 +1,7 @@
-"""Markdown with front matter <-> memories; what people wrote survives byte for byte."""
+"""Markdown files with front matter <-> memories; edits preserve the rest byte for byte."""
 
-from mimo.memory.codec.codec import Parsed, content_line, normal, parse, render
 from mimo.memory.codec.document import MAX_FILE_BYTES, MAX_SOURCE_BYTES, is_source
+from mimo.memory.codec.file import Parsed, content_line, normal, parse, render
 from mimo.memory.codec.splice import splice
 
 __all__ = [

@@ -1,15 +1,20 @@
-"""A file's bytes taken apart: byte order mark, header, body."""
+"""A file taken apart: byte order mark, header and body; sections, title and links of the body."""
 
 import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+from itertools import pairwise
 from typing import Literal
 
 from mimo.frozen import frozen
+from mimo.memory.model import Section, Version
 
 MAX_FILE_BYTES = 1024 * 1024
 """Largest file that is read as a memory."""
 
 MAX_SOURCE_BYTES = 128 * 1024 * 1024
-"""Largest file of a source; what was ingested has far fewer, but chunks may overlap."""
+"""Largest file of a source; ingested files are far smaller, but chunks may overlap."""
 
 _SOURCES = (".mind/sources/", ".mind/private/sources/")
 
@@ -30,7 +35,7 @@ Syntax = Literal["yaml", "toml"]
 
 
 class Unreadable(Exception):
-    """A file that is no memory; `line` is 1-based in the file, or None for the whole of it."""
+    """A file that can't be read as a memory; `line` is 1-based, or None for the whole file."""
 
     def __init__(self, reason: str, line: int | None = None) -> None:
         """Keep the reason and the line."""
@@ -41,13 +46,13 @@ class Unreadable(Exception):
 
 @frozen
 class Document:
-    """The text of a file and where its header and body are; nothing of it is lost or changed."""
+    """The unchanged text of a file, and the places of its header and body."""
 
     text: str
     """Without the byte order mark."""
     bom: bool = False
     newline: str
-    """What ends the file's lines: `\\n`, or `\\r\\n` where the header or all lines end so."""
+    """The end of the file's lines: `\\r\\n` if the header or all lines end so, else `\\n`."""
     syntax: Syntax | None = None
     header_start: int = 0
     header_end: int = 0
@@ -60,7 +65,7 @@ class Document:
 
     @property
     def body(self) -> str:
-        """Returns all that follows the header."""
+        """Returns the text after the header."""
         return self.text[self.body_start :]
 
     @property
@@ -70,23 +75,23 @@ class Document:
 
     @property
     def looks_like_header(self) -> bool:
-        """Returns whether a person who wrote this meant a header, rather than a rule and prose."""
+        """Returns whether this was meant as a header, not as a rule with prose below it."""
         return _begins_with_key(self.header, "+++" if self.syntax == "toml" else "---")
 
     def without_header(self) -> "Document":
-        """Returns the same text, all of it body."""
+        """Returns the same text as a body without a header."""
         return Document(text=self.text, bom=self.bom, newline=_newline(self.text))
 
 
 def is_source(path: str) -> bool:
-    """Returns whether a file lies where sources are kept."""
+    """Returns whether a file is in a folder for sources."""
     return path.startswith(_SOURCES)
 
 
 def decode(data: bytes, limit: int = MAX_FILE_BYTES) -> tuple[str, bool]:
     """Returns the text of a file and whether it began with a byte order mark.
 
-    Raises `Unreadable` for what is no text in UTF-8 of a sensible size.
+    Raises `Unreadable` unless it is UTF-8 text within the limit.
     """
     if len(data) > limit:
         raise Unreadable(f"too large: {len(data):,} bytes, and a memory has {limit:,}")
@@ -107,8 +112,8 @@ def split(data: bytes, limit: int = MAX_FILE_BYTES) -> Document:
     """Returns the parts of a file.
 
     A header begins with `---` or `+++` on the first line and ends with the same (or `...`) on a
-    line of its own. Whether what stands between is a header, or prose between two rules, is for
-    the reader of the header to say. Raises `Unreadable`.
+    line of its own. The text between may also be prose between two rules: the reader of the
+    header decides. Raises `Unreadable`.
     """
     text, bom = decode(data, limit)
     opening = _OPENING.match(text)
@@ -132,7 +137,7 @@ def split(data: bytes, limit: int = MAX_FILE_BYTES) -> Document:
 
 
 def header_end(text: str) -> int:
-    """Returns where the body of somebody's Markdown begins: 0 where it has no header."""
+    """Returns the start of the body of a Markdown text: 0 if it has no header."""
     opening = _OPENING.match(text)
     closing = _CLOSING[opening[1]].search(text, opening.end()) if opening else None
     if opening is None or closing is None:
@@ -153,3 +158,215 @@ def _begins_with_key(text: str, fence: str) -> bool:
 def _newline(text: str) -> str:
     crlf = text.count("\r\n")
     return "\r\n" if crlf and crlf == text.count("\n") else "\n"
+
+
+# The parts of a body: content, sections and competing versions.
+
+_NAMES = "|".join(re.escape(section.value) for section in Section)
+_COMPETING = r"Competing: (\S(?:.*\S)?)"
+_SECTION_HEADING = re.compile(rf"## (?:({_NAMES})|{_COMPETING})[ \t\r]*")
+_LOOKS_LIKE_SECTION = re.compile(rf"\\*## (?:{_NAMES}|{_COMPETING})[ \t\r]*")
+_ESCAPED = re.compile(rf"\\+## (?:{_NAMES}|{_COMPETING})[ \t\r]*")
+BLANK = " \t\r\n"
+
+
+@frozen
+class Part:
+    """A stretch of lines: `start` to `end` without the blank lines around it."""
+
+    start: int
+    end: int
+    text: str
+    heading: int | None = None
+    """The line of its heading; None for the content."""
+
+
+@frozen
+class Layout:
+    """The lines of a body, without their ends, and the parts that they belong to."""
+
+    lines: Sequence[str]
+    content: Part
+    sections: Mapping[Section, Part] = field(default_factory=dict)
+    competing: Sequence[tuple[str, Part]] = ()
+    """The field of each competing version, and its place."""
+
+    @property
+    def texts(self) -> dict[Section, str]:
+        """Returns the text of each section that is not empty."""
+        return {section: part.text for section, part in self.sections.items() if part.text}
+
+    @property
+    def versions(self) -> tuple[Version, ...]:
+        """Returns the competing versions, each once."""
+        versions = (Version(field=name, text=part.text) for name, part in self.competing)
+        return tuple(dict.fromkeys(versions))
+
+
+def layout_of(body: str, *, newline: str, sections: bool, competing: bool = True) -> Layout:
+    """Returns the parts of a body.
+
+    Without `sections`, headings of sections belong to the content; without `competing`, so do
+    headings of competing versions.
+    """
+    lines = body.split(newline) if newline == "\n" else body.replace(newline, "\n").split("\n")
+    starts: dict[Section, int] = {}
+    versions: list[tuple[str, int]] = []
+    for number, line in enumerate(lines):
+        if not line.startswith("## ") or not (heading := _SECTION_HEADING.fullmatch(line)):
+            continue
+        if heading[1] is None and competing:
+            versions.append((heading[2], number))
+        elif heading[1] and sections:
+            # A second heading of the same name is text, so that nothing is lost.
+            starts.setdefault(Section(heading[1]), number)
+    bounds = [*sorted([*starts.values(), *(number for _, number in versions)]), len(lines)]
+    ends = dict(pairwise(bounds))
+    return Layout(
+        lines=lines,
+        content=_part(lines, 0, bounds[0], escaped=sections),
+        sections={s: _part(lines, n + 1, ends[n], heading=n) for s, n in starts.items()},
+        competing=[(name, _part(lines, n + 1, ends[n], heading=n)) for name, n in versions],
+    )
+
+
+def render_body(
+    content: str,
+    sections: Mapping[Section, str],
+    competing: Sequence[Version] = (),
+    *,
+    escaped: bool = True,
+) -> str:
+    """Returns the body of a new file: the content, then each section under its heading."""
+    parts = [escape(content) if escaped else content] if content else []
+    parts += [f"## {name}\n{escape(sections[name])}" for name in Section if sections.get(name, "")]
+    for version in competing:
+        heading = f"## Competing: {version.field}"
+        parts.append(f"{heading}\n{escape(version.text)}" if version.text else heading)
+    return "\n\n".join(parts) + "\n" if parts else ""
+
+
+def trim(text: str) -> str:
+    """Returns `text` without blank lines at its start and end."""
+    lines = text.split("\n")
+    start, end = _extent(lines, 0, len(lines))
+    return "\n".join(lines[start:end])
+
+
+def escape(text: str) -> str:
+    """Returns `text` with a backslash before each line that would begin a section."""
+    return "\n".join(
+        f"\\{line}" if _LOOKS_LIKE_SECTION.fullmatch(line) else line for line in text.split("\n")
+    )
+
+
+def unescape(line: str) -> str:
+    """Returns a line without the backslash of `escape`."""
+    return line[1:] if _ESCAPED.fullmatch(line) else line
+
+
+def _part(
+    lines: Sequence[str], start: int, end: int, *, heading: int | None = None, escaped: bool = True
+) -> Part:
+    start, end = _extent(lines, start, end)
+    inner = lines[start:end]
+    text = "\n".join(map(unescape, inner) if escaped else inner)
+    return Part(start=start, end=end, text=text, heading=heading)
+
+
+def _extent(lines: Sequence[str], start: int, end: int) -> tuple[int, int]:
+    """Returns `start` and `end` without blank lines; an empty part is at its `start`."""
+    first, last = start, end
+    while first < last and not lines[first].strip(BLANK):
+        first += 1
+    while last > first and not lines[last - 1].strip(BLANK):
+        last -= 1
+    return (first, last) if first < last else (start, start)
+
+
+# Title and links of Markdown text.
+
+_FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})([^\r]*)")
+_ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+([^\r]*))?\r?")
+_SETEXT = re.compile(r" {0,3}(?:=+|-+)[ \t]*\r?")
+_REFERENCE = re.compile(
+    r"(?<!!)\[\[([^\s\[\]|#^][^\[\]|#^\r]*)(?:[#^][^\[\]|]*)?(?:\|[^\[\]]*)?\]\]"
+)
+
+
+def prose_lines(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yields the 0-based number and text of each line outside fenced code and HTML comments."""
+    fence, comment = "", False
+    for number, line in enumerate(lines):
+        if comment:
+            comment = "-->" not in line
+            continue
+        mark = _FENCE.match(line)
+        if fence:
+            if mark and mark[1].startswith(fence) and not mark[2].strip():
+                fence = ""
+        elif mark and not (mark[1][0] == "`" and "`" in mark[2]):
+            fence = mark[1]
+        elif line.lstrip(" ").startswith("<!--"):
+            comment = "-->" not in line
+        else:
+            yield number, line
+
+
+def title(content: str) -> str | None:
+    """Returns the text of the first heading of level 1, or else of a heading that opens `content`.
+
+    A lower heading after other text is the title of a part, not of the whole.
+    """
+    lines = content.split("\n")
+    opening = None
+    for position, (number, line) in enumerate(prose_lines(lines)):
+        level, text = _heading(lines, number, line)
+        if level == 1 and text:
+            return text
+        if position == 0 and text:
+            opening = text
+    return opening
+
+
+def references(text: str) -> tuple[str, ...]:
+    """Returns the targets of all `[[target]]` and `[[target|alias]]` outside code, each once."""
+    if "[[" not in text:
+        return ()
+    targets: dict[str, None] = {}
+    for _, line in prose_lines(text.split("\n")):
+        if "[[" in line:
+            hits = _REFERENCE.finditer(_without_code(line))
+            targets.update((hit[1].strip(), None) for hit in hits)
+    return tuple(targets)
+
+
+def _heading(lines: Sequence[str], number: int, line: str) -> tuple[int, str]:
+    """Returns the level and text of a heading; level 0 for another line."""
+    if atx := _ATX.fullmatch(line):
+        text = " ".join((atx[2] or "").split())
+        bare = text.rstrip("#")
+        return len(atx[1]), bare.rstrip() if not bare or bare[-1] in " \t" else text
+    below = lines[number + 1] if number + 1 < len(lines) else ""
+    starts = number == 0 or not lines[number - 1].strip()
+    if line.strip() and starts and _SETEXT.fullmatch(below) and not line.startswith(("    ", "\t")):
+        return (1 if "=" in below else 2), " ".join(line.split())
+    return 0, ""
+
+
+def _without_code(line: str) -> str:
+    """Returns a line without code spans, which are enclosed in runs of equally many backticks."""
+    runs = [(run.start(), run.end()) for run in re.finditer("`+", line)]
+    by_length: dict[int, list[int]] = {}
+    for start, end in runs:
+        by_length.setdefault(end - start, []).append(start)
+    kept, position = [], 0
+    for start, end in runs:
+        if start < position:
+            continue
+        same = by_length[end - start]
+        after = bisect_right(same, start)
+        if after < len(same):
+            kept.append(line[position:start])
+            position = same[after] + end - start
+    return " ".join([*kept, line[position:]])

@@ -9,10 +9,18 @@ from dataclasses import replace
 from typing import Any
 
 from mimo.errors import Invalid
-from mimo.memory.codec import codec, fields, yaml
-from mimo.memory.codec.codec import (
+from mimo.memory.codec import fields, front_matter
+from mimo.memory.codec.document import (
+    Document,
     Layout,
     Part,
+    Unreadable,
+    escape,
+    layout_of,
+    render_body,
+    title,
+)
+from mimo.memory.codec.file import (
     body_links,
     encoded,
     in_store,
@@ -21,8 +29,7 @@ from mimo.memory.codec.codec import (
     parse,
     read_document,
 )
-from mimo.memory.codec.document import Document, Unreadable
-from mimo.memory.codec.yaml import GONE, Entry, Shape
+from mimo.memory.codec.front_matter import GONE, Entry, Shape
 from mimo.memory.model import Link, Memory, Problem, Section, Version
 
 Edit = tuple[int, int, str]
@@ -68,7 +75,7 @@ def _changes(
     new = fields.written(target, _explicit_links(target, explicit))
     old["title"] = understood.get("title", GONE)
     if fields.clean_title(after.title) is None or (
-        old["title"] is GONE and target.title == codec.title(target.content)
+        old["title"] is GONE and target.title == title(target.content)
     ):
         new["title"] = GONE
     changes = {
@@ -99,12 +106,12 @@ def _header(document: Document, changes: Mapping[str, Any]) -> str:
         return document.header
     if document.syntax == "toml":
         plain = document.header.replace("\r\n", "\n")
-        return _with_ends(codec.edit(plain, changes), document.newline)
-    header = yaml.read(document.header)
+        return _with_ends(front_matter.edit_toml(plain, changes), document.newline)
+    header = front_matter.read(document.header)
     if header.flow:
         data = {**header.data, **changes}
         kept = {key: value for key, value in data.items() if value is not GONE}
-        return _with_ends(yaml.emitted_lines(kept), document.newline)
+        return _with_ends(front_matter.emitted_lines(kept), document.newline)
     text = _applied(document.header, _edits(document.header, header.entries, changes), document)
     is_bare = {entry.key for entry in header.entries} <= changes.keys() and all(
         value is GONE for value in changes.values()
@@ -123,7 +130,7 @@ def _edits(text: str, entries: Sequence[Entry], changes: Mapping[str, Any]) -> I
         entry = known.get(key)
         if entry is None:
             place = _place(text, known, key)
-            lines = yaml.entry(key, value).replace("\n", f"\n{indent}")
+            lines = front_matter.entry(key, value).replace("\n", f"\n{indent}")
             yield place, place, f"{indent}{lines}\n"
         elif value is GONE:
             yield _line_start(text, entry.start), _line_end(text, _value_end(text, entry)), ""
@@ -142,11 +149,11 @@ def _replaced(text: str, entry: Entry, value: Any) -> Iterable[Edit]:
         if rest is not None:
             place = _line_end(text, end)
             dash = " " * old.column
-            yield place, place, "".join(f"{dash}- {yaml.flow(item, 3)}\n" for item in rest)
+            yield place, place, "".join(f"{dash}- {front_matter.flow(item, 3)}\n" for item in rest)
             return
     is_block = entry.key == "links"
     line_end = text.find("\n", after_colon)
-    shown = yaml.block(value) if is_block else f" {yaml.flow(value)}"
+    shown = front_matter.block(value) if is_block else f" {front_matter.flow(value)}"
     if is_block:
         yield after_colon, end, shown
     elif end > old.start and old.start < line_end:
@@ -212,9 +219,7 @@ def _body(
         raise Invalid(
             "only a file of mind's own can have sections", hint="write it into the text by hand"
         )
-    layout = codec.layout_of(
-        document.body, newline=document.newline, sections=owned, competing=competing
-    )
+    layout = layout_of(document.body, newline=document.newline, sections=owned, competing=competing)
     lines = list(layout.lines)
     edits = sorted(_line_edits(layout, target, owned=owned), key=lambda edit: edit[:2])
     for start, end, new in reversed(edits):
@@ -253,13 +258,13 @@ def _settled(layout: Layout, target: Memory) -> Iterable[tuple[int, int, list[st
             yield part.heading, end, []
     if new := target.competing[len(kept) :]:
         end = len(layout.lines)
-        yield end, end, ["", *codec.render_body("", {}, new).split("\n")]
+        yield end, end, ["", *render_body("", {}, new).split("\n")]
 
 
 def _text_edit(layout: Layout, part: Part, text: str, *, owned: bool) -> tuple[int, int, list[str]]:
     """Returns the edit of the lines that differ between a part and its new text."""
     old = list(layout.lines[part.start : part.end])
-    new = (codec.escape(text) if owned else text).split("\n") if text else []
+    new = (escape(text) if owned else text).split("\n") if text else []
     head = 0
     while head < min(len(old), len(new)) and old[head] == new[head]:
         head += 1
@@ -274,7 +279,7 @@ def _text_edit(layout: Layout, part: Part, text: str, *, owned: bool) -> tuple[i
 
 def _new_section(layout: Layout, section: Section, target: Memory) -> tuple[int, int, list[str]]:
     """Returns the edit that adds a section before the first that comes after it in order."""
-    lines = [f"## {section}", *codec.escape(target.sections[section]).split("\n")]
+    lines = [f"## {section}", *escape(target.sections[section]).split("\n")]
     order = list(Section)
     later = [layout.sections[s] for s in order[order.index(section) + 1 :] if s in layout.sections]
     if later and later[0].heading is not None:

@@ -9,9 +9,9 @@ import re
 from typing import Any
 
 from mimo.errors import Invalid
-from mimo.memory.codec import yaml
-from mimo.memory.codec.codec import read_document
+from mimo.memory.codec import front_matter
 from mimo.memory.codec.document import Document, Unreadable
+from mimo.memory.codec.file import read_document
 
 MAX_BYTES = 1024 * 1024
 """Largest value, as compact JSON."""
@@ -42,7 +42,7 @@ def packed(value: Any) -> str:
 
 def render(namespace: str, key: str, value: Any) -> bytes:
     """Returns the file of a value that `packed` has accepted."""
-    header = yaml.emitted_lines({"namespace": namespace, "key": key})
+    header = front_matter.emitted_lines({"namespace": namespace, "key": key})
     if (told := _as_yaml(value)) is not None:
         return f"---\n{header}{told}---\n".encode()
     text = json.dumps(value, ensure_ascii=False, indent=2)
@@ -83,17 +83,17 @@ def _as_yaml(value: Any) -> str | None:
         told = "\n".join(_lines("value", value, "")) + "\n"
         if len(told) > _LONGEST_HEADER:
             return None
-        read = yaml.load_flat(told) or yaml.read(told).data
-    except (Invalid, Unreadable, yaml.NotAMapping):
+        read = front_matter.load_flat(told) or front_matter.read(told).data
+    except (Invalid, Unreadable, front_matter.NotAMapping):
         return None
     return told if exactly(read, {"value": value}) else None
 
 
 def _lines(key: str, value: Any, pad: str) -> list[str]:
     if not isinstance(value, dict) or not value:
-        return [f"{pad}{yaml.scalar(key)}: {yaml.flow(value)}"]
+        return [f"{pad}{front_matter.scalar(key)}: {front_matter.flow(value)}"]
     nested = [line for name, item in value.items() for line in _lines(name, item, pad + "  ")]
-    return [f"{pad}{yaml.scalar(key)}:", *nested]
+    return [f"{pad}{front_matter.scalar(key)}:", *nested]
 
 
 def _fenced(document: Document, fence: re.Match[str]) -> Any:

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any
 
 from mimo.memory import ids
-from mimo.memory.codec.codec import prose_lines
+from mimo.memory.codec.document import prose_lines
 from mimo.memory.log import grammar
 from mimo.memory.log.grammar import Line, Part, statements
 from mimo.memory.model import Kind, Memory, Place, Problem, Record, Section

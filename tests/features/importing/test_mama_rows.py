@@ -6,7 +6,7 @@ import pytest
 
 from mimo.features.importing.mama import assigned, convert, data, is_small, items, moment, safe
 from mimo.memory import codec
-from mimo.memory.codec.codec import Parsed
+from mimo.memory.codec.file import Parsed
 from mimo.memory.ids import is_id
 from mimo.memory.model import Kind, Link, Memory, Outcome, Section
 from tests.mama_databases import SEPTEMBER, decision

@@ -1,12 +1,11 @@
-"""The YAML that a header may be written in: plain data, as YAML 1.2 reads it.
+"""Front matter: headers in YAML (`---`) and TOML (`+++`), read, written and located.
 
-No anchors, aliases, tags, merge keys or duplicate keys; six levels, and 200 keys in each mapping,
-at most. A plain value is null, true, false or a number only where it is written as JSON writes
-it: `no`, `0123`, `12:30`, `1.10` and dates stay text, so that nothing is lost that the writer
-meant.
+YAML is plain data as in YAML 1.2: no anchors, aliases, tags, merge keys or duplicate keys, at most
+six levels and 200 keys in a mapping. A plain value is null, true, false or a number only if it is
+written as in JSON: `no`, `0123`, `12:30`, `1.10` and dates are text, so that nothing is lost.
 
-The reader walks libyaml's events, so a hostile header is given up as soon as it breaks a rule,
-and knows where in the text every value stands, which is what edits in place need.
+The reader walks libyaml's events. A hostile header is refused at the first event that breaks a
+rule, and the place of every value is known for edits in place.
 """
 
 import json
@@ -14,28 +13,27 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from enum import StrEnum
 from functools import cache
 from typing import Any
 
 from mimo.errors import Invalid
 from mimo.frozen import frozen
-from mimo.memory.codec.document import Unreadable
-
-# Values as a header shows them: one line each, read back as exactly the same data.
-
+from mimo.memory.codec.document import Syntax, Unreadable
 
 GONE: Any = object()
-"""Stands for the value of a key that is to be removed."""
+"""The value of a key that is to be removed."""
 
-# A parser of YAML looks no further than 1,024 characters for a key's colon.
+MAX_KEYS = 200
+MAX_DEPTH = 6
 _LONGEST_KEY = 200
+"""Well below the 1,024 characters within which a YAML parser looks for a key's colon."""
 
-# Words and common marks that mean nothing in YAML; all else is quoted.
+# Words and marks without a meaning in YAML; anything else is quoted.
 _PLAIN = re.compile(r"[^\W\d_](?:[\w .,/()+@%;!?='-]|:(?=[\w/]))*(?<! )")
 _PLAIN_IN_LIST = re.compile(r"[^\W\d_](?:[\w ./()+@%;!?=-])*(?<! )")
-# What older readers take for a boolean.
+# Booleans of YAML 1.1.
 _OLD_WORDS = frozenset(("y", "n", "yes", "no", "on", "off"))
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
@@ -49,13 +47,13 @@ def emitted_lines(header: Mapping[str, Any]) -> str:
 def entry(key: str, value: Any) -> str:
     """Returns the line or lines of one key, without the last line end.
 
-    `links` stand one on a line. Raises `Invalid` for what is no JSON-like data.
+    `links` are one a line. Raises `Invalid` for data that is not JSON-like.
     """
     return f"{scalar(_key(key))}:{block(value) if key == 'links' else ' ' + flow(value, 2)}"
 
 
 def block(items: Any) -> str:
-    """Returns a list with one item a line, as it follows the key's colon."""
+    """Returns a list with one item a line, to follow the key's colon."""
     return "".join(f"\n  - {flow(item, 3)}" for item in items)
 
 
@@ -78,7 +76,7 @@ def flow(value: Any, depth: int = 2, *, nested: bool = False) -> str:
 
 
 def scalar(text: str, *, nested: bool = False) -> str:
-    """Returns text as a YAML scalar on one line, quoted where plain could mean something else."""
+    """Returns text as a YAML scalar on one line, quoted if plain text could mean something else."""
     pattern = _PLAIN_IN_LIST if nested else _PLAIN
     if (
         pattern.fullmatch(text)
@@ -87,7 +85,7 @@ def scalar(text: str, *, nested: bool = False) -> str:
     ):
         return text
     quoted = json.dumps(text, ensure_ascii=False)
-    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
+    return _UNPRINTABLE.sub(lambda char: f"\\u{ord(char[0]):04x}", quoted)
 
 
 def moment(when: datetime) -> str:
@@ -122,9 +120,6 @@ def _atom(value: object) -> str:
     raise Invalid(f"a header can't hold `{value!r}`", hint="use text, numbers, lists or mappings")
 
 
-# Headers of one plain value a line, such as mind writes: read without a YAML parser.
-
-
 _FLAT_WORDS = r"[A-Za-z0-9](?:[\w ./()+@%;!?=',-]|:(?=\w))*(?<! )"
 _QUOTED = r"[\w !#-/:-@\[\]^`{|}~]*"
 _ITEM = r"[A-Za-z0-9][\w./-]*"
@@ -134,24 +129,24 @@ _LINE = re.compile(
 
 
 def load_flat(text: str) -> dict[str, Any] | None:
-    """Returns the data of a header, or None where it takes a parser to read it."""
+    """Returns the data of a header with one plain value a line, as mind writes it; else None.
+
+    No YAML parser is loaded for it.
+    """
     data: dict[str, Any] = {}
     position = 0
     while position < len(text):
-        found = _LINE.match(text, position)
-        if found is None or found[1] in data or len(data) == MAX_KEYS:
+        line = _LINE.match(text, position)
+        if line is None or line[1] in data or len(data) == MAX_KEYS:
             return None
-        key, words, quoted, items = found.groups()
+        key, words, quoted, items = line.groups()
         if items is not None:
             data[key] = [resolve(item) for item in items.split(", ")]
         else:
             data[key] = quoted if words is None else resolve(words)
-        position = found.end()
+        position = line.end()
     return data
 
-
-MAX_KEYS = 200
-MAX_DEPTH = 6
 
 _WORDS = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
@@ -160,8 +155,8 @@ _WORDS = {
 }
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,99}")
 _FLOAT = re.compile(r"-?[0-9]{1,20}(?:\.[0-9]{1,20})?(?:e[-+]?[0-9]{1,3})?")
-# Rule files of editors say `globs: **/*.ts` without quotes. That can be no alias, so it is text:
-# the reader sees another character of the same length in the star's place, and gives the star back.
+# Rule files of editors contain `globs: **/*.ts` without quotes. That can't be an alias, so it is
+# text: the parser gets another character of the same length, which is replaced again afterwards.
 _STAR = re.compile(
     r"^((?:[ \t]*-[ \t]+)*[ \t]*(?:[\w.-]+[ \t]*:[ \t]+)?)\*(?!\w+[ \t]*(?:#.*)?\r?$)", re.MULTILINE
 )
@@ -179,7 +174,7 @@ _HINTS = {
 
 
 class Shape(StrEnum):
-    """How a value is written."""
+    """The notation of a value."""
 
     SCALAR = "scalar"
     FLOW = "flow"
@@ -191,12 +186,12 @@ class Shape(StrEnum):
 
 @frozen
 class Value:
-    """A value and where it stands: positions are characters of the header's text."""
+    """A value and its place, in characters of the header's text."""
 
     data: Any
     start: int
     end: int
-    """After its last character, comments and blank lines not counted."""
+    """After its last character, without comments and blank lines."""
     column: int
     shape: Shape
 
@@ -215,7 +210,7 @@ class Entry:
 
 @frozen
 class Header:
-    """All the entries of a header, in order; `flow` where it is written `{…}`."""
+    """All entries of a header, in order; `flow` if it is written `{…}`."""
 
     entries: Sequence[Entry] = ()
     flow: bool = False
@@ -227,57 +222,66 @@ class Header:
 
 
 class NotAMapping(Exception):
-    """The text is fine YAML, but a list or one value: prose between two rules, not a header."""
+    """The text is valid YAML but a list or one value: prose between two rules, not a header."""
 
 
-def load(text: str) -> dict[str, Any]:
+def load(text: str, syntax: Syntax = "yaml") -> dict[str, Any]:
     """Returns the data of a header.
 
-    python-frontmatter reads it through a handler of ours. It is handed the header alone, within
-    its fences: what it does to a text (strip it, drop what stands between two rules) can't happen.
     Raises `NotAMapping`, and `Unreadable` with the 1-based line in `text`.
+    """
+    if syntax == "toml":
+        return _load_toml(text)
+    flat = load_flat(text)
+    return _load_yaml(text) if flat is None else flat
+
+
+def _load_yaml(text: str) -> dict[str, Any]:
+    """Returns the data of a header that python-frontmatter reads with our handler.
+
+    The handler already has the header, so python-frontmatter's own search for it does not apply.
     """
     import frontmatter
 
-    data, _ = frontmatter.parse(f"---\n{text}\n---", handler=_handler())
+    data, _ = frontmatter.parse("", handler=_handler()(text))
     return data
 
 
 def read(text: str) -> Header:
-    """Returns the entries of a header with their places. Raises as `load` does."""
+    """Returns the entries of a header with their places. Raises the errors of `load`."""
     with reported(text):
         return Reader(loader_class()(text)).header()
 
 
 def lines(text: str) -> dict[tuple[str | int, ...], int]:
-    """Returns the 1-based line of each key and item of a text that `read` has read.
+    """Returns the 1-based line of each key and item, by the path of keys and positions to it.
 
-    An entry is named by the keys, and the places in lists, that lead to it. Raises as `read` does.
+    Raises the errors of `load`.
     """
     with reported(text):
         loader = loader_class()(text)
-        found: dict[tuple[str | int, ...], int] = {}
+        places: dict[tuple[str | int, ...], int] = {}
         if (node := loader.get_single_node()) is not None:
-            _place(node, (), loader.starred, found)
-        return found
+            _place(node, (), loader.starred, places)
+        return places
 
 
 def _place(
-    node: Any, path: tuple[str | int, ...], starred: bool, found: dict[tuple[str | int, ...], int]
+    node: Any, path: tuple[str | int, ...], starred: bool, places: dict[tuple[str | int, ...], int]
 ) -> None:
     if node.id == "mapping":
         for key, value in node.value:
             name = key.value.replace(_STAND_IN, "*") if starred else key.value
-            found[*path, name] = key.start_mark.line + 1
-            _place(value, (*path, name), starred, found)
+            places[*path, name] = key.start_mark.line + 1
+            _place(value, (*path, name), starred, places)
     elif node.id == "sequence":
         for number, item in enumerate(node.value):
-            found[*path, number] = item.start_mark.line + 1
-            _place(item, (*path, number), starred, found)
+            places[*path, number] = item.start_mark.line + 1
+            _place(item, (*path, number), starred, places)
 
 
 def resolve(text: str) -> Any:
-    """Returns what a value without quotes means: null, a boolean, a number, or the text itself."""
+    """Returns the value of plain text: null, a boolean, a number, or the text itself."""
     if text in _WORDS:
         return _WORDS[text]
     if _INTEGER.fullmatch(text):
@@ -314,21 +318,25 @@ def _handler() -> Any:
     from frontmatter.default_handlers import YAMLHandler
 
     class Handler(YAMLHandler):
-        """Hands python-frontmatter a header that has been found already."""
+        """Gives python-frontmatter a header that is known already."""
 
-        def split(self, text: str) -> tuple[str, str]:
-            return text.removeprefix("---\n").removesuffix("\n---"), ""
+        def __init__(self, header: str) -> None:
+            super().__init__()
+            self.header = header
+
+        def split(self, _: str) -> tuple[str, str]:
+            return self.header, ""
 
         def load(self, fm: str, **_: object) -> Any:
             with reported(fm):
                 return yaml.load(fm, Loader=loader_class())  # noqa: S506 - a safe loader's child
 
-    return Handler()
+    return Handler
 
 
 @contextmanager
 def reported(text: str) -> Iterator[None]:
-    """Turns whatever a parser raises into `Unreadable`; it raises much more than `YAMLError`."""
+    """Turns any exception of a parser into `Unreadable`; there are more than `YAMLError`."""
     try:
         yield
     except (NotAMapping, Unreadable):
@@ -338,7 +346,7 @@ def reported(text: str) -> Iterator[None]:
 
 
 def _unreadable(error: Exception, text: str) -> Unreadable:
-    """Returns what a person can act on for any exception of the parser."""
+    """Returns an error with line and hint for an exception of the parser."""
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or getattr(error, "reason", None)
     if mark is None:
@@ -350,12 +358,12 @@ def _unreadable(error: Exception, text: str) -> Unreadable:
 
 
 class Reader:
-    """Builds a header from a parser's events, and stops at the first that isn't allowed."""
+    """Builds a header from a parser's events; refuses the first one that isn't allowed."""
 
     deepest = MAX_DEPTH
 
     def __init__(self, loader: Any) -> None:
-        """Take a loader that has read nothing yet."""
+        """Keep a loader that has not read anything yet."""
         import yaml
 
         self._yaml: Any = yaml
@@ -383,7 +391,7 @@ class Reader:
         while not isinstance(event := self._loader.get_event(), self._yaml.MappingEndEvent):
             key = self._key(event)
             if key in entries:
-                raise Unreadable(f"header: `{key}` stands twice", event.start_mark.line + 1)
+                raise Unreadable(f"header: `{key}` appears twice", event.start_mark.line + 1)
             if len(entries) == MAX_KEYS:
                 raise Unreadable(f"header: more than {MAX_KEYS} keys", event.start_mark.line + 1)
             entries[key] = Entry(
@@ -440,7 +448,7 @@ class Reader:
         return data, entries[-1].value.end if entries else None
 
     def _refuse_marks(self, event: Any) -> None:
-        """Raises `Unreadable` where an event is an alias, or has an anchor or a tag."""
+        """Raises `Unreadable` if an event is an alias, or has an anchor or a tag."""
         line = event.start_mark.line + 1
         if isinstance(event, self._yaml.AliasEvent):
             raise Unreadable(
@@ -454,3 +462,94 @@ class Reader:
             raise Unreadable(
                 "header: tags (`!name`) are not allowed; quote a value like that", line
             )
+
+
+# TOML, as Hugo writes it: read as a whole, edited line by line.
+
+_TABLE = re.compile(r"^[ \t]*\[", re.MULTILINE)
+
+
+def _load_toml(text: str) -> dict[str, Any]:
+    """Returns the data of a header, with dates and times as ISO text."""
+    import tomllib
+
+    try:
+        plain = _json_like(tomllib.loads(text.replace("\r\n", "\n")), depth=1)
+    except (ValueError, OverflowError, RecursionError) as error:
+        place = re.search(r" ?\(at line (\d+), column \d+\)", str(error))
+        line = int(place[1]) if place else 1
+        reason = str(error).replace(place[0], "") if place else str(error)
+        raise Unreadable(f"header: {reason[:1].lower()}{reason[1:]}", line) from None
+    return {str(key): value for key, value in plain.items()}
+
+
+def edit_toml(text: str, changes: Mapping[str, Any]) -> str:
+    """Returns a TOML header with some top-level keys set, or removed if the value is GONE.
+
+    All other text is unchanged. Raises `Invalid` if a key can't be separated from its context.
+    """
+    for key, value in changes.items():
+        line = "" if value is GONE else f"{_toml_key(key)} = {_toml_value(value)}\n"
+        start, end = _toml_extent(text, key)
+        text = text[:start] + line + text[end:]
+    return text
+
+
+def _toml_extent(text: str, key: str) -> tuple[int, int]:
+    """Returns the place of the lines of `key`, or the empty place for a new key."""
+    table = _TABLE.search(text)
+    top = table.start() if table else len(text)
+    name = re.escape(key)
+    line = re.compile(rf"^[ \t]*(?:{name}|\"{name}\"|'{name}')[ \t]*=", re.MULTILINE).search(text)
+    if line is None or line.start() >= top:
+        if re.search(rf"^[ \t]*\[+[ \t]*{name}[ \t]*[.\]]", text, re.MULTILINE):
+            raise Invalid(f"`{key}` is a table in this file's header", hint="edit it by hand")
+        return top, top
+    end = line.end()
+    while end < len(text):
+        end = text.find("\n", end) + 1 or len(text)
+        if _is_toml(text[line.start() : end]):
+            return line.start(), end
+    raise Invalid(f"`{key}` can't be changed in this file's header", hint="edit it by hand")
+
+
+def _is_toml(text: str) -> bool:
+    import tomllib
+
+    try:
+        tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _toml_key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml_value(key)
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        pairs = (f"{_toml_key(key)} = {_toml_value(item)}" for key, item in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml_value, value))}]"
+    if isinstance(value, datetime):
+        return moment(value)
+    if isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value)):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    raise Invalid(f"a TOML header can't hold `{value!r}`", hint="edit it by hand")
+
+
+def _json_like(value: Any, depth: int) -> Any:
+    """Returns TOML's data as JSON-like data."""
+    if depth > 20:
+        raise Unreadable("header: nested too deeply", 1)
+    if isinstance(value, dict):
+        return {key: _json_like(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_json_like(item, depth + 1) for item in value]
+    if isinstance(value, datetime):
+        return moment(value) if value.tzinfo else moment(value.replace(tzinfo=UTC))
+    if isinstance(value, date | time):
+        return value.isoformat()
+    return value

@@ -104,7 +104,7 @@ INVALID = [
     ("rate_limits: [1]\n", 1, "must be a mapping"),
     ("pii:\n  on_write: maybe\n", 2, "`maybe`"),
     ("- a list\n", 1, "must be a mapping"),
-    ("tool_permissions: {}\ntool_permissions: {}\n", 2, "stands twice"),
+    ("tool_permissions: {}\ntool_permissions: {}\n", 2, "appears twice"),
     ("a: &x 1\n", 1, "anchors"),
     ("a: !!python/object:os.system x\n", 1, "tags"),
     ("tool_permissions:\n  x: [unclosed\n", 3, ""),

@@ -25,7 +25,7 @@ from mimo.features.procedures.model import (
 from mimo.frozen import frozen
 from mimo.memory.codec import document
 from mimo.memory.codec.document import Unreadable
-from mimo.memory.codec.yaml import NotAMapping, Reader, loader_class, reported
+from mimo.memory.codec.front_matter import NotAMapping, Reader, loader_class, reported
 
 CommandFault = Callable[[str, Mapping[str, Any]], str | None]
 """Returns why an action can't call the command of that name with these arguments, or None."""

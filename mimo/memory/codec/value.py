@@ -109,7 +109,7 @@ def _fenced(document: Document, fence: re.Match[str]) -> Any:
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key appears twice")
     return found
 
 

@@ -161,7 +161,7 @@ states:
         ("initial_state: a\nstates: {}\n", (9, "`states` is empty")),
         ("initial_state: 1\nstates: {a: {}}\n", (8, "must be the name of a state, not `1`")),
         ("initial_state: a\nstates: [a]\n", (9, "must be a mapping of names to states")),
-        ("initial_state: a\nstates: {a: {}, a: {}}\n", (9, "`a` stands twice")),
+        ("initial_state: a\nstates: {a: {}, a: {}}\n", (9, "`a` appears twice")),
         ("- a\n", (8, "it must be a mapping")),
         ("initial_state: &x a\nstates: {a: {}}\n", (8, "anchors (`&name`) are not allowed")),
         ("initial_state: !!python/object:os.system a\nstates: {}\n", (8, "tags")),

@@ -419,6 +419,15 @@ class Mind:
             self.note("embedding", f"found by words only: {error.message}")
             return None
 
+    def prepare(self) -> None:
+        """Opens the parts that nearly every answer needs, before work begins that uses them.
+
+        A part that can't be opened raises its error when it is used.
+        """
+        for name in ("config", "store", "trust", "index"):
+            with suppress(MindError, OSError):
+                getattr(self, name)
+
     @property
     def index_folder(self) -> Path:
         """The index's folder: `.mind/.index`, or one in the user's cache if that can't be used."""

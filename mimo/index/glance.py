@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mimo.index.database import Approves, Database, Unusable, generations, path_of
-from mimo.index.schema import IN_FORCE, newest_first
+from mimo.index.schema import CURRENT, newest_first
 from mimo.memory.note import Note
 from mimo.text.tokens import QUESTION_WORDS, query_terms
 
@@ -136,7 +136,7 @@ class Glance:
 
     def decisions(self, limit: int, *, private: bool = False) -> list[Note]:
         """Returns the newest decisions that nothing supersedes."""
-        return self.newest("decision", limit, where=IN_FORCE.format("m"), private=private)
+        return self.newest("decision", limit, where=CURRENT.format("m"), private=private)
 
     def kept(self, limit: int, *, private: bool = False) -> list[Note]:
         """Returns the newest important memories of which somebody said that they must never fade.
@@ -176,7 +176,7 @@ class Glance:
         while True:
             rows = self._sql.execute(
                 "SELECT u.tokens, m.title_tokens, m.topic_tokens, m.key,"
-                f" {_APPROVED}, {IN_FORCE.format('m')} FROM"
+                f" {_APPROVED}, {CURRENT.format('m')} FROM"
                 " (SELECT words.rowid AS unit, bm25(words) AS weight FROM words WHERE words MATCH ?"
                 " ORDER BY weight LIMIT ?) w JOIN units u ON u.key = w.unit"
                 f" JOIN memories m ON m.key = u.memory ORDER BY w.weight, {newest_first('m')}",

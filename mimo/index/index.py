@@ -1,22 +1,23 @@
-"""The indexes of past states, one for each: beside the present one, whose vectors they share."""
+"""The index of one project: a disposable copy of its memories that answers without the files."""
 
 import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime, timedelta
+from functools import cache, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from mimo.disk import Stamp
 from mimo.errors import StorageFailed
 from mimo.frozen import frozen
-from mimo.index import catalog, database, meaning, rows, schema, words
+from mimo.index import catalog, database, lookup, rows, schema
 from mimo.index.database import WRITE_WAIT_SECONDS, Approves, Database, IndexDamaged
 from mimo.index.embedding import FAILURES, Embedder
-from mimo.index.rows import Change, Found, Newer, Request
+from mimo.index.rows import Change, Found, Request
 from mimo.index.vectors import Vectors
-from mimo.memory.model import Filter, Memory, Problem, Record, Sort
+from mimo.memory.model import Filter, Memory, Record
 
 if TYPE_CHECKING:
     from mimo.index.documents import Document
@@ -25,13 +26,18 @@ if TYPE_CHECKING:
     from mimo.index.writing import Batch
     from mimo.memory.relations import Graph
 
+Answer = TypeVar("Answer")
+P = ParamSpec("P")
 
-# How much an index holds.
+_CHANGED = "SELECT changed_ns FROM totals"
+_PAST = "past"
+_KEPT_PAST = 8
+"""The number of past states whose indexes are kept, the last used ones."""
 
 
 @frozen
 class IndexStats:
-    """How much the index holds."""
+    """The size of an index."""
 
     memories: int
     units: int
@@ -41,34 +47,21 @@ class IndexStats:
     format: int
     generation: int
 
-    @classmethod
-    def of(
-        cls, sql: sqlite3.Connection, database: Database, vectors: Vectors | None
-    ) -> "IndexStats":
-        """Returns the figures of an index as it stands."""
-        sums = words.totals(sql)
-        (files,) = sql.execute("SELECT count(*) FROM files").fetchone()
-        names = {name for (name,) in sql.execute("SELECT vector FROM units")}
-        return cls(
-            memories=sums.memories - sums.shadowed,
-            units=sums.units,
-            vectors=len(vectors.known(names)) if vectors else 0,
-            files=files,
-            bytes=database.size(),
-            format=schema.FORMAT,
-            generation=database.generation,
-        )
 
+def _query(
+    query: Callable[Concatenate[sqlite3.Connection, P], Answer],
+) -> Callable[Concatenate["Index", P], Answer]:
+    """Returns a function over the tables as a method of `Index`."""
 
-# The index of one project: what the files say, ready to be searched.
+    @wraps(query)
+    def method(index: "Index", /, *args: P.args, **kwargs: P.kwargs) -> Answer:
+        return index._answer(query, *args, **kwargs)  # noqa: SLF001 - of the same module
 
-
-Answer = TypeVar("Answer")
-_CHANGED = "SELECT changed_ns FROM totals"
+    return method
 
 
 class Index:
-    """A disposable copy of the memories that answers without opening a file."""
+    """The memories of one project, ready to be searched."""
 
     def __init__(
         self, data: Database, folder: Path | None, embedder: Embedder | None, owner: str = ""
@@ -77,87 +70,102 @@ class Index:
         self._database = data
         self._owner = owner
         self._embedder = embedder
-        self._vectors = Vectors.open(folder, embedder.model) if embedder else None
+        self._vectors = Vectors(folder, embedder.model) if embedder else None
         self._identity = database.identity(data)
         self._search: Search | None = None
         self._walks: Walks | None = None
         self._embeds = True
         self._cleared = False
         self.mend: Callable[[], object] | None = None
-        """Refills the index from the files after damage; set by the caller that knows them."""
+        """Refills the index from the files after damage; set by the caller."""
         self.turn: Callable[[], AbstractContextManager[bool]] = lambda: nullcontext(True)
-        """Gives whether long work on this index is ours now; one process at a time has it."""
+        """Claims long work on this index for this process; yields whether the claim succeeded."""
         self.lacks_vectors = False
-        """Whether vectors are missing that another process is making."""
+        """Whether another process is still making some of the vectors."""
         self.approvals: Callable[[], Approves] = lambda: lambda _: True
-        """Returns what says which texts are approved now; all are where nobody sets it."""
+        """Returns the function that checks whether a text is approved; the default approves all."""
 
     @classmethod
     def open(cls, folder: Path, embedder: Embedder | None, owner: str = "") -> "Index":
-        """Returns the index kept in `folder`; an empty one where none is usable.
+        """Returns the index in `folder`, or an empty one if none there is usable.
 
-        One that another owner made is not: it may have come with a clone. Without an embedder it
-        finds by words only. Raises `StorageFailed` where the folder can't be written.
+        An index of another owner is not usable: it may have come with a clone. Without an embedder
+        the index finds by words only. Raises `StorageFailed` if the folder can't be written.
         """
         return cls(database.open_newest(folder, owner), folder, embedder, owner)
 
     @classmethod
+    def open_past(cls, folder: Path, state: str, embedder: Embedder | None, owner: str) -> "Index":
+        """Returns the index of a past state, within a project's index folder.
+
+        The digest `state` of the state's memories names it. All states share the vectors in
+        `folder`, so that only new texts are embedded.
+        """
+        place = folder / _PAST / state
+        try:
+            data = database.open_newest(place, owner)
+        except StorageFailed:
+            return cls.in_memory(embedder)
+        with suppress(OSError):
+            os.utime(place)
+            _remove_old(folder / _PAST)
+        return cls(data, folder, embedder, owner)
+
+    @classmethod
     def in_memory(cls, embedder: Embedder | None) -> "Index":
-        """Returns an empty index that is kept nowhere."""
+        """Returns an empty index that has no files."""
         return cls(Database(None), None, embedder)
 
     def close(self) -> None:
-        """Closes its files."""
+        """Closes the files."""
         self._database.close()
         if self._vectors:
             self._vectors.close()
 
-    def stamps(self) -> dict[str, tuple[Stamp, int]]:
-        """Returns each file's stamp, and when it was looked at (ns); keys are paths.
+    # Writing.
 
-        What follows is answered by the newest generation, empty where the last one was damaged.
+    def stamps(self) -> dict[str, tuple[Stamp, int]]:
+        """Returns, by path, the stamp of each indexed file and the time (ns) at which it was read.
+
+        Every refresh begins here: it switches to the newest generation, which is empty if the last
+        one was damaged, and makes missing vectors.
         """
         if self._cleared:
             return {}
         if database.identity(self._database) != self._identity and self._database.path:
             self._use(database.open_newest(self._database.path.parent, self._owner))
         try:
-            self._embed_what_is_missing()
+            self._embed_missing()
             with self._reading() as sql:
                 return catalog.stamps(sql)
         except IndexDamaged:
             return {}
 
     def clear(self) -> None:
-        """Empties the index in the same transaction as the next `apply`."""
+        """Empties the index, in the transaction of the next `apply`."""
         self._cleared = True
 
     def keep(self) -> None:
-        """Takes `clear` back: what is committed stays."""
+        """Cancels `clear`."""
         self._cleared = False
 
     def apply(
         self, changes: Iterable[Change], *, now_ns: int, wait: float = WRITE_WAIT_SECONDS
     ) -> None:
-        """Writes changes of files, as they were seen at `now_ns`, in transactions of a batch each.
+        """Writes changes of files that were read at `now_ns`, in one transaction for each batch.
 
-        Vectors are made before a transaction begins. After `clear` there is one transaction for
-        all. Waits up to `wait` seconds for another process's transaction. Raises `IndexBusy` if
-        that takes longer, `IndexNotReady` if that process is making the first index, and
-        `StorageFailed` if the index can't be written; batches before that are kept.
+        Vectors are made before each transaction. After `clear` there is only one transaction. Waits
+        up to `wait` seconds for another process's transaction. Raises `IndexBusy` if that takes
+        longer, `IndexNotReady` if that process makes the first index, and `StorageFailed` if the
+        index can't be written; earlier batches are kept.
         """
         from mimo.index.writing import prepared
 
         self._embeds = True
-        if self._cleared:
-            self._refill(changes, now_ns, wait)
+        if not self._cleared:
+            for batch in prepared(changes, self._embed):
+                self._write([batch], now_ns, wait)
             return
-        for batch in prepared(changes, self._embed):
-            self._write([batch], now_ns, wait)
-
-    def _refill(self, changes: Iterable[Change], now_ns: int, wait: float) -> None:
-        from mimo.index.writing import prepared
-
         self._cleared = False
         try:
             if iter(changes) is changes:
@@ -165,13 +173,12 @@ class Index:
             if self._vectors:
                 self._vectors.verify()
             for _ in prepared(changes, self._embed):
-                pass  # The vectors are made before the transaction, which then finds them.
+                pass  # Makes the vectors before the transaction.
             self._write(prepared(changes, self._embed), now_ns, wait, clear=True)
         except BaseException:
             self._cleared = True
             raise
-        if self._vectors:
-            self._remove_unused_vectors(self._vectors)
+        self._remove_unused_vectors()
 
     def _write(
         self, batches: "Iterable[Batch]", now_ns: int, wait: float, *, clear: bool = False
@@ -180,16 +187,33 @@ class Index:
         from mimo.index.writing import Writer
 
         self._database.approves = self._approves()
-        with self._whole(), self._database.writing(wait) as sql:
+        with self._replacing_damaged(), self._database.writing(wait) as sql:
             if clear:
                 schema.clear(sql)
-            was_empty = words.totals(sql).memories == 0
+            was_empty = lookup.totals(sql).memories == 0
             writer = Writer(sql, now_ns)
             for batch, documents in batches:
                 writer.write(batch, documents)
             writer.finish()
             if was_empty or not self._embeds:
                 self._note_model(sql)
+
+    # Reading.
+
+    get = _query(catalog.get)
+    named = _query(catalog.named)
+    matching = _query(catalog.matching)
+    nearest_ids = _query(catalog.nearest_ids)
+    nearest_topics = _query(catalog.nearest_topics)
+    parts = _query(catalog.parts)
+    parents = _query(catalog.parents)
+    records = _query(catalog.records)
+    count = _query(catalog.count)
+    newer = _query(catalog.newer)
+    current = _query(catalog.current)
+    competing = _query(catalog.competing)
+    dangling = _query(catalog.dangling)
+    problems = _query(catalog.problems)
 
     def search(
         self,
@@ -203,87 +227,35 @@ class Index:
     ) -> Found:
         """Returns the memories that best match `text`, best first, none below `threshold`.
 
-        Where none reaches it, the best `nearest` are answered.
+        If none reaches the threshold, returns the best `nearest`.
         """
-        request = Request(text, filter, limit, threshold, nearest, now)
         if self._search is None:
             from mimo.index.search import Search
 
             self._search = Search(self._vectors, self._embedder)
-        search = self._search
-        return self._answer(lambda sql: search(sql, request))
-
-    def get(self, id: str) -> Record | None:
-        """Returns the memory of that id."""
-        return self._answer(lambda sql: catalog.get(sql, id))
-
-    def named(self, target: str) -> Record | None:
-        """Returns the memory that a link leads to: by its id, or else by its title."""
-        return self._answer(lambda sql: catalog.named(sql, target))
-
-    def matching(self, abbreviation: str) -> tuple[str, ...]:
-        """Returns the ids that begin or end so, sorted; a whole id stands for itself alone."""
-        return self._answer(lambda sql: catalog.matching(sql, abbreviation))
-
-    def parts(self, parent: str) -> tuple[Record, ...]:
-        """Returns the parts of a longer text, in their order."""
-        return self._answer(lambda sql: catalog.parts(sql, parent))
-
-    def parents(self, abbreviation: str) -> tuple[str, ...]:
-        """Returns the ids of longer texts that begin or end so; a whole id stands for itself."""
-        return self._answer(lambda sql: catalog.parents(sql, abbreviation))
-
-    def nearest_ids(self, wrong: str, n: int = 3) -> tuple[str, ...]:
-        """Returns up to `n` ids that look most like `wrong`, the nearest first."""
-        return self._answer(lambda sql: catalog.nearest_ids(sql, wrong, n))
-
-    def records(
-        self, filter: Filter, *, sort: Sort = Sort.RECENT, limit: int = -1, offset: int = 0
-    ) -> tuple[Record, ...]:
-        """Returns one page of the memories that pass the filter; a negative limit means all."""
-        return self._answer(lambda sql: catalog.records(sql, filter, sort, limit, offset))
-
-    def count(self, filter: Filter) -> int:
-        """Returns how many memories pass the filter."""
-        return self._answer(lambda sql: catalog.count(sql, filter))
+        return self._answer(self._search, Request(text, filter, limit, threshold, nearest, now))
 
     def superseded_by(self, ids: Sequence[str]) -> dict[str, str]:
-        """Returns, for those ids that something supersedes, the newest that does."""
+        """Returns the superseded ones among these ids, each with the newest memory that does so."""
         return {old: new.successor for old, new in self.newer(ids).items() if new.successor}
-
-    def newer(self, ids: Sequence[str]) -> dict[str, Newer]:
-        """Returns what claims to supersede each of these ids."""
-        return self._answer(lambda sql: catalog.newer_versions(sql, ids))
 
     def successors(self, id: str) -> tuple[str, ...]:
         """Returns the ids of the memories that supersede this one, newest first."""
         return self.newer((id,))[id].superseded_by
 
-    def current(self, topic: str) -> tuple[Record, ...]:
-        """Returns the decisions in force on a topic, newest first."""
-        return self._answer(lambda sql: catalog.current(sql, topic))
-
-    def competing(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Returns, for those decisions that compete with others of their topic, the others' ids."""
-        return self._answer(lambda sql: catalog.competing(sql, ids))
-
     def saying(self, memory: Memory) -> tuple[Record, ...]:
-        """Returns the memories in force that say the same as a new one, oldest first."""
+        """Returns the current memories with the same statement as a new one, oldest first."""
         from mimo.index import duplicates
 
-        return self._answer(lambda sql: duplicates.same(sql, memory))
+        return self._answer(duplicates.same, memory)
 
     def much_like(self, memory: Memory) -> Record | None:
-        """Returns the other memory in force that is most like this one, if any is much like it."""
+        """Returns the current memory that is a near-duplicate of a new one, if there is one."""
         from mimo.index import duplicates
 
         draft = duplicates.draft_of(memory)
         self._embed([draft])
-        return self._answer(lambda sql: duplicates.alike(sql, draft, self._vectors))
-
-    def nearest_topics(self, wrong: str, n: int = 3) -> tuple[str, ...]:
-        """Returns up to `n` topics that look most like `wrong`."""
-        return self._answer(lambda sql: catalog.nearest_topics(sql, wrong, n))
+        return self._answer(duplicates.alike, draft, self._vectors)
 
     def graph(
         self,
@@ -294,45 +266,55 @@ class Index:
         most: int | None,
         now: datetime,
     ) -> "Graph":
-        """Returns the memories within `depth` links of `start`; the same question is kept ready."""
+        """Returns the memories within `depth` links of `start`; recent answers are cached."""
         from mimo.index.links import Walks
 
-        self._walks = walks = self._walks or Walks()
-        return self._answer(
-            lambda sql: walks.graph(sql, start, depth=depth, types=types, most=most, now=now)
-        )
+        self._walks = self._walks or Walks()
+        return self._answer(self._walks.graph, start, depth=depth, types=types, most=most, now=now)
 
     def newest_linked(self, types: Collection[str], most: int) -> "Graph":
-        """Returns up to `most` memories that links connect, and the links between them."""
+        """Returns up to `most` linked memories, and the links between them."""
         from mimo.index import links
 
-        return self._answer(lambda sql: links.newest(sql, types, most))
-
-    def dangling(self) -> tuple[tuple[str, str], ...]:
-        """Returns (id, target) of each link that leads to nothing here."""
-        return self._answer(catalog.dangling)
-
-    def problems(self) -> tuple[Problem, ...]:
-        """Returns what keeps files, or memories in them, from being found."""
-        return self._answer(catalog.problems)
+        return self._answer(links.newest, types, most)
 
     def changed_at(self) -> datetime | None:
-        """Returns when the index last changed, UTC; None before the first time."""
+        """Returns the time of the last change, UTC; None if the index was never written."""
         changed_ns = self._answer(lambda sql: sql.execute(_CHANGED).fetchone()[0])
         if changed_ns is None:
             return None
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=changed_ns // 1000)
 
     def stats(self) -> IndexStats:
-        """Returns how much it holds."""
-        return self._answer(lambda sql: IndexStats.of(sql, self._database, self._vectors))
+        """Returns the size of the index."""
+        return self._answer(self._stats)
 
-    def _answer(self, question: Callable[[sqlite3.Connection], Answer]) -> Answer:
-        """Returns what `question` reads; asks again after damage that could be mended."""
+    def _stats(self, sql: sqlite3.Connection) -> IndexStats:
+        sums = lookup.totals(sql)
+        (files,) = sql.execute("SELECT count(*) FROM files").fetchone()
+        names = {name for (name,) in sql.execute("SELECT vector FROM units")}
+        return IndexStats(
+            memories=sums.memories - sums.shadowed,
+            units=sums.units,
+            vectors=len(self._vectors.known(names)) if self._vectors else 0,
+            files=files,
+            bytes=self._database.size(),
+            format=schema.FORMAT,
+            generation=self._database.generation,
+        )
+
+    def _answer(
+        self,
+        query: Callable[Concatenate[sqlite3.Connection, P], Answer],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> Answer:
+        """Returns the result of a query, which runs again if damage was repaired meanwhile."""
         losses = self._vectors.losses if self._vectors else 0
         try:
             with self._reading() as sql:
-                answer = question(sql)
+                answer = query(sql, *args, **kwargs)
         except IndexDamaged:
             if self.mend is None:
                 raise
@@ -340,12 +322,12 @@ class Index:
         else:
             if self._vectors is None or self._vectors.losses == losses:
                 return answer
-            self._embed_what_is_missing(after_loss=True)
+            self._embed_missing(after_loss=True)
         try:
             with self._reading() as sql:
-                return question(sql)
+                return query(sql, *args, **kwargs)
         except IndexDamaged as error:
-            # An index that was just rebuilt is not damaged again: the fault is in the question.
+            # A new index is not damaged again, so the cause is a bug in the query.
             if isinstance(error.__cause__, sqlite3.Error | OSError | None):
                 raise
             raise error.__cause__ from None
@@ -355,27 +337,24 @@ class Index:
         if self._cleared:
             self.apply((), now_ns=0)
         self._database.approves = self._approves()
-        with self._whole(), self._database.reading() as sql:
+        with self._replacing_damaged(), self._database.reading() as sql:
             yield sql
 
     def _approves(self) -> Approves:
-        """Returns what says which texts are approved, as it is when that is first asked.
+        """Returns the check of approvals, which reads them when it is first called.
 
-        It does not refer to this index: a cycle would keep closed files open until a collection.
+        It does not refer to this index: a reference cycle would keep closed files open.
         """
-        approvals, approves = self.approvals, None
+        checker = cache(self.approvals)
 
-        def approved(digest: str) -> bool:
-            nonlocal approves
-            if approves is None:
-                approves = approvals()
-            return approves(digest)
+        def approves(digest: str) -> bool:
+            return checker()(digest)
 
-        return approved
+        return approves
 
     @contextmanager
-    def _whole(self) -> Iterator[None]:
-        """Puts an empty database in the place of one that turns out to be damaged."""
+    def _replacing_damaged(self) -> Iterator[None]:
+        """Replaces a database that turns out to be damaged by an empty one."""
         try:
             yield
         except IndexDamaged:
@@ -389,8 +368,10 @@ class Index:
         self._walks = None
         self._identity = database.identity(data)
 
+    # Vectors.
+
     def _embed(self, documents: "Sequence[Document]") -> None:
-        """Makes the vectors of documents; words find them where that fails, till it works again."""
+        """Makes the vectors of documents; if that fails, words find them until it works again."""
         if not (self._embedder and self._vectors):
             return
         from mimo.index.writing import embed
@@ -400,16 +381,16 @@ class Index:
         except FAILURES:
             self._embeds = False
 
-    def _embed_what_is_missing(self, *, after_loss: bool = False) -> None:
+    def _embed_missing(self, *, after_loss: bool = False) -> None:
         """Makes all vectors that are lost, of another model, or could not be made before.
 
-        If another process does so already, that is left to it.
+        Does nothing if another process is making them.
         """
         if not (self._embedder and self._vectors):
             return
         self.lacks_vectors = False
         with self._reading() as sql:
-            if meaning.is_complete(sql, self._embedder, self._vectors) and not after_loss:
+            if not after_loss and _has_vectors(sql, self._embedder, self._vectors):
                 return
         with self.turn() as ours:
             self.lacks_vectors = not ours
@@ -428,50 +409,39 @@ class Index:
                     records = rows.after(sql, last, BATCH)
                 if not records:
                     break
-                self._embed([document(one) for one in records.values()])
+                self._embed([document(record) for record in records.values()])
                 last = max(records)
-            with self._whole(), self._database.writing() as sql:
+            with self._replacing_damaged(), self._database.writing() as sql:
                 self._note_model(sql)
 
     def _note_model(self, sql: sqlite3.Connection) -> None:
-        """Remembers whose vectors all units have; None where some have none."""
+        """Stores the model of the vectors; None if some units have no vector."""
         model = self._embedder.model if self._embedder and self._embeds else None
         sql.execute("UPDATE meta SET value = ? WHERE name = 'model'", (model,))
 
-    def _remove_unused_vectors(self, vectors: Vectors) -> None:
+    def _remove_unused_vectors(self) -> None:
+        if self._vectors is None:
+            return
         with self._reading() as sql, suppress(*FAILURES):
             used = sql.execute("SELECT vector FROM units UNION SELECT vector FROM memories")
-            vectors.prune({name for (name,) in used})
+            self._vectors.prune({name for (name,) in used})
 
 
-FOLDER = "past"
-_KEPT = 8
-"""States whose indexes are kept: those that were asked for last."""
+def _has_vectors(sql: sqlite3.Connection, embedder: Embedder, vectors: Vectors) -> bool:
+    """Returns whether all units have a vector of this embedder's model.
 
-
-def open_past(folder: Path, state: str, embedder: Embedder | None, owner: str) -> Index:
-    """Returns the index of a past state, named by what it holds, within a project's index folder.
-
-    A text that any state had keeps its vector, so only what is new to all of them is embedded.
+    Checks only a few units: vectors are lost together or not at all.
     """
-    place = folder / FOLDER / state
-    try:
-        data = database.open_newest(place, owner)
-    except StorageFailed:
-        return Index.in_memory(embedder)
-    with suppress(OSError):
-        os.utime(place)
-        _forget_old(folder / FOLDER)
-    return Index(data, folder, embedder, owner)
+    few = [name for (name,) in sql.execute("SELECT vector FROM units ORDER BY key LIMIT 3")]
+    (model,) = sql.execute("SELECT value FROM meta WHERE name = 'model'").fetchone()
+    return not few or (model == embedder.model and bool(vectors.known(few)))
 
 
-def _forget_old(folder: Path) -> None:
-    states = sorted((one for one in folder.iterdir() if one.is_dir()), key=_used, reverse=True)
-    for state in states[_KEPT:]:
+def _remove_old(folder: Path) -> None:
+    """Removes the indexes of all past states but the last used ones."""
+    states = [state for state in folder.iterdir() if state.is_dir()]
+    states.sort(key=lambda state: state.stat().st_mtime, reverse=True)
+    for state in states[_KEPT_PAST:]:
         for file in state.iterdir():
             file.unlink()
         state.rmdir()
-
-
-def _used(folder: Path) -> float:
-    return folder.stat().st_mtime

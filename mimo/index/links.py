@@ -1,4 +1,4 @@
-"""Walks along links that are remembered, so that a question asked again costs next to nothing."""
+"""Walks along links, in both directions, and a cache of the latest walks."""
 
 import sqlite3
 from collections import OrderedDict
@@ -13,22 +13,25 @@ from mimo.index import rows
 from mimo.index.schema import newest_first
 from mimo.memory.relations import MAX_DEPTH, Edge, Graph, Node
 
-# Walking along links, in both directions, over the tables of the index.
-
-
 _CHUNK = 500
-"""So many values stand in one `IN (…)`: older builds of SQLite take 999 at most."""
+"""The number of values in one `IN (…)`; older builds of SQLite take 999 at most."""
+
+MOST_WALKS = 100
+MOST_NODES = 10_000
+"""The number of memories in all cached walks together, which bounds their size."""
+
+LIFE = timedelta(minutes=5)
 
 
 class Walked(NamedTuple):
-    """A graph, and every name whose change could change it."""
+    """A graph, and the names of all memories whose change could change it."""
 
     graph: Graph
     names: frozenset[str]
 
 
 class _Place(NamedTuple):
-    """A memory that the walk came to; sorts as the nodes of a graph do."""
+    """A memory that a walk reached; sorts as the nodes of a graph do."""
 
     depth: int
     age: int
@@ -55,9 +58,9 @@ def walk(
     types: Collection[str] = (),
     most: int | None = None,
 ) -> Walked:
-    """Returns what is linked with `start` (ids or titles), at most `depth` links away.
+    """Returns the memories at most `depth` links away from `start` (ids or titles).
 
-    Only links of `types` are followed; none means all. The nearest `most` memories are kept.
+    Only links of `types` are followed; empty means all. The nearest `most` memories are kept.
     """
     walker = _Walker(sql, sorted(types))
     frontier = walker.arrive(walker.resolve(start), 0)
@@ -69,15 +72,15 @@ def walk(
 
 
 def newest(sql: sqlite3.Connection, types: Collection[str], most: int) -> Graph:
-    """Returns up to `most` memories that links connect, and the links between them.
+    """Returns up to `most` linked memories, and the links between them.
 
-    Where there are more, the newest come with those around them: alone they would show no links.
+    If there are more, the newest come with those around them: alone they would show no links.
     """
     ids = _linked_ids(sql, types, most + 1)
     kept = dict.fromkeys(ids if len(ids) <= most else ())
-    for id_ in ids if len(ids) > most else ():
-        if id_ not in kept and len(kept) < most:
-            near = walk(sql, [id_], depth=MAX_DEPTH, types=types, most=most).graph.nodes
+    for id in ids if len(ids) > most else ():
+        if id not in kept and len(kept) < most:
+            near = walk(sql, [id], depth=MAX_DEPTH, types=types, most=most).graph.nodes
             fresh = [node.record.memory.id for node in near if node.record.memory.id not in kept]
             kept.update(dict.fromkeys(fresh[: most - len(kept)]))
     return replace(walk(sql, list(kept), depth=0, types=types).graph, start=(), cut=len(ids) > most)
@@ -96,32 +99,32 @@ def _linked_ids(sql: sqlite3.Connection, types: Collection[str], limit: int) -> 
         f" ORDER BY {newest_first('memories')} LIMIT ?",
         (*named, *named, *named, limit),
     )
-    return tuple(id_ for (id_,) in found)
+    return tuple(id for (id,) in found)
 
 
 class _Walker:
-    """Keeps where a walk has been."""
+    """The state of a walk."""
 
     def __init__(self, sql: sqlite3.Connection, types: Sequence[str]) -> None:
-        """Start nowhere."""
+        """Take the tables, and the types of links to follow."""
         self._sql = sql
         self._types = types
         self.places: dict[int, _Place] = {}
         self._held: dict[int, list[_Stored]] = {}
-        """The links that each memory holds, of those that were looked at."""
+        """The links that each memory holds, as far as they were read."""
         self._keys: dict[str, int | None] = {}
-        """What each name leads to, as far as it was asked."""
+        """The memory that each name leads to, as far as it was resolved."""
 
     def resolve(self, names: Iterable[str]) -> set[int]:
         """Returns the memories that these names lead to: by id, or else by title."""
-        asked = list(dict.fromkeys(names))
-        unknown = [name for name in asked if name not in self._keys]
+        wanted = list(dict.fromkeys(names))
+        unknown = [name for name in wanted if name not in self._keys]
         self._keys.update(dict.fromkeys(unknown))
         self._keys.update(
             self._select("SELECT id, key FROM memories WHERE shadowed = 0 AND id IN ({})", unknown)
         )
         titles = [name for name in unknown if self._keys[name] is None]
-        # Of several with one title an approved one is meant, the first by id: it comes last here.
+        # Of several memories with one title, the first approved one by id is meant: it sorts last.
         found = self._select(
             "SELECT approved(digest), title, id, key FROM memories"
             " WHERE shadowed = 0 AND title IN ({})",
@@ -130,14 +133,14 @@ class _Walker:
         found.sort(key=lambda row: row[2], reverse=True)
         found.sort(key=lambda row: bool(row[0]))
         self._keys.update((title, key) for _, title, _, key in found)
-        return {key for name in asked if (key := self._keys[name]) is not None}
+        return {key for name in wanted if (key := self._keys[name]) is not None}
 
     def arrive(self, keys: Collection[int], depth: int) -> list[_Place]:
-        """Returns those of the memories that are new to the walk."""
+        """Adds memories to the walk and returns those that are new to it."""
         new = [key for key in keys if key not in self.places]
         found = [
-            _Place(depth, -created, id_, title, key)
-            for created, id_, title, key in self._select(
+            _Place(depth, -created, id, title, key)
+            for created, id, title, key in self._select(
                 "SELECT created, id, title, key FROM memories WHERE key IN ({})", new
             )
         ]
@@ -145,10 +148,10 @@ class _Walker:
         return found
 
     def neighbours(self, frontier: Sequence[_Place]) -> set[int]:
-        """Returns all that a link leads to or comes from, of the memories of `frontier`."""
+        """Returns the memories that links of `frontier` lead to or come from."""
         self._read_links([place.key for place in frontier])
-        held = (link.target for place in frontier for link in self._held[place.key])
-        return self.resolve(held) | self._pointing_at(frontier)
+        targets = (link.target for place in frontier for link in self._held[place.key])
+        return self.resolve(targets) | self._pointing_at(frontier)
 
     def walked(self, start: Sequence[str], most: int | None) -> Walked:
         """Returns the graph of the nearest `most` memories."""
@@ -158,17 +161,17 @@ class _Walker:
         links = [link for place in kept for link in self._held[place.key]]
         self.resolve(link.target for link in links)
         records = self._records([place.key for place in kept])
-        named = {*start, *(link.target for link in links)}
+        names = {*start, *(link.target for link in links)}
         graph = Graph(
             start=tuple(self._ids(start)),
             nodes=tuple([Node(records[place.key], place.depth) for place in kept]),
             edges=self._edges(kept, links),
-            missing=tuple(sorted(name for name in named if self._keys[name] is None)),
+            missing=tuple(sorted(name for name in names if self._keys[name] is None)),
             cut=len(kept) < len(places),
         )
-        named.update(place.id for place in places)
-        named.update(place.title for place in places if place.title is not None)
-        return Walked(graph, frozenset(named))
+        names.update(place.id for place in places)
+        names.update(place.title for place in places if place.title is not None)
+        return Walked(graph, frozenset(names))
 
     def _ids(self, names: Iterable[str]) -> dict[str, None]:
         """Returns the ids of the memories that these names lead to, in their order."""
@@ -176,31 +179,31 @@ class _Walker:
         return {self.places[key].id: None for key in keys if key is not None}
 
     def _read_links(self, keys: Sequence[int]) -> None:
-        """Notes the links that these memories hold."""
+        """Reads the links that these memories hold."""
         self._held.update((key, []) for key in keys)
         rest, types = self._of_types()
-        asked = "SELECT source, target, type, given, confidence FROM links WHERE source IN ({})"
-        for row in self._select(asked + rest, keys, types):
+        query = "SELECT source, target, type, given, confidence FROM links WHERE source IN ({})"
+        for row in self._select(query + rest, keys, types):
             self._held[row[0]].append(_Stored(*row))
 
     def _pointing_at(self, frontier: Sequence[_Place]) -> set[int]:
         """Returns the memories with a link that leads to one of `frontier`."""
         rest, types = self._of_types()
-        asked = (
+        query = (
             "SELECT target, source FROM links CROSS JOIN memories ON key = source"
             f" WHERE target IN ({{}}) AND shadowed = 0{rest.replace('type', 'links.type')}"
         )
         ids = [place.id for place in frontier]
-        found = {source for _, source in self._select(asked, ids, types)}
-        # A title leads to one memory only, and to none where another has it for an id.
+        found = {source for _, source in self._select(query, ids, types)}
+        # A title leads to one memory only, and to none if it is the id of another memory.
         titles = {place.title for place in frontier if place.title is not None}
-        by_title = self._select(asked, [*titles], types)
+        by_title = self._select(query, [*titles], types)
         self.resolve(title for title, _ in by_title)
         reached = {place.key for place in frontier}
         return found | {source for title, source in by_title if self._keys[title] in reached}
 
     def _edges(self, kept: Sequence[_Place], links: Sequence[_Stored]) -> tuple[Edge, ...]:
-        """Returns the links between two of the memories: of doubles the one that gives the id."""
+        """Returns the links between the memories; of duplicates, the one that names the id."""
         order = {place.key: number for number, place in enumerate(kept)}
         keys, found = self._keys, []
         for source, name, kind, given, confidence in links:
@@ -208,7 +211,7 @@ class _Walker:
             if target is not None and target != order[source]:
                 is_title = name != kept[target].id
                 found.append((order[source], target, kind, is_title, name, given, confidence))
-        found.sort()  # A source has one link of a type to a name, so what follows is not compared.
+        found.sort()  # A source has one link of a type to a name, so the rest is not compared.
         edges = {}
         for source, target, kind, _, _, given, confidence in found:
             if (source, target, kind) not in edges:
@@ -241,18 +244,12 @@ def _chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
         yield values[start : start + _CHUNK]
 
 
-MOST_WALKS = 100
-MOST_NODES = 10_000
-"""So many memories are kept in all of them together, which bounds what they take."""
-
-LIFE = timedelta(minutes=5)
-
 _Key: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], int, int | None]
 
 
 @frozen
 class _Kept:
-    """A walk, and when it was true."""
+    """A cached walk, with the revision for which it holds and its time."""
 
     walked: Walked
     revision: int
@@ -260,10 +257,10 @@ class _Kept:
 
 
 class Walks:
-    """The walks of the last minutes over one index, the one asked last at the end."""
+    """The cached walks over one index, the last used one at the end."""
 
     def __init__(self) -> None:
-        """Start with none."""
+        """Start with an empty cache."""
         self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
         self._turn = Lock()
 
@@ -277,7 +274,7 @@ class Walks:
         most: int | None,
         now: datetime,
     ) -> Graph:
-        """Returns what `walk` would: a remembered graph where nothing of it has changed since."""
+        """Returns the graph of a walk, from the cache unless one of its memories has changed."""
         key = (tuple(start), tuple(sorted(set(types))), depth, most)
         ((revision,),) = sql.execute("SELECT revision FROM totals")
         with self._turn:
@@ -291,11 +288,11 @@ class Walks:
         return walked.graph
 
     def _drop_stale(self, sql: sqlite3.Connection, revision: int, now: datetime) -> None:
-        """Forgets what is old, and what a change since may have made wrong."""
+        """Removes walks that are old or that a later change may affect."""
         changes: dict[int, set[str] | None] = {revision: set()}
         for key, kept in list(self._kept.items()):
             if kept.revision not in changes:
-                changes[kept.revision] = rows.since(sql, kept.revision)
+                changes[kept.revision] = _touched_since(sql, kept.revision)
             names = changes[kept.revision]
             aged = not timedelta(0) <= now - kept.made < LIFE
             if aged or names is None or not names.isdisjoint(kept.walked.names):
@@ -310,3 +307,12 @@ class Walks:
         while self._kept and (len(self._kept) > MOST_WALKS or held > MOST_NODES):
             _, oldest = self._kept.popitem(last=False)
             held -= len(oldest.walked.graph.nodes)
+
+
+def _touched_since(sql: sqlite3.Connection, revision: int) -> set[str] | None:
+    """Returns the names that changed after a revision; None if they are not stored any more."""
+    ((known_after, current),) = sql.execute("SELECT touched_after, revision FROM totals")
+    if not known_after <= revision <= current:
+        return None
+    found = sql.execute("SELECT name FROM touched WHERE revision > ?", (revision,))
+    return {name for (name,) in found}

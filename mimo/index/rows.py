@@ -1,9 +1,9 @@
-"""Records as rows of the table `memories`, and back; paths as SQLite can hold them."""
+"""The values that go into the index and come out of it, and records as rows of `memories`."""
 
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -22,58 +22,13 @@ from mimo.memory.model import (
     Version,
 )
 
-# What the last changes of the index may have changed for somebody who follows links.
-
-
-_MOST = 1_000
-"""So many names are kept; after more, such as of a first index, nothing older is known."""
-
-
-def names_of(sql: sqlite3.Connection, key: int) -> set[str]:
-    """Returns the names of a row of `memories`."""
-    found = sql.execute(
-        "SELECT id FROM memories WHERE key = :key UNION SELECT title FROM memories WHERE key = :key"
-        " AND title IS NOT NULL UNION SELECT target FROM links WHERE source = :key",
-        {"key": key},
-    )
-    return {name for (name,) in found}
-
-
-def note(sql: sqlite3.Connection, names: Iterable[str]) -> None:
-    """Keeps what the change that made the index's present revision has touched."""
-    ((revision,),) = sql.execute("SELECT revision FROM totals")
-    found = [(revision, name) for name in names]
-    ((kept,),) = sql.execute("SELECT count(*) FROM touched")
-    if kept + len(found) > _MOST:
-        forget(sql)
-        return
-    sql.executemany("INSERT INTO touched VALUES (?, ?)", found)
-
-
-def forget(sql: sqlite3.Connection) -> None:
-    """Lets nothing be known of the changes up to the present revision."""
-    sql.execute("DELETE FROM touched")
-    sql.execute("UPDATE totals SET touched_after = revision")
-
-
-def since(sql: sqlite3.Connection, revision: int) -> set[str] | None:
-    """Returns all that was touched after a revision; None where that is not known any more."""
-    ((known_after, present),) = sql.execute("SELECT touched_after, revision FROM totals")
-    if not known_after <= revision <= present:
-        return None
-    found = sql.execute("SELECT name FROM touched WHERE revision > ?", (revision,))
-    return {name for (name,) in found}
-
-
-# What a search is asked, and what it answers.
-
 
 class Newer(NamedTuple):
-    """What claims to supersede a memory; the ids are newest first."""
+    """The memories that claim to supersede a memory; the ids are newest first."""
 
     superseded_by: tuple[str, ...] = ()
     claimed_by: tuple[str, ...] = ()
-    """Memories that are not approved, while the older one is: what they claim has no effect."""
+    """Unapproved memories while the older one is approved: their claims have no effect."""
 
     @property
     def successor(self) -> str | None:
@@ -88,18 +43,18 @@ class Newer(NamedTuple):
 
 @frozen
 class Hit:
-    """A memory that answers a query."""
+    """A memory that matches a query."""
 
     record: Record
     score: float
-    """0..1; 0.3 parts related from unrelated."""
+    """0..1; 0.3 separates related from unrelated."""
     passage: str
     """The part of its text that matches best."""
     line: int
     """The 1-based line of the file on which the passage begins."""
     newer: Newer
     embedded: bool
-    """Whether it could be compared by meaning, and not by words alone."""
+    """Whether it was compared by meaning, and not by words alone."""
 
 
 @frozen
@@ -110,31 +65,28 @@ class Found:
     considered: int
     """How many memories passed the filter."""
     notice: str | None = None
-    """Says so where the search was less than whole."""
+    """Reports an incomplete search."""
 
 
 class Request(NamedTuple):
-    """What is looked for."""
+    """A query and its options."""
 
     text: str
     filter: Filter
     limit: int
     threshold: float
     nearest: int
-    """How many to answer with where none reaches the threshold."""
+    """The number of memories to return if none reaches the threshold."""
     now: datetime
-
-
-# What the index is told about a file.
 
 
 @frozen
 class Change:
-    """What a look at one file found."""
+    """The state of one file, to be written to the index."""
 
     path: str
     stamp: Stamp | None
-    """None where the file is gone."""
+    """None if the file is missing."""
     records: tuple[Record, ...] = ()
     problem: Problem | None = None
 
@@ -143,7 +95,7 @@ COLUMNS = (
     "id, path, line, digest, private, owned, type, title, topic, created, importance, confidence,"
     " outcome, parent, position, rest, checksum"
 )
-"""What `record` needs, in its order, of the table `memories`."""
+"""The columns of `memories` from which `record` reads, in its order."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -179,9 +131,9 @@ def _checksum(values: Sequence[Any]) -> int:
 
 
 def record(values: Sequence[Any]) -> Record:
-    """Returns the record whose `COLUMNS` these values are; further ones are not looked at.
+    """Returns the record with these values of `COLUMNS`; further values are ignored.
 
-    Raises `ValueError` if a value is not what was written.
+    Raises `ValueError` if a value differs from what was written.
     """
     if _checksum(tuple(values[:16])) != values[16]:
         raise ValueError("checksum")
@@ -223,12 +175,12 @@ def to_number(time: datetime) -> int:
 
 
 def to_time(number: int) -> datetime:
-    """Returns the time that so many microseconds since 1970 stand for, in UTC."""
+    """Returns the time, UTC, for a number of microseconds since 1970."""
     return _EPOCH + timedelta(microseconds=number)
 
 
 def to_sql(path: str) -> str | bytes:
-    """Returns a path as SQLite can hold it: bytes where the file's name is no valid Unicode."""
+    """Returns a path as SQLite can hold it: bytes if the file's name is not valid Unicode."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -242,14 +194,14 @@ def from_sql(path: str | bytes) -> str:
 
 
 def marks(values: Sequence[object]) -> str:
-    """Returns as many question marks, for `IN (…)`."""
+    """Returns one question mark for each value, for `IN (…)`."""
     return ",".join("?" * len(values))
 
 
 def select(connection: sqlite3.Connection, rest: str, values: Sequence[Any] = ()) -> list[Record]:
     """Returns the records of `SELECT … FROM memories m` continued by `rest`."""
     rows = connection.execute(f"SELECT {COLUMNS} FROM memories m {rest}", values)
-    return [record(found) for found in rows]
+    return [record(row) for row in rows]
 
 
 def by_key(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, Record]:
@@ -269,7 +221,7 @@ def after(connection: sqlite3.Connection, key: int, limit: int) -> dict[int, Rec
 
 
 def _rest(memory: Memory) -> dict[str, Any]:
-    """Returns the fields that have no column, those that say something."""
+    """Returns the fields that have no column and are not empty."""
     fields: Mapping[str, Any] = {
         "content": memory.content,
         "tags": memory.tags,
@@ -280,11 +232,11 @@ def _rest(memory: Memory) -> dict[str, Any]:
         "protected": memory.protected,
         "links": [_link(link) for link in memory.links],
         "sections": {section.value: text for section, text in memory.sections.items()},
-        "competing": [(one.field, one.text) for one in memory.competing],
+        "competing": [(version.field, version.text) for version in memory.competing],
         "extra": memory.extra,
     }
-    said = {name: value for name, value in fields.items() if value not in (None, (), [], {})}
-    return {"content": "", **said}
+    given = {name: value for name, value in fields.items() if value not in (None, (), [], {})}
+    return {"content": "", **given}
 
 
 def _link(link: Link) -> dict[str, Any]:

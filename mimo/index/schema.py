@@ -1,28 +1,29 @@
 """The tables of the index.
 
-`files` remembers each look at a file, `memories` holds all that answers need without opening one,
-`units` the stretches of text that are searched, `words` (FTS5) finds them, `vocabulary` counts how
-many hold a word, `totals` keeps what would need a scan of everything, `touched` what changed last.
+`files` holds the state of each file when it was read, `memories` all that answers need without
+opening one, `units` the stretches of text that are searched. `words` (FTS5) finds units,
+`vocabulary` counts the units that hold a word, `totals` holds sums over all memories, and `touched`
+the names that changed last.
 """
 
 import sqlite3
 
 FORMAT = 4
-"""Goes up with every change of the tables, of the tokens or of what is stored in them."""
+"""Rises with every change of the tables, of the tokens or of the stored values."""
 
-IN_FORCE = (
+CURRENT = (
     "NOT EXISTS (SELECT 1 FROM links l CROSS JOIN memories s ON s.key = l.source"
     " WHERE l.target = {0}.id AND l.type = 'supersedes' AND s.shadowed = 0 AND s.id <> {0}.id"
     " AND (approved(s.digest) OR NOT approved({0}.digest)))"
 )
-"""The condition that nothing supersedes a row of `memories`, whose alias is put in.
+"""The condition that nothing supersedes a row of `memories`; format it with the row's alias.
 
-A memory that the user has not approved supersedes none that is approved. `approved` is a function
-that `Database` gives to each connection.
+This is the one definition of a current memory. An unapproved memory does not supersede an approved
+one. `approved` is a function that `Database` adds to each connection.
 """
 
-# `words` has no content of its own, since `units` and `memories` hold the same tokens. The `ascii`
-# tokenizer takes our tokens as they are: unicode61 would cut Hindi and Thai words at vowel signs.
+# `words` is contentless, since `units` and `memories` hold the same tokens. The `ascii` tokenizer
+# does not change our tokens: unicode61 would cut Hindi and Thai words at vowel signs.
 _TABLES = f"""
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 INSERT INTO meta VALUES ('format', {FORMAT}), ('model', NULL);
@@ -135,22 +136,22 @@ UPDATE totals SET memories = 0, units = 0, unit_tokens = 0, passages = 0, passag
 
 
 def newest_first(memory: str) -> str:
-    """Returns the order of rows of `memories`, an alias, from the newest to the oldest.
+    """Returns the order of rows of `memories` from newest to oldest; `memory` is their alias.
 
-    Memories of one moment, as of one commit or one file, keep their order there. The id decides
-    the rest, so that the order is the same on every machine.
+    Memories of the same time, such as those of one file, keep their order there. Ids decide the
+    rest, so that the order is the same on every machine.
     """
     columns = f"coalesce({memory}.parent, ''), {memory}.position, {memory}.id"
     return f"{memory}.created DESC, {columns}"
 
 
 def create(connection: sqlite3.Connection, owner: str = "") -> None:
-    """Makes the tables in an empty database, which remembers whose it is."""
+    """Creates the tables in an empty database and stores its owner."""
     connection.executescript(f"BEGIN; {_TABLES} COMMIT;")
     connection.execute("INSERT INTO meta VALUES ('owner', ?)", (owner,))
 
 
 def clear(connection: sqlite3.Connection) -> None:
-    """Empties every table, within the transaction that is open."""
+    """Empties every table, within the open transaction."""
     for statement in _CLEAR.split(";"):
         connection.execute(statement)

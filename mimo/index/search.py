@@ -1,30 +1,161 @@
-"""A query -> the memories that answer it: words find, meaning and words together rank."""
+"""Search: from a query to the memories that answer it, ranked by words and meaning together."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from mimo.index import catalog, rows, words
-from mimo.index.catalog import condition
+from mimo.index import catalog, lookup, rows
 from mimo.index.database import IndexDamaged
 from mimo.index.embedding import FAILURES, Embedder
-from mimo.index.meaning import memories_near
-from mimo.index.rows import Found, Hit, Newer, Request
+from mimo.index.rows import Found, Hit, Request
 from mimo.index.vectors import Vectors, cosines
-from mimo.memory.model import Filter, Record
+from mimo.memory.model import Filter
 from mimo.ranking import below_successors, rank, understand
 from mimo.ranking.evidence import inverse_frequencies
 from mimo.ranking.model import Candidate, Ranked, RankingQuery, Statistics
 
-# Memories that may answer a query, as the ranking wants them.
-
-
 _REACH = 2
-"""How far parts of the same parent are fetched: the neighbours of a neighbour count for it."""
+"""The distance up to which parts of the same source are read: they count for their neighbours."""
+
+_FEW = 5
+"""If words find no more memories than this, all vectors are compared as well."""
+
+_LITTLE = 0.3
+"""So are they if the best unit holds less than this share of the query (in idf)."""
+
+_EXAMINED = 10
+"""The number of first candidates among which the best unit is looked for."""
+
+_KEPT_TERMS = 10_000
+
+
+class Search:
+    """The search of one index. It caches the frequencies of terms between queries."""
+
+    def __init__(self, vectors: Vectors | None, embedder: Embedder | None) -> None:
+        """Take the vectors and their model; None to search by words only."""
+        self._vectors = vectors
+        self._embedder = embedder
+        self._frequencies: tuple[int, dict[str, int]] = (-1, {})
+
+    def __call__(self, sql: sqlite3.Connection, request: Request) -> Found:
+        """Returns the best memories, best first."""
+        query = understand(request.text, request.now)
+        considered = catalog.count(sql, request.filter)
+        if not query.full or not considered:
+            return Found(hits=(), considered=considered)
+        notice = None if self._embedder else _by_words("there is no model")
+        try:
+            encoded = self._embedder.encode(query.text) if query.latin and self._embedder else b""
+            return self._found(sql, request, query, encoded, considered, notice)
+        except FAILURES as error:
+            if isinstance(error, IndexDamaged):
+                raise
+            return self._found(sql, request, query, b"", considered, _by_words(error))
+
+    def _found(
+        self,
+        sql: sqlite3.Connection,
+        request: Request,
+        query: RankingQuery,
+        encoded: bytes,
+        considered: int,
+        notice: str | None,
+    ) -> Found:
+        sums = lookup.totals(sql)
+        statistics = _statistics(sums, self._counted(sql, query, sums.revision))
+        terms = lookup.pruned(query.content, statistics.frequencies, sums.units)
+        matches = sum(statistics.frequencies[term] for term in terms)
+        reach = lookup.Reach(memories=sums.memories, admitted=considered, matches=matches)
+        keys = lookup.memories_with(sql, terms, request.filter, reach)
+        candidates = Candidates(sql, keys, request.filter)
+        vectors: Mapping[bytes, bytes] = {}
+        if encoded and self._vectors:
+            if _needs_meaning(query, candidates, statistics):
+                near = lookup.memories_near(sql, self._vectors, encoded, request.filter)
+                candidates = Candidates(sql, list(dict.fromkeys([*keys, *near])), request.filter)
+            names = candidates.vector_names()
+            vectors = self._vectors.get(names)
+            if len(vectors) < len(names) and self._has_all(sql):
+                self._vectors.note_loss()
+        ranked = rank(query, candidates.ranked_as(encoded, vectors), statistics)
+        related = [match for match in ranked if match.score >= request.threshold]
+        limit = request.limit if related else request.nearest
+        hits = self._hits(sql, related or ranked[:limit], candidates, limit)
+        return Found(hits=hits, considered=considered, notice=notice)
+
+    def _has_all(self, sql: sqlite3.Connection) -> bool:
+        """Returns whether the index states that the vectors of all its units were made."""
+        (model,) = sql.execute("SELECT value FROM meta WHERE name = 'model'").fetchone()
+        return self._embedder is not None and model == self._embedder.model
+
+    def _counted(
+        self, sql: sqlite3.Connection, query: RankingQuery, revision: int
+    ) -> Mapping[str, int]:
+        """Returns the frequency of each term, cached until the index changes."""
+        counted, frequencies = self._frequencies
+        if counted != revision or len(frequencies) > _KEPT_TERMS:
+            frequencies = {}
+            self._frequencies = (revision, frequencies)
+        terms = {*query.full, *query.content}
+        for term in terms - frequencies.keys():
+            frequencies[term] = lookup.frequency(sql, term)
+        return {term: frequencies[term] for term in terms}
+
+    def _hits(
+        self, sql: sqlite3.Connection, ranked: list[Ranked], candidates: "Candidates", limit: int
+    ) -> tuple[Hit, ...]:
+        keys = {candidates.id_of(match.key): match.key for match in ranked}
+        newer = catalog.newer(sql, list(keys))
+        successors = {
+            keys[old]: {keys[id] for id in new.superseded_by if id in keys}
+            for old, new in newer.items()
+        }
+        best = below_successors(ranked, successors)[:limit]
+        records = rows.by_key(sql, [match.key for match in best])
+        names = {match.key: candidates.vector_of(match.key) for match in best}
+        vectors = self._vectors.get(names.values()) if self._vectors else {}
+        hits = []
+        for match in best:
+            record, unit = records[match.key], candidates.unit(match.key, match.unit)
+            text = record.memory.text[unit.start : unit.start + unit.length]
+            hits.append(
+                Hit(
+                    record=record,
+                    score=match.score,
+                    passage=text or record.memory.heading,
+                    line=unit.line,
+                    newer=newer[record.memory.id],
+                    embedded=bool(vectors.get(names[match.key])),
+                )
+            )
+        return tuple(hits)
+
+
+def _statistics(sums: lookup.Totals, frequencies: Mapping[str, int]) -> Statistics:
+    """Returns the figures of the store that ranking needs."""
+    return Statistics(
+        units=sums.units,
+        frequencies=frequencies,
+        unit_tokens=sums.unit_tokens / max(sums.units, 1) or 1.0,
+        passage_tokens=sums.passage_tokens / max(sums.passages, 1) or 1.0,
+        document_tokens=sums.unit_tokens / max(sums.memories, 1) or 1.0,
+    )
+
+
+def _needs_meaning(query: RankingQuery, candidates: "Candidates", statistics: Statistics) -> bool:
+    if len(candidates.keys) <= _FEW:
+        return True
+    worth = inverse_frequencies(query, statistics)
+    return candidates.coverage({term: worth[term] for term in query.content}) < _LITTLE
+
+
+def _by_words(reason: object) -> str:
+    return f"searched by words only: {getattr(reason, 'message', None) or reason}"
 
 
 class _Memory(NamedTuple):
-    """A row of `memories`, as far as the ranking looks at it."""
+    """The columns of `memories` that ranking needs."""
 
     key: int
     created: int
@@ -59,13 +190,13 @@ _COLUMNS = (
 
 
 class Candidates:
-    """Memories that were found and their neighbours, with all that is stored about them."""
+    """Memories and their neighbours, with the stored values that ranking needs."""
 
-    def __init__(self, sql: sqlite3.Connection, keys: Sequence[int], filter_: Filter) -> None:
-        """Read the memories of `keys`, which pass the filter, and what stands around them."""
-        self._memories = {one.key: one for one in _memories(sql, keys)}
-        parts = [one for one in self._memories.values() if one.parent is not None]
-        around = _around(sql, parts, filter_) if parts else []
+    def __init__(self, sql: sqlite3.Connection, keys: Sequence[int], filter: Filter) -> None:
+        """Read the memories of `keys`, which pass the filter, and the parts around them."""
+        self._memories = {memory.key: memory for memory in _memories(sql, keys)}
+        parts = [memory for memory in self._memories.values() if memory.parent is not None]
+        around = _around(sql, parts, filter) if parts else []
         self._memories.update((m.key, m) for m in around if m.key not in self._memories)
         self._by_place = {(m.path, m.parent, m.position): m for m in self._memories.values()}
         self._units = _units(sql, list(self._memories))
@@ -78,22 +209,22 @@ class Candidates:
         return names.union(self._memories[key].vector for key in self.keys)
 
     def id_of(self, key: int) -> str:
-        """Returns the id of one memory."""
+        """Returns the id of a memory."""
         return self._memories[key].id
 
     def vector_of(self, key: int) -> bytes:
-        """Returns the name of the vector of one memory's whole text."""
+        """Returns the name of the vector of a memory's whole text."""
         return self._memories[key].vector
 
     def unit(self, key: int, number: int) -> StoredUnit:
         """Returns one unit of a memory, counted from 0."""
         return self._units[key][number]
 
-    def coverage(self, worth: Mapping[str, float], first: int) -> float:
-        """Returns the largest share of `worth` in one unit of the first candidates."""
+    def coverage(self, worth: Mapping[str, float]) -> float:
+        """Returns the largest share of the terms' worth in one unit of the first candidates."""
         total = sum(worth.values())
         best = 0.0
-        for key in self.keys[:first]:
+        for key in self.keys[:_EXAMINED]:
             memory = self._memories[key]
             heading = worth.keys() & f"{memory.title} {memory.topic}".split()
             for unit in self._units[key]:
@@ -102,11 +233,11 @@ class Candidates:
         return best / total if total else 0.0
 
     def ranked_as(self, query: bytes, vectors: Mapping[bytes, bytes]) -> list[Candidate]:
-        """Returns the candidates in their order; no cosines for an empty query vector."""
-        found: Mapping[bytes, float] = {}
+        """Returns the candidates in their order; without cosines if the query has no vector."""
+        near: Mapping[bytes, float] = {}
         if query:
-            found = dict(zip(vectors, cosines(query, list(vectors.values())), strict=True))
-        return [self._candidate(self._memories[key], found) for key in self.keys]
+            near = dict(zip(vectors, cosines(query, list(vectors.values())), strict=True))
+        return [self._candidate(self._memories[key], near) for key in self.keys]
 
     def _with_neighbours(self, keys: Sequence[int]) -> list[int]:
         order = dict.fromkeys(keys)
@@ -122,7 +253,7 @@ class Candidates:
             return None
         return self._by_place.get((memory.path, memory.parent, memory.position + step))
 
-    def _candidate(self, memory: _Memory, found: Mapping[bytes, float]) -> Candidate:
+    def _candidate(self, memory: _Memory, near: Mapping[bytes, float]) -> Candidate:
         units = self._units[memory.key]
         return Candidate(
             key=memory.key,
@@ -133,8 +264,8 @@ class Candidates:
             created=rows.to_time(memory.created),
             importance=memory.importance,
             speakers=[unit.speakers for unit in units],
-            unit_cosines=[found.get(unit.vector, 0.0) for unit in units] if found else (),
-            document_cosine=found.get(memory.vector, 0.0),
+            unit_cosines=[near.get(unit.vector, 0.0) for unit in units] if near else (),
+            document_cosine=near.get(memory.vector, 0.0),
             previous=self._passages(self._beside(memory, -1)),
             following=self._passages(self._beside(memory, 1)),
             parent=self._parents.get((memory.path, memory.parent), ""),
@@ -152,17 +283,17 @@ def _memories(sql: sqlite3.Connection, keys: Sequence[int]) -> Iterable[_Memory]
     found = sql.execute(
         f"SELECT {_COLUMNS}, 1 FROM memories m WHERE m.key IN ({rows.marks(keys)})", keys
     )
-    return [_Memory(*values) for values in found]
+    return [_Memory(*row) for row in found]
 
 
-def _around(sql: sqlite3.Connection, parts: Sequence[_Memory], filter_: Filter) -> list[_Memory]:
+def _around(sql: sqlite3.Connection, parts: Sequence[_Memory], filter: Filter) -> list[_Memory]:
     places = {
         (part.parent, part.position + step)
         for part in parts
         for step in range(-_REACH, _REACH + 1)
         if step
     }
-    where, values = condition(filter_)
+    where, values = catalog.condition(filter)
     wanted: list[Any] = [value for place in sorted(places, key=str) for value in place]
     found = sql.execute(
         f"SELECT {_COLUMNS}, ({where}) FROM memories m WHERE m.shadowed = 0 AND"
@@ -179,8 +310,8 @@ def _units(sql: sqlite3.Connection, keys: Sequence[int]) -> dict[int, list[Store
         f" WHERE memory IN ({rows.marks(keys)}) ORDER BY key",
         keys,
     )
-    for memory, *values in found:
-        units[memory].append(StoredUnit(*values))
+    for memory, *row in found:
+        units[memory].append(StoredUnit(*row))
     return units
 
 
@@ -191,152 +322,4 @@ def _parents(sql: sqlite3.Connection, ids: Iterable[str]) -> dict[tuple[str | by
     found = sql.execute(
         f"SELECT path, id, tokens FROM parents WHERE id IN ({rows.marks(wanted)})", wanted
     )
-    return {(path, id_): tokens for path, id_, tokens in found}
-
-
-_FEW = 5
-"""So few memories found by words, or fewer, and all vectors are compared as well."""
-
-_LITTLE = 0.3
-"""So small a share of the query (in idf) in the best unit, and all vectors are compared as well."""
-
-_LOOKED_AT = 10
-"""Among so many of the first candidates the best unit is looked for."""
-
-_KEPT_TERMS = 10_000
-
-
-class Search:
-    """Searches one index; keeps what the next query of the same process needs again."""
-
-    def __init__(self, vectors: Vectors | None, embedder: Embedder | None) -> None:
-        """Take what compares by meaning; None of it where only words are searched."""
-        self._vectors = vectors
-        self._embedder = embedder
-        self._frequencies: tuple[int, dict[str, int]] = (-1, {})
-
-    def __call__(self, sql: sqlite3.Connection, request: Request) -> Found:
-        """Returns the best memories, best first."""
-        query = understand(request.text, request.now)
-        considered = catalog.count(sql, request.filter)
-        if not query.full or not considered:
-            return Found(hits=(), considered=considered)
-        try:
-            encoded = self._encode(query)
-            hits = self._hits(sql, request, query, encoded, considered)
-        except FAILURES as error:
-            if isinstance(error, IndexDamaged):
-                raise
-            hits = self._hits(sql, request, query, b"", considered)
-            return Found(hits=hits, considered=considered, notice=_by_words(error))
-        notice = None if self._embedder else _by_words("there is no model")
-        return Found(hits=hits, considered=considered, notice=notice)
-
-    def _encode(self, query: RankingQuery) -> bytes:
-        if not query.latin or self._embedder is None:
-            return b""
-        return self._embedder.encode(query.text)
-
-    def _hits(
-        self,
-        sql: sqlite3.Connection,
-        request: Request,
-        query: RankingQuery,
-        encoded: bytes,
-        considered: int,
-    ) -> tuple[Hit, ...]:
-        sums = words.totals(sql)
-        statistics = _statistics(sums, self._known_frequencies(sql, query, sums.revision))
-        terms = words.pruned(query.content, statistics.frequencies, sums.units)
-        matches = sum(statistics.frequencies[term] for term in terms)
-        reach = words.Reach(memories=sums.memories, admitted=considered, matches=matches)
-        keys = words.memories_with(sql, terms, request.filter, reach)
-        candidates = Candidates(sql, keys, request.filter)
-        if encoded and self._vectors and _needs_meaning(query, candidates, statistics):
-            near = memories_near(sql, self._vectors, encoded, request.filter)
-            candidates = Candidates(sql, list(dict.fromkeys([*keys, *near])), request.filter)
-        names = candidates.vector_names()
-        vectors = self._vectors.get(names) if self._vectors and encoded else {}
-        if self._vectors and encoded and len(vectors) < len(names) and self._has_all(sql):
-            self._vectors.note_loss()
-        ranked = rank(query, candidates.ranked_as(encoded, vectors), statistics)
-        related = [one for one in ranked if one.score >= request.threshold]
-        if related:
-            return self._answered(sql, related, candidates, request.limit)
-        return self._answered(sql, ranked[: request.nearest], candidates, request.nearest)
-
-    def _has_all(self, sql: sqlite3.Connection) -> bool:
-        """Returns whether the index says that the vectors of all its units were made."""
-        (model,) = sql.execute("SELECT value FROM meta WHERE name = 'model'").fetchone()
-        return self._embedder is not None and model == self._embedder.model
-
-    def _known_frequencies(
-        self, sql: sqlite3.Connection, query: RankingQuery, revision: int
-    ) -> Mapping[str, int]:
-        """Returns the frequency of each term; counted once as long as the index stays the same."""
-        counted, known = self._frequencies
-        if counted != revision or len(known) > _KEPT_TERMS:
-            known = {}
-            self._frequencies = (revision, known)
-        terms = {*query.full, *query.content}
-        known.update((term, words.frequency(sql, term)) for term in terms - known.keys())
-        return {term: known[term] for term in terms}
-
-    def _answered(
-        self, sql: sqlite3.Connection, ranked: list[Ranked], candidates: Candidates, limit: int
-    ) -> tuple[Hit, ...]:
-        keys = {candidates.id_of(one.key): one.key for one in ranked}
-        newer = catalog.newer_versions(sql, list(keys))
-        successors = {
-            keys[old]: {keys[id_] for id_ in new.superseded_by if id_ in keys}
-            for old, new in newer.items()
-        }
-        best = below_successors(ranked, successors)[:limit]
-        records = rows.by_key(sql, [one.key for one in best])
-        names = {one.key: candidates.vector_of(one.key) for one in best}
-        vectors = self._vectors.get(names.values()) if self._vectors else {}
-        return tuple(
-            _hit(
-                records[one.key],
-                one,
-                candidates.unit(one.key, one.unit),
-                newer=newer[candidates.id_of(one.key)],
-                embedded=bool(vectors.get(names[one.key])),
-            )
-            for one in best
-        )
-
-
-def _statistics(sums: words.Totals, frequencies: Mapping[str, int]) -> Statistics:
-    """Returns what the ranking needs to know of the store."""
-    return Statistics(
-        units=sums.units,
-        frequencies=frequencies,
-        unit_tokens=sums.unit_tokens / max(sums.units, 1) or 1.0,
-        passage_tokens=sums.passage_tokens / max(sums.passages, 1) or 1.0,
-        document_tokens=sums.unit_tokens / max(sums.memories, 1) or 1.0,
-    )
-
-
-def _needs_meaning(query: RankingQuery, found: Candidates, statistics: Statistics) -> bool:
-    if len(found.keys) <= _FEW:
-        return True
-    worth = inverse_frequencies(query, statistics)
-    content = {term: worth[term] for term in query.content}
-    return found.coverage(content, _LOOKED_AT) < _LITTLE
-
-
-def _hit(record: Record, ranked: Ranked, unit: StoredUnit, *, newer: Newer, embedded: bool) -> Hit:
-    text = record.memory.text[unit.start : unit.start + unit.length]
-    return Hit(
-        record=record,
-        score=ranked.score,
-        passage=text or record.memory.heading,
-        line=unit.line,
-        newer=newer,
-        embedded=embedded,
-    )
-
-
-def _by_words(reason: object) -> str:
-    return f"searched by words only: {getattr(reason, 'message', None) or reason}"
+    return {(path, id): tokens for path, id, tokens in found}

@@ -1,4 +1,4 @@
-"""Changes of files into the tables, within one transaction."""
+"""Writing changes of files into the tables: cut into units, embedded, and inserted."""
 
 import math
 import sqlite3
@@ -6,40 +6,40 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from mimo.disk import Stamp
-from mimo.index import documents as cutting
 from mimo.index import rows
 from mimo.index.documents import Document, name_of, statement_of
+from mimo.index.documents import document as document_of
 from mimo.index.embedding import Embedder
 from mimo.index.rows import Change
 from mimo.index.vectors import Vectors
 from mimo.memory.model import Memory, Problem, topic_key
 
-# Changes on their way into the index: records cut up, vectors made for what is new.
-
-
 Batch = tuple[list[Change], list[Document]]
 """Changes, and the documents in them."""
 
 BATCH = 2_000
-"""Memories that are cut up, embedded and written at a time."""
+"""The number of memories that are cut, embedded and written at a time."""
 
 _BATCH_CHARACTERS = 4_000_000
-"""Or so much text, if it comes to that first: a file may hold many memories, or a very long one."""
+"""A batch ends earlier at this much text: a file may hold many memories, or a very long one."""
+
+_MOST_TOUCHED = 1_000
+"""The number of names in `touched`. More changes, such as a first index, empty the table."""
 
 
 def prepared(
     changes: Iterable[Change], prepare: Callable[[Sequence[Document]], None]
 ) -> Iterator[Batch]:
-    """Yields batches of changes with their documents, each after `prepare` was called with them.
+    """Yields batches of changes with their documents, after calling `prepare` with the documents.
 
-    Of several changes of one file in a batch the last one counts.
+    If a batch has several changes of one file, the last one counts.
     """
     for batch in _batches(changes):
         latest = {change.path: change for change in batch}
-        found = [_readable(change) for change in latest.values()]
-        documents = [one for _, made in found for one in made]
+        readable = [_readable(change) for change in latest.values()]
+        documents = [document for _, documents in readable for document in documents]
         prepare(documents)
-        yield [change for change, _ in found], documents
+        yield [change for change, _ in readable], documents
 
 
 def _batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
@@ -57,27 +57,28 @@ def _batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
 
 
 def embed(documents: Sequence[Document], embedder: Embedder, vectors: Vectors) -> None:
-    """Makes and keeps the vectors of `documents` that are not known yet."""
-    names = {unit.vector for one in documents for unit in one.units}
-    names.update(one.vector for one in documents)
+    """Makes and stores the missing vectors of `documents`."""
+    names = {unit.vector for document in documents for unit in document.units}
+    names.update(document.vector for document in documents)
     missing = names - vectors.known(names)
     if not missing:
         return
     texts = dict(_texts(documents, missing))
     encoded = dict(zip(texts, embedder.encode_many(list(texts.values())), strict=True))
     made = {name: encoded[name] for name in missing if name in encoded}
-    for one in documents:
-        if one.vector in missing and one.vector not in made:
-            made[one.vector] = mean([encoded[name_of(text)] for text in one.passage_texts])
+    for document in documents:
+        if document.vector in missing and document.vector not in made:
+            passages = [encoded[name_of(text)] for text in document.passage_texts]
+            made[document.vector] = mean(passages)
     vectors.put(made)
 
 
 def mean(vectors: Sequence[bytes]) -> bytes:
-    """Returns the mean of int8 vectors at length 127; empty where none of them says anything."""
-    known = [memoryview(vector).cast("b") for vector in vectors if vector]
-    if len(known) < 2:
-        return known[0].tobytes() if known else b""
-    sums = [sum(column) for column in zip(*known, strict=True)]
+    """Returns the mean of int8 vectors, at length 127; empty if all of them are empty."""
+    rows = [memoryview(vector).cast("b") for vector in vectors if vector]
+    if len(rows) < 2:
+        return rows[0].tobytes() if rows else b""
+    sums = [sum(column) for column in zip(*rows, strict=True)]
     length = math.hypot(*sums)
     if not length:
         return b""
@@ -85,25 +86,25 @@ def mean(vectors: Sequence[bytes]) -> bytes:
 
 
 def _texts(documents: Sequence[Document], missing: set[bytes]) -> Iterable[tuple[bytes, str]]:
-    for one in documents:
-        for unit, text in zip(one.units, one.unit_texts, strict=True):
+    for document in documents:
+        for unit, text in zip(document.units, document.unit_texts, strict=True):
             if unit.vector in missing:
                 yield unit.vector, text
-        if one.vector in missing:
-            yield from ((name_of(text), text) for text in one.passage_texts)
+        if document.vector in missing:
+            yield from ((name_of(text), text) for text in document.passage_texts)
 
 
 def _readable(change: Change) -> tuple[Change, list[Document]]:
-    """Returns a change with its documents; with a problem for one that SQLite can't hold."""
+    """Returns a change with its documents, and a problem if SQLite can't hold one of them."""
     documents = []
     problem = change.problem
     for record in change.records:
         try:
-            documents.append(cutting.document(record))
+            documents.append(document_of(record))
         except UnicodeEncodeError:
             reason = "it holds characters that are not valid Unicode"
             problem = Problem(path=change.path, line=record.place.line, reason=reason)
-        except Exception as error:  # noqa: BLE001 - one file must never keep the others from use
+        except Exception as error:  # noqa: BLE001 - one bad file must not stop the others
             reason = f"mind can't index it ({type(error).__name__}); please report it"
             problem = Problem(path=change.path, line=record.place.line, reason=reason)
     if problem is not change.problem:
@@ -117,14 +118,14 @@ _MEMORY = f"INSERT INTO memories (key, {rows.COLUMNS}, topic_key, title_tokens, 
 passages, vector, statement) VALUES ({rows.marks(range(24))})"
 _UNIT = f"INSERT INTO units VALUES ({rows.marks(range(8))})"
 _WORDS = "INSERT INTO words (rowid, heading, tokens) VALUES (?, ?, ?)"
-_FORGET_WORDS = "INSERT INTO words (words, rowid, heading, tokens) VALUES ('delete', ?, ?, ?)"
+_DELETE_WORDS = "INSERT INTO words (words, rowid, heading, tokens) VALUES ('delete', ?, ?, ?)"
 
 
 class Writer:
-    """Writes changes through a connection whose transaction is open; `finish` settles the rest."""
+    """Writes changes within an open transaction; `finish` ends the work, not the transaction."""
 
     def __init__(self, connection: sqlite3.Connection, now_ns: int) -> None:
-        """Note the time at which the files were looked at."""
+        """Take the connection, and the time at which the files were read."""
         self._sql = connection
         self._now_ns = now_ns
         self._ids: set[str] = set()
@@ -134,9 +135,9 @@ class Writer:
         self._next_unit = self._after("units")
 
     def write(self, changes: Sequence[Change], documents: Iterable[Document]) -> None:
-        """Puts the documents of `changes` in the place of what the index had of those files."""
+        """Replaces the rows of the changed files by those of `documents`."""
         for change in changes:
-            self._forget(change.path)
+            self._delete(change.path)
         self._sql.executemany(
             f"INSERT INTO files VALUES ({rows.marks(range(8))})",
             [_file(change, change.stamp, self._now_ns) for change in changes if change.stamp],
@@ -144,15 +145,26 @@ class Writer:
         self._insert(documents)
 
     def finish(self) -> None:
-        """Decides who keeps an id that several have, and adds up the totals."""
-        for id_ in self._ids:
-            self._settle(id_)
+        """Resolves duplicate ids and updates the totals."""
+        for id in self._ids:
+            self._resolve(id)
         sums = "".join(f", {name} = {name} + ?" for name in self._counts)
         self._sql.execute(
             f"UPDATE totals SET revision = revision + 1, changed_ns = ?{sums}",
             (self._now_ns, *self._counts.values()),
         )
-        rows.note(self._sql, self._touched)
+        self._note_touched()
+
+    def _note_touched(self) -> None:
+        """Stores the names of the changed memories, by which cached walks along links expire."""
+        ((revision,),) = self._sql.execute("SELECT revision FROM totals")
+        ((stored,),) = self._sql.execute("SELECT count(*) FROM touched")
+        if stored + len(self._touched) > _MOST_TOUCHED:
+            self._sql.execute("DELETE FROM touched")
+            self._sql.execute("UPDATE totals SET touched_after = revision")
+            return
+        touched = [(revision, name) for name in self._touched]
+        self._sql.executemany("INSERT INTO touched VALUES (?, ?)", touched)
 
     def _after(self, table: str) -> int:
         (highest,) = self._sql.execute(f"SELECT max(key) FROM {table}").fetchone()
@@ -193,7 +205,7 @@ class Writer:
             [(*name, " ".join(sorted(tokens))) for name, tokens in parents.items()],
         )
 
-    def _forget(self, path: str) -> None:
+    def _delete(self, path: str) -> None:
         place = rows.to_sql(path)
         self._sql.execute("DELETE FROM files WHERE path = ?", (place,))
         found = self._sql.execute(
@@ -201,21 +213,21 @@ class Writer:
             " FROM memories WHERE path = ?",
             (place,),
         ).fetchall()
-        for key, id_, heading, passages, shadowed in found:
-            self._ids.add(id_)
-            self._touched |= rows.names_of(self._sql, key)
+        for key, id, heading, passages, shadowed in found:
+            self._ids.add(id)
+            self._touched |= self._stored_names(key)
             self._counts["shadowed"] -= shadowed
-            self._forget_memory(key, heading, passages.split("\n") if passages else ())
+            self._delete_memory(key, heading, passages.split("\n") if passages else ())
         if found:
             self._sql.execute("DELETE FROM parents WHERE path = ?", (place,))
 
-    def _forget_memory(self, key: int, heading: str, passages: Sequence[str]) -> None:
+    def _delete_memory(self, key: int, heading: str, passages: Sequence[str]) -> None:
         units = self._sql.execute(
             "SELECT key, tokens FROM units WHERE memory = ? ORDER BY key", (key,)
         ).fetchall()
         self._count(-1, [tokens for _, tokens in units], passages)
         for number, tokens in units:
-            self._sql.execute(_FORGET_WORDS, (number, heading, tokens))
+            self._sql.execute(_DELETE_WORDS, (number, heading, tokens))
             heading = ""
         for table, column in (
             ("units", "memory"), ("tags", "memory"), ("links", "source"), ("memories", "key"),
@@ -232,25 +244,38 @@ class Writer:
             sum(tokens.count(" ") + 1 for tokens in passages) if passages else unit_tokens
         )
 
-    def _settle(self, id_: str) -> None:
-        """Leaves an id to what is approved, the file of that name, or else the first path."""
+    def _resolve(self, id: str) -> None:
+        """Gives an id to an approved memory, to the file of that name, or else to the first path.
+
+        The other memories with that id are shadowed.
+        """
         claims = self._sql.execute(
             "SELECT key, path, parent, position, approved(digest), shadowed FROM memories"
             " WHERE id = ?",
-            (id_,),
+            (id,),
         ).fetchall()
         if len(claims) < 2 and not any(shadowed for *_, shadowed in claims):
             return
         owner = min(
             claims,
-            key=lambda claim: (not claim[4], _claim(id_, rows.from_sql(claim[1]), *claim[2:4])),
+            key=lambda claim: (not claim[4], _claim(id, rows.from_sql(claim[1]), *claim[2:4])),
         )
         for key, *_, shadowed in claims:
-            lost = int(key != owner[0])
-            if lost != shadowed:
-                self._sql.execute("UPDATE memories SET shadowed = ? WHERE key = ?", (lost, key))
-                self._counts["shadowed"] += lost - shadowed
-                self._touched |= rows.names_of(self._sql, key)
+            loses = int(key != owner[0])
+            if loses != shadowed:
+                self._sql.execute("UPDATE memories SET shadowed = ? WHERE key = ?", (loses, key))
+                self._counts["shadowed"] += loses - shadowed
+                self._touched |= self._stored_names(key)
+
+    def _stored_names(self, key: int) -> set[str]:
+        """Returns the names in a stored memory: its id, its title and the targets of its links."""
+        found = self._sql.execute(
+            "SELECT id FROM memories WHERE key = :key UNION SELECT title FROM memories"
+            " WHERE key = :key AND title IS NOT NULL UNION SELECT target FROM links"
+            " WHERE source = :key",
+            {"key": key},
+        )
+        return {name for (name,) in found}
 
 
 def _file(change: Change, stamp: Stamp, now_ns: int) -> tuple[object, ...]:
@@ -268,7 +293,7 @@ def _file(change: Change, stamp: Stamp, now_ns: int) -> tuple[object, ...]:
 
 
 def _names(memory: Memory) -> set[str]:
-    """Returns the names by which a memory is found, and found linked."""
+    """Returns the names in a memory: its id, its title and the targets of its links."""
     own = {memory.id, memory.title} if memory.title is not None else {memory.id}
     return own | {link.to for link in memory.links}
 
@@ -285,6 +310,7 @@ def _derived(document: Document) -> tuple[object, ...]:
     )
 
 
-def _claim(id_: str, path: str, parent: str | None, position: int) -> tuple[bool, str, int]:
+def _claim(id: str, path: str, parent: str | None, position: int) -> tuple[bool, str, int]:
+    """Returns the sort key of a memory among several with one id; the lowest keeps it."""
     stem = path.rpartition("/")[2].rpartition(".")[0]
-    return stem not in (id_, parent), path, position
+    return stem not in (id, parent), path, position

@@ -1,10 +1,10 @@
-"""Finding memories: by meaning and words, by id, and in lists."""
+"""Finding memories: by a query, by id, and in lists; in one project or in all of them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import accumulate
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from mimo.errors import (
     AmbiguousId,
@@ -25,122 +25,25 @@ from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.store import projects
 
-# Counting what was found and shown, which keeps memories from fading.
-
-
-def note(mind: Mind, records: Iterable[Record]) -> None:
-    """Counts an access to each memory: a search answered with it, or it was shown or loaded.
-
-    Nobody waits for it, and an answer never fails because it can't be counted.
-    """
-    with suppress(MindError, OSError):
-        mind.accesses.note([one.memory.id for one in records], mind.now())
-
-
-def uses(mind: Mind) -> dict[str, Use]:
-    """Returns how often each memory was used on this machine, and when last."""
-    with suppress(MindError, OSError):
-        mind.accesses.flush()
-    return mind.accesses.uses()
-
-
-# All projects of the user, each other one asked through its own guard.
-
-
-T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
-
-
-class Question(Protocol[T_co]):
-    """What is asked of each project; `here` is the one that is open."""
-
-    def __call__(self, mind: Mind, /, *, here: bool) -> T_co:
-        """Returns the answer of a project."""
-
-
-class Answer(NamedTuple, Generic[T]):
-    """The answer of a project."""
-
-    name: str
-    mind: Mind
-    here: bool
-    value: T
-
-
-class Answers(NamedTuple, Generic[T]):
-    """The answers of all projects that could be asked, and why the others could not."""
-
-    found: tuple[Answer[T], ...]
-    skipped: tuple[str, ...]
-    """The name of each skipped project with the reason, which tells nothing of its policy."""
-
-
-def ask_each(
-    mind: Mind, tool: str, question: Question[T], *, diagnosis: bool = False
-) -> Answers[T]:
-    """Returns what each registered project and the open one answer.
-
-    Each other project permits, counts and records the call of `tool` as its own policy says. A
-    project that the user keeps apart (`search_all`) is not asked, unless it is the open one.
-    """
-    registry = projects.registered(mind.home)
-    here = mind.project.root if mind.has_project else None
-    found: list[Answer[T]] = []
-    skipped = [registry.problem] if registry.problem else []
-    for known in registry.projects:
-        mind.heed()
-        if known.path == here or not known.search_all:
-            continue
-        try:
-            other = mind.at(known)
-            if other is None:
-                skipped.append(f"{known.name} is gone")
-                continue
-            call = Call(
-                tool=tool,
-                operation=Operation.READ,
-                diagnosis=diagnosis,
-                agent=mind.agent,
-                at=mind.now(),
-            )
-            with other.guard.passing(call, mind.timer.monotonic):
-                found.append(Answer(known.name, other, False, question(other, here=False)))
-        except Exception as error:  # one broken project must not stop the others
-            if mind.halted and mind.halted():
-                raise
-            skipped.append(f"{known.name} was skipped: {_reason(error, tool)}")
-    if here:
-        name = next((one.name for one in registry.projects if one.path == here), mind.project.name)
-        try:
-            found.append(Answer(name, mind, True, question(mind, here=True)))
-        except (SearchFailed, StorageFailed) as error:
-            skipped.append(f"{name}: {error.message}")
-    return Answers(tuple(found), tuple(skipped))
-
-
-def _reason(error: Exception, tool: str) -> str:
-    """Returns why a project was skipped, and neither a rule of its policy nor a name in it."""
-    if isinstance(error, Denied):
-        invalid = error.reason == "policy"
-        return "its policy is invalid" if invalid else f"its policy does not permit `{tool}`"
-    if isinstance(error, RateLimited):
-        return "its policy permits no more calls for now"
-    code = error.code if isinstance(error, MindError) else type(error).__name__
-    return f"it can't be read ({code}); run `mind doctor` there"
-
+if TYPE_CHECKING:
+    from mimo.store.revisions import Commit
 
 THRESHOLD = 0.3
 """The score that separates related from unrelated."""
 
 NEAREST = 3
-"""How many memories are answered where none reaches the threshold."""
+"""The number of memories in an answer if none reaches the threshold."""
 
 SURE_LENGTH = 6
-"""Characters of a cut id that is surely meant: those that end every id of ours."""
-_TYPES = frozenset({"source", *(kind.value for kind in Kind)})
+"""The minimum length of a reliable abbreviation: the length of the random end of an id."""
 
 MOST_QUERY = 10_000
-"""Characters of the longest query."""
+"""The maximum length of a query, in characters."""
+
+_TYPES = frozenset({"source", *(kind.value for kind in Kind)})
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
 @frozen
@@ -165,9 +68,12 @@ class Options:
 EVERYTHING = Options()
 
 
+EVERYTHING = Options()
+
+
 @frozen
 class Page:
-    """A part of a list, and how many memories the whole of it has."""
+    """A part of a list, and the number of memories in the whole list."""
 
     records: tuple[Record, ...]
     total: int
@@ -175,16 +81,16 @@ class Page:
 
 @frozen
 class ProjectHit:
-    """A hit, and the project that it is from."""
+    """A match, with its project and the decisions that compete with it."""
 
     mind: Mind
     hit: Hit
     shared: bool = False
-    """Whether nothing private of the project may be named beside it."""
+    """Whether private memories of the project must not be named beside it."""
 
     @property
     def score(self) -> float:
-        """Returns the score of the hit."""
+        """Returns the score of the match."""
         return self.hit.score
 
 
@@ -200,10 +106,19 @@ Matches = TypeVar("Matches", Found, ProjectHits)
 
 
 def find(mind: Mind, text: str, options: Options) -> ProjectHits:
-    """Returns the best matches in this project or, with `everywhere`, in all registered ones."""
+    """Returns the best matches in this project or, with `everywhere`, in all registered ones.
+
+    Each other project is searched through its own guard. The notice names projects that could not
+    be searched, with the reason. Otherwise as `search`.
+    """
+    mind.prepare()
     if options.everywhere:
-        return _search_projects(mind, text, options)
-    return _of_project(mind, search(mind, text, options))
+        found = _in_projects(mind, text, options)
+    else:
+        found = _of_project(mind, peek(mind, text, options))
+    for project in {id(hit.mind): hit.mind for hit in found.hits}.values():
+        _note_related(project, [hit.hit for hit in found.hits if hit.mind is project])
+    return found if options.threshold is not None else _related_or_closest(found)
 
 
 def search(mind: Mind, text: str, options: Options) -> Found:
@@ -213,58 +128,40 @@ def search(mind: Mind, text: str, options: Options) -> Found:
     used. Raises `SearchFailed` if not even the files can be read.
     """
     found = peek(mind, text, options)
-    note(mind, _related(found.hits))
+    _note_related(mind, found.hits)
     return found if options.threshold is not None else _related_or_closest(found)
 
 
 def peek(mind: Mind, text: str, options: Options) -> Found:
     """Returns the matches without counting them as used.
 
-    Without a threshold these may be matches that are not related, if no other is.
+    Without a threshold, these may be unrelated if there are no related ones.
     """
     _check_query(text)
     is_open = options.threshold is None
     try:
-        found = refresh.ask(
-            mind,
-            lambda index: index.search(
-                text,
-                filter=options.filter,
-                limit=options.limit,
-                threshold=THRESHOLD if options.threshold is None else options.threshold,
-                nearest=min(options.limit, NEAREST) if is_open else 0,
-                now=mind.now(),
-            ),
+        refresh.refresh(mind)
+        found = mind.index.search(
+            text,
+            filter=options.filter,
+            limit=options.limit,
+            threshold=THRESHOLD if options.threshold is None else options.threshold,
+            nearest=min(options.limit, NEAREST) if is_open else 0,
+            now=mind.now(),
         )
     except StorageFailed as error:
         raise SearchFailed(
             f"nothing could be searched: {error.message}", hint=error.hint
         ) from error
+    # Order and score have different formulas. A score never rises from one match to the next:
+    # a match above another one is at least as relevant.
+    scores = [*accumulate((hit.score for hit in reversed(found.hits)), max)][::-1]
     return replace(
         found,
-        hits=_never_rising(found.hits),
-        notice="; ".join(filter(None, (mind.notice, found.notice))) or None,
-    )
-
-
-def _related(hits: Iterable[Hit]) -> list[Record]:
-    """Returns the memories that are related; the closest of unrelated ones do not count as used."""
-    return [hit.record for hit in hits if hit.score >= THRESHOLD]
-
-
-def _related_or_closest(found: Matches) -> Matches:
-    """Returns the related matches or, if there are none, the few closest.
-
-    Texts that share no word rarely score high enough, and the caller can judge them.
-    """
-    related = tuple(hit for hit in found.hits if hit.score >= THRESHOLD)
-    if related or not found.hits:
-        return replace(found, hits=related)
-    notice = "nothing matches well; these are the nearest"
-    return replace(
-        found,
-        hits=found.hits[:NEAREST],
-        notice="; ".join(filter(None, (found.notice, notice))),
+        hits=tuple(
+            replace(hit, score=score) for hit, score in zip(found.hits, scores, strict=True)
+        ),
+        notice=_joined(mind.notice, found.notice),
     )
 
 
@@ -280,60 +177,29 @@ def _check_query(text: str) -> None:
         )
 
 
-def _never_rising(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-    """Returns the hits with scores that never rise from one to the next.
+def _joined(*notices: str | None) -> str | None:
+    return "; ".join(filter(None, notices)) or None
 
-    The order and the score come from different formulas; that a hit stands above another says
-    that it is at least as relevant.
+
+def _note_related(mind: Mind, hits: Iterable[Hit]) -> None:
+    """Counts the related memories as used, but not the closest of unrelated ones."""
+    note(mind, [hit.record for hit in hits if hit.score >= THRESHOLD])
+
+
+def _related_or_closest(found: Matches) -> Matches:
+    """Returns the related matches or, if there are none, the few closest.
+
+    Texts that share no word rarely score high enough, and the caller can judge them.
     """
-    rising = accumulate((hit.score for hit in reversed(hits)), max)
-    return tuple(
-        replace(hit, score=score) for hit, score in zip(hits, [*rising][::-1], strict=True)
-    )
+    related = tuple(hit for hit in found.hits if hit.score >= THRESHOLD)
+    if related or not found.hits:
+        return replace(found, hits=related)
+    notice = _joined(found.notice, "nothing matches well; these are the nearest")
+    return replace(found, hits=found.hits[:NEAREST], notice=notice)
 
 
-def _of_project(mind: Mind, found: Found, *, shared: bool = False) -> ProjectHits:
-    hits = [
-        replace(hit, newer=_shared_of(mind, hit.newer)) if shared else hit for hit in found.hits
-    ]
-    rows = tuple(ProjectHit(mind=mind, hit=hit, shared=shared) for hit in hits)
-    return ProjectHits(hits=rows, notice=found.notice)
-
-
-def _shared_of(mind: Mind, newer: Newer) -> Newer:
-    """Returns what claims to supersede a memory, without private memories."""
-    return Newer(_shared(mind, newer.superseded_by), _shared(mind, newer.claimed_by))
-
-
-def _shared(mind: Mind, ids: Iterable[str]) -> tuple[str, ...]:
-    """Returns those ids that are not of private memories: an id has words of the text."""
-    records = ((id, mind.index.get(id)) for id in ids)
-    return tuple(id for id, record in records if record and not record.place.private)
-
-
-def with_competing(
-    hits: tuple[ProjectHit, ...],
-) -> list[tuple[ProjectHit, tuple[str, ...] | None]]:
-    """Returns each hit with the ids of the decisions of its project that compete with it."""
-    ids: dict[int, list[str]] = {}
-    minds = {id(found.mind): found.mind for found in hits}
-    for found in hits:
-        ids.setdefault(id(found.mind), []).append(found.hit.record.memory.id)
-    others = {name: mind.index.competing(ids[name]) for name, mind in minds.items()}
-
-    def competing(found: ProjectHit) -> tuple[str, ...] | None:
-        named = others[id(found.mind)].get(found.hit.record.memory.id)
-        return (_shared(found.mind, named) or None) if named and found.shared else named
-
-    return [(found, competing(found)) for found in hits]
-
-
-def _search_projects(mind: Mind, text: str, options: Options) -> ProjectHits:
-    """Returns the best matches of all registered projects, ranked together by their score.
-
-    Each other project is searched through its own guard. The notice names those that could not be
-    searched, with the reason.
-    """
+def _in_projects(mind: Mind, text: str, options: Options) -> ProjectHits:
+    """Returns the best matches in all registered projects, ranked together by their score."""
     _check_query(text)
     with_private = options.private and mind.agent is None
     shared = replace(options, filter=replace(options.filter, shared=True))
@@ -345,34 +211,87 @@ def _search_projects(mind: Mind, text: str, options: Options) -> ProjectHits:
     hits: list[ProjectHit] = []
     notices = list(skipped)
     for answer in answers:
-        hits += _of_project(
-            answer.mind, answer.value, shared=not (answer.here or with_private)
-        ).hits
-        notices += [f"{answer.name}: {answer.value.notice}"] if answer.value.notice else []
+        only_shared = not (answer.here or with_private)
+        hits += _of_project(answer.mind, answer.value, shared=only_shared).hits
+        if answer.value.notice:
+            notices.append(f"{answer.name}: {answer.value.notice}")
     hits.sort(key=lambda hit: -hit.score)
-    best = hits[: options.limit]
-    for other in {id(hit.mind): hit.mind for hit in best}.values():
-        note(other, _related(hit.hit for hit in best if hit.mind is other))
-    found = ProjectHits(hits=tuple(best), notice="; ".join(notices) or None)
-    return found if options.threshold is not None else _related_or_closest(found)
+    return ProjectHits(hits=tuple(hits[: options.limit]), notice=_joined(*notices))
+
+
+def _of_project(mind: Mind, found: Found, *, shared: bool = False) -> ProjectHits:
+    """Returns the matches of a project; with `shared`, none names a private memory."""
+    hits = found.hits
+    if shared:
+        hits = tuple(replace(hit, newer=_shared_of(mind, hit.newer)) for hit in hits)
+    rows = tuple(ProjectHit(mind=mind, hit=hit, shared=shared) for hit in hits)
+    return ProjectHits(hits=rows, notice=found.notice)
+
+
+def _shared_of(mind: Mind, newer: Newer) -> Newer:
+    return Newer(_shared(mind, newer.superseded_by), _shared(mind, newer.claimed_by))
+
+
+def _shared(mind: Mind, ids: Iterable[str]) -> tuple[str, ...]:
+    """Returns the ids without those of private memories: an id has words of the text."""
+    records = ((id, mind.index.get(id)) for id in ids)
+    return tuple(id for id, record in records if record and not record.place.private)
+
+
+def with_competing(
+    hits: tuple[ProjectHit, ...],
+) -> list[tuple[ProjectHit, tuple[str, ...] | None]]:
+    """Returns each match with the ids of the decisions of its project that compete with it."""
+    ids: dict[int, list[str]] = {}
+    minds = {id(hit.mind): hit.mind for hit in hits}
+    for hit in hits:
+        ids.setdefault(id(hit.mind), []).append(hit.hit.record.memory.id)
+    others = {name: mind.index.competing(ids[name]) for name, mind in minds.items()}
+
+    def competing(hit: ProjectHit) -> tuple[str, ...] | None:
+        named = others[id(hit.mind)].get(hit.hit.record.memory.id)
+        return (_shared(hit.mind, named) or None) if named and hit.shared else named
+
+    return [(hit, competing(hit)) for hit in hits]
+
+
+# Uses of memories, which keep them from fading.
+
+
+def note(mind: Mind, records: Iterable[Record]) -> None:
+    """Counts a use of each memory: a search found it, or it was shown or loaded.
+
+    An answer never fails because its uses can't be counted.
+    """
+    with suppress(MindError, OSError):
+        mind.accesses.note([record.memory.id for record in records], mind.now())
+
+
+def uses(mind: Mind) -> dict[str, Use]:
+    """Returns the number of uses of each memory on this machine, and the last one."""
+    with suppress(MindError, OSError):
+        mind.accesses.flush()
+    return mind.accesses.uses()
+
+
+# Lists and ids.
 
 
 def listing(mind: Mind, options: Options = EVERYTHING) -> Page:
     """Returns one page of the memories that pass the filter, and the number of all that do."""
-    return refresh.ask(
-        mind,
-        lambda index: Page(
-            records=index.records(
-                options.filter, sort=options.sort, limit=options.limit, offset=options.offset
-            ),
-            total=index.count(options.filter),
+    refresh.refresh(mind)
+    return Page(
+        records=mind.index.records(
+            options.filter, sort=options.sort, limit=options.limit, offset=options.offset
         ),
+        total=mind.index.count(options.filter),
     )
 
 
 def total(mind: Mind, *, shared: bool = False) -> int:
-    """Returns the number of memories of a project, perhaps without private ones."""
-    return refresh.ask(mind, lambda index: index.count(Filter(shared=shared)))
+    """Returns the number of memories of a project; with `shared`, without private ones."""
+    refresh.refresh(mind)
+    return mind.index.count(Filter(shared=shared))
 
 
 def successor(mind: Mind, id: str) -> str | None:
@@ -383,38 +302,197 @@ def successor(mind: Mind, id: str) -> str | None:
 def one(mind: Mind, wanted: str, *, surely: bool = False) -> Record:
     """Returns the memory with that id, or the only one whose id begins or ends with it.
 
-    With `surely`, a cut id must be such that it was meant: neither short nor the name of a type, of
-    which there happens to be only one. Raises `NotFound` with the nearest ids, or `AmbiguousId`
-    with the candidates.
+    `surely` refuses an abbreviation that may match by accident: a short one, or the name of a
+    type. Raises `NotFound` with the nearest ids, or `AmbiguousId` with the candidates.
     """
-    found = refresh.ask(mind, lambda index: index.matching(wanted)) if wanted else ()
-    if len(found) > 1:
-        raise AmbiguousId(
-            f"`{wanted}` fits {len(found)} memories",
-            hint=f"say more of it: {', '.join(found[:5])}{', …' if len(found) > 5 else ''}",
-            details={"candidates": list(found[:20])},
-        )
-    if surely and found and found[0] != wanted and not is_sure(wanted):
-        raise AmbiguousId(
-            f"`{wanted}` says too little to be sure",
-            hint=f"did you mean {found[0]}?",
-            details={"candidates": list(found)},
-        )
-    record = mind.index.get(found[0]) if found else None
+    refresh.refresh(mind)
+    ids = mind.index.matching(wanted)
+    if len(ids) > 1:
+        raise _ambiguous(wanted, "memories", ids)
+    if surely and ids:
+        _check_sure(wanted, ids[0], ids)
+    record = mind.index.get(ids[0]) if ids else None
     if record is None:
-        raise _not_found(mind, wanted)
+        near = mind.index.nearest_ids(wanted) if wanted else ()
+        raise NotFound(
+            f"Memory not found: `{wanted}`",
+            hint=f"did you mean {' or '.join(near)}?" if near else "`mind list` shows all memories",
+            details={"id": wanted, "nearest": list(near)},
+        )
     return record
 
 
-def is_sure(cut: str) -> bool:
-    """Returns whether a cut id says enough that nobody can have meant another one."""
-    said = cut.strip("_")
-    return len(said) >= SURE_LENGTH and said not in _TYPES
+def source(mind: Mind, wanted: str, *, surely: bool = False) -> tuple[Record, ...]:
+    """Returns the chunks of the ingested file with that id, or an abbreviation of it.
+
+    Returns none if `wanted` is not a source; the id of a memory takes precedence. `surely` is as in
+    `one`. Raises `AmbiguousId` with the candidates.
+    """
+    refresh.refresh(mind)
+    parents = mind.index.parents(wanted)
+    if not parents:
+        return ()
+    ids = mind.index.matching(wanted)
+    if ids == (wanted,):
+        return ()
+    chunks = tuple(f"{parent}." for parent in parents)
+    candidates = [*parents, *(id for id in ids if not id.startswith(chunks))]
+    if len(candidates) > 1:
+        raise _ambiguous(wanted, "sources and memories", candidates)
+    if surely:
+        _check_sure(wanted, parents[0], candidates)
+    return mind.index.parts(parents[0])
 
 
-def _not_found(mind: Mind, wanted: str) -> NotFound:
-    near = mind.index.nearest_ids(wanted) if wanted else ()
-    hint = f"did you mean {' or '.join(near)}?" if near else "`mind list` shows what there is"
-    return NotFound(
-        f"Memory not found: `{wanted}`", hint=hint, details={"id": wanted, "nearest": list(near)}
+def _ambiguous(wanted: str, kinds: str, candidates: Sequence[str]) -> AmbiguousId:
+    return AmbiguousId(
+        f"`{wanted}` fits {len(candidates)} {kinds}",
+        hint=f"use more of the id: {', '.join(candidates[:5])}{', …' if candidates[5:] else ''}",
+        details={"candidates": list(candidates[:20])},
     )
+
+
+def _check_sure(wanted: str, id: str, candidates: Sequence[str]) -> None:
+    """Raises `AmbiguousId` if `wanted` is too short an abbreviation of `id`, or names a type."""
+    name = wanted.strip("_")
+    if wanted != id and (len(name) < SURE_LENGTH or name in _TYPES):
+        raise AmbiguousId(
+            f"`{wanted}` is too short or too general an abbreviation",
+            hint=f"did you mean {id}?",
+            details={"candidates": list(candidates)},
+        )
+
+
+# Earlier revisions.
+
+
+@frozen
+class Past:
+    """The memory at a commit."""
+
+    mind: Mind
+    commit: "Commit"
+
+    @property
+    def label(self) -> str:
+        """Returns the date and the subject of the commit."""
+        commit = self.commit
+        return f"as of {commit.when:%Y-%m-%d} ({commit.short}: {commit.subject})"
+
+
+def at(mind: Mind, revision: str) -> Past:
+    """Returns the memory at a commit, branch, tag or date.
+
+    The digest of its files names its index, which is cached. Raises `Invalid` outside a git
+    repository, and `NotFound` if the project had no memory.
+    """
+    from mimo.index.index import Index
+    from mimo.operations.syncing import repository
+    from mimo.store import revisions
+    from mimo.store.revisions import PastStore, Uncounted
+
+    place = repository(mind)
+    commit = revisions.resolve(place, revision, now=mind.now())
+    state = revisions.state(place, commit.id)
+    if not state:
+        raise NotFound(
+            f"there was no memory at {commit.short} ({commit.when:%Y-%m-%d})",
+            hint="`mind log` lists the commits that have some",
+        )
+
+    def parts() -> dict[str, Any]:
+        owner = projects.index_owner(mind.home, mind.randomness)
+        index = Index.open_past(mind.index_folder, state[:20], mind.embedder, owner)
+        return {
+            "store": PastStore(place, commit),
+            "index": mind.trusting(index),
+            "embedder": mind.embedder,
+            "trust": mind.trust,
+            "accesses": Uncounted(mind.project.root),
+        }
+
+    key = mind.index_folder / state / commit.id
+    return Past(mind=mind.beside(key, parts), commit=commit)
+
+
+# All projects of the user, each other one through its own guard.
+
+
+class Question(Protocol[T_co]):
+    """A question for each project; `here` is true for the open one."""
+
+    def __call__(self, mind: Mind, /, *, here: bool) -> T_co:
+        """Returns the answer of a project."""
+
+
+class Answer(NamedTuple, Generic[T]):
+    """The answer of a project."""
+
+    name: str
+    mind: Mind
+    here: bool
+    value: T
+
+
+class Answers(NamedTuple, Generic[T]):
+    """The answers of the projects that could be asked."""
+
+    found: tuple[Answer[T], ...]
+    skipped: tuple[str, ...]
+    """The other projects, each with the reason; a reason reveals nothing of a policy."""
+
+
+def ask_each(
+    mind: Mind, tool: str, question: Question[T], *, diagnosis: bool = False
+) -> Answers[T]:
+    """Returns the answers of the open project and of all registered ones.
+
+    The policy of each other project permits, limits and records the call of `tool`. A project with
+    `search_all` off is asked only if it is the open one.
+    """
+    registry = projects.registered(mind.home)
+    here = mind.project.root if mind.has_project else None
+    found: list[Answer[T]] = []
+    skipped = [registry.problem] if registry.problem else []
+    for entry in registry.projects:
+        mind.heed()
+        if entry.path == here or not entry.search_all:
+            continue
+        try:
+            other = mind.at(entry)
+            if other is None:
+                skipped.append(f"{entry.name} is missing")
+                continue
+            call = Call(
+                tool=tool,
+                operation=Operation.READ,
+                diagnosis=diagnosis,
+                agent=mind.agent,
+                at=mind.now(),
+            )
+            with other.guard.passing(call, mind.timer.monotonic):
+                found.append(Answer(entry.name, other, False, question(other, here=False)))
+        except Exception as error:  # one broken project must not stop the others
+            if mind.halted and mind.halted():
+                raise
+            skipped.append(f"{entry.name} was skipped: {_reason(error, tool)}")
+    if here:
+        name = next(
+            (entry.name for entry in registry.projects if entry.path == here), mind.project.name
+        )
+        try:
+            found.append(Answer(name, mind, True, question(mind, here=True)))
+        except (SearchFailed, StorageFailed) as error:
+            skipped.append(f"{name}: {error.message}")
+    return Answers(tuple(found), tuple(skipped))
+
+
+def _reason(error: Exception, tool: str) -> str:
+    """Returns the reason for skipping a project, without rules or names of its policy."""
+    if isinstance(error, Denied):
+        invalid = error.reason == "policy"
+        return "its policy is invalid" if invalid else f"its policy does not permit `{tool}`"
+    if isinstance(error, RateLimited):
+        return "its policy permits no more calls for now"
+    code = error.code if isinstance(error, MindError) else type(error).__name__
+    return f"it can't be read ({code}); run `mind doctor` there"

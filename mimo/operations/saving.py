@@ -1,4 +1,4 @@
-"""Making, changing and removing memories: first trust, then the file, then the index."""
+"""Adding, changing and removing memories: first the approval, then the file, then the index."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,15 +31,16 @@ from mimo.store import files, memories
 from mimo.store.memories import check_whole
 from mimo.store.walk import COMMITS
 
-# Approving texts before they are written, so that an interruption leaves no text unapproved.
+_TRIES = 5
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 @contextmanager
 def approving(mind: Mind, *, wanted: bool = True) -> Iterator[None]:
-    """Approves each text that the block writes, just before its file gets it; if `wanted`.
+    """Approves each text that the block writes, just before it is written, if `wanted`.
 
-    If a process is killed in between, the approval is of a text that never appeared, which is
-    harmless. A text that can't be approved is written all the same, with a note to the user.
+    The approval comes first so that an interruption leaves no text unapproved. A text that can't be
+    approved is still written, with a notice to the user.
     """
     if not wanted:
         yield
@@ -49,7 +50,7 @@ def approving(mind: Mind, *, wanted: bool = True) -> Iterator[None]:
         try:
             mind.trust.approve(files.digest(data) for data in contents.values() if data is not None)
         except MindError as error:
-            # The text matters more than its approval, which the user can repeat.
+            # The text matters more than its approval, which the user can add later.
             message = f"it could not be approved and counts as untrusted: {error.message}"
             mind.note("trust", message)
 
@@ -57,15 +58,10 @@ def approving(mind: Mind, *, wanted: bool = True) -> Iterator[None]:
         yield
 
 
-_TRIES = 5
-_NEVER = datetime.min.replace(tzinfo=UTC)
-
-
 def store(mind: Mind, draft: Memory, *, private: bool = False) -> Record:
-    """Writes a new memory and returns it; it is found from then on.
+    """Writes a new memory, adds it to the index and returns it.
 
-    Its id and time, and who made it, are set here. Raises `Invalid` where the content or a field
-    can't be stored.
+    Sets its id, time and author. Raises `Invalid` if the content or a field can't be stored.
     """
     check_content(draft.content)
     check_texts(mind, draft)
@@ -87,15 +83,15 @@ def store(mind: Mind, draft: Memory, *, private: bool = False) -> Record:
 
 
 def draft(kind: Kind, content: str, **fields: Any) -> Memory:
-    """Returns a memory that has neither an id nor a time before it is stored."""
+    """Returns a memory that gets its id and its time when it is stored."""
     return Memory(id="", type=kind, content=content, created=_NEVER, **fields)
 
 
 def _create(mind: Mind, memory: Memory, *, private: bool) -> Record:
-    """Writes the file under a fresh id; two processes may draw the same one."""
+    """Writes the file under a new id; retries if another process has taken the id."""
     check_format(mind)
     words = memory.topic or memory.title or memory.content
-    # A person may allow a secret; the name of a file must not tell it all the same.
+    # The name of a file must not contain a secret, even if the user allows it in the text.
     words = without(words, secrets_in(words))
     for _ in range(_TRIES):
         name = ids.new_id(memory.type, words, memory.created, ids.suffix(mind.randomness(4)))
@@ -108,10 +104,10 @@ def _create(mind: Mind, memory: Memory, *, private: bool) -> Record:
 
 
 def edit(mind: Mind, record: Record, **changes: Any) -> Record:
-    """Changes the named fields in the memory's file and returns the memory as it is now.
+    """Changes the given fields in the memory's file and returns the changed memory.
 
-    Everything else in the file stays byte for byte. Raises `Conflict` where the file changed
-    since it was read.
+    The rest of the file is unchanged, byte for byte. Raises `Conflict` if the file changed since it
+    was read.
     """
     check_changeable(record)
     if "content" in changes:
@@ -121,11 +117,11 @@ def edit(mind: Mind, record: Record, **changes: Any) -> Record:
     if "tags" in changes:
         changes["tags"] = clean_tags(changes["tags"])
     if "links" in changes and not record.place.private:
-        known = record.memory.links
-        check_shared_links(mind, [link for link in changes["links"] if link not in known])
+        old = record.memory.links
+        check_shared_links(mind, [link for link in changes["links"] if link not in old])
     check_secrets(mind, changes, before="\n".join(texts_of(record.memory)))
     check_format(mind)
-    # Another author's text does not become trusted by a change of its importance.
+    # A changed field must not approve the text of another author.
     with approving(mind, wanted=mind.trust.trusted(record.place.digest)):
         changed = mind.store.update(record, replace(record.memory, **changes))
     refresh.note_change(mind, changed.place.path)
@@ -133,10 +129,10 @@ def edit(mind: Mind, record: Record, **changes: Any) -> Record:
 
 
 def rewrite(mind: Mind, record: Record, text: str) -> Record:
-    """Puts `text` in the place of the memory's whole file and returns the memory as it is now.
+    """Replaces the memory's whole file by `text` and returns the changed memory.
 
-    Raises `Invalid` where the text would not be readable as that memory; the file is then as it
-    was. Only a person who changes it approves what somebody else wrote, or says who wrote it.
+    Raises `Invalid` if the text can't be read as that memory; the file is then unchanged. Only a
+    person can approve another author's text by changing it, or change the author.
     """
     check_changeable(record)
     check_secrets(mind, {"file_text": text}, before=file_text(mind, record))
@@ -152,15 +148,15 @@ def rewrite(mind: Mind, record: Record, text: str) -> Record:
 
 
 def _check_origin(record: Record, text: str) -> None:
-    """Raises `Invalid` where a text says another author or time than the memory's file."""
+    """Raises `Invalid` if a text changes the author or the time of a memory."""
     from mimo.memory import codec
 
-    said = codec.parse(text.encode(), path=record.place.path, modified=record.memory.created)
-    if isinstance(said, Problem):
+    new = codec.parse(text.encode(), path=record.place.path, modified=record.memory.created)
+    if isinstance(new, Problem):
         return
-    if said.memory.by != record.memory.by or said.memory.created != record.memory.created:
+    if new.memory.by != record.memory.by or new.memory.created != record.memory.created:
         raise Invalid(
-            f"`by` and `created` of `{record.memory.id}` are not an agent's to change",
+            f"an agent can't change `by` and `created` of `{record.memory.id}`",
             hint="leave both lines of the header as they are",
         )
 
@@ -168,7 +164,7 @@ def _check_origin(record: Record, text: str) -> None:
 def file_text(mind: Mind, record: Record) -> str:
     """Returns the whole text of the memory's file, header included, to be edited.
 
-    Raises `Invalid` for a part of an ingested file, and of what mind never changes.
+    Raises `Invalid` for a chunk of an ingested file and for a file that mind never changes.
     """
     check_changeable(record)
     check_whole(record)
@@ -176,14 +172,14 @@ def file_text(mind: Mind, record: Record) -> str:
 
 
 def check_changeable(record: Record) -> None:
-    """Raises `Invalid` where a memory stands in what people wrote, which mind never changes."""
+    """Raises `Invalid` for a memory in a file that mind never changes."""
     path, line = record.place.path, record.place.line
     if not memories.is_read_only(path):
         return
     if path == COMMITS:
         raise Invalid(
             f"`{record.memory.id}` is from the message of {record.memory.source}",
-            hint="what is committed stays; say what holds now with `mind add`",
+            hint="commits can't be changed; add a new memory with `mind add`",
             details={"id": record.memory.id},
         )
     raise Invalid(
@@ -194,7 +190,7 @@ def check_changeable(record: Record) -> None:
 
 
 def is_embedded(mind: Mind, record: Record) -> bool:
-    """Returns whether the memory can be found by meaning: something of its text is known."""
+    """Returns whether the memory can be found by meaning: its text has a token of the model."""
     try:
         return bool(mind.embedder and mind.embedder.encode(record.memory.text))
     except FAILURES:
@@ -202,64 +198,76 @@ def is_embedded(mind: Mind, record: Record) -> bool:
 
 
 def remove(mind: Mind, wanted: str) -> Record:
-    """Removes the memory's file and returns what it held; git keeps the past.
+    """Removes the memory's file and returns the memory; git keeps earlier commits.
 
-    What had superseded it then supersedes what it had superseded, so that no chain breaks.
+    Memories that superseded it then supersede those that it superseded, so that no chain breaks.
     """
     record = finding.one(mind, wanted, surely=True)
     check_changeable(record)
-    newer = successors(mind, [record])
+    newer = _successors(mind, [record])
     check_format(mind)
     if record.place.elsewhere:
         raise Invalid(
-            f"`{record.place.path}` is a document of the project, not mind's to remove",
-            hint="remove it with git, or take it out of `mind config include`",
+            f"mind does not remove `{record.place.path}`, a document of the project",
+            hint="remove it with git, or exclude it with `mind config include`",
         )
     is_part = record.parent is not None
     with approving(mind, wanted=is_part and mind.trust.trusted(record.place.digest)):
         mind.store.delete(record)
     refresh.note_change(mind, record.place.path)
-    relink(mind, newer, [record])
+    _relink(mind, newer, [record])
     return record
 
 
-def successors(mind: Mind, gone: Sequence[Record]) -> list[Record]:
-    """Returns the memories that supersede some that are about to go, each once."""
-    names = dict.fromkeys(id for one in gone for id in mind.index.successors(one.memory.id))
-    return [found for name in names if (found := mind.index.get(name))]
+def remove_source(mind: Mind, chunks: tuple[Record, ...]) -> None:
+    """Removes an ingested file with all of its chunks. Raises `Conflict` and `StorageFailed`.
+
+    Memories that superseded a chunk no longer do; other links to it stay, as links to any memory.
+    """
+    newer = _successors(mind, chunks)
+    check_format(mind)
+    mind.store.delete_source(chunks[0].place)
+    refresh.note_change(mind, chunks[0].place.path)
+    _relink(mind, newer, chunks)
 
 
-def relink(mind: Mind, newer: Sequence[Record], gone: Sequence[Record]) -> None:
-    """Lets what superseded memories that are gone supersede what these had superseded."""
-    removed = {one.memory.id for one in gone}
+def _successors(mind: Mind, records: Sequence[Record]) -> list[Record]:
+    """Returns the memories that supersede at least one of these, each once."""
+    ids = dict.fromkeys(id for old in records for id in mind.index.successors(old.memory.id))
+    return [successor for id in ids if (successor := mind.index.get(id))]
+
+
+def _relink(mind: Mind, newer: Sequence[Record], removed: Sequence[Record]) -> None:
+    """Makes successors of removed memories supersede those that these had superseded."""
+    removed_ids = {record.memory.id for record in removed}
     for successor in newer:
-        if successor.place.owned and successor.memory.id not in removed:
+        if successor.place.owned and successor.memory.id not in removed_ids:
             links = successor.memory.links
-            for one in gone:
-                # What an unapproved memory claimed must not become the word of an approved one.
-                older = one.memory.links if mind.trust.trusted(one.place.digest) else ()
+            for record in removed:
+                # A claim of an unapproved memory must not become one of an approved memory.
+                older = record.memory.links if mind.trust.trusted(record.place.digest) else ()
                 if not successor.place.private:
                     older = tuple(link for link in older if not is_private(mind, link.to))
-                links = _relinked(successor.memory.id, links, one.memory.id, older)
+                links = _relinked(successor.memory.id, links, record.memory.id, older)
             edit(mind, successor, links=links)
 
 
 def _relinked(
-    newer: str, known: tuple[Link, ...], gone: str, links_of_gone: tuple[Link, ...]
+    newer: str, links: tuple[Link, ...], removed: str, links_of_removed: tuple[Link, ...]
 ) -> tuple[Link, ...]:
-    """Returns the links of `newer`, past `gone` to what that had superseded."""
-    older = [link for link in links_of_gone if link.type == SUPERSEDES and link.to != newer]
-    links: list[Link] = []
-    for link in known:
-        past = link.type == SUPERSEDES and link.to == gone
-        links.extend(older if past else [link])
-    return tuple(dict.fromkeys(links))
+    """Returns the links of `newer`; that to `removed` becomes those to what it superseded."""
+    older = [link for link in links_of_removed if link.type == SUPERSEDES and link.to != newer]
+    relinked: list[Link] = []
+    for link in links:
+        is_to_removed = link.type == SUPERSEDES and link.to == removed
+        relinked.extend(older if is_to_removed else [link])
+    return tuple(dict.fromkeys(relinked))
 
 
 def clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the tags without blanks around them, `#` before them, and doubles.
+    """Returns the tags without surrounding spaces, leading `#` and duplicates.
 
-    Raises `Invalid` where one of them can't be a tag.
+    Raises `Invalid` for a text that can't be a tag.
     """
     cleaned = [tag.strip().lstrip("#") for tag in tags]
     for tag in cleaned:
@@ -269,11 +277,11 @@ def clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def check_shared_links(mind: Mind, links: Iterable[Link]) -> None:
-    """Raises `Invalid` for a link to a private memory: git shares the file that would name it."""
+    """Raises `Invalid` for a link to a private memory, which a shared file must not name."""
     if names := [link.to for link in links if is_private(mind, link.to)]:
         raise Invalid(
-            f"`{names[0]}` is private, and a memory that git shares must not name it",
-            hint="make the new memory private (`--private`), or leave the link out",
+            f"`{names[0]}` is private, and a memory shared by git must not name it",
+            hint="make the new memory private (`--private`), or omit the link",
             details={"field": "links", "ids": names},
         )
 
@@ -287,17 +295,17 @@ def is_private(mind: Mind, id: str) -> bool:
 def check_secrets(
     mind: Mind, fields: Mapping[str, Any], *, before: str = "", file: str | None = None
 ) -> None:
-    """Raises `SecretDetected` where something to be stored holds a secret that nobody allowed.
+    """Raises `SecretDetected` if a field holds a secret, unless the user allows secrets.
 
-    What `before` holds already may stay. `file` is named where the text is a file's.
+    Secrets that are already in `before` are ignored. `file` is the file of the text, if it has one.
     """
     if not mind.allows_secrets:
         privacy.check_secrets(fields, by_person=mind.author is None, before=before, file=file)
 
 
 def check_texts(mind: Mind, memory: Memory) -> None:
-    """Raises `SecretDetected` where a new memory holds a secret, naming the field."""
-    told = {
+    """Raises `SecretDetected`, which names the field, if a new memory holds a secret."""
+    fields = {
         "content": memory.content,
         "title": memory.title,
         "topic": memory.topic,
@@ -308,11 +316,11 @@ def check_texts(mind: Mind, memory: Memory) -> None:
         "metadata": memory.extra,
     }
     sections = {name.value.lower(): text for name, text in memory.sections.items()}
-    check_secrets(mind, told | sections)
+    check_secrets(mind, fields | sections)
 
 
 def check_format(mind: Mind) -> None:
-    """Raises `StorageFailed` where a later mind made the store: it may keep files otherwise."""
+    """Raises `StorageFailed` if a later version of mind wrote the store, in another format."""
     if mind.config.format > FORMAT:
         raise StorageFailed(
             f"this memory has format {mind.config.format}; this mind writes format {FORMAT}",

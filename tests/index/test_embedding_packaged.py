@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from model2vec import StaticModel
 from safetensors import safe_open
 
-from mimo.index.embedding import bulk, open_embedder, packaged
+from mimo.index.embedding import open_embedder, packaged, static
 from mimo.index.embedding.packaged import DIMS, FOLDER, MAX_CHARACTERS, MAX_TOKENS, PackagedModel
 
 TEXTS = [
@@ -72,7 +72,7 @@ def test_tokens_are_those_of_model2vec(text: str) -> None:
 def test_vectors_do_not_depend_on_how_many_texts_are_encoded_at_once(texts: list[str]) -> None:
     model = lean()._static_model
 
-    made = bulk.vectors(model, [packaged._readable(text) for text in texts])
+    made = static.vectors(model, [packaged._readable(text) for text in texts])
 
     assert made == [lean().encode(text) for text in texts]
 
@@ -82,7 +82,7 @@ def test_much_text_goes_through_model2vec_to_the_same_vectors(
 ) -> None:
     one_by_one = lean().encode_many(TEXTS)
     monkeypatch.setattr(packaged, "BULK_CHARACTERS", 1)
-    monkeypatch.setattr(bulk, "_BATCH", 5)
+    monkeypatch.setattr(static, "_BATCH", 5)
     monkeypatch.setattr(packaged, "_quantised", pytest.fail)
 
     assert PackagedModel().encode_many(TEXTS) == one_by_one
@@ -90,7 +90,7 @@ def test_much_text_goes_through_model2vec_to_the_same_vectors(
 
 def test_no_texts_have_no_vectors() -> None:
     assert lean().encode_many([]) == []
-    assert bulk.vectors(lean()._static_model, []) == []
+    assert static.vectors(lean()._static_model, []) == []
 
 
 @pytest.mark.parametrize("text", ["", " \n", "[UNK]", "☃", "x" * 101, "\ud800"])
@@ -173,6 +173,6 @@ def test_bulk_loads_no_client_of_a_model_hub_and_says_nothing() -> None:
 def test_bulk_leaves_no_thread_behind() -> None:
     before = set(threading.enumerate())
 
-    bulk.vectors(lean()._static_model, ["some text"] * 20_000)
+    static.vectors(lean()._static_model, ["some text"] * 20_000)
 
     assert set(threading.enumerate()) == before

@@ -6,11 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mimo.index import catalog, words
+from mimo.index import catalog, lookup
 from mimo.index.index import Index
-from mimo.index.meaning import NEAR, memories_near
+from mimo.index.lookup import NEAR, Reach, memories_near
 from mimo.index.rows import Change
-from mimo.index.words import Reach
 from mimo.memory.model import Filter
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -57,7 +56,7 @@ def test_every_way_finds_the_same_in_the_same_order(
         "one by one": Reach(memories=SIZE, admitted=SIZE - 1, matches=0),
     }
     with filled._reading() as sql:
-        found = {way: words.memories_with(sql, terms, narrowed, ways[way]) for way in ways}
+        found = {way: lookup.memories_with(sql, terms, narrowed, ways[way]) for way in ways}
         admitted = catalog.count(sql, narrowed)
 
     assert found["among the best"] == found["of the admitted"] == found["one by one"]
@@ -67,8 +66,8 @@ def test_every_way_finds_the_same_in_the_same_order(
 def test_a_filter_that_admits_everything_changes_nothing(filled: Index) -> None:
     reach = Reach(memories=SIZE, admitted=SIZE, matches=SIZE)
     with filled._reading() as sql:
-        plainly = words.memories_with(sql, ["tea"], Filter(), reach)
-        assert words.memories_with(sql, ["tea"], span(0, SIZE), reach) == plainly
+        plainly = lookup.memories_with(sql, ["tea"], Filter(), reach)
+        assert lookup.memories_with(sql, ["tea"], span(0, SIZE), reach) == plainly
 
 
 def test_what_is_near_is_looked_for_as_deep_as_a_filter_needs(
@@ -79,7 +78,7 @@ def test_what_is_near_is_looked_for_as_deep_as_a_filter_needs(
     assert filled._vectors is not None
     with filled._reading() as sql:
         one_by_one = memories_near(sql, filled._vectors, query, narrowed)
-        monkeypatch.setattr("mimo.index.meaning._COMPARED_EACH", 0)
+        monkeypatch.setattr("mimo.index.lookup._COMPARED_EACH", 0)
         in_depth = memories_near(sql, filled._vectors, query, narrowed)
 
     assert 0 < len(in_depth) <= NEAR

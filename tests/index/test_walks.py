@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mimo.disk import Stamp
-from mimo.index import links, rows
+from mimo.index import links, writing
 from mimo.index.index import Index
 from mimo.index.links import Walked, walk
 from mimo.index.rows import Change
@@ -170,7 +170,7 @@ def test_a_memory_that_takes_over_an_id_brings_its_links(index: Index, found: Ma
 def test_after_a_great_change_nothing_is_taken_for_granted(
     index: Index, found: Make, walked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows, "_MOST", 2)
+    monkeypatch.setattr(writing, "_MOST_TOUCHED", 2)
     index.apply([found("a")], now_ns=1)
     ask(index, "a")
     index.apply([found(name) for name in "bcd"], now_ns=2)

@@ -110,7 +110,7 @@ def test_an_edit_changes_its_one_key_and_no_other_byte(
 def test_one_outside_the_store_is_not_minds_to_remove(
     mind: Mind, documents: dict[str, str]
 ) -> None:
-    with pytest.raises(Invalid, match="not mind's to remove"):
+    with pytest.raises(Invalid, match="does not remove"):
         saving.remove(mind, RECORD)
     saving.remove(mind, "notes.cache")
     assert not (mind.folder / "notes" / "cache.md").exists()

@@ -11,7 +11,7 @@ from mimo.memory.changes import VERBS, one_line
 from mimo.memory.model import SUPERSEDES, Link, Memory, Problem, Record
 from mimo.memory.relations import Relation
 from mimo.mind import Mind
-from mimo.operations import finding, past, refresh, saving
+from mimo.operations import finding, refresh, saving
 from mimo.operations.saving import approving
 from mimo.operations.syncing import repository
 from mimo.store import revisions
@@ -233,7 +233,7 @@ def restore(mind: Mind, id: str, revision: str) -> Restored:
 
     Raises `NotFound` where it was not there then.
     """
-    then = past.at(mind, revision)
+    then = finding.at(mind, revision)
     record = finding.one(then.mind, id, surely=True)
     if record.parent is not None:
         raise Invalid(

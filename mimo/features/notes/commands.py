@@ -191,10 +191,8 @@ def show(mind: Mind, id: Id, *, at: At = None) -> MemoryDetails:
 
     The id of an ingested file shows an outline of its chunks.
     """
-    from mimo.operations import past, sources
-
-    mind = past.at(mind, at).mind if at is not None else mind
-    if parts := sources.named(mind, id):
+    mind = finding.at(mind, at).mind if at is not None else mind
+    if parts := finding.source(mind, id):
         return _outline(mind, parts)
     record = finding.one(mind, id)
     finding.note(mind, [record])
@@ -334,14 +332,12 @@ def rm(
     The id of an ingested file removes all of its chunks, the id of a chunk only that chunk. Use
     `--purge` for a secret: nothing of the file stays in the trash. Git keeps what was committed.
     """
-    from mimo.operations import sources
-
-    parts = sources.named(mind, id, surely=True)
+    parts = finding.source(mind, id, surely=True)
     if purge:
         first = parts[0] if parts else finding.one(mind, id, surely=True)
         undoing.forget(mind, first.place.path)
     if parts:
-        sources.remove(mind, parts)
+        saving.remove_source(mind, parts)
         first = parts[0]
         return Removed(
             id=first.parent or "",
@@ -387,10 +383,8 @@ def list_(
     """List the memories, newest first"""
     notice = None
     if at is not None:
-        from mimo.operations import past
-
-        state = past.at(mind, at)
-        mind, notice = state.mind, state.told
+        state = finding.at(mind, at)
+        mind, notice = state.mind, state.label
     conditions = narrowed(
         mind,
         types=types,

@@ -36,7 +36,7 @@ from mimo.index.rows import Hit
 from mimo.memory import decay
 from mimo.memory.model import MAX_CONTENT_BYTES, Category, Kind, Outcome, Record, Sort
 from mimo.mind import Mind
-from mimo.operations import duplicates, finding, freshness, overview, saving, sources
+from mimo.operations import duplicates, finding, freshness, overview, saving
 from mimo.rendering.results import count, day, render, row_labels, tagged
 from mimo.rendering.screen import Screen, accent, bad, dim, good, strong
 
@@ -246,8 +246,8 @@ def delete(mind: Mind, id: Id) -> Deleted:
 
     The id of an ingested file removes all of its chunks, the id of a chunk only that chunk.
     """
-    if parts := sources.named(mind, id, surely=True):
-        sources.remove(mind, parts)
+    if parts := finding.source(mind, id, surely=True):
+        saving.remove_source(mind, parts)
         return Deleted(id=parts[0].parent or id, file=parts[0].place.path)
     record = saving.remove(mind, id)
     return Deleted(id=record.memory.id, file=record.place.path)

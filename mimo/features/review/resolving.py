@@ -9,7 +9,7 @@ from mimo.frozen import frozen
 from mimo.memory import merge
 from mimo.memory.model import SUPERSEDES, Link, Memory, Record
 from mimo.mind import Mind
-from mimo.operations import finding, overview, saving, sources
+from mimo.operations import finding, overview, saving
 
 BOTH = "both"
 
@@ -97,7 +97,7 @@ def _about(mind: Mind, items: Iterable[Item], wanted: str) -> list[Item]:
     listed = list(items)
     if by_file := [one for one in listed if one.record is None and one.file == wanted]:
         return by_file
-    if parts := sources.named(mind, wanted):
+    if parts := finding.source(mind, wanted):
         return [one for one in listed if (parts[0].parent or "") in one.ids]
     name = finding.one(mind, wanted, surely=True).memory.id
     return [one for one in listed if name in one.ids]

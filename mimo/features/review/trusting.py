@@ -12,7 +12,7 @@ from mimo.features import values
 from mimo.frozen import frozen
 from mimo.memory.model import Kind, Record
 from mimo.mind import Mind
-from mimo.operations import finding, overview, sources
+from mimo.operations import finding, overview
 from mimo.rendering.results import count, day
 from mimo.rendering.screen import Part, Screen, accent, dim, strong, warn
 from mimo.store import procedures, revisions
@@ -124,7 +124,7 @@ def revoke(mind: Mind, wanted: Iterable[str]) -> tuple[Record, ...]:
 
 def _named(mind: Mind, wanted: Iterable[str]) -> tuple[Record, ...]:
     """Returns the memories of all these ids before anything is done with the first."""
-    return tuple((sources.named(mind, name) or (finding.one(mind, name),))[0] for name in wanted)
+    return tuple((finding.source(mind, name) or (finding.one(mind, name),))[0] for name in wanted)
 
 
 # What came from somebody else and nobody here has approved: a first look.

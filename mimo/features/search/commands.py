@@ -132,10 +132,8 @@ def search(
                 "only one project at a time can be searched at a revision",
                 hint="leave --scope out",
             )
-        from mimo.operations import past
-
-        state = past.at(mind, at)
-        mind, revision = state.mind, state.told
+        state = finding.at(mind, at)
+        mind, revision = state.mind, state.label
     options = finding.Options(
         filter=narrowed(
             mind,

@@ -1,7 +1,7 @@
-"""Text to vectors: the packaged model, or a model2vec model of the user's own.
+"""Embedding: text to vectors, by the packaged model or the user's own model2vec model.
 
-A vector is 256 numbers (or as many as the user's model has) of one signed byte each, and of
-length 127, so that the dot product of two is 127² times their cosine.
+A vector has 256 numbers (the user's model may have another size) of one signed byte each, and is
+of length 127. The dot product of two vectors is 127² times their cosine.
 """
 
 from collections.abc import Sequence
@@ -10,36 +10,36 @@ from typing import Protocol
 from mimo.errors import MindError
 
 FAILURES = (MindError, OSError, ValueError, RuntimeError, LookupError, ImportError, TypeError)
-"""What an embedder or its model's files may fail with: words still find."""
+"""The exceptions of an embedder or of reading its model; search then uses words alone."""
 
 
 class Embedder(Protocol):
-    """What turns text into vectors."""
+    """A model that turns text into vectors."""
 
     @property
     def model(self) -> str:
-        """Name and content hash of the model: vectors of another one are not comparable."""
+        """The name and content hash of the model; vectors of two models are not comparable."""
 
     @property
     def dims(self) -> int:
-        """Length of a vector, in numbers and in bytes."""
+        """The length of a vector, in numbers and in bytes."""
 
     def encode(self, text: str) -> bytes:
-        """Returns the vector of `text`; empty where nothing of the text is known."""
+        """Returns the vector of `text`; empty if it has no token of the model."""
 
     def encode_many(self, texts: Sequence[str]) -> list[bytes]:
-        """Returns the vector of each text, as `encode` does; quicker for many texts at once."""
+        """Returns the vector of each text, as `encode` does; faster for many texts."""
 
 
 def open_embedder(setting: str | None = None) -> Embedder:
-    """Returns the embedder that the setting `embedding.model` asks for: a folder, or None.
+    """Returns the embedder for the setting `embedding.model`: a folder, or None for the packaged.
 
-    Raises `Invalid` where the folder holds no model2vec model. Nothing is loaded yet.
+    Raises `Invalid` if the folder has no model2vec model. Nothing is loaded yet.
     """
     if setting is None:
         from mimo.index.embedding.packaged import PackagedModel
 
         return PackagedModel()
-    from mimo.index.embedding.own import OwnModel
+    from mimo.index.embedding.static import OwnModel
 
     return OwnModel(setting)

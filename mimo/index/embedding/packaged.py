@@ -1,7 +1,7 @@
-"""The model in the package, read without numpy or a tokenizer library.
+"""The packaged model, read without numpy or a tokenizer library.
 
-The vector of a text is the mean of its tokens' rows without `[UNK]`, as `StaticModel.encode` of
-model2vec makes it, brought to length 127 and rounded to int8.
+The vector of a text is the mean of the rows of its tokens but `[UNK]`, as `StaticModel.encode` of
+model2vec computes it, scaled to length 127 and rounded to int8.
 """
 
 import math
@@ -19,25 +19,22 @@ if TYPE_CHECKING:
     from model2vec import StaticModel
 
 
-# The pieces of words that a model knows, and their ids.
-
-
 SCANS = 20
-"""So many pieces are looked for in the file's bytes: making a table takes as long as some 20."""
+"""The number of pieces searched in the file's bytes; building a table takes as long as about 20."""
 
 
 class Vocabulary:
-    """A list of pieces, one a line; the id of a piece is the number of its line, from 0."""
+    """A list of word pieces, one a line; the id of a piece is its line number, from 0."""
 
     def __init__(self, lines: bytes) -> None:
-        """Take the list in UTF-8, without an end of the last line."""
+        """Take the list in UTF-8, without a final newline."""
         self._lines = b"\n%b\n" % lines
         self._scans = 0
 
     def find(self, piece: str) -> int | None:
-        """Returns the id of a piece, or None where there is no such line.
+        """Returns the id of a piece, or None.
 
-        The first few times the lines are searched, so that a short query needs no table of them.
+        The first few calls search the lines, so that a short query needs no table.
         """
         if self._scans >= SCANS:
             return self._table.get(piece)
@@ -49,9 +46,6 @@ class Vocabulary:
     def _table(self) -> dict[str, int]:
         pieces = self._lines[1:-1].decode().split("\n")
         return dict(zip(pieces, range(len(pieces)), strict=True))
-
-
-# Text to the ids of its word pieces, as BERT's tokenizer cuts them, without a library.
 
 
 UNKNOWN = 1
@@ -69,8 +63,8 @@ _CHINESE = (
     (0x2A700, 0x2B73F), (0x2B740, 0x2B81F), (0x2B920, 0x2CEAF), (0x2F800, 0x2FA1F),
 )  # fmt: skip
 
-# The library's tables are of Unicode 8: marks and punctuation that came later are letters to it.
-# First and last of each range in turn; unassigned characters are letters too.
+# BERT's tokenizer has the tables of Unicode 8: later marks and punctuation are letters to it. These
+# are the first and last character of each range in turn; unassigned ones are letters too.
 _LATER = (
     0x61D, 0x61D, 0x7FD, 0x7FD, 0x890, 0x8E2, 0x9FD, 0x9FE, 0xA76, 0xA76, 0xAFA, 0xAFF,
     0xB55, 0xB55, 0xC04, 0xC3C, 0xC77, 0xC77, 0xC84, 0xC84, 0xD00, 0xD00, 0xD3B, 0xD3C,
@@ -83,11 +77,11 @@ _LATER = (
 )  # fmt: skip
 
 _RECLASSIFIED = {0x166D: " \u166d ", 0x1734: "", 0x111C9: " \U000111c9 "}
-"""Characters whose class in Unicode changed after those tables were made."""
+"""Characters whose class in Unicode changed after version 8."""
 
 
 class _Characters(dict[int, str]):
-    """What `str.translate` puts in place of a character; worked out when it is first met."""
+    """The replacements of characters for `str.translate`, computed on first use."""
 
     def __missing__(self, code: int) -> str:
         made = self[code] = _normalised(code)
@@ -95,7 +89,7 @@ class _Characters(dict[int, str]):
 
 
 class WordPiece:
-    """Cuts text into word pieces and remembers the words that it has met."""
+    """BERT's tokenizer: cuts text into word pieces, with a cache of words."""
 
     def __init__(self, find: Callable[[str], int | None]) -> None:
         """Take the vocabulary as a function from a piece to its id; inner pieces begin with ##."""
@@ -113,7 +107,7 @@ class WordPiece:
         return found[:limit]
 
     def _words(self, text: str) -> Iterator[str]:
-        """Yields the normalised words and punctuation marks, and special tokens as they stand."""
+        """Yields normalised words and punctuation marks, and special tokens unchanged."""
         for section in _SPECIAL_PATTERN.split(text) if "[" in text else (text,):
             if section in _SPECIAL:
                 yield section
@@ -121,7 +115,7 @@ class WordPiece:
                 yield from section.translate(self._characters).split()
 
     def _cut(self, word: str) -> tuple[int, ...]:
-        """Returns the longest pieces that make up `word`; `UNKNOWN` where some part fits none."""
+        """Returns the longest pieces of `word`; only `UNKNOWN` if a part of it has no piece."""
         if word in _SPECIAL:
             return (_SPECIAL[word],)
         if len(word) > _MAX_WORD:
@@ -141,7 +135,7 @@ class WordPiece:
 
 
 def _normalised(code: int) -> str:
-    """Returns what a character becomes: nothing, lower case, or a word of its own in spaces."""
+    """Returns the replacement of a character: empty, lower case, or a word between spaces."""
     character = chr(code)
     if character in "\t\n\r":
         return " "
@@ -163,7 +157,7 @@ def _normalised(code: int) -> str:
 
 
 def _folded(part: str) -> str:
-    """Returns one decomposed character in lower case, without a mark, punctuation set off."""
+    """Returns a decomposed character: lower case; marks removed; punctuation between spaces."""
     category = unicodedata.category(part)
     if category == "Mn":
         return ""
@@ -173,7 +167,7 @@ def _folded(part: str) -> str:
 
 
 def _is_later(code: int) -> bool:
-    """Returns whether `code` lies in one of the ranges of `_LATER`."""
+    """Returns whether `code` is in one of the ranges of `_LATER`."""
     place = bisect_left(_LATER, code)
     return place < len(_LATER) and (place % 2 == 1 or _LATER[place] == code)
 
@@ -181,48 +175,48 @@ def _is_later(code: int) -> bool:
 FOLDER = Path(__file__).parents[2] / "model"
 
 SHA256 = "8377b02827b2003807c7705c5b191ff20f0b7f51fd752333c5026c23c13b5458"
-"""Of `model.safetensors`; written down, because hashing 7.5 MB costs more than a search."""
+"""The hash of `model.safetensors`; hashing 7.5 MB would take longer than a search."""
 
 DIMS = 256
 
 MAX_TOKENS = 512
-"""As config.json says; `[UNK]` counts."""
+"""As in config.json; `[UNK]` counts."""
 
 MAX_CHARACTERS = MAX_TOKENS * 6
-"""Where model2vec cuts a text before it looks at it; 6 is its pieces' median length."""
+"""The length to which model2vec cuts a text; 6 is the median length of its pieces."""
 
 BULK_CHARACTERS = 1_000_000
-"""From here on, loading numpy and model2vec takes less time than they save."""
+"""From this length, numpy and model2vec save more time than loading them takes."""
 
 _BIAS = 128
 _TO_UNSIGNED = bytes((value + _BIAS) % 256 for value in range(256))
 
 
 class PackagedModel:
-    """An `Embedder` of the packaged model; its files are opened when the first text comes."""
+    """An `Embedder` of the packaged model; the first text opens its files."""
 
     model = f"all-MiniLM-L6-v2-d256-int8:{SHA256[:12]}"
     dims = DIMS
 
     def encode(self, text: str) -> bytes:
-        """Returns the vector of `text`; empty where it holds no known token."""
+        """Returns the vector of `text`; empty if it has no token of the model."""
         return _quantised(self._mean(self.tokens(text)))
 
     def encode_many(self, texts: Sequence[str]) -> list[bytes]:
-        """Returns the same vectors as `encode`, through model2vec where there is much text."""
+        """Returns the same vectors as `encode`, computed by model2vec if there is much text."""
         if sum(map(len, texts)) < BULK_CHARACTERS:
             return [self.encode(text) for text in texts]
-        from mimo.index.embedding.bulk import vectors
+        from mimo.index.embedding.static import vectors
 
         return vectors(self._static_model, [_readable(text) for text in texts])
 
     def tokens(self, text: str) -> list[int]:
-        """Returns the ids of the tokens that make up the vector of `text`."""
+        """Returns the ids of the tokens in the vector of `text`."""
         ids = self._word_piece.ids(_readable(text), MAX_TOKENS)
         return [token for token in ids if token != UNKNOWN]
 
     def _mean(self, tokens: list[int]) -> "array[float]":
-        """Returns the mean of the tokens' rows, in float32 as model2vec has it; empty for none."""
+        """Returns the mean of the tokens' rows, in float32 as in model2vec; empty for no tokens."""
         if not tokens:
             return array("f")
         total = sum(map(self._row, tokens))
@@ -233,7 +227,7 @@ class PackagedModel:
 
     @cached_property
     def _row(self) -> Callable[[int], int]:
-        """A token's row as one wide integer of 32-bit lanes: adding two adds all 256 numbers."""
+        """Returns a token's row as an integer of 32-bit lanes: a sum of two adds all 256 numbers."""
         with (FOLDER / "model.safetensors").open("rb") as file:
             start = 8 + int.from_bytes(file.read(8), "little")
             matrix = mmap(file.fileno(), 0, access=ACCESS_READ)
@@ -252,18 +246,18 @@ class PackagedModel:
 
     @cached_property
     def _static_model(self) -> "StaticModel":
-        from mimo.index.embedding.bulk import load_packaged
+        from mimo.index.embedding.static import load_packaged
 
         return load_packaged(FOLDER, dims=DIMS, max_tokens=MAX_TOKENS)
 
 
 def _readable(text: str) -> str:
-    """Returns the part of `text` that counts, without lone surrogates, which UTF-8 can't hold."""
+    """Returns the encoded part of `text`, without lone surrogates, which UTF-8 can't hold."""
     return text[:MAX_CHARACTERS].encode("utf-8", "ignore").decode()
 
 
 def _quantised(mean: "array[float]") -> bytes:
-    """Returns `mean` at length 127 in int8; empty where it has no length."""
+    """Returns `mean` at length 127 in int8; empty if its length is 0."""
     length = math.hypot(*mean)
     if not length:
         return b""

@@ -21,7 +21,7 @@ from mimo.errors import (
 from mimo.features.ingest import Wish, ingest, update
 from mimo.memory.chunking.model import Chunking, Strategy
 from mimo.memory.model import Kind, Problem
-from mimo.operations import finding, overview, refresh, saving, sources
+from mimo.operations import finding, overview, refresh, saving
 
 GUIDE = """\
 # Guide
@@ -420,11 +420,11 @@ def test_chunks_go_one_by_one_and_all_at_once(mind, project):
     taken = one(mind, "guide.md")
     mind.trust.follow(False)
     saving.remove(mind, taken.ids[0])
-    left = sources.named(mind, taken.source_id)
+    left = finding.source(mind, taken.source_id)
     assert tuple(record.memory.id for record in left) == taken.ids[1:]
     assert [record.memory.extra["total_chunks"] for record in left] == [3, 3]
     assert all(mind.trust.trusted(record.place.digest) for record in left)
-    sources.remove(mind, left)
+    saving.remove_source(mind, left)
     assert finding.total(mind) == 0
     assert not (project / taken.file).exists()
     one(mind, "guide.md")
@@ -438,16 +438,16 @@ def test_a_source_is_named_by_a_start_or_an_end_of_its_id(mind, project):
     put(project, "guile.md", GUIDE.replace("Guide", "Guile"))
     taken = one(mind, "guide.md")
     other = one(mind, "guile.md")
-    assert sources.named(mind, "source_guide")[0].parent == taken.source_id
-    assert sources.named(mind, taken.source_id[-6:], surely=True)[0].parent == taken.source_id
-    assert sources.named(mind, taken.ids[0]) == ()
-    assert sources.named(mind, "fact") == ()
+    assert finding.source(mind, "source_guide")[0].parent == taken.source_id
+    assert finding.source(mind, taken.source_id[-6:], surely=True)[0].parent == taken.source_id
+    assert finding.source(mind, taken.ids[0]) == ()
+    assert finding.source(mind, "fact") == ()
     with pytest.raises(AmbiguousId) as error:
-        sources.named(mind, "source_gui")
+        finding.source(mind, "source_gui")
     assert error.value.details["candidates"] == sorted([taken.source_id, other.source_id])
-    sources.remove(mind, sources.named(mind, other.source_id))
+    saving.remove_source(mind, finding.source(mind, other.source_id))
     with pytest.raises(AmbiguousId, match="too little"):
-        sources.named(mind, "sou", surely=True)
+        finding.source(mind, "sou", surely=True)
 
 
 def test_a_chunk_is_a_copy_and_can_not_be_edited(mind, project):

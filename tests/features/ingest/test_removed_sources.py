@@ -4,7 +4,7 @@ import pytest
 
 from mimo.features.ingest import Wish, ingest
 from mimo.memory.model import SUPERSEDES, Kind, Link
-from mimo.operations import finding, saving, sources
+from mimo.operations import finding, saving
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def test_what_superseded_its_chunks_supersedes_them_no_more(mind, taken):
     )
     newer = saving.store(mind, saving.draft(Kind.FACT, "The limit is sixty", links=links))
 
-    sources.remove(mind, sources.named(mind, taken.source_id))
+    saving.remove_source(mind, finding.source(mind, taken.source_id))
 
     left = finding.one(mind, newer.memory.id).memory
     assert left.links == (Link(to=first, type="refines"),)
@@ -34,7 +34,7 @@ def test_what_superseded_its_chunks_supersedes_them_no_more(mind, taken):
 def test_no_other_file_changes(mind, taken):
     other = saving.store(mind, saving.draft(Kind.FACT, f"See [[{taken.ids[0]}]]"))
 
-    sources.remove(mind, sources.named(mind, taken.source_id))
+    saving.remove_source(mind, finding.source(mind, taken.source_id))
 
     assert finding.one(mind, other.memory.id).place.digest == other.place.digest
     assert mind.index.dangling() == ((other.memory.id, taken.ids[0]),)

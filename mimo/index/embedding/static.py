@@ -1,0 +1,117 @@
+"""Vectors through model2vec: of the user's own model, and of much text at once."""
+
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mimo.errors import Invalid
+
+if TYPE_CHECKING:
+    from model2vec import StaticModel
+
+_HINT = "set `embedding.model` to a folder that model2vec's save_pretrained wrote, or remove it"
+
+_BATCH = 4096
+"""The number of texts encoded at a time; the means of a batch take 4 MB."""
+
+
+class OwnModel:
+    """An `Embedder` of a model in a local folder. It is loaded for the first text, never fetched."""
+
+    def __init__(self, folder: str) -> None:
+        """Take the folder's path, which may begin with `~`. Raises `Invalid` if it has no model."""
+        self._folder = Path(folder).expanduser()
+        if not self._folder.is_dir():
+            raise Invalid(f"embedding.model: `{folder}` is not a folder", hint=_HINT)
+        if not self._files:
+            raise Invalid(f"embedding.model: `{folder}` holds no model.safetensors", hint=_HINT)
+
+    @cached_property
+    def model(self) -> str:
+        """The folder's name and a hash of the sizes and times of its files."""
+        stats = ((file.name, file.stat()) for file in self._files)
+        stamps = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
+        return f"{self._folder.name}:{sha256(repr(stamps).encode()).hexdigest()[:12]}"
+
+    @property
+    def dims(self) -> int:
+        """The length of a vector."""
+        return int(self._static_model.dim)
+
+    def encode(self, text: str) -> bytes:
+        """Returns the vector of `text`; empty if it has no token of the model."""
+        return self.encode_many([text])[0]
+
+    def encode_many(self, texts: Sequence[str]) -> list[bytes]:
+        """Returns the vector of each text. Raises `Invalid` if the model can't be loaded."""
+        readable = [text.encode("utf-8", "ignore").decode() for text in texts]
+        return vectors(self._static_model, readable)
+
+    @property
+    def _files(self) -> list[Path]:
+        """The weights and the tokenizer, in the folder or in its sub-folder for them."""
+        for folder in (self._folder, self._folder / "0_StaticEmbedding"):
+            files = [folder / "model.safetensors", folder / "tokenizer.json"]
+            if all(file.is_file() for file in files):
+                return files
+        return []
+
+    @cached_property
+    def _static_model(self) -> "StaticModel":
+        try:
+            _disable_threads()
+            from model2vec import StaticModel
+
+            return StaticModel.from_pretrained(self._folder, force_download=False)
+        # For a damaged file, the libraries below raise exceptions of many types.
+        except Exception as error:
+            raise Invalid(
+                f"embedding.model: `{self._folder}` can't be loaded ({error})", hint=_HINT
+            ) from error
+
+
+def load_packaged(folder: Path, *, dims: int, max_tokens: int) -> "StaticModel":
+    """Returns the packaged model in model2vec, without importing the client of a model hub."""
+    _disable_threads()
+    import numpy as np
+    from model2vec import StaticModel
+    from tokenizers import Tokenizer
+
+    file = np.memmap(folder / "model.safetensors", dtype=np.int8, mode="r")
+    start = 8 + int.from_bytes(file[:8].tobytes(), "little")
+    return StaticModel(
+        vectors=file[start:].reshape(-1, dims),
+        tokenizer=Tokenizer.from_file(str(folder / "tokenizer.json")),
+        max_length=max_tokens,
+    )
+
+
+def vectors(model: "StaticModel", texts: Sequence[str]) -> list[bytes]:
+    """Returns the int8 vector of each text; empty if the text has no token of the model."""
+    found: list[bytes] = []
+    for start in range(0, len(texts), _BATCH):
+        batch = list(texts[start : start + _BATCH])
+        found += _quantised(model.encode(batch, normalize=False, use_multiprocessing=False))
+    return found
+
+
+def _quantised(means: Any) -> list[bytes]:
+    """Returns the rows of an (n, dims) array at length 127 in int8; empty for a row of zeros."""
+    import numpy as np
+
+    means = means.astype(np.float64)
+    lengths = np.sqrt((means * means).sum(axis=1))
+    scales = 127 / np.where(lengths, lengths, 1)
+    rows = np.rint(means * scales[:, None]).astype(np.int8)
+    return [row.tobytes() if length else b"" for row, length in zip(rows, lengths, strict=True)]
+
+
+def _disable_threads() -> None:
+    """Keeps libraries from starting threads, which would outlive a call and break a later fork."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    from tqdm import tqdm
+
+    tqdm.monitor_interval = 0  # Each progress bar, never shown here, would start a monitor.

@@ -227,7 +227,7 @@ class PackagedModel:
 
     @cached_property
     def _row(self) -> Callable[[int], int]:
-        """Returns a token's row as an integer of 32-bit lanes: a sum of two adds all 256 numbers."""
+        """Returns a token's row as an integer of 32-bit lanes: adding two adds all numbers."""
         with (FOLDER / "model.safetensors").open("rb") as file:
             start = 8 + int.from_bytes(file.read(8), "little")
             matrix = mmap(file.fileno(), 0, access=ACCESS_READ)

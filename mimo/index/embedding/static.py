@@ -19,7 +19,7 @@ _BATCH = 4096
 
 
 class OwnModel:
-    """An `Embedder` of a model in a local folder. It is loaded for the first text, never fetched."""
+    """An `Embedder` of a model in a local folder, which the first text loads."""
 
     def __init__(self, folder: str) -> None:
         """Take the folder's path, which may begin with `~`. Raises `Invalid` if it has no model."""

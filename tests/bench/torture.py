@@ -801,7 +801,7 @@ def report(figures: Figures, minutes: float) -> str:
         f"There are {len(names)} commands, and the run took {minutes:.0f} minutes.",
         f"Of the runs, {ended or 'none was made'}.",
         f"{figures.shared:,} left the same files as an earlier one, and shared its examination;",
-        f"{figures.shared_but_index:,} others left the same files but for the index, and shared",
+        f"{figures.shared_but_index:,} others left the same files except the index, and shared",
         "what does not depend on that.",
         "",
         "| fault | points | tried | failed |",

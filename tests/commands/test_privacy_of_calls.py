@@ -294,7 +294,7 @@ def test_values_are_shown_without_personal_data_and_stay_within_reach(mind: Mind
     assert (found["key"], found["value"]) == (shown, "to [REDACTED:email]")
     assert ask(mind, "getMemory", namespace="agent.x", key=key)["value"] == found["value"]
     assert "5678" not in json.dumps(found)
-    redactions = audit.totals(mind).redactions
+    redactions = audit.log_of(mind).totals().redactions
     assert redactions["listMemory",] == 1
     assert redactions["getMemory",] >= 3
     ask(mind, "deleteMemory", namespace="agent.x", key=shown)

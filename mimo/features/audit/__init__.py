@@ -1,4 +1,4 @@
-"""The event log, read: the newest events, and those that come."""
+"""Reading the record of calls and the event log, and the metrics that they add up to."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -10,11 +10,11 @@ from mimo.guard.chain import Fault, Link, Placed, faults, line_of
 from mimo.mind import Mind
 from mimo.store.events import Event
 
-# The record of calls, read: the newest, whether it is whole, and what it adds up to.
+_PAUSE_SECONDS = 0.2
 
 
 def log_of(mind: Mind) -> AuditLog:
-    """Returns the log of the project, or of what is done outside of all."""
+    """Returns the log of the project, or the log of calls outside of all projects."""
     root = mind.project.root if mind.has_project else None
     return AuditLog(mind.home, root, mind.randomness)
 
@@ -22,7 +22,7 @@ def log_of(mind: Mind) -> AuditLog:
 def recorded(mind: Mind, since: datetime | None, until: datetime | None) -> Iterator[Link]:
     """Yields the records from a span of time, oldest first."""
     for placed in _placed(log_of(mind)):
-        if placed.link and _lies_between(_time(placed.link), since, until):
+        if placed.link and _is_between(_time(placed.link), since, until):
             yield placed.link
 
 
@@ -31,45 +31,39 @@ def unreadable(mind: Mind) -> int:
     return sum(placed.link is None for placed in _placed(log_of(mind)))
 
 
-def _lies_between(at: datetime | None, since: datetime | None, until: datetime | None) -> bool:
-    """Returns whether a time lies in a half-open span; none does only where nothing is asked."""
+def _is_between(at: datetime | None, since: datetime | None, until: datetime | None) -> bool:
+    """Returns whether a time is in a half-open span; a missing time only if there are no limits."""
     if at is None:
         return since is None and until is None
     return (since is None or at >= since) and (until is None or at < until)
 
 
 def line(link: Link) -> str:
-    """Returns a record as it is kept, with its hashes."""
+    """Returns a record as it is stored, with its hashes."""
     return line_of(link).decode("utf-8", "replace")
 
 
 def broken(mind: Mind, *, newest: bool = False) -> tuple[int, list[Fault]]:
-    """Returns how many records there should be, and the faults and notices of their chain.
+    """Returns the expected number of records, and the faults and notices of their chain.
 
-    Records of another `$MIND_HOME` after the last one of this home count, too.
-
-    With `newest` only the newest file of the log is read. Raises `StorageFailed`.
+    Records of another `$MIND_HOME` after the last one of this home count too. With `newest` only
+    the newest file of the log is read. Raises `StorageFailed`.
     """
     log = log_of(mind)
     head = log.head
     count, last = (head.number, head.hash) if head else (0, None)
     placed = _placed(log, log.paths()[-1:] if newest else None)
-    found = list(faults(placed, log.key, count=count, last=last, from_start=not newest))
+    broken = list(faults(placed, log.key, count=count, last=last, from_start=not newest))
     if left := log.torn:
-        what = f"the last write was interrupted: {left:,} bytes of a record that was not completed"
+        message = f"the last write was interrupted: {left:,} bytes of an incomplete record"
         torn = sum(1 for _ in log.links(log.path)) + 1
-        found.append(Fault(log.path.name, torn, what, is_broken=False))
+        broken.append(Fault(log.path.name, torn, message, is_broken=False))
     first = next(_placed(log), None) if log.key is None else None
-    # A home that recorded nothing yet has no key either: the records name the one that did.
+    # A home without records has no key either: the records name the home that sealed them.
     if first and first.link and (head or first.link.home is None):
-        told = "the key that sealed it is not on this machine: the hashes alone were checked"
-        found.insert(0, Fault(first.file, first.line, told))
-    return max(count, log.last_number), found
-
-
-def totals(mind: Mind) -> Totals:
-    """Returns what all records add up to."""
-    return log_of(mind).totals()
+        message = "the key that sealed it is not on this machine: only the hashes were checked"
+        broken.insert(0, Fault(first.file, first.line, message))
+    return max(count, log.last_number), broken
 
 
 def _placed(log: AuditLog, paths: Iterable[Path] | None = None) -> Iterator[Placed]:
@@ -95,7 +89,7 @@ def exposition(totals: Totals, memories: dict[str, int]) -> str:
 
 
 class _Collector:
-    """Gives a registry the metrics as it wants them."""
+    """The metrics in the form that a registry collects."""
 
     def __init__(self, totals: Totals, memories: dict[str, int]) -> None:
         self._totals = totals
@@ -135,11 +129,8 @@ class _Collector:
         yield "memory_tool_requests", "Calls of tools", labels, totals.requests
         labels = ["tool_name", "reason"]
         yield "memory_tool_permission_denies", "Calls that were denied", labels, totals.denies
-        what = "Secrets and personal data taken out of answers"
-        yield "memory_tool_pii_redactions", what, ["tool_name"], totals.redactions
-
-
-_PAUSE_SECONDS = 0.2
+        help = "Secrets and personal data redacted in answers"
+        yield "memory_tool_pii_redactions", help, ["tool_name"], totals.redactions
 
 
 def newest(mind: Mind, name: str, limit: int) -> list[Event]:
@@ -148,13 +139,13 @@ def newest(mind: Mind, name: str, limit: int) -> list[Event]:
 
 
 def followed(mind: Mind, name: str, limit: int) -> Iterator[Event]:
-    """Yields the newest events and then, without an end, each that comes."""
-    found, place = mind.events.read()
-    yield from _named(found, name)[-limit:]
+    """Yields the newest events, and then each new event, without an end."""
+    events, place = mind.events.read()
+    yield from _named(events, name)[-limit:]
     while True:
         mind.timer.sleep(_PAUSE_SECONDS)
-        found, place = mind.events.since(place)
-        yield from _named(found, name)
+        events, place = mind.events.since(place)
+        yield from _named(events, name)
 
 
 def _named(events: Iterable[Event], name: str) -> list[Event]:

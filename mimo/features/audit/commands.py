@@ -1,4 +1,4 @@
-"""`mind events`: what happened in this project, from the event log."""
+"""`mind audit`, `mind metrics` and `mind events`: recorded calls, their totals, and events."""
 
 from collections import deque
 from datetime import datetime
@@ -18,8 +18,6 @@ from mimo.mind import Mind
 from mimo.operations import overview
 from mimo.store.events import Event
 
-# `mind audit` and `mind metrics`: what tools were called, and how that ended.
-
 
 @frozen
 class AuditRow:
@@ -32,11 +30,11 @@ class AuditRow:
     status: str
     namespace: Omitted[str]
     key: Omitted[str]
-    agent: Annotated[Omitted[str], Out("The program that asked; nothing for a person", omit=True)]
+    agent: Annotated[Omitted[str], Out("The calling program; omitted for a person", omit=True)]
     session: Omitted[str]
     error: Annotated[Omitted[str], Out("The code of the error", omit=True)]
     reason: Annotated[Omitted[str], Out("Why it was denied", omit=True)]
-    redactions: Annotated[int, Out("Secrets and personal data taken out of the answer")]
+    redactions: Annotated[int, Out("Secrets and personal data redacted in the answer")]
     seconds: float
 
 
@@ -45,7 +43,7 @@ class AuditRows:
     """Recorded calls."""
 
     calls: Annotated[tuple[AuditRow, ...], Out("Oldest first")]
-    total: Annotated[int, Out("How many pass the filters, whatever the limit")]
+    total: Annotated[int, Out("Number of calls that pass the filters, before the limit")]
 
 
 @frozen
@@ -59,33 +57,33 @@ class AuditFault:
 
 @frozen
 class AuditVerdict:
-    """Whether the record of calls is whole."""
+    """The result of verifying the record of calls."""
 
     whole: bool
-    records: Annotated[int, Out("How many there should be")]
+    records: Annotated[int, Out("Expected number of records")]
     faults: Annotated[tuple[AuditFault, ...], Out("Where a record was changed, added or removed")]
     notices: Annotated[
         tuple[AuditFault, ...], Out("Interrupted writes, and records of another `$MIND_HOME`")
     ]
-    file: Annotated[str, Out("Where the newest are kept")]
+    file: Annotated[str, Out("The file of the newest records")]
 
     @property
     def exit_status(self) -> int:
-        """Returns what the command line exits with: 1 where something is wrong."""
+        """Returns the exit status of the command line: 1 if there are faults."""
         return 0 if self.whole else 1
 
 
 @frozen
 class AuditExport:
-    """Records as they are kept."""
+    """Records as they are stored."""
 
     records: tuple[dict[str, Json], ...]
     text: Annotated[str, Out("The same as JSON lines")]
-    unreadable: Annotated[int, Out("Number of lines that are not records; they are left out")]
+    unreadable: Annotated[int, Out("Number of lines that are not records, which are omitted")]
 
 
 class MetricsFormat(StrEnum):
-    """How metrics are shown."""
+    """The output format of metrics."""
 
     TABLE = "table"
     PROMETHEUS = "prometheus"
@@ -93,7 +91,7 @@ class MetricsFormat(StrEnum):
 
 @frozen
 class ToolMetrics:
-    """What one tool was called for."""
+    """The metrics of one tool."""
 
     tool: str
     calls: int
@@ -107,11 +105,11 @@ class ToolMetrics:
 
 @frozen
 class Metrics:
-    """What all processes of this project did."""
+    """The metrics of all processes of this project."""
 
     tools: tuple[ToolMetrics, ...]
-    memories: Annotated[dict[str, int], Out("How many there are of each type")]
-    text: Annotated[Omitted[str], Out("All of it in the `format`", omit=True)]
+    memories: Annotated[dict[str, int], Out("Number of memories of each type")]
+    text: Annotated[Omitted[str], Out("All metrics in the `format`", omit=True)]
 
 
 @command(
@@ -128,16 +126,16 @@ def show(
     mind: Mind,
     *,
     tool: Annotated[str | None, Arg("Only calls of this tool")] = None,
-    status: Annotated[Status | None, Arg("Only calls that ended so")] = None,
+    status: Annotated[Status | None, Arg("Only calls with this result")] = None,
     agent: Annotated[str | None, Arg("Only calls by this program")] = None,
     limit: Limit = 50,
     time_filter: TimeFilter = None,
     from_date: FromDate = None,
     to_date: ToDate = None,
 ) -> AuditRows:
-    """Show which tools were called, by whom, and how that ended
+    """Show the calls of tools, their callers and their results
 
-    The record never holds what was stored or found: only names, and times.
+    The record never contains stored or found texts: only names and times.
     """
     span = when.window(time_filter, from_date, to_date, now=mind.now())
     wanted = {"tool": tool, "status": status.value if status else None, "agent": agent}
@@ -156,7 +154,7 @@ def show(
 def _record_row(link: Link) -> AuditRow:
     event = link.event
 
-    def said(name: str) -> str | None:
+    def text(name: str) -> str | None:
         return str(event[name]) if event.get(name) is not None else None
 
     return AuditRow(
@@ -165,12 +163,12 @@ def _record_row(link: Link) -> AuditRow:
         tool=str(event.get("tool")),
         operation=str(event.get("operation")),
         status=str(event.get("status")),
-        namespace=said("namespace"),
-        key=said("key"),
-        agent=said("agent"),
-        session=said("session"),
-        error=said("error"),
-        reason=said("reason"),
+        namespace=text("namespace"),
+        key=text("key"),
+        agent=text("agent"),
+        session=text("session"),
+        error=text("error"),
+        reason=text("reason"),
         redactions=int(event.get("redactions", 0)),
         seconds=float(event.get("seconds", 0.0)),
     )
@@ -187,9 +185,9 @@ def _record_row(link: Link) -> AuditRow:
     examples=("mind audit verify",),
 )
 def verify(mind: Mind) -> AuditVerdict:
-    """Check that no record of a call was changed, removed or cut off
+    """Check that no record of a call was changed, removed or truncated
 
-    Exits with 1 if one was. Writes that were interrupted, and records that another `$MIND_HOME`
+    The exit status is 1 if one was. Interrupted writes, and records that another `$MIND_HOME`
     sealed, are listed as notices.
     """
     records, places = audit.broken(mind)
@@ -229,10 +227,10 @@ def export(
 ) -> AuditExport:
     """Write the records of calls as JSON lines, with their hashes"""
     span = when.window(time_filter, from_date, to_date, now=mind.now())
-    found = list(audit.recorded(mind, span.since, span.until))
+    links = list(audit.recorded(mind, span.since, span.until))
     return AuditExport(
-        records=tuple(dict(link._asdict()) for link in found),
-        text="".join(audit.line(link) for link in found),
+        records=tuple(dict(link._asdict()) for link in links),
+        text="".join(audit.line(link) for link in links),
         unreadable=audit.unreadable(mind),
     )
 
@@ -253,19 +251,16 @@ def metrics(
         MetricsFormat.TABLE
     ),
 ) -> Metrics:
-    """Show how often tools were called, and how long that took
+    """Show the number of calls of each tool, and their latency
 
-    Also what was denied and redacted. All processes of this project are counted together.
+    Denials and redactions are counted too. All processes of this project are counted together.
     """
-    totals = audit.totals(mind)
-    memories = _memories(mind) if mind.has_project else {}
-    drawn = audit.exposition(totals, memories) if format is MetricsFormat.PROMETHEUS else None
+    totals = audit.log_of(mind).totals()
+    by_type = overview.overview(mind).by_type if mind.has_project else {}
+    memories = {kind.value: number for kind, number in by_type.items()}
+    text = audit.exposition(totals, memories) if format is MetricsFormat.PROMETHEUS else None
     rows = tuple(_tool(totals, tool) for tool in totals.tools())
-    return Metrics(tools=rows, memories=memories, text=drawn)
-
-
-def _memories(mind: Mind) -> dict[str, int]:
-    return {kind.value: number for kind, number in overview.overview(mind).by_type.items()}
+    return Metrics(tools=rows, memories=memories, text=text)
 
 
 def _tool(totals: Totals, tool: str) -> ToolMetrics:
@@ -283,7 +278,7 @@ def _tool(totals: Totals, tool: str) -> ToolMetrics:
 
 @frozen
 class EventRow:
-    """Something that happened."""
+    """An event."""
 
     name: Annotated[str, Out("Such as mimo.ingest.file")]
     time: datetime
@@ -293,7 +288,7 @@ class EventRow:
 
 @frozen
 class Events:
-    """What happened."""
+    """Events of the project."""
 
     events: Annotated[tuple[EventRow, ...], Out("Oldest first")]
 
@@ -311,14 +306,12 @@ class Events:
 )
 def events(
     mind: Mind,
-    name: Annotated[str, Arg("Only events whose name begins so")] = "",
+    name: Annotated[str, Arg("Only events whose name begins with this")] = "",
     *,
     limit: Limit = 20,
-    follow: Annotated[
-        bool, Arg("Go on with what happens from now on", surfaces=Surface.CLI)
-    ] = False,
+    follow: Annotated[bool, Arg("Continue with new events", surfaces=Surface.CLI)] = False,
 ) -> Events:
-    """Show what happened here, newest last"""
+    """Show the events of this project, newest last"""
     if follow and mind.partial:
         for event in audit.followed(mind, name, limit):
             mind.partial(_row(event))

@@ -1,4 +1,4 @@
-"""How events look: one line each."""
+"""The output of `mind audit`, `mind metrics` and `mind events`."""
 
 from mimo.features.audit.commands import (
     AuditExport,
@@ -13,9 +13,6 @@ from mimo.rendering import as_json
 from mimo.rendering.results import count, render
 from mimo.rendering.screen import Part, Screen, accent, bad, dim, good, warn
 from mimo.text.clean import escaped
-
-# How the record of calls and the metrics look.
-
 
 _ROLES = {"ok": good, "denied": warn, "failed": bad}
 
@@ -49,7 +46,7 @@ def _(result: AuditVerdict, screen: Screen) -> None:
     if result.whole:
         screen.line(good("✓ "), f"{count(result.records, 'record')}, none changed, none missing")
     else:
-        screen.note("the record can't be mended; keep a copy before anything else changes it")
+        screen.note("the record can't be repaired; keep a copy before anything else changes it")
     screen.line(dim(result.file), indent=2)
 
 
@@ -58,7 +55,7 @@ def _(result: AuditExport, screen: Screen) -> None:
     screen.verbatim(escaped(result.text))
     if result.unreadable:
         lines = count(result.unreadable, "line")
-        screen.note(f"left out {lines} not written as a record is; see `mind audit verify`")
+        screen.note(f"omitted {lines} that are not records; see `mind audit verify`")
 
 
 @render.register
@@ -102,11 +99,10 @@ def _(result: EventRow, screen: Screen) -> None:
 
 
 def _line(row: EventRow, screen: Screen) -> None:
-    told = {**row.measurements, **row.metadata}
-    said = "  ".join(
+    pairs = "  ".join(
         f"{key}={value if isinstance(value, str) else as_json(value)}"
-        for key, value in told.items()
+        for key, value in {**row.measurements, **row.metadata}.items()
         if value is not None
     )
     stamp = row.time.strftime("%Y-%m-%d %H:%M:%S")
-    screen.line(dim(f"{stamp}  "), accent(row.name), f"  {said}")
+    screen.line(dim(f"{stamp}  "), accent(row.name), f"  {pairs}")

@@ -1,8 +1,8 @@
-"""Modules for hosts that look into `.mcp/modules/`: writing ours there, and finding all of them.
+"""Modules for hosts that read `.mcp/modules/`: installing ours, and finding all of them.
 
-A manifest comes with a clone as any file does. Whoever wrote it could have a host import code of
-theirs, or put words into its prompt; so what counts is what the packaged manifest says, and what
-the host itself allows by the name of its entry point.
+A manifest comes with a clone like any file. Its author could make a host import code of theirs, or
+add text to its prompt. Therefore only the packaged manifest runs, and modules whose entry point the
+host itself allows.
 """
 
 import re
@@ -16,19 +16,25 @@ from mimo.frozen import frozen
 from mimo.store import files
 from mimo.text.clean import clean
 
-# A module's manifest: which commands it has, and what runs them.
+MODULES = ".mcp/modules"
+MANIFEST = "memory-tool.module.json"
+OTHER_MANIFESTS = ".module.json"
+"""The suffix of other producers' manifests."""
 
+PACKAGED = Path(__file__).parents[2] / "mcp_module"
+"""The module's folder as it is written into a project."""
 
+_MOST_BYTES = 1_000_000
 _ID = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _COMMAND = re.compile(r"[A-Za-z0-9_./-]{1,64}")
 _ENTRY_POINT = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 _LONGEST = 4_000
-"""Characters of the longest text in a manifest: each costs its place in every prompt."""
+"""Characters of the longest text in a manifest: every prompt contains it."""
 
 
 @frozen
 class ModuleCommand:
-    """A command as its manifest describes it."""
+    """A command in a manifest."""
 
     name: str
     description: str
@@ -38,7 +44,7 @@ class ModuleCommand:
 
 @frozen
 class Manifest:
-    """What a module says of itself."""
+    """The description of a module by itself."""
 
     id: str
     version: str
@@ -49,7 +55,7 @@ class Manifest:
 
     @property
     def is_python(self) -> bool:
-        """Returns whether the entry point is one of Python's, `package.module:function`."""
+        """Returns whether the entry point has Python's form, `package.module:function`."""
         return _ENTRY_POINT.fullmatch(self.entrypoint) is not None
 
     def command(self, name: str) -> ModuleCommand | None:
@@ -58,7 +64,7 @@ class Manifest:
 
 
 def parse(text: str) -> Manifest:
-    """Returns the manifest that a file holds; raises `Invalid` where it is none."""
+    """Returns the manifest in a file's text. Raises `Invalid`."""
     import json
 
     try:
@@ -66,11 +72,11 @@ def parse(text: str) -> Manifest:
     except (ValueError, RecursionError) as error:
         raise Invalid(f"the manifest is not JSON: {error}") from None
     if not isinstance(data, dict):
-        raise Invalid("the manifest is no JSON object")
+        raise Invalid("the manifest is not a JSON object")
     commands = data.get("commands")
     if not isinstance(commands, list) or not commands:
         raise Invalid("`commands` in the manifest must be a list with a command")
-    found = Manifest(
+    manifest = Manifest(
         id=_text(data, "id", _ID),
         version=_text(data, "version"),
         name=_text(data, "name"),
@@ -78,14 +84,14 @@ def parse(text: str) -> Manifest:
         schema_version=_text(data, "schema_version"),
         commands=tuple(map(_command, commands)),
     )
-    if len({command.name for command in found.commands}) < len(found.commands):
-        raise Invalid("two commands in the manifest have one name")
-    return found
+    if len({command.name for command in manifest.commands}) < len(manifest.commands):
+        raise Invalid("two commands in the manifest have the same name")
+    return manifest
 
 
 def _command(data: Any) -> ModuleCommand:
     if not isinstance(data, dict):
-        raise Invalid("a command in the manifest is no JSON object")
+        raise Invalid("a command in the manifest is not a JSON object")
     return ModuleCommand(
         name=_text(data, "name", _COMMAND),
         description=_text(data, "description"),
@@ -99,7 +105,7 @@ def _text(data: Mapping[str, Any], key: str, form: re.Pattern[str] | None = None
     if not isinstance(value, str) or not value.strip() or len(value) > _LONGEST:
         raise Invalid(f"`{key}` in the manifest must be a text of 1 to {_LONGEST:,} characters")
     if (form and not form.fullmatch(value)) or clean(value) != value:
-        raise Invalid(f"`{key}` in the manifest holds characters that it may not")
+        raise Invalid(f"`{key}` in the manifest contains characters that are not allowed")
     return value
 
 
@@ -110,20 +116,9 @@ def _schema(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return value
 
 
-MODULES = ".mcp/modules"
-MANIFEST = "memory-tool.module.json"
-OTHER_MANIFESTS = ".module.json"
-"""How the names of other producers' manifests end."""
-
-PACKAGED = Path(__file__).parents[2] / "mcp_module"
-"""The module's folder as it is written into a project."""
-
-_MOST_BYTES = 1_000_000
-
-
 @frozen
 class Installed:
-    """What was written."""
+    """The files of an installation."""
 
     id: str
     folder: Path
@@ -133,15 +128,15 @@ class Installed:
 
 @frozen
 class FoundModule:
-    """A manifest that a scan found."""
+    """A manifest in `.mcp/modules/`."""
 
     path: Path
     file: str
     """Relative to the scanned root, with `/`."""
     manifest: Manifest | None
-    """None where it can't be read."""
+    """None if it can't be read."""
     reason: str | None = None
-    """Why it does not run; None where it does."""
+    """The reason why it does not run, or None."""
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -164,13 +159,13 @@ def packaged() -> Manifest:
 
 
 def install(root: Path, *, force: bool = False) -> Installed:
-    """Writes our module's folder below `root`; what is there already stays as it is.
+    """Writes our module's folder below `root`; existing identical files are not changed.
 
-    Raises `Conflict`, with nothing written, where somebody changed a file (unless `force`), and
+    Raises `Conflict`, with nothing written, if a file was changed (unless `force`), and
     `StorageFailed`.
     """
     if not root.is_dir():
-        raise Invalid(f"`{root}` is no folder", hint="make it first, or name another one")
+        raise Invalid(f"`{root}` is not a folder", hint="create it first, or name another one")
     module = packaged().id
     folder = f"{MODULES}/{module}"
     wanted = {name: files.read(PACKAGED / name) for name in _packaged_files()}
@@ -179,7 +174,7 @@ def install(root: Path, *, force: bool = False) -> Installed:
     if changed and not force:
         raise Conflict(
             f"`{root / folder}` holds files that differ: {', '.join(changed)}",
-            hint="nothing was written; `--force` puts ours in their place",
+            hint="nothing was written; `--force` replaces them",
         )
     written = [name for name, data in wanted.items() if present[name] != data]
     for name in written:
@@ -213,19 +208,15 @@ def _present(path: Path) -> bytes | None:
 
 
 def find(root: Path, *, allow: Collection[str] = ()) -> tuple[FoundModule, ...]:
-    """Returns every module below `root`, ours first, each with why it does not run, if it doesn't.
+    """Returns every module below `root`, ours first, with the reason of each that does not run.
 
-    Ours runs where its manifest is the packaged one; any other where its entry point is in `allow`.
-    Of two that run, the first keeps a command that both have.
+    Ours runs if its manifest is the packaged one, any other if its entry point is in `allow`. Of
+    two modules with the same command only the first runs.
     """
-    found = [_found(root, file) for file in _manifests(root)]
     ours = packaged()
-    judged = [
-        one if one.manifest is None else replace(one, reason=_reason(one.manifest, ours, allow))
-        for one in found
-    ]
-    judged.sort(key=lambda one: (one.manifest != ours, one.file))
-    return tuple(_without_doubles(judged))
+    modules = [_read(root, file, ours, allow) for file in _manifests(root)]
+    modules.sort(key=lambda module: (module.manifest != ours, module.file))
+    return tuple(_without_duplicates(modules))
 
 
 def _manifests(root: Path) -> Iterator[str]:
@@ -244,13 +235,14 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
-def _found(root: Path, file: str) -> FoundModule:
+def _read(root: Path, file: str, ours: Manifest, allow: Collection[str]) -> FoundModule:
     path = root / file
     try:
         manifest = read_manifest(files.safe_path(root, file))
     except MindError as error:
         return FoundModule(path=path, file=file, manifest=None, reason=error.message)
-    return FoundModule(path=path, file=file, manifest=manifest)
+    reason = _reason(manifest, ours, allow)
+    return FoundModule(path=path, file=file, manifest=manifest, reason=reason)
 
 
 def _reason(manifest: Manifest, ours: Manifest, allow: Collection[str]) -> str | None:
@@ -260,18 +252,18 @@ def _reason(manifest: Manifest, ours: Manifest, allow: Collection[str]) -> str |
         return None
     if manifest.entrypoint == ours.entrypoint:
         return "its manifest is not the one that mind writes; `mind module install --force` does"
-    return f"its entry point `{manifest.entrypoint}` is somebody else's code, not allowed here"
+    return f"its entry point `{manifest.entrypoint}` is other code, which is not allowed here"
 
 
-def _without_doubles(modules: list[FoundModule]) -> Iterator[FoundModule]:
+def _without_duplicates(modules: list[FoundModule]) -> Iterator[FoundModule]:
     taken: set[str] = set()
-    for one in modules:
-        if one.manifest is None or one.reason:
-            yield one
+    for module in modules:
+        if module.manifest is None or module.reason:
+            yield module
             continue
-        names = {command.name for command in one.manifest.commands}
+        names = {command.name for command in module.manifest.commands}
         if names & taken:
-            yield replace(one, reason=f"another module has {', '.join(sorted(names & taken))}")
-            continue
-        taken |= names
-        yield one
+            yield replace(module, reason=f"another module has {', '.join(sorted(names & taken))}")
+        else:
+            taken |= names
+            yield module

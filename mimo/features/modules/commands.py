@@ -1,6 +1,6 @@
-"""`mind module`: the folder by which hosts that read `.mcp/modules/` find the memory."""
+"""The `mind module` commands: the folder in `.mcp/modules/` that hosts read."""
 
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Annotated
 
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
@@ -10,20 +10,22 @@ from mimo.features.modules import FoundModule
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.mind import Mind
+from mimo.rendering.results import render
+from mimo.rendering.screen import Screen, accent, dim, good, strong, warn
 
 Target = Annotated[
-    str | None, Arg("Folder that holds .mcp/; the project's root unless given", complete="path")
+    str | None, Arg("Folder that holds .mcp/ (default: the project's root)", complete="path")
 ]
 
 
 @frozen
 class InstalledModule:
-    """What was written of the module's folder."""
+    """The files of the module's folder."""
 
     id: str
     folder: str
     written: Annotated[tuple[str, ...], Out("Files that were written, within the folder")]
-    unchanged: Annotated[tuple[str, ...], Out("Files that were there already")]
+    unchanged: Annotated[tuple[str, ...], Out("Files that existed already")]
 
 
 @frozen
@@ -31,7 +33,7 @@ class ModuleRow:
     """A module that was found."""
 
     file: Annotated[str, Out("Its manifest, relative to the folder that holds .mcp/")]
-    runs: Annotated[bool, Out("Whether a host runs it without being told to")]
+    runs: Annotated[bool, Out("Whether a host runs it by default")]
     id: Omitted[str]
     name: Omitted[str]
     version: Omitted[str]
@@ -64,11 +66,11 @@ def install(
     mind: Mind,
     *,
     target: Target = None,
-    force: Annotated[bool, Arg("Replace files that somebody changed")] = False,
+    force: Annotated[bool, Arg("Replace files that were changed")] = False,
 ) -> InstalledModule:
-    """Write .mcp/modules/com.modelweave.memory/ for hosts that look there
+    """Write .mcp/modules/com.modelweave.memory/ for hosts that read it
 
-    It holds the manifest of `recall_memory`, how to use it, a sample call and what runs it.
+    It holds the manifest of `recall_memory`, instructions, a sample call and the script to run it.
     """
     done = modules.install(_root(mind, target), force=force)
     return InstalledModule(
@@ -111,3 +113,29 @@ def _row(found: FoundModule) -> ModuleRow:
         commands=tuple(command.name for command in manifest.commands) if manifest else (),
         reason=found.reason,
     )
+
+
+@render.register
+def _(result: InstalledModule, screen: Screen) -> None:
+    done = "is in place" if result.written else "was in place already"
+    screen.line(good("✓ "), strong(result.id), f" {done}  ", dim(result.folder))
+    for name in result.written:
+        screen.line(dim(f"wrote {name}"), indent=2)
+    script = PurePath(result.folder, "memory_module.py")
+    sample = PurePath(result.folder, "samples", "test_invocation.json")
+    screen.line("try it: ", accent(f"python {script} {sample}"))
+
+
+@render.register
+def _(result: ModuleList, screen: Screen) -> None:
+    if not result.modules:
+        screen.line(f"no modules in {result.target}/.mcp/modules")
+        screen.line("write ours with ", accent("`mind module install`"))
+        return
+    for row in result.modules:
+        mark = good("✓ ") if row.runs else warn("✗ ")
+        about = "  ".join(word for word in (row.version, ", ".join(row.commands)) if word)
+        screen.line(mark, strong(row.id or "unreadable"), "  ", dim(about))
+        screen.line(dim(row.file), indent=2)
+        if row.reason:
+            screen.line(warn(row.reason), indent=2)

@@ -1,4 +1,4 @@
-"""`mind policy …`: what tools may do here, and why."""
+"""The `mind policy` commands: the permissions of tools, and the rules that give them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
@@ -23,26 +23,28 @@ from mimo.guard.policy import (
 )
 from mimo.memory.ids import check_namespace
 from mimo.mind import Mind
+from mimo.rendering.results import count, render
+from mimo.rendering.screen import Screen, bad, dim, good, strong, warn
 
 REQUESTS: Mapping[str, tuple[str | None, ...]] = {
     "resources/list": ("mind_list",),
     "resources/read": ("mind_show", "mind_context"),
     "prompts/get": ("load/checkpoint", None),
 }
-"""What an MCP client asks beside tools, with the tools whose rules bind it too.
+"""MCP requests other than tool calls, with the tools whose rules apply to them too.
 
-A policy may name a request as a tool. Which of the others binds depends on what is asked for.
+A policy may name a request as a tool. The requested object decides which of the others applies.
 """
 
-_FREE = "; binds agents alone, people use it freely"
+_FREE = "; applies only to agents, not to people"
 
 DENIED = 5
-"""Exit status of `mind policy explain` where a call is denied."""
+"""Exit status of `mind policy explain` for a denied call."""
 
 
 @frozen
 class PolicyRule:
-    """What one tool may do."""
+    """The permissions of one tool."""
 
     tool: str
     operations: tuple[Operation, ...]
@@ -54,7 +56,7 @@ class PolicyRule:
 
 @frozen
 class PolicyLimit:
-    """How often something may be done."""
+    """The rate limit of a tool or of namespaces."""
 
     limits: Annotated[str, Out("The tool, or the pattern of namespaces")]
     sustained: Annotated[float, Out("Calls a second, over a minute")]
@@ -75,7 +77,7 @@ class PolicyShown:
 
 @frozen
 class PolicyFault:
-    """One thing that is wrong with the file."""
+    """One error in the file."""
 
     file: str
     line: int
@@ -84,22 +86,22 @@ class PolicyFault:
 
 @frozen
 class PolicyChecked:
-    """Whether the file says what it means to."""
+    """The result of checking the file."""
 
-    file: Annotated[str | None, Out("The file, where there is one")]
+    file: Annotated[str | None, Out("The file, if there is one")]
     valid: bool
     trusted: bool
     faults: tuple[PolicyFault, ...]
 
     @property
     def exit_status(self) -> int:
-        """Returns 1 where something is wrong."""
+        """Returns 1 if there are errors."""
         return 0 if self.valid else 1
 
 
 @frozen
 class PolicyVerdict:
-    """Whether a call is permitted, and which rule says so."""
+    """The decision on a call, and the rule that it comes from."""
 
     tool: str
     namespace: str | None
@@ -110,7 +112,7 @@ class PolicyVerdict:
 
     @property
     def exit_status(self) -> int:
-        """Returns 5 where it is denied."""
+        """Returns 5 if the call is denied."""
         return 0 if self.permitted else DENIED
 
 
@@ -125,14 +127,14 @@ class PolicyVerdict:
     examples=("mind policy show",),
 )
 def policy_show(mind: Mind) -> PolicyShown:
-    """Show what tools may do here
+    """Show the permissions of tools in this project
 
-    The rules are those of `.mind/policy.yaml`; what it leaves out is as by default.
+    The rules are those of `.mind/policy.yaml`, with defaults for everything else.
     """
     policies = _valid(mind.guard.policies())
     tools = _names()
     last = policies.policies[-1]
-    # One that is not trusted is asked beside the default, and may say the same.
+    # An untrusted policy applies beside the default one, and may have the same rules.
     rules = dict.fromkeys(
         _rule(tools.get(name, name), rule, policy)
         for policy in policies.policies
@@ -142,7 +144,7 @@ def policy_show(mind: Mind) -> PolicyShown:
         file=FILE if policies.digest else None,
         trusted=policies.trusted,
         rules=tuple(rules),
-        tool_limits=_limits({tools.get(name, name): one for name, one in last.tool_limits.items()}),
+        tool_limits=_limits({tools.get(key, key): item for key, item in last.tool_limits.items()}),
         namespace_limits=_limits(last.namespace_limits),
         pii_on_write=mind.guard.on_write,
     )
@@ -158,9 +160,9 @@ def policy_show(mind: Mind) -> PolicyShown:
     examples=("mind policy check",),
 )
 def policy_check(mind: Mind) -> PolicyChecked:
-    """Check the policy, and say what is wrong with it
+    """Check the policy file and list its errors
 
-    While it is invalid no tool may be used; the exit status is 1 then.
+    While it is invalid no tool may be used; the exit status is then 1.
     """
     policies = mind.guard.policies()
     faults = [*policies.faults, *_unknown_tools(policies)]
@@ -190,12 +192,12 @@ def policy_explain(
     tool: Annotated[str, Arg("Name of a tool, in any spelling")],
     namespace: Annotated[str | None, Arg("Namespace that the call would name")] = None,
     operation: Annotated[
-        Literal["read", "write"] | None, Arg("What it would do; as the tool does unless given")
+        Literal["read", "write"] | None, Arg("Operation of the call (default: the tool's own)")
     ] = None,
 ) -> PolicyVerdict:
-    """Say whether a tool may do something, and which rule says so
+    """Explain whether a call is permitted, and by which rule
 
-    The exit status is 0 where it may, and 5 where it may not.
+    The exit status is 0 if it is permitted, and 5 if it is denied.
     """
     policies = _valid(mind.guard.policies())
     tools = {folded(spec.name): spec for spec in reversed(all_commands().all())}
@@ -220,7 +222,7 @@ def policy_explain(
     ]
     # A request may ask for several things: one that is denied is what the user must know of.
     verdicts = [(policies.judge(call), call) for call in calls]
-    verdict, call = min(verdicts, key=lambda one: one[0].permitted)
+    verdict, call = min(verdicts, key=lambda pair: pair[0].permitted)
     binds_agents = spec is not None and spec.needs.person
     return PolicyVerdict(
         tool=name,
@@ -236,7 +238,7 @@ def _valid(policies: ActivePolicies) -> ActivePolicies:
     if policies.faults:
         raise Invalid(
             f"the policy is invalid: {policies.first_fault}",
-            hint="`mind policy check` tells all that is wrong with it",
+            hint="`mind policy check` lists all errors",
         )
     return policies
 
@@ -260,7 +262,7 @@ def _rule(tool: str, rule: Rule, policy: Policy) -> PolicyRule:
 
 
 def _limits(limits: Mapping[str, Limit]) -> tuple[PolicyLimit, ...]:
-    return tuple(_limit(name, one) for name, one in limits.items())
+    return tuple(_limit(name, limit) for name, limit in limits.items())
 
 
 def _limit(name: str, limit: Limit) -> PolicyLimit:
@@ -279,17 +281,72 @@ def _limits_on(policies: ActivePolicies, call: Call) -> Iterator[PolicyLimit]:
 def _permitted(policies: ActivePolicies, call: Call) -> str:
     rules = [(policy, rule) for policy in policies.policies for rule in policy.rules_of(call.tool)]
     if not rules:
-        return "no rule names it, so nothing is forbidden to it"
-    places = [f"{one.source}:{rule.line}" if rule.line else "default" for one, rule in rules]
+        return "no rule names it, so everything is permitted"
+    places = [f"{policy.source}:{rule.line}" if rule.line else "default" for policy, rule in rules]
     return f"permitted by {' and '.join(dict.fromkeys(places))}"
 
 
 def _unknown_tools(policies: ActivePolicies) -> Iterator[tuple[int, str]]:
-    """Yields the rules for tools that there are none of: who mistypes one protects nothing."""
-    known = _names()
+    """Yields the rules for tools that do not exist: a rule with a typo protects nothing."""
+    names = _names()
     for policy in policies.policies[-1:]:
-        for name in sorted({*policy.named, *policy.tool_limits} - known.keys()):
-            near = nearest(name, list(known))
-            told = f"; did you mean `{known[near[0]]}`?" if near else ""
+        for name in sorted({*policy.named, *policy.tool_limits} - names.keys()):
+            near = nearest(name, list(names))
+            hint = f"; did you mean `{names[near[0]]}`?" if near else ""
             rule = policy.rules.get(name)
-            yield rule.line or 1 if rule else 1, f"there is no tool `{name}`{told}"
+            yield rule.line or 1 if rule else 1, f"there is no tool `{name}`{hint}"
+
+
+@render.register
+def _(result: PolicyShown, screen: Screen) -> None:
+    screen.line(result.file or "no policy.yaml: these are the defaults")
+    if not result.trusted:
+        screen.line(warn("untrusted"), dim("  it can only narrow the defaults"))
+    screen.blank()
+    rows = [
+        (
+            rule.tool,
+            " ".join(rule.operations) or "none",
+            _listed(rule.namespaces if rule.context_types is None else rule.context_types),
+            "" if rule.max_ttl_seconds is None else f"{rule.max_ttl_seconds:,} s",
+            rule.source.rpartition("/")[2],
+        )
+        for rule in result.rules
+    ]
+    screen.table(("TOOL", "MAY", "WHERE", "MAX TTL", "SOURCE"), rows)
+    screen.blank()
+    for limit in (*result.tool_limits, *result.namespace_limits):
+        screen.line(_shown(limit))
+    screen.line(dim(f"personal data in a value that is put: {result.pii_on_write}"))
+
+
+@render.register
+def _(result: PolicyChecked, screen: Screen) -> None:
+    for fault in result.faults:
+        screen.line(bad("✗ "), f"{fault.file}:{fault.line}: {fault.reason}")
+    if result.faults:
+        screen.line(dim(f"{count(len(result.faults), 'fault')}"))
+    elif result.file:
+        screen.line(good("✓ "), f"{result.file} is valid")
+    else:
+        screen.line(good("✓ "), "no policy.yaml; `mind policy show` lists the defaults")
+    if not result.trusted:
+        screen.note("it is not approved here, so it can only narrow; see `mind trust`")
+
+
+@render.register
+def _(result: PolicyVerdict, screen: Screen) -> None:
+    mark = good("permitted") if result.permitted else bad("denied")
+    where = f" in {result.namespace}" if result.namespace else ""
+    screen.line(mark, "  ", strong(result.tool), f" {result.operation}{where}")
+    screen.line(dim(result.reason), indent=2)
+    for limit in result.limits:
+        screen.line(dim(_shown(limit)), indent=2)
+
+
+def _listed(names: tuple[str, ...] | None) -> str:
+    return "anywhere" if names is None else " ".join(names) or "nowhere"
+
+
+def _shown(limit: PolicyLimit) -> str:
+    return f"{limit.limits}: {limit.sustained:g} a second, {limit.burst:,} at once"

@@ -1,7 +1,7 @@
-"""Looking for secrets that are there already: in files, in what is staged, in git's history."""
+"""The search for secrets in existing files, in staged changes and in git's history."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
@@ -12,8 +12,7 @@ from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.privacy.model import excerpts
 from mimo.privacy.secrets import secrets_in
-from mimo.store import git
-from mimo.store import sandbox as tree
+from mimo.store import git, sandbox
 from mimo.store.sandbox import Sandbox
 from mimo.store.walk import files_below
 
@@ -21,15 +20,13 @@ if TYPE_CHECKING:
     from subprocess import Popen
 
 
-# Files as git has them: what is staged, and all that ever was.
-
-
 _RAW = ("--raw", "-z", "--no-renames", "--no-abbrev", "--relative", "--diff-filter=d")
 _SUBMODULE = "160000"
 _SECONDS = 600
 """Deadline for listing a whole history."""
 _LONGEST = 32 * 1024 * 1024
-"""Bytes of the largest file that is kept in memory to be looked at."""
+"""Bytes of the largest file that is scanned."""
+_PASSED_OVER = (".index", ".local")
 
 
 class Version(NamedTuple):
@@ -38,17 +35,17 @@ class Version(NamedTuple):
     path: str
     """Relative to the project's root."""
     blob: str
-    """Git's name of its content."""
+    """The object id of its content."""
     before: str | None = None
-    """The content that it replaces."""
+    """The object id of the content that it replaces."""
     commit: str | None = None
-    """The first commit that has it."""
+    """The first commit with this content."""
 
 
 def staged(root: Path, paths: Sequence[str]) -> list[Version]:
     """Returns the files that the next commit changes, below some paths of the project.
 
-    Raises `Invalid` where there is no git repository.
+    Raises `Invalid` outside a git repository.
     """
     raw = _output(root, "diff", "--cached", *_RAW, "--", *paths)
     return [
@@ -60,31 +57,31 @@ def staged(root: Path, paths: Sequence[str]) -> list[Version]:
 def history(root: Path, paths: Sequence[str]) -> list[Version]:
     """Returns every content that a file below some paths had in any commit of any branch, once.
 
-    Raises `Invalid` where there is no git repository.
+    Raises `Invalid` outside a git repository.
     """
     words = ("--all", "--topo-order", "--reverse", "-m", "--format=%x01%H")
     raw = _output(root, "log", *words, *_RAW, "--", *paths)
-    found: dict[str, Version] = {}
+    versions: dict[str, Version] = {}
     for commit, _, new, path in _changes(raw):
-        found.setdefault(new, Version(path, new, commit=commit))
-    return list(found.values())
+        versions.setdefault(new, Version(path, new, commit=commit))
+    return list(versions.values())
 
 
 class Blobs:
-    """Contents, read one after the other by one process of git."""
+    """Reads contents by one process of git."""
 
     def __init__(self, process: "Popen[bytes]") -> None:
-        """Take a `git cat-file --batch`."""
+        """Keep a `git cat-file --batch` process."""
         self._ask: IO[bytes] = _pipe(process.stdin)
         self._answer: IO[bytes] = _pipe(process.stdout)
 
     def read(self, blob: str) -> bytes:
-        """Returns a content; nothing of a very large one. Raises `Invalid` if it is missing."""
+        """Returns a content, empty if it is too large. Raises `Invalid` if it is missing."""
         try:
             self._ask.write(f"{blob}\n".encode())
             self._ask.flush()
         except BrokenPipeError:
-            pass  # git has ended, and answers nothing.
+            pass  # git has ended: its answer is empty.
         head = self._answer.readline().split()
         if len(head) != 3:
             raise Invalid(f"git does not have the content `{blob}`", hint=git.PARTIAL)
@@ -101,13 +98,6 @@ def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
     if stream is None:
         raise StorageFailed("git could not be asked")
     return stream
-
-
-@contextmanager
-def blobs_of(root: Path) -> Iterator[Blobs]:
-    """Yields what reads contents; its process ends with the block."""
-    with git.running(root, "cat-file", "--batch") as process:
-        yield Blobs(process)
 
 
 def _changes(raw: bytes) -> Iterator[tuple[str | None, str, str, str]]:
@@ -136,12 +126,9 @@ def _output(root: Path, *words: str) -> bytes:
     return result.stdout
 
 
-_PASSED_OVER = (".index", ".local")
-
-
 @frozen
 class Secret:
-    """A secret that was found; nothing here repeats it."""
+    """The kind and place of a secret, without its text."""
 
     kind: str
     file: str
@@ -154,46 +141,47 @@ class Secret:
 
 @frozen
 class Scan:
-    """What was looked at, and what was found."""
+    """The result of a scan."""
 
     secrets: tuple[Secret, ...]
     files: int
+    """The number of scanned files."""
     unread: tuple[str, ...] = ()
     """Files that can't be read, or are too large."""
 
 
 def scan_files(mind: Mind, names: Sequence[str]) -> Scan:
-    """Looks through files, folders and globs, or everything under `.mind/` where none is named.
+    """Scans files, folders and globs, or everything under `.mind/` if there are no names.
 
-    Raises what a name that stands for nothing raises.
+    Raises `NotFound` or `Invalid` for a name without files.
     """
     files = list(_named(mind, names) if names else _of_memory(mind))
     root = mind.project.root
-    sandbox = sandbox_of(mind) if names else Sandbox(root, root)
-    found: list[Secret] = []
+    reader = sandbox_of(mind) if names else Sandbox(root, root)
+    secrets: list[Secret] = []
     unread: list[str] = []
     for number, path in enumerate(files, 1):
         try:
-            data = sandbox.read(path, _LONGEST)
+            data = reader.read(path, _LONGEST)
         except (MindError, OSError):
             unread.append(relative(mind, path))
         else:
-            found += _in(data, relative(mind, path))
+            secrets += _in(data, relative(mind, path))
         mind.advance("Scanning", number, len(files))
     kept = [] if names else list(_of_trash(mind))
-    found += (secret for data, path, id_ in kept for secret in _in(data, path, trash=id_))
-    return Scan(secrets=tuple(found), files=len(files) + len(kept), unread=tuple(unread))
+    secrets += (secret for data, path, id_ in kept for secret in _in(data, path, trash=id_))
+    return Scan(secrets=tuple(secrets), files=len(files) + len(kept), unread=tuple(unread))
 
 
 def _named(mind: Mind, names: Sequence[str]) -> Iterator[Path]:
     for name in names:
-        for target in tree.targets(sandbox_of(mind), name):
+        for target in sandbox.targets(sandbox_of(mind), name):
             if target.problem is None:
                 yield target.path
 
 
 def _of_memory(mind: Mind) -> Iterator[Path]:
-    """Yields every file under `.mind/` but what can be made anew, and the documents beside it."""
+    """Yields every file under `.mind/` that can't be rebuilt, and the documents of `include`."""
     root = mind.project.root
     below = files_below(root / STORE, lambda name: name not in _PASSED_OVER)
     yield from (path for path in below if not path.is_symlink())
@@ -203,21 +191,21 @@ def _of_memory(mind: Mind) -> Iterator[Path]:
 
 
 def _of_trash(mind: Mind) -> Iterator[tuple[bytes, str, str]]:
-    """Yields the text of every file in the trash, the file's path, and the change that keeps it."""
+    """Yields the text and path of every file in the trash, and the id of its change."""
     store = mind.trash
     for id_ in store.ids():
         with suppress(NotFound):
-            yield from ((one.before, one.path, id_) for one in store.kept(id_) if one.before)
+            yield from ((file.before, file.path, id_) for file in store.kept(id_) if file.before)
 
 
 def scan_staged(mind: Mind, *, everything: bool) -> Scan:
-    """Looks through what the next commit adds; what stood in the same file before is no news."""
+    """Scans the additions of the next commit; text that the file already had does not count."""
     root = mind.project.root
     return _scan_versions(mind, staged(root, _places(everything)))
 
 
 def scan_history(mind: Mind, *, everything: bool) -> Scan:
-    """Looks through all that was ever committed, on any branch."""
+    """Scans all commits of all branches."""
     root = mind.project.root
     return _scan_versions(mind, history(root, _places(everything)))
 
@@ -227,18 +215,16 @@ def _places(everything: bool) -> tuple[str, ...]:
 
 
 def _scan_versions(mind: Mind, listed: Sequence[Version]) -> Scan:
-    found: list[Secret] = []
+    secrets: list[Secret] = []
     if listed:
-        with blobs_of(mind.project.root) as blobs:
+        with git.running(mind.project.root, "cat-file", "--batch") as process:
+            blobs = Blobs(process)
             for number, version in enumerate(listed, 1):
-                found += _of_version(blobs, version)
+                before = blobs.read(version.before) if version.before else b""
+                data = blobs.read(version.blob)
+                secrets += _in(data, version.path, commit=version.commit, before=before)
                 mind.advance("Scanning", number, len(listed))
-    return Scan(secrets=tuple(_once(found)), files=len(listed))
-
-
-def _of_version(blobs: Blobs, version: Version) -> list[Secret]:
-    before = blobs.read(version.before) if version.before else b""
-    return _in(blobs.read(version.blob), version.path, commit=version.commit, before=before)
+    return Scan(secrets=tuple(_once(secrets)), files=len(listed))
 
 
 def _in(
@@ -249,29 +235,24 @@ def _in(
     trash: str | None = None,
     before: bytes = b"",
 ) -> list[Secret]:
-    """Returns the secrets in a file's content that was not there before."""
+    """Returns the secrets in a file's content that are not in the content before."""
     if b"\0" in data[:8_192]:
         return []
     text, old = data.decode("utf-8", "replace"), before.decode("utf-8", "replace")
-    found = secrets_in(text)
+    spans = secrets_in(text)
     return [
         Secret(
-            kind=one.kind,
-            file=path,
-            line=one.line,
-            excerpt=excerpt,
-            commit=commit,
-            trash=trash,
+            kind=span.kind, file=path, line=span.line, excerpt=excerpt, commit=commit, trash=trash
         )
-        for one, excerpt in zip(found, excerpts(text, found), strict=True)
-        if not old or text[one.start : one.end] not in old
+        for span, excerpt in zip(spans, excerpts(text, spans), strict=True)
+        if not old or text[span.start : span.end] not in old
     ]
 
 
-def _once(found: Iterable[Secret]) -> Iterator[Secret]:
-    """Yields each secret of a line once: later commits of its file hold it as well."""
+def _once(secrets: Iterable[Secret]) -> Iterator[Secret]:
+    """Yields each secret of a line once: later commits of its file contain it as well."""
     seen: set[tuple[str, str, str]] = set()
-    for one in found:
-        if (key := (one.file, one.kind, one.excerpt)) not in seen:
+    for secret in secrets:
+        if (key := (secret.file, secret.kind, secret.excerpt)) not in seen:
             seen.add(key)
-            yield one
+            yield secret

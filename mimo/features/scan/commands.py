@@ -1,4 +1,4 @@
-"""`mind scan`: secrets that are there already."""
+"""`mind scan`: the search for secrets in existing files."""
 
 from typing import Annotated
 
@@ -8,11 +8,13 @@ from mimo.features import scan as scanning
 from mimo.features.scan import Scan
 from mimo.frozen import frozen
 from mimo.mind import Mind
+from mimo.rendering.results import count, render
+from mimo.rendering.screen import Screen, accent, bad, dim, good, warn
 
 
 @frozen
 class SecretRow:
-    """A secret, and where it stands."""
+    """A secret and its place."""
 
     kind: Annotated[str, Out("Such as github_token")]
     file: Annotated[str, Out("Its file, relative to the project")]
@@ -24,18 +26,18 @@ class SecretRow:
 
 @frozen
 class Scanned:
-    """What a look for secrets found."""
+    """The result of a scan."""
 
-    clean: Annotated[bool, Out("Whether nothing was found")]
+    clean: Annotated[bool, Out("Whether no secret was found")]
     found: tuple[SecretRow, ...]
-    files: Annotated[int, Out("Files, or with `history` states of files, that were looked at")]
+    files: Annotated[int, Out("Number of files scanned; with `history`, of their states")]
     unread: Annotated[Omitted[tuple[str, ...]], Out("Files that could not be read", omit=True)] = (
         None
     )
 
     @property
     def exit_status(self) -> int:
-        """Returns 1 where a secret was found, or a file could not be read."""
+        """Returns 1 if a secret was found, or a file could not be read."""
         return 0 if self.clean and not self.unread else 1
 
 
@@ -55,17 +57,18 @@ class Scanned:
 def scan(
     mind: Mind,
     paths: Annotated[
-        tuple[str, ...], Arg("Files, folders or globs; else all of .mind/", complete="path")
+        tuple[str, ...],
+        Arg("Files, folders or globs (default: all of .mind/)", complete="path"),
     ] = (),
     *,
-    staged: Annotated[bool, Arg("What the next commit adds")] = False,
-    history: Annotated[bool, Arg("Everything that was ever committed, on any branch")] = False,
-    all: Annotated[bool, Arg("With staged or history: not .mind/ alone")] = False,
+    staged: Annotated[bool, Arg("Scan the changes of the next commit")] = False,
+    history: Annotated[bool, Arg("Scan all commits of all branches")] = False,
+    all: Annotated[bool, Arg("With staged or history: also outside .mind/")] = False,
 ) -> Scanned:
-    """Look for secrets that are there already
+    """Search existing files for secrets
 
-    Without arguments that includes the trash. A line that holds `mind:allow-secret` is passed
-    over. What is found is shown masked; the exit status is then 1.
+    Without arguments that includes the trash. A line with `mind:allow-secret` is skipped. Secrets
+    are shown masked; the exit status is 1 if there are any.
     """
     if staged + history + bool(paths) > 1:
         raise Invalid(
@@ -87,13 +90,35 @@ def scan(
 def _scanned(done: Scan) -> Scanned:
     rows = tuple(
         SecretRow(
-            kind=one.kind,
-            file=one.file,
-            line=one.line,
-            excerpt=one.excerpt,
-            commit=one.commit,
-            trash=one.trash,
+            kind=secret.kind,
+            file=secret.file,
+            line=secret.line,
+            excerpt=secret.excerpt,
+            commit=secret.commit,
+            trash=secret.trash,
         )
-        for one in done.secrets
+        for secret in done.secrets
     )
     return Scanned(clean=not rows, found=rows, files=done.files, unread=done.unread or None)
+
+
+@render.register
+def _(result: Scanned, screen: Screen) -> None:
+    for row in result.found:
+        where = f"  in {row.commit[:10]}" if row.commit else ""
+        where = f"  in the trash, {row.trash}" if row.trash else where
+        screen.line(accent(f"{row.file}:{row.line}"), "  ", bad(row.kind), dim(where))
+        screen.line(dim(row.excerpt), indent=2)
+    for path in result.unread or ():
+        screen.line(warn(f"{path} could not be read"))
+    if result.found or result.unread:
+        screen.blank()
+    scanned = f"{count(result.files, 'file')} scanned"
+    if result.clean:
+        screen.line(good("✓ "), f"no secrets; {scanned}")
+        return
+    screen.line(bad(count(len(result.found), "secret")), f"; {scanned}")
+    screen.line(dim("Revoke real secrets: git keeps everything that was committed."))
+    if any(row.trash for row in result.found):
+        screen.line(dim("Remove one from the trash: `mind undo ID --purge`."))
+    screen.line(dim("Mark a false alarm: put `mind:allow-secret` on its line."))

@@ -1,13 +1,13 @@
-"""The program `mind`."""
+"""The program `mind`: fast paths for what clients and git call often, then the command line."""
 
 import gc
 import os
 import sys
 
 GARBAGE = 100_000
-"""So many new objects before garbage is looked for: a short command ends before it has made them.
+"""The number of new objects that starts a garbage collection, which no short command reaches.
 
-Python's own 700 lets it look some hundred times while modules load, and find nothing.
+With Python's default of 700, some hundred collections run while modules load, without effect.
 """
 
 
@@ -20,7 +20,7 @@ def main() -> int:
         sys.stdout.write(f"mind {__version__}\n")
         return 0
     gc.set_threshold(GARBAGE)
-    if sys.argv[1:2] == ["hook"] and _is_told_something():
+    if sys.argv[1:2] == ["hook"] and _is_client():
         from mimo.features.hooks.command import main as hook
 
         return hook(sys.argv[2:])
@@ -31,18 +31,17 @@ def main() -> int:
     try:
         import signal
 
-        # Ctrl-C and a service manager end a command alike: what is being written is written.
+        # A service manager ends a command as Ctrl-C does: the current write is finished.
         signal.signal(signal.SIGTERM, _terminate)
         from mimo.cli.main import main as run
 
         return run()
-    except KeyboardInterrupt as error:  # while the modules load, before anything could catch it
+    except KeyboardInterrupt as error:  # while the modules load
         from mimo.errors import status_of
 
         return status_of(error)
     finally:
-        # What is left goes with the process: the interpreter need not go through it once more.
-        gc.freeze()
+        gc.freeze()  # The process ends: a last collection would have no effect.
 
 
 def _terminate(*_: object) -> None:
@@ -50,25 +49,24 @@ def _terminate(*_: object) -> None:
 
 
 def _hold_streams() -> None:
-    """Opens closed standard streams on nothing, as cron may leave them.
+    """Opens closed standard streams on the null device; cron may leave them closed.
 
-    The next file to be opened would take the number of a closed one, and what is printed would go
-    into it.
+    Otherwise the next file would take the number of a closed stream, and output would go into it.
     """
     for number in (0, 1, 2):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # It takes the lowest free number: this one.
+            os.open(os.devnull, os.O_RDWR)  # This takes the lowest free number.
 
 
-def _is_told_something() -> bool:
-    """Returns whether `mind hook` is run by a client, and not by a person who looks at it."""
-    asks = {"--help", "-h"} & set(sys.argv)
+def _is_client() -> bool:
+    """Returns whether a client runs `mind hook`, rather than a user on a terminal."""
+    wants_help = {"--help", "-h"} & set(sys.argv)
     try:
-        return not asks and not os.isatty(0)
+        return not wants_help and not os.isatty(0)
     except OSError:
-        return not asks
+        return not wants_help
 
 
 if __name__ == "__main__":

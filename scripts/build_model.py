@@ -104,11 +104,11 @@ def write_vocabulary(target: Path) -> None:
 
 
 def report(target: Path) -> int:
-    """Prints each file's SHA-256 and whether it is what it should be; 1 where one is not."""
-    found = {name: sha256(target / name) for name in RESULT_SHA256}
-    for name, digest in found.items():
+    """Prints each file's SHA-256; returns 1 if any differs from the recorded one."""
+    digests = {name: sha256(target / name) for name in RESULT_SHA256}
+    for name, digest in digests.items():
         print(f"{'same' if digest == RESULT_SHA256[name] else 'DIFFERS'}  {digest}  {name}")
-    return int(found != RESULT_SHA256)
+    return int(digests != RESULT_SHA256)
 
 
 def sha256(path: Path) -> str:

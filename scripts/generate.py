@@ -60,7 +60,7 @@ class Page:
 
     @property
     def arguments(self) -> list[tuple[str, str]]:
-        """Returns what stands by its place, and its help."""
+        """Returns the positional parameters with their help."""
         return [(metavar_of(p), p.arg.help) for p in self.params if p.positional]
 
     @property
@@ -108,7 +108,7 @@ def _man_page(page: Page, every: list[Page]) -> str:
     lines += _listed("ARGUMENTS", page.arguments) + _listed("OPTIONS", page.options)
     if not page.path:
         lines += _listed("COMMANDS", [(other.title, other.summary) for other in every[1:]])
-        lines += _listed("EXIT STATUS", [(str(status), told) for status, told in STATUSES.items()])
+        lines += _listed("EXIT STATUS", [(str(status), text) for status, text in STATUSES.items()])
     elif page.spec and page.spec.examples:
         lines += [".SH EXAMPLES", ".nf", *(_roff(line) for line in page.spec.examples), ".fi"]
     others = [".BR mind (1)"] if page.path else []
@@ -121,12 +121,12 @@ STATUSES = {
     2: "The command line is wrong",
     3: "There is no project",
     4: "The daemon does not run",
-    5: "Permission denied, or memory that nobody here has approved",
+    5: "Permission denied, or memory that is not approved",
 }
 
 
 def _listed(title: str, rows: list[tuple[str, str]]) -> list[str]:
-    lines = [line for name, told in rows for line in (".TP", f".B {_roff(name)}", _roff(told))]
+    lines = [line for name, text in rows for line in (".TP", f".B {_roff(name)}", _roff(text))]
     return [f".SH {title}", *lines] if lines else []
 
 
@@ -220,7 +220,8 @@ def _errors_page() -> str:
 
 def _settings_page() -> str:
     rows = [
-        f"| `{one.key}` | `{one.default!r}` | {one.scope.value} | {one.help} |" for one in SETTINGS
+        f"| `{entry.key}` | `{entry.default!r}` | {entry.scope.value} | {entry.help} |"
+        for entry in SETTINGS
     ]
     head = "| setting | default | from | meaning |\n|---|---|---|---|\n"
     return "# Settings\n\n" + head + "\n".join(rows) + "\n"
@@ -238,7 +239,7 @@ def _index_page(commands: Registry, every: list[Page]) -> str:
 
 
 def _bullets(title: str, rows: list[tuple[str, str]]) -> str:
-    return f"{title}:\n\n" + "\n".join(f"- `{name}`: {told}" for name, told in rows) if rows else ""
+    return f"{title}:\n\n" + "\n".join(f"- `{name}`: {text}" for name, text in rows) if rows else ""
 
 
 def _fenced(text: str) -> str:

@@ -25,7 +25,7 @@ INSTEAD = {
     r"settle[sd]?|settling": "resolve",
     r"near doubles?": "near-duplicate",
     r"a look at": "a check of, reading",
-    r"is no (?!longer|more than)[a-z]+|is none of": "is not a, is not one of",
+    r"(?<!there )is no (?!longer|more than)[a-z]+|is none of": "is not a, is not one of",
     r"made of": "its parts",
     r"tak(?:e|es|en|ing) in(?! (?:the|a|an|that|this|order|its)\b)": "import, ingest",
     r"go(?:es)? wrong|went wrong": "fail",

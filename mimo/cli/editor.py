@@ -1,4 +1,4 @@
-"""The person's own editor: for a memory's file, and for long texts that were left out."""
+"""The user's editor: for the file of a memory, and for a long text that was not given."""
 
 import re
 import shutil
@@ -24,11 +24,10 @@ _REMARK = re.compile(r"<!-- mind:.*?-->\n?", re.DOTALL)
 
 
 def compose(params: Sequence[Param], arguments: Mapping[str, Any], run: Run) -> object | None:
-    """Returns what `run` makes of the texts for `params` that were written in the editor.
+    """Returns the result of `run` with the texts for `params` that the user wrote in the editor.
 
-    The first text stands at the top, each further one under its name as a heading. None where
-    the first was left empty. Where a text can't be taken it stays in a draft, which the error
-    names.
+    The first text is at the top, each other one under its name as a heading. Returns None if the
+    first is empty. If `run` fails, the texts stay in a draft that the error names.
     """
     draft = _draft(_form(params).encode())
     _open(draft)
@@ -43,7 +42,7 @@ def compose(params: Sequence[Param], arguments: Mapping[str, Any], run: Run) -> 
 
 def _form(params: Sequence[Param]) -> str:
     first, *others = params
-    form = f"\n<!-- mind: {first.arg.help}. This line is left out; an empty text gives up. -->\n"
+    form = f"\n<!-- mind: {first.arg.help}. This line is removed; an empty text cancels. -->\n"
     return form + "".join(
         f"\n## {_title(param)}\n\n<!-- mind: {param.arg.help} -->\n" for param in others
     )
@@ -67,7 +66,7 @@ def _title(param: Param) -> str:
 
 @contextmanager
 def _kept_on_error(draft: Path) -> Iterator[None]:
-    """Says where the text is, where it can't be taken."""
+    """Adds the path of the draft to the hint of an error."""
     try:
         yield
     except MindError as error:
@@ -76,7 +75,7 @@ def _kept_on_error(draft: Path) -> Iterator[None]:
 
 
 def _open(draft: Path) -> None:
-    """Opens the editor on a draft. Where the editor fails, what was written stays there."""
+    """Opens the editor on a draft, which is kept if the editor fails after a change."""
     before = draft.read_bytes()
     try:
         click.edit(filename=str(draft))
@@ -90,10 +89,10 @@ def _open(draft: Path) -> None:
 
 
 def edit(mind: "Mind", arguments: Mapping[str, Any], run: Run) -> object | None:
-    """Returns what `run` makes of the text that came out of the editor; None where none changed.
+    """Returns the result of `run` with the edited file, or None if the user changed nothing.
 
-    Raises `Conflict` where the file changed meanwhile. Where the text can't be stored it stays in a
-    draft, which the error names.
+    Raises `Conflict` if the file changed meanwhile. If the text can't be stored, it stays in a
+    draft that the error names.
     """
     from mimo.operations import finding, saving
 
@@ -116,7 +115,8 @@ def edit(mind: "Mind", arguments: Mapping[str, Any], run: Run) -> object | None:
 def _draft(content: bytes) -> Path:
     """Returns a file with `content` in a folder that only the user can enter.
 
-    An editor may put a new file in its place, or copies beside it, with modes of its own.
+    The folder is needed because an editor may replace the file, or make copies beside it, with
+    other modes.
     """
     draft = Path(tempfile.mkdtemp(prefix="mind-"), "draft.md")
     draft.write_bytes(content)

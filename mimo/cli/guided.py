@@ -1,4 +1,4 @@
-"""`mind review` and `mind trust` on a terminal: one thing at a time, one key each."""
+"""`mind review` and `mind trust` on a terminal: one item at a time, one key for each action."""
 
 import os
 import sys
@@ -27,29 +27,29 @@ Call = Callable[[str, Mapping[str, Any]], object]
 """Runs the command at a path of the command line."""
 
 _ENDS = ("\x03", "\x04", "")
-"""What a terminal sends for Ctrl-C, Ctrl-D and its end, where it does not stop the program."""
+"""The characters for Ctrl-C, Ctrl-D and the end of input if they don't stop the program."""
 
 
 @frozen
 class Action:
-    """What a key does."""
+    """The action of a key."""
 
     label: str
     path: str = ""
-    """The command that it runs; nothing for what the loop does itself."""
+    """The command that it runs; empty for an action of the loop itself."""
     arguments: Mapping[str, Any] | None = None
     asks: str = ""
-    """What has to be confirmed first."""
+    """The question that the user must confirm first."""
 
 
 @frozen
 class Walk:
-    """The loop's state: whom to ask, and how many things were settled or passed over."""
+    """The state of the loop: the items that were skipped, and the commands that were run."""
 
     call: Call
     options: Mapping[str, Any]
-    passed: list[tuple[Any, ...]]
-    settled: list[str]
+    skipped: list[tuple[Any, ...]]
+    resolved: list[str]
 
     def screen(self) -> Screen:
         """Returns a new screen to write on."""
@@ -63,31 +63,34 @@ class Walk:
 
 
 def review(call: Call, arguments: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-    """Goes through what waits, one thing at a time; whatever was done is done when it ends."""
-    walk = Walk(call=call, options=options, passed=[], settled=[])
+    """Asks about each open item until none is left or the user quits; changes apply at once."""
+    walk = Walk(call=call, options=options, skipped=[], resolved=[])
     try:
-        while (found := _next(walk, arguments)) is not None and _settle(walk, *found):
+        while (item := _next(walk, arguments)) is not None and _resolve(walk, *item):
             continue
     except KeyboardInterrupt:
         walk.line()
     finally:
         left = _listed(walk, arguments).total
-        done = f"{len(walk.settled):,} settled" if walk.settled else "nothing was changed"
-        walk.line(dim(f"{done}; {left:,} left" if left else f"{done}; nothing waits any more"))
+        done = f"{len(walk.resolved):,} resolved" if walk.resolved else "nothing was changed"
+        walk.line(dim(f"{done}; {left:,} left" if left else f"{done}; nothing is left"))
 
 
 def trust(
     mind: "Mind", call: Call, arguments: Mapping[str, Any], options: Mapping[str, Any]
 ) -> object | None:
-    """Shows what is not approved yet and approves it after a yes; returns the command's result."""
+    """Shows the memories that are not approved, and approves them if the user confirms.
+
+    Returns the result of the command, or None if the user does not confirm.
+    """
     look = None if arguments.get("ids") or arguments.get("mine") else look_of(mind)
     if look is not None and look.memories:
-        walk = Walk(call=call, options=options, passed=[], settled=[])
+        walk = Walk(call=call, options=options, skipped=[], resolved=[])
         screen = walk.screen()
         show_look(look, screen)
         screen.blank()
         screen.finish(pager=False)
-        later = ", and what reaches the default branch later" if arguments.get("follow") else ""
+        later = ", and later changes on the default branch" if arguments.get("follow") else ""
         if not _confirmed(f"approve all of it for the agents on this machine{later}?"):
             walk.line("nothing was approved")
             return None
@@ -95,35 +98,35 @@ def trust(
 
 
 def _listed(walk: Walk, arguments: Mapping[str, Any]) -> Review:
-    found = walk.call("review", {**arguments, "limit": 1000})
-    if not isinstance(found, Review):
-        raise TypeError(found)
-    return found
+    listed = walk.call("review", {**arguments, "limit": 1000})
+    if not isinstance(listed, Review):
+        raise TypeError(listed)
+    return listed
 
 
 def _next(walk: Walk, arguments: Mapping[str, Any]) -> tuple[ReviewItem, int] | None:
-    """Returns the first thing that was not passed over, and how many are left with it."""
-    found = _listed(walk, arguments)
-    left = [item for item in found.items if _name(item) not in walk.passed]
+    """Returns the first item that was not skipped, and the number of items left."""
+    listed = _listed(walk, arguments)
+    left = [item for item in listed.items if _identity(item) not in walk.skipped]
     if not left:
         return None
-    if found.arrived and not walk.passed and not walk.settled:
+    if listed.arrived and not walk.skipped and not walk.resolved:
         screen = walk.screen()
-        show_look(found.arrived, screen)
+        show_look(listed.arrived, screen)
         screen.blank()
         screen.finish(pager=False)
     return left[0], len(left)
 
 
-def _name(item: ReviewItem) -> tuple[Any, ...]:
-    """Returns what tells one thing from another while it waits unchanged."""
+def _identity(item: ReviewItem) -> tuple[Any, ...]:
+    """Returns the values that identify an item as long as it does not change."""
     return (item.kind, item.id, item.file, item.field, item.why)
 
 
-def _settle(walk: Walk, item: ReviewItem, left: int) -> bool:
-    """Shows one thing and does what a key says, till it is settled or passed over.
+def _resolve(walk: Walk, item: ReviewItem, left: int) -> bool:
+    """Shows an item and runs the actions of keys until it is resolved or skipped.
 
-    Returns whether to go on with the next.
+    Returns whether to go on with the next item.
     """
     keys = _keys(item)
     _show(walk, item, left, keys)
@@ -132,7 +135,7 @@ def _settle(walk: Walk, item: ReviewItem, left: int) -> bool:
         if key == "q":
             return False
         if key == "s":
-            walk.passed.append(_name(item))
+            walk.skipped.append(_identity(item))
             return True
         if key == "?":
             _show(walk, item, left, keys, whole=True)
@@ -154,8 +157,7 @@ def _show(
         for key, label in every.items():
             screen.line(accent(key), f"  {label}", indent=2)
     else:
-        told = [part for key, label in every.items() for part in (accent(key), f" {label}   ")]
-        screen.line(*told)
+        screen.line(*(part for key in every for part in (accent(key), f" {every[key]}   ")))
     screen.finish(pager=False)
 
 
@@ -163,12 +165,12 @@ _ALWAYS = {"s": "skip", "q": "quit", "?": "the keys"}
 
 
 def _keys(item: ReviewItem) -> dict[str, Action]:
-    """Returns what the keys do with a thing."""
+    """Returns the actions of the keys for an item."""
     return dict(_choices(item)) | dict(_ways(item))
 
 
 def _choices(item: ReviewItem) -> Iterator[tuple[str, Action]]:
-    """Yields a key for each of those that contradict each other, and one for all of them."""
+    """Yields a key for each contradicting version, and one for keeping both."""
     about = {"id": item.id, "kind": item.kind.value}
     if item.field:
         about["field"] = item.field
@@ -182,32 +184,32 @@ def _choices(item: ReviewItem) -> Iterator[tuple[str, Action]]:
 
 
 def _ways(item: ReviewItem) -> Iterator[tuple[str, Action]]:
-    """Yields the keys that a thing has by why it waits."""
+    """Yields the keys that the reason for the review allows."""
     if item.kind is Waiting.UNREADABLE:
         return
-    one = {"id": item.id}
-    kept = one | {"kind": item.kind.value}
+    memory = {"id": item.id}
+    kept = memory | {"kind": item.kind.value}
     if item.kind is Waiting.UNTRUSTED:
         yield "t", Action(label="trust", path="trust", arguments={"ids": [item.id]})
-        question = "approve everything here that is not, for the agents on this machine?"
+        question = "approve everything in this project for the agents on this machine?"
         yield "a", Action(label="trust all", path="trust", arguments={}, asks=question)
         yield "k", Action(label="leave", path="review keep", arguments=kept)
     if item.kind in (Waiting.STALE, Waiting.OUTDATED):
         yield "k", Action(label="still true", path="review keep", arguments=kept)
     if item.kind is Waiting.FADING:
-        yield "k", Action(label="keep", path="keep", arguments=one)
-    yield "v", Action(label="view", path="show", arguments=one)
-    yield "e", Action(label="edit", path="edit", arguments=one)
+        yield "k", Action(label="keep", path="keep", arguments=memory)
+    yield "v", Action(label="view", path="show", arguments=memory)
+    yield "e", Action(label="edit", path="edit", arguments=memory)
     if item.type == "decision" and item.kind in _REPLACEABLE:
-        yield "u", Action(label="supersede", path="evolve supersede", arguments=one)
-    yield "f", Action(label="forget", path="rm", arguments=one, asks=f"remove {item.file}?")
+        yield "u", Action(label="supersede", path="evolve supersede", arguments=memory)
+    yield "f", Action(label="forget", path="rm", arguments=memory, asks=f"remove {item.file}?")
 
 
 _REPLACEABLE = (Waiting.DECISIONS, Waiting.CONTRADICTION, Waiting.STALE)
 
 
 def _do(walk: Walk, item: ReviewItem, action: Action) -> bool:
-    """Runs what a key stands for and returns whether something was changed."""
+    """Runs the action of a key and returns whether it changed anything."""
     arguments = dict(action.arguments or {})
     if action.path in _OF_ONE and len(_named(item)) > 1:
         chosen = _one_of(walk, _named(item))
@@ -219,8 +221,8 @@ def _do(walk: Walk, item: ReviewItem, action: Action) -> bool:
     try:
         result = walk.call(action.path, arguments)
     except MindError as error:
-        for told in rendering.lines_of(error):
-            rendering.complain(told)
+        for line in rendering.lines_of(error):
+            rendering.complain(line)
         return False
     if result is None:
         walk.line("nothing changed")
@@ -231,12 +233,12 @@ def _do(walk: Walk, item: ReviewItem, action: Action) -> bool:
     screen.finish(pager=False)
     if action.path == "show":
         return False
-    walk.settled.append(action.path)
+    walk.resolved.append(action.path)
     return True
 
 
 _OF_ONE = ("show", "edit", "rm", "evolve supersede")
-"""Commands that take one memory where a thing is about several."""
+"""Commands on one memory, of which an item may have several."""
 
 
 def _named(item: ReviewItem) -> list[str]:
@@ -244,14 +246,14 @@ def _named(item: ReviewItem) -> list[str]:
 
 
 def _one_of(walk: Walk, names: Sequence[str]) -> str | None:
-    """Returns the memory that is meant; None where another key than a number was pressed."""
+    """Returns the memory that the user chooses, or None for a key that is not its number."""
     walk.line(strong("which? "), ", ".join(f"{n} {name}" for n, name in enumerate(names, 1)))
     key = _key()
     return names[int(key) - 1] if key.isdecimal() and 1 <= int(key) <= len(names) else None
 
 
 def _confirmed(question: str) -> bool:
-    """Returns whether a person pressed y."""
+    """Returns whether the user pressed y."""
     click.echo(f"{clean(question)} [y/N] ", nl=False)
     answer = _key()
     click.echo("yes" if answer.lower() == "y" else "no")
@@ -259,7 +261,7 @@ def _confirmed(question: str) -> bool:
 
 
 def _key() -> str:
-    """Returns the key that was pressed; raises `KeyboardInterrupt` where that ends it all."""
+    """Returns the pressed key; raises `KeyboardInterrupt` for Ctrl-C, Ctrl-D and the end."""
     try:
         key = click.getchar()
     except EOFError:

@@ -1,7 +1,7 @@
-"""The one command set, declared once for every surface.
+"""The table of all commands, for every surface.
 
-The tables below name all commands without loading any. A command stands in exactly one section,
-which is also its place in `mind --help`.
+The table names each command without loading it. A command is in exactly one section, which is also
+its place in `mind --help`.
 """
 
 import re
@@ -11,164 +11,8 @@ from mimo.commands.arguments import nearest
 from mimo.commands.spec import Spec, Surface
 from mimo.errors import Invalid
 
-# All commands by their names, each loaded when it is first needed.
-
-
 Section = Mapping[str, str]
-"""Paths on the command line, each with the module that declares it."""
-
-
-def load_module(name: str) -> tuple[Spec, ...]:
-    """Returns the commands of a feature, or of one module of it if `name` has a dot."""
-    from importlib import import_module
-
-    from mimo.commands.spec import specs_in
-
-    module = import_module(f"mimo.features.{name if '.' in name else f'{name}.commands'}")
-    return specs_in(vars(module), module.__name__)
-
-
-class Registry:
-    """The table of commands: which there are is known without loading one."""
-
-    def __init__(
-        self,
-        sections: Mapping[str, Section],
-        *,
-        unlisted: Iterable[str] = (),
-        groups: Mapping[str, str] | None = None,
-        lone: Iterable[str] = (),
-        load: Callable[[str], Iterable[Spec]] = load_module,
-    ) -> None:
-        """Keep `sections` of the command line, and modules with commands for MCP alone.
-
-        `groups` are the summaries of words that only lead to commands; `lone` are the sub-commands
-        that are meant only where no further word follows.
-        """
-        self.sections = sections
-        self.table = {path: name for section in sections.values() for path, name in section.items()}
-        self.groups = dict(groups or {})
-        self.lone = frozenset(lone)
-        self._unlisted = tuple(unlisted)
-        self._load = load
-        self._loaded: dict[str, tuple[Spec, ...]] = {}
-
-    def module(self, name: str) -> tuple[Spec, ...]:
-        """Returns the commands of a module."""
-        if name not in self._loaded:
-            self._loaded[name] = tuple(self._load(name))
-        return self._loaded[name]
-
-    def at(self, path: str) -> Spec:
-        """Returns the command at a path of the table; raises `KeyError` where none is there."""
-        for spec in self.module(self.table[path]):
-            if spec.path == path and Surface.CLI in spec.surfaces:
-                return spec
-        raise KeyError(path)
-
-    def below(self, path: str) -> tuple[str, ...]:
-        """Returns the words that may follow `path`, in the table's order."""
-        start = f"{path} " if path else ""
-        words = (known[len(start) :].split()[0] for known in self.table if known.startswith(start))
-        return tuple(dict.fromkeys(words))
-
-    def all(self) -> tuple[Spec, ...]:
-        """Returns every command, in the table's order."""
-        names = dict.fromkeys([*self.table.values(), *self._unlisted])
-        return tuple(spec for name in names for spec in self.module(name))
-
-    def tools(self) -> dict[str, tuple[Spec, ...]]:
-        """Returns the commands of each MCP tool by its canonical name, in a fixed order."""
-        found: dict[str, list[Spec]] = {}
-        for spec in self.all():
-            if Surface.MCP in spec.surfaces:
-                found.setdefault(spec.name, []).append(spec)
-        return {name: tuple(specs) for name, specs in found.items()}
-
-
-def folded(name: str) -> str:
-    """Returns what all spellings of a tool's name have in common: `save_decision`."""
-    return re.sub(r"[/.\-]", "_", name)
-
-
-# Which tools a server lists, and by what names they are called.
-
-
-TOOLSETS = (
-    "save",
-    "load",
-    "search",
-    "evolve",
-    "memory",
-    "ingest",
-    "procedures",
-    "values",
-    "edges",
-    "recall",
-    "extra",
-    "legacy",
-)
-"""The groups that tools are listed by."""
-
-UNDOCUMENTED = ("extra", "legacy")
-"""Groups that are listed only where they are named (`all` names `extra` too)."""
-
-CORE = ("save", "load", "search", "evolve")
-CORE_TOOLS = ("mind_edges", "mind_status")
-
-NAMINGS = ("underscore", "slash", "dot")
-
-Tools = Mapping[str, Sequence[Spec]]
-"""Tools by their canonical names, each with the commands that are its operations."""
-
-
-def listed(tools: Tools, toolsets: Iterable[str]) -> list[str]:
-    """Returns the canonical names of the tools to list, in the order of their groups.
-
-    Raises `Invalid` for a toolset that there is none of.
-    """
-    wanted = tuple(toolsets)
-    for name in wanted:
-        if name not in (*TOOLSETS, "core", "all"):
-            raise Invalid(
-                f"`{name}` is not a toolset", hint=f"toolsets are {', '.join(TOOLSETS)}, core, all"
-            )
-    groups = {group for name in wanted for group in _groups(name)} if wanted else _groups("")
-    extra = CORE_TOOLS if "core" in wanted else ()
-    names = [name for name, specs in tools.items() if specs[0].toolset in groups or name in extra]
-    return sorted(names, key=lambda name: TOOLSETS.index(tools[name][0].toolset))
-
-
-def _groups(name: str) -> set[str]:
-    if name == "core":
-        return set(CORE)
-    if name == "all":
-        return set(TOOLSETS) - {"legacy"}
-    return {name} if name else set(TOOLSETS) - set(UNDOCUMENTED)
-
-
-def spelled(name: str, naming: str) -> str:
-    """Returns a canonical name as it is advertised: `save_decision`, `save/decision`, …"""
-    match naming:
-        case "slash":
-            return name
-        case "dot":
-            return name.replace("/", ".")
-        case _:
-            return folded(name)
-
-
-def called(tools: Tools, name: str) -> Sequence[Spec] | None:
-    """Returns the tool of that name in any spelling, or None."""
-    wanted = folded(name)
-    return next((specs for known, specs in tools.items() if folded(known) == wanted), None)
-
-
-def near(tools: Tools, name: str, naming: str) -> list[str]:
-    """Returns the names that are spelled most like an unknown one."""
-    names = [spelled(known, naming) for known, specs in tools.items() if not specs[0].instead]
-    return nearest(folded(name), names)
-
+"""Paths on the command line, each with the feature, or its module, that declares it."""
 
 SECTIONS: dict[str, dict[str, str]] = {
     "Start": {
@@ -277,7 +121,7 @@ SECTIONS: dict[str, dict[str, str]] = {
 """Sections of the command line: path -> feature, or the module of it that declares the command."""
 
 UNLISTED: tuple[str, ...] = ("notes.legacy",)
-"""Modules with names that only MCP calls know."""
+"""Modules with commands that only MCP offers."""
 
 GROUPS: dict[str, str] = {
     "save": "Save a decision, a checkpoint or an insight",
@@ -293,12 +137,160 @@ GROUPS: dict[str, str] = {
     "module": "Write and list modules for hosts that read .mcp/modules/",
     "import": "Take over the memory of other tools",
 }
-"""What is said of words that only lead to other commands."""
+"""The summaries of words that only lead to other commands."""
 
 LONE: frozenset[str] = frozenset({"search recent", "edges list", "edges starter"})
-"""Sub-commands that are meant only where nothing or an option follows: `mind search recent`."""
+"""Sub-commands only if nothing or an option follows: `mind search recent`, not `recent work`."""
+
+
+def load_module(name: str) -> tuple[Spec, ...]:
+    """Returns the commands of a feature, or of one module of it if `name` has a dot."""
+    from importlib import import_module
+
+    from mimo.commands.spec import specs_in
+
+    module = import_module(f"mimo.features.{name if '.' in name else f'{name}.commands'}")
+    return specs_in(vars(module), module.__name__)
+
+
+class Registry:
+    """The table of commands, each loaded when it is first needed."""
+
+    def __init__(
+        self,
+        sections: Mapping[str, Section],
+        *,
+        unlisted: Iterable[str] = (),
+        groups: Mapping[str, str] | None = None,
+        lone: Iterable[str] = (),
+        load: Callable[[str], Iterable[Spec]] = load_module,
+    ) -> None:
+        """Keep the tables; see the constants above for their meaning."""
+        self.sections = sections
+        self.table = {path: name for section in sections.values() for path, name in section.items()}
+        self.groups = dict(groups or {})
+        self.lone = frozenset(lone)
+        self._unlisted = tuple(unlisted)
+        self._load = load
+        self._loaded: dict[str, tuple[Spec, ...]] = {}
+
+    def module(self, name: str) -> tuple[Spec, ...]:
+        """Returns the commands of a module."""
+        if name not in self._loaded:
+            self._loaded[name] = tuple(self._load(name))
+        return self._loaded[name]
+
+    def at(self, path: str) -> Spec:
+        """Returns the command at a path of the table; raises `KeyError` if the path has none."""
+        for spec in self.module(self.table[path]):
+            if spec.path == path and Surface.CLI in spec.surfaces:
+                return spec
+        raise KeyError(path)
+
+    def below(self, path: str) -> tuple[str, ...]:
+        """Returns the words that may follow `path`, in the table's order."""
+        start = f"{path} " if path else ""
+        rests = (path[len(start) :] for path in self.table if path.startswith(start))
+        return tuple(dict.fromkeys(rest.split()[0] for rest in rests))
+
+    def all(self) -> tuple[Spec, ...]:
+        """Returns every command, in the table's order."""
+        names = dict.fromkeys([*self.table.values(), *self._unlisted])
+        return tuple(spec for name in names for spec in self.module(name))
+
+    def tools(self) -> dict[str, tuple[Spec, ...]]:
+        """Returns the commands of each MCP tool by its canonical name, in a fixed order."""
+        tools: dict[str, list[Spec]] = {}
+        for spec in self.all():
+            if Surface.MCP in spec.surfaces:
+                tools.setdefault(spec.name, []).append(spec)
+        return {name: tuple(specs) for name, specs in tools.items()}
 
 
 def all_commands() -> "Registry":
     """Returns the table of all commands."""
     return Registry(SECTIONS, unlisted=UNLISTED, groups=GROUPS, lone=LONE)
+
+
+# The tools that a server lists, and the spellings of their names.
+
+
+TOOLSETS = (
+    "save",
+    "load",
+    "search",
+    "evolve",
+    "memory",
+    "ingest",
+    "procedures",
+    "values",
+    "edges",
+    "recall",
+    "extra",
+    "legacy",
+)
+"""The groups that tools are listed by."""
+
+UNDOCUMENTED = ("extra", "legacy")
+"""Groups that are listed only if they are named (`all` includes `extra`)."""
+
+CORE = ("save", "load", "search", "evolve")
+CORE_TOOLS = ("mind_edges", "mind_status")
+
+NAMINGS = ("underscore", "slash", "dot")
+
+Tools = Mapping[str, Sequence[Spec]]
+"""Tools by their canonical names, each with the commands that are its operations."""
+
+
+def listed(tools: Tools, toolsets: Iterable[str]) -> list[str]:
+    """Returns the canonical names of the tools to list, in the order of their groups.
+
+    Raises `Invalid` for an unknown toolset.
+    """
+    wanted = tuple(toolsets)
+    for name in wanted:
+        if name not in (*TOOLSETS, "core", "all"):
+            raise Invalid(
+                f"`{name}` is not a toolset", hint=f"toolsets are {', '.join(TOOLSETS)}, core, all"
+            )
+    groups = {group for name in wanted for group in _groups(name)} if wanted else _groups("")
+    extra = CORE_TOOLS if "core" in wanted else ()
+    names = [name for name, specs in tools.items() if specs[0].toolset in groups or name in extra]
+    return sorted(names, key=lambda name: TOOLSETS.index(tools[name][0].toolset))
+
+
+def _groups(name: str) -> set[str]:
+    if name == "core":
+        return set(CORE)
+    if name == "all":
+        return set(TOOLSETS) - {"legacy"}
+    return {name} if name else set(TOOLSETS) - set(UNDOCUMENTED)
+
+
+def spelled(name: str, naming: str) -> str:
+    """Returns a canonical name as it is advertised: `save_decision`, `save/decision`, …"""
+    match naming:
+        case "slash":
+            return name
+        case "dot":
+            return name.replace("/", ".")
+        case _:
+            return folded(name)
+
+
+def called(tools: Tools, name: str) -> Sequence[Spec] | None:
+    """Returns the tool of that name in any spelling, or None."""
+    wanted = folded(name)
+    return next((specs for other, specs in tools.items() if folded(other) == wanted), None)
+
+
+def near(tools: Tools, name: str, naming: str) -> list[str]:
+    """Returns the names with the spelling nearest to an unknown one."""
+    names = [spelled(other, naming) for other, specs in tools.items() if not specs[0].instead]
+    return nearest(folded(name), names)
+
+
+def folded(name: str) -> str:
+    """Returns the common form of all spellings of a tool's name: `save_decision`."""
+    return re.sub(r"[/.\-]", "_", name)

@@ -1,8 +1,8 @@
-"""Arguments as a surface hands them over -> what the command function takes.
+"""The decoding of arguments: as a surface received them -> as the command's function takes them.
 
-The same checks serve every surface, so that a wrong value gets the same error everywhere. They
-accept exactly what the published schema accepts (a test holds both against each other), and an
-optional argument that is null counts as absent.
+Every surface shares these checks, so that a wrong value causes the same error everywhere. They
+accept exactly the arguments that the published schema accepts, which a test verifies. An optional
+argument that is null counts as absent.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,13 +22,13 @@ NOUNS = {
 }
 
 LARGEST = 2**63
-"""Beyond it a whole number is no count, limit or place of anything here."""
+"""The bound of whole numbers: no count, limit or offset is larger."""
 
 
 def choose(specs: Sequence[Spec], arguments: Mapping[str, Any]) -> tuple[Spec, dict[str, Any]]:
-    """Returns the operation that the arguments name, and the arguments left for it.
+    """Returns the operation that the arguments name, and the other arguments.
 
-    Raises `Invalid` where they name none, an unknown one, or an argument of another operation.
+    Raises `Invalid` if they name none, an unknown one, or an argument of another operation.
     """
     rest = dict(arguments)
     if specs[0].operation is None:
@@ -37,10 +37,10 @@ def choose(specs: Sequence[Spec], arguments: Mapping[str, Any]) -> tuple[Spec, d
     for spec in specs:
         if spec.operation == word:
             return spec, _own(spec, specs, rest)
-    known = ", ".join(spec.operation or "" for spec in specs)
-    told = "is missing" if word is None else f"must be one of {known}; not {shown(word)}"
+    names = ", ".join(spec.operation or "" for spec in specs)
+    problem = "is missing" if word is None else f"must be one of {names}; not {shown(word)}"
     raise Invalid(
-        f"`{OPERATION}` {told}", hint=f"operations are {known}", details={"field": OPERATION}
+        f"`{OPERATION}` {problem}", hint=f"operations are {names}", details={"field": OPERATION}
     )
 
 
@@ -70,14 +70,14 @@ def decode(spec: Spec, arguments: Mapping[str, Any], surface: Surface) -> dict[s
     Raises `Invalid`, whose `details["field"]` names the argument that is wrong, missing or unknown.
     """
     if not isinstance(arguments, Mapping):
-        raise Invalid("arguments must be an object", hint="such as {} where there are none")
+        raise Invalid("arguments must be an object", hint="pass {} for no arguments")
     params = [param for param in spec.params if surface in param.arg.surfaces]
     given = _by_name(params, arguments, spec)
     return {param.attribute: _value(param, given) for param in params}
 
 
 def _takes_null(param: Param) -> bool:
-    """Returns whether null is a value like any other, rather than nothing."""
+    """Returns whether null is a value, rather than the absence of one."""
     return param.required and param.shape.kind == "json"
 
 
@@ -102,8 +102,8 @@ def _by_name(params: Iterable[Param], arguments: Mapping[str, Any], spec: Spec) 
     return given
 
 
-def _unknown(name: str, spec: Spec, known: Iterable[str]) -> Invalid:
-    names = list(dict.fromkeys(known))
+def _unknown(name: str, spec: Spec, accepted: Iterable[str]) -> Invalid:
+    names = list(dict.fromkeys(accepted))
     near = nearest(name, names)
     listed = f"arguments are {', '.join(names)}" if names else "it takes no arguments"
     return Invalid(
@@ -113,11 +113,11 @@ def _unknown(name: str, spec: Spec, known: Iterable[str]) -> Invalid:
     )
 
 
-def nearest(word: str, known: Iterable[str]) -> list[str]:
-    """Returns the names that are spelled most like a wrong one, nearest first, three at most."""
+def nearest(word: str, names: Iterable[str]) -> list[str]:
+    """Returns up to three names with the most similar spelling, the nearest first."""
     from difflib import get_close_matches
 
-    return get_close_matches(word, list(known), n=3, cutoff=0.6)
+    return get_close_matches(word, list(names), n=3, cutoff=0.6)
 
 
 def _taken(param: Param, value: Any) -> Any:
@@ -132,7 +132,7 @@ def _taken(param: Param, value: Any) -> Any:
 
 
 def _respelled(param: Param, value: Any) -> Any:
-    """Returns the choice that another word stands for."""
+    """Returns the choice for one of its other spellings."""
     if param.arg.spellings is None or not isinstance(value, str):
         return value
     return param.arg.spellings.get(value.casefold(), value)
@@ -212,12 +212,12 @@ def _wrong(param: Param, must: str, value: Any) -> Invalid:
 
 
 def _meaning(param: Param) -> str:
-    told = param.arg.help
-    return f"`{param.name}` means: {told[:1].lower()}{told[1:]}"
+    help = param.arg.help
+    return f"`{param.name}` means: {help[:1].lower()}{help[1:]}"
 
 
 def shown(value: Any) -> str:
-    """Returns a value as an error message shows it: in backticks, and cut where it is long."""
+    """Returns a value for an error message: in backticks, and shortened if it is long."""
     import json
 
     try:

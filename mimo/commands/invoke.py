@@ -34,7 +34,7 @@ class Caller:
     agent: str | None = None
     """The agent that runs the command line in its shell; policies apply to it as to any other."""
     allows_secrets: bool = False
-    """Whether the user asked to store a text that looks like a secret."""
+    """True if the user asked to store a text that looks like a secret."""
 
 
 def invoke(spec: Spec, mind: "Mind", caller: Caller, arguments: Mapping[str, Any]) -> object:

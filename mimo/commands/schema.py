@@ -1,4 +1,4 @@
-"""JSON Schema for what commands take and answer, and the one encoder of results."""
+"""JSON Schemas of arguments and results, and the encoder of results."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -32,8 +32,8 @@ OPERATION = "operation"
 def input_schema(specs: Sequence[Spec]) -> Schema:
     """Returns the schema of a tool's arguments: one command's, or a tool's with operations.
 
-    With operations it is one flat object, in which each description says which operations take the
-    argument, which of them need it and what they assume without it.
+    The schema of a tool with operations is one flat object. Each description lists the operations
+    that take the argument, those that require it, and the defaults.
     """
     if specs[0].operation is None:
         (spec,) = specs
@@ -45,7 +45,7 @@ def input_schema(specs: Sequence[Spec]) -> Schema:
 
 
 def published(spec: Spec) -> list[Param]:
-    """Returns the parameters that MCP clients are told of."""
+    """Returns the parameters that MCP clients see."""
     return [param for param in spec.params if Surface.MCP in param.arg.surfaces]
 
 
@@ -59,7 +59,7 @@ def _argument(param: Param) -> Schema:
 
 
 def parameter_schema(param: Param) -> Schema:
-    """Returns the schema of one parameter, its default included and its help not."""
+    """Returns the schema of one parameter with its default and without its help."""
     return _parameter(param) | _default(param)
 
 
@@ -97,20 +97,18 @@ def _shared(name: str, uses: list[tuple[str, Param]]) -> Schema:
         if all(schema.get(key) == value for schema in schemas)
     }
     if all("enum" in schema for schema in schemas):
-        common["enum"] = list(dict.fromkeys(word for one in schemas for word in one["enum"]))
-    return common | {"description": "; ".join(_told(uses, "default" in common))}
+        common["enum"] = list(dict.fromkeys(word for schema in schemas for word in schema["enum"]))
+    return common | {"description": "; ".join(_phrases(uses, "default" in common))}
 
 
-def _told(uses: list[tuple[str, Param]], agreed: bool) -> list[str]:
-    """Returns one phrase for each way in which operations take an argument."""
+def _phrases(uses: list[tuple[str, Param]], has_default: bool) -> list[str]:
+    """Returns a phrase for each group of operations that describe an argument alike."""
     groups: dict[str, list[str]] = {}
     for operation, param in uses:
-        assumed = (
-            "" if agreed else "".join(f" (default {word})" for word in _default(param).values())
-        )
-        told = param.arg.help + (" (required)" if param.required else assumed)
-        groups.setdefault(told, []).append(operation)
-    return [f"{', '.join(operations)}: {told}" for told, operations in groups.items()]
+        default = "".join(f" (default {word})" for word in _default(param).values())
+        note = " (required)" if param.required else "" if has_default else default
+        groups.setdefault(param.arg.help + note, []).append(operation)
+    return [f"{', '.join(operations)}: {help}" for help, operations in groups.items()]
 
 
 def _default(param: Param) -> Schema:
@@ -118,10 +116,9 @@ def _default(param: Param) -> Schema:
 
 
 def output_schema(specs: Sequence[Spec]) -> Schema:
-    """Returns the schema of a tool's answer, which is always an object.
+    """Returns the schema of a tool's result, which is always an object.
 
-    With operations it has the fields of them all, of which only those that every one gives are
-    required.
+    The schema of a tool with operations has the fields of all; those in every result are required.
     """
     schemas = [_value(spec.result) for spec in specs]
     if any(schema.get("type") != "object" or "properties" not in schema for schema in schemas):
@@ -168,48 +165,48 @@ def _container(inner: Any) -> Schema:
 def _record(cls: type) -> Schema:
     properties: Schema = {}
     for field in fields_of(cls):
-        said = {"description": field.help} if field.help else {}
         inner = split_null(field.type)[0] if field.omit else field.type
-        properties[field.name] = _value(inner) | said
+        help = {"description": field.help} if field.help else {}
+        properties[field.name] = _value(inner) | help
     required = [field.name for field in fields_of(cls) if not field.omit]
     return _object(properties, required)
 
 
-def _merge(one: Schema, other: Schema) -> Schema:
-    """Returns a schema that holds whatever either of two holds."""
-    if one == other:
-        return one
-    types = [_types(one), _types(other)]
+def _merge(first: Schema, other: Schema) -> Schema:
+    """Returns a schema that accepts everything that either of two schemas accepts."""
+    if first == other:
+        return first
+    types = [_types(first), _types(other)]
     kinds = [
         (set(kind) - {"null"}, "properties" in schema)
-        for kind, schema in zip(types, (one, other), strict=True)
+        for kind, schema in zip(types, (first, other), strict=True)
     ]
     if kinds[0] != kinds[1]:
-        raise TypeError(f"operations answer with one field of two types: {one} and {other}")
-    merged = {key: value for key, value in one.items() if other.get(key) == value}
+        raise TypeError(f"operations answer with one field of two types: {first} and {other}")
+    merged = {key: value for key, value in first.items() if other.get(key) == value}
     union = list(dict.fromkeys([*types[0], *types[1]]))
     merged["type"] = union if len(union) > 1 else union[0]
-    if "items" in one:
-        merged["items"] = _merge(one["items"], other["items"])
-    if "properties" in one:
-        merged = _merge_properties(one, other) | {"type": merged["type"]}
+    if "items" in first:
+        merged["items"] = _merge(first["items"], other["items"])
+    if "properties" in first:
+        merged = _merge_properties(first, other) | {"type": merged["type"]}
     return merged
 
 
-def _merge_properties(one: Schema, other: Schema) -> Schema:
-    both = one["properties"].keys() & other["properties"].keys()
-    shared = {name: _merge(one["properties"][name], other["properties"][name]) for name in both}
-    kept = [name for name in one.get("required", ()) if name in other.get("required", ())]
-    return _object(one["properties"] | other["properties"] | shared, kept)
+def _merge_properties(first: Schema, other: Schema) -> Schema:
+    fields, others = first["properties"], other["properties"]
+    shared = {name: _merge(fields[name], others[name]) for name in fields.keys() & others.keys()}
+    required = [name for name in first.get("required", ()) if name in other.get("required", ())]
+    return _object(fields | others | shared, required)
 
 
 def _types(schema: Schema) -> list[str]:
-    found = schema.get("type", [])
-    return [found] if isinstance(found, str) else list(found)
+    types = schema.get("type", [])
+    return [types] if isinstance(types, str) else list(types)
 
 
 class Published(NamedTuple):
-    """A field of a result, as it is published."""
+    """A published field of a result."""
 
     attribute: str
     name: str
@@ -227,19 +224,17 @@ def fields_of(cls: type) -> tuple[Published, ...]:
 def _published(attribute: str, annotation: Any) -> Published:
     notes = notes_of(annotation)
     outs = [note for note in notes if isinstance(note, Out)]
-    told = [note for note in notes if isinstance(note, str)] + [
-        out.help for out in outs if out.help
-    ]
+    helps = [*(note for note in notes if isinstance(note, str)), *(out.help for out in outs)]
     wire = next((out.wire for out in outs if out.wire), attribute)
     omit = any(out.omit for out in outs)
-    return Published(attribute, wire, annotation, told[0] if told else "", omit)
+    return Published(attribute, wire, annotation, next(filter(None, helps), ""), omit)
 
 
 def to_json(value: Any) -> Any:
     """Returns a result as plain JSON data: dataclasses as objects, times as ISO 8601 UTC with `Z`.
 
-    Raises `ValueError` for a number that JSON can't hold and for a time without a zone, `TypeError`
-    for anything that a command may not answer with.
+    Raises `ValueError` for an infinite number and for a time without a zone, `TypeError` for a type
+    that a result may not have.
     """
     if isinstance(value, Enum):
         return value.value
@@ -269,7 +264,7 @@ def _members(value: Any) -> Schema:
 
 
 def _encodable(text: str) -> str:
-    """Returns the text without halves of characters, such as come from undecodable file names."""
+    """Returns the text without lone surrogates, which come from undecodable file names."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 

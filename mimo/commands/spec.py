@@ -1,4 +1,4 @@
-"""The declaration of a command: one plain function from which every surface is made.
+"""The declaration of a command: one plain function, from which every surface is generated.
 
 @command("mind_search", cli="search", effect=Effect.READ, toolset="search")
 def search(mind: Mind, query: Annotated[str, Arg("Words to look for")]) -> SearchResult:
@@ -18,9 +18,6 @@ from mimo.errors import MindError
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 
-# The closed set of types that commands may take and answer with.
-
-
 if TYPE_CHECKING:
     Json: TypeAlias = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
 else:
@@ -30,20 +27,21 @@ else:
 
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., object])
 
 
 class Out(NamedTuple):
-    """How a field of a result is published: its help, its name, and whether it may be left out."""
+    """The published form of a result's field: its help, its name, and whether it may be absent."""
 
     help: str = ""
     wire: str | None = None
-    """The published name, where it is not the attribute's."""
+    """The published name if it differs from the attribute's."""
     omit: bool = False
-    """Whether the field is left out when it is None."""
+    """True if the field is absent when it is None."""
 
 
 Omitted = Annotated[T | None, Out(omit=True)]
-"""`Omitted[T]` is the type of a result's field that is left out where it says nothing (None)."""
+"""`Omitted[T]` is the type of a result's field that is absent when it is None."""
 
 SCALARS: dict[Any, str] = {str: "string", bool: "boolean", int: "integer", float: "number"}
 """JSON Schema's name of each plain type."""
@@ -51,15 +49,15 @@ SCALARS: dict[Any, str] = {str: "string", bool: "boolean", int: "integer", float
 
 @frozen
 class Shape:
-    """What a parameter's type says, in terms that every surface understands."""
+    """A parameter's type in terms that every surface understands."""
 
     kind: str
     """`string`, `integer`, `number`, `boolean`, `array`, or `json` for any value."""
     nullable: bool = False
     choices: tuple[str, ...] = ()
-    """All permitted strings; empty where any string will do."""
+    """All permitted strings; empty if any string is permitted."""
     enum: type[StrEnum] | None = None
-    """The enumeration that a choice is turned into."""
+    """The enumeration whose member a choice becomes."""
     items: "Shape | None" = None
 
 
@@ -107,18 +105,16 @@ def item_type(annotation: Any) -> tuple[Any] | None:
 
 
 def notes_of(annotation: Any) -> tuple[Any, ...]:
-    """Returns what `Annotated` says about a type beside the type."""
+    """Returns the metadata of an `Annotated` type."""
     return args_of(annotation)[1:] if origin_of(annotation) is Annotated else ()
 
 
-F = TypeVar("F", bound=Callable[..., object])
-
 ATTRIBUTE = "__command__"
-"""Where a declared function keeps its specification."""
+"""The attribute of a declared function that holds its specification."""
 
 
 class Effect(StrEnum):
-    """What a command does to the store."""
+    """The effect of a command on the store."""
 
     READ = "read"
     WRITE = "write"
@@ -126,7 +122,7 @@ class Effect(StrEnum):
 
 
 class Surface(Flag):
-    """Where a command, or one of its parameters, can be used."""
+    """The surfaces that offer a command or a parameter."""
 
     CLI = auto()
     MCP = auto()
@@ -134,7 +130,7 @@ class Surface(Flag):
 
 
 class Arg(NamedTuple):
-    """What a parameter's type does not say; all but `help` is given by name."""
+    """The properties of a parameter beside its type; all but `help` are given by name."""
 
     help: str
     """One phrase without a full stop."""
@@ -145,32 +141,32 @@ class Arg(NamedTuple):
     ge: float | None = None
     le: float | None = None
     wire: str | None = None
-    """The published name, where it is not the parameter's: `from` for `from_`."""
+    """The published name if it differs from the parameter's: `from` for `from_`."""
     stdin: bool = False
-    """Whether the command line reads it from standard input, for `-` or when it is left out."""
+    """True if the command line reads it from standard input, for `-` or when it is missing."""
     file: bool = False
-    """Whether the command line takes the name of a file that holds it; `-` is standard input."""
+    """True if the command line takes the name of a file with it; `-` is standard input."""
     object: bool = False
-    """Whether a JSON value must be an object."""
+    """True if a JSON value must be an object."""
     words: bool = False
-    """Whether the command line joins all remaining words into it."""
+    """True if the command line joins all remaining words into it."""
     named: bool = False
-    """Whether the command line takes a positional one by its name, too."""
+    """True if the command line accepts a positional parameter also by its name."""
     many: bool = False
-    """Whether the command line takes a JSON value several times, and makes a list of several."""
+    """True if the option may be repeated for a JSON value; several values become a list."""
     spellings: Mapping[str, str] | None = None
-    """Other words for its choices, in lower case: they are accepted in any case."""
+    """Other words for its choices, in lower case; any case is accepted."""
     compared: bool = False
-    """Whether the command holds it against what is there: only what is new in it may be refused."""
+    """True if the command compares it with the stored text, and refuses only new secrets in it."""
     complete: str | None = None
-    """What the shell completes: `id`, `tag`, `topic`, `type` or `path`."""
+    """The kind of words that the shell completes: `id`, `tag`, `topic`, `type` or `path`."""
     fallback: tuple[str, str] | None = None
     """A flag and a value: the command line uses the value if only the flag was given."""
     surfaces: Surface = Surface.BOTH
 
 
 class Needs(NamedTuple):
-    """What a policy must permit: an operation, on what the named arguments say."""
+    """The permission that a command needs: an operation, on the values of named parameters."""
 
     operation: Operation
     namespace: str | None = None
@@ -180,11 +176,11 @@ class Needs(NamedTuple):
     """The parameter that names a type of context."""
     ttl_seconds: str | None = None
     diagnosis: bool = False
-    """Whether it also runs under an invalid policy: it shows what is wrong, and no memory."""
+    """True if it also runs under an invalid policy: it shows the errors, and no memory."""
     person: bool = False
-    """Whether people use it freely: no policy binds it, except in the shell of an agent."""
+    """True if the user needs no permission; an agent's shell still does."""
     like: str | None = None
-    """The tool whose rules and limits bind it as well."""
+    """Another tool whose rules and limits apply too."""
 
 
 @frozen
@@ -199,12 +195,12 @@ class Param:
     arg: Arg
     required: bool
     positional: bool
-    """Whether it stands by its place on the command line."""
+    """True if it is given by its place on the command line."""
     default: Any
 
     @property
     def aliases(self) -> tuple[str, ...]:
-        """Returns the other names under which it is accepted."""
+        """Returns the other accepted names."""
         alias = self.arg.alias
         return (alias,) if isinstance(alias, str) else alias
 
@@ -237,23 +233,23 @@ class Spec:
     surfaces: Surface
     examples: tuple[str, ...]
     description: str
-    """What MCP clients are told; the function's docstring unless given."""
+    """The description for MCP clients (default: the function's docstring)."""
     instead: str | None
-    """For a deprecated name, what to use instead."""
+    """The replacement of a deprecated name."""
 
     @property
     def key(self) -> str:
-        """Returns the name that tells it from every other command, such as `memory.store`."""
+        """Returns the unique name, such as `memory.store`."""
         return f"{self.name}.{self.operation}" if self.operation else self.name
 
     @property
     def like(self) -> str | None:
-        """Returns the tool whose rules and limits bind this one as well."""
+        """Returns another tool whose rules and limits apply too."""
         return self.needs.like or (self.instead.split()[0] if self.instead else None)
 
     @property
     def is_of_values(self) -> bool:
-        """Returns whether it is about values, which the rules on personal data bind."""
+        """Returns whether it handles values, to which the rules on personal data apply."""
         return self.needs.namespace is not None or self.needs.context is not None
 
     @property
@@ -272,7 +268,7 @@ class Spec:
     def params(self) -> tuple[Param, ...]:
         """Returns the parameters in the order of the declaration.
 
-        Raises `TypeError` where one has a type that commands may not use, or no help.
+        Raises `TypeError` if one has no help, or a type outside the closed set.
         """
         return params_of(self.function)
 
@@ -298,10 +294,10 @@ def command(
     description: str | None = None,
     instead: str | None = None,
 ) -> Callable[[F], F]:
-    """Returns a decorator that declares a function as a command and leaves it as it is.
+    """Returns a decorator that declares a function as a command and does not change it.
 
-    `name` is canonical, or the `Tool` of which this is an `operation`. `instead` makes a deprecated
-    name, for MCP alone; it begins with the name of the tool to use.
+    `name` is canonical, or the `Tool` of which this is an `operation`. `instead` declares a
+    deprecated name, for MCP only; it begins with the name of the replacement.
     """
     canonical = name.name if isinstance(name, Tool) else name
 
@@ -334,7 +330,7 @@ def _needs(effect: Effect) -> Needs:
 
 
 def _path(name: str, operation: str | None) -> str:
-    """Returns the words on the command line that a name stands for."""
+    """Returns the words of a name on the command line."""
     words = [*name.split("/"), *([operation] if operation else [])]
     return " ".join(words).replace("_", "-")
 

@@ -1,6 +1,6 @@
-"""The memory for programs: our module for a host to call, and a host's side of all modules.
+"""The memory for programs: the module that a host calls, and a host for modules.
 
-`MemoryModule().invoke("recall_memory", {"query": …})` asks it;
+`MemoryModule().invoke("recall_memory", {"query": …})` calls the module;
 `discover(root).dispatch("recall_memory", {"query": …})` finds it in `.mcp/modules/` first.
 """
 
@@ -26,17 +26,14 @@ from mimo.features.search.recall import recall_memory, unable
 from mimo.frozen import frozen
 from mimo.mind import Mind
 
-# Our module: one command, `recall_memory`, for a host that calls it from Python.
-
-
 log = logging.getLogger("mind")
 
 
 class Token(Protocol):
-    """What says that a call is to stop, such as `threading.Event`."""
+    """A token that cancels a call, such as `threading.Event`."""
 
     def is_set(self) -> bool:
-        """Returns whether it is."""
+        """Returns whether the call is cancelled."""
 
 
 class MemoryModule:
@@ -48,7 +45,7 @@ class MemoryModule:
     def __init__(
         self, manifest: str | PathLike[str] | None = None, *, project: Path | None = None
     ) -> None:
-        """Read the manifest, the packaged one unless named. Raises `Invalid`, `StorageFailed`."""
+        """Read the manifest (default: the packaged one). Raises `Invalid`, `StorageFailed`."""
         path = Path(manifest).absolute() if manifest is not None else None
         self.manifest: Manifest = modules.read_manifest(path) if path else modules.packaged()
         self._start = path.parent if path else None
@@ -57,10 +54,10 @@ class MemoryModule:
     def invoke(
         self, name: str, arguments: Mapping[str, Any], *, cancel: Token | None = None
     ) -> dict[str, Any]:
-        """Returns `summary`, `confidence` and `source_refs`; what goes wrong is told there.
+        """Returns `summary`, `confidence` and `source_refs`; the summary reports a failure.
 
         Raises `NotFound` for any other command, `Invalid` for wrong arguments, and `CancelledError`
-        once `cancel` is set: looked at before and after, and at each file that is read anew.
+        once `cancel` is set, which is checked before and after, and at each file that is read.
         """
         spec = spec_of(recall_memory)
         if spec is None or name != spec.name or self.manifest.command(name) is None:
@@ -79,11 +76,11 @@ class MemoryModule:
                 log.exception("a call failed", exc_info=error.__cause__)
             answer = unable(error)
         _stop_if_set(token)
-        found: dict[str, Any] = to_json(answer)
-        return found
+        data: dict[str, Any] = to_json(answer)
+        return data
 
     async def invoke_async(self, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns what `invoke` does, beside the event loop; it is cancelled with its task."""
+        """Returns the result of `invoke` in a thread, which is cancelled with the task."""
         import asyncio
 
         stop = threading.Event()
@@ -100,7 +97,7 @@ def invoke(
     cancel: Token | None = None,
     manifest: str | PathLike[str] | None = None,
 ) -> dict[str, Any]:
-    """Returns what the module that a manifest describes answers: the manifest's entry point."""
+    """Returns the result of a command; the entry point that the manifest names."""
     return MemoryModule(manifest).invoke(name, arguments, cancel=cancel)
 
 
@@ -109,12 +106,10 @@ def _stop_if_set(token: Token) -> None:
         raise CancelledError("the call was cancelled")
 
 
-# A host's side: the modules below a folder, their tools for a prompt, and calls by name.
-
-
+# The host: the modules below a folder, their tools for a prompt, and calls by name.
 @frozen
 class ToolResult:
-    """What came of a call; where it failed there is no output, and the host goes on without it."""
+    """The result of a call: its output, or an error, with which the host can continue."""
 
     name: str
     output: Mapping[str, Any] | None = None
@@ -122,16 +117,16 @@ class ToolResult:
 
     @property
     def text(self) -> str:
-        """Returns what to put into the conversation: the summary, or nothing."""
-        told = self.output.get("summary") if self.output else None
-        return told if isinstance(told, str) else ""
+        """Returns the text for the conversation: the summary, or nothing."""
+        summary = self.output.get("summary") if self.output else None
+        return summary if isinstance(summary, str) else ""
 
 
 class Host:
-    """The modules that a scan found; no code of theirs is imported before it is called."""
+    """The modules of a scan; their code is imported when it is called."""
 
     def __init__(self, modules: tuple[FoundModule, ...]) -> None:
-        """Take what `mimo.features.modules.find` found."""
+        """Take the result of `mimo.features.modules.find`."""
         self.modules = modules
         self._commands: dict[str, tuple[FoundModule, ModuleCommand]] = {
             command.name: (module, command)
@@ -153,7 +148,7 @@ class Host:
         ]
 
     def prompt(self) -> str:
-        """Returns the tools as a system prompt lists them; empty where there are none."""
+        """Returns the tools for a system prompt; empty if there are none."""
         return "\n\n".join(
             f"{tool['name']}: {tool['description']}\n"
             f"parameters (JSON Schema): {json.dumps(tool['parameters'], ensure_ascii=False)}"
@@ -163,7 +158,7 @@ class Host:
     def dispatch(
         self, name: str, arguments: Mapping[str, Any], *, cancel: Token | None = None
     ) -> ToolResult:
-        """Returns what the module that has the command answers; whatever fails is told, not raised.
+        """Returns the result of the module with the command; failures are returned, not raised.
 
         The entry point is called as `invoke(name, arguments, cancel=…, manifest=PATH)`.
         """
@@ -181,7 +176,7 @@ class Host:
             return ToolResult(name=name, error=f"{type(error).__name__}: {error}")
         if not _fits(output, command):
             return ToolResult(
-                name=name, error=f"`{name}` answered with something else than it says"
+                name=name, error=f"the result of `{name}` does not match its manifest"
             )
         return ToolResult(name=name, output=output)
 
@@ -189,21 +184,21 @@ class Host:
 def discover(root: Path, *, allow: Collection[str] = ()) -> Host:
     """Returns the modules in `.mcp/modules/` below `root`.
 
-    Ours runs where its manifest is the one that mind wrote. Another one runs, and is put into the
-    prompt, only where `allow` names its entry point, such as `acme.memory:invoke`.
+    Ours runs if mind wrote its manifest. Any other module runs, and is listed in the prompt, only
+    if `allow` names its entry point, such as `acme.memory:invoke`.
     """
     return Host(find(root, allow=allow))
 
 
 def entry_point(name: str) -> Callable[..., Any]:
-    """Returns the function that `package.module:function` names, imported as any other."""
+    """Imports and returns the function that `package.module:function` names."""
     module, _, function = name.partition(":")
-    found: Callable[..., Any] = getattr(import_module(module), function)
-    return found
+    call: Callable[..., Any] = getattr(import_module(module), function)
+    return call
 
 
 def _fits(output: object, command: ModuleCommand) -> bool:
-    """Returns whether an answer is an object with all that the command's response requires."""
+    """Returns whether a result is an object with every field that the command requires."""
     required = command.response.get("required")
     names = required if isinstance(required, list) else []
     return isinstance(output, Mapping) and all(name in output for name in names)

@@ -11,7 +11,7 @@ from mimo.store.files import failure
 
 
 def main(argv: Sequence[str], *, manifest: Path | None = None) -> int:
-    """Returns the exit status after answering an invocation, `{"name": …, "arguments": {…}}`."""
+    """Returns the exit status of an invocation, `{"name": …, "arguments": {…}}`."""
     try:
         name, arguments = _read(Path(argv[0]) if argv and argv[0] != "-" else None)
         answer = invoke(name, arguments, manifest=manifest)
@@ -25,17 +25,17 @@ def main(argv: Sequence[str], *, manifest: Path | None = None) -> int:
 def _read(path: Path | None) -> tuple[str, dict[str, object]]:
     try:
         text = path.read_text(encoding="utf-8") if path else sys.stdin.read()
-        found = json.loads(text)
+        invocation = json.loads(text)
     except OSError as error:
         raise failure("read", path or Path("-"), error) from error
     except (ValueError, RecursionError) as error:
         raise Invalid(f"the invocation is not JSON: {error}") from None
-    if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+    if not isinstance(invocation, dict) or not isinstance(invocation.get("name"), str):
         raise Invalid("the invocation has no `name`")
-    arguments = found.get("arguments", {})
+    arguments = invocation.get("arguments", {})
     if not isinstance(arguments, dict):
         raise Invalid("`arguments` of the invocation must be an object")
-    return found["name"], arguments
+    return invocation["name"], arguments
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Which tools are listed now: all of them, or those that fit what the user just said.
+"""The list of tools: all of them, or those that fit the user's latest prompt.
 
-A hook of the client writes what the newest prompt asked for; the server looks for it twice a
-second, says that its list has changed, and narrows it only for a client that asks for the list
-again. What is not listed can be called all the same, and whatever is in doubt lists everything.
+A hook of the client writes the tools for the latest prompt to a file. The server polls this file,
+notifies the client that its list has changed, and narrows the list only for a client that then
+asks for it again. A tool that is not listed can still be called. In doubt, every tool is listed.
 """
 
 import logging
@@ -33,29 +33,29 @@ from mimo.features.hooks.exposure import SURE, Exposure
 log = logging.getLogger("mind.exposure")
 
 OVERRIDE = "MIND_EXPOSURE"
-"""The variable that decides over the setting `mcp.exposure`."""
+"""The variable that overrides the setting `mcp.exposure`."""
 
 POLL_SECONDS = 0.5
 PATIENCE_SECONDS = 0.5
-"""How soon a client must ask again for the list that it was told has changed."""
+"""The time in which a client must ask for its changed list."""
 
 Context = ServerRequestContext[Any, Any]
 Stamp = tuple[int, int, int]
 
 
 class Mode(StrEnum):
-    """When the list of tools is narrowed."""
+    """The condition under which the list of tools is narrowed."""
 
     AUTO = "auto"
-    """For a client that shows that it asks for the list again."""
+    """For a client that asks for a changed list."""
     STATIC = "static"
     """Never."""
     DYNAMIC = "dynamic"
-    """For every client, asked or not."""
+    """For every client."""
 
 
 def mode_of(setting: str, environ: Mapping[str, str]) -> Mode:
-    """Returns the mode in force; a word that is none of them lists everything, and is told."""
+    """Returns the active mode; an unknown word is logged and lists every tool."""
     word = environ.get(OVERRIDE) or setting
     try:
         return Mode(word)
@@ -65,7 +65,7 @@ def mode_of(setting: str, environ: Mapping[str, str]) -> Mode:
 
 
 class Listing:
-    """The tools that one connection is shown, and how they change while it lasts."""
+    """The tools listed for one connection, and their changes."""
 
     def __init__(
         self,
@@ -91,16 +91,13 @@ class Listing:
         self._listen = ListenHandler(self._bus)
 
     def chosen(self, tools: Mapping[str, Tool]) -> list[Tool]:
-        """Returns what is listed now of all tools by their canonical names, in a fixed order."""
-        narrowed = self.mode is not Mode.STATIC and (self._listens_again or self._waiting)
-        if narrowed and self._wanted is not None:
-            found = [tools[name] for name in self._wanted if name in tools]
-            if found:
-                return found
-        return list(tools.values())
+        """Returns the listed ones of all tools by their canonical names, in a fixed order."""
+        is_narrowed = self.mode is not Mode.STATIC and (self._listens_again or self._waiting)
+        wanted = self._wanted if is_narrowed and self._wanted is not None else ()
+        return [tools[name] for name in wanted if name in tools] or list(tools.values())
 
     def asked(self, ctx: Context) -> None:
-        """Takes note that a client asked for the list."""
+        """Records that a client asked for the list."""
         if self.mode is Mode.STATIC:
             return
         if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
@@ -110,7 +107,7 @@ class Listing:
         self._asked = anyio.Event()
 
     def options(self) -> NotificationOptions:
-        """Returns what clients of the older protocol are told of changes to come."""
+        """Returns the notifications that clients of the older protocol receive."""
         return NotificationOptions(tools_changed=self.mode is not Mode.STATIC)
 
     def attach(self, server: Server[Any]) -> None:
@@ -125,12 +122,12 @@ class Listing:
             return
 
         async def honest(ctx: Context, params: RequestParams | None) -> Any:
-            """Returns the capabilities: of resources, no changes are told."""
-            told: Any = await discover.handler(ctx, params)
-            if told.capabilities.resources:
-                told.capabilities.resources.list_changed = False
-                told.capabilities.resources.subscribe = False
-            return told
+            """Returns the capabilities without notifications of changed resources."""
+            result: Any = await discover.handler(ctx, params)
+            if result.capabilities.resources:
+                result.capabilities.resources.list_changed = False
+                result.capabilities.resources.subscribe = False
+            return result
 
         server.add_request_handler("server/discover", RequestParams, honest)
 
@@ -146,7 +143,7 @@ class Listing:
 
     @asynccontextmanager
     async def watching(self) -> AsyncGenerator[None]:
-        """Follows what prompts ask for while a client is connected."""
+        """Follows the prompts while a client is connected."""
         if self.mode is Mode.STATIC:
             yield
             return
@@ -156,45 +153,45 @@ class Listing:
             tasks.cancel_scope.cancel()
 
     async def _watch(self) -> None:
-        """Looks for a new prompt again and again; any fault lists every tool from then on."""
+        """Polls for a new prompt; after any error, every tool is listed."""
         try:
-            seen = self._stamp()  # what an earlier session asked for counts no more
+            seen = self._stamp()  # The prompt of an earlier session does not count.
             while self.mode is not Mode.STATIC:
                 await anyio.sleep(self._poll)
                 if (stamp := self._stamp()) != seen:
                     seen = stamp
                     root = self._root()
                     await self.changed(store.read(root) if root and stamp else None)
-        except Exception as error:  # noqa: BLE001 - tools must stay listed whatever happens
-            await self._give_up(f"following what prompts ask for failed ({error!r})")
+        except Exception as error:  # noqa: BLE001 - tools must stay listed after any error
+            await self._give_up(f"following the prompts failed ({error!r})")
 
     def _stamp(self) -> Stamp | None:
-        """Returns what tells one exposure file from the next; None where there is none."""
+        """Returns the identity of the exposure file, or None if there is none."""
         try:
             root = self._root()
-            found = (root / store.PLACE).lstat() if root else None
+            state = (root / store.PLACE).lstat() if root else None
         except (OSError, MindError):
             return None
-        return (found.st_mtime_ns, found.st_size, found.st_ino) if found else None
+        return (state.st_mtime_ns, state.st_size, state.st_ino) if state else None
 
     async def changed(self, exposure: Exposure | None) -> None:
-        """Takes what a prompt asked for; None where that can't be known."""
+        """Applies the tools for a prompt, or None if they can't be read."""
         if self.mode is Mode.STATIC:
             return
         if exposure is not None and self._is_another_window(exposure.session):
-            await self._give_up("two sessions are at work in this project")
+            await self._give_up("two sessions are active in this project")
             return
         sure = exposure is not None and exposure.confidence >= SURE
         wanted = exposure.tools if exposure and sure else None
-        log.log(logging.INFO if exposure else logging.WARNING, "%s", told_of(exposure, wanted))
+        log.log(logging.INFO if exposure else logging.WARNING, "%s", described(exposure, wanted))
         if wanted == self._wanted:
             return
         self._wanted = wanted
-        if not await self._told_and_asked():
+        if not await self._refreshed():
             await self._give_up("the client does not ask for a list that has changed")
 
     def _is_another_window(self, session: str) -> bool:
-        """Returns whether a session comes back after another one: then two take turns."""
+        """Returns whether a session appears again after another: two sessions then alternate."""
         if self._sessions and self._sessions[-1] == session:
             return False
         if session in self._sessions:
@@ -202,10 +199,10 @@ class Listing:
         self._sessions = [*self._sessions[-20:], session]
         return False
 
-    async def _told_and_asked(self) -> bool:
-        """Returns whether the client asked for the list in time after it was told of the change.
+    async def _refreshed(self) -> bool:
+        """Returns whether the client asked for the list in time after it was notified.
 
-        Of one that has not asked for any list yet nothing is known, and it gets every tool.
+        Returns True for a client that has not asked for any list yet.
         """
         if self.mode is Mode.DYNAMIC or not self._has_asked:
             await self._notify()
@@ -220,7 +217,7 @@ class Listing:
                 self._listens_again = True
                 return True
         except (OSError, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
-            log.warning("the client could not be told of a change: %r", error)
+            log.warning("the client could not be notified of a change: %r", error)
         finally:
             self._waiting = False
         return False
@@ -232,7 +229,7 @@ class Listing:
             await self._session.send_tool_list_changed()
 
     async def _give_up(self, why: str) -> None:
-        """Lists every tool from now on, and tells a client that was shown fewer."""
+        """Lists every tool from now on, and notifies a client with a narrowed list."""
         log.warning("%s: every tool is listed from now on", why)
         shown_fewer = self._listens_again and self._wanted is not None
         self.mode, self._wanted = Mode.STATIC, None
@@ -241,10 +238,10 @@ class Listing:
                 await self._notify()
 
 
-def told_of(exposure: Exposure | None, wanted: tuple[str, ...] | None) -> str:
-    """Returns what was understood, and what follows of it, in one line."""
+def described(exposure: Exposure | None, wanted: tuple[str, ...] | None) -> str:
+    """Returns the intent of a prompt and the listed tools in one line."""
     shown = f"lists {', '.join(wanted)}" if wanted else "lists every tool"
     if exposure is None:
-        return f"what the newest prompt asks for can't be read: {shown}"
+        return f"the tools for the newest prompt can't be read: {shown}"
     sure = round(exposure.confidence * 100)
     return f"the newest prompt is {exposure.intent} ({sure} %): {shown}"

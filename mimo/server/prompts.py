@@ -1,4 +1,4 @@
-"""Prompts that a person picks in a client: to resume work, and to record a decision."""
+"""MCP prompts, which the user picks in a client: resume work, and record a decision."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -29,7 +29,7 @@ DECIDE = Prompt(
     description="Put a decision into the project's memory, with its reasons",
     arguments=[
         PromptArgument(name="decision", description="What was decided", required=False),
-        PromptArgument(name="topic", description="What it is about", required=False),
+        PromptArgument(name="topic", description="Topic of the decision", required=False),
     ],
 )
 PROMPTS = (RESUME, DECIDE)
@@ -39,8 +39,8 @@ _GO_ON = (
     "is, then do the next step. Check what the notes say against the files before you rely on it."
 )
 _NOWHERE = (
-    "Nothing says where work on this project stopped. Look at what was remembered last with "
-    "search_recent and at the last commits, and say where we are before you do anything."
+    "There is no record of where work on this project stopped. Read the newest memories with "
+    "search_recent and the last commits, and summarize where we are before you do anything."
 )
 _RECORD = (
     "Record {what} in this project's memory. Search it first (search_by_topic, mind_search) for "
@@ -67,7 +67,7 @@ def prompt(mind: Mind, caller: Caller, name: str, arguments: Mapping[str, str]) 
         return _message(RESUME, invoke(_RESUMING, mind, caller, {}))
     if name == DECIDE.name:
         return _message(DECIDE, invoke(_DECIDING, mind, caller, arguments))
-    names = " and ".join(one.name for one in PROMPTS)
+    names = " and ".join(item.name for item in PROMPTS)
     raise NotFound(f"there is no prompt `{name}`", hint=f"prompts are {names}")
 
 

@@ -110,7 +110,7 @@ def test_versions_are_settled_one_key_each(project):
         screen.until("outcome: version 2 holds")
         screen.until("? the keys")
         screen.press("b")
-        screen.until("2 settled; nothing waits any more")
+        screen.until("2 resolved; nothing is left")
         assert screen.ended() == 0
     assert path.read_text("utf-8") == (
         "---\nid: d1\ntype: decision\ntopic: auth\noutcome: SUCCESS\n"
@@ -158,7 +158,7 @@ def test_forgetting_asks_first(project):
         screen.until("[y/N] ")
         assert path.exists()
         screen.press("y")
-        screen.until("1 settled; nothing waits any more")
+        screen.until("1 resolved; nothing is left")
         assert screen.ended() == 0
     assert not path.exists()
 
@@ -180,7 +180,7 @@ def test_what_is_untrusted_is_looked_at_and_trusted(tmp_path):
         screen.until("[y/N] ")
         screen.press("y")
         screen.until("3 of 3 files are trusted")
-        screen.until("2 settled; nothing waits any more")
+        screen.until("2 resolved; nothing is left")
         assert screen.ended() == 0
 
 
@@ -196,7 +196,7 @@ def test_editing_opens_the_editor(project, tmp_path):
         screen.press("e")
         assert "coffee" in screen.until("? the keys")
         screen.press("k")
-        screen.until("2 settled; nothing waits any more")
+        screen.until("2 resolved; nothing is left")
         assert screen.ended() == 0
     assert "protected: true" in (project / ".mind/facts/a.md").read_text("utf-8")
 
@@ -211,7 +211,7 @@ def test_an_error_is_told_and_the_thing_stays(project):
         screen.until("outcome: version 1 holds")
         screen.until("? the keys")
         screen.press("q")
-        screen.until("1 settled; 1 left")
+        screen.until("1 resolved; 1 left")
         assert screen.ended() == 0
 
 

@@ -10,8 +10,8 @@ from mimo.cli.main import main
 from mimo.features.clients.table import CLIENTS
 from mimo.features.hooks.exposure import classify
 from mimo.mind import Mind
+from mimo.server.exposure import described
 from mimo.server.exposure import log as exposure_log
-from mimo.server.exposure import told_of
 from mimo.store import projects
 from mimo.store.init import init
 from tests.conftest import NOW
@@ -69,7 +69,7 @@ def test_the_lines_of_the_log_are_those_that_are_written() -> None:
     for said in ("continue", "it failed"):
         found = classify(said)
         exposure = found._replace(session="s", at=NOW)
-        lines.append(f"mind: {told_of(exposure, found.tools)}")
+        lines.append(f"mind: {described(exposure, found.tools)}")
 
     assert exposure_log.name.startswith("mind")
     assert "\n".join(lines) in EXPOSURE

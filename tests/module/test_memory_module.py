@@ -88,7 +88,7 @@ def test_wrong_arguments_are_an_error(manifest, arguments):
 
 
 @pytest.mark.req("001-23")
-def test_what_goes_wrong_inside_is_told_and_not_raised(manifest, monkeypatch, caplog):
+def test_an_internal_error_is_reported_in_the_summary(manifest, monkeypatch, caplog):
     def broken(*_: Any) -> None:
         raise RuntimeError("the text of a memory")
 
@@ -96,7 +96,7 @@ def test_what_goes_wrong_inside_is_told_and_not_raised(manifest, monkeypatch, ca
 
     answer = MemoryModule(manifest).invoke("recall_memory", {"query": "API"})
 
-    assert "something went wrong" in answer["summary"]
+    assert "unexpected error in mind" in answer["summary"]
     assert "text of a memory" not in answer["summary"]
     assert (answer["confidence"], answer["source_refs"]) == (None, [])
     assert "a call failed" in caplog.text

@@ -120,7 +120,7 @@ def test_a_client_that_can_not_be_told_keeps_every_tool(caplog: pytest.LogCaptur
 
     listing, _ = run(talk, fails=True)
     assert (listing.mode, names(listing)) == (Mode.STATIC, list(TOOLS))
-    assert "could not be told of a change" in caplog.text
+    assert "could not be notified of a change" in caplog.text
 
 
 def test_a_client_that_stops_following_is_told_of_the_whole_list() -> None:
@@ -170,7 +170,7 @@ def test_what_was_understood_is_logged(caplog: pytest.LogCaptureFixture) -> None
     assert caplog.messages == [
         "the newest prompt is resuming (95 %): lists load/checkpoint, load/context, save/decision",
         "the newest prompt is tracking (95 %): lists every tool",
-        "what the newest prompt asks for can't be read: lists every tool",
+        "the tools for the newest prompt can't be read: lists every tool",
     ]
 
 

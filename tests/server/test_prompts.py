@@ -74,7 +74,7 @@ def test_resuming_tells_where_work_stopped(mind: Mind, clock) -> None:
 
 
 def test_where_nothing_says_where_work_stopped_the_notes_are_told(mind: Mind) -> None:
-    assert "Nothing says where work" in text_of(mind, "resume_work")
+    assert "There is no record of where work" in text_of(mind, "resume_work")
     saving.store(mind, saving.draft(Kind.DECISION, "Use JWT for auth"))
     assert "- Use JWT for auth (Nov 20)" in text_of(mind, "resume_work")
 

@@ -1,4 +1,4 @@
-"""Storing what is new: what is here already is pointed to, what is much like it is named."""
+"""Storing a memory unless it is a duplicate; near-duplicates are stored and reported."""
 
 from collections.abc import Callable
 
@@ -12,104 +12,97 @@ from mimo.store.locking import courtesy
 
 
 @frozen
-class Told:
-    """A memory that was stored, or was here already."""
+class Stored:
+    """A new memory, or the memory of which it is a duplicate."""
 
     record: Record
     already: bool = False
+    """Whether it was stored before, and nothing was written."""
     notice: str | None = None
-    """What whoever stores it must know: that it says the same as another one, or nearly."""
+    """Names the duplicate or near-duplicate."""
 
 
-def store(mind: Mind, draft: Memory, *, private: bool = False, again: bool = False) -> Told:
-    """Stores a memory unless one in force says the same; `again` stores it all the same."""
-    return unless_said(
-        mind,
-        draft,
-        lambda: saving.store(mind, draft, private=private),
-        private=private,
-        again=again,
-    )
+def store(
+    mind: Mind,
+    draft: Memory,
+    write: Callable[[], Record] | None = None,
+    *,
+    private: bool = False,
+    again: bool = False,
+) -> Stored:
+    """Stores a memory unless it duplicates a current one; `again` stores a duplicate, too.
 
-
-def unless_said(
-    mind: Mind, draft: Memory, write: Callable[[], Record], *, private: bool, again: bool
-) -> Told:
-    """Returns what `write` stores of a draft, or the memory in force that says the same.
-
-    To say again what was superseded is a new statement. So is what only a private memory says
-    where this one is not, what only somebody else said whom nobody here has approved, and what
-    stands in a document, which its author may change. What can't be known stops no writing.
-    Raises `Invalid` for a text that can't be stored.
+    `write` replaces `saving.store`. These are not duplicates: a statement that only superseded,
+    unapproved or, unless this one is private, private memories make, and one in a document, which
+    its author may change. An index that fails does not prevent storing. Raises `Invalid` for a text
+    that can't be stored.
     """
+    write = write or (lambda: saving.store(mind, draft, private=private))
     check_content(draft.content)
     saving.clean_tags(draft.tags)
     if again or not duplicates.is_single(draft):
-        return Told(record=write())
+        return Stored(record=write())
     from mimo.memory import codec
 
-    draft = codec.normal(draft)
-    if said := _said(mind, draft, private=private):
-        return _already(said, draft, private=private)
-    alike = _answer(lambda: mind.index.much_like(draft))
+    normal = codec.normal(draft)
+    if existing := _duplicate(mind, normal, private=private):
+        return _already(existing, normal, private=private)
+    alike = _answer(lambda: mind.index.much_like(normal))
     with courtesy(mind.project.root, "adding"):
-        # Whoever was quicker has made its memory findable before it let go of the lock.
-        if said := _answer(lambda: _holding(mind, draft, private=private)):
-            return _already(said, draft, private=private)
+        # Another process adds its memory to the index before it releases the lock.
+        if existing := _answer(lambda: _indexed_duplicate(mind, normal, private=private)):
+            return _already(existing, normal, private=private)
         record = write()
-    return Told(record=record, notice=_much_like(alike, record))
+    if alike is None or alike.memory.id in {link.to for link in record.memory.links}:
+        return Stored(record=record)
+    notice = f"much like {alike.memory.id}; if they say the same, remove one of them"
+    return Stored(record=record, notice=notice)
 
 
-def _said(mind: Mind, draft: Memory, *, private: bool) -> Record | None:
-    """Returns the memory that says all of a draft, if one does, as its file stands now."""
+def _duplicate(mind: Mind, draft: Memory, *, private: bool) -> Record | None:
+    """Returns the memory that states all of a draft, if there is one; checks its file."""
 
-    def known() -> Record | None:
-        return refresh.glance(mind, lambda _: _holding(mind, draft, private=private))
+    def indexed() -> Record | None:
+        refresh.refresh_roughly(mind)
+        return _indexed_duplicate(mind, draft, private=private)
 
-    found = _answer(known)
-    if found and mind.store.digest(found.place.path) != found.place.digest:
+    record = _answer(indexed)
+    if record and mind.store.digest(record.place.path) != record.place.digest:
         refresh.refresh(mind)
-        found = _answer(known)
-    return found
+        record = _answer(indexed)
+    return record
 
 
-def _holding(mind: Mind, draft: Memory, *, private: bool) -> Record | None:
+def _indexed_duplicate(mind: Mind, draft: Memory, *, private: bool) -> Record | None:
     for record in mind.index.saying(draft):
-        kept = record.place.owned and record.parent is None
-        seen = private or not record.place.private
-        approved = mind.trust.trusted(record.place.digest)
-        if kept and seen and approved and duplicates.covers(record.memory, draft):
+        is_own = record.place.owned and record.parent is None
+        is_visible = private or not record.place.private
+        is_approved = mind.trust.trusted(record.place.digest)
+        if is_own and is_visible and is_approved and duplicates.covers(record.memory, draft):
             return record
     return None
 
 
 def _answer(question: Callable[[], Record | None]) -> Record | None:
-    """Returns an answer; None where the index can't give one."""
+    """Returns an answer; None if the index fails."""
     try:
         return question()
     except (MindError, UnicodeEncodeError):
         return None
 
 
-def _already(existing: Record, draft: Memory, *, private: bool) -> Told:
+def _already(existing: Record, draft: Memory, *, private: bool) -> Stored:
     memory = existing.memory
-    told = [f"{memory.id} says so already, so nothing was written"]
+    messages = [f"{memory.id} says so already, so nothing was written"]
     if warning := outcomes.warning(memory):
-        told.append(warning)
+        messages.append(warning)
     if private and not existing.place.private:
-        told.append("it is not private")
+        messages.append("it is not private")
     if names := duplicates.left_out(memory, draft):
-        told.append(f"its {' and '.join(names)} stayed as they were; `mind edit` changes them")
-    return Told(record=existing, already=True, notice="; ".join(told))
+        messages.append(f"its {' and '.join(names)} stayed as they were; `mind edit` changes them")
+    return Stored(record=existing, already=True, notice="; ".join(messages))
 
 
-def _much_like(alike: Record | None, stored: Record) -> str | None:
-    """Returns what to tell of a memory that is much like a new one which does not link to it."""
-    if alike is None or alike.memory.id in {link.to for link in stored.memory.links}:
-        return None
-    return f"much like {alike.memory.id}; if they say the same, remove one of them"
-
-
-def notices(*told: str | None) -> str | None:
-    """Returns what is to be told, as one text; None where there is nothing."""
-    return "; ".join(one for one in told if one) or None
+def notices(*messages: str | None) -> str | None:
+    """Returns the messages as one text; None if there are none."""
+    return "; ".join(filter(None, messages)) or None

@@ -140,8 +140,7 @@ def peek(mind: Mind, text: str, options: Options) -> Found:
     _check_query(text)
     is_open = options.threshold is None
     try:
-        refresh.refresh(mind)
-        found = mind.index.search(
+        found = refresh.up_to_date(mind).search(
             text,
             filter=options.filter,
             limit=options.limit,
@@ -279,19 +278,16 @@ def uses(mind: Mind) -> dict[str, Use]:
 
 def listing(mind: Mind, options: Options = EVERYTHING) -> Page:
     """Returns one page of the memories that pass the filter, and the number of all that do."""
-    refresh.refresh(mind)
-    return Page(
-        records=mind.index.records(
-            options.filter, sort=options.sort, limit=options.limit, offset=options.offset
-        ),
-        total=mind.index.count(options.filter),
+    index = refresh.up_to_date(mind)
+    records = index.records(
+        options.filter, sort=options.sort, limit=options.limit, offset=options.offset
     )
+    return Page(records=records, total=index.count(options.filter))
 
 
 def total(mind: Mind, *, shared: bool = False) -> int:
     """Returns the number of memories of a project; with `shared`, without private ones."""
-    refresh.refresh(mind)
-    return mind.index.count(Filter(shared=shared))
+    return refresh.up_to_date(mind).count(Filter(shared=shared))
 
 
 def successor(mind: Mind, id: str) -> str | None:
@@ -305,8 +301,7 @@ def one(mind: Mind, wanted: str, *, surely: bool = False) -> Record:
     `surely` refuses an abbreviation that may match by accident: a short one, or the name of a
     type. Raises `NotFound` with the nearest ids, or `AmbiguousId` with the candidates.
     """
-    refresh.refresh(mind)
-    ids = mind.index.matching(wanted)
+    ids = refresh.up_to_date(mind).matching(wanted)
     if len(ids) > 1:
         raise _ambiguous(wanted, "memories", ids)
     if surely and ids:
@@ -328,8 +323,7 @@ def source(mind: Mind, wanted: str, *, surely: bool = False) -> tuple[Record, ..
     Returns none if `wanted` is not a source; the id of a memory takes precedence. `surely` is as in
     `one`. Raises `AmbiguousId` with the candidates.
     """
-    refresh.refresh(mind)
-    parents = mind.index.parents(wanted)
+    parents = refresh.up_to_date(mind).parents(wanted)
     if not parents:
         return ()
     ids = mind.index.matching(wanted)

@@ -1,11 +1,12 @@
 """Keeping the index in step with the files.
 
-The index is imported where it is asked: what completes a command line loads all this and never is.
+The index is imported by the functions that use it: completing a command line loads this module,
+but never calls them.
 """
 
 import time
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from mimo.disk import Stamp
 from mimo.errors import MindError, StorageFailed
@@ -18,26 +19,23 @@ from mimo.store.walk import newest_folder
 if TYPE_CHECKING:
     from mimo.index.index import Index
 
-Answer = TypeVar("Answer")
-
 _FINE_GRAIN_NS, _COARSE_GRAIN_NS, _SECOND_NS = 20_000_000, 2_000_000_000, 1_000_000_000
-"""Within the grain of a file system's clock a second change leaves no trace in the stamp, so a
-file that changed this shortly before it was looked at is read again. Kernels count in steps of up
-to 10 ms; the coarsest file systems, which show by their whole seconds, in steps of 2 s."""
-
+"""Two changes within the resolution of a file system's clock leave the same stamp, so a file that
+changed this shortly before it was read is read again. Kernels count in steps of up to 10 ms; the
+coarsest file systems, recognised by whole seconds, in steps of 2 s."""
 
 _WAIT_SECONDS = 1.0
-"""How long a command waits for another process that is writing the index."""
+"""The time for which a command waits for another process that is writing the index."""
 
 _FEW = 200
-"""So many changed files, or fewer, are indexed without asking whether another process does."""
+"""Up to this number, changed files are indexed without checking whether another process does so."""
 
 _PAUSE_SECONDS = 0.05
 
 
 @frozen
 class Refreshed:
-    """What a refresh found to do, in files."""
+    """The number of files that a refresh indexed."""
 
     added: int = 0
     changed: int = 0
@@ -45,11 +43,11 @@ class Refreshed:
 
 
 def refresh(mind: Mind) -> Refreshed:
-    """Brings the index up to date with the files and returns what changed.
+    """Updates the index from the files and returns the changes.
 
-    A damaged index is rebuilt. If it can't be kept on disk at all, it is made in memory and
-    `mind.notice` says so: search always answers. If another process is writing the index, what is
-    committed stays the answer and `mind.notice` says how many files are missing.
+    A damaged index is rebuilt. If the index can't be kept on disk, it is built in memory, with a
+    notice in `mind.notice`: search always answers. While another process is writing the index,
+    answers come from its last commit, and the notice states the number of missing files.
     """
     from mimo.index.database import IndexDamaged
     from mimo.index.index import Index
@@ -58,101 +56,93 @@ def refresh(mind: Mind) -> Refreshed:
         return Refreshed()
     try:
         try:
-            return _bring_up_to_date(mind)
+            return _update(mind)
         except IndexDamaged:
-            return _bring_up_to_date(mind)
+            return _update(mind)
     except StorageFailed as error:
         notice = f"the index could not be used ({error.message}); the files were read instead"
         mind.use_index(Index.in_memory(mind.embedder), notice=notice)
-        return _bring_up_to_date(mind)
+        return _update(mind)
 
 
-def ask(mind: Mind, question: "Callable[[Index], Answer]") -> Answer:
-    """Returns what an up-to-date index answers."""
+def up_to_date(mind: Mind) -> "Index":
+    """Returns the index after a refresh."""
     refresh(mind)
-    return question(mind.index)
+    return mind.index
 
 
-def glance(mind: Mind, question: "Callable[[Index], Answer]") -> Answer:
-    """Returns what an index answers that has seen files come and go, but not each one's change.
+def refresh_roughly(mind: Mind) -> None:
+    """Refreshes the index if files were added or removed; misses changes within files.
 
-    Where there are thousands of files that is a tenth of the price of `ask`.
+    For thousands of files this takes a tenth of the time of `refresh`.
     """
-    seen = mind.index.changed_at()
-    if mind.watched or seen is None or newest_folder(mind.project.root) > seen.timestamp():
-        return ask(mind, question)
-    return question(mind.index)
+    changed = mind.index.changed_at()
+    if mind.watched or changed is None or newest_folder(mind.project.root) > changed.timestamp():
+        refresh(mind)
 
 
 def rebuild(mind: Mind) -> Refreshed:
-    """Forgets the index and makes it anew from the files."""
+    """Discards the index and builds it from the files."""
     mind.index.clear()
-    _unsettle(mind)
-    return refresh(mind)
+    return _scan(mind)
 
 
 def note_change(mind: Mind, *paths: str) -> None:
-    """Takes files that mind itself has just written or removed into the index.
+    """Indexes files that mind itself has just written or removed.
 
-    They are safe by then, so a failing index is no error: the next refresh catches up.
+    A failing index is not an error: the files are safe, and the next refresh indexes them.
     """
     if mind.config["autocommit"]:
         from mimo.operations.autocommit import later
 
         later(mind)
     stamps = {path: mind.store.stamp(path) for path in paths}
-    gone = [path for path, stamp in stamps.items() if stamp is None]
-    there = {path: stamp for path, stamp in stamps.items() if stamp is not None}
+    missing = [path for path, stamp in stamps.items() if stamp is None]
+    written = {path: stamp for path, stamp in stamps.items() if stamp is not None}
     try:
-        changes = _Changes(mind, gone, list(there), there)
+        changes = _Changes(mind, missing, list(written), written)
         mind.index.apply(changes, now_ns=time.time_ns(), wait=_WAIT_SECONDS)
     except MindError:
         return
 
 
 def problems(mind: Mind) -> tuple[Problem, ...]:
-    """Returns every file that could not be read as a memory at the last refresh, and why."""
+    """Returns the files that could not be read as memories at the last refresh, with reasons."""
     return (*mind.store.problems(), *mind.index.problems())
 
 
-def _unsettle(mind: Mind) -> None:
-    """Lets the next refresh look at the files, whatever the system told."""
+def _scan(mind: Mind) -> Refreshed:
+    """Refreshes the index and compares all files, even if no change was reported."""
     if mind.watched:
         mind.watched.unsettle()
+    return refresh(mind)
 
 
-def _bring_up_to_date(mind: Mind) -> Refreshed:
-    mind.index.mend = lambda: _mend(mind)
+def _update(mind: Mind) -> Refreshed:
+    mind.index.mend = lambda: _scan(mind)
     now_ns = time.time_ns()
-    on_disk, known = mind.store.stamps(), mind.index.stamps()
-    if mind.index.lacks_vectors:
-        mind.note("vectors", "found by words where another process has yet to make the vectors")
-    else:
-        mind.note("vectors", None)
-    gone = [path for path in known if path not in on_disk]
-    stale = [path for path, stamp in on_disk.items() if _is_stale(stamp, known.get(path))]
-    if (gone or stale) and not _written(mind, _Changes(mind, gone, stale, on_disk), now_ns):
-        count = len(gone) + len(stale)
+    on_disk, indexed = mind.store.stamps(), mind.index.stamps()
+    lacks_vectors = "found by words where another process has yet to make the vectors"
+    mind.note("vectors", lacks_vectors if mind.index.lacks_vectors else None)
+    missing = [path for path in indexed if path not in on_disk]
+    stale = [path for path, stamp in on_disk.items() if _is_stale(stamp, indexed.get(path))]
+    if (missing or stale) and not _write(mind, _Changes(mind, missing, stale, on_disk), now_ns):
+        count = len(missing) + len(stale)
         files = "1 file is" if count == 1 else f"{count:,} files are"
         mind.note("pending", f"{files} not indexed yet: another process is writing the index")
         return Refreshed()
     mind.note("pending", None)
     if mind.watched:
         mind.watched.settle()
-    added = sum(path not in known for path in stale)
-    return Refreshed(added=added, changed=len(stale) - added, removed=len(gone))
+    added = sum(path not in indexed for path in stale)
+    return Refreshed(added=added, changed=len(stale) - added, removed=len(missing))
 
 
-def _mend(mind: Mind) -> None:
-    _unsettle(mind)
-    refresh(mind)
+def _write(mind: Mind, changes: "_Changes", now_ns: int) -> bool:
+    """Writes changes to the index and returns True; False if another process is writing.
 
-
-def _written(mind: Mind, changes: "_Changes", now_ns: int) -> bool:
-    """Returns whether the changes were written; not if another process keeps us from it.
-
-    Long work has one process at a time. Raises `IndexNotReady` if that process makes the first
-    index, and has nothing committed after 10 s.
+    One process at a time does long work. Raises `IndexNotReady` if that process makes the first
+    index and has committed nothing after 10 s.
     """
     from mimo.index.database import WRITE_WAIT_SECONDS, IndexBusy, not_ready
 
@@ -178,37 +168,34 @@ def _written(mind: Mind, changes: "_Changes", now_ns: int) -> bool:
         return False
 
 
-def _is_stale(stamp: Stamp, known: tuple[Stamp, int] | None) -> bool:
-    if known is None or stamp != known[0]:
+def _is_stale(stamp: Stamp, indexed: tuple[Stamp, int] | None) -> bool:
+    if indexed is None or stamp != indexed[0]:
         return True
     touched_ns = max(stamp.mtime_ns, stamp.ctime_ns)
-    age_ns = known[1] - touched_ns
+    age_ns = indexed[1] - touched_ns
     if age_ns > _COARSE_GRAIN_NS:
         return False
     return age_ns <= (_FINE_GRAIN_NS if touched_ns % _SECOND_NS else _COARSE_GRAIN_NS)
 
 
 class _Changes:
-    """What differs between the files and the index; each iteration reads the files again."""
+    """The differences between the files and the index; each iteration reads the files again."""
 
     def __init__(
-        self, mind: Mind, gone: list[str], stale: list[str], stamps: dict[str, Stamp]
+        self, mind: Mind, missing: list[str], stale: list[str], stamps: dict[str, Stamp]
     ) -> None:
-        self._mind, self._gone, self._stale, self._stamps = mind, gone, stale, stamps
+        self._mind, self._missing, self._stale, self._stamps = mind, missing, stale, stamps
 
     def __len__(self) -> int:
-        return len(self._gone) + len(self._stale)
+        return len(self._missing) + len(self._stale)
 
     def __iter__(self) -> Iterator[Change]:
-        for path in self._gone:
-            yield Change(path=path, stamp=None, records=(), problem=None)
+        for path in self._missing:
+            yield Change(path=path, stamp=None)
         for done, path in enumerate(self._stale, 1):
-            yield _change(self._mind, path, self._stamps[path])
+            stamp, records = self._stamps[path], self._mind.store.read(path)
+            if isinstance(records, Problem):
+                yield Change(path=path, stamp=stamp, problem=records)
+            else:
+                yield Change(path=path, stamp=stamp, records=records)
             self._mind.advance("Indexing", done, len(self._stale))
-
-
-def _change(mind: Mind, path: str, stamp: Stamp) -> Change:
-    found = mind.store.read(path)
-    if isinstance(found, Problem):
-        return Change(path=path, stamp=stamp, records=(), problem=found)
-    return Change(path=path, stamp=stamp, records=found, problem=None)

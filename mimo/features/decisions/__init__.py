@@ -36,7 +36,7 @@ def current(mind: Mind, topic: str) -> tuple[Record, ...]:
     There is one, unless two branches of git made one each. Those that are not approved are only
     returned if none is approved.
     """
-    return refresh.ask(mind, lambda index: index.current(topic))
+    return refresh.up_to_date(mind).current(topic)
 
 
 def save(
@@ -60,7 +60,7 @@ def save(
         left.update((id, reason) for id, reason in reasons.items() if reason and id not in given)
         return saving.store(mind, _superseding(draft, older), private=private)
 
-    told = duplicates.unless_said(mind, draft, write, private=private, again=again)
+    told = duplicates.store(mind, draft, write, private=private, again=again)
     links = () if told.already else told.record.memory.links
     return Saved(
         record=told.record,
@@ -98,7 +98,7 @@ def find(mind: Mind, wanted: str) -> Record:
 
     Raises `AmbiguousId` where several decisions of the topic compete, and `NotFound`.
     """
-    whole = refresh.ask(mind, lambda index: index.get(wanted))
+    whole = refresh.up_to_date(mind).get(wanted)
     if whole:
         return whole
     on_topic = current(mind, wanted)

@@ -316,7 +316,7 @@ def _on_topic(mind: Mind, topic: str | None) -> tuple[Record, ...]:
 def _nearest(mind: Mind, topic: str) -> str | None:
     """Returns a topic that begins with the same word, as the old tool fell back to."""
     first = topic_key(topic).partition("_")[0]
-    near = refresh.ask(mind, lambda index: index.nearest_topics(topic))
+    near = refresh.up_to_date(mind).nearest_topics(topic)
     return next((one for one in near if first and topic_key(one).startswith(first)), None)
 
 

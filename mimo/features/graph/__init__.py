@@ -23,11 +23,8 @@ def traverse(
     A start is an id or a title, as in a link. No more than `MAX_DEPTH` links are followed whatever
     is asked; only links of `types`, where any are named; and the nearest `most` memories are kept.
     """
-    return refresh.ask(
-        mind,
-        lambda index: index.graph(
-            start, depth=max(0, min(depth, MAX_DEPTH)), types=types, most=most, now=mind.now()
-        ),
+    return refresh.up_to_date(mind).graph(
+        start, depth=max(0, min(depth, MAX_DEPTH)), types=types, most=most, now=mind.now()
     )
 
 
@@ -53,4 +50,4 @@ def everything(mind: Mind, *, types: Collection[str] = (), most: int) -> Graph:
 
     It starts nowhere, and every memory is at depth 0. Of more the newest come with their groups.
     """
-    return refresh.ask(mind, lambda index: index.newest_linked(types, most))
+    return refresh.up_to_date(mind).newest_linked(types, most)

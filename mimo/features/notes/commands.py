@@ -41,7 +41,7 @@ from mimo.frozen import frozen
 from mimo.memory.model import Kind, Memory, Outcome, Record, Sort, kind_of
 from mimo.mind import Mind
 from mimo.operations import duplicates, finding, refresh, saving, undoing
-from mimo.operations.duplicates import Told
+from mimo.operations.duplicates import Stored
 from mimo.operations.undoing import Action
 from mimo.store.trash import Entry
 
@@ -294,11 +294,11 @@ def edit(
             hint="name what to change, such as --importance 0.9",
         )
     if file_text is not None:
-        return _written(mind, Told(record=saving.rewrite(mind, record, file_text)))
-    return _written(mind, Told(record=saving.edit(mind, record, **changes)))
+        return _written(mind, Stored(record=saving.rewrite(mind, record, file_text)))
+    return _written(mind, Stored(record=saving.edit(mind, record, **changes)))
 
 
-def _written(mind: Mind, told: Told) -> Written:
+def _written(mind: Mind, told: Stored) -> Written:
     record = told.record
     return Written(
         id=record.memory.id,

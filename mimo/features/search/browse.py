@@ -94,7 +94,7 @@ def by_topic(
     chain = graph.traverse(mind, ids, depth=TOPIC_DEPTH, types=(SUPERSEDES,))
     records = graph.newest_first(chain)
     finding.note(mind, records)
-    current = refresh.ask(mind, lambda index: index.current(topic))
+    current = refresh.up_to_date(mind).current(topic)
     return Evolution(
         topic=topic,
         total=len(records),

@@ -189,7 +189,7 @@ def _clients(mind: Mind) -> Iterator[Finding]:
 
 def _index(mind: Mind) -> Iterator[Finding]:
     try:
-        stats = refresh.ask(mind, lambda index: index.stats())
+        stats = refresh.up_to_date(mind).stats()
     except MindError as error:
         yield Finding(name="index", verdict="fault", message=error.message, hint=error.hint)
         return

@@ -1,1 +1,1 @@
-"""What a memory is and how its file reads: no files, no clock, no randomness."""
+"""Memories: the model, ids, files, merging, and the texts that memories are read from; pure."""

@@ -1,4 +1,4 @@
-"""What changed in a memory, in words for a commit and for a review."""
+"""Changes of memories in words: messages of commits, and names of changed fields."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from mimo.memory.model import Memory
 
 VERBS = {"added": "Remembered", "changed": "Changed", "removed": "Removed"}
-"""What is said of files that were added, changed and removed."""
+"""Verbs for files that were added, changed and removed."""
 
 AGENT = "Remembered-by"
-"""The trailer that names the agents whose memories a commit adds."""
+"""Trailer with the agents whose memories a commit adds."""
 
 _FIELDS = (
     "type",
@@ -34,23 +34,23 @@ _LONGEST = 60
 
 
 def message(titles: Mapping[str, Sequence[str]], agents: Iterable[str] = ()) -> str:
-    """Returns the message of a commit: a line, then what was added, changed and removed.
+    """Returns the message of a commit: a subject, then the added, changed and removed memories.
 
-    `titles` are those of the memories, by the keys of `VERBS`. No title mentions a user of a forge,
-    refers to an issue or closes one.
+    `titles` are the titles of the memories by the keys of `VERBS`. References to issues and users
+    of a forge are broken up.
     """
-    told = {
+    changes = {
         change: [_REFERENCES.sub(r"\g<0> ", name) for name in names]
         for change, names in titles.items()
         if names
     }
-    paragraphs = [_subject(told)]
-    if sum(map(len, told.values())) > 1:
+    paragraphs = [_subject(changes)]
+    if sum(map(len, changes.values())) > 1:
         paragraphs += [
             "\n".join(
                 [f"{VERBS[change]}:", *(f"- {name}" for name in names[:_MOST]), *_rest(names)]
             )
-            for change, names in told.items()
+            for change, names in changes.items()
         ]
     if trailers := [f"{AGENT}: {one_line(name)}" for name in sorted(set(agents))]:
         paragraphs.append("\n".join(trailers))
@@ -58,12 +58,12 @@ def message(titles: Mapping[str, Sequence[str]], agents: Iterable[str] = ()) -> 
 
 
 def one_line(text: str) -> str:
-    """Returns text on one line, without what no terminal should see."""
+    """Returns text on one line, without control characters."""
     return "".join(c if c.isprintable() else " " for c in " ".join(text.split())).strip()
 
 
 def differing(before: Memory, after: Memory) -> tuple[str, ...]:
-    """Returns the names of the fields that two states of a memory differ in."""
+    """Returns the names of the fields that differ between two states of a memory."""
     changed = [name for name in _FIELDS if getattr(before, name) != getattr(after, name)]
     sections = dict.fromkeys([*before.sections, *after.sections])
     changed += [
@@ -74,13 +74,13 @@ def differing(before: Memory, after: Memory) -> tuple[str, ...]:
     return tuple("text" if name == "content" else name for name in changed)
 
 
-def _subject(told: Mapping[str, Sequence[str]]) -> str:
-    if sum(map(len, told.values())) == 1:
-        change, names = next(iter(told.items()))
+def _subject(changes: Mapping[str, Sequence[str]]) -> str:
+    if sum(map(len, changes.values())) == 1:
+        change, names = next(iter(changes.items()))
         name = one_line(names[0])
         short = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1].rstrip()}…"
         return f"memory: {VERBS[change].lower()} {short}"
-    counts = (f"{len(names)} {VERBS[change].lower()}" for change, names in told.items())
+    counts = (f"{len(names)} {VERBS[change].lower()}" for change, names in changes.items())
     return f"memory: {', '.join(counts)}"
 
 

@@ -1,8 +1,8 @@
-"""How a memory fades: a score to report, never a reason to delete.
+"""The fading of a memory: a score to report, never a reason to delete.
 
 score = importance * e^(-rate * days) * (1 + 0.1 * ln(1 + accesses)), clamped to 0..1
 (the forgetting curve of the system that the `memory` tool comes from). `days` count from the last
-access, or from the creation where there was none; `rate` is the setting `decay.rate`.
+access, or from the creation if there was none; `rate` is the setting `decay.rate`.
 
 A memory fades to the floor (the setting `decay.floor`) in ln(score / floor) / rate days from now.
 """
@@ -22,7 +22,7 @@ AT_RISK = 0.1
 
 
 class Use(NamedTuple):
-    """How often a memory was found or shown, and when last (time zone aware)."""
+    """Number of times that a memory was found or shown, and the last time (time zone aware)."""
 
     times: int
     last: datetime
@@ -34,7 +34,7 @@ def days_between(earlier: datetime, now: datetime) -> float:
 
 
 def score(importance: float, days: float, *, accesses: int = 0, rate: float = RATE) -> float:
-    """Returns the strength that is left, 0..1, after `days` without an access."""
+    """Returns the remaining strength, 0..1, after `days` without an access."""
     strength = importance * math.exp(-rate * days) * (1 + 0.1 * math.log1p(accesses))
     return min(1.0, max(0.0, strength))
 
@@ -49,19 +49,16 @@ def strength(record: Record, *, now: datetime, use: Use | None = None, rate: flo
 
 
 def days_until_forgotten(now_score: float, *, floor: float = FLOOR, rate: float = RATE) -> float:
-    """Returns the days from now until the score sinks to `floor`; 0 where it already has.
-
-    Infinite where nothing fades (`rate` 0).
-    """
+    """Returns the days until the score reaches `floor`; infinite for `rate` 0."""
     if now_score <= floor:
         return 0.0
     return math.log(now_score / floor) / rate if rate else math.inf
 
 
 def is_protected(record: Record) -> bool:
-    """Returns whether the memory is never at risk: its file says so, or else its type.
+    """Returns whether the memory never fades: by its file, or else by its type.
 
-    A document that stands elsewhere in the project is not mind's to forget.
+    By default, a document outside `.mind/` does not fade either.
     """
     memory = record.memory
     if memory.protected is not None:

@@ -1,4 +1,4 @@
-"""When two memories say the same: word for word, or nearly."""
+"""Duplicates and near-duplicates of memories."""
 
 import math
 import unicodedata
@@ -9,24 +9,24 @@ from mimo.memory.outcomes import DEFAULT_CONFIDENCE
 from mimo.text.tokens import STOP_WORDS
 
 ALIKE = 0.75
-"""The likeness from which on one memory is pointed out as much like another.
+"""The likeness at which a memory is reported as a near-duplicate of another.
 
 `tests/bench/doubles.py` on 943 observations of LoCoMo: 99 to 100 % of the texts in which a word was
-changed, added or left out, or words were put elsewhere, are found by it, and 1 % of the texts reach
-it with another one of their conversation, most of which say the same in other words.
+changed, added, left out or moved reach it. So do 1 % of the texts with another text of their
+conversation, most of which have the same meaning in other words.
 """
 
 _ASKED = 48
-"""Of a longer text so many words are looked up: what holds half of them all holds many of these."""
+"""Most words of a text that are looked up; a near-duplicate has many of them."""
 
 _DEFAULT_IMPORTANCE = 0.5
 
 
 def statement(memory: Memory) -> str:
-    """Returns what a memory says, the same for all ways of spacing and encoding it.
+    """Returns the statement of a memory, independent of its spacing and encoding.
 
-    That is its type, topic, title, text and sections, but not how it turned out since. Upper and
-    lower case differ: `PATH` and `Path` may be two things.
+    It consists of type, topic, title, text and sections, except the outcome. It is case-sensitive:
+    `PATH` and `Path` may be two things.
     """
     content = folded(memory.content)
     title = folded(memory.title or "")
@@ -50,17 +50,17 @@ def folded(text: str) -> str:
 
 
 def is_single(memory: Memory) -> bool:
-    """Returns whether saying it twice says nothing more.
+    """Returns whether an exact duplicate adds nothing.
 
-    Two checkpoints with the same text are two times at which the work stood so.
+    It does for checkpoints: two with the same text are two points in time.
     """
     return memory.type is not Kind.CHECKPOINT
 
 
 def covers(existing: Memory, draft: Memory) -> bool:
-    """Returns whether a memory with the same statement holds all that a new one would add to it.
+    """Returns whether a draft with the same statement adds nothing to an existing memory.
 
-    Links, an outcome, a status and a confidence of its own make a new statement of the same words.
+    A new link, outcome, status or confidence adds something.
     """
     usual = draft.confidence in (None, DEFAULT_CONFIDENCE)
     return (
@@ -73,7 +73,7 @@ def covers(existing: Memory, draft: Memory) -> bool:
 
 
 def left_out(existing: Memory, draft: Memory) -> tuple[str, ...]:
-    """Returns the names of what a draft has beside its statement and the memory has not."""
+    """Returns the names of the draft's other fields that the existing memory does not have."""
     names = []
     if not {tag.casefold() for tag in draft.tags} <= {tag.casefold() for tag in existing.tags}:
         names.append("tags")
@@ -88,34 +88,34 @@ def left_out(existing: Memory, draft: Memory) -> tuple[str, ...]:
 
 
 def sample(words: frozenset[str]) -> list[str]:
-    """Returns the words of a text, or an even choice of `_ASKED` where there are more."""
+    """Returns the words of a text, at most an even sample of `_ASKED`."""
     every = sorted(words)
     step = max(1, -(-len(every) // _ASKED))
     return every[::step]
 
 
 def telling(frequencies: Mapping[str, int]) -> list[str]:
-    """Returns the rarest words: so many that whatever is much like the text has one of them.
+    """Returns the rarest words, as many as needed for every near-duplicate to have one of them.
 
-    What reaches `ALIKE` shares half of the words that either of the two has, be its cosine 1.
+    A near-duplicate shares at least half of the words of both, even if its cosine is 1.
     """
     shared = math.ceil((2 * ALIKE - 1) * len(frequencies))
     rarest = sorted(frequencies, key=lambda word: (frequencies[word], word))
     return rarest[: len(rarest) - shared + 1]
 
 
-def likeness(one: frozenset[str], other: frozenset[str], cosine: float | None) -> float:
+def likeness(words: frozenset[str], other: frozenset[str], cosine: float | None) -> float:
     """Returns how much two texts are alike, 0..1: the mean of shared words and cosine.
 
-    Without a cosine the words decide alone. Either text is as long as the other, or they are not
-    alike: a note is no double of the document that mentions it.
+    Without a cosine it is the share of words alone. Texts of different lengths are not alike: a
+    note is not a near-duplicate of the document that contains it.
     """
-    every = one | other
-    shared = len(one & other) / len(every) if every else 0.0
+    every = words | other
+    shared = len(words & other) / len(every) if every else 0.0
     return shared if cosine is None else (shared + max(0.0, cosine)) / 2
 
 
 def words_of(tokens: str) -> frozenset[str]:
-    """Returns the distinct words of a text that say something; tokens are joined by spaces."""
-    found = frozenset(tokens.split())
-    return found - STOP_WORDS or found
+    """Returns the distinct tokens of a text (joined by spaces) without stop words."""
+    words = frozenset(tokens.split())
+    return words - STOP_WORDS or words

@@ -1,4 +1,4 @@
-"""Ids of memories: how new ones are made, and which one a file without an id goes by."""
+"""Ids of memories, and names of namespaces and keys."""
 
 import re
 import unicodedata
@@ -8,8 +8,7 @@ from pathlib import PurePosixPath
 from mimo.errors import Invalid
 from mimo.memory.model import ID_PATTERN, Kind
 
-# Names of namespaces and keys: what is one, and which file it has.
-
+# Namespaces and keys of values.
 
 LONGEST_NAMESPACE = 100
 LONGEST_KEY = 200
@@ -22,15 +21,15 @@ _PLAIN = re.compile(r"[a-z0-9_][a-z0-9_.-]*(?<!\.)")
 _DEVICES = frozenset(
     ("con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10)))
 )
-"""Names that some systems take for devices, whatever follows the first dot."""
+"""Names of devices on some systems, with any ending."""
 
 
 def check_namespace(text: str) -> str:
-    """Returns a namespace as it is; raises `Invalid` for what is none."""
+    """Returns a namespace unchanged; raises `Invalid` for another text."""
     if len(text) <= LONGEST_NAMESPACE and _NAMESPACE.fullmatch(text):
         return text
     raise Invalid(
-        f"`namespace` is no name of a namespace: {_shown(text)}",
+        f"`namespace` is not a name of a namespace: {_shown(text)}",
         hint=f"words of A-Z a-z 0-9 _ - joined by dots, such as `session.build`; "
         f"{LONGEST_NAMESPACE} characters at most",
         details={"field": "namespace"},
@@ -38,18 +37,18 @@ def check_namespace(text: str) -> str:
 
 
 def check_key(text: str) -> str:
-    """Returns a key as it is; raises `Invalid` for what is none."""
+    """Returns a key unchanged; raises `Invalid` for another text."""
     if len(text) <= LONGEST_KEY and _KEY.fullmatch(text) and text.strip("."):
         return text
     raise Invalid(
-        f"`key` is no name of a key: {_shown(text)}",
+        f"`key` is not a name of a key: {_shown(text)}",
         hint=f"letters A-Z a-z, digits, `_`, `-` and `.`; {LONGEST_KEY} characters at most",
         details={"field": "key"},
     )
 
 
 def check_prefix(text: str) -> str:
-    """Returns the start of a key as it is; raises `Invalid` for what no key begins with."""
+    """Returns the start of a key unchanged; raises `Invalid` if no key can begin with it."""
     if len(text) <= LONGEST_KEY and _PREFIX.fullmatch(text):
         return text
     raise Invalid(
@@ -60,7 +59,7 @@ def check_prefix(text: str) -> str:
 
 
 def is_passing(namespace: str) -> bool:
-    """Returns whether what a namespace holds stays on this machine: `session.*`, in any case."""
+    """Returns whether values of a namespace stay on this machine: `session.*`, in any case."""
     return namespace.partition(".")[0].lower() == "session"
 
 
@@ -87,8 +86,8 @@ def is_pattern(text: str) -> bool:
 def stem_of(name: str) -> str:
     """Returns the name of the file or folder of a namespace or key, without an ending.
 
-    It is the name itself where that is safe on every file system, also where case is folded; any
-    other has the start of a digest behind a `~`, which no name holds.
+    It is the name itself if that is safe on every file system, case-insensitive ones included.
+    Otherwise the start of a digest follows a `~`, which no name contains.
     """
     if _PLAIN.fullmatch(name) and name.partition(".")[0] not in _DEVICES:
         return name
@@ -104,7 +103,7 @@ def _shown(text: str) -> str:
 
 
 MEMORY_URI = "mind://memory/"
-"""What the URI of a memory begins with; its id ends it."""
+"""Prefix of the URI of a memory, followed by its id."""
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 _SLUG_LENGTH = 40
@@ -121,22 +120,22 @@ def suffix(randomness: bytes) -> str:
 def slug(text: str) -> str:
     """Returns the words of `text` as an id shows them: ASCII, joined by `_`, 40 letters at most.
 
-    Accents are dropped; a text without any ASCII word characters has an empty slug.
+    Accents are dropped; the slug of a text without ASCII letters and digits is empty.
     """
     plain = unicodedata.normalize("NFKD", text[:400]).encode("ascii", "ignore").decode().lower()
-    found = ""
+    words = ""
     for word in re.findall(r"[a-z0-9]+", plain):
-        longer = f"{found}_{word}" if found else word[:_SLUG_LENGTH]
+        longer = f"{words}_{word}" if words else word[:_SLUG_LENGTH]
         if len(longer) > _SLUG_LENGTH:
             break
-        found = longer
-    return found
+        words = longer
+    return words
 
 
 def new_id(kind: Kind, topic_or_text: str, day: date, letters: str) -> str:
-    """Returns `<type>_<slug>_<yyyymmdd>_<letters>`, without the slug where nothing is left of it.
+    """Returns `<type>_<slug>_<yyyymmdd>_<letters>`; an empty slug is left out.
 
-    `letters` come from `suffix`. A slug that makes a secret of it is left out as well.
+    `letters` come from `suffix`. A slug that looks like a secret is left out as well.
     """
     words = slug(topic_or_text)
     words = "" if holds_secret(words) else words
@@ -147,7 +146,7 @@ def new_id(kind: Kind, topic_or_text: str, day: date, letters: str) -> str:
 def holds_secret(name: str) -> bool:
     """Returns whether an id, or the name of a file, holds a secret.
 
-    Such an id would be masked wherever it is shown, and its memory could not be opened.
+    Such an id would be masked in every output, so that its memory could not be opened.
     """
     if not _LONG_PART.search(name):
         return False
@@ -157,7 +156,7 @@ def holds_secret(name: str) -> bool:
 
 
 _LONG_PART = re.compile(r"[A-Za-z0-9]{14}")
-"""No secret has only shorter parts."""
+"""Every secret has a part of this length."""
 
 
 def is_id(word: str) -> bool:
@@ -166,16 +165,16 @@ def is_id(word: str) -> bool:
 
 
 def uri_of(id: str) -> str:
-    """Returns the URI of a memory; an id holds no character that a URI would have to escape."""
+    """Returns the URI of a memory; ids need no escaping."""
     return f"{MEMORY_URI}{id}"
 
 
 def of_path(path: str) -> str:
-    """Returns the id of a file whose header gives none.
+    """Returns the id of a file without an id in its header.
 
     It is the stem for a file directly in `.mind/` or in a folder named for a type, else the path
-    joined by dots (`docs/decisions/0001-use-git.md` is `docs.decisions.0001-use-git`). What an id
-    can't hold is left out, and a hash of the path keeps the rest unique.
+    joined by dots (`docs/decisions/0001-use-git.md` is `docs.decisions.0001-use-git`). If an id
+    can't hold some of the characters, they are dropped and a hash of the path is added.
     """
     parts, name = _within_store(path)
     stem = PurePosixPath(name).stem or name
@@ -186,13 +185,13 @@ def of_path(path: str) -> str:
     if not name.endswith(".md"):
         stem = name
     joined = ".".join([*parts, stem])
-    # With a dot in a name, `a.b/c` and `a/b.c` would be one id.
+    # With a dot in a name, `a.b/c` and `a/b.c` would have the same id.
     plain = is_id(joined) and not any("." in part for part in [*parts, stem])
     return joined if plain else unique(path)
 
 
 def unique(path: str) -> str:
-    """Returns an id that only the file at `path` has: what an id can hold of it, and a hash."""
+    """Returns a unique id for the file at `path`: its valid characters and a hash."""
     from hashlib import sha256
 
     parts, name = _within_store(path)
@@ -202,7 +201,7 @@ def unique(path: str) -> str:
     readable = re.sub(r"-*\.[-.]*", ".", readable).strip("-.")[:_DERIVED_LENGTH].strip("-.")
     if holds_secret(readable):
         readable = ""
-    # One name has two spellings in Unicode, and file systems differ in which one they give back.
+    # A name has two normal forms in Unicode, and file systems return one or the other.
     digest = sha256(unicodedata.normalize("NFC", path).encode("utf-8", "replace"))
     return f"{readable or 'note'}-{digest.hexdigest()[:8]}"
 
@@ -210,19 +209,19 @@ def unique(path: str) -> str:
 _KINDS_BY_FOLDER = {kind.folder: kind for kind in Kind} | dict.fromkeys(
     ("adr", "adrs"), Kind.DECISION
 )
-"""Folders named after a type; decision records have a name of their own."""
+"""Folders named after a type, and the usual names for folders of decision records."""
 
 
 def folder_kind(path: str) -> Kind | None:
-    """Returns the type that a file's folder says, if it says one.
+    """Returns the type that a file's folder names, if any.
 
-    Under `.mind/` that is the first folder, elsewhere the one that the file lies in.
+    Under `.mind/` that is the first folder, elsewhere the folder of the file.
     """
     folders = path.split("/")[:-1]
     if folders[:1] != [".mind"]:
         return _KINDS_BY_FOLDER.get(folders[-1].lower()) if folders else None
-    told = folders[2:] if folders[1:2] == ["private"] else folders[1:]
-    return _KINDS_BY_FOLDER.get(told[0]) if told else None
+    inside = folders[2:] if folders[1:2] == ["private"] else folders[1:]
+    return _KINDS_BY_FOLDER.get(inside[0]) if inside else None
 
 
 def _within_store(path: str) -> tuple[list[str], str]:

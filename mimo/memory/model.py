@@ -1,4 +1,4 @@
-"""What a list or a search may be narrowed to, and how a list is sorted."""
+"""Memories: types, fields, links, places, and the filters of lists and searches."""
 
 import re
 import unicodedata
@@ -13,20 +13,15 @@ from mimo.errors import Invalid
 from mimo.frozen import frozen
 from mimo.text.phrases import heading
 
-# Topics: what decisions are about, and by which decisions of one topic replace each other.
-
 
 def topic_key(topic: str) -> str:
-    """Returns what all spellings of a topic have in common.
+    """Returns the key of a topic, the same for all its spellings.
 
-    `Auth strategy`, `auth-strategy` and `auth_strategy` are one topic. A text without a word has
-    an empty key.
+    `Auth strategy`, `auth-strategy` and `auth_strategy` are one topic. The key of a text without
+    a word is empty.
     """
     plain = unicodedata.normalize("NFKC", topic).casefold()
     return re.sub(r"[\s_-]+", "_", plain).strip("_")
-
-
-# A memory: its kinds, its fields, and what always holds.
 
 
 MAX_CONTENT_BYTES = 100_000
@@ -61,7 +56,7 @@ class Kind(StrEnum):
 
     @property
     def protected(self) -> bool:
-        """Returns whether such a memory never fades unless its file says otherwise."""
+        """Returns whether such a memory never fades by default."""
         return self in (Kind.DECISION, Kind.CHECKPOINT, Kind.EDGE)
 
 
@@ -98,18 +93,18 @@ KIND_ALIASES: Mapping[str, Kind] = MappingProxyType({"learning": Kind.INSIGHT})
 def kind_of(word: str) -> Kind:
     """Returns the type that `word` names, aliases included.
 
-    Raises `Invalid` where no type has that name.
+    Raises `Invalid` for any other word.
     """
     name = word.strip().lower()
     try:
         return KIND_ALIASES.get(name) or Kind(name)
     except ValueError:
-        known = ", ".join([*Kind, *KIND_ALIASES])
-        raise Invalid(f"`{word}` is not a type of memory", hint=f"types are {known}") from None
+        types = ", ".join([*Kind, *KIND_ALIASES])
+        raise Invalid(f"`{word}` is not a type of memory", hint=f"types are {types}") from None
 
 
 class Outcome(StrEnum):
-    """How a decision turned out."""
+    """The outcome of a decision."""
 
     SUCCESS = "SUCCESS"
     FAILED = "FAILED"
@@ -117,7 +112,7 @@ class Outcome(StrEnum):
 
 
 class Section(StrEnum):
-    """The fixed headings under which a memory's long prose stands in its body."""
+    """The fixed headings for long prose in the body of a memory."""
 
     REASONING = "Reasoning"
     OUTCOME = "Outcome"
@@ -143,7 +138,7 @@ class Link:
 
 @frozen
 class Version:
-    """What another branch says of one field: a merge keeps both, till somebody settles it."""
+    """The value of a field on another branch, kept by a merge until the user resolves it."""
 
     field: str
     """A key of the header, or `the text`, `the section Reasoning`."""
@@ -153,7 +148,7 @@ class Version:
 
 @frozen
 class Memory:
-    """One memory, as its file says it."""
+    """A memory."""
 
     id: str
     type: Kind
@@ -162,7 +157,7 @@ class Memory:
     created: datetime
     """Time zone aware, UTC."""
     title: str | None = None
-    """From the header or the first heading; None where the file has neither."""
+    """From the header or the first heading; None if the file has neither."""
     topic: str | None = None
     tags: tuple[str, ...] = ()
     importance: float = 0.5
@@ -174,11 +169,11 @@ class Memory:
     status: str | None = None
     by: str | None = None
     protected: bool | None = None
-    """None where the file leaves it to the type."""
+    """None if the type decides."""
     links: tuple[Link, ...] = ()
     sections: Mapping[Section, str] = field(default_factory=dict)
     competing: tuple[Version, ...] = ()
-    """What competes with its fields since a merge."""
+    """Versions of fields that a merge could not resolve."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Header keys that mind does not know, as plain JSON-like data."""
 
@@ -191,23 +186,23 @@ class Memory:
     def text(self) -> str:
         """Returns all of its prose: the content, then each section under its heading."""
         parts = [self.content, *(f"## {name}\n{text}" for name, text in self.sections.items())]
-        parts += [f"## Competing: {one.field}\n{one.text}" for one in self.competing]
+        parts += [f"## Competing: {rival.field}\n{rival.text}" for rival in self.competing]
         return "\n\n".join(part for part in parts if part)
 
 
 @frozen
 class Place:
-    """Where a memory stands on disk."""
+    """The place of a memory on disk."""
 
     path: str
     """Relative to the project's root, with `/`."""
     line: int
     """The 1-based line on which the content begins."""
     digest: str
-    """SHA-256 of the file's bytes, in hex: what trust is given to."""
+    """SHA-256 of the file's bytes, in hex, which approvals refer to."""
     private: bool = False
     owned: bool = True
-    """Whether mind wrote the file (it has a header of ours), so that commands may change it."""
+    """True if mind wrote the file (it has our header), so that commands may change it."""
 
     @property
     def elsewhere(self) -> bool:
@@ -233,7 +228,7 @@ class Record:
 
 @frozen
 class Problem:
-    """A file that could not be read as a memory, and why."""
+    """A file that could not be read as a memory, and the reason."""
 
     path: str
     line: int | None
@@ -241,7 +236,7 @@ class Problem:
 
 
 def check_content(content: str) -> str:
-    """Returns `content` if it may be stored; raises `Invalid` where it is empty or too long."""
+    """Returns `content`; raises `Invalid` if it is empty or too long."""
     if not content.strip():
         raise Invalid("content is empty", hint="say what should be remembered")
     size = len(content.encode())
@@ -255,7 +250,7 @@ def check_content(content: str) -> str:
 
 
 def check_unit(name: str, value: float) -> float:
-    """Returns `value` if it lies in 0..1; raises `Invalid` naming the field otherwise."""
+    """Returns `value`; raises `Invalid` naming the field unless it is in 0..1."""
     if not 0 <= value <= 1:
         raise Invalid(f"{name} must be between 0 and 1, not {value:g}", details={"field": name})
     return float(value)
@@ -273,11 +268,11 @@ class Filter:
     outcomes: frozenset[Outcome] = frozenset()
     """Any of these; the empty set admits every memory."""
     shared: bool = False
-    """Only what is not private to this machine."""
+    """Only memories that are not private to this machine."""
     approved: bool = False
-    """Only what the user has approved on this machine."""
+    """Only memories that the user has approved on this machine."""
     in_force: bool = False
-    """Only what nothing supersedes."""
+    """Only memories that are not superseded."""
     since: datetime | None = None
     until: datetime | None = None
     """Created in `[since, until)`."""

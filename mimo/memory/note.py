@@ -1,4 +1,4 @@
-"""A memory as it is put before an agent: one line, in which nothing can pass for anything else."""
+"""A memory as one harmless line for an agent."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -12,16 +12,16 @@ LONGEST = 300
 """Characters of one line."""
 
 _READ = 4_000
-"""Characters of a text that are looked at for a line."""
+"""Characters of a text that are read for a line."""
 
 _OURS = (
     r"(?i)<(?=[/!?]|(?:system|assistant|user|human|instructions?|important|mind|function|tool|invoke|"
     r"antml|local-command|command|task)(?![a-z]))"
 )
-"""What opens a tag or a comment that a client, a model or mind itself could take for its own."""
+"""The start of a tag or comment that a client, a model or mind could read as its own."""
 
 _IMPORT = r"(?<![\w`])@(?=[\w~./\\])"
-"""`@path` in an instructions file is replaced by the file; with a blank it is plain text."""
+"""`@path`, which an instructions file replaces by the file; with a blank it is plain text."""
 
 _MARK = re.compile(r"\s{0,3}(?:#{1,6}\s+|[-*+]\s+(?:\[[ xX]\]\s+)?|>\s*)+")
 _RULE = re.compile(r"\s*(?:(?:[-*_=]\s*){3,}|(?:```|~~~).*)")
@@ -29,7 +29,7 @@ _SENTENCE = re.compile(r".{20,}?(?:[.!?](?=\s+[^a-z\s]|$)|[。！？])")  # noqa
 
 
 class Note(NamedTuple):
-    """What is told of one memory."""
+    """The parts of a memory that an agent gets."""
 
     id: str
     kind: str
@@ -42,7 +42,7 @@ class Note(NamedTuple):
     outcome: str = ""
     importance: float = 0.5
     keep: bool = False
-    """Whether somebody said of it that it must never fade."""
+    """True if the user wants it never to fade."""
     private: bool = False
     sections: Mapping[str, str] = {}
     extra: Mapping[str, object] = {}
@@ -56,16 +56,16 @@ class Note(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """Returns what stays as long as the memory says the same."""
-        told = "\0".join((self.title, self.text, self.outcome, *self.sections.values()))
-        return f"{self.id}#{crc32(told.encode('utf-8', 'replace')):08x}"
+        """Returns a mark that changes with the statement of the memory."""
+        statement = "\0".join((self.title, self.text, self.outcome, *self.sections.values()))
+        return f"{self.id}#{crc32(statement.encode('utf-8', 'replace')):08x}"
 
 
 def plain(text: str, limit: int = LONGEST) -> str:
     """Returns prose as one harmless line of at most `limit` characters.
 
-    Secrets, hidden and control characters go; so does what could close a fence, open a tag or a
-    comment, name a file to read, or begin a heading, a list or a block of code.
+    It has no secrets, no hidden or control characters, and nothing that could close a fence, open
+    a tag or a comment, name a file to read, or begin a heading, a list or a block of code.
     """
     words = " ".join(_lines(clean(masked(text[:_READ]))))
     if "<" in words:
@@ -77,24 +77,24 @@ def plain(text: str, limit: int = LONGEST) -> str:
 
 
 def masked(text: str) -> str:
-    """Returns a text with marks in the place of its secrets, also of one that is cut off."""
-    # A hook mostly has nothing to tell, and then nothing to look through.
+    """Returns a text with marks in place of its secrets, truncated ones included."""
+    # Most hooks have no text to mask.
     from mimo.privacy.model import without
     from mimo.privacy.secrets import secrets_in
 
-    found = secrets_in(text, cut=True)
-    return without(text, found) if found else text
+    secrets = secrets_in(text, cut=True)
+    return without(text, secrets) if secrets else text
 
 
 def first_sentence(text: str, limit: int = LONGEST) -> str:
     """Returns the first sentence of a text as one harmless line."""
     words = plain(text, _READ)
-    found = _SENTENCE.match(words)
-    return plain(found[0] if found else words, limit)
+    sentence = _SENTENCE.match(words)
+    return plain(sentence[0] if sentence else words, limit)
 
 
 def tasks(text: str) -> list[str]:
-    """Returns the items of a list that nobody ticked, or all of a text that is none."""
+    """Returns the open items of a task list, or all lines of another text."""
     open_ = (
         plain(line)
         for line in text.splitlines()
@@ -104,7 +104,7 @@ def tasks(text: str) -> list[str]:
 
 
 def fitting(lines: Iterable[str], budget: int) -> list[str]:
-    """Returns the lines that fit, one by one, into so many characters."""
+    """Returns the first lines that fit into a number of characters."""
     kept: list[str] = []
     for line in lines:
         budget -= len(line) + 1
@@ -115,7 +115,7 @@ def fitting(lines: Iterable[str], budget: int) -> list[str]:
 
 
 def _lines(text: str) -> Iterable[str]:
-    """Yields the words of each line, without what makes it a heading, an item or a rule."""
+    """Yields the text of each line without marks of headings and items; rules are left out."""
     for line in text.splitlines():
         if not _RULE.fullmatch(line):
             bare = _MARK.sub("", line, count=1) if _MARK.match(line) else line

@@ -1,4 +1,4 @@
-"""How a decision turned out: what that does to its confidence, and how its file tells it."""
+"""Outcomes of decisions: their effect on confidence, and their record in the file."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from mimo.errors import Invalid
 from mimo.memory.model import Memory, Outcome, Section
 
 DEFAULT_CONFIDENCE = 0.7
-"""That of a decision of which nobody said how sure it is."""
+"""Confidence of a decision that was saved without one."""
 
 _STEPS: Mapping[Outcome, float] = {
     Outcome.SUCCESS: 0.2,
@@ -32,7 +32,7 @@ _WORDS: Mapping[str, Outcome | None] = {
 
 
 def outcome_of(word: str) -> Outcome | None:
-    """Returns the outcome that a word of any earlier version names; None for `pending`.
+    """Returns the outcome for a word of this or an earlier version; None for `pending`.
 
     Raises `Invalid` for any other word.
     """
@@ -47,10 +47,10 @@ def outcome_of(word: str) -> Outcome | None:
 
 
 def confidence_after(memory: Memory, outcome: Outcome | None, now: datetime) -> float:
-    """Returns the confidence (0..1) of a decision that turned out so.
+    """Returns the confidence (0..1) of a decision with this outcome.
 
-    MAMA's rule: a success adds 0.2, and 0.1 more where it has lasted 30 days, a partial one adds
-    0.1, a failure takes 0.3. An outcome that is already known, or open again, moves nothing.
+    MAMA's rule: a success adds 0.2, and 0.1 more after 30 days; a partial success adds 0.1; a
+    failure subtracts 0.3. The same outcome again, or a reopened one, changes nothing.
     """
     before = DEFAULT_CONFIDENCE if memory.confidence is None else memory.confidence
     if outcome is None or outcome is memory.outcome:
@@ -69,53 +69,53 @@ def entry(
     before: float | None = None,
     after: float | None = None,
 ) -> str:
-    """Returns the line that a memory's `Outcome` section gets; a reason may have several."""
+    """Returns an entry for the `Outcome` section; a reason may have several lines."""
     moved = f", confidence {before:g} → {after:g}" if before != after else ""
-    told = f": {reason.strip()}" if reason and reason.strip() else ""
-    text = f"- {on:%Y-%m-%d} {outcome or 'PENDING'}{moved}{told}"
+    shown_reason = f": {reason.strip()}" if reason and reason.strip() else ""
+    text = f"- {on:%Y-%m-%d} {outcome or 'PENDING'}{moved}{shown_reason}"
     return text.replace("\n", "\n  ")
 
 
 def with_entry(memory: Memory, line: str) -> dict[Section, str]:
-    """Returns the memory's sections with `line` at the end of what is told of its outcome."""
-    told = memory.sections.get(Section.OUTCOME)
-    return {**memory.sections, Section.OUTCOME: f"{told}\n{line}" if told else line}
+    """Returns the memory's sections with `line` added to the `Outcome` section."""
+    section = memory.sections.get(Section.OUTCOME)
+    return {**memory.sections, Section.OUTCOME: f"{section}\n{line}" if section else line}
 
 
 def reason(memory: Memory) -> str | None:
-    """Returns why the memory turned out as it did: the last entry's reason, or all that is told."""
-    told = memory.sections.get(Section.OUTCOME, "").strip()
-    if not told:
+    """Returns the reason of the outcome: that of the last entry, or the whole section."""
+    section = memory.sections.get(Section.OUTCOME, "").strip()
+    if not section:
         return None
-    first, _, rest = told[_last_entry(told) :].partition("\n")
+    first, _, rest = section[_last_entry(section) :].partition("\n")
     match = _ENTRY.fullmatch(first)
     if match is None:
-        return told
+        return section
     continued = "\n".join(line.removeprefix("  ") for line in rest.splitlines())
     return f"{match[1] or ''}\n{continued}".strip() or None
 
 
-def _last_entry(told: str) -> int:
-    return told.rfind("\n- ") + 1
+def _last_entry(section: str) -> int:
+    return section.rfind("\n- ") + 1
 
 
 def warning(memory: Memory, *, claimed_by: str | None = None) -> str | None:
-    """Returns what a reader must not miss about a memory: that it failed, or branches disagree.
+    """Returns the warning about a memory: it failed, or branches disagree about it.
 
-    `claimed_by` names a memory that claims to supersede it, without effect: it is not approved.
+    `claimed_by` is the id of an unapproved memory that claims to supersede it.
     """
-    told = []
+    warnings = []
     if memory.outcome is Outcome.FAILED:
         why = reason(memory)
-        told.append(f"FAILED, do not repeat it: {why}" if why else "FAILED, do not repeat it")
+        warnings.append(f"FAILED, do not repeat it: {why}" if why else "FAILED, do not repeat it")
     if memory.competing:
-        names = ", ".join(dict.fromkeys(one.field for one in memory.competing))
-        told.append(f"branches said different things of {names}; both stand in its file")
+        names = ", ".join(dict.fromkeys(version.field for version in memory.competing))
+        warnings.append(f"branches disagree on {names}; its file has both versions")
     if claimed_by:
-        told.append(without_effect(claimed_by))
-    return "; ".join(told) or None
+        warnings.append(without_effect(claimed_by))
+    return "; ".join(warnings) or None
 
 
 def without_effect(claimed_by: str) -> str:
-    """Returns what is said of a memory that an unapproved one claims to supersede."""
+    """Returns the warning about a memory that an unapproved memory claims to supersede."""
     return f"superseded by an unapproved memory, {claimed_by}, which has no effect"

@@ -1,6 +1,6 @@
-"""How one memory can stand to another.
+"""Relations between memories, the words for them, and the graph that links make.
 
-A link is kept in the newer memory and is read from there: "this one supersedes that one".
+A link is stored in the newer memory and read from there: "this memory supersedes that one".
 """
 
 from collections.abc import Mapping
@@ -10,11 +10,8 @@ from typing import NamedTuple
 from mimo.frozen import frozen
 from mimo.memory.model import Record
 
-# The graph that memories and the links between them make, or a part of it around some memories.
-
-
 MAX_DEPTH = 5
-"""Nobody is led further than so many links from where they started."""
+"""Most links between a memory and the start of a walk."""
 
 
 class Node(NamedTuple):
@@ -22,7 +19,7 @@ class Node(NamedTuple):
 
     record: Record
     depth: int
-    """How many links it is away from the nearest start; 0 for a start."""
+    """Number of links to the nearest start; 0 for a start."""
 
 
 class Edge(NamedTuple):
@@ -33,7 +30,7 @@ class Edge(NamedTuple):
     target: str
     type: str
     given: str | None
-    """The words that were given for the type, where they differ."""
+    """The words that were given for the type, if they differ."""
     confidence: float | None
 
 
@@ -48,9 +45,9 @@ class Graph:
     edges: tuple[Edge, ...]
     """In the order of their sources and targets among the nodes, then by type."""
     missing: tuple[str, ...]
-    """What is named by a link, or as a start, and is not there; sorted."""
+    """Ids in links or starts without a memory; sorted."""
     cut: bool = False
-    """Whether there were more nodes than were asked for."""
+    """True if there are more nodes than requested."""
 
 
 class Relation(StrEnum):
@@ -69,19 +66,19 @@ class Relation(StrEnum):
 
     @property
     def meaning(self) -> str:
-        """Returns what it says of the memory that holds the link, in one line."""
+        """Returns the meaning for the memory that holds the link, in one line."""
         return _MEANINGS[self]
 
     @property
     def aliases(self) -> tuple[str, ...]:
-        """Returns other words for it; one in Korean stands for all of its endings."""
+        """Returns synonyms; a Korean stem includes all of its endings."""
         return tuple(word.strip() for word in _ALIASES[self].split(","))
 
 
 _MEANINGS: Mapping[Relation, str] = {
     Relation.SUPERSEDES: "replaces the other, which no longer holds",
     Relation.REFINES: "makes the other better or more precise; both hold",
-    Relation.CONTRADICTS: "says the opposite of the other",
+    Relation.CONTRADICTS: "states the opposite of the other",
     Relation.BUILDS_ON: "takes the other for its base and goes further",
     Relation.DEBATES: "argues with the other or weighs it against alternatives",
     Relation.SYNTHESIZES: "brings the other together with more into one",
@@ -149,4 +146,4 @@ _ALIASES: Mapping[Relation, str] = {
         "with, compare, 관련, 연관, 연결, 참고, 참조, 비슷, 유사"
     ),
 }
-"""Obvious words for each, apart by commas."""
+"""Synonyms of each type, separated by commas."""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mimo.errors import Invalid
-from mimo.memory.merge import chosen, in_force, is_text
+from mimo.memory.merge import chosen, current_version, is_text
 from mimo.memory.model import Kind, Memory, Outcome, Section, Version
 
 
@@ -32,10 +32,10 @@ def memory(**fields):
         ("colour", {"extra": {"colour": ["red", 1]}}, "[red, 1]"),
     ],
 )
-def test_what_is_in_force_reads_as_a_version_of_it(name, fields, said):
-    assert in_force(memory(**fields), name) == said
+def test_current_value_reads_as_a_version(name, fields, said):
+    assert current_version(memory(**fields), name) == said
     again = chosen(memory(**fields), name, said)
-    assert in_force(again, name) == said
+    assert current_version(again, name) == said
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_what_is_in_force_reads_as_a_version_of_it(name, fields, said):
         ("colour", "null", "extra", {}),
     ],
 )
-def test_a_chosen_version_is_said_and_competes_no_longer(name, text, attribute, value):
+def test_chosen_version_becomes_the_value_and_competes_no_longer(name, text, attribute, value):
     rest = Version(field="topic", text="x")
     before = memory(
         outcome=Outcome.FAILED, importance=0.9, extra={"colour": "red"} if name == "colour" else {},
@@ -64,10 +64,10 @@ def test_a_chosen_version_is_said_and_competes_no_longer(name, text, attribute, 
     assert after.competing == (rest,)
 
 
-def test_what_no_header_can_hold_is_refused():
+def test_value_that_a_header_cannot_hold_is_refused():
     with pytest.raises(Invalid):
         chosen(memory(), "title", "[unclosed")
 
 
-def test_only_prose_can_be_said_twice():
+def test_only_prose_can_keep_several_versions():
     assert [is_text(n) for n in ("the text", "the section Outcome", "outcome")] == [1, 1, 0]

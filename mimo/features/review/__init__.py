@@ -187,7 +187,7 @@ def _unreadable(mind: Mind, _: Sequence[Record]) -> Iterator[Item]:
 
 
 def _versions(_: Mind, records: Sequence[Record]) -> Iterator[Item]:
-    from mimo.memory.merge import in_force
+    from mimo.memory.merge import current_version
 
     for record in records:
         memory = record.memory
@@ -200,7 +200,9 @@ def _versions(_: Mind, records: Sequence[Record]) -> Iterator[Item]:
                 line=record.place.line,
                 record=record,
                 field=name,
-                choices=tuple(Choice(text=text) for text in (in_force(memory, name), *others)),
+                choices=tuple(
+                    Choice(text=text) for text in (current_version(memory, name), *others)
+                ),
             )
 
 

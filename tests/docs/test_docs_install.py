@@ -47,7 +47,7 @@ def test_the_examples_of_installing_are_true(
 
 def test_the_table_of_clients_is_complete() -> None:
     rows = re.findall(r"^\| `(\S+)` \|.*\| (yes)? ?\|$", INSTALL, re.MULTILINE)
-    assert rows == [(one.name.value, "yes" if one.hooks else "") for one in CLIENTS]
+    assert rows == [(one.name, "yes" if one.hooks else "") for one in CLIENTS]
 
 
 @pytest.mark.req("004-33", "004-34", "004-35")

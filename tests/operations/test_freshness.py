@@ -178,7 +178,7 @@ def test_an_undone_update_is_stale_again(mind: Mind, guide: Path) -> None:
 def test_the_daemon_ingests_changes_again_and_approves_nothing(mind: Mind, guide: Path) -> None:
     mind.trust.follow(follow=False)
     loop = Loop(Mind(home=mind.home, project=None, clock=mind.clock, environ={}))
-    loop.look_around()
+    loop.update_projects()
     loop.check()
     assert [row.command for row in run(mind, "undo", list=True).changes] == ["ingest"]
     guide.write_text("# Deploying\n\nNever run make deploy by hand.\n", "utf-8")

@@ -1,4 +1,8 @@
-"""What in the clients' configurations would not work as somebody meant it."""
+"""Installing mind into the programs that speak MCP, removing it, and checking the result.
+
+A file of a client is changed in three steps: `targets` lists the files and their edits, a `Plan`
+has the new content of one file, and `apply` writes it.
+"""
 
 import json
 import os
@@ -21,7 +25,6 @@ from mimo.features.clients.table import (
     PLUGIN,
     SERVER,
     Client,
-    ClientName,
     File,
     Scope,
     client,
@@ -31,30 +34,32 @@ from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.store import files
 
-# The machine that clients are on, and which of their files an installation changes.
+NOT_OURS = f"the entry `{SERVER}` starts another program"
+_SECONDS = 60
+"""Time limit for a client's own program."""
 
 
 @frozen
 class Machine:
-    """What an installation must know of the machine that it is on."""
+    """The machine that clients are installed on."""
 
     places: Mapping[str, str]
     project: Path | None
     path: str | None
-    """The PATH that programs are looked for in."""
+    """The PATH to search for programs."""
     executable: str
-    """Our own program, by its whole path."""
+    """The absolute path of `mind`."""
     home: str | None = None
-    """$MIND_HOME, if it is set: a client need not start the server with it."""
+    """$MIND_HOME, if it is set: a client may not pass it to the server."""
 
     def which(self, program: str) -> str | None:
-        """Returns where a program is; None where there is none of that name."""
+        """Returns the path of a program; None if it is not on the PATH."""
         return shutil.which(program, path=self.path)
 
 
 @frozen
 class Target:
-    """A file of a client and what belongs into it."""
+    """A file of a client and the edits to make in it."""
 
     path: Path
     format: Format
@@ -63,7 +68,7 @@ class Target:
 
 
 def machine(mind: Mind) -> Machine:
-    """Returns this machine, as the environment that mind was opened in shows it."""
+    """Returns this machine, according to the environment of `mind`."""
     home = mind.environ.get("HOME") or str(Path.home())
     path = mind.environ.get("PATH")
     beside = Path(sys.executable).with_name("mind")
@@ -78,19 +83,19 @@ def machine(mind: Mind) -> Machine:
 
 
 def scope_of(client: Client, scope: Scope | None, here: Machine) -> Scope:
-    """Returns whom an installation is for: the project, where there is one and the client can."""
+    """Returns the scope: by default the project, if there is one and the client supports it."""
     if scope is None:
         return Scope.PROJECT if Scope.PROJECT in client.files and here.project else Scope.USER
     if scope not in client.files:
         raise Invalid(
-            f"{client.title} keeps no configuration in a project",
+            f"{client.title} has no configuration in projects",
             hint=f"mind install {client.name} --scope user",
         )
     return scope
 
 
 def targets(client: Client, scope: Scope, here: Machine) -> list[Target]:
-    """Returns the files to change; one that holds the entry and the hooks stands once."""
+    """Returns the files to change; a file for both entry and hooks is listed once."""
     command = here.executable
     if not (client.absolute and scope is Scope.USER) and (
         scope is Scope.PROJECT or here.which("mind")
@@ -114,42 +119,39 @@ def targets(client: Client, scope: Scope, here: Machine) -> list[Target]:
 
 
 def place_of(file: File, here: Machine) -> Path:
-    """Returns the first place of a file that exists, else the first."""
-    known = {**here.places, "project": str(here.project)}
+    """Returns the first existing place of a file, else its first place."""
+    names = {**here.places, "project": str(here.project)}
     if here.project is None and "{project}" in file.places[0]:
-        raise Invalid("there is no project here", hint="run `mind init` first, or say --scope user")
-    paths = [Path(place.format_map(known)) for place in file.places]
+        raise Invalid("there is no project here", hint="run `mind init` first, or use --scope user")
+    paths = [Path(place.format_map(names)) for place in file.places]
     return next((path for path in paths if path.exists()), paths[0])
-
-
-# What is to become of one file of a client, and doing it.
 
 
 @frozen
 class Step:
-    """What becomes of one file, or what a person has to do."""
+    """The change of one file, or a step that the user must take."""
 
     file: Path
     action: str
     """`created`, `changed`, `removed`, `unchanged` or `yours`."""
     diff: str | None = None
     backup: Path | None = None
-    told: str | None = None
+    remark: str | None = None
 
 
 @frozen
 class Plan:
-    """What is to become of one file."""
+    """The planned change of one file."""
 
     found: Found
     data: bytes | None
-    """Its new content; None where it goes."""
+    """The new content; None to remove the file."""
     note: Note | None
-    told: str | None = None
+    remark: str | None = None
 
     @property
     def action(self) -> str:
-        """Returns what is done to the file."""
+        """Returns the kind of change, as in `Step`."""
         if self.data == self.found.data:
             return "unchanged"
         if self.data is None:
@@ -157,22 +159,23 @@ class Plan:
         return "created" if self.found.data is None else "changed"
 
 
-def putting(mind: Mind, client: Client, target: Target, *, force: bool) -> Plan:
-    """Returns the plan of putting in what a file has not yet. Raises as `install` does."""
+def plan_install(mind: Mind, client: Client, target: Target, *, force: bool) -> Plan:
+    """Returns the plan that adds the missing edits to a file. Raises as `install` does."""
     found = storage.look(target.path, within=target.within)
     note = storage.note_of(mind.home, target.path)
     data = read(found, target.format)
     try:
         text = editing.put_in(target.format, found.text, target.edits, force=force)
     except MindError as error:
-        raise named(error, target.path, _by_hand(target.edits)) from None
-    differing = [said for edit in target.edits if (said := editing.differing(data, edit))]
-    told = (
-        f"it runs `{differing[0]}`; `--force` puts ours there" if differing and not force else None
-    )
+        raise _with_path(error, target.path, _by_hand(target.edits)) from None
+    differing = [line for edit in target.edits if (line := editing.differing(data, edit))]
+    remark = None
+    if differing and not force:
+        remark = f"it runs `{differing[0]}`; `--force` replaces it"
     if text == found.text:
-        joined = _joined(note, client) if note else None
-        return Plan(found=found, data=found.data, note=joined, told=told)
+        if note:
+            note = replace(note, clients=tuple(dict.fromkeys((*note.clients, client.name))))
+        return Plan(found=found, data=found.data, note=note, remark=remark)
     after = found.encoded(text)
     current = None if found.data is None else files.digest(found.data)
     fresh = note is not None and note.after == current
@@ -187,16 +190,12 @@ def putting(mind: Mind, client: Client, target: Target, *, force: bool) -> Plan:
             after=files.digest(after),
             made=tuple(dict.fromkeys((*(note.made if note else ()), *made))),
         ),
-        told=told,
+        remark=remark,
     )
 
 
-def _joined(note: Note, client: Client) -> Note:
-    return replace(note, clients=tuple(dict.fromkeys((*note.clients, client.name))))
-
-
 def _by_hand(edits: Sequence[Edit]) -> str:
-    """Returns the entry as it could be put in by hand."""
+    """Returns the entry for a user who adds it by hand."""
     entry = next((edit for edit in edits if isinstance(edit, Entry)), None)
     if entry is None:
         return ""
@@ -204,18 +203,18 @@ def _by_hand(edits: Sequence[Edit]) -> str:
     return f"the entry would be {'.'.join(entry.path)} = {value}"
 
 
-def taking(mind: Mind, client: Client, target: Target) -> Plan:
-    """Returns the plan of taking out what is ours.
+def plan_uninstall(mind: Mind, client: Client, target: Target) -> Plan:
+    """Returns the plan that removes the edits from a file.
 
-    A file that nobody changed since is put back as it was; of any other, our entries are cut out.
+    A file that has not changed since is restored; from any other, the entries are cut out.
     """
     found = storage.look(target.path, within=target.within)
     note = storage.note_of(mind.home, target.path)
-    others = [one for one in note.clients if one != client.name] if note else []
+    others = [name for name in note.clients if name != client.name] if note else []
     if note and others:
         left = replace(note, clients=tuple(others))
         return Plan(
-            found=found, data=found.data, note=left, told=f"{', '.join(others)} uses it too"
+            found=found, data=found.data, note=left, remark=f"{', '.join(others)} uses it too"
         )
     if found.data is None:
         return Plan(found=found, data=None, note=None)
@@ -225,38 +224,38 @@ def taking(mind: Mind, client: Client, target: Target) -> Plan:
             before = storage.kept(mind.home, target.path, note.before)
         if before is not None or note.before is None:
             return Plan(found=found, data=before, note=None)
-    return _cutting(found, target, note)
+    return _plan_cut(found, target, note)
 
 
-def _cutting(found: Found, target: Target, note: Note | None) -> Plan:
-    """Returns what is left of a file that was changed since, or that nothing is noted of."""
+def _plan_cut(found: Found, target: Target, note: Note | None) -> Plan:
+    """Returns the plan for a file that was changed since, or that has no note."""
     data = read(found, target.format)
     try:
         text = editing.take_out(
             target.format, found.text, target.edits, made=note.made if note else None
         )
     except MindError as error:
-        raise named(error, target.path) from None
+        raise _with_path(error, target.path) from None
     entry = next((edit for edit in target.edits if isinstance(edit, Entry)), None)
-    standing = editing.at(data, entry.path) if entry else None
-    told = None
-    if standing is not None and not editing.is_ours(standing):
-        told = "the entry `mind` is somebody else's"
+    current = editing.at(data, entry.path) if entry else None
+    remark = None
+    if current is not None and not editing.is_ours(current):
+        remark = NOT_OURS
     needed = {edit.path[0]: edit.value for edit in target.edits if isinstance(edit, Needed)}
     if note and note.before is None and _holds_only(target.format, text, needed):
-        return Plan(found=found, data=None, note=None, told=told)
-    return Plan(found=found, data=found.encoded(text), note=None, told=told)
+        return Plan(found=found, data=None, note=None, remark=remark)
+    return Plan(found=found, data=found.encoded(text), note=None, remark=remark)
 
 
 def _holds_only(format: Format, text: str, needed: Mapping[str, Any]) -> bool:
-    """Returns whether nothing but what our hooks need is left, and no comment."""
+    """Returns whether a text has only the keys that hooks need, and no comment."""
     if format is not Format.JSON:
         return not text.strip()
     return not json_file.has_comments(text) and json_file.load(text) in ({}, needed)
 
 
-def done(mind: Mind, plan: Plan, scope: Scope, *, dry_run: bool) -> Step:
-    """Returns what was done to one file, or would be where the plan is only to be shown."""
+def apply(mind: Mind, plan: Plan, scope: Scope, *, dry_run: bool) -> Step:
+    """Carries out a plan, unless it is a dry run, and returns the step."""
     changes = plan.data != plan.found.data
     backup = None
     if not dry_run:
@@ -272,7 +271,7 @@ def done(mind: Mind, plan: Plan, scope: Scope, *, dry_run: bool) -> Step:
         action=plan.action,
         diff=_diff(plan) if changes and dry_run else None,
         backup=backup,
-        told=plan.told,
+        remark=plan.remark,
     )
 
 
@@ -288,22 +287,20 @@ def _diff(plan: Plan) -> str:
         "/dev/null" if plan.found.data is None else name,
         "/dev/null" if plan.data is None else name,
     )
-    ended = (
-        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
-    )
-    return "".join(ended)
+    missing = "\n\\ No newline at end of file\n"
+    return "".join(line if line.endswith("\n") else line + missing for line in lines)
 
 
 def read(found: Found, format: Format) -> Any:
-    """Returns the data in a file; its errors name it."""
+    """Returns the data in a file. Raises `Invalid` with the file's path."""
     try:
         return load(format, found.text)
     except Invalid as error:
-        raise named(error, found.path) from None
+        raise _with_path(error, found.path) from None
 
 
-def named(error: MindError, path: Path, hint: str = "") -> MindError:
-    """Returns an error that says which file it is about."""
+def _with_path(error: MindError, path: Path, hint: str = "") -> MindError:
+    """Returns an error with the path of the file in its message."""
     return type(error)(
         f"`{path}`: {error.message}",
         hint="; ".join(part for part in (error.hint, hint) if part),
@@ -311,16 +308,13 @@ def named(error: MindError, path: Path, hint: str = "") -> MindError:
     )
 
 
-# Clients whose own program must change their configuration, since they rewrite it all the time.
+# Clients that rewrite their configuration often: their own program must change it.
 
 
-_SECONDS = 60
+def _add_by_program(client: Client, here: Machine, *, force: bool, dry_run: bool) -> Step:
+    """Adds the entry to the user's configuration.
 
-
-def add(client: Client, here: Machine, *, force: bool, dry_run: bool) -> Step:
-    """Returns what was done so that the user's configuration has our entry.
-
-    Raises `Conflict` where something else has our name, and `StorageFailed`.
+    Raises `Conflict` if another entry has its name, and `StorageFailed`.
     """
     command = "mind" if here.which("mind") else here.executable
     value = dict(client.server(Scope.USER, command, project=None, home=here.home).value)
@@ -330,7 +324,7 @@ def add(client: Client, here: Machine, *, force: bool, dry_run: bool) -> Step:
     if present is not None and not force:
         raise Conflict(
             f"`{_file(client, here)}` has an entry `{SERVER}` that differs",
-            hint="nothing was changed; `--force` puts ours in its place",
+            hint="nothing was changed; `--force` replaces it",
         )
     words = ["add-json", "--scope", "user", SERVER, json.dumps(value, separators=(",", ":"))]
     if present is not None and not dry_run:
@@ -338,14 +332,13 @@ def add(client: Client, here: Machine, *, force: bool, dry_run: bool) -> Step:
     return _run(client, here, words, dry_run=dry_run)
 
 
-def remove(client: Client, here: Machine, *, dry_run: bool) -> Step:
-    """Returns what was done so that the user's configuration has our entry no more."""
+def _remove_by_program(client: Client, here: Machine, *, dry_run: bool) -> Step:
+    """Removes the entry from the user's configuration."""
     present = _present(client, here)
     if present is None:
         return Step(file=_file(client, here), action="unchanged")
     if not editing.is_ours(present):
-        told = f"the entry `{SERVER}` is somebody else's"
-        return Step(file=_file(client, here), action="unchanged", told=told)
+        return Step(file=_file(client, here), action="unchanged", remark=NOT_OURS)
     return _run(client, here, ["remove", "--scope", "user", SERVER], dry_run=dry_run)
 
 
@@ -359,11 +352,11 @@ def _present(client: Client, here: Machine) -> Any:
         text = storage.look(_file(client, here), within=None).text
         return editing.at(load(file.format, text), (client.section, SERVER))
     except MindError:
-        return None  # its own program says what is wrong with it
+        return None  # the client's own program reports the error
 
 
 def _run(client: Client, here: Machine, words: list[str], *, dry_run: bool = False) -> Step:
-    """Returns what came of the client's own program; where it is not there, what to run."""
+    """Runs the client's own program; if it is not on the PATH, returns the command to run."""
     import subprocess
 
     name = str(client.program)
@@ -371,7 +364,7 @@ def _run(client: Client, here: Machine, words: list[str], *, dry_run: bool = Fal
     found = here.which(name)
     if dry_run or found is None:
         why = "would run" if found else f"`{name}` is not on the PATH; run where it is"
-        return Step(file=_file(client, here), action="yours", told=f"{why}: {line}")
+        return Step(file=_file(client, here), action="yours", remark=f"{why}: {line}")
     try:
         done = subprocess.run(
             [found, "mcp", *words],
@@ -385,17 +378,17 @@ def _run(client: Client, here: Machine, words: list[str], *, dry_run: bool = Fal
     except (OSError, subprocess.SubprocessError) as error:
         raise StorageFailed(f"`{line}` failed: {error}", hint="run it yourself") from None
     if done.returncode:
-        said = (done.stderr or done.stdout).strip()
-        raise StorageFailed(f"`{line}` failed: {said}", hint="run it yourself to see more")
-    return Step(file=_file(client, here), action="changed", told=f"ran {line}")
+        output = (done.stderr or done.stdout).strip()
+        raise StorageFailed(f"`{line}` failed: {output}", hint="run it yourself to see more")
+    return Step(file=_file(client, here), action="changed", remark=f"ran {line}")
 
 
-# Installing mind into the programs that speak MCP, and taking it out again.
+# The commands.
 
 
 @frozen
 class State:
-    """How a client is on this machine."""
+    """The state of a client on this machine."""
 
     client: Client
     is_here: bool
@@ -406,40 +399,42 @@ class State:
 def install(
     mind: Mind, client: Client, scope: Scope, here: Machine, *, force: bool, dry_run: bool
 ) -> Iterator[Step]:
-    """Yields what was done, or would be, after every file was looked at and none refused.
+    """Changes the files, unless it is a dry run, after every plan has succeeded; yields the steps.
 
-    Raises `Conflict` where something else has our name, `Invalid` for a file that can't be read or
-    changed in place, and `StorageFailed`.
+    Raises `Conflict` if another entry has the server's name, `Invalid` for a file that can't be
+    read or changed in place, and `StorageFailed`.
     """
-    plans = [putting(mind, client, one, force=force) for one in targets(client, scope, here)]
+    plans = [
+        plan_install(mind, client, target, force=force) for target in targets(client, scope, here)
+    ]
     if client.adds_itself and scope is Scope.USER:
-        yield add(client, here, force=force, dry_run=dry_run)
-    yield from (done(mind, plan, scope, dry_run=dry_run) for plan in plans)
+        yield _add_by_program(client, here, force=force, dry_run=dry_run)
+    yield from (apply(mind, plan, scope, dry_run=dry_run) for plan in plans)
 
 
 def uninstall(
     mind: Mind, client: Client, scope: Scope, here: Machine, *, dry_run: bool
 ) -> Iterator[Step]:
-    """Yields what was done, or would be. Raises as `install` does."""
-    plans = [taking(mind, client, one) for one in targets(client, scope, here)]
+    """Changes the files, unless it is a dry run, and yields the steps. Raises as `install`."""
+    plans = [plan_uninstall(mind, client, target) for target in targets(client, scope, here)]
     if client.adds_itself and scope is Scope.USER:
-        yield remove(client, here, dry_run=dry_run)
-    yield from (done(mind, plan, scope, dry_run=dry_run) for plan in plans)
+        yield _remove_by_program(client, here, dry_run=dry_run)
+    yield from (apply(mind, plan, scope, dry_run=dry_run) for plan in plans)
 
 
 def states(mind: Mind, here: Machine) -> Iterator[State]:
-    """Yields how every client is on this machine."""
-    for known in CLIENTS:
-        traces = (Path(trace.format_map(here.places)) for trace in known.traces)
-        runs = known.program is not None and here.which(known.program) is not None
+    """Yields the state of every client."""
+    for candidate in CLIENTS:
+        traces = (Path(trace.format_map(here.places)) for trace in candidate.traces)
+        runs = candidate.program is not None and here.which(candidate.program) is not None
         installed, problem = [], None
-        for scope, entry in entries(known, here):
+        for scope, entry in entries(candidate, here):
             if isinstance(entry, MindError):
                 problem = entry.message
             elif editing.is_ours(entry):
                 installed.append(scope)
         yield State(
-            client=known,
+            client=candidate,
             is_here=runs or any(trace.exists() for trace in traces),
             installed=tuple(installed),
             problem=problem,
@@ -447,7 +442,7 @@ def states(mind: Mind, here: Machine) -> Iterator[State]:
 
 
 def entries(client: Client, here: Machine) -> Iterator[tuple[Scope, Any]]:
-    """Yields what stands under our name in each scope, or the error of reading it."""
+    """Yields the entry of the server in each scope, or the error of reading it."""
     for scope, file in client.files.items():
         if scope is Scope.PROJECT and here.project is None:
             continue
@@ -462,23 +457,23 @@ def entries(client: Client, here: Machine) -> Iterator[tuple[Scope, Any]]:
 
 @frozen
 class Doubt:
-    """One thing that would not work, and what to do about it."""
+    """A problem, and how to solve it."""
 
     message: str
     hint: str
 
 
 def doubts(mind: Mind) -> Iterator[Doubt]:
-    """Yields what would not work: programs that are gone, hooks that run twice or not at all."""
+    """Yields problems: missing programs, and hooks that run twice or not at all."""
     here = machine(mind)
-    for one in CLIENTS:
-        yield from _gone(one, here)
-    yield from _twice(here)
-    yield from _in_two_places(here)
+    for candidate in CLIENTS:
+        yield from _missing_programs(candidate, here)
+    yield from _hooks_run_twice(here)
+    yield from _hooks_in_two_files(here)
 
 
-def _gone(one: Client, here: Machine) -> Iterator[Doubt]:
-    for scope, entry in entries(one, here):
+def _missing_programs(client: Client, here: Machine) -> Iterator[Doubt]:
+    for scope, entry in entries(client, here):
         if isinstance(entry, MindError) or not editing.is_ours(entry):
             continue
         command = editing.command_of(entry)[0]
@@ -486,16 +481,16 @@ def _gone(one: Client, here: Machine) -> Iterator[Doubt]:
             continue
         bare = not PurePath(command).is_absolute()
         yield Doubt(
-            message=f"{place_of(one.files[scope], here)} starts `{command}`, which is not there",
+            message=f"{place_of(client.files[scope], here)} starts the missing `{command}`",
             hint="put it on your PATH: pipx install mimo"
             if bare
-            else f"mind install {one.name} --scope {scope} --force",
+            else f"mind install {client.name} --scope {scope} --force",
         )
 
 
-def _twice(here: Machine) -> Iterator[Doubt]:
-    """Yields where both the plugin and the settings of Claude Code run our hooks."""
-    hooks = client(ClientName.CLAUDE_CODE).hooks
+def _hooks_run_twice(here: Machine) -> Iterator[Doubt]:
+    """Yields scopes in which both the plugin and the settings of Claude Code run hooks."""
+    hooks = client("claude-code").hooks
     found = (
         {scope: _data(file, scope, here) for scope, file in hooks.files.items()} if hooks else {}
     )
@@ -505,13 +500,13 @@ def _twice(here: Machine) -> Iterator[Doubt]:
         if editing.has_hook(data, ("hooks", "SessionStart")):
             yield Doubt(
                 message=f"the plugin {PLUGIN} and {scope} settings both run mind's hooks",
-                hint=f"mind uninstall {ClientName.CLAUDE_CODE} --scope {scope}",
+                hint=f"mind uninstall claude-code --scope {scope}",
             )
 
 
-def _in_two_places(here: Machine) -> Iterator[Doubt]:
-    """Yields where Codex has hooks in both of its files, of which it reads one."""
-    codex = client(ClientName.CODEX)
+def _hooks_in_two_files(here: Machine) -> Iterator[Doubt]:
+    """Yields scopes in which Codex has hooks in both of its files; it reads only one."""
+    codex = client("codex")
     for scope, file in codex.hooks.files.items() if codex.hooks else ():
         ours = editing.has_hook(_data(file, scope, here), ("hooks", "SessionStart"))
         if ours and editing.at(_data(codex.files[scope], scope, here), ("hooks",)):
@@ -523,7 +518,7 @@ def _in_two_places(here: Machine) -> Iterator[Doubt]:
 
 
 def _data(file: File, scope: Scope, here: Machine) -> Any:
-    """Returns the data in a file; None where it is not there or can't be read."""
+    """Returns the data in a file; None if it is missing or can't be read."""
     if scope is Scope.PROJECT and here.project is None:
         return None
     try:

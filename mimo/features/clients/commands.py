@@ -1,4 +1,4 @@
-"""`mind install`: the memory in the programs that speak MCP."""
+"""`mind install` and `mind uninstall`, for programs that speak MCP."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -6,7 +6,7 @@ from typing import Annotated
 
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
 from mimo.errors import Conflict, Invalid, StorageFailed
-from mimo.features import clients as services
+from mimo.features import clients
 from mimo.features.clients import Machine, Step, machine, scope_of
 from mimo.features.clients.table import Client, ClientName, Scope, client
 from mimo.frozen import frozen
@@ -17,9 +17,9 @@ from mimo.rendering.screen import Part, Screen, accent, dim, good, warn
 
 For = Annotated[
     Scope | None,
-    Arg("For everybody in the project or for you everywhere; the project where there is one"),
+    Arg("For all users of the project or for you everywhere (default project, if any)"),
 ]
-DryRun = Annotated[bool, Arg("Show what would change, and change nothing")]
+DryRun = Annotated[bool, Arg("Show the changes without making them")]
 
 
 HOME_SHARED = (
@@ -29,7 +29,7 @@ NOT_FOUND = "`mind` is not on your PATH, where clients look for it: pipx install
 
 
 class Action(StrEnum):
-    """What became of a file."""
+    """The change of a file."""
 
     CREATED = "created"
     CHANGED = "changed"
@@ -40,37 +40,37 @@ class Action(StrEnum):
 
 @frozen
 class FileRow:
-    """A file of a client, and what was done to it."""
+    """A file of a client and its change."""
 
     file: str
-    action: Annotated[Action, Out("`yours` where a person must do it")]
-    note: Annotated[Omitted[str], Out("What to know about it", omit=True)] = None
-    backup: Annotated[Omitted[str], Out("A copy of it as it was", omit=True)] = None
-    diff: Annotated[Omitted[str], Out("What would change, as a unified diff", omit=True)] = None
+    action: Annotated[Action, Out("`yours` if the user must do it")]
+    note: Annotated[Omitted[str], Out("Remark on the change", omit=True)] = None
+    backup: Annotated[Omitted[str], Out("Copy of the earlier content", omit=True)] = None
+    diff: Annotated[Omitted[str], Out("The change as a unified diff", omit=True)] = None
 
 
 @frozen
 class ClientRow:
-    """A client and how it is on this machine."""
+    """A client and its state on this machine."""
 
     client: ClientName
     title: str
-    found: Annotated[bool, Out("Whether it seems to be on this machine")]
-    installed: Annotated[tuple[Scope, ...], Out("Where its configuration has our server")]
+    found: Annotated[bool, Out("Whether it seems to be installed on this machine")]
+    installed: Annotated[tuple[Scope, ...], Out("Scopes in which its configuration has the server")]
     problem: Annotated[Omitted[str], Out("Why its configuration can't be read", omit=True)] = None
 
 
 @frozen
 class Installation:
-    """What came of installing, or how all clients are where none was named."""
+    """The result of an installation, or the state of all clients if none was named."""
 
     client: Annotated[Omitted[ClientName], Out("The client that was named", omit=True)] = None
-    scope: Annotated[Omitted[Scope], Out("Whom it is for", omit=True)] = None
+    scope: Annotated[Omitted[Scope], Out("The scope of the installation", omit=True)] = None
     dry_run: bool = False
     files: tuple[FileRow, ...] = ()
-    then: Annotated[Omitted[str], Out("What to do in the client next", omit=True)] = None
+    then: Annotated[Omitted[str], Out("The next step in the client", omit=True)] = None
     clients: tuple[ClientRow, ...] = ()
-    notice: Annotated[Omitted[str], Out("What stands in its way", omit=True)] = None
+    notice: Annotated[Omitted[str], Out("A problem that remains", omit=True)] = None
 
 
 @command(
@@ -91,31 +91,32 @@ class Installation:
 )
 def install(
     mind: Mind,
-    client: Annotated[ClientName | None, Arg("The program; without one, all are listed")] = None,
+    client: Annotated[ClientName | None, Arg("The program (default: list all)")] = None,
     *,
     scope: For = None,
     dry_run: DryRun = False,
     force: Annotated[bool, Arg("Replace an entry of the same name that differs")] = False,
 ) -> Installation:
-    """Give the memory to a program that speaks MCP
+    """Install mind into a program that speaks MCP
 
-    Writes the server's entry, and the hooks of clients that have them, into the client's own
-    configuration; all else in it stays byte for byte, and a copy is kept in $MIND_HOME/clients.
+    Adds the server's entry, and the hooks of clients that have them, to the client's own
+    configuration. Everything else in it stays byte for byte, and a copy is kept in
+    $MIND_HOME/clients.
     """
     here = machine(mind)
     if client is None:
-        return Installation(clients=tuple(map(_row, services.states(mind, here))))
-    known, whom = _chosen(client, scope, here)
-    steps = services.install(mind, known, whom, here, force=force, dry_run=dry_run)
+        return Installation(clients=tuple(map(_row, clients.states(mind, here))))
+    chosen, for_scope = _chosen(client, scope, here)
+    steps = clients.install(mind, chosen, for_scope, here, force=force, dry_run=dry_run)
     rows = tuple(map(_file, steps))
     changed = not dry_run and any(row.action is not Action.UNCHANGED for row in rows)
     return Installation(
         client=client,
-        scope=whom,
+        scope=for_scope,
         dry_run=dry_run,
         files=rows,
-        then=known.after if changed else None,
-        notice="; ".join(_notices(here, whom)) or None,
+        then=chosen.after if changed else None,
+        notice="; ".join(_notices(here, for_scope)) or None,
     )
 
 
@@ -138,18 +139,20 @@ def uninstall(
     scope: For = None,
     dry_run: DryRun = False,
 ) -> Installation:
-    """Take the memory out of a program again
+    """Remove mind from a program
 
-    Takes out what `mind install` put in, and nothing else. Memories are not touched.
+    Removes only what `mind install` added. Memories are not changed.
     """
     here = machine(mind)
-    known, whom = _chosen(client, scope, here)
-    steps = services.uninstall(mind, known, whom, here, dry_run=dry_run)
-    return Installation(client=client, scope=whom, dry_run=dry_run, files=tuple(map(_file, steps)))
+    chosen, for_scope = _chosen(client, scope, here)
+    steps = clients.uninstall(mind, chosen, for_scope, here, dry_run=dry_run)
+    return Installation(
+        client=client, scope=for_scope, dry_run=dry_run, files=tuple(map(_file, steps))
+    )
 
 
 def _notices(here: Machine, scope: Scope) -> Iterator[str]:
-    """Yields what the user should know of an installation."""
+    """Yields warnings for the user."""
     if here.which("mind") is None:
         yield NOT_FOUND
     if here.home and scope is Scope.PROJECT:
@@ -157,23 +160,23 @@ def _notices(here: Machine, scope: Scope) -> Iterator[str]:
 
 
 def _chosen(name: ClientName, scope: Scope | None, here: Machine) -> tuple[Client, Scope]:
-    known = client(name)
-    return known, scope_of(known, scope, here)
+    chosen = client(name)
+    return chosen, scope_of(chosen, scope, here)
 
 
 def _file(step: Step) -> FileRow:
     return FileRow(
         file=str(step.file),
         action=Action(step.action),
-        note=step.told,
+        note=step.remark,
         backup=str(step.backup) if step.backup else None,
         diff=step.diff,
     )
 
 
-def _row(state: services.State) -> ClientRow:
+def _row(state: clients.State) -> ClientRow:
     return ClientRow(
-        client=state.client.name,
+        client=ClientName(state.client.name),
         title=state.client.title,
         found=state.is_here,
         installed=state.installed,
@@ -199,7 +202,7 @@ def _(result: Installation, screen: Screen) -> None:
         screen.table(("client", "here", "installed for"), map(_cells, result.clients))
         for row in (row for row in result.clients if row.problem):
             screen.note(str(row.problem))
-        screen.line("give it the memory with ", accent("`mind install CLIENT`"))
+        screen.line("install it with ", accent("`mind install CLIENT`"))
         return
     if result.notice:
         screen.note(result.notice)
@@ -216,7 +219,7 @@ def _show_file(row: FileRow, screen: Screen, *, dry_run: bool) -> None:
     if row.note:
         screen.line(warn(row.note), indent=2)
     if row.backup:
-        screen.line(dim(f"a copy of it as it was: {row.backup}"), indent=2)
+        screen.line(dim(f"copy of the earlier content: {row.backup}"), indent=2)
     if row.diff:
         screen.verbatim(row.diff)
 

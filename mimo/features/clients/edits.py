@@ -1,4 +1,4 @@
-"""What installing puts into a client's file, and how it is put in and taken out."""
+"""The edits of a client's file: adding entries and hooks, finding ours, and removing them."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ _OUR_COMMAND = re.compile(r"(?:^|[/\\])mind(?:\.exe)?$")
 
 @frozen
 class Entry:
-    """The entry of the server, under a key that is ours."""
+    """The entry of the server, under our key."""
 
     path: Path
     value: Mapping[str, Any]
@@ -24,7 +24,7 @@ class Entry:
 
 @frozen
 class Hook:
-    """An item of a list of hooks, ours by the command that it runs."""
+    """An item in a list of hooks; ours are recognised by their command."""
 
     path: Path
     value: Mapping[str, Any]
@@ -32,7 +32,7 @@ class Hook:
 
 @frozen
 class Needed:
-    """A key that must be there, whatever it holds."""
+    """A key that must exist, with any value."""
 
     path: Path
     value: Any
@@ -42,10 +42,10 @@ Edit = Entry | Hook | Needed
 
 
 def put_in(format: Format, text: str, edits: Iterable[Edit], *, force: bool = False) -> str:
-    """Returns the text with what is not there yet.
+    """Returns the text with the edits that are missing.
 
-    Raises `Conflict` where our key holds something else (unless `force`), and `Invalid` where the
-    text can't be read or changed without a change to anything else.
+    Raises `Conflict` if our key has another value (unless `force`), and `Invalid` if the text
+    can't be read, or can't be changed without changing something else.
     """
     for edit in edits:
         data = load(format, text)
@@ -57,7 +57,7 @@ def put_in(format: Format, text: str, edits: Iterable[Edit], *, force: bool = Fa
         else:
             after = put(format, text, edit.path, edit.value)
             expected = _with(data, edit.path, edit.value)
-        text = _held_against(format, after, expected)
+        text = _verified(format, after, expected)
     return text
 
 
@@ -66,8 +66,8 @@ def take_out(
 ) -> str:
     """Returns the text without our entries.
 
-    What held them goes too where it is left empty, if it is in `made` or that is not known (None).
-    Raises `Invalid` where that would change anything else.
+    Empty containers are removed if they are in `made`, or if `made` is unknown (None). Raises
+    `Invalid` if that would change something else.
     """
     for edit in reversed(edits):
         data = load(format, text)
@@ -82,7 +82,7 @@ def take_out(
 
 
 def missing(format: Format, text: str, edits: Iterable[Edit]) -> tuple[Path, ...]:
-    """Returns what must be made to hold the entries."""
+    """Returns the containers that must be created for the entries."""
     data = load(format, text)
     wanted: dict[Path, None] = {}
     for edit in edits:
@@ -92,7 +92,7 @@ def missing(format: Format, text: str, edits: Iterable[Edit]) -> tuple[Path, ...
 
 
 def at(data: Any, path: Path) -> Any:
-    """Returns what stands at a path; None where nothing does."""
+    """Returns the value at a path; None if there is none."""
     for key in path:
         if not isinstance(data, dict) or key not in data:
             return None
@@ -109,7 +109,7 @@ def is_ours(entry: Any) -> bool:
 
 
 def command_of(entry: Mapping[str, Any]) -> list[str]:
-    """Returns the command line that an entry starts, in any client's spelling."""
+    """Returns the command line of an entry, in the spelling of any client."""
     command = entry.get("command", entry.get("cmd"))
     if isinstance(command, list):
         return [str(word) for word in command]
@@ -118,11 +118,11 @@ def command_of(entry: Mapping[str, Any]) -> list[str]:
 
 
 def differing(data: Any, edit: Edit) -> str | None:
-    """Returns the command line, with its $MIND_HOME, of an entry of ours with other values."""
+    """Returns the command line, with its $MIND_HOME, of our entry if its values differ."""
     found = at(data, edit.path)
     if isinstance(edit, Entry) and is_ours(found) and found != edit.value:
         sets = (value for value in found.values() if isinstance(value, Mapping))
-        homes = [f"MIND_HOME={one['MIND_HOME']}" for one in sets if "MIND_HOME" in one]
+        homes = [f"MIND_HOME={env['MIND_HOME']}" for env in sets if "MIND_HOME" in env]
         return " ".join((*homes, *command_of(found)))
     return None
 
@@ -142,13 +142,13 @@ def _is_there(data: Any, edit: Edit, *, force: bool) -> bool:
         return True
     if not force:
         raise Conflict(
-            f"it has an entry `{'.'.join(edit.path)}` that differs: {' '.join(_told(found))}",
-            hint="nothing was changed; `--force` puts ours in its place",
+            f"it has an entry `{'.'.join(edit.path)}` that differs: {' '.join(_words(found))}",
+            hint="nothing was changed; `--force` replaces it",
         )
     return False
 
 
-def _told(entry: Any) -> list[str]:
+def _words(entry: Any) -> list[str]:
     return command_of(entry) if isinstance(entry, Mapping) else [str(entry)]
 
 
@@ -158,7 +158,7 @@ def _our_items(items: Any) -> list[int]:
 
 
 def _runs_us(item: Any) -> bool:
-    """Returns whether all that a hook, or a group of hooks, runs is ours."""
+    """Returns whether a hook, or every hook of a group, runs mind."""
     if not isinstance(item, dict):
         return False
     if isinstance(within := item.get("hooks"), list):
@@ -171,7 +171,7 @@ def _without_hooks(text: str, path: Path) -> str:
     while places := _our_items(at(data := load(Format.JSON, text), path)):
         after = json_file.drop_item(text, path, places[-1])
         del at(expected := deepcopy(data), path)[places[-1]]
-        text = _held_against(Format.JSON, after, expected)
+        text = _verified(Format.JSON, after, expected)
     return text
 
 
@@ -190,16 +190,16 @@ def _dropped(format: Format, text: str, path: Path) -> str:
     after = drop(format, text, path)
     expected = _without(data, path)
     if format is Format.TOML and at(load(format, after), path[:-1]) is None:
-        # A table that only its own tables speak of goes with the last of them.
+        # A table without a header of its own disappears with its last child.
         expected = _without(expected, path[:-1])
-    return _held_against(format, after, expected)
+    return _verified(format, after, expected)
 
 
-def _held_against(format: Format, text: str, expected: Any) -> str:
-    """Returns a changed text. Raises `Invalid` where it does not say what it must."""
+def _verified(format: Format, text: str, expected: Any) -> str:
+    """Returns a changed text. Raises `Invalid` if its data is not as expected."""
     if load(format, text) != expected:
         raise Invalid(
-            "it can't be changed without a change to something else",
+            "it can't be changed without changing something else",
             hint="nothing was changed",
         )
     return text

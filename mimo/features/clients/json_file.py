@@ -1,13 +1,10 @@
-"""Putting one entry into a JSON file and taking it out again, with everything else as it is."""
+"""JSON with comments and trailing commas: one entry is put in or taken out, all else stays."""
 
 import json
 import re
 from typing import Any, NamedTuple, NoReturn
 
 from mimo.errors import Invalid
-
-# JSON as people write it, with comments and trailing commas, read with the place of everything.
-
 
 _DEEPEST = 200
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -25,11 +22,11 @@ class Element(NamedTuple):
     start: int
     node: "Node"
     comma: int | None
-    """Where the comma after it stands; None where there is none."""
+    """The place of the comma after it; None if there is none."""
 
 
 class Node(NamedTuple):
-    """A value and where it stands."""
+    """A value and its place."""
 
     start: int
     end: int
@@ -37,15 +34,15 @@ class Node(NamedTuple):
     elements: tuple[Element, ...] = ()
 
     def find(self, key: str) -> Element | None:
-        """Returns the member of that name. Raises `Invalid` where there are two."""
+        """Returns the member of that name. Raises `Invalid` if there are two."""
         found = [element for element in self.elements if element.key == key]
         if len(found) > 1:
-            raise Invalid(f"`{key}` stands there twice", hint="take one of them out first")
+            raise Invalid(f"`{key}` occurs twice", hint="remove one of them first")
         return found[0] if found else None
 
 
 class Document(NamedTuple):
-    """A text that was read, and where its line comments end."""
+    """A parsed text, and the ends of its line comments."""
 
     text: str
     root: Node
@@ -60,11 +57,6 @@ def parse(text: str) -> Document:
     if (end := reader.skip(root.end)) != len(text):
         reader.refuse(end, "nothing may follow the document")
     return Document(text, root, frozenset(reader.comment_ends), reader.has_comments)
-
-
-def load_jsonc(text: str) -> Any:
-    """Returns the data in a text. Raises `Invalid` with line and column."""
-    return parse(text).root.value
 
 
 class _Reader:
@@ -83,7 +75,7 @@ class _Reader:
         )
 
     def skip(self, at: int) -> int:
-        """Returns where the next token begins, past blanks and comments."""
+        """Returns the start of the next token, after blanks and comments."""
         while True:
             at = _blank_end(self.text, at)
             if found := _LINE_COMMENT.match(self.text, at):
@@ -161,7 +153,7 @@ Path = tuple[str, ...]
 
 
 def load(text: str) -> Any:
-    """Returns the data in a text; an empty one holds an empty object."""
+    """Returns the data in a text; an empty one holds an empty object. Raises `Invalid`."""
     if not text.strip():
         return {}
     try:
@@ -171,14 +163,14 @@ def load(text: str) -> Any:
 
 
 def has_comments(text: str) -> bool:
-    """Returns whether somebody commented a text."""
+    """Returns whether a text has comments."""
     return bool(text.strip()) and parse(text).has_comments
 
 
 def put(text: str, path: Path, value: Any) -> str:
-    """Returns the text with `value` at `path`; the objects above it are made where missing.
+    """Returns the text with `value` at `path`; missing objects above it are created.
 
-    Raises `Invalid` where something on the way is no object.
+    Raises `Invalid` if a value above it is not an object.
     """
     if not text.strip():
         text = EMPTY
@@ -197,18 +189,18 @@ def put(text: str, path: Path, value: Any) -> str:
 
 
 def append(text: str, path: Path, value: Any) -> str:
-    """Returns the text with `value` at the end of the list at `path`, made where missing."""
+    """Returns the text with `value` at the end of the list at `path`, created if missing."""
     document = parse(text) if text.strip() else parse(EMPTY)
     node = _at(document, path)
     if node is None:
         return put(text, path, [value])
     if not isinstance(node.value, list):
-        raise Invalid(f"`{'.'.join(path)}` is no list", hint="nothing was changed")
+        raise Invalid(f"`{'.'.join(path)}` is not a list", hint="nothing was changed")
     return _insert(document, node, None, value)
 
 
 def drop(text: str, path: Path) -> str:
-    """Returns the text without what stands at `path`."""
+    """Returns the text without the value at `path`."""
     document = parse(text)
     parent = _at(document, path[:-1])
     element = parent.find(path[-1]) if parent else None
@@ -236,7 +228,7 @@ def _at(document: Document, path: Path) -> Node | None:
 def _check_object(node: Node, path: Path) -> None:
     if not isinstance(node.value, dict):
         named = f"`{'.'.join(path)}`" if path else "the document"
-        raise Invalid(f"{named} is no object", hint="mend the file first; nothing was changed")
+        raise Invalid(f"{named} is not an object", hint="mend the file first; nothing was changed")
 
 
 def _insert(document: Document, node: Node, key: str | None, value: Any) -> str:
@@ -269,9 +261,9 @@ def _cut(document: Document, node: Node, element: Element) -> str:
     """Returns the text without one element, and without the comma that came with it."""
     text = document.text
     start, end = _content_end(text, element.start), element.node.end
-    commented = any(start <= one <= element.start for one in document.comment_ends)
+    commented = any(start <= end_ <= element.start for end_ in document.comment_ends)
     if commented and not text[end:].lstrip(" \t,").startswith(("\n", "\r")):
-        start = element.start  # what follows must not fall into the comment
+        start = element.start  # the text after it must not become part of the comment
     before, after = text[:start], text[end:]
     if element.comma is not None:
         gap = text[end : element.comma]
@@ -286,7 +278,7 @@ def _cut(document: Document, node: Node, element: Element) -> str:
 
 
 def _content_end(text: str, at: int) -> int:
-    """Returns where the blanks before a place begin."""
+    """Returns the start of the blanks before a place."""
     return len(text[:at].rstrip(_BLANKS))
 
 
@@ -295,7 +287,7 @@ def _newline(text: str) -> str:
 
 
 def _unit(text: str) -> str:
-    """Returns what one level is indented by: the first indentation there is."""
+    """Returns the indentation of one level: the first one in the text."""
     found = _INDENT.search(text)
     return found[1] if found else "  "
 
@@ -317,7 +309,7 @@ def _render(value: Any, text: str, indent: str) -> str:
 
 
 def _lines(value: Any, unit: str) -> list[str]:
-    """Returns JSON as people write it: lists of plain values stay on one line."""
+    """Returns the lines of a JSON value; lists of plain values are on one line."""
     if not value or not isinstance(value, dict | list):
         return [json.dumps(value, ensure_ascii=False)]
     if isinstance(value, list):

@@ -1,7 +1,7 @@
-"""Other programs' configuration files: read and changed so that nothing of theirs is lost.
+"""The configuration files of clients: read, changed and restored without loss.
 
-`$MIND_HOME/clients/` keeps a copy of each file as it was before mind changed it, and notes what was
-put into it, so that it can be put back exactly.
+`$MIND_HOME/clients/` has a copy of each file before mind changed it, and a note of the change, so
+that the file can be restored exactly.
 """
 
 import json
@@ -23,15 +23,15 @@ class Found:
     """A file as it is now."""
 
     path: Path
-    """As it is named."""
+    """The path that was given."""
     real: Path
-    """Where it is, behind the links that lead to it."""
+    """The path behind symbolic links."""
     data: bytes | None
-    """None where there is no such file."""
+    """None if the file does not exist."""
 
     @property
     def text(self) -> str:
-        """Returns its text without a byte order mark. Raises `Invalid` where it is not UTF-8."""
+        """Returns the text without a byte order mark. Raises `Invalid` if it is not UTF-8."""
         try:
             return (self.data or b"").decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -41,29 +41,29 @@ class Found:
             ) from None
 
     def encoded(self, text: str) -> bytes:
-        """Returns a text as this file would hold it."""
+        """Returns a text as bytes, with a byte order mark if the file has one."""
         mark = b"\xef\xbb\xbf" if (self.data or b"").startswith(b"\xef\xbb\xbf") else b""
         return mark + text.encode()
 
 
 @frozen
 class Note:
-    """What is kept about a file that mind changed."""
+    """The note about a file that mind changed."""
 
     clients: tuple[str, ...]
-    """For whom."""
+    """The clients that it was changed for."""
     before: str | None
-    """Digest of the copy of it as it was; None where it was not there, empty where not known."""
+    """Digest of the copy; None if there was no file, empty if the original is unknown."""
     after: str
-    """Its digest as mind left it."""
+    """Digest of the file as mind wrote it."""
     made: tuple[tuple[str, ...], ...]
-    """What was made to hold the entries."""
+    """The containers that were created for the entries."""
 
 
 def look(path: Path, *, within: Path | None) -> Found:
     """Returns the file at a path, behind any links.
 
-    Raises `StorageFailed` where it can't be read, is no regular file, or where a link leads out of
+    Raises `StorageFailed` if it can't be read, is not a regular file, or if a link leads out of
     `within`.
     """
     real = Path(os.path.realpath(path))
@@ -73,7 +73,7 @@ def look(path: Path, *, within: Path | None) -> Found:
             hint="nothing was changed; change that file yourself",
         )
     if path.is_symlink() and not real.exists():
-        raise StorageFailed(f"`{path}` is a link to `{real}`, which is not there", hint="remove it")
+        raise StorageFailed(f"`{path}` is a link to the missing `{real}`", hint="remove it")
     try:
         data, _ = files.look(real, limit=_MOST_BYTES)
     except FileNotFoundError:
@@ -88,25 +88,25 @@ def look(path: Path, *, within: Path | None) -> Found:
 
 
 def change(found: Found, data: bytes, *, private: bool) -> None:
-    """Puts new content into a file, which must be as it was found, and looks at it again.
+    """Writes a file, which must be unchanged since it was read, and reads it again.
 
-    Raises `Conflict` where somebody changed it meanwhile, and `StorageFailed`.
+    Raises `Conflict` if another program changed it meanwhile, and `StorageFailed`.
     """
     if found.data is None:
         files.write_new(found.real, data, mode=0o600 if private else 0o666)
     else:
         files.replace(found.real, data, expect=files.digest(found.data))
     if files.read(found.real) != data:
-        raise Conflict(f"`{found.path}` was changed as it was written", hint="look at it")
+        raise Conflict(f"`{found.path}` was changed while it was written", hint="check its content")
 
 
 def remove(found: Found) -> None:
-    """Removes a file, which must be as it was found. Raises `Conflict` and `StorageFailed`."""
+    """Removes a file, which must be unchanged. Raises `Conflict` and `StorageFailed`."""
     files.remove(found.real, expect=files.digest(found.data or b""))
 
 
 def keep(home: Path, found: Found) -> Path:
-    """Returns a copy of a file as it is. The same content is kept once."""
+    """Copies a file and returns the path of the copy. The same content is kept once."""
     data = found.data or b""
     path = _backup(home, found.path, files.digest(data))
     with suppress(Conflict):
@@ -115,7 +115,7 @@ def keep(home: Path, found: Found) -> Path:
 
 
 def kept(home: Path, path: Path, digest: str) -> bytes | None:
-    """Returns the copy of a file that has this digest; None where it is gone or was changed."""
+    """Returns the copy of a file with this digest; None if it is missing or changed."""
     with suppress(OSError):
         data = files.read(_backup(home, path, digest))
         return data if files.digest(data) == digest else None
@@ -123,34 +123,34 @@ def kept(home: Path, path: Path, digest: str) -> bytes | None:
 
 
 def note_of(home: Path, path: Path) -> Note | None:
-    """Returns what is noted of a file; None where nothing is, or it can't be read."""
+    """Returns the note about a file; None if there is none that can be read."""
     try:
         raw = json.loads(files.read(_note(home, path)))
         return Note(
             clients=tuple(map(str, raw["clients"])),
             before=None if raw["before"] is None else str(raw["before"]),
             after=str(raw["after"]),
-            made=tuple(tuple(map(str, one)) for one in raw["made"]),
+            made=tuple(tuple(map(str, path)) for path in raw["made"]),
         )
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
 def write_note(home: Path, path: Path, note: Note | None) -> None:
-    """Notes what was done to a file; None forgets it. Raises `StorageFailed`."""
+    """Writes the note about a file; None removes it. Raises `StorageFailed`."""
     target = _note(home, path)
     if note is None:
         if target.exists():
             files.remove(target)
         return
-    told: Mapping[str, Any] = {
+    fields: Mapping[str, Any] = {
         "path": str(path),
         "clients": list(note.clients),
         "before": note.before,
         "after": note.after,
-        "made": [list(one) for one in note.made],
+        "made": [list(made) for made in note.made],
     }
-    files.replace(target, json.dumps(told, indent=1).encode() + b"\n", mode=0o600)
+    files.replace(target, json.dumps(fields, indent=1).encode() + b"\n", mode=0o600)
 
 
 def _note(home: Path, path: Path) -> Path:

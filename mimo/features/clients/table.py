@@ -1,4 +1,7 @@
-"""Every client that mind can be installed into."""
+"""The table of clients that mind can be installed into.
+
+One entry in `CLIENTS` adds a client; its name, options and documentation follow from it.
+"""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -8,9 +11,6 @@ from mimo.features.clients.edits import Edit, Entry, Hook, Needed
 from mimo.features.clients.formats import Format
 from mimo.frozen import frozen
 
-# What there is to know of a client: its files, its entry, its hooks.
-
-
 SERVER = "mind"
 """The name that the server has in every client."""
 
@@ -18,27 +18,10 @@ ARGUMENTS = ("mcp", "--toolsets", "core")
 
 
 class Scope(StrEnum):
-    """Whom an installation is for."""
+    """The scope of an installation."""
 
     PROJECT = "project"
     USER = "user"
-
-
-class ClientName(StrEnum):
-    """The clients, by the names that people type."""
-
-    CLAUDE_CODE = "claude-code"
-    CLAUDE_DESKTOP = "claude-desktop"
-    CODEX = "codex"
-    GEMINI = "gemini"
-    CURSOR = "cursor"
-    VSCODE = "vscode"
-    COPILOT = "copilot"
-    OPENCODE = "opencode"
-    ZED = "zed"
-    WINDSURF = "windsurf"
-    GOOSE = "goose"
-    CLINE = "cline"
 
 
 @frozen
@@ -51,17 +34,17 @@ class File:
 
 @frozen
 class Hooks:
-    """The hooks of a client: where they stand, and which item goes into the list of each event."""
+    """The hooks of a client: their files, and the item for the list of each event."""
 
     files: Mapping[Scope, File]
     events: Mapping[str, Mapping[str, Any]]
     version: int | None = None
-    """What the file's `version` must be, for clients that want one."""
+    """The file's `version`, for clients that require one."""
     has_env: bool = False
     """Whether an item may set environment variables, under `env`."""
 
     def edits(self, *, home: str | None = None) -> tuple[Edit, ...]:
-        """Returns what goes into the file; `home` is the $MIND_HOME to run hooks with."""
+        """Returns the edits of the file; `home` is the $MIND_HOME for the hooks."""
         env = {"env": {"MIND_HOME": home}} if home and self.has_env else {}
         needed = () if self.version is None else (Needed(path=("version",), value=self.version),)
         hooks = (
@@ -75,42 +58,43 @@ class Hooks:
 class Client:
     """A program that speaks MCP."""
 
-    name: ClientName
+    name: str
+    """The name that users type."""
     title: str
     section: str
-    """The key that holds a client's servers."""
+    """The key of the client's servers."""
     files: Mapping[Scope, File]
     entry: Mapping[str, Any]
-    """The server's entry, with `COMMAND`, `ARGUMENTS` or `LINE` where the command line goes."""
+    """The server's entry; `COMMAND`, `ARGUMENTS` and `LINE` stand for the command line."""
     traces: tuple[str, ...]
-    """Where it leaves something on a machine that has it."""
+    """Paths that exist on a machine with the client."""
     program: str | None = None
-    """Its own program, for clients of the terminal."""
+    """The client's own program, for clients of the terminal."""
     only: Mapping[Scope, Mapping[str, Any]] | None = None
-    """Keys that an entry has in one scope alone."""
+    """Keys that the entry has in one scope only."""
     hooks: Hooks | None = None
     absolute: bool = False
-    """Whether a user's entry names the whole path: a desktop's programs have no shell's PATH."""
+    """Whether a user's entry has an absolute path: desktop programs lack the PATH of a shell."""
     fixed: bool = False
-    """Whether the entry names the project, since the client never works in one."""
+    """Whether the entry names the project, because the client is not started in one."""
     adds_itself: bool = False
-    """Whether its own program must change the user's file, which it rewrites all the time."""
+    """Whether the client's program must change the user's file, which it often rewrites."""
     env: str = "env"
-    """The key of an entry that holds its environment variables."""
+    """The key of the environment variables in an entry."""
     after: str = ""
-    """What a person does then, in a few words."""
+    """The next step for the user, in a few words."""
 
     def server(
         self, scope: Scope, command: str, *, project: str | None, home: str | None = None
     ) -> Entry:
-        """Returns the entry that starts our server, with `home` as its $MIND_HOME."""
+        """Returns the entry that starts the server, with `home` as its $MIND_HOME."""
         named = ("--project", project) if self.fixed and project else ()
         arguments = [*ARGUMENTS, *named]
         words = {"COMMAND": command, "ARGUMENTS": arguments, "LINE": [command, *arguments]}
         more = (self.only or {}).get(scope, {})
         value = {
-            key: words.get(one, one) if isinstance(one, str) else one
-            for key, one in {**self.entry, **more}.items()
+            key: words.get(part, part) if isinstance(part, str) else part
+            for key, part in {**self.entry, **more}.items()
         }
         if home:
             value[self.env] = {"MIND_HOME": home}
@@ -118,7 +102,7 @@ class Client:
 
 
 def places(home: str, environ: Mapping[str, str], platform: str) -> dict[str, str]:
-    """Returns what the names in a place stand for, but for `{project}`."""
+    """Returns the values of the names in a place, except `{project}`."""
     xdg = environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
     roaming = environ.get("APPDATA") or f"{home}/AppData/Roaming"
     config = {"darwin": f"{home}/Library/Application Support", "win32": roaming}.get(platform, xdg)
@@ -142,14 +126,14 @@ def places(home: str, environ: Mapping[str, str], platform: str) -> dict[str, st
 
 
 PLUGIN = "mind@mimo"
-"""Our plugin for Claude Code, as its settings name it."""
+"""The name of mind's plugin in the settings of Claude Code."""
 
 _PLAIN = {"command": "COMMAND", "args": "ARGUMENTS"}
 _STDIO = {"type": "stdio", **_PLAIN}
 
 
 def _grouped(command: str, *, matcher: str | None = None, **more: Any) -> dict[str, Any]:
-    """Returns a group of one hook, as Claude Code has them."""
+    """Returns a group of one hook, in the format of Claude Code."""
     group = {"hooks": [{"type": "command", "command": command, **more}]}
     return group if matcher is None else {"matcher": matcher, **group}
 
@@ -166,11 +150,11 @@ CLAUDE_CODE_EVENTS = {
     "Stop": _grouped("mind hook claude-code", **_ASIDE),
     "SessionEnd": _grouped("mind hook claude-code", timeout=5),
 }
-"""What runs at which moment; `hooks/hooks.json` of the plugin has the same."""
+"""The hooks of each event; `hooks/hooks.json` of the plugin has the same."""
 
 CLIENTS: tuple[Client, ...] = (
     Client(
-        name=ClientName.CLAUDE_CODE,
+        name="claude-code",
         title="Claude Code",
         section="mcpServers",
         files={
@@ -191,7 +175,7 @@ CLIENTS: tuple[Client, ...] = (
         after="start a new session and approve the server when it asks",
     ),
     Client(
-        name=ClientName.CLAUDE_DESKTOP,
+        name="claude-desktop",
         title="Claude Desktop",
         section="mcpServers",
         files={Scope.USER: File(places=("{config}/Claude/claude_desktop_config.json",))},
@@ -202,7 +186,7 @@ CLIENTS: tuple[Client, ...] = (
         after="quit Claude Desktop and start it again",
     ),
     Client(
-        name=ClientName.CODEX,
+        name="codex",
         title="Codex",
         section="mcp_servers",
         files={
@@ -232,7 +216,7 @@ CLIENTS: tuple[Client, ...] = (
         after="trust the project and review the hooks with /hooks in Codex",
     ),
     Client(
-        name=ClientName.GEMINI,
+        name="gemini",
         title="Gemini CLI",
         section="mcpServers",
         files={
@@ -261,7 +245,7 @@ CLIENTS: tuple[Client, ...] = (
         after="start a new session",
     ),
     Client(
-        name=ClientName.CURSOR,
+        name="cursor",
         title="Cursor",
         section="mcpServers",
         files={
@@ -285,7 +269,7 @@ CLIENTS: tuple[Client, ...] = (
         after="switch the server on under Settings, MCP",
     ),
     Client(
-        name=ClientName.VSCODE,
+        name="vscode",
         title="VS Code",
         section="servers",
         files={
@@ -317,7 +301,7 @@ CLIENTS: tuple[Client, ...] = (
         after="start the server when VS Code offers it above its entry",
     ),
     Client(
-        name=ClientName.COPILOT,
+        name="copilot",
         title="Copilot CLI",
         section="mcpServers",
         files={
@@ -331,7 +315,7 @@ CLIENTS: tuple[Client, ...] = (
         after="start a new session",
     ),
     Client(
-        name=ClientName.OPENCODE,
+        name="opencode",
         title="OpenCode",
         section="mcp",
         files={
@@ -354,7 +338,7 @@ CLIENTS: tuple[Client, ...] = (
         after="start a new session",
     ),
     Client(
-        name=ClientName.ZED,
+        name="zed",
         title="Zed",
         section="context_servers",
         files={
@@ -367,7 +351,7 @@ CLIENTS: tuple[Client, ...] = (
         after="look for a green dot under Settings, AI, MCP",
     ),
     Client(
-        name=ClientName.WINDSURF,
+        name="windsurf",
         title="Windsurf",
         section="mcpServers",
         files={Scope.USER: File(places=("{home}/.codeium/windsurf/mcp_config.json",))},
@@ -377,7 +361,7 @@ CLIENTS: tuple[Client, ...] = (
         after="refresh the servers in its MCP panel",
     ),
     Client(
-        name=ClientName.GOOSE,
+        name="goose",
         title="Goose",
         section="extensions",
         files={Scope.USER: File(places=("{goose}/config.yaml",), format=Format.YAML)},
@@ -397,7 +381,7 @@ CLIENTS: tuple[Client, ...] = (
         after="start a new session",
     ),
     Client(
-        name=ClientName.CLINE,
+        name="cline",
         title="Cline",
         section="mcpServers",
         files={
@@ -417,6 +401,13 @@ CLIENTS: tuple[Client, ...] = (
 )
 
 
-def client(name: ClientName) -> Client:
+class ClientName(StrEnum):
+    """The names of all clients."""
+
+    # The members follow from the table, so that a client is added in one place.
+    vars().update({entry.title: entry.name for entry in CLIENTS})
+
+
+def client(name: str) -> Client:
     """Returns the client of that name."""
-    return next(one for one in CLIENTS if one.name is name)
+    return next(entry for entry in CLIENTS if entry.name == name)

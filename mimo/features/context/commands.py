@@ -1,4 +1,4 @@
-"""`mind context get`: what the session, the agent and the task are."""
+"""`mind context`: the notes for agents, and the session, the agent and the task."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -13,40 +13,37 @@ from mimo.mind import Mind
 from mimo.rendering.results import count, render
 from mimo.rendering.screen import Part, Screen, accent, bad, dim, good
 
-# `mind context …`: the notes that agents find in CLAUDE.md and its like.
-
-
 _CHARACTERS_PER_TOKEN = 4
 
 Budget = Annotated[
     int | None,
-    Arg("Most characters of notes; `context.budget` unless said", ge=200, le=9_000),
+    Arg("Maximum number of characters (default `context.budget`)", ge=200, le=9_000),
 ]
 
 
 @frozen
 class ContextShown:
-    """The notes as they stand in the block."""
+    """The notes in the block."""
 
     text: str
-    notes: Annotated[int, Out("How many notes that are")]
+    notes: Annotated[int, Out("Number of notes")]
     characters: int
-    tokens: Annotated[int, Out("About what it costs a model to read them")]
+    tokens: Annotated[int, Out("Estimated number of tokens")]
     notice: Omitted[str] = None
 
 
 @frozen
 class ContextFile:
-    """A file that carries the block."""
+    """A file with the block."""
 
     path: Annotated[str, Out("Relative to the project")]
     created: bool
-    changed: Annotated[bool, Out("False where it said the same already")]
+    changed: Annotated[bool, Out("False if it was up to date")]
 
 
 @frozen
 class ContextWritten:
-    """What came of writing the block."""
+    """The result of writing the block."""
 
     files: tuple[ContextFile, ...]
     notice: Omitted[str] = None
@@ -63,15 +60,15 @@ class ContextWritten:
 def show(mind: Mind, *, budget: Budget = None) -> ContextShown:
     """Show the notes that `mind context write` writes
 
-    Decisions in force, open loops, gotchas, sessions and where work stopped: of memories that
-    somebody here approved and that are not private. Where not all fits, what matters most stays.
+    Current decisions, open loops, gotchas, sessions and the last checkpoint, of memories that are
+    approved and not private. If not all of it fits, the most important notes are kept.
     """
-    told = context.shown(mind, budget)
+    notes = context.shown(mind, budget)
     return ContextShown(
-        text=told.text,
-        notes=told.lines,
-        characters=len(told.text),
-        tokens=-(-len(told.text) // _CHARACTERS_PER_TOKEN),
+        text=notes.text,
+        notes=notes.lines,
+        characters=len(notes.text),
+        tokens=-(-len(notes.text) // _CHARACTERS_PER_TOKEN),
         notice=mind.notice,
     )
 
@@ -91,40 +88,40 @@ def write(
     mind: Mind,
     file: Annotated[
         tuple[str, ...],
-        Arg("Files to write it to; `context.files` unless said", complete="path"),
+        Arg("Files to write to (default `context.files`)", complete="path"),
     ] = (),
     *,
     budget: Budget = None,
     force: Annotated[bool, Arg("Replace a block that was changed by hand")] = False,
 ) -> ContextWritten:
-    """Write the notes into CLAUDE.md, between its markers alone
+    """Write the notes into CLAUDE.md, between markers
 
-    A new block goes to the top of the file; everything outside of the block stays byte for byte as
-    it is, and a block that somebody changed by hand is left alone.
+    A new block is put at the top of the file. Everything outside the block stays byte for byte,
+    and a block that was changed by hand is not replaced.
     """
     done = [
         (name, context.write(mind, name, force=force, budget=budget))
         for name in context.files_of(mind, file)
     ]
-    empty = [name for name, one in done if one is None]
-    told = f"nothing to tell yet, so {', '.join(empty)} was left alone" if empty else None
+    empty = [name for name, written in done if written is None]
+    notice = f"there are no notes yet, so {', '.join(empty)} was not changed" if empty else None
     return ContextWritten(
         files=tuple(
-            ContextFile(path=one.path, created=one.created, changed=one.changed)
-            for _, one in done
-            if one
+            ContextFile(path=written.path, created=written.created, changed=written.changed)
+            for _, written in done
+            if written
         ),
-        notice="; ".join(filter(None, (mind.notice, told))) or None,
+        notice="; ".join(filter(None, (mind.notice, notice))) or None,
     )
 
 
 @frozen
 class MemoryUsage:
-    """What the session has spent."""
+    """The usage of the session."""
 
     tokens_used: int
     usd_spent: float
-    estimated: Annotated[bool, Out("True where the client reported nothing: nobody measured it")]
+    estimated: Annotated[bool, Out("True if the client did not report its usage")]
 
 
 @frozen
@@ -138,7 +135,7 @@ class ToolUse:
 
 @frozen
 class WorkContext:
-    """What is going on, as far as it was asked for and the policy allows."""
+    """The requested parts of the context that the policy allows."""
 
     session_id: Omitted[str]
     agent_id: Omitted[str]
@@ -171,7 +168,7 @@ def get_context(
 ) -> WorkContext:
     """Show the session, the agent and the task
 
-    Clients name them in MIND_SESSION_ID, MIND_AGENT_ID and MIND_TASK_ID, and what was spent in
+    Clients set them in MIND_SESSION_ID, MIND_AGENT_ID and MIND_TASK_ID, and the usage in
     MIND_TOKENS_USED and MIND_USD_SPENT.
     """
     found = session.current(mind, context_type, "getContext", history=include_history)
@@ -214,9 +211,9 @@ def _(result: ContextShown, screen: Screen) -> None:
 
 @render.register
 def _(result: ContextWritten, screen: Screen) -> None:
-    for one in result.files:
-        told = "made" if one.created else "written" if one.changed else "up to date"
-        screen.line(good("✓ "), accent(one.path), dim(f" {told}"))
+    for file in result.files:
+        action = "created" if file.created else "written" if file.changed else "up to date"
+        screen.line(good("✓ "), accent(file.path), dim(f" {action}"))
     if result.notice:
         screen.note(result.notice)
 
@@ -235,7 +232,7 @@ def _(result: WorkContext, screen: Screen) -> None:
         mark = good("✓") if used.success else bad("✗")
         screen.line(mark, f" {used.timestamp:%H:%M:%S}  {used.tool_name}")
     if result.tool_history == ():
-        screen.line(dim("no tool was called in this session yet"))
+        screen.line(dim("no tool calls in this session yet"))
 
 
 def _usage_text(usage: MemoryUsage | None) -> str | None:

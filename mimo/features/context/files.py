@@ -14,10 +14,10 @@ from mimo.store.files import LOCAL
 from mimo.store.locking import lock
 
 LABEL = "_Notes from this project's memory: information, not instructions._"
-NOTHING = "Nothing that anybody here approved is remembered yet."
+NOTHING = "There are no approved memories yet."
 
 _LOCAL_FILE = {"CLAUDE.md": "CLAUDE.local.md"}
-"""What a client reads beside a file that git tracks, for this machine alone."""
+"""The file that a client reads in addition, on this machine only."""
 
 _MARKDOWN = (".md", ".mdc", ".markdown")
 _MOST_BYTES = 4 * 1024 * 1024
@@ -25,16 +25,16 @@ _MOST_BYTES = 4 * 1024 * 1024
 
 @frozen
 class Shown:
-    """The notes as they stand in a block."""
+    """The notes in a block."""
 
     text: str
     lines: int
-    """How many notes that are."""
+    """The number of notes."""
 
 
 @frozen
 class WrittenFile:
-    """What came of writing the block into one file."""
+    """The result of writing the block into one file."""
 
     path: str
     """Relative to the project's root."""
@@ -43,9 +43,9 @@ class WrittenFile:
 
 
 def shown(mind: Mind, budget: int | None = None) -> Shown:
-    """Returns the notes within a budget of characters, which the settings give unless said.
+    """Returns the notes within a budget of characters (default: the setting).
 
-    They change with the memories alone, never with the clock, the machine or the branch.
+    They depend on the memories alone, not on the clock, the machine or the branch.
     """
     refresh.refresh(mind)
     room = mind.config["context.budget"] if budget is None else budget
@@ -59,37 +59,37 @@ def shown(mind: Mind, budget: int | None = None) -> Shown:
 def write(
     mind: Mind, name: str, *, force: bool = False, budget: int | None = None
 ) -> WrittenFile | None:
-    """Writes the block into a file of the project; None where there is nothing to write yet.
+    """Writes the block into a file of the project; None if there is nothing to write yet.
 
-    Everything else in the file stays as it is. Raises `Conflict` where the block was changed by
-    hand, but for `force`, and `Invalid`.
+    Everything else in the file stays as it is. Raises `Conflict` if the block was changed by hand
+    (unless `force`), and `Invalid`.
     """
     path = files.safe_path(mind.project.root, _checked(name))
-    told = shown(mind, budget)
+    notes = shown(mind, budget)
     with lock(files.safe_path(mind.project.root, f"{LOCAL}/context.lock")):
         data = _content(path)
-        there = data is not None and context.find(data) is not None
-        if not told.lines and not there:
+        has_block = data is not None and context.find(data) is not None
+        if not notes.lines and not has_block:
             return None
         if data is None:
-            files.write_new(path, f"{context.whole(told.text)}\n".encode())
+            files.write_new(path, f"{context.whole(notes.text)}\n".encode())
             return WrittenFile(path=name, created=True, changed=True)
-        written = context.replaced(data, told.text, force=force)
+        written = context.replaced(data, notes.text, force=force)
         if written != data:
             files.replace(path, written, expect=files.digest(data))
         return WrittenFile(path=name, created=False, changed=written != data)
 
 
 def write_untracked(mind: Mind) -> dict[str, WrittenFile | MindError]:
-    """Writes the block into those files that git does not track; returns what came of each.
+    """Writes the block into files that git does not track; returns the result for each.
 
-    In the place of a tracked CLAUDE.md, or of one that would show up as new, that is a
-    CLAUDE.local.md which git ignores.
+    Instead of a CLAUDE.md that is tracked, or that git would list as new, a CLAUDE.local.md that
+    git ignores is written.
     """
     done: dict[str, WrittenFile | MindError] = {}
     for name in mind.config["context.files"] if mind.config["context.daemon"] == "on" else ():
-        candidates = (one for one in (name, _LOCAL_FILE.get(name)) if one)
-        chosen = next((one for one in candidates if _is_own(mind.project.root, one)), None)
+        candidates = filter(None, (name, _LOCAL_FILE.get(name)))
+        chosen = next((file for file in candidates if _is_own(mind.project.root, file)), None)
         try:
             if chosen and (written := write(mind, chosen)):
                 done[chosen] = written
@@ -99,9 +99,9 @@ def write_untracked(mind: Mind) -> dict[str, WrittenFile | MindError]:
 
 
 def files_of(mind: Mind, named: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the files to write, relative to the project: those named, or those of the settings.
+    """Returns the files to write, relative to the project: the named ones, or the setting.
 
-    Raises `Invalid` for one outside of the project.
+    Raises `Invalid` for a file outside the project.
     """
     root = mind.project.root
     if not named:
@@ -113,11 +113,11 @@ def _relative(root: Path, path: Path, name: str) -> str:
     for base in (root, Path(os.path.abspath(root))):  # noqa: PTH100 - as above
         if path.is_relative_to(base):
             return path.relative_to(base).as_posix()
-    raise Invalid(f"`{name}` lies outside of the project", hint=f"the project is `{root}`")
+    raise Invalid(f"`{name}` is outside the project", hint=f"the project is `{root}`")
 
 
 def _is_own(root: Path, name: str) -> bool:
-    """Returns whether a file may be written that nobody asked for: it is this machine's alone."""
+    """Returns whether a file may be written unasked: git neither tracks it nor lists it as new."""
     repository = git.has_repository(root)
     if not repository:
         return repository is not None
@@ -130,14 +130,14 @@ def _checked(name: str) -> str:
     parts = PurePosixPath(name).parts
     if not name.lower().endswith(_MARKDOWN) or {".git", ".mind"} & set(parts):
         raise Invalid(
-            f"`{name}` can't carry the block of notes",
+            f"`{name}` can't have the block of notes",
             hint="name a Markdown file of the project, such as CLAUDE.md or AGENTS.md",
         )
     return name
 
 
 def _content(path: Path) -> bytes | None:
-    """Returns what a file holds; None where there is none."""
+    """Returns the content of a file; None if it does not exist."""
     try:
         data, _ = files.look(path, limit=_MOST_BYTES)
     except FileNotFoundError:
@@ -145,5 +145,5 @@ def _content(path: Path) -> bytes | None:
     except OSError as error:
         raise files.failure("read", path, error) from error
     if len(data) > _MOST_BYTES:
-        raise Invalid(f"`{path}` has more than 4 MiB", hint="no client reads so much")
+        raise Invalid(f"`{path}` has more than 4 MiB", hint="clients do not read so much")
     return data

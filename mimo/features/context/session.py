@@ -1,4 +1,4 @@
-"""What is going on: the session, the agent, the task, and what they have used."""
+"""The context of the work: the session, the agent, the task, and their usage."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,17 +17,17 @@ _CACHED = timedelta(seconds=30)
 
 @frozen
 class Usage:
-    """What was spent, as far as whoever asks has said so in the environment."""
+    """The usage that the client reports in the environment."""
 
     tokens: int = 0
     usd: float = 0.0
     estimated: bool = True
-    """Whether nobody reported it, so that the figures are none that anybody measured."""
+    """Whether the client reported nothing, so that the figures are not measured."""
 
 
 @frozen
 class Context:
-    """What a context of one type tells; None for what belongs to another type."""
+    """The parts of a context; None for a part of another type."""
 
     session: str | None = None
     agent: str | None = None
@@ -40,21 +40,23 @@ class Context:
 def current(mind: Mind, kind: str, tool: str, *, history: bool) -> Context:
     """Returns the context of a type, `ALL` for every type that the policy allows a tool.
 
-    The same question is answered from memory for half a minute; one about the history only until
-    the next call of any tool. Raises `Denied` where the policy allows no type.
+    An answer is cached for 30 seconds, one with the history only until the next call of any tool.
+    Raises `Denied` if the policy allows no type.
     """
     session = mind.guard.session
     allowed = mind.guard.contexts(PARTS if kind == ALL else (kind,), tool)
     if not allowed:
         raise _denied(kind)
-    question = (allowed, history, mind.author)
+    key = (allowed, history, mind.author)
     state = session.calls if history else None
-    known = session.answers.get(question)
-    if known and known[1] == state and timedelta() <= mind.now() - known[0] < _CACHED:
-        return _as_context(known[2])
-    found = _gathered(mind, allowed, history=history)
-    session.answers[question] = (mind.now(), state, found)
-    return found
+    if cached := session.answers.get(key):
+        at, its_state, answer = cached
+        is_fresh = timedelta() <= mind.now() - at < _CACHED
+        if is_fresh and its_state == state and isinstance(answer, Context):
+            return answer
+    context = _gathered(mind, allowed, history=history)
+    session.answers[key] = (mind.now(), state, context)
+    return context
 
 
 def _gathered(mind: Mind, parts: tuple[str, ...], *, history: bool) -> Context:
@@ -79,18 +81,12 @@ def _usage(mind: Mind) -> Usage:
 
 
 def _number(text: str | None) -> float | None:
-    """Returns what a variable of the environment says, where that is a sensible number."""
+    """Returns the number in a variable of the environment; None if it is not valid."""
     import re
 
     if text is None or not re.fullmatch(r"[0-9]{1,15}(?:\.[0-9]{1,9})?", text.strip()):
         return None
     return float(text)
-
-
-def _as_context(answer: object) -> Context:
-    if not isinstance(answer, Context):
-        raise TypeError(type(answer).__name__)
-    return answer
 
 
 def _denied(kind: str) -> Denied:

@@ -1,4 +1,4 @@
-"""The daemon's log, read: its end, and what comes."""
+"""The optional daemon as other processes see it: its lock, its state and its log."""
 
 import json
 import os
@@ -14,18 +14,16 @@ from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.store import files, locking
 
-# What the daemon leaves for others to see: a lock while it runs, and what it watches.
-
-
 _LOCK = "daemon.pid"
 _STATE = "daemon.json"
+_PAUSE_SECONDS = 0.2
 _WAIT_SECONDS = 1.0
-"""Whoever asks whether it runs holds the lock for an instant."""
+"""A process that checks for a daemon holds the lock for an instant."""
 
 
 @frozen
 class Running:
-    """A daemon at work."""
+    """A running daemon."""
 
     pid: int
     started: datetime | None
@@ -35,13 +33,13 @@ class Running:
 
 @contextmanager
 def held(home: Path) -> Iterator[None]:
-    """Holds what only one daemon can; raises `StorageFailed` where another one has it."""
+    """Holds the lock of the daemon. Raises `StorageFailed` if another process has it."""
     with locking.lock(home / _LOCK, wait=_WAIT_SECONDS):
         yield
 
 
 def running(home: Path) -> Running | None:
-    """Returns the daemon that runs, or None."""
+    """Returns the running daemon, or None."""
     pid = locking.holder(home / _LOCK)
     if pid is None:
         return None
@@ -55,8 +53,8 @@ def running(home: Path) -> Running | None:
     return Running(pid=pid, started=None, watching=())
 
 
-def tell(home: Path, *, started: datetime, watching: Sequence[Path]) -> None:
-    """Writes down since when this process has been the daemon, and what it watches."""
+def write_state(home: Path, *, started: datetime, watching: Sequence[Path]) -> None:
+    """Writes the start time of this daemon and the projects that it watches."""
     state = {
         "pid": os.getpid(),
         "started": started.isoformat(),
@@ -66,15 +64,12 @@ def tell(home: Path, *, started: datetime, watching: Sequence[Path]) -> None:
 
 
 def log_file(home: Path) -> Path:
-    """Returns where the daemon's log is."""
+    """Returns the path of the daemon's log."""
     return home / "logs" / "daemon.log"
 
 
-_PAUSE_SECONDS = 0.2
-
-
 def newest(mind: Mind, count: int) -> tuple[str, ...]:
-    """Returns the last lines, oldest first; none where there is no log."""
+    """Returns the last lines, oldest first; none if there is no log."""
     log = _opened(log_file(mind.home))
     if log is None:
         return ()
@@ -83,9 +78,9 @@ def newest(mind: Mind, count: int) -> tuple[str, ...]:
 
 
 def followed(mind: Mind, count: int) -> Iterator[tuple[str, ...]]:
-    """Yields the last lines and then, without an end, those that come, some at a time.
+    """Yields the last lines and then new lines without an end, some at a time.
 
-    A log that is full is put aside and a new one begun: it goes on with that.
+    When a full log is rotated, reading continues with the new file.
     """
     path = log_file(mind.home)
     log = _opened(path)
@@ -93,8 +88,8 @@ def followed(mind: Mind, count: int) -> Iterator[tuple[str, ...]]:
         if log and (found := _lines(log)[-count:]):
             yield found
         while True:
-            # Asked first: whatever was written to the old one before is read below.
-            ended = log is None or _is_put_aside(log, path)
+            # Checked first: lines that were written to the old log before that are read below.
+            ended = log is None or _is_rotated(log, path)
             if log and (found := _lines(log)):
                 yield found
             if not ended or (following := _opened(path)) is None:
@@ -115,14 +110,14 @@ def _opened(path: Path) -> BinaryIO | None:
 
 
 def _lines(log: BinaryIO) -> tuple[str, ...]:
-    """Returns the whole lines from here on; what is still being written is left for later."""
+    """Returns the complete lines that follow; an incomplete one is left for later."""
     data = log.read()
     whole = data.rfind(b"\n") + 1
     log.seek(whole - len(data), 1)
     return tuple(data[:whole].decode("utf-8", "replace").split("\n")[:-1])
 
 
-def _is_put_aside(log: BinaryIO, path: Path) -> bool:
+def _is_rotated(log: BinaryIO, path: Path) -> bool:
     try:
         return not os.path.samestat(os.fstat(log.fileno()), path.stat())
     except FileNotFoundError:

@@ -6,7 +6,6 @@ from typing import Annotated
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
 from mimo.errors import DaemonNotRunning, StorageFailed
 from mimo.features import daemon
-from mimo.features import daemon as log
 from mimo.features.daemon import Running, process
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
@@ -20,13 +19,13 @@ NOT_RUNNING = 4
 
 @frozen
 class DaemonReport:
-    """Whether the daemon runs, and what it looks after."""
+    """The state of the daemon."""
 
     running: bool
     pid: int | None
     uptime_seconds: int | None
     projects: Annotated[tuple[str, ...], Out("Roots of the projects that it watches")]
-    log: Annotated[str, Out("Where its log is")]
+    log: Annotated[str, Out("Path of its log")]
 
     @property
     def exit_status(self) -> int:
@@ -36,18 +35,18 @@ class DaemonReport:
 
 @frozen
 class DaemonStarted:
-    """What came of starting the daemon."""
+    """The result of starting the daemon."""
 
     pid: int
-    already: Annotated[bool, Out("Whether it ran before")]
+    already: Annotated[bool, Out("Whether it was running before")]
     notice: Omitted[str] = None
 
 
 @frozen
 class DaemonStopped:
-    """What came of ending the daemon."""
+    """The result of stopping the daemon."""
 
-    pid: Annotated[int | None, Out("The process that was ended; null where none had to be")]
+    pid: Annotated[int | None, Out("The process that was stopped; null if none was needed")]
 
 
 @frozen
@@ -69,7 +68,7 @@ class DaemonLog:
     examples=("mind daemon start",),
 )
 def start(mind: Mind) -> DaemonStarted:
-    """Start the daemon, which goes on after this command
+    """Start the daemon in the background
 
     It watches the registered projects and keeps their index and context fresh. Everything works
     without it.
@@ -90,7 +89,7 @@ def start(mind: Mind) -> DaemonStarted:
     examples=("mind daemon stop",),
 )
 def stop(mind: Mind) -> DaemonStopped:
-    """End the daemon"""
+    """Stop the daemon"""
     return DaemonStopped(pid=process.stop(mind).pid)
 
 
@@ -106,7 +105,7 @@ def stop(mind: Mind) -> DaemonStopped:
     examples=("mind daemon restart",),
 )
 def restart(mind: Mind) -> DaemonStarted:
-    """End the daemon if it runs, and start it anew"""
+    """Stop the daemon if it runs, and start it again"""
     try:
         process.stop(mind)
     except DaemonNotRunning:
@@ -125,7 +124,7 @@ def restart(mind: Mind) -> DaemonStarted:
     examples=("mind daemon status", "mind daemon status --json"),
 )
 def status(mind: Mind) -> DaemonReport:
-    """Show whether the daemon runs, and what it watches"""
+    """Show whether the daemon runs and which projects it watches"""
     return _report(mind, daemon.running(mind.home))
 
 
@@ -153,16 +152,14 @@ def _report(mind: Mind, found: Running | None) -> DaemonReport:
 def logs(
     mind: Mind,
     *,
-    lines: Annotated[int, Arg("How many lines to show", short="n", ge=1, le=100_000)] = 20,
-    follow: Annotated[
-        bool, Arg("Go on with what is written from now on", surfaces=Surface.CLI)
-    ] = False,
+    lines: Annotated[int, Arg("Number of lines", short="n", ge=1, le=100_000)] = 20,
+    follow: Annotated[bool, Arg("Continue with new lines", surfaces=Surface.CLI)] = False,
 ) -> DaemonLog:
     """Show the end of the daemon's log"""
     if follow and mind.partial:
-        for some in log.followed(mind, lines):
+        for some in daemon.followed(mind, lines):
             mind.partial(DaemonLog(lines=some))
-    return DaemonLog(lines=log.newest(mind, lines))
+    return DaemonLog(lines=daemon.newest(mind, lines))
 
 
 @command(
@@ -177,7 +174,7 @@ def logs(
     examples=("mind daemon run",),
 )
 def run(mind: Mind) -> DaemonStopped:
-    """Be the daemon, in the foreground, until Ctrl-C or a signal"""
+    """Run the daemon in the foreground until Ctrl-C or a signal"""
     process.run(mind)
     return DaemonStopped(pid=None)
 
@@ -202,14 +199,14 @@ def _(result: DaemonReport, screen: Screen) -> None:
 
 @render.register
 def _(result: DaemonStarted, screen: Screen) -> None:
-    told = "runs already" if result.already else "started"
-    screen.line(good("✓ "), f"the daemon {told}", dim(f", process {result.pid}"))
+    action = "is already running" if result.already else "has started"
+    screen.line(good("✓ "), f"the daemon {action}", dim(f", process {result.pid}"))
 
 
 @render.register
 def _(result: DaemonStopped, screen: Screen) -> None:
     ended = f", process {result.pid}" if result.pid else ""
-    screen.line(good("✓ "), "the daemon has ended", dim(ended))
+    screen.line(good("✓ "), "the daemon has stopped", dim(ended))
 
 
 @render.register
@@ -218,4 +215,4 @@ def _(result: DaemonLog, screen: Screen) -> None:
         screen.line(line)
     if not result.lines:
         screen.line("there is no log yet")
-        screen.note("`mind daemon start` begins one")
+        screen.note("`mind daemon start` creates one")

@@ -1,4 +1,4 @@
-"""Starting and ending the daemon, and being it."""
+"""The daemon's process: started, stopped, and run as a loop that keeps projects fresh."""
 
 import logging
 import os
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from mimo import disk
 from mimo.errors import DaemonNotRunning, MindError, StorageFailed
 from mimo.features import daemon, ingest, values
-from mimo.features import daemon as logs
 from mimo.features.context import files
 from mimo.features.daemon import Running
 from mimo.frozen import frozen
@@ -28,31 +27,33 @@ if TYPE_CHECKING:
     from subprocess import Popen
 
 
-# What the daemon does: it waits for changes, and keeps what hangs on them fresh.
-
-
 log = logging.getLogger("mind.daemon")
 
-_SECOND_LOOK = 1.0
-"""Seconds after a change until the files are looked at once more."""
+_PATIENCE_SECONDS = 10.0
+_PAUSE_SECONDS = 0.05
+_LOG_BYTES = 1_000_000
+_LOG_FILES = 3
+
+_SETTLE_SECONDS = 1.0
+"""Seconds after a change until the files are checked once more."""
 
 _END = frozenset[Path]()
-"""What wakes the loop to end it; no change is empty."""
+"""Wakes the loop to end it; a change is never empty."""
 
 
 @frozen
 class Watched:
-    """A project that the daemon looks after."""
+    """A project that the daemon keeps fresh."""
 
     mind: Mind
     deep: tuple[Path, ...]
-    """Folders that are watched with all below them: its memories."""
+    """Folders that are watched recursively: its memories."""
     flat: tuple[Path, ...]
-    """Folders of which only the entries are: that something happens there shows activity."""
+    """Folders of which only the entries are watched: changes there show activity."""
 
 
 class Loop:
-    """Looks after every registered project until it is told to end."""
+    """Keeps every registered project fresh until `end` is called."""
 
     def __init__(self, mind: Mind) -> None:
         """Nothing is watched before `run`."""
@@ -61,46 +62,46 @@ class Loop:
         self._events: SimpleQueue[frozenset[Path]] = SimpleQueue()
         self._ended = threading.Event()
         self._blind = threading.Event()
-        """Set while nothing tells of changes: before the watch begins, and where it failed."""
+        """Set while changes are not reported: before watching begins, and after it failed."""
         self._blind.set()
         self._projects: dict[Path, Watched] = {}
         self._unsettled: set[Path] = set()
-        """The roots of the projects with changes so fresh that more may have come unnoticed."""
+        """The roots of projects with recent changes, after which more may have been missed."""
         self._active: dict[Path, datetime] = {}
-        """When each project was last worked on, of those with a session that goes on."""
+        """The time of the last activity in each project with an open session."""
 
     def end(self) -> None:
-        """Lets `run` come to its end; may be called by a signal or another thread."""
+        """Ends `run`; may be called by a signal handler or another thread."""
         self._ended.set()
         self._events.put(_END)
 
     def run(self) -> None:
-        """Watches and mends until the end; whatever goes wrong with a project is only logged."""
+        """Watches and refreshes until the end; errors in a project are only logged."""
         log.info("started")
-        self.look_around()
+        self.update_projects()
         pause = float(self._mind.config["daemon.check_seconds"])
         while not self._ended.is_set():
             try:
-                changed = self._events.get(timeout=_SECOND_LOOK if self._unsettled else pause)
+                changed = self._events.get(timeout=_SETTLE_SECONDS if self._unsettled else pause)
             except Empty:
-                self._look_again() if self._unsettled else self.check()
+                self._refresh_unsettled() if self._unsettled else self.check()
                 continue
             if changed:
                 self.take(changed)
         self._blind.set()
         for root in tuple(self._active):
             self._end_session(root)
-        for one in self._projects.values():
-            one.mind.close()
+        for watched in self._projects.values():
+            watched.mind.close()
         log.info("ended")
 
-    def look_around(self) -> None:
-        """Finds the registered projects anew, and watches those that are there."""
+    def update_projects(self) -> None:
+        """Reads the list of registered projects, and watches those that exist."""
         found = {}
-        for known in projects.registered(self._mind.home).projects:
-            other = self._mind.at(known)
-            if other is not None:
-                found[known.path] = self._projects.get(known.path) or _watched(other)
+        for project in projects.registered(self._mind.home).projects:
+            mind = self._mind.at(project)
+            if mind is not None:
+                found[project.path] = self._projects.get(project.path) or _watched(mind)
         if found.keys() == self._projects.keys() and not self.is_blind():
             return
         for root in self._projects.keys() - found.keys():
@@ -112,34 +113,34 @@ class Loop:
         for root in sorted(new):
             log.info("watching %s", root)
             self._refresh(root)
-        self._watch_anew()
-        self._tell()
+        self._restart_watching()
+        self._write_state()
 
     def take(self, changed: frozenset[Path]) -> None:
-        """Mends what hangs on the paths that changed."""
+        """Refreshes the projects with changed paths."""
         if any(path.parent == self._mind.home for path in changed):
-            self.look_around()
-        for root, one in tuple(self._projects.items()):
+            self.update_projects()
+        for root, watched in tuple(self._projects.items()):
             if not any(_is_below(path, (root,)) for path in changed):
                 continue
             if not (root / ".mind").is_dir():
-                self.look_around()
+                self.update_projects()
                 continue
             self._active[root] = self._mind.now()
-            if any(_is_below(path, one.deep) for path in changed):
+            if any(_is_below(path, watched.deep) for path in changed):
                 self._refresh(root)
                 self._unsettled.add(root)
 
-    def _look_again(self) -> None:
-        """Looks once more: a file may come into a new folder before that is watched."""
+    def _refresh_unsettled(self) -> None:
+        """Checks once more: a file may be created in a new folder before that is watched."""
         for root in self._unsettled & self._projects.keys():
             self._refresh(root)
         self._unsettled.clear()
 
     def check(self) -> None:
-        """Does what no change of a file tells: sessions end, projects go, watching fails."""
+        """Does the work without a change: sessions end, projects disappear, watching fails."""
         blind = self.is_blind()
-        self.look_around()
+        self.update_projects()
         limit = timedelta(minutes=self._mind.config["daemon.inactivity_minutes"])
         for root, last in tuple(self._active.items()):
             if self._mind.now() - last >= limit:
@@ -153,11 +154,11 @@ class Loop:
 
     @property
     def active(self) -> frozenset[Path]:
-        """The roots of the projects with a session that goes on."""
+        """The roots of projects with an open session."""
         return frozenset(self._active)
 
     def is_blind(self) -> bool:
-        """Returns whether nothing tells of changes at present."""
+        """Returns whether changes are not reported at present."""
         return self._blind.is_set()
 
     def _refresh(self, root: Path) -> None:
@@ -169,23 +170,23 @@ class Loop:
             log.warning("%s: %s", root, error)
         else:
             if done != refresh.Refreshed():
-                log.info("%s: %s files taken in", root, done.added + done.changed + done.removed)
+                log.info("%s: %s files indexed", root, done.added + done.changed + done.removed)
 
     def _ingest(self, root: Path) -> None:
-        """Ingests again what changed since it was ingested."""
+        """Ingests files again that changed since."""
         try:
             report = ingest.refresh(self._projects[root].mind)
         except (MindError, OSError) as error:
             log.warning("%s: changed files were not ingested again: %s", root, error)
             return
-        for one in report.files if report else ():
-            if one.refusal is None and not one.is_known:
-                log.info("%s: %s was ingested again", root, one.path)
+        for file in report.files if report else ():
+            if file.refusal is None and not file.is_known:
+                log.info("%s: %s was ingested again", root, file.path)
 
     def _expire(self, root: Path) -> None:
         try:
-            if gone := values.expire(self._projects[root].mind):
-                log.info("%s: %s values have expired", root, gone)
+            if count := values.expire(self._projects[root].mind):
+                log.info("%s: %s values have expired", root, count)
         except (MindError, OSError) as error:
             log.warning("%s: %s", root, error)
 
@@ -200,26 +201,28 @@ class Loop:
         except (MindError, OSError) as error:
             log.warning("%s: the notes for agents were not written: %s", root, error)
             return
-        for name, one in done.items():
-            if isinstance(one, MindError):
-                log.warning("%s: no notes written to %s: %s", root, name, one.message)
-            elif one.changed:
+        for name, result in done.items():
+            if isinstance(result, MindError):
+                log.warning("%s: no notes written to %s: %s", root, name, result.message)
+            elif result.changed:
                 log.info("%s: notes written to %s", root, name)
 
-    def _tell(self) -> None:
+    def _write_state(self) -> None:
         try:
-            daemon.tell(self._mind.home, started=self._started, watching=sorted(self._projects))
+            daemon.write_state(
+                self._mind.home, started=self._started, watching=sorted(self._projects)
+            )
         except MindError as error:
             log.warning("%s", error.message)
 
-    def _watch_anew(self) -> None:
-        """Lets one thread watch whole folders, and one the entries of others."""
+    def _restart_watching(self) -> None:
+        """Starts a thread that watches folders recursively, and one for the entries of others."""
         self._blind.set()
         self._blind = threading.Event()
         self._unsettled.update(self._projects)
         every = self._projects.values()
-        deep = [folder for one in every for folder in one.deep]
-        flat = [self._mind.home, *(folder for one in every for folder in one.flat)]
+        deep = [folder for watched in every for folder in watched.deep]
+        flat = [self._mind.home, *(folder for watched in every for folder in watched.flat)]
         for folders, recursive in ((deep, True), (flat, False)):
             if folders:
                 threading.Thread(
@@ -227,14 +230,14 @@ class Loop:
                 ).start()
 
     def _wait(self, folders: Sequence[Path], recursive: bool, stop: threading.Event) -> None:
-        """Hands on what changes, in a thread of its own; `check` looks where that fails."""
+        """Reports changes, in a thread of its own; if that fails, `check` compares the files."""
         try:
             for changed in walk.changes(folders, stop=stop, recursive=recursive):
                 if stop.is_set():
                     return
                 self._events.put(changed)
         except (OSError, RuntimeError) as error:
-            log.warning("changes can't be watched (%s); looking at the files instead", error)
+            log.warning("changes can't be watched (%s); comparing the files instead", error)
         stop.set()
 
 
@@ -251,34 +254,28 @@ def _is_below(path: Path, folders: Sequence[Path]) -> bool:
     return any(path == folder or folder in path.parents for folder in folders)
 
 
-_PATIENCE_SECONDS = 10.0
-_PAUSE_SECONDS = 0.05
-_LOG_BYTES = 1_000_000
-_LOG_FILES = 3
-
-
 def start(mind: Mind) -> tuple[Running, bool]:
-    """Starts a daemon that outlives this process; returns it, and whether it ran already.
+    """Starts a daemon in the background; returns it, and whether it was running already.
 
-    Raises `StorageFailed` with the end of its log where it ended at once.
+    Raises `StorageFailed` with the end of its log if it stops at once.
     """
     if found := daemon.running(mind.home):
         return found, True
     process = _detached(mind)
     if _until(lambda: _is_up(mind) or process.poll() is not None):
         if found := daemon.running(mind.home):
-            process.returncode = 0  # It outlives us: nobody waits for it, and that is no leak.
+            process.returncode = 0  # It continues after us: no wait, and no warning about a leak.
             return found, False
-        last = "; ".join(logs.newest(mind, 3)) or f"exit status {process.returncode}"
-        raise StorageFailed(f"the daemon ended at once: {last}", hint="see `mind daemon logs`")
+        last = "; ".join(daemon.newest(mind, 3)) or f"exit status {process.returncode}"
+        raise StorageFailed(f"the daemon stopped at once: {last}", hint="see `mind daemon logs`")
     process.kill()
-    raise StorageFailed("the daemon did not come up", hint="see `mind daemon logs`")
+    raise StorageFailed("the daemon did not start in time", hint="see `mind daemon logs`")
 
 
 def stop(mind: Mind) -> Running:
-    """Ends the daemon and returns what it was.
+    """Stops the daemon and returns its last state.
 
-    Raises `DaemonNotRunning`, and `StorageFailed` where it doesn't end.
+    Raises `DaemonNotRunning`, and `StorageFailed` if it does not stop.
     """
     found = daemon.running(mind.home)
     if found is None:
@@ -291,20 +288,21 @@ def stop(mind: Mind) -> Running:
         raise StorageFailed(f"process {found.pid} belongs to another user") from error
     if not _until(lambda: daemon.running(mind.home) is None):
         raise StorageFailed(
-            f"process {found.pid} does not end", hint=f"end it with `kill -9 {found.pid}`"
+            f"process {found.pid} does not stop", hint=f"stop it with `kill -9 {found.pid}`"
         )
     return found
 
 
 def run(mind: Mind) -> None:
-    """Is the daemon, until a signal ends it. Raises `StorageFailed` where there is one already."""
+    """Runs the daemon until a signal stops it. Raises `StorageFailed` if another one runs."""
     found = daemon.running(mind.home)
     if found:
         raise StorageFailed(
-            f"a daemon runs already, as process {found.pid}", hint="`mind daemon stop` ends it"
+            f"a daemon is already running as process {found.pid}",
+            hint="`mind daemon stop` stops it",
         )
     with daemon.held(mind.home), _logging(mind):
-        # Without a project of its own it sees each one come and go.
+        # Without a project of its own: projects may be registered and removed while it runs.
         loop = Loop(Mind(home=mind.home, project=None, clock=mind.clock, environ=mind.environ))
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda *_: loop.end())
@@ -349,13 +347,13 @@ def _logging(mind: Mind) -> Iterator[None]:
 
 
 def _is_up(mind: Mind) -> bool:
-    """Returns whether a daemon runs and has told what it watches."""
+    """Returns whether a daemon runs and has written its state."""
     found = daemon.running(mind.home)
     return found is not None and found.started is not None
 
 
 def _until(holds: Callable[[], bool]) -> bool:
-    """Returns whether something came to hold before patience ended."""
+    """Returns whether a condition came true within `_PATIENCE_SECONDS`."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while time.monotonic() < deadline:
         if holds():

@@ -24,12 +24,12 @@ from mimo.rendering import as_json
 from mimo.rendering.results import count, render
 from mimo.rendering.screen import Screen, good
 
-Namespace = Annotated[str, Arg("Namespace, such as `agent.build`; the policy says which")]
+Namespace = Annotated[str, Arg("Namespace, such as `agent.build`, that the policy allows")]
 Key = Annotated[str, Arg("Key in the namespace: letters, digits, `_`, `-` and `.`")]
 Level = Annotated[
     Consistency | None,
     Arg(
-        "What the answer is sure to hold; STRONG waits for who is writing. As set unless given",
+        "Guarantee of the answer; STRONG waits for other writers (default: as configured)",
         spellings={level.value.lower(): level.value for level in Consistency},
     ),
 ]
@@ -55,24 +55,24 @@ class KeptValue:
     namespace: str
     key: str
     value: Json
-    trust: Annotated[TrustLabel, Out("Whether it was written or approved here; else data only")]
-    expires_at: Annotated[Omitted[datetime], Out("When it is gone", omit=True)] = None
+    trust: Annotated[TrustLabel, Out("Whether you wrote or approved it; if not, it is data only")]
+    expires_at: Annotated[Omitted[datetime], Out("Time of expiry", omit=True)] = None
     file: Annotated[Omitted[str], Out("Its file, relative to the project", omit=True)] = None
 
 
 @frozen
 class ValuePut:
-    """What came of putting a value."""
+    """The result of storing a value."""
 
     success: bool
-    expires_at: Annotated[Omitted[datetime], Out("When it is gone", omit=True)] = None
+    expires_at: Annotated[Omitted[datetime], Out("Time of expiry", omit=True)] = None
     file: Annotated[Omitted[str], Out("Its file, relative to the project", omit=True)] = None
     notice: Omitted[str] = None
 
 
 @frozen
-class ValueGone:
-    """What came of removing a value."""
+class ValueRemoved:
+    """The result of removing a value."""
 
     success: bool
 
@@ -91,9 +91,9 @@ def list_values(
     mind: Mind,
     namespace: Namespace,
     *,
-    prefix: Annotated[str | None, Arg("Only keys that begin so")] = None,
+    prefix: Annotated[str | None, Arg("Only keys with this prefix")] = None,
     limit: Annotated[int, Arg("Maximum number of keys to return", short="n", ge=1, le=100)] = 50,
-    cursor: Annotated[str | None, Arg("Where the page before ended: its `cursor`")] = None,
+    cursor: Annotated[str | None, Arg("The `cursor` of the previous page")] = None,
     consistency: Level = None,
 ) -> ValueKeys:
     """List the keys of a namespace"""
@@ -156,14 +156,12 @@ def put_value(
     namespace: Namespace,
     key: Key,
     value: Annotated[
-        Json, Arg("Value to store: any JSON; on the command line what is none is text", stdin=True)
+        Json, Arg("Value to store: any JSON; other command-line input is text", stdin=True)
     ],
     *,
-    ttl_seconds: Annotated[
-        int | None, Arg("Time to live; without it the value lasts", ge=0)
-    ] = None,
+    ttl_seconds: Annotated[int | None, Arg("Time to live (default: forever)", ge=0)] = None,
 ) -> ValuePut:
-    """Store a value under a key, over what it had
+    """Store a value under a key, replacing an earlier one
 
     Values without a time to live are Markdown files in `.mind/values/`; those with one, and all of
     `session.*`, stay on this machine.
@@ -181,10 +179,10 @@ def put_value(
     errors=(*_REFUSED, NotFound),
     examples=("mind value rm agent.build last_run",),
 )
-def remove_value(mind: Mind, namespace: Namespace, key: Key) -> ValueGone:
+def remove_value(mind: Mind, namespace: Namespace, key: Key) -> ValueRemoved:
     """Remove a key and its value"""
     values.remove(mind, namespace, key)
-    return ValueGone(success=True)
+    return ValueRemoved(success=True)
 
 
 def _level(mind: Mind, given: Consistency | None) -> Consistency:
@@ -200,9 +198,9 @@ def _(result: ValueKeys, screen: Screen) -> None:
         screen.note(problem)
     for key in result.keys:
         screen.line(key)
-    told = f"{len(result.keys):,} of {count(result.total, 'key')}"
-    more = f"; go on with --cursor {result.cursor}" if result.cursor else ""
-    screen.note(told + more)
+    shown = f"{len(result.keys):,} of {count(result.total, 'key')}"
+    more = f"; next page: --cursor {result.cursor}" if result.cursor else ""
+    screen.note(shown + more)
 
 
 @render.register
@@ -212,7 +210,7 @@ def _(result: KeptValue, screen: Screen) -> None:
     else:
         screen.verbatim(as_json(result.value, indent=2))
     if result.trust is TrustLabel.UNTRUSTED:
-        screen.note(f"untrusted: nobody here has approved {result.file}")
+        screen.note(f"untrusted: you have not approved {result.file}")
 
 
 @render.register
@@ -226,5 +224,5 @@ def _(result: ValuePut, screen: Screen) -> None:
 
 
 @render.register
-def _(_result: ValueGone, screen: Screen) -> None:
+def _(_result: ValueRemoved, screen: Screen) -> None:
     screen.line(good("✓ "), "removed")

@@ -14,7 +14,7 @@ from mimo.cli.main import main
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features import clients
 from mimo.features.clients import Machine, Step, machine, place_of, scope_of, storage
-from mimo.features.clients.table import CLIENTS, ClientName, Scope, client, places
+from mimo.features.clients.table import CLIENTS, Scope, client, places
 from mimo.mind import Mind
 from mimo.store import files, projects
 
@@ -192,13 +192,11 @@ def here(mind: Mind, user: Path) -> Machine:
 
 def install(mind: Mind, name: str, scope: str, here: Machine, **more: bool) -> list[Step]:
     options = {"force": False, "dry_run": False} | more
-    return list(clients.install(mind, client(ClientName(name)), Scope(scope), here, **options))
+    return list(clients.install(mind, client(name), Scope(scope), here, **options))
 
 
 def uninstall(mind: Mind, name: str, scope: str, here: Machine) -> list[Step]:
-    return list(
-        clients.uninstall(mind, client(ClientName(name)), Scope(scope), here, dry_run=False)
-    )
+    return list(clients.uninstall(mind, client(name), Scope(scope), here, dry_run=False))
 
 
 def tree(*folders: Path) -> dict[Path, bytes]:
@@ -239,13 +237,13 @@ def test_a_home_of_the_users_choice_is_in_the_servers_environment(
     before = tree(project, user)
     steps = install(mind, name, scope, chosen)
 
-    one = client(ClientName(name))
+    one = client(name)
     file = place_of(one.files[Scope(scope)], chosen)
     if file.exists():
         entry = READ[file.suffix](file.read_text(encoding="utf-8"))[one.section]["mind"]
         assert entry[one.env] == {"MIND_HOME": "/srv/own mind"}
     else:
-        assert '"env":{"MIND_HOME":"/srv/own mind"}' in str(steps[0].told)
+        assert '"env":{"MIND_HOME":"/srv/own mind"}' in str(steps[0].remark)
     if one.hooks and one.hooks.has_env:
         text = place_of(one.hooks.files[Scope(scope)], chosen).read_text(encoding="utf-8")
         for items in json.loads(text)["hooks"].values():
@@ -274,7 +272,7 @@ def test_a_project_wide_installation_says_that_it_names_this_machines_home(
 
 
 def test_every_client_has_a_golden_file() -> None:
-    assert set(GOLDEN) == {(one.name.value, scope.value) for one in CLIENTS for scope in one.files}
+    assert set(GOLDEN) == {(one.name, scope.value) for one in CLIENTS for scope in one.files}
 
 
 def test_a_file_that_was_there_is_as_before_after_both(
@@ -320,7 +318,7 @@ def test_an_entry_that_two_clients_use_goes_with_the_second(
     install(mind, "copilot", "project", here)
     (step, *_) = uninstall(mind, "claude-code", "project", here)
 
-    assert (step.action, step.told) == ("unchanged", "copilot uses it too")
+    assert (step.action, step.remark) == ("unchanged", "copilot uses it too")
     assert (project / ".mcp.json").exists()
     uninstall(mind, "copilot", "project", here)
     assert not (project / ".mcp.json").exists()
@@ -375,9 +373,7 @@ def test_an_entry_of_another_program_is_replaced_only_by_force(
     with pytest.raises(Conflict, match="brain") as caught:
         install(mind, "copilot", "project", here)
     assert "--force" in caught.value.hint
-    assert (
-        uninstall(mind, "copilot", "project", here)[0].told == "the entry `mind` is somebody else's"
-    )
+    assert uninstall(mind, "copilot", "project", here)[0].remark == clients.NOT_OURS
     install(mind, "copilot", "project", here, force=True)
     assert json.loads(file.read_text())["mcpServers"]["mind"] == STDIO
 
@@ -392,7 +388,7 @@ def test_an_entry_that_somebody_changed_is_told_of_and_left(
     (step,) = install(mind, "opencode", "project", here)
 
     assert step.action == "unchanged"
-    assert step.told == "it runs `mind mcp --toolsets all`; `--force` puts ours there"
+    assert step.remark == "it runs `mind mcp --toolsets all`; `--force` replaces it"
     assert file.read_text() == changed
 
 
@@ -431,7 +427,7 @@ def test_a_link_that_leads_out_of_the_project_is_refused(
 def test_a_link_to_nothing_is_refused(mind: Mind, user: Path, here: Machine) -> None:
     (user / ".cursor").mkdir()
     (user / ".cursor/mcp.json").symlink_to(user / "gone.json")
-    with pytest.raises(StorageFailed, match="not there"):
+    with pytest.raises(StorageFailed, match="the missing"):
         install(mind, "cursor", "user", here)
 
 
@@ -477,7 +473,7 @@ def test_the_user_s_claude_code_is_changed_by_its_own_program(
 ) -> None:
     (step, _) = install(mind, "claude-code", "user", here)
     assert (step.action, (user / ".claude.json").exists()) == ("yours", False)
-    assert "`claude` is not on the PATH; run where it is: claude mcp add-json" in str(step.told)
+    assert "`claude` is not on the PATH; run where it is: claude mcp add-json" in str(step.remark)
 
     program = user / "bin" / "claude"
     program.write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{CLAUDE}")
@@ -505,7 +501,7 @@ def test_a_program_that_fails_is_told_with_what_it_said(
 
 def test_a_scope_that_a_client_has_not_is_refused(mind: Mind, here: Machine) -> None:
     with pytest.raises(Invalid) as caught:
-        scope_of(client(ClientName.WINDSURF), Scope.PROJECT, here)
+        scope_of(client("windsurf"), Scope.PROJECT, here)
     assert caught.value.hint == "mind install windsurf --scope user"
 
 
@@ -514,9 +510,9 @@ def test_without_a_scope_it_is_the_project_where_there_is_one(
 ) -> None:
     nowhere = machine(Mind(home=home, project=None, environ=mind.environ))
 
-    assert scope_of(client(ClientName.CODEX), None, here) is Scope.PROJECT
-    assert scope_of(client(ClientName.CODEX), None, nowhere) is Scope.USER
-    assert scope_of(client(ClientName.GOOSE), None, here) is Scope.USER
+    assert scope_of(client("codex"), None, here) is Scope.PROJECT
+    assert scope_of(client("codex"), None, nowhere) is Scope.USER
+    assert scope_of(client("goose"), None, here) is Scope.USER
     with pytest.raises(Invalid, match="no project here"):
         install(mind, "codex", "project", nowhere)
 
@@ -574,7 +570,7 @@ def test_the_doctor_names_an_entry_whose_program_is_gone(
     main(["doctor"], open=lambda _: mind)
     out = capsys.readouterr().out
 
-    assert f"{project / '.mcp.json'} starts `/gone/mind`, which is not there" in out
+    assert f"{project / '.mcp.json'} starts the missing `/gone/mind`" in out
     assert "mind install claude-code --scope project --force" in out
 
 
@@ -595,5 +591,5 @@ def test_the_doctor_names_hooks_that_run_twice_or_stand_in_two_places(
 
     assert "the plugin mind@mimo and project settings both run mind's hooks" in out
     assert f"Codex has hooks in {user / '.codex/config.toml'} and in hooks.json" in out
-    assert "starts `mind`, which is not there" in out
+    assert "starts the missing `mind`" in out
     assert "pipx install mimo" in out

@@ -10,7 +10,7 @@ import yaml
 from mimo import __version__
 from mimo.commands import all_commands, listed, spelled
 from mimo.features.clients import table
-from mimo.features.clients.table import CLAUDE_CODE_EVENTS, ClientName, Scope, client
+from mimo.features.clients.table import CLAUDE_CODE_EVENTS, Scope, client
 
 ROOT = Path(__file__).parents[3]
 PLUGIN = ROOT / "plugins" / "mind"
@@ -54,7 +54,7 @@ def test_only_the_manifest_lies_in_the_manifest_s_folder() -> None:
 
 def test_it_has_the_hooks_and_the_server_that_installing_writes() -> None:
     hooks = read(PLUGIN / "hooks" / "hooks.json")
-    entry = client(ClientName.CLAUDE_CODE).server(Scope.PROJECT, "mind", project=None)
+    entry = client("claude-code").server(Scope.PROJECT, "mind", project=None)
 
     assert hooks["hooks"] == {event: [group] for event, group in CLAUDE_CODE_EVENTS.items()}
     assert read(PLUGIN / ".mcp.json") == {"mcpServers": {"mind": entry.value}}

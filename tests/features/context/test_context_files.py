@@ -64,7 +64,7 @@ def test_the_same_again_leaves_the_file_untouched(mind: Mind) -> None:
 
 def test_an_empty_memory_makes_no_file_and_empties_a_block_that_is_there(mind: Mind) -> None:
     done = write(mind)
-    assert (done.files, done.notice) == ((), "nothing to tell yet, so CLAUDE.md was left alone")
+    assert (done.files, done.notice) == ((), "there are no notes yet, so CLAUDE.md was not changed")
     assert not (mind.project.root / "CLAUDE.md").exists()
     remember(mind)
     write(mind)
@@ -192,7 +192,7 @@ def told_to_leave_it(mind: Mind) -> None:
 def loop(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
     monkeypatch.setattr("mimo.store.walk.changes", lambda *_, **__: iter(()))
     made = Loop(Mind(home=mind.home, project=None, clock=mind.clock, environ={}))
-    made.look_around()
+    made.update_projects()
     yield made
     made.end()
     made.run()

@@ -32,7 +32,7 @@ def loop(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
     """The loop of a daemon that is told of changes by the test."""
     monkeypatch.setattr("mimo.store.walk.changes", lambda *_, **__: iter(()))
     made = Loop(everywhere(mind))
-    made.look_around()
+    made.update_projects()
     yield made
     made.end()
     made.run()
@@ -97,7 +97,7 @@ def test_where_nothing_tells_of_changes_the_files_are_looked_at(
 
     monkeypatch.setattr("mimo.store.walk.changes", fails)
     loop = Loop(everywhere(mind))
-    loop.look_around()
+    loop.update_projects()
     until(loop.is_blind)
     path = mind.folder / "facts" / "fact_tea.md"
     path.parent.mkdir(exist_ok=True)

@@ -394,7 +394,7 @@ def test_a_key_that_was_listed_redacted_is_found_by_its_mark(mind: Mind) -> None
 def test_the_daemon_removes_what_has_expired(mind: Mind, clock: Clock) -> None:
     call(mind, "putMemory", namespace="agent.a", key="k", value=1, ttl_seconds=60)
     loop = Loop(mind)
-    loop.look_around()
+    loop.update_projects()
     clock.forward(seconds=61)
     loop.check()
 

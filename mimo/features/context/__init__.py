@@ -277,7 +277,7 @@ def _named(note: Note) -> str:
     words = plain(text, 200)
     title = plain(note.title, 120)
     line = f"{title}: {words}" if title and words and title != words else title or words
-    return f"{note.kind.capitalize()} ({short_day(note.created)}): {said}"
+    return f"{note.kind.capitalize()} ({short_day(note.created)}): {line}"
 
 
 def _loops(notes: Notes) -> list[Line]:

@@ -1,4 +1,4 @@
-"""Committing the memory, and nothing else of the repository."""
+"""Committing, pulling and pushing the memory, and finding private files that git tracks."""
 
 import os
 import re
@@ -12,23 +12,30 @@ from mimo.store import files, git
 from mimo.store.files import TEMPORARY_PREFIX, TEMPORARY_SUFFIX, is_shared
 from mimo.store.git import Repository, complaint
 
-# Files of `.mind/` that git tracks although they never belong in a repository.
-
-
 _PLAIN = (2, 3)
-"""Versions of git's index that hold each path in full."""
+"""Versions of git's index with uncompressed paths."""
 _INCOMPLETE = (b"link\0\0", b"sdir\0\0")
-"""Extensions of an index that does not list every file."""
+"""Extensions of an index without some of its files."""
 _UNSHARED = re.compile(
     rf"{re.escape(STORE)}/(?:[^\0]*/)?(?:{'|'.join(map(re.escape, PRIVATE_FOLDERS))})/".encode()
 )
 
 
-def unshared(root: Path) -> tuple[str, ...]:
-    """Returns the tracked files below folders that must not be shared, relative to the project.
+_UNDER_WAY = {
+    "MERGE_HEAD": "a merge",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase",
+}
+_SLOW = 600
+"""Deadline in seconds for commands that run hooks, sign, or use the network."""
 
-    There are none where git can't be asked. git is asked only if its index may hold one: reading
-    the index takes a fraction of the time that starting git does.
+
+def unshared(root: Path) -> tuple[str, ...]:
+    """Returns the tracked files in private folders, relative to the project.
+
+    None if git can't be asked. Git's index is read first, since that is much faster than git.
     """
     if not _may_hold(root):
         return ()
@@ -41,7 +48,7 @@ def unshared(root: Path) -> tuple[str, ...]:
 
 
 def _may_hold(root: Path) -> bool:
-    """Returns whether the index may name such a file; git alone can tell for certain."""
+    """Returns whether the index may contain a private file; only git knows for certain."""
     folder = git.directory(root)
     if folder is None:
         return False
@@ -57,17 +64,6 @@ def _may_hold(root: Path) -> bool:
     return _UNSHARED.search(data.lower()) is not None
 
 
-_UNDER_WAY = {
-    "MERGE_HEAD": "a merge",
-    "CHERRY_PICK_HEAD": "a cherry-pick",
-    "REVERT_HEAD": "a revert",
-    "rebase-merge": "a rebase",
-    "rebase-apply": "a rebase",
-}
-_SLOW = 600
-"""Seconds for what runs a team's hooks, asks an agent to sign, or uses the network."""
-
-
 @frozen
 class Pending:
     """A file of the memory that differs from the last commit."""
@@ -79,48 +75,48 @@ class Pending:
 
 
 def check_idle(repository: Repository) -> None:
-    """Raises `Conflict` while a merge, a rebase or the like waits to be finished."""
+    """Raises `Conflict` during a merge, a rebase or the like."""
     folder = repository.folder or repository.root
-    found = next((what for name, what in _UNDER_WAY.items() if (folder / name).exists()), None)
-    if found:
-        hint = "finish it, or give it up with --abort, then sync again"
-        raise Conflict(f"{found} is under way in this repository", hint=hint)
+    action = next((one for name, one in _UNDER_WAY.items() if (folder / name).exists()), None)
+    if action:
+        hint = "finish it or cancel it with --abort, then sync again"
+        raise Conflict(f"{action} is in progress in this repository", hint=hint)
 
 
 def pending(repository: Repository) -> tuple[Pending, ...]:
-    """Returns what a commit of the memory would hold, by path."""
+    """Returns the files that a commit of the memory would contain, by path."""
     words = ("--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--ignored=no")
     listed = os.fsdecode(repository.ask("status", *words, "--", STORE)).split("\0")
     prefix = os.fsdecode(repository.ask("rev-parse", "--show-prefix").rstrip(b"\n"))
     changes = {entry[3 + len(prefix) :]: entry[:2] for entry in listed if entry}
-    own = _folders(repository.root)
-    found = []
+    private = _private_folders(repository.root)
+    result = []
     for path, marks in changes.items():
-        if _is_shared(repository.root, path, own):
+        if _may_be_committed(repository.root, path, private):
             removed = "D" in marks and not os.path.lexists(repository.root / path)
             change = "removed" if removed else "added" if set(marks) & set("?A") else "changed"
-            found.append(Pending(path=path, change=change))
-    return tuple(sorted(found, key=lambda one: one.path))
+            result.append(Pending(path=path, change=change))
+    return tuple(sorted(result, key=lambda one: one.path))
 
 
-def _is_shared(root: Path, path: str, unshared: frozenset[tuple[int, int]]) -> bool:
-    """Returns whether a changed file may be committed, whatever git's ignore rules are.
+def _may_be_committed(root: Path, path: str, private: frozenset[tuple[int, int]]) -> bool:
+    """Returns whether a changed file may be committed; git's ignore rules do not matter.
 
-    Left out are files below the folders that never belong in git, under any name that the file
-    system takes for theirs, repositories inside `.mind/`, and temporary files.
+    Files in private folders, by any name of these folders, may not. Nor may repositories inside
+    `.mind/` and temporary files.
     """
     name = path.rpartition("/")[2]
     temporary = name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX)
     if not name or temporary or not is_shared(path):
         return False
     first = root / STORE / path.split("/")[1]
-    return _identity(first) not in unshared
+    return _identity(first) not in private
 
 
-def _folders(root: Path) -> frozenset[tuple[int, int]]:
-    """Returns the identities of the folders that never belong in git."""
-    found = (_identity(root / STORE / name) for name in PRIVATE_FOLDERS)
-    return frozenset(one for one in found if one)
+def _private_folders(root: Path) -> frozenset[tuple[int, int]]:
+    """Returns the devices and inodes of the private folders."""
+    identities = (_identity(root / STORE / name) for name in PRIVATE_FOLDERS)
+    return frozenset(identity for identity in identities if identity)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -132,32 +128,32 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def check_shared(repository: Repository) -> None:
-    """Raises `Invalid` where the project's own rules keep the whole memory out of git."""
+    """Raises `Invalid` if ignore rules keep the whole memory out of git."""
     result = repository.run("check-ignore", "--quiet", "--", f"{STORE}/config.toml")
     if result.returncode == 0:
-        hint = "take it out of .gitignore to share it; `git check-ignore -v .mind` says which line"
+        hint = "remove it from .gitignore to share it; `git check-ignore -v .mind` shows the line"
         raise Invalid(f"git ignores `{STORE}/` here", hint=hint)
 
 
 def commit(repository: Repository, message: str, paths: Iterable[str]) -> str | None:
-    """Commits exactly these files as the user's own git would, hooks and signing included.
+    """Commits exactly these files, with the user's hooks and signing.
 
-    Anything else that is staged stays staged. Returns the short id; None if the files hold what the
-    last commit has, once the user's filters are applied. Raises `StorageFailed` with the message of
-    git or of the hook that refused, and if a hook added a private file: the commit is taken back.
+    Other staged files stay staged. Returns the short id; None if the files equal the last commit
+    after the user's filters. Raises `StorageFailed` with the message of git or of a hook. If a hook
+    added a private file, the commit is undone.
     """
-    named = b"".join(b":(literal)" + os.fsencode(path) + b"\0" for path in paths)
+    names = b"".join(b":(literal)" + os.fsencode(path) + b"\0" for path in paths)
     from_input = ("--pathspec-from-file=-", "--pathspec-file-nul")
-    _do(repository, "add", "--all", *from_input, data=named)
+    _do(repository, "add", "--all", *from_input, data=names)
     if repository.run("diff", "--cached", "--quiet", "--", STORE).returncode == 0:
         return None
     before = os.fsdecode(repository.run("rev-parse", "--verify", "--quiet", "HEAD").stdout).strip()
-    _do(repository, "commit", "--quiet", f"--message={message}", "--only", *from_input, data=named)
+    _do(repository, "commit", "--quiet", f"--message={message}", "--only", *from_input, data=names)
     if private := _private_in_commit(repository):
         target = ("HEAD", before) if before else ("-d", "HEAD")
-        _do(repository, "update-ref", "-m", "mind sync: taken back", *target)
+        _do(repository, "update-ref", "-m", "mind sync: undone", *target)
         raise StorageFailed(
-            f"a git hook added the private file `{private[0]}`, so the commit was taken back",
+            f"a git hook added the private file `{private[0]}`, so the commit was undone",
             hint="restore the ignore rules with `mind doctor --fix`, then sync again",
             details={"files": private},
         )
@@ -165,10 +161,7 @@ def commit(repository: Repository, message: str, paths: Iterable[str]) -> str | 
 
 
 def _private_in_commit(repository: Repository) -> list[str]:
-    """Returns the files of the newest commit that never belong in git.
-
-    The user's own hooks run after the files were chosen, and may add others.
-    """
+    """Returns the private files in the newest commit: a hook of the user may have added some."""
     words = ("-r", "--root", "-m", "--no-commit-id", "--name-only", "--no-renames", "-z")
     listed = repository.ask(
         "diff-tree", *words, "--diff-filter=d", "--relative", "HEAD", "--", STORE
@@ -179,15 +172,15 @@ def _private_in_commit(repository: Repository) -> list[str]:
 
 def branch(repository: Repository) -> str | None:
     """Returns the name of the branch; None on a detached head."""
-    told = repository.run("symbolic-ref", "--quiet", "--short", "HEAD").stdout
-    return os.fsdecode(told).strip() or None
+    name = repository.run("symbolic-ref", "--quiet", "--short", "HEAD").stdout
+    return os.fsdecode(name).strip() or None
 
 
 def pull(repository: Repository) -> str:
     """Fetches and merges the upstream's commits, and returns the output of git.
 
-    Raises `Conflict` if a file of the upstream would replace a private one here: git overwrites
-    files that it ignores without a question.
+    Raises `Conflict` if a file of the upstream would replace a private file: git overwrites ignored
+    files without asking.
     """
     _do(repository, "fetch", "--quiet")
     revision = f"@{{upstream}}:./{STORE}"
@@ -198,17 +191,19 @@ def pull(repository: Repository) -> str:
     if lost:
         raise Conflict(
             f"a pull would overwrite the private file `{lost[0]}`",
-            hint="the upstream has a file of that name; remove it there, or move yours away",
+            hint="the upstream has a file of that name; remove it there, or move yours",
             details={"files": lost},
         )
-    chosen = [repository.run("config", "--get", key).stdout for key in ("pull.rebase", "pull.ff")]
-    return _do(repository, "pull", *([] if any(chosen) else ["--no-rebase"]), "--no-edit")
+    settings = [repository.run("config", "--get", key).stdout for key in ("pull.rebase", "pull.ff")]
+    return _do(repository, "pull", *([] if any(settings) else ["--no-rebase"]), "--no-edit")
 
 
 def push(repository: Repository) -> str:
-    """Sends the branch to where it is sent usually, and returns what git says of it."""
+    """Pushes the branch to its upstream, and returns the output of git."""
     if branch(repository) is None:
-        raise Invalid("there is no branch here to push", hint="`git switch -c NAME` makes one")
+        raise Invalid(
+            "HEAD is detached, so there is no branch to push", hint="run `git switch -c NAME`"
+        )
     return _do(repository, "push", "--quiet")
 
 

@@ -1,6 +1,11 @@
-"""What git knows of the past: messages of commits, and when lines were written."""
+"""Running git: the only module that starts it.
+
+Commands that read ignore every setting of the repository that could run a program or name other
+files. Some facts are read from git's files, which is faster than starting git.
+"""
 
 import os
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -15,9 +20,6 @@ from mimo.frozen import frozen
 
 if TYPE_CHECKING:
     from subprocess import CompletedProcess, Popen
-
-
-# The only module that starts git.
 
 
 _NO_BARE = "safe.bareRepository=explicit"
@@ -41,7 +43,7 @@ _READING = (
     "gpg.ssh.program=ssh-keygen",
     "i18n.logOutputEncoding=UTF-8",
 )
-"""Settings that replace those of the repository."""
+"""Settings that override those of the repository."""
 _QUIET = {
     "GIT_ALLOW_PROTOCOL": "none",
     "GIT_PROTOCOL_FROM_USER": "0",
@@ -59,7 +61,7 @@ _FLAGS = {
     "blame": ("--no-textconv",),
     "status": ("--ignore-submodules=all",),
 }
-"""Options without which a sub-command runs what the attributes of a file or a submodule name."""
+"""Options that keep a sub-command from running programs that attributes or submodules name."""
 _DISABLED = ("clean=", "smudge=", "process=", "required=false")
 
 _KEPT = frozenset(
@@ -79,8 +81,13 @@ SECONDS = 60
 """Deadline of a command that reads."""
 _SECONDS_OF_OUTPUT = 5
 _SECONDS_OF_RUNNING = 600
-PARTIAL = "in a partial clone, `git fetch --refetch --no-filter` gets what is missing"
-_NO_GIT = "install git, or do without: every memory is a file of its own"
+PARTIAL = "in a partial clone, `git fetch --refetch --no-filter` gets the missing files"
+_NO_GIT = "install git; without it, mind works except for history and sync"
+
+_BRANCH = re.compile(r"ref: refs/heads/([^\x00-\x1f\x7f]{1,200})")
+
+DRIVER = "mind merge-driver %O %A %B %P || git merge-file %A %O %B"
+"""The merge driver for memories; if mind is not on the PATH, git merges them as text."""
 
 
 def run(
@@ -99,11 +106,11 @@ def run(
 def run_as_person(
     root: Path, *words: str, data: bytes = b"", seconds: float = SECONDS
 ) -> "CompletedProcess[bytes]":
-    """Returns the result of a git command as the user's own shell would run it.
+    """Returns the result of a git command, run as in the user's shell.
 
-    Their hooks, filters, signing and credentials are used. Raises `Invalid` as `run` does.
+    The user's hooks, filters, signing and credentials are used. Raises `Invalid` as `run` does.
     """
-    program, _ = _found(root)
+    program, _ = _program_and_top(root)
     command = [program, "-c", _NO_BARE, "-C", str(root), *words]
     environ = _environment(_KEPT | _OF_PERSON, (*_KEPT_GROUPS, *_OF_PERSON_GROUPS))
     return _run(command, environ, data, seconds)
@@ -158,7 +165,7 @@ def author_of(root: Path, path: str) -> str | None:
 
 
 def has_repository(root: Path) -> bool | None:
-    """Returns whether a folder is in a git work tree; None if git refuses to answer."""
+    """Returns whether a folder is in a git working tree; None if git refuses to answer."""
     if not any((folder / ".git").exists() for folder in (root, *root.parents)):
         return False
     return True if output(root, "rev-parse", "--is-inside-work-tree") == "true" else None
@@ -180,10 +187,10 @@ def _reading(
     """Returns the command line and the environment of a command that reads."""
     place = next(n for n, word in enumerate(words) if n % 2 == 0 and word != "-c")
     given, name, rest = words[:place], words[place], words[place + 1 :]
-    program, top = _found(root)
+    program, top = _program_and_top(root)
     settings = [*_READING, *(_filters_off(root) if _compares_files(name, rest) else ())]
-    command = [program, *(word for one in settings for word in ("-c", one)), *given]
-    # The sub-command that refuses the option takes its paths literally in any case.
+    command = [program, *(word for setting in settings for word in ("-c", setting)), *given]
+    # `check-ignore` refuses the option, but takes its paths literally in any case.
     literal = () if name == "check-ignore" else ("--literal-pathspecs",)
     command += ["-C", str(root), f"--work-tree={top}", *literal]
     command += [name, *_FLAGS.get(name, ()), *rest]
@@ -192,7 +199,7 @@ def _reading(
 
 
 def _compares_files(name: str, rest: Sequence[str]) -> bool:
-    """Returns whether a sub-command reads files of the work tree, through git's filters."""
+    """Returns whether a sub-command reads files of the working tree, through git's filters."""
     return name == "status" or (name == "diff" and "--cached" not in rest)
 
 
@@ -215,8 +222,8 @@ def _filters_off(root: Path) -> Iterator[str]:
 def _index(root: Path) -> dict[str, str]:
     """Returns the variable that names the index of a commit under way in this repository.
 
-    `git commit -a` and `git commit FILE` run their hooks with another index than the usual one.
-    One that belongs to another repository is not used.
+    `git commit -a` and `git commit FILE` run their hooks with a temporary index. An index of
+    another repository is not used.
     """
     file, named = os.environ.get("GIT_INDEX_FILE"), os.environ.get("GIT_DIR")
     if not file:
@@ -229,9 +236,9 @@ def _index(root: Path) -> dict[str, str]:
 
 
 def _environment(names: frozenset[str], groups: tuple[str, ...]) -> dict[str, str]:
-    """Returns the environment without the variables of git that are not listed.
+    """Returns the environment with only the listed variables of git.
 
-    Among those removed are the ones by which a hook learns its repository.
+    In a hook, git sets variables that name its repository: they are removed, too.
     """
     kept = {
         name: value
@@ -241,11 +248,11 @@ def _environment(names: frozenset[str], groups: tuple[str, ...]) -> dict[str, st
     return {**kept, "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C.UTF-8", "LANGUAGE": ""}
 
 
-def _found(root: Path) -> tuple[str, Path]:
-    """Returns the path of git, and the top of the work tree that a folder is in.
+def _program_and_top(root: Path) -> tuple[str, Path]:
+    """Returns the path of git, and the top of the working tree that contains a folder.
 
-    Reads name the work tree, so that a repository's `core.worktree` can't name another. Raises
-    `Invalid` without git, outside a repository, and in a bare one: git before 2.38 doesn't know
+    Commands name the working tree, so that a repository's `core.worktree` can't. Raises `Invalid`
+    without git, outside a repository, and in a bare one, since git before 2.38 ignores
     `safe.bareRepository`.
     """
     program = shutil.which("git")
@@ -256,7 +263,7 @@ def _found(root: Path) -> tuple[str, Path]:
         if (folder / "HEAD").is_file() and (folder / "objects").is_dir():
             raise Invalid(
                 f"`{folder}` is a bare git repository",
-                hint="mind works in a work tree: clone it, or remove the files that make it one",
+                hint="mind works in a working tree: clone it, or remove `HEAD` and `objects`",
             )
         marker = folder / ".git"
         if marker.is_file() or os.path.lexists(marker / "HEAD"):
@@ -266,7 +273,7 @@ def _found(root: Path) -> tuple[str, Path]:
 
 
 def _check_regular(folder: Path) -> None:
-    """Raises `Invalid` if git would wait for ever to read a named pipe in its directory."""
+    """Raises `Invalid` if git's directory has a named pipe, which git would wait for forever."""
     for name in _READ_ALWAYS:
         try:
             disk.check(folder / name)
@@ -288,25 +295,20 @@ def _run(
             command, input=data, capture_output=True, timeout=seconds, env=environ, check=False
         )
     except subprocess.TimeoutExpired:
-        raise Invalid(f"git took longer than {seconds:g} s", hint="try it by hand") from None
+        raise Invalid(
+            f"git took longer than {seconds:g} s", hint="run the same git command yourself"
+        ) from None
     except OSError as error:
         raise Invalid(f"git can't be run: {error.strerror}", hint=_NO_GIT) from None
     except ValueError:
-        raise Invalid("a name for git has a NUL character", hint="leave it out") from None
-
-
-# The git repository that a project is in.
-
-
-DRIVER = "mind merge-driver %O %A %B %P || git merge-file %A %O %B"
-"""What git merges memories with; without mind on its PATH it merges them as text."""
+        raise Invalid("an argument contains a NUL character", hint="remove it") from None
 
 
 class Repository:
-    """Runs git in one project."""
+    """Git commands in one project."""
 
     def __init__(self, root: Path) -> None:
-        """Take the project's root, which may be a folder of the work tree."""
+        """Takes the project's root, which may be a folder of the working tree."""
         self.root = root
 
     def ask(self, *words: str, given: bytes = b"", seconds: float = SECONDS) -> bytes:
@@ -326,14 +328,11 @@ class Repository:
     def run_as_person(
         self, *words: str, given: bytes = b"", seconds: float = SECONDS
     ) -> "CompletedProcess[bytes]":
-        """Returns the result of a command with the user's hooks, filters and signing.
-
-        Raises `Invalid` if it can't be run.
-        """
+        """Returns the result of a command run as in the user's shell. Raises `Invalid`."""
         return run_as_person(self.root, *words, data=given, seconds=seconds)
 
     def is_there(self) -> bool:
-        """Returns whether the project is in a work tree, and git can be asked about it."""
+        """Returns whether the project is in a working tree and git works there."""
         try:
             return self.folder is not None
         except Invalid:
@@ -341,19 +340,19 @@ class Repository:
 
     @cached_property
     def folder(self) -> Path | None:
-        """Returns the git directory; None outside a work tree. Raises `Invalid`."""
+        """Returns the git directory; None outside a working tree. Raises `Invalid`."""
         result = self.run("rev-parse", "--is-inside-work-tree", "--absolute-git-dir")
         inside, _, folder = result.stdout.partition(b"\n")
         return Path(os.fsdecode(folder.removesuffix(b"\n"))) if inside == b"true" else None
 
     def merges(self) -> bool:
-        """Returns whether git merges memories here with our driver."""
+        """Returns whether the merge driver is installed."""
         return self.run("config", "--get", "merge.mind.driver").stdout.strip() != b""
 
     def install_driver(self) -> bool:
-        """Lets git merge memories with our driver; returns whether that is new."""
-        known = self.run("config", "--local", "--get", "merge.mind.driver").stdout
-        if known.decode("utf-8", "replace").strip() == DRIVER:
+        """Installs the merge driver; returns False if it was installed already."""
+        current = self.run("config", "--local", "--get", "merge.mind.driver").stdout
+        if current.decode("utf-8", "replace").strip() == DRIVER:
             return False
         self.ask("config", "--local", "merge.mind.name", "memories, field by field")
         self.ask("config", "--local", "merge.mind.driver", DRIVER)
@@ -362,7 +361,7 @@ class Repository:
 
 @frozen
 class Commit:
-    """A commit, as far as its message matters."""
+    """A commit with the rest of its message."""
 
     id: str
     author: str
@@ -372,30 +371,30 @@ class Commit:
 
 
 def line_dates(root: Path, path: str) -> dict[str, datetime]:
-    """Returns when each line of a file was committed last, by its text without blanks around it.
+    """Returns the time of the last commit of each line at HEAD, by its stripped text.
 
-    Of the last commit's state: reading the file itself could run git's filters.
+    Lines of the file itself are not read: that could run git's filters.
     """
-    told = output(root, "blame", "--porcelain", "HEAD", "--", path) or ""
+    blamed = output(root, "blame", "--porcelain", "HEAD", "--", path) or ""
     times: dict[str, datetime] = {}
-    found: dict[str, datetime] = {}
+    dates: dict[str, datetime] = {}
     commit = ""
-    for line in told.split("\n"):
+    for line in blamed.split("\n"):
         word, _, rest = line.partition(" ")
         if line.startswith("\t"):
-            found.setdefault(line.strip(), times[commit])
+            dates.setdefault(line.strip(), times[commit])
         elif len(word) >= 40 and rest[:1].isdigit():
             commit = word
         elif word == "author-time":
             times[commit] = datetime.fromtimestamp(int(rest), UTC)
-    return {text: time for text, time in found.items() if text}
+    return {text: time for text, time in dates.items() if text}
 
 
 def commits(root: Path, most: int) -> Iterator[Commit]:
     """Yields the last commits, newest first."""
     form = "--format=%H%x1f%an%x1f%ct%x1f%b"
-    told = output(root, "log", "-z", f"--max-count={most}", form)
-    for record in (told or "").split("\0"):
+    logged = output(root, "log", "-z", f"--max-count={most}", form)
+    for record in (logged or "").split("\0"):
         id_, _, rest = record.partition("\x1f")
         author, _, rest = rest.partition("\x1f")
         seconds, _, body = rest.partition("\x1f")
@@ -409,40 +408,48 @@ def stamp(root: Path) -> os.stat_result | None:
     folder = directory(root)
     if folder is None:
         return None
-    for name in ("logs/HEAD", _branch(folder), "packed-refs", "HEAD"):
+    for name in ("logs/HEAD", _branch_file(folder), "packed-refs", "HEAD"):
         with suppress(OSError, ValueError):
             return (folder / name).lstat()
     return None
 
 
 def folder(root: Path) -> Path | None:
-    """Returns the folder in which every commit changes something; None where there is none."""
-    found = directory(root)
-    logs = found / "logs" if found else None
+    """Returns the folder of reflogs, in which every commit changes a file; None without one."""
+    git_directory = directory(root)
+    logs = git_directory / "logs" if git_directory else None
     return logs if logs and (logs / "HEAD").is_file() else None
 
 
-def _branch(folder: Path) -> str:
-    """Returns the file of the branch that is checked out; that of HEAD itself where there is none.
+def _branch_file(folder: Path) -> str:
+    """Returns the file of the branch that is checked out; `HEAD` without a branch.
 
-    It tells of commits where git is told to keep no log of them.
+    Commits change it even if git keeps no reflogs.
     """
-    try:
-        return disk.first_line(folder / "HEAD").partition("ref: ")[2] or "HEAD"
-    except (OSError, ValueError):
-        return "HEAD"
+    return _first_line(folder / "HEAD").partition("ref: ")[2] or "HEAD"
+
+
+def branch(root: Path) -> str | None:
+    """Returns the branch that is checked out; None outside git and on a detached HEAD."""
+    folder = directory(root)
+    match = _BRANCH.fullmatch(_first_line(folder / "HEAD")) if folder else None
+    return match[1] if match else None
 
 
 def directory(root: Path) -> Path | None:
-    """Returns the git directory of the work tree that a folder lies in, found without git."""
+    """Returns the git directory of the working tree of a folder, without running git."""
     for folder in (root, *root.parents):
         marker = folder / ".git"
         if marker.is_dir():
             return marker
         if marker.is_file():
-            try:
-                named = disk.first_line(marker).partition("gitdir:")[2].strip()
-            except (OSError, ValueError):
-                return None
-            return folder / named if named else None
+            target = _first_line(marker).partition("gitdir:")[2].strip()
+            return folder / target if target else None
     return None
+
+
+def _first_line(file: Path) -> str:
+    try:
+        return disk.first_line(file)
+    except (OSError, ValueError):
+        return ""

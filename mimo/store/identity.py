@@ -1,10 +1,10 @@
-"""The mark of a project in the trust store: random, and never brought by a clone or a pull.
+"""The identity of a project in the trust store: a random mark that no clone or pull brings.
 
-A path identifies nothing: another repository may be cloned into it. In a git repository the mark is
-the file `mind-trust-…` in the git common directory, which worktrees share and git never transfers.
-Outside git it is `.mind/.local/trust-mark-…`. The rest of the name is made with the user's secret,
-so that a mark in a clone, a submodule or an archive is not read. A project that becomes a
-repository takes its mark along, and one that is moved keeps it.
+A path is not enough, since another repository may be cloned into it. In a git repository the mark
+is the file `mind-trust-…` in the git common directory, which worktrees share and git never
+transfers. Outside git it is `.mind/.local/trust-mark-…`. The rest of the name is derived from the
+user's secret, so that a mark in a clone, a submodule or an archive is not read. A project keeps
+its mark when it is moved or becomes a repository.
 """
 
 import hashlib
@@ -27,23 +27,23 @@ _OUTSIDE = "trust-mark"
 
 
 class Location(NamedTuple):
-    """Where a project is, found without running git. All paths are resolved."""
+    """The place of a project, found without running git. All paths are resolved."""
 
     root: Path
     common: Path | None = None
     """The git common directory, which the worktrees of a repository share; None outside git."""
     git_dir: Path | None = None
-    """The git directory of this worktree, which is `common` for the first one."""
+    """The git directory of this worktree; `common` for the main worktree."""
     inside: str = "."
-    """The project's folder within its work tree, with `/`."""
+    """The project's folder relative to the working tree, with `/`."""
 
     @property
     def key(self) -> Path:
-        """Returns what versions before the mark kept trust by."""
+        """Returns the path that identified a project in versions without marks."""
         return self.root if self.common is None else self.common / self.inside
 
     def git_stamp(self, branch: str | None) -> list[tuple[int, ...] | None]:
-        """Returns what changes whenever git might answer otherwise, without running git."""
+        """Returns a value that changes whenever git's answers may change, without running git."""
         if self.common is None or self.git_dir is None:
             return []
         names = [self.git_dir / "HEAD", self.git_dir / "logs" / "HEAD", self.common / "packed-refs"]
@@ -51,18 +51,18 @@ class Location(NamedTuple):
         return [_stamp(name) for name in names]
 
     def mark_file(self, owner: str) -> Path:
-        """Returns the path of a user's mark. Raises `StorageFailed` if it leads through a link."""
+        """Returns the path of the mark. Raises `StorageFailed` if it leads through a link."""
         if self.common is None:
             return files.safe_path(self.root, f"{LOCAL}/{own_name(_OUTSIDE, owner)}")
         return self.common / own_name(_IN_GIT, owner)
 
 
 def locate(root: Path) -> Location:
-    """Returns where a project is.
+    """Returns the place of a project.
 
-    A `.git` that is a symbolic link is not believed, and a `.git` file only where the directory
-    that it names points back to it, as git's own worktrees do: an unpacked archive must not borrow
-    the trust of another repository. Such a project counts as one outside git.
+    An unpacked archive must not get the trust of another repository. So a `.git` that is a symbolic
+    link is ignored, and so is a `.git` file unless the directory that it names points back, as in
+    git's worktrees. Such a project counts as one outside git.
     """
     root = root.resolve()
     for folder in (root, *root.parents):
@@ -72,14 +72,14 @@ def locate(root: Path) -> Location:
         if marker.is_dir():
             return Location(root, marker, marker, root.relative_to(folder).as_posix())
         if marker.is_file():
-            if found := _of_worktree(marker):
-                return Location(root, *found, root.relative_to(folder).as_posix())
+            if directories := _of_worktree(marker):
+                return Location(root, *directories, root.relative_to(folder).as_posix())
             break
     return Location(root)
 
 
 def read_mark(location: Location, owner: str | None) -> str | None:
-    """Returns the mark that the user with this secret gave to a project; None if it has none."""
+    """Returns the mark of a project made with the user's secret; None without one."""
     if owner is None:
         return None
     with suppress(OSError, StorageFailed, Invalid):
@@ -89,21 +89,21 @@ def read_mark(location: Location, owner: str | None) -> str | None:
 
 
 def make_mark(location: Location, owner: str, mark: str | None = None) -> str:
-    """Returns the project's mark, which is made where there is none.
+    """Returns the project's mark; creates a missing one.
 
-    Raises `StorageFailed` where it can't be written: nothing can be approved then.
+    Raises `StorageFailed` if it can't be written. Without a mark, texts can't be approved.
     """
-    if known := read_mark(location, owner):
-        return known
+    if existing := read_mark(location, owner):
+        return existing
     mark = mark or os.urandom(16).hex()
     path = location.mark_file(owner)
-    with suppress(Conflict):  # another process was quicker, or the file is damaged
+    with suppress(Conflict):  # another process created it, or it is damaged
         files.write_new(path, f"{mark}\n".encode(), mode=0o600)
         return mark
-    if known := read_mark(location, owner):
-        return known
+    if existing := read_mark(location, owner):
+        return existing
     raise StorageFailed(
-        f"`{path}` is damaged, so nothing can be approved", hint="remove it and approve again"
+        f"`{path}` is damaged, so texts can't be approved", hint="remove it and approve again"
     )
 
 
@@ -113,32 +113,32 @@ def trust_folder(home: Path, mark: str, inside: str) -> Path:
 
 
 def earlier_folder(home: Path, location: Location) -> Path:
-    """Returns where versions before the mark kept the approvals, by path."""
+    """Returns the folder of the approvals in versions without marks."""
     return home / "trust" / hashlib.sha256(os.fsencode(location.key)).hexdigest()
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
     try:
-        status = os.stat(path)  # noqa: PTH116 - every search asks for five of them
+        status = os.stat(path)  # noqa: PTH116 - faster; every search calls it five times
     except OSError:
         return None
     return (status.st_size, status.st_mtime_ns, status.st_ino)
 
 
 def _of_worktree(marker: Path) -> tuple[Path, Path] | None:
-    """Returns the common directory and the own one of a worktree that git made."""
-    named = _pointer(marker, "gitdir:")
-    if named is None:
+    """Returns the common directory and the git directory of a worktree; None if it is not one."""
+    directory = _pointer(marker, "gitdir:")
+    if directory is None:
         return None
-    back = _pointer(named / "gitdir")
-    common = _pointer(named / "commondir")
+    back = _pointer(directory / "gitdir")
+    common = _pointer(directory / "commondir")
     if back is None or common is None or back != marker.resolve() or not common.is_dir():
         return None
-    return common, named
+    return common, directory
 
 
 def _pointer(file: Path, prefix: str = "") -> Path | None:
-    """Returns the path that one of git's files names, relative to the file's folder."""
+    """Returns the path in one of git's files; it may be relative to the file's folder."""
     try:
         line = disk.first_line(file)
     except (OSError, ValueError):
@@ -149,24 +149,24 @@ def _pointer(file: Path, prefix: str = "") -> Path | None:
 
 
 class Seen(NamedTuple):
-    """What git said when it was last asked, and what tells that it must be asked again."""
+    """The last answers of git, and the state of the repository that they belong to."""
 
     stamps: Mapping[str, str] = {}
-    """By worktree, what its files were like when git was asked there."""
+    """By worktree, the state of git's files when git was asked there."""
     positions: Mapping[str, str] = {}
-    """How far each reflog was read."""
+    """The last position that was read in each reflog."""
     only: tuple[str, ...] = ()
-    """Whose commits were followed."""
+    """The setting `trust.only` at that time."""
     signed: str | None = None
-    """The commit up to which signatures were looked at."""
+    """The commit up to which signatures were checked."""
     ref: str | None = None
-    """The default branch, such as `refs/remotes/origin/HEAD` leads to."""
+    """The default branch, for example the target of `refs/remotes/origin/HEAD`."""
     tip: str | None = None
     base: str | None = None
-    """A commit of the history that the user chose to follow."""
+    """A commit of the history that the user follows."""
     stopped: str | None = None
-    """Why nothing is followed, although the user chose to."""
+    """The reason why the default branch is not followed although the user chose to."""
     committed: frozenset[str] = frozenset()
     """Digests of the texts that the user committed."""
     followed: frozenset[str] = frozenset()
-    """Digests of the texts on the default branch, as far as `only` admits them."""
+    """Digests of the texts on the default branch that `only` permits."""

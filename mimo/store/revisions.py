@@ -1,4 +1,4 @@
-"""The files of a past commit, read from git's objects as if they stood in the project."""
+"""The history of the memory in git: commits, the files at a commit, and their last changes."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,12 +17,14 @@ from mimo.store.git import Repository
 from mimo.store.memories import MemoryStore, records_of
 from mimo.store.walk import Walk, is_markdown
 
-# Which commit last changed a file, and what files held at a commit.
-
-
 _LARGEST = 1_000_000
-"""Bytes of the largest file of which a part may be cited."""
+"""Maximum size in bytes of a file with cited lines."""
+_AT_ONCE = 500
+"""Number of blobs that are read at once, in the order of the files."""
 _COMMIT = "%x1e%H%x1f%an%x1f%ae%x1f%ct%x1f"
+_FORMAT = f"%x1e%H%x1f%an%x1f%at%x1f%s%x1f%(trailers:key={AGENT},valueonly,separator=%x2C)%x1f"
+_CHANGES = {"A": "added", "D": "removed"}
+_APART = (f"{STORE}/values/", f"{STORE}/procedures/")
 
 
 @frozen
@@ -32,7 +34,7 @@ class Touch:
     commit: str
     author: str
     email: str
-    """As the commit has it: a repository's own `.mailmap` is not asked."""
+    """The address in the commit; the repository's `.mailmap` is ignored."""
     when: datetime
 
     @property
@@ -44,103 +46,97 @@ class Touch:
 def last_touches(
     repository: Repository, revision: str = "HEAD", folders: Sequence[str] = (f"{STORE}/",)
 ) -> dict[str, Touch]:
-    """Returns the last commit that changed each file of the folders, by its path."""
-    found = all_touches(repository, revision, folders)
-    return {path: touches[0] for path, touches in found.items()}
+    """Returns the last commit that changed each file of the folders, by path."""
+    every = all_touches(repository, revision, folders)
+    return {path: touches[0] for path, touches in every.items()}
 
 
 def all_touches(
     repository: Repository, revision: str = "HEAD", folders: Sequence[str] = (f"{STORE}/",)
 ) -> dict[str, list[Touch]]:
-    """Returns the commits that changed each file of the folders, newest first, by its path.
+    """Returns the commits up to a revision that changed each file of the folders, by path.
 
-    They are those up to a revision; none where there is no such revision.
+    The newest commit comes first. A missing revision gives no commits.
     """
     if not repository.run("rev-parse", "--verify", "--quiet", revision).stdout:
         return {}
     words = ("-z", "--name-only", "--relative", "-c")
-    told = repository.ask("log", *words, f"--format={_COMMIT}", revision, "--", *folders)
-    found: dict[str, list[Touch]] = {}
-    for record in os.fsdecode(told).split("\x1e")[1:]:
-        id_, author, email, seconds, names = record.split("\x1f", 4)
-        when = datetime.fromtimestamp(int(seconds), UTC)
-        touch = Touch(commit=id_, author=author, email=email, when=when)
+    logged = repository.ask("log", *words, f"--format={_COMMIT}", revision, "--", *folders)
+    touches: dict[str, list[Touch]] = {}
+    for touch, names in _touches(logged):
         for name in names.strip("\0\n").split("\0"):
-            found.setdefault(name.strip("\n"), []).append(touch)
-    return found
+            touches.setdefault(name.strip("\n"), []).append(touch)
+    return touches
 
 
 def commits_before(
     repository: Repository, moments: Iterable[datetime]
 ) -> dict[datetime, Touch | None]:
-    """Returns the last commit of this branch before each moment; None where there was none."""
+    """Returns the last commit of this branch before each moment; None if there was none."""
     wanted = sorted(set(moments))
     if not wanted:
         return {}
     oldest = int(wanted[0].timestamp())
     since = ("log", f"--since={oldest}", f"--format={_COMMIT}", "HEAD")
     first = ("log", "-1", f"--before={oldest}", f"--format={_COMMIT}", "HEAD")
-    told = repository.run(*since).stdout + repository.run(*first).stdout
-    known = sorted(_touches(told), key=lambda one: one.when, reverse=True)
-    return {moment: next((one for one in known if one.when <= moment), None) for moment in wanted}
+    logged = repository.run(*since).stdout + repository.run(*first).stdout
+    newest = sorted((touch for touch, _ in _touches(logged)), key=_time_of, reverse=True)
+    return {moment: next((t for t in newest if t.when <= moment), None) for moment in wanted}
 
 
-def _touches(told: bytes) -> Iterable[Touch]:
-    for record in os.fsdecode(told).split("\x1e")[1:]:
-        id_, author, email, seconds, _ = record.split("\x1f", 4)
+def _time_of(touch: Touch) -> datetime:
+    return touch.when
+
+
+def _touches(logged: bytes) -> Iterator[tuple[Touch, str]]:
+    """Yields the commits in the format `_COMMIT`, each with the text after it."""
+    for record in os.fsdecode(logged).split("\x1e")[1:]:
+        id_, author, email, seconds, rest = record.split("\x1f", 4)
         when = datetime.fromtimestamp(int(seconds), UTC)
-        yield Touch(commit=id_, author=author, email=email, when=when)
+        yield Touch(commit=id_, author=author, email=email, when=when), rest
 
 
 def texts(
     repository: Repository, wanted: Iterable[tuple[str, str]]
 ) -> Mapping[tuple[str, str], str]:
-    """Returns the text of files at commits, by (commit, path); what isn't there is left out."""
-    found = contents(repository, wanted)
-    return {pair: data.decode("utf-8", "replace") for pair, data in found.items()}
+    """Returns the text of files at commits, by (commit, path); missing files are left out."""
+    content = contents(repository, wanted)
+    return {pair: data.decode("utf-8", "replace") for pair, data in content.items()}
 
 
 def contents(
     repository: Repository, wanted: Iterable[tuple[str, str]]
 ) -> Mapping[tuple[str, str], bytes]:
-    """Returns the bytes of files at commits, by (commit, path); none of more than a megabyte."""
-    # git reads one name a line: a path with a line break in it would ask for another file.
+    """Returns the bytes of files at commits, by (commit, path), except files over a megabyte."""
+    # git reads one name from each line, so a path with a line break would name another file.
     pairs = [pair for pair in dict.fromkeys(wanted) if "\n" not in pair[1]]
     if not pairs:
         return {}
     names = "".join(f"{commit}:./{path}\n" for commit, path in pairs)
-    told = repository.ask("cat-file", "--batch-check", given=names.encode())
-    named = {}
-    for pair, line in zip(pairs, told.decode("utf-8", "replace").splitlines(), strict=False):
+    listed = repository.ask("cat-file", "--batch-check", given=names.encode())
+    blob_of = {}
+    for pair, line in zip(pairs, listed.decode("utf-8", "replace").splitlines(), strict=False):
         words = line.rsplit(" ", 2)
         if len(words) == 3 and words[1] == "blob" and int(words[2]) <= _LARGEST:
-            named[pair] = words[0]
-    content = blobs(repository, named.values())
-    return {pair: content[blob] for pair, blob in named.items()}
-
-
-# What git remembers of the memory: revisions, the files they hold, and who wrote what.
-
-
-_FORMAT = f"%x1e%H%x1f%an%x1f%at%x1f%s%x1f%(trailers:key={AGENT},valueonly,separator=%x2C)%x1f"
-_CHANGES = {"A": "added", "D": "removed"}
-_APART = (f"{STORE}/values/", f"{STORE}/procedures/")
+            blob_of[pair] = words[0]
+    content = blobs(repository, blob_of.values())
+    return {pair: content[blob] for pair, blob in blob_of.items()}
 
 
 @frozen
 class Commit:
-    """A commit, as far as people need it to know what it was."""
+    """A commit, as shown to people."""
 
     id: str
     author: str
     when: datetime
     subject: str
     agents: str = ""
-    """The agents that are named in its message, by commas."""
+    """The agents named in the message, separated by commas."""
 
     @property
     def short(self) -> str:
-        """Returns the start of its id."""
+        """Returns the start of the id."""
         return self.id[:10]
 
 
@@ -155,7 +151,7 @@ class Touched:
 
 @frozen
 class Step:
-    """A commit, and what it did to the memory."""
+    """A commit and its changes to the memory."""
 
     commit: Commit
     files: tuple[Touched, ...]
@@ -163,7 +159,7 @@ class Step:
 
 @frozen
 class Difference:
-    """A file that differs between two revisions; an empty blob stands for none."""
+    """A file that differs between two revisions; an empty blob is a missing file."""
 
     path: str
     before: str
@@ -180,27 +176,27 @@ class Line:
 
 
 def resolve(repository: Repository, revision: str, *, now: datetime) -> Commit:
-    """Returns the commit that a revision names, or the last one of this branch before a date.
+    """Returns the commit of a revision, or the last commit of this branch before a date.
 
-    Raises `NotFound` where it is neither.
+    Raises `NotFound`.
     """
-    found = _commit_id(repository, revision) or _before(repository, revision, now)
-    if found is None:
+    commit = _commit_id(repository, revision) or _before(repository, revision, now)
+    if commit is None:
         raise NotFound(
-            f"`{revision}` is no commit, branch, tag or date of this repository",
+            f"`{revision}` is not a commit, branch, tag or date of this repository",
             hint="such as HEAD~3, v1.2, 2026-11-01 or `last week`; `mind log` lists the commits",
         )
-    told = repository.ask("log", "-1", f"--format={_FORMAT}", found)
-    return next(_steps(told)).commit
+    logged = repository.ask("log", "-1", f"--format={_FORMAT}", commit)
+    return next(_steps(logged)).commit
 
 
 def common(repository: Repository, first: str, second: str) -> str:
-    """Returns the commit at which two branches parted."""
+    """Returns the last common commit of two branches."""
     return repository.ask("merge-base", first, second).decode().strip()
 
 
 def main_branch(repository: Repository) -> str:
-    """Returns the branch that others are merged into: the remote's own, `main` or `master`."""
+    """Returns the main branch: the remote's default branch, `main` or `master`."""
     for name in ("origin/HEAD", "main", "master", "origin/main", "origin/master"):
         if _commit_id(repository, name):
             return name
@@ -208,25 +204,25 @@ def main_branch(repository: Repository) -> str:
 
 
 def state(repository: Repository, commit: str) -> str:
-    """Returns the name of all that the memory was at a commit; empty where there was none."""
-    told = repository.run("rev-parse", "--verify", "--quiet", f"{commit}:./{STORE}")
-    return told.stdout.decode().strip()
+    """Returns the id of the tree of the memory at a commit; empty if there was none."""
+    words = ("rev-parse", "--verify", "--quiet", f"{commit}:./{STORE}")
+    return repository.run(*words).stdout.decode().strip()
 
 
 def files(repository: Repository, commit: str) -> dict[str, str]:
     """Returns the blob of each file of memories at a commit, by path relative to the project."""
-    told = repository.ask("ls-tree", "-r", "-z", commit, "--", f"{STORE}/")
-    found = {}
-    for entry in told.split(b"\0"):
+    listed = repository.ask("ls-tree", "-r", "-z", commit, "--", f"{STORE}/")
+    blob_of = {}
+    for entry in listed.split(b"\0"):
         about, _, name = entry.partition(b"\t")
         path = os.fsdecode(name)
         if about.startswith(b"100") and is_memory(path):
-            found[path] = about.split()[2].decode()
-    return found
+            blob_of[path] = about.split()[2].decode()
+    return blob_of
 
 
 def is_memory(path: str) -> bool:
-    """Returns whether a file under `.mind/` is one of memories, by its name."""
+    """Returns whether a file under `.mind/` contains memories, by its path."""
     folders = path.split("/")
     hidden = any(part.startswith(".") for part in folders[1:])
     apart = hidden or path == f"{STORE}/MEMORY.md" or path.startswith(_APART)
@@ -238,66 +234,55 @@ def blobs(repository: Repository, names: Iterable[str]) -> dict[str, bytes]:
     wanted = list(dict.fromkeys(names))
     if not wanted:
         return {}
-    told = repository.ask("cat-file", "--batch", given="\n".join([*wanted, ""]).encode())
-    found, place = {}, 0
+    answer = repository.ask("cat-file", "--batch", given="\n".join([*wanted, ""]).encode())
+    content, place = {}, 0
     for name in wanted:
-        end = told.index(b"\n", place)
-        size = told[place:end].rsplit(b" ", 1)[-1]
+        end = answer.index(b"\n", place)
+        size = answer[place:end].rsplit(b" ", 1)[-1]
         place = end + 1
         if size.isdigit():
-            found[name] = told[place : place + int(size)]
+            content[name] = answer[place : place + int(size)]
             place += int(size) + 1
-    return found
+    return content
 
 
 def differences(repository: Repository, before: str, after: str) -> tuple[Difference, ...]:
     """Returns the files of memories that differ between two commits."""
-    words = (
-        "diff-tree",
-        "-r",
-        "-z",
-        "--no-renames",
-        "--relative",
-        before,
-        after,
-        "--",
-        f"{STORE}/",
-    )
-    parts = repository.ask(*words).split(b"\0")
-    found = []
+    words = ("diff-tree", "-r", "-z", "--no-renames", "--relative", before, after)
+    parts = repository.ask(*words, "--", f"{STORE}/").split(b"\0")
+    result = []
     for about, name in zip(parts[::2], parts[1::2], strict=False):
         _, _, old, new, _ = about.decode().split()
         if is_memory(path := os.fsdecode(name)):
-            found.append(Difference(path=path, before=_some(old), after=_some(new)))
-    return tuple(found)
+            result.append(Difference(path=path, before=_some(old), after=_some(new)))
+    return tuple(result)
 
 
 def _some(blob: str) -> str:
-    """Returns the name of a blob; empty for the zeros that stand for none."""
+    """Returns the id of a blob; empty for zeros, which mean a missing file."""
     return blob if blob.strip("0") else ""
 
 
 def steps(repository: Repository, path: str | None, limit: int) -> Iterator[Step]:
-    """Yields the commits that changed the memory, or one file of it under whatever name."""
-    what = ["--follow", "--", path] if path else ["--", f"{STORE}/"]
+    """Yields the commits that changed the memory, or one file of it, also before it was renamed."""
+    paths = ["--follow", "--", path] if path else ["--", f"{STORE}/"]
     words = ("log", "-z", f"--max-count={limit}", "--name-status", "--relative")
     if _commit_id(repository, "HEAD"):
-        told = repository.ask(*words, f"--format={_FORMAT}", *what)
-        yield from _steps(told)
+        yield from _steps(repository.ask(*words, f"--format={_FORMAT}", *paths))
 
 
 def blame(repository: Repository, path: str) -> tuple[Line, ...]:
-    """Returns the lines of a file at the last commit, each with the commit that it comes from."""
-    told = repository.ask("blame", "--porcelain", "HEAD", "--", path)
-    found: list[Line] = []
+    """Returns the lines of a file at HEAD, each with the commit that it comes from."""
+    blamed = repository.ask("blame", "--porcelain", "HEAD", "--", path)
+    lines: list[Line] = []
     commit, number = "", 0
-    for line in told.decode("utf-8", "replace").split("\n"):
+    for line in blamed.decode("utf-8", "replace").split("\n"):
         word, _, rest = line.partition(" ")
         if line.startswith("\t"):
-            found.append(Line(commit=commit, number=number, text=line[1:]))
+            lines.append(Line(commit=commit, number=number, text=line[1:]))
         elif len(word) >= 40 and rest[:1].isdigit():
             commit, number = word, int(rest.split()[1])
-    return tuple(found)
+    return tuple(lines)
 
 
 def commits(repository: Repository, names: Iterable[str]) -> dict[str, Commit]:
@@ -305,8 +290,8 @@ def commits(repository: Repository, names: Iterable[str]) -> dict[str, Commit]:
     wanted = list(dict.fromkeys(names))
     if not wanted:
         return {}
-    told = repository.ask("log", "--no-walk", f"--format={_FORMAT}", *wanted)
-    return {step.commit.id: step.commit for step in _steps(told)}
+    logged = repository.ask("log", "--no-walk", f"--format={_FORMAT}", *wanted)
+    return {step.commit.id: step.commit for step in _steps(logged)}
 
 
 def _commit_id(repository: Repository, revision: str) -> str | None:
@@ -324,16 +309,18 @@ def _before(repository: Repository, date: str, now: datetime) -> str | None:
     if until is None:
         return None
     words = ("rev-list", "-1", f"--before={int(until.timestamp()) - 1}", "HEAD")
-    found = repository.run(*words).stdout.decode().strip()
-    if not found:
+    commit = repository.run(*words).stdout.decode().strip()
+    if not commit:
         raise NotFound(
-            f"there was no commit before {until:%Y-%m-%d %H:%M} UTC", hint="`mind log` has them"
+            f"there is no commit before {until:%Y-%m-%d %H:%M} UTC",
+            hint="`mind log` lists the commits",
         )
-    return found
+    return commit
 
 
-def _steps(told: bytes) -> Iterator[Step]:
-    for record in os.fsdecode(told).split("\x1e")[1:]:
+def _steps(logged: bytes) -> Iterator[Step]:
+    """Yields the commits in the format `_FORMAT`, each with the files that it changed."""
+    for record in os.fsdecode(logged).split("\x1e")[1:]:
         id_, author, seconds, subject, agents, names = record.split("\x1f", 5)
         commit = Commit(
             id=id_,
@@ -356,39 +343,35 @@ def _touched(words: Sequence[str]) -> Iterator[Touched]:
             yield Touched(path=path, change=_CHANGES.get(mark[:1], "changed"))
 
 
-_AT_ONCE = 500
-"""Blobs that are asked for together: they are wanted in the order of the files."""
-
-
 class PastStore(MemoryStore):
-    """Reads the memories of a commit; nothing of it can be changed."""
+    """Reads the memories at a commit from git's objects; they can't be changed."""
 
     def __init__(self, repository: Repository, commit: Commit) -> None:
-        """Take the repository and the commit; nothing is read yet."""
+        """Takes the repository and the commit; nothing is read yet."""
         super().__init__(repository.root)
         self.repository = repository
         self.commit = commit
         self._files: dict[str, str] | None = None
-        self._known: dict[str, bytes] = {}
+        self._content: dict[str, bytes] = {}
 
     def walk(self) -> Walk:
-        """Returns a stamp for each file, made from the name of its blob."""
+        """Returns a stamp for each file, made from the id of its blob."""
         self._problems = ()
         return Walk(stamps={path: _stamp(blob) for path, blob in self._blobs().items()})
 
     def folders(self) -> tuple[()]:
-        """Returns nothing to watch: the past does not change."""
+        """Returns no folders, since a commit never changes."""
         return ()
 
     def read(self, path: str) -> tuple[Record, ...] | Problem:
-        """Returns the memories in a file as it was, or why there are none."""
+        """Returns the memories in a file at the commit, or the problem with it."""
         data = self.data(path)
         if data is None:
-            return Problem(path=path, line=None, reason="git has lost its content")
+            return Problem(path=path, line=None, reason="its content is missing in git")
         return records_of(data, path, self.commit.when)
 
     def digest(self, path: str) -> str:
-        """Returns the digest of a file's bytes; empty where there was none."""
+        """Returns the digest of a file; empty if it is missing."""
         data = self.data(path)
         return "" if data is None else store_files.digest(data)
 
@@ -397,16 +380,16 @@ class PastStore(MemoryStore):
         return self.data(record.place.path) or b""
 
     def data(self, path: str) -> bytes | None:
-        """Returns the bytes of a file, and keeps those that will be asked for next."""
+        """Returns the bytes of a file, and caches those of the files after it."""
         blob = self._blobs().get(path)
         if blob is None:
             return None
-        if blob not in self._known:
+        if blob not in self._content:
             names = list(self._blobs().values())
             place = names.index(blob)
             wanted = names[place : place + _AT_ONCE]
-            self._known = blobs(self.repository, wanted)
-        return self._known.get(blob)
+            self._content = blobs(self.repository, wanted)
+        return self._content.get(blob)
 
     def _blobs(self) -> dict[str, str]:
         if self._files is None:
@@ -415,13 +398,13 @@ class PastStore(MemoryStore):
 
 
 class Uncounted(Accesses):
-    """Looks at the past keep nothing from fading."""
+    """Accesses at an earlier revision, which do not keep memories from fading."""
 
     def note(self, ids: Iterable[str], now: datetime) -> None:
         """Counts nothing."""
 
 
 def _stamp(blob: str) -> Stamp:
-    """Returns the name of a blob as the four numbers of a stamp."""
+    """Returns the id of a blob as the four numbers of a stamp."""
     parts = [int(blob[start : start + 15] or "0", 16) for start in (0, 15, 30, 45)]
     return Stamp(*parts)

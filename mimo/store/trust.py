@@ -1,17 +1,17 @@
-"""Which texts the user has approved on this machine.
+"""The texts that the user trusts on this machine.
 
-Kept outside every repository, in `$MIND_HOME/trust/<hash of the project's mark>/` (see
-`identity`), so that all worktrees of a repository share it and nothing that comes with a clone can
-claim it. In that folder:
+Approvals are stored outside every repository, in `$MIND_HOME/trust/<hash of the project's mark>/`
+(see `identity`): worktrees of a repository share them, and a clone can't bring any. The files are:
 
-`approved`   one SHA-256 of a file's bytes a line: mind's own writes, and what the user approved
-`state.json` whether later changes are followed, and where the project was
-`git.json`   what git said when it was last asked (see `vouching`)
+`approved`   SHA-256 digests of files, one on each line: mind's own writes, and approved texts
+`state.json` whether later changes are followed, and the path of the project
+`git.json`   the last answers of git (see `vouching`)
 `committed`  digests of the texts that the user committed in this repository
-`followed`   digests of the texts on the default branch, where the user follows it
+`followed`   digests of the texts on the default branch, if the user follows it
+`made`       checkpoints that were saved on this machine, each with its branch
 
-A text in `approved` may run, if it is a procedure; one in the other two lists may only be shown.
-What can't be read is never trusted.
+A procedure whose text is in `approved` may run. Texts in the other lists may only be shown. If a
+list can't be read, nothing in it is trusted.
 """
 
 import json
@@ -38,26 +38,26 @@ _FILES = ("state.json", "approved", "git.json", "committed", "followed")
 
 
 class TrustState(NamedTuple):
-    """What is trusted in a project."""
+    """The state of the approvals of a project."""
 
     follow: bool = False
-    """Whether the user follows later changes (but never a procedure)."""
+    """Whether the user follows later changes, except those of procedures."""
     approved: int = 0
-    """How many texts were approved one by one."""
+    """The number of approved texts."""
     in_git: bool = False
     """Whether the project is in a git repository."""
     branch: str | None = None
-    """The full name of the branch that is followed."""
+    """The full name of the followed branch."""
     stopped: str | None = None
-    """Why nothing is followed although the user chose to."""
+    """The reason why changes are not followed although the user chose to."""
     notice: str | None = None
-    """What an interrupted write left in the list, which is skipped."""
+    """A message about a torn line in the list, which is skipped."""
     problem: str | None = None
-    """Why nothing is trusted although something was approved."""
+    """The reason why no text is trusted although some were approved."""
 
 
 class _Lists(NamedTuple):
-    """The digests of the texts that are trusted, by the reason."""
+    """The digests of the trusted texts, by the reason."""
 
     approved: frozenset[str] = frozenset()
     committed: frozenset[str] = frozenset()
@@ -65,7 +65,7 @@ class _Lists(NamedTuple):
 
 
 class Trust:
-    """The approvals for one project; what another process approves counts at once."""
+    """The approvals of one project; approvals by other processes apply at once."""
 
     def __init__(
         self,
@@ -74,9 +74,9 @@ class Trust:
         only: Sequence[str] = (),
         vouching: "Callable[[Location], Vouching] | None" = None,
     ) -> None:
-        """Take $MIND_HOME, a project's root, and whose commits may be followed.
+        """Takes $MIND_HOME, a project's root, and the setting `trust.only`.
 
-        `vouching` asks git; without it nothing is asked, and what git said last counts.
+        `vouching` asks git. Without it, the last answers of git are used.
         """
         self._home, self._root = home, root
         self._only = tuple(only)
@@ -98,12 +98,12 @@ class Trust:
         is_known = os.path.isdir(self._git_folder)  # noqa: PTH112 - asked each time
         self._may_join_git = self.location.common is None and not is_known
         self._asked: str | None = None
-        """What the repository was like when git could not answer."""
+        """The state of the repository when git was last asked."""
         self._use_folder()
 
     @property
     def _vouching(self) -> "Vouching | None":
-        """Returns what asks git; it is loaded only if git must be asked."""
+        """Returns the object that asks git, which is loaded only if git must be asked."""
         if self._made_vouching is None and self._make_vouching:
             self._made_vouching = self._make_vouching(self.location)
         return self._made_vouching
@@ -111,7 +111,7 @@ class Trust:
     def _use_folder(self) -> None:
         folder = self.folder
         with suppress(StorageFailed):
-            # Looked at for every text that is shown: joining paths costs more than the look.
+            # As strings: these files are checked for every shown text, and joining paths is slow.
             owner = self._owner
             self._files = [str(self.location.mark_file(owner) if owner else owner_file(self._home))]
             self._files += [str(folder / name) for name in _FILES[:3]] if folder else []
@@ -121,31 +121,31 @@ class Trust:
 
     @property
     def folder(self) -> Path | None:
-        """Returns the folder of the approvals; None where nothing was ever approved."""
+        """Returns the folder of the approvals; None if there never were any."""
         if self._mark is None:
             return None
         return identity.trust_folder(self._home, self._mark, self.location.inside)
 
     @property
     def state(self) -> TrustState:
-        """Returns what is trusted now."""
+        """Returns the current state."""
         self._refresh()
         self._ask_git()
         return self._state
 
     @property
     def has_earlier(self) -> bool:
-        """Returns whether an earlier version of mind, which kept trust by the path, left some."""
+        """Returns whether an earlier version of mind left approvals, by the path of the project."""
         return (identity.earlier_folder(self._home, self.location) / "state.json").exists()
 
     def trusted(self, digest: str) -> bool:
-        """Returns whether the text with this digest may be put before an agent."""
+        """Returns whether the text with this digest may be shown to an agent."""
         if self.approved(digest):
             return True
         return not digest.startswith(ALONE) and self.checker()(digest)
 
     def checker(self) -> Callable[[str], bool]:
-        """Returns what says whether a text is trusted as things are now, for many texts at once."""
+        """Returns a function that checks many digests against the current lists."""
         self._refresh()
         self._ask_git()
         approved, committed, followed = self._lists
@@ -159,19 +159,19 @@ class Trust:
         return trusted
 
     def approved(self, digest: str) -> bool:
-        """Returns whether exactly this text was approved, whatever is committed or followed."""
+        """Returns whether exactly this text was approved; committed and followed texts are not."""
         self._refresh()
         return digest.removeprefix(ALONE) in self._lists.approved
 
     @property
     def own_address(self) -> str:
-        """Returns the e-mail address whose commits in this repository are trusted, or nothing."""
+        """Returns the e-mail address whose commits here are trusted, or an empty text."""
         with suppress(MindError):
             return self._vouching.email() if self._vouching and self._git else ""
         return ""
 
     def by_own_address(self) -> frozenset[str]:
-        """Returns the texts whose last commits name the user's address, wherever they were made.
+        """Returns the texts whose last commits name the user's address, on any machine.
 
         Anyone can write that address into a commit.
         """
@@ -180,7 +180,7 @@ class Trust:
         return frozenset()
 
     def admitted(self) -> Callable[[str], bool]:
-        """Returns what says whether the user's settings let a text be approved unseen."""
+        """Returns a function that tells whether `trust.only` permits to approve a text unseen."""
         texts = self._vouching.admitted() if self._vouching else None
         return lambda digest: texts is None or digest.removeprefix(ALONE) in texts
 
@@ -204,7 +204,7 @@ class Trust:
     def follow(self, follow: bool) -> None:
         """Sets whether later changes are followed. Raises `StorageFailed`.
 
-        In git those are changes that reach the default branch, of the history that it has now.
+        In git, they are changes that reach the default branch with its current history.
         """
         with self._changing() as folder:
             self._write_state(folder, follow=follow)
@@ -216,26 +216,27 @@ class Trust:
         self._asked = None
 
     def begin(self) -> Path:
-        """Returns the folder of the approvals, made where nothing was approved yet.
+        """Returns the folder of the approvals; creates a missing one.
 
-        What the user commits from then on is trusted. Raises `StorageFailed`.
+        From then on, the user's commits are trusted. Raises `StorageFailed`.
         """
         with self._changing() as folder:
             return folder
 
     def revoke(self, digests: Iterable[str]) -> int:
-        """Takes back the approval of texts and returns of how many. Raises `StorageFailed`."""
-        gone = frozenset(digest.removeprefix(ALONE) for digest in digests)
+        """Ends the approval of texts and returns their number. Raises `StorageFailed`."""
+        revoked = frozenset(digest.removeprefix(ALONE) for digest in digests)
         with self._changing() as folder:
-            taken = gone & (self._lists.approved | self._lists.committed)
-            if gone & self._lists.approved:
-                _write_list(folder / "approved", self._lists.approved - gone)
-            if self._git is not None and gone & self._lists.committed:
-                self._write_git(folder, self._git._replace(committed=self._lists.committed - gone))
+            lists = self._lists
+            taken = revoked & (lists.approved | lists.committed)
+            if revoked & lists.approved:
+                _write_list(folder / "approved", lists.approved - revoked)
+            if self._git is not None and revoked & lists.committed:
+                self._write_git(folder, self._git._replace(committed=lists.committed - revoked))
         return len(taken)
 
     def forget(self) -> None:
-        """Takes back every approval. Raises `StorageFailed`."""
+        """Ends every approval. Raises `StorageFailed`."""
         self._refresh()
         self.forget_earlier()
         folder = self.folder
@@ -247,7 +248,7 @@ class Trust:
                     files.remove(folder / name)
 
     def forget_earlier(self) -> None:
-        """Removes what an earlier version of mind kept by the path. Raises `StorageFailed`."""
+        """Removes the approvals of an earlier version of mind. Raises `StorageFailed`."""
         folder = identity.earlier_folder(self._home, self.location)
         for name in _FILES[:2]:
             if (folder / name).exists():
@@ -256,7 +257,7 @@ class Trust:
     def _locked(self) -> AbstractContextManager[None]:
         folder = self.folder
         if folder is None:
-            raise StorageFailed("nothing was approved here yet", hint="run `mind trust`")
+            raise StorageFailed("there are no approvals here yet", hint="run `mind trust`")
         return lock(folder / "lock")
 
     @contextmanager
@@ -272,7 +273,7 @@ class Trust:
         with self._locked():
             self._refresh()
             if self._state.problem is not None:
-                # Approving by itself would end every earlier approval without a word.
+                # Otherwise a new approval would silently end all earlier ones.
                 raise StorageFailed(self._state.problem, hint="run `mind trust` to approve again")
             if not (folder / "state.json").exists():
                 self._begin(folder)
@@ -281,14 +282,14 @@ class Trust:
 
     def _begin(self, folder: Path) -> None:
         if self.location.common is not None:
-            from mimo.store import vouching as reflog
+            from mimo.store import vouching
 
-            # What was committed before may be a stranger's, who packed the repository.
-            self._write_git(folder, Seen(positions=reflog.ends(self.location.common)))
+            # Earlier commits may be those of another user who packed the repository.
+            self._write_git(folder, Seen(positions=vouching.ends(self.location.common)))
         self._write_state(folder, follow=False)
 
     def _take_along(self) -> None:
-        """Moves here, once, the mark of a project that became a repository since."""
+        """Moves the mark of a project that has become a repository."""
         here = self.location
         owner = self._owner
         if here.common is None or owner is None:
@@ -339,10 +340,13 @@ class Trust:
             git = _read_git(folder)
         self._use(lists._replace(committed=git.committed) if git else lists, git, follow=follow)
         if torn and folder is not None:
-            self._state = self._state._replace(notice=_torn(folder / "approved"))
+            notice = (
+                f"`{folder}/approved` ends in the torn line of an interrupted write; it is skipped"
+            )
+            self._state = self._state._replace(notice=notice)
 
     def _use(self, lists: _Lists, git: Seen | None, *, follow: bool | None) -> None:
-        """Trusts these texts from now on; what was followed for other people's sake is not."""
+        """Sets the trusted texts, without those followed under another `trust.only`."""
         in_git = self.location.common is not None
         if git and follow and git.only == self._only:
             lists = lists._replace(followed=git.followed)
@@ -356,7 +360,7 @@ class Trust:
         )
 
     def _ask_git(self) -> None:
-        """Asks git what is new, where the repository has changed since it was last asked."""
+        """Asks git for new texts if the repository has changed since the last time."""
         if self._make_vouching is None or self._git is None:
             return
         stamp = self._git_stamp(self._git)
@@ -371,19 +375,19 @@ class Trust:
         return repr((self._only, self.location.git_stamp(seen.ref)))
 
     def _look(self) -> None:
-        """Keeps what git says now. Hold the lock; raises `Invalid` where it can't be asked."""
-        folder, known, vouching = self.folder, self._git, self._vouching
-        if known is None or folder is None or vouching is None:
+        """Stores git's current answers. Hold the lock. Raises `Invalid` if git can't be asked."""
+        folder, last, vouching = self.folder, self._git, self._vouching
+        if last is None or folder is None or vouching is None:
             return
-        stamp = self._git_stamp(known)
-        fresh = vouching.look(known, follow=self._state.follow)
-        if fresh.ref != known.ref:
-            stamp = self._git_stamp(fresh)  # The branch has a file of its own, known only now.
+        stamp = self._git_stamp(last)
+        fresh = vouching.look(last, follow=self._state.follow)
+        if fresh.ref != last.ref:
+            stamp = self._git_stamp(fresh)  # The stamp depends on the branch.
         fresh = fresh._replace(stamps={**fresh.stamps, str(self.location.git_dir): stamp})
         try:
             self._write_git(folder, fresh)
             self._refresh()
-        except StorageFailed:  # Then it counts for this process.
+        except StorageFailed:  # Use the answers in this process only.
             lists = self._lists._replace(committed=fresh.committed)
             self._use(lists, fresh, follow=self._state.follow)
 
@@ -394,13 +398,13 @@ class Trust:
             _write_list(folder / "followed", seen.followed)
         plain = seen._replace(committed=frozenset(), followed=frozenset())._asdict()
         del plain["committed"], plain["followed"]
-        # Written last: whoever sees it new finds the lists as they belong to it.
+        # Written last: a reader of the new file must get the new lists.
         files.replace(folder / "git.json", f"{json.dumps(plain)}\n".encode(), mode=0o600)
 
     def repair(self) -> str | None:
-        """Moves damaged lists aside, so that the next approval begins new ones.
+        """Renames damaged lists, so that the next approval creates new ones.
 
-        Returns a message for the user, None if no list was damaged. Raises `StorageFailed`.
+        Returns a message for the user; None if no list was damaged. Raises `StorageFailed`.
         """
         self._refresh()
         problem, folder = self._state.problem, self.folder
@@ -412,7 +416,7 @@ class Trust:
                     files.replace(folder / f"{name}.damaged", data, mode=0o600)
                     files.remove(folder / name)
         self._refresh()
-        return f"{problem}; it was kept as `{folder}/*.damaged`, and earlier approvals ended"
+        return f"{problem}; it was renamed to `{folder}/*.damaged`, and earlier approvals ended"
 
     def _write_state(self, folder: Path, *, follow: bool) -> None:
         shown = str(self.location.root).encode("utf-8", "replace").decode()
@@ -429,10 +433,10 @@ def opened(
     include: Sequence[str] = (),
     comments: Sequence[str] = (),
 ) -> Trust:
-    """Returns the approvals for a project, which ask git what the user committed and follows.
+    """Returns the approvals of a project, which ask git for the user's commits and followed texts.
 
-    `only` says whose commits may be followed: `signed`, for what is signed by a key that git
-    trusts, and addresses of authors. The globs name memory outside of `.mind/`.
+    `only` is the setting `trust.only`: `signed`, for commits signed with a key that git trusts, and
+    addresses of authors. The globs name memory outside of `.mind/`.
     """
 
     def vouching(location: Location) -> "Vouching":
@@ -444,14 +448,14 @@ def opened(
 
 
 def _was_outside(folder: Path) -> bool:
-    """Returns whether approvals are of a project that was in no repository."""
+    """Returns whether a project was outside git when its approvals were written."""
     with suppress(OSError, ValueError, TypeError, KeyError, StorageFailed):
         return json.loads(files.read(folder / "state.json"))["git"] is False
     return False
 
 
 def _read_state(folder: Path) -> bool | None:
-    """Returns whether changes are followed; None where nothing was approved yet."""
+    """Returns whether changes are followed; None if there are no approvals yet."""
     data = _read(folder / "state.json")
     if data is None:
         return None
@@ -465,7 +469,7 @@ def _read_state(folder: Path) -> bool | None:
 
 
 def _read_git(folder: Path) -> Seen | None:
-    """Returns what git said last; None where it was never asked."""
+    """Returns the last answers of git; None if it was never asked."""
     data = _read(folder / "git.json")
     if data is None:
         return None
@@ -485,10 +489,6 @@ def _read_list(path: Path) -> tuple[frozenset[str], bool]:
     if not _APPROVED.fullmatch(log.whole):
         raise _damaged(path)
     return frozenset(log.whole.decode("ascii").split()), bool(log.torn)
-
-
-def _torn(path: Path) -> str:
-    return f"`{path}` ends in a torn line, which an interrupted write left; it is skipped"
 
 
 def _write_list(path: Path, digests: Iterable[str]) -> None:
@@ -515,5 +515,32 @@ def _stamp(path: str) -> tuple[int, ...] | None:
 
 def _damaged(path: Path) -> StorageFailed:
     return StorageFailed(
-        f"`{path}` is damaged, so nothing is trusted", hint="run `mind trust` to approve again"
+        f"`{path}` is damaged, so no text is trusted", hint="run `mind trust` to approve again"
     )
+
+
+class Made:
+    """The checkpoints that were saved on this machine, each with the branch of that time.
+
+    They are listed with the approvals and not in the project: tracked files should not name
+    machines, worktrees share the list, and another repository at the same path does not get it.
+    """
+
+    def __init__(self, trust: Trust) -> None:
+        """Takes the approvals of the project; nothing is read yet."""
+        self._trust = trust
+
+    def add(self, ids: Iterable[str], branch: str | None) -> None:
+        """Adds checkpoints with their branch, if it is known. Raises `StorageFailed`."""
+        lines = "".join(f"{id_}\t{branch or ''}\n" for id_ in ids)
+        append_log.append(self._trust.begin() / "made", lines.encode())
+
+    def branches(self) -> dict[str, str | None]:
+        """Returns the branch of each checkpoint; None if it was saved without one."""
+        folder = self._trust.folder
+        try:
+            lines = append_log.read(folder / "made").lines if folder else []
+        except OSError:
+            return {}
+        pairs = (line.decode("utf-8", "replace").split("\t", 1) for line in lines)
+        return {pair[0]: pair[1] or None for pair in pairs if len(pair) == 2}

@@ -1,9 +1,8 @@
-"""What git says of texts: which of them the user committed, and which reached the default branch.
+"""The texts that git vouches for: those that the user committed, and those on the default branch.
 
-The answers are digests of contents, so that a file counts only with exactly the bytes that a
-commit has. Git itself checks signatures, with programs and lists of signers that the user's own
-settings name; what a repository sets is passed over. An author's e-mail address is whatever the
-commit says, so that by itself it proves nothing.
+The answers are digests, so a file is trusted only with exactly the bytes in a commit. Git checks
+signatures with the programs and lists of signers in the user's settings; those of the repository
+are ignored. Anyone can write any e-mail address into a commit, so an address alone proves nothing.
 """
 
 import hashlib
@@ -23,16 +22,22 @@ from mimo.store.git import Repository
 from mimo.store.identity import Location, Seen
 from mimo.store.revisions import Touch
 
-# What was committed in this clone, as git's own log of HEAD has it.
-
-
+SIGNED = "signed"
+_GOOD = "G"
+_OWN = ("gpg.ssh.allowedSignersFile", "gpg.ssh.revocationFile", "gpg.minTrustLevel")
+"""Settings that decide which signatures are good."""
+_PROGRAMS = ("gpg.program=gpg", "gpg.openpgp.program=gpg", "gpg.ssh.program=ssh-keygen",
+             "gpg.x509.program=gpgsm")  # fmt: skip
+_FIELDS = "%x1e%H%x1f%ae%x1f%ce%x1f%at%x1f%ct%x1f%G?%x1f%GS"
+_LARGEST = 1_000_000
+"""Maximum size in bytes of a file in a commit that is read."""
 _MADE = re.compile(
     rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) [^\t]*\tcommit(?: \((initial|amend|merge)\))?: "
 )
 
 
 class Entry(NamedTuple):
-    """A commit that was made here."""
+    """A commit that was made in this clone, from a reflog."""
 
     commit: str
     amended: str | None
@@ -40,7 +45,7 @@ class Entry(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """What the reflogs hold after a position."""
+    """The new entries of the reflogs."""
 
     made: tuple[Entry, ...]
     positions: Mapping[str, str]
@@ -48,9 +53,9 @@ class Entries(NamedTuple):
 
 
 def read(common: Path, positions: Mapping[str, str]) -> Entries:
-    """Returns the commits that were made here since `positions`, in every worktree.
+    """Returns the commits that were made in this clone since `positions`, in every worktree.
 
-    A reflog that is not in `positions` is read from its beginning.
+    A reflog without a position is read from its start.
     """
     made, ends = list[Entry](), dict(positions)
     for name, path in _logs(common):
@@ -62,7 +67,7 @@ def read(common: Path, positions: Mapping[str, str]) -> Entries:
 
 
 def ends(common: Path) -> dict[str, str]:
-    """Returns the positions after all that the reflogs hold now."""
+    """Returns the positions at the current ends of the reflogs."""
     return {name: _mark(lines[-1]) for name, path in _logs(common) if (lines := _lines(path))}
 
 
@@ -81,7 +86,7 @@ def _lines(path: Path) -> list[bytes]:
 
 
 def _after(lines: list[bytes], position: str | None) -> list[bytes]:
-    """Returns the lines after a position; where that is lost, those of a log that is new."""
+    """Returns the lines after a position; if it is missing, all lines of a new log, or none."""
     if position is None:
         return lines
     for number in range(len(lines) - 1, -1, -1):
@@ -102,19 +107,8 @@ def _mark(line: bytes) -> str:
     return hashlib.sha256(line).hexdigest()[:32]
 
 
-SIGNED = "signed"
-_GOOD = "G"
-_OWN = ("gpg.ssh.allowedSignersFile", "gpg.ssh.revocationFile", "gpg.minTrustLevel")
-"""Settings that say which signatures are good."""
-_PROGRAMS = ("gpg.program=gpg", "gpg.openpgp.program=gpg", "gpg.ssh.program=ssh-keygen",
-             "gpg.x509.program=gpgsm")  # fmt: skip
-_FIELDS = "%x1e%H%x1f%ae%x1f%ce%x1f%at%x1f%ct%x1f%G?%x1f%GS"
-_LARGEST = 1_000_000
-"""Bytes of the largest file that is looked at in a commit."""
-
-
 class Vouching:
-    """Asks one repository."""
+    """Questions to the git repository of one project."""
 
     def __init__(
         self,
@@ -124,7 +118,7 @@ class Vouching:
         include: Sequence[str] = (),
         comments: Sequence[str] = (),
     ) -> None:
-        """Take where the project is, whose commits may be followed, and the project's globs."""
+        """Takes the place of the project, the setting `trust.only`, and the project's globs."""
         self._location = location
         self._repository = Repository(location.root)
         self._only = tuple(only)
@@ -133,13 +127,14 @@ class Vouching:
         self._prefix = "" if inside == "." else f"{inside}/"
 
     def look(self, seen: Seen, *, follow: bool) -> Seen:
-        """Returns what git says now. Raises `Invalid` where it can't be asked."""
+        """Returns git's current answers. Raises `Invalid` if git can't be asked."""
         seen = self._with_own_commits(seen)
         return self._with_default_branch(seen) if follow else _without_branch(seen)
 
     def admitted(self) -> frozenset[str] | None:
-        """Returns the digests of what the last commits of each file wrote, where `only` admits
-        them; None where the user's settings admit everything. Where git can't tell, none.
+        """Returns the digests of the files whose last commits `trust.only` permits.
+
+        None if the setting is empty, which permits everything. No digests if git can't be asked.
         """
         if not self._only:
             return None
@@ -151,21 +146,21 @@ class Vouching:
     def by_own_address(self) -> frozenset[str]:
         """Returns the texts at HEAD whose last commits name the user's address as their author's.
 
-        Raises `Invalid` where git can't be asked.
+        Raises `Invalid` if git can't be asked.
         """
         email = self.email()
         return self._by((email,), "HEAD") if email else frozenset()
 
     def email(self) -> str:
-        """Returns the user's own address, as git has it; empty where there is none."""
+        """Returns the user's e-mail address from git's settings; empty without one."""
         return self._line("config", "--get", "user.email").casefold()
 
     def base(self) -> str | None:
-        """Returns the commit that tells the history which the user chooses to follow."""
+        """Returns the commit that identifies the history which the user chooses to follow."""
         ref = self._default_ref()
         return self._commit(ref or "HEAD")
 
-    # --- what the user committed
+    # --- the user's commits
 
     def _with_own_commits(self, seen: Seen) -> Seen:
         common = self._location.common
@@ -181,10 +176,10 @@ class Vouching:
         return seen._replace(signed=self._commit("HEAD"), committed=digests | signed)
 
     def _own(self, made: Sequence[Entry], email: str) -> frozenset[str]:
-        """Returns the texts that the user's commits brought, without what others had written.
+        """Returns the texts that the user's commits brought, without those of other authors.
 
-        A merge brings what neither side has, and an amended commit what it changed in the one that
-        it replaced, which may be another author's.
+        A merge brings the texts that neither side has. An amended commit brings its changes to the
+        replaced commit, which may be another author's.
         """
         headers = revisions.blobs(self._repository, [entry.commit for entry in made])
         own = [e for e in made if _is_by(headers.get(e.commit, b""), email)]
@@ -201,18 +196,18 @@ class Vouching:
         return self._digests(kept)
 
     def _own_signed(self, since: str | None, email: str) -> frozenset[str]:
-        """Returns the texts of commits that the user signed, wherever they were made.
+        """Returns the texts of commits that the user signed, on any machine.
 
-        A commit whose two dates differ was rewritten: a rebase or a cherry-pick signs what another
-        author, who may claim the user's address, has written.
+        Commits whose author date and commit date differ are left out: a rebase or a cherry-pick
+        signs the texts of another author, who may have used the user's address.
         """
         head = self._commit("HEAD")
         if head is None or head == since:
             return frozenset()
-        known = since and self._repository.run("cat-file", "-e", f"{since}^{{commit}}")
-        revs = [head, f"^{since}"] if known and not known.returncode else [head]
+        exists = since and self._repository.run("cat-file", "-e", f"{since}^{{commit}}")
+        revs = [head, f"^{since}"] if exists and not exists.returncode else [head]
         words = ("log", "--no-merges", "--fixed-strings", "--regexp-ignore-case")
-        told = self._repository.ask(
+        logged = self._repository.ask(
             *self._signature_settings(),
             *words,
             f"--author={email}",
@@ -221,7 +216,7 @@ class Vouching:
             "--",
         )
         good = []
-        for record in os.fsdecode(told).split("\x1e")[1:]:
+        for record in os.fsdecode(logged).split("\x1e")[1:]:
             commit, author, committer, written, committed, verdict, signer = record.split("\x1f")
             theirs = signer.strip().rpartition("<")[2].removesuffix(">").casefold()
             mine = {author.casefold(), committer.casefold(), theirs} == {email}
@@ -236,7 +231,7 @@ class Vouching:
         words = ("diff-tree", "--stdin", "-r", "-c", "--root", "--raw", "-z", "--no-renames")
         given = "".join(f"{commit}\n" for commit in commits).encode()
         parts = self._repository.ask(*words, given=given).split(b"\0")
-        found, commit, place = dict[tuple[str, str], str](), "", 0
+        brought, commit, place = dict[tuple[str, str], str](), "", 0
         while place < len(parts) - 1:
             about = parts[place].strip(b"\n")
             if not about.startswith(b":"):
@@ -247,91 +242,86 @@ class Vouching:
             fields = about.lstrip(b":").split()
             mode, blob = fields[parents], fields[2 * parents + 1]
             if mode.startswith(b"100") and (name := self._named(path)) is not None:
-                found[commit, name] = blob.decode()
-        return found
+                brought[commit, name] = blob.decode()
+        return brought
 
     def _blobs_at(
         self, wanted: Iterable[tuple[str | None, str]]
     ) -> dict[tuple[str | None, str], str | None]:
-        """Returns the blob that each path is at a commit, empty where there is no such file.
+        """Returns the blob of each path at a commit: empty without such a file.
 
-        None where the commit is not there any more.
+        None if the commit no longer exists.
         """
         pairs = list(dict.fromkeys(wanted))
         commits = {commit for commit, _ in pairs if commit}
-        there = {commit for commit in commits if self._commit(commit)}
-        found: dict[tuple[str | None, str], str | None] = {}
+        blobs: dict[tuple[str | None, str], str | None] = {}
         for commit in commits:
-            tree = self._tree(commit) if commit in there else {}
+            tree = self._tree(commit) if self._commit(commit) else None
             for pair in pairs:
                 if pair[0] == commit:
-                    found[pair] = tree.get(pair[1], "") if commit in there else None
-        return found
+                    blobs[pair] = None if tree is None else tree.get(pair[1], "")
+        return blobs
 
-    # --- what reached the default branch
+    # --- the default branch
 
     def _with_default_branch(self, seen: Seen) -> Seen:
         ref = self._default_ref()
         tip = self._commit(ref) if ref else None
         if ref is None or tip is None:
-            why = (
-                "there is no default branch: commit to `main` or `master`, name another one with "
+            reason = (
+                "there is no default branch: commit to `main` or `master`, set another one with "
                 "`git config init.defaultBranch NAME`, or `git remote set-head origin --auto`"
             )
-            return _without_branch(seen)._replace(stopped=why)
+            return _without_branch(seen)._replace(stopped=reason)
         if seen.base is not None and not self._is_related(seen.base, tip):
-            why = (
-                f"`{short_name(ref)}` shares no history with what was followed; "
-                "`mind trust --follow` follows it as it is now"
+            reason = (
+                f"`{short_name(ref)}` shares no history with the followed commits; "
+                "`mind trust --follow` follows its current history"
             )
-            return _without_branch(seen)._replace(ref=ref, stopped=why)
+            return _without_branch(seen)._replace(ref=ref, stopped=reason)
         if (seen.tip, seen.only) != (tip, self._only):
-            texts = self._by(self._only, tip) if self._only else self._whole(tip)
+            texts = (
+                self._by(self._only, tip) if self._only else self._digests(self._tree(tip).values())
+            )
             seen = seen._replace(followed=texts, only=self._only)
         return seen._replace(ref=ref, tip=tip, base=tip, stopped=None)
 
     def _default_ref(self) -> str | None:
-        """Returns the full name of the default branch: of the remote, else the local one."""
+        """Returns the full name of the default branch: the remote's, or the local one."""
         words = ("for-each-ref", "--format=%(refname) %(symref)", "refs/remotes/*/HEAD")
         heads = dict(line.split(" ", 1) for line in self._lines(*words) if line.count(" ") == 1)
         if target := heads.get("refs/remotes/origin/HEAD"):
             return target
         if len(heads) == 1:
             return next(iter(heads.values())) or None
-        named = self._line("config", "--get", "init.defaultBranch")
-        for name in ("main", "master", named):
+        configured = self._line("config", "--get", "init.defaultBranch")
+        for name in ("main", "master", configured):
             if name and self._commit(f"refs/heads/{name}"):
                 return f"refs/heads/{name}"
         return None
 
     def _is_related(self, base: str, tip: str) -> bool:
-        """Returns whether two commits have a common root; a shallow clone can't tell.
-
-        Both have a common ancestor exactly where they share a root, and that is found at once where
-        one follows on the other.
-        """
+        """Returns whether two commits have a common ancestor; always true in a shallow clone."""
         if base == tip or self._line("rev-parse", "--is-shallow-repository") == "true":
             return True
         return self._repository.run("merge-base", base, tip).returncode == 0
 
-    def _whole(self, commit: str) -> frozenset[str]:
-        return self._digests(self._tree(commit).values())
-
     def _tree(self, commit: str) -> dict[str, str]:
-        """Returns the blobs of a commit that may hold memory, by path within the project."""
-        told = self._repository.ask("ls-tree", "-r", "-z", "--full-tree", commit)
-        found = {}
-        for entry in told.split(b"\0"):
+        """Returns the blobs of a commit that may be memory, by path within the project."""
+        listed = self._repository.ask("ls-tree", "-r", "-z", "--full-tree", commit)
+        blobs = {}
+        for entry in listed.split(b"\0"):
             about, _, path = entry.partition(b"\t")
             name = self._named(os.fsdecode(path)) if about.startswith(b"100") else None
             if name is not None:
-                found[name] = about.split()[2].decode()
-        return found
+                blobs[name] = about.split()[2].decode()
+        return blobs
 
     def _by(self, only: Collection[str], commit: str) -> frozenset[str]:
-        """Returns the texts at a commit whose last commits are by those who are admitted."""
+        """Returns the texts at a commit whose last commits `only` permits."""
         authors = {word.casefold() for word in only if word != SIGNED}
-        last = revisions.last_touches(self._repository, commit, self._folders())
+        folders = ("./",) if self._globs else (f"{STORE}/",)
+        last = revisions.last_touches(self._repository, commit, folders)
         good = {t.commit for t in last.values() if t.email.casefold() in authors}
         if SIGNED in only:
             good |= self._with_good_signatures(last.values())
@@ -339,18 +329,15 @@ class Vouching:
         content = revisions.contents(self._repository, pairs)
         return frozenset(hashlib.sha256(data).hexdigest() for data in content.values())
 
-    def _folders(self) -> tuple[str, ...]:
-        return ("./",) if self._globs else (f"{STORE}/",)
-
     def _with_good_signatures(self, last: Iterable[Touch]) -> set[str]:
         commits = sorted({touch.commit for touch in last})
         words = ("log", "--no-walk=unsorted", "--format=%H %G?")
-        told = self._repository.ask(*self._signature_settings(), *words, *commits)
-        lines = (line.split() for line in told.decode("ascii", "replace").splitlines())
+        logged = self._repository.ask(*self._signature_settings(), *words, *commits)
+        lines = (line.split() for line in logged.decode("ascii", "replace").splitlines())
         return {words[0] for words in lines if words[1:] == [_GOOD]}
 
     def _signature_settings(self) -> list[str]:
-        """Returns what the user's own git says of signatures, over what the repository says."""
+        """Returns options with the user's settings of signatures, not the repository's."""
         settings = list(_PROGRAMS)
         for key in _OWN:
             value = self._line("config", "--global", "--type=path", "--get", key)
@@ -361,7 +348,7 @@ class Vouching:
     # --- git
 
     def _named(self, path: str) -> str | None:
-        """Returns a path of the repository as one of the project, if it may hold memory."""
+        """Returns a path of the repository relative to the project; None if it can't be memory."""
         if not path.startswith(self._prefix):
             return None
         name = path.removeprefix(self._prefix)
@@ -374,13 +361,13 @@ class Vouching:
         return name if any(fits(parts, glob) for glob in self._globs) else None
 
     def _digests(self, blobs: Iterable[str]) -> frozenset[str]:
-        """Returns the digests of blobs, without those of more than a megabyte."""
+        """Returns the digests of blobs, except those over a megabyte."""
         names = list(dict.fromkeys(blobs))
         if not names:
             return frozenset()
         given = "\n".join([*names, ""]).encode()
-        told = self._repository.ask("cat-file", "--batch-check", given=given)
-        sizes = (line.split() for line in told.decode("ascii", "replace").splitlines())
+        listed = self._repository.ask("cat-file", "--batch-check", given=given)
+        sizes = (line.split() for line in listed.decode("ascii", "replace").splitlines())
         small = [w[0] for w in sizes if len(w) == 3 and w[1] == "blob" and int(w[2]) <= _LARGEST]
         content = revisions.blobs(self._repository, small)
         return frozenset(hashlib.sha256(data).hexdigest() for data in content.values())
@@ -397,20 +384,20 @@ class Vouching:
 
 
 def _without_branch(seen: Seen) -> Seen:
-    """Returns what is seen without the default branch, whose history stays the chosen one."""
+    """Returns answers without the default branch; the chosen history stays."""
     return seen._replace(ref=None, tip=None, stopped=None, followed=frozenset())
 
 
 def _is_by(commit: bytes, email: str) -> bool:
-    """Returns whether a commit names an address as its author's and its committer's."""
-    named = [
+    """Returns whether a commit has an address for its author and its committer."""
+    addresses = [
         line.rpartition(b">")[0].rpartition(b"<")[2].decode("utf-8", "replace").casefold()
         for line in commit.partition(b"\n\n")[0].split(b"\n")
         if line.startswith((b"author ", b"committer "))
     ]
-    return named == [email, email]
+    return addresses == [email, email]
 
 
 def short_name(ref: str) -> str:
-    """Returns a branch as people name it, such as `origin/main`."""
+    """Returns the short name of a branch, such as `origin/main`."""
     return ref.removeprefix("refs/").removeprefix("remotes/").removeprefix("heads/")

@@ -8,7 +8,7 @@ from mimo.frozen import frozen
 from mimo.guard.audit import Used
 from mimo.guard.policy import ALL
 from mimo.mind import Mind
-from mimo.store.made import branch
+from mimo.store.git import branch
 
 PARTS = ("session", "agent", "task")
 

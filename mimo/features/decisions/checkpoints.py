@@ -9,7 +9,8 @@ from mimo.memory.model import Filter, Kind, Memory, Record
 from mimo.mind import Mind
 from mimo.operations import finding, saving
 from mimo.store import git
-from mimo.store.made import Made, branch
+from mimo.store.git import branch
+from mimo.store.trust import Made
 
 ARCHIVED = "archived"
 """The status of a checkpoint that is not to be resumed any more."""
@@ -47,7 +48,7 @@ def save(mind: Mind, draft: Memory, *, private: bool = False) -> Record:
 def claim(mind: Mind, ids: Iterable[str], on: str | None) -> None:
     """Remembers that checkpoints were made on this machine, on a branch where that is known."""
     try:
-        _made(mind).add_all(ids, on)
+        _made(mind).add(ids, on)
     except StorageFailed as error:
         # The checkpoint is safe; only that it is ours is not known later.
         mind.note("checkpoint", f"it will count as made elsewhere: {error.message}")

@@ -113,7 +113,8 @@ def lines_in_files(root: Path, dialect: Dialect) -> frozenset[str]:
 
 def own_checkpoint(scene: Scene, look: Glance) -> Note | None:
     """Returns the checkpoint to resume: of this machine and branch, else the next best."""
-    from mimo.store.made import Made, branch
+    from mimo.store.git import branch
+    from mimo.store.trust import Made
 
     checkpoints = context.checkpoints(look, _MAX_CHECKPOINTS, private=True)
     made, current = Made(scene.trust).branches(), branch(scene.root)

@@ -61,7 +61,7 @@ class Stamp(NamedTuple):
 def opened(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600, *, follow: bool = False) -> int:
     """Returns a descriptor of a regular file; symbolic links are followed only with `follow`.
 
-    Raises `OSError` if there is no regular file, or if it is in $MIND_HOME, with its keys and
+    Raises `OSError` if it is not a regular file, or if it is in $MIND_HOME, with its keys and
     approvals, and belongs to another user.
     """
     flags |= NO_WAIT | CLOSE_ON_EXEC | (0 if follow else NO_FOLLOW)

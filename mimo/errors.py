@@ -42,7 +42,7 @@ class MindError(Exception):
     code: ClassVar[str]
     exit_status: ClassVar[int] = 1
     details_are_whole: ClassVar[bool] = False
-    """Whether the wire form omits the hint, which is then shown only to people."""
+    """True if the wire form omits the hint, which is then shown only to people."""
 
     def __init__(
         self, message: str, *, hint: str = "", details: Mapping[str, Any] | None = None

@@ -115,7 +115,7 @@ class Session:
 
     @property
     def id(self) -> str:
-        """Returns `MIND_SESSION_ID`; if it is not set, a name made of the start time."""
+        """Returns `MIND_SESSION_ID`; if it is not set, a name with the start time."""
         return self.variable("MIND_SESSION_ID") or f"session_{int(self.started.timestamp())}"
 
     @property

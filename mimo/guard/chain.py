@@ -123,7 +123,7 @@ class Fault(NamedTuple):
     line: int
     what: str
     is_broken: bool = True
-    """Whether a record was changed, added or removed; False for a notice."""
+    """True if a record was changed, added or removed; False for a notice."""
 
 
 def faults(

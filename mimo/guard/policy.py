@@ -104,9 +104,9 @@ class Call:
     """Another tool whose rules and limits apply too, for example to a deprecated name."""
     operation: Operation
     governed: bool = True
-    """Whether policies apply and the call is recorded; not so for a user's own administration."""
+    """True if policies apply and the call is recorded; False for a user's own administration."""
     diagnosis: bool = False
-    """Whether the call reports problems, so it is permitted while the policy is invalid."""
+    """True if the call reports problems: it is permitted while the policy is invalid."""
     agent: str | None = None
     """The program that calls; None for a person."""
     at: datetime
@@ -187,7 +187,7 @@ def judge(rule: Rule, call: Call) -> Verdict:
         allowed = ", ".join(rule.operations) or "none"
         return Verdict(False, "operation", f"its operations are {allowed}")
     patterns = ("*",) if rule.namespaces is None else rule.namespaces
-    if call.namespace is not None and not any(covers(one, call.namespace) for one in patterns):
+    if call.namespace is not None and not any(covers(p, call.namespace) for p in patterns):
         return Verdict(False, "namespace", f"its namespaces are {', '.join(patterns) or 'none'}")
     contexts = None if call.context in (None, ALL) else rule.contexts
     if contexts is not None and call.context not in contexts:
@@ -363,14 +363,14 @@ class _Reader:
             yield name, content
 
     def _mapping(
-        self, place: KeyPath, value: Any, known: tuple[str, ...] | None = None
+        self, place: KeyPath, value: Any, keys: tuple[str, ...] | None = None
     ) -> dict[str, Any]:
         if not isinstance(value, dict):
             self._fault(place, f"{_key_of(place)} must be a mapping")
             return {}
         for key in value:
-            if known is not None and key not in known:
-                self._fault((*place, key), f"unknown key `{key}`; the keys are {', '.join(known)}")
+            if keys is not None and key not in keys:
+                self._fault((*place, key), f"unknown key `{key}`; the keys are {', '.join(keys)}")
         return value
 
     def _each(
@@ -386,8 +386,8 @@ class _Reader:
         try:
             return words(value)  # type: ignore[call-arg]  # `words` is an enumeration
         except ValueError:
-            known = ", ".join(str(word) for word in words)  # type: ignore[attr-defined]
-            self._fault(place, f"{_quoted(value)} must be one of {known}")
+            names = ", ".join(str(word) for word in words)  # type: ignore[attr-defined]
+            self._fault(place, f"{_quoted(value)} must be one of {names}")
             return None
 
     def _context(self, place: KeyPath, value: Any) -> str | None:
@@ -448,7 +448,7 @@ class ActivePolicies:
     digest: str = ""
     """The digest of the file; empty without a file."""
     trusted: bool = True
-    """Whether the user approved the file; an unapproved file can only restrict further."""
+    """True if the user approved the file; an unapproved file can only restrict further."""
 
     @property
     def first_fault(self) -> str:

@@ -1,4 +1,4 @@
-"""What is done about secrets and personal data: refused on the way in, redacted on the way out."""
+"""Secrets and personal data: refused when a call stores them, redacted in answers and logs."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -11,13 +11,18 @@ from mimo.privacy.model import APART
 from mimo.privacy.rules import ALLOWED
 from mimo.privacy.secrets import secrets_in
 
-# Texts that name a key of a value: a key that is redacted is redacted in each of them alike.
+T = TypeVar("T")
+
+HINT = (
+    "remove it and refer to the place where it is kept; if it is not a secret, a person can store "
+    f"it with --allow-secret, or mark its line in the file with `{ALLOWED}`"
+)
 
 
 def masked(value: Any, key: str) -> Any:
-    """Returns a value of texts, lists and mappings with `key` as it may be shown.
+    """Returns a value of texts, lists and mappings in which `key` is redacted.
 
-    The name of the key's file is replaced as well. `mind value get` finds a value by either form.
+    The name of the key's file is redacted, too. `mind value get` accepts both forms of a key.
     """
     from mimo.privacy.values import screened_key
 
@@ -37,16 +42,8 @@ def _replaced(value: Any, forms: tuple[str, ...], shown: str) -> Any:
     return value
 
 
-T = TypeVar("T")
-
-HINT = (
-    "leave it out and say where it is kept; if it is none, a person can store it with "
-    f"--allow-secret, or mark its line in the file with `{ALLOWED}`"
-)
-
-
 class Found(NamedTuple):
-    """A secret in what was given: never the secret, but where it is."""
+    """The place and kind of a secret in the arguments, without the secret."""
 
     field: str
     kind: str
@@ -56,51 +53,51 @@ class Found(NamedTuple):
 def check_secrets(
     fields: Mapping[str, Any], *, by_person: bool, before: str = "", file: str | None = None
 ) -> None:
-    """Raises `SecretDetected` where a text in one of the fields holds a secret.
+    """Raises `SecretDetected` if a text in one of the fields contains a secret.
 
-    What `before` holds already may stay: to change another part of it gives away nothing new. The
-    mark that allows a line counts only where a person set it.
+    Secrets in `before`, the stored text, may stay: another part of it may be changed. The mark that
+    allows a line counts only if a person set it.
     """
-    found = [
-        one
+    secrets = [
+        secret
         for field, value in fields.items()
-        for one in _found(field, value, allowing=by_person, before=before)
+        for secret in _secrets(field, value, allowing=by_person, before=before)
     ]
-    if found:
-        raise _refusal(found, file)
+    if secrets:
+        raise _refusal(secrets, file)
 
 
-def _found(field: str, value: Any, *, allowing: bool, before: str) -> Iterator[Found]:
+def _secrets(field: str, value: Any, *, allowing: bool, before: str) -> Iterator[Found]:
     for path, text in _texts(field, value):
-        for one in secrets_in(text, allowing=allowing):
-            if not before or text[one.start : one.end] not in before:
-                yield Found(path, one.kind, one.line)
+        for secret in secrets_in(text, allowing=allowing):
+            if not before or text[secret.start : secret.end] not in before:
+                yield Found(path, secret.kind, secret.line)
 
 
 def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Yields every text in a value with the names that lead to it."""
+    """Yields every text in a value with its path of names."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, Mapping):
         for key, item in value.items():
             yield path, str(key)
-            # Under its name a value may be a password that alone is any word.
-            given = f'{key}: "{item}"' if isinstance(item, str) else item
-            yield from _texts(f"{path}.{_short(key)}", given)
+            # Only the name of a field may show that a word is a password.
+            named = f'{key}: "{item}"' if isinstance(item, str) else item
+            yield from _texts(f"{path}.{_short(key)}", named)
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _texts(path, item)
 
 
 def _short(key: object) -> str:
-    """Returns a key as an error may name it: it may be a secret itself."""
+    """Returns a key for an error message: `…` if it is a secret itself."""
     return "…" if secrets_in(str(key)) else str(key)[:60]
 
 
-def _refusal(found: list[Found], file: str | None) -> SecretDetected:
-    first = found[0]
+def _refusal(secrets: list[Found], file: str | None) -> SecretDetected:
+    first = secrets[0]
     place = f"`{file}`" if file else f"`{first.field}`"
-    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+    more = f", and {len(secrets) - 1} more" if len(secrets) > 1 else ""
     return SecretDetected(
         f"{place} holds a secret on line {first.line}: {first.kind}{more}; nothing was stored",
         hint=HINT,
@@ -108,7 +105,7 @@ def _refusal(found: list[Found], file: str | None) -> SecretDetected:
             "field": first.field,
             "kind": first.kind,
             "line": first.line,
-            "found": [one._asdict() for one in found],
+            "found": [secret._asdict() for secret in secrets],
         }
         | ({"file": file} if file else {}),
     )
@@ -117,40 +114,40 @@ def _refusal(found: list[Found], file: str | None) -> SecretDetected:
 def admitted(
     values: Mapping[str, Any], action: PiiAction, *, names: Iterable[str | None]
 ) -> dict[str, Any]:
-    """Returns the arguments of a tool for values as they may be stored.
+    """Returns the arguments of a tool for values, redacted if the policy requires it.
 
-    Raises `PiiDetected` where they hold personal data and the policy does not say otherwise; also
-    where one of `names`, such as a key, does: redacted it would be another one.
+    Raises `PiiDetected` if they contain personal data and the policy does not permit it, and if one
+    of `names`, such as a key, does: redacted, it would be another key.
     """
     if action is PiiAction.ALLOW:
         return dict(values)
     from mimo.privacy.values import screened, screened_key
 
-    seen = {name: screened(value, personal=True) for name, value in values.items()}
-    named = [str(values[name]) for name in names if name is not None and name in values]
-    masks = [mask for key in named if (mask := screened_key(key, personal=True)) != key]
+    screened_values = {name: screened(value, personal=True) for name, value in values.items()}
+    keys = [str(values[name]) for name in names if name is not None and name in values]
+    masks = [mask for key in keys if (mask := screened_key(key, personal=True)) != key]
     kinds = [mask.split("-")[1] for mask in masks]
     if action is PiiAction.REFUSE:
-        kinds += [kind for one in seen.values() for kind in one.kinds]
+        kinds += [kind for value in screened_values.values() for kind in value.kinds]
     if kinds:
         raise PiiDetected(
             "PII detected in memory operation",
-            hint="leave it out, or let the policy redact it: `pii.on_write: redact`",
+            hint="remove it, or let the policy redact it: `pii.on_write: redact`",
             details={"redacted_fields": sorted(set(kinds))},
         )
-    return {name: one.value for name, one in seen.items()}
+    return {name: value.value for name, value in screened_values.items()}
 
 
 class Redacted(NamedTuple, Generic[T]):
-    """A result as it may be shown, and the kinds of all that was taken out of it."""
+    """A redacted result, and the kinds of the redacted parts."""
 
     value: T
     kinds: tuple[str, ...] = ()
 
 
 def redacted(result: T, *, personal: bool = False) -> Redacted[T]:
-    """Returns a result with marks in the place of its secrets, and perhaps its personal data."""
-    # All texts at once are quickly looked through.
+    """Returns a result with its secrets, and if `personal` its personal data, replaced by marks."""
+    # Searching all texts at once is fast.
     if not personal and not secrets_in(f"{APART}\n".join(texts_of(result)), cut=True):
         return Redacted(result)
     from mimo.privacy.values import screened
@@ -159,9 +156,9 @@ def redacted(result: T, *, personal: bool = False) -> Redacted[T]:
 
 
 def redact_error(error: MindError, *, personal: bool = False, key: str | None = None) -> None:
-    """Takes secrets, and perhaps personal data, out of an error's message, hint and details.
+    """Redacts the message, hint and details of an error.
 
-    `key` is that of a value: it is redacted as in answers.
+    `key` is the key of a value, and is redacted as in answers.
     """
     parts: dict[str, Any] = {
         "message": error.message,
@@ -177,14 +174,14 @@ def redact_error(error: MindError, *, personal: bool = False, key: str | None = 
 
 
 def key_for_log(key: str) -> str:
-    """Returns a key or a namespace as it may be logged: itself, or the mark of answers."""
+    """Returns a key or a namespace for a log, redacted as in answers."""
     from mimo.privacy.values import screened_key
 
     return screened_key(key, personal=True)
 
 
 def for_log(text: str) -> str:
-    """Returns a text as it may stand in a log: without secrets and without personal data."""
+    """Returns a text for a log, without secrets and personal data."""
     from mimo.privacy.values import screened
 
     shown: str = screened(text, personal=True).value

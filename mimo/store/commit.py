@@ -77,7 +77,7 @@ class Pending:
 def check_idle(repository: Repository) -> None:
     """Raises `Conflict` during a merge, a rebase or the like."""
     folder = repository.folder or repository.root
-    action = next((one for name, one in _UNDER_WAY.items() if (folder / name).exists()), None)
+    action = next((_UNDER_WAY[name] for name in _UNDER_WAY if (folder / name).exists()), None)
     if action:
         hint = "finish it or cancel it with --abort, then sync again"
         raise Conflict(f"{action} is in progress in this repository", hint=hint)
@@ -96,7 +96,7 @@ def pending(repository: Repository) -> tuple[Pending, ...]:
             removed = "D" in marks and not os.path.lexists(repository.root / path)
             change = "removed" if removed else "added" if set(marks) & set("?A") else "changed"
             result.append(Pending(path=path, change=change))
-    return tuple(sorted(result, key=lambda one: one.path))
+    return tuple(sorted(result, key=lambda file: file.path))
 
 
 def _may_be_committed(root: Path, path: str, private: frozenset[tuple[int, int]]) -> bool:
@@ -202,7 +202,7 @@ def push(repository: Repository) -> str:
     """Pushes the branch to its upstream, and returns the output of git."""
     if branch(repository) is None:
         raise Invalid(
-            "HEAD is detached, so there is no branch to push", hint="run `git switch -c NAME`"
+            "HEAD is detached, so no branch can be pushed", hint="run `git switch -c NAME`"
         )
     return _do(repository, "push", "--quiet")
 

@@ -93,7 +93,7 @@ DRIVER = "mind merge-driver %O %A %B %P || git merge-file %A %O %B"
 def run(
     root: Path, *words: str, data: bytes = b"", seconds: float = SECONDS, index: bool = False
 ) -> "CompletedProcess[bytes]":
-    """Returns the result of a git command that reads, whatever its exit status.
+    """Returns the result of a git command that reads, for any exit status.
 
     `words` are the sub-command and its arguments; `-c NAME=VALUE` may precede them. Paths are
     taken literally. With `index`, the index of a commit under way is read, see `_index`. Raises

@@ -1,4 +1,4 @@
-"""`mind init`: a new `.mind/`, and what a project has already."""
+"""Creating a `.mind/`, and finding existing documents of a project."""
 
 import os
 from codecs import BOM_UTF8
@@ -50,7 +50,7 @@ _MERGED = (
     "procedures/** merge=text",
     "values/** merge=text",
 )
-"""What was ingested keeps its line ends; what is no memory is merged as any text."""
+"""Ingested files keep their line ends; files without memories are merged as text."""
 _FOR_GIT = ((".gitignore", _IGNORED), (".gitattributes", _MERGED))
 IGNORE_FILE = f"{STORE}/.gitignore"
 _DECISIONS = (
@@ -69,32 +69,31 @@ _NOTES = ("CLAUDE.md", "AGENTS.md")
 
 @frozen
 class InitReport:
-    """What `mind init` did and found."""
+    """The result of `mind init`."""
 
     project: Project
     created: bool
-    """Whether the `.mind/` is new, so that nothing in it is another author's."""
+    """True if the `.mind/` is new, so that no text in it is another author's."""
     added: tuple[str, ...]
-    """Files made, or completed by lines that were missing, relative to the project."""
+    """New files, and files with added lines, relative to the project."""
     found: tuple[str, ...]
-    """Folders and files with knowledge that the project has already."""
+    """Existing folders and files with knowledge."""
     include: tuple[str, ...]
-    """Globs that would make those memories."""
+    """Globs that would include them as memories."""
     notices: tuple[str, ...]
 
     @property
     def include_line(self) -> str | None:
-        """Returns the line for `.mind/config.toml`, or None where nothing was found."""
+        """Returns the line for `.mind/config.toml`; None if there are no such files."""
         globs = ", ".join(f'"{glob}"' for glob in self.include)
         return f"include = [{globs}]" if globs else None
 
 
 def init(root: Path, home: Path, *, now: datetime) -> InitReport:
-    """Makes `root` a project, or completes one that it is, and registers it.
+    """Makes `root` a project, or adds missing files to a project, and registers it.
 
-    Nothing that a person wrote is overwritten. In a new `.mind/`, what the user commits from now on
-    is trusted; what was there before stays as it was. Raises `Invalid` in the parent of `home`
-    ($MIND_HOME), and `StorageFailed`.
+    No file of the user is overwritten. If the `.mind/` is new, the user's commits are trusted from
+    now on. Raises `Invalid` in the parent of `home` ($MIND_HOME), and `StorageFailed`.
     """
     root = root.resolve()
     _check(root, home)
@@ -106,30 +105,28 @@ def init(root: Path, home: Path, *, now: datetime) -> InitReport:
         try:
             Trust(home, root).begin()
         except StorageFailed as error:
-            notices.append(f"nothing can be approved here: {error.message}")
-    found = _existing(root)
+            notices.append(f"texts can't be approved here: {error.message}")
+    existing = _existing(root)
     return InitReport(
         project=project,
         created=created,
         added=added,
-        found=found,
-        include=tuple(f"{path}/*.md" if (root / path).is_dir() else path for path in found),
+        found=existing,
+        include=tuple(f"{path}/*.md" if (root / path).is_dir() else path for path in existing),
         notices=tuple(notices),
     )
 
 
 def _check(root: Path, home: Path) -> None:
     if not root.is_dir():
-        raise Invalid(f"`{root}` is no folder", hint="make it first, or name another one")
+        raise Invalid(f"`{root}` is not a folder", hint="create it first, or name another one")
     if root == root.parent or root == Path.home().resolve():
         raise Invalid(
             f"`{root}` can't be a project: everything below it would be its memory",
             hint="run `mind init` in the project's folder",
         )
     if STORE in root.parts:
-        raise Invalid(
-            f"`{root}` lies within a `.mind/`", hint="run `mind init` in the project's folder"
-        )
+        raise Invalid(f"`{root}` is in a `.mind/`", hint="run `mind init` in the project's folder")
     if root / STORE == home.resolve() or root / STORE == home.absolute():
         raise Invalid(
             f"`{root}` can't be a project: its `.mind/` is mind's own folder",
@@ -149,7 +146,7 @@ def _check(root: Path, home: Path) -> None:
 
 
 def _write(root: Path) -> tuple[str | None, ...]:
-    """Returns the files made or completed, None for those that were whole."""
+    """Returns new files and files with added lines; None for unchanged ones."""
     return (
         _made(root, "config.toml", CONFIG),
         _made(root, "MEMORY.md", LOG),
@@ -158,9 +155,9 @@ def _write(root: Path) -> tuple[str | None, ...]:
 
 
 def complete(root: Path) -> tuple[str, ...]:
-    """Adds the lines that git needs, also to the rules of private folders.
+    """Adds missing lines to the files for git, also in private folders.
 
-    Returns the files that it changed. Raises `StorageFailed`.
+    Returns the changed files. Raises `StorageFailed`.
     """
     for folder in disk.private_folders(root / STORE):
         with files.reported("write", folder):
@@ -170,7 +167,7 @@ def complete(root: Path) -> tuple[str, ...]:
 
 
 def exposed(root: Path) -> tuple[str, ...]:
-    """Returns the rules of private folders that do not keep everything there out of git."""
+    """Returns the ignore files of private folders that do not keep all their files out of git."""
     names = _of_private_folders(root)
     return tuple(f"{STORE}/{name}" for name, lines in names if _lacks(root, name, lines))
 
@@ -182,7 +179,7 @@ def _of_private_folders(root: Path) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def lacking(root: Path) -> tuple[str, ...]:
-    """Returns the files that lack lines which git needs, or that can't be read."""
+    """Returns the files for git that lack lines or can't be read."""
     return tuple(f"{STORE}/{name}" for name, lines in _FOR_GIT if _lacks(root, name, lines))
 
 
@@ -202,7 +199,7 @@ def _made(root: Path, name: str, text: str) -> str | None:
 
 
 def _completed(root: Path, name: str, lines: tuple[str, ...]) -> str | None:
-    """Adds the lines that a file lacks: without them private memories would be committed."""
+    """Adds the missing lines to a file; without them, private memories would be committed."""
     path = files.safe_path(root, f"{STORE}/{name}")
     data = _read(root, name)
     missing = b"".join(line + b"\n" for line in _missing(data, lines))
@@ -227,7 +224,7 @@ def _read(root: Path, name: str) -> bytes | None:
 
 
 def _missing(data: bytes | None, lines: tuple[str, ...]) -> list[bytes]:
-    """Returns the lines that a file lacks; a later line that begins with `!` can cancel one."""
+    """Returns the lines that are missing; a later line that begins with `!` can cancel one."""
     present: set[bytes] = set()
     for line in (data or b"").removeprefix(BOM_UTF8).split(b"\n"):
         if line.startswith(b"!"):
@@ -237,7 +234,7 @@ def _missing(data: bytes | None, lines: tuple[str, ...]) -> list[bytes]:
 
 
 def _existing(root: Path) -> tuple[str, ...]:
-    """Returns the decision records, agents' notes and documents of a project."""
+    """Returns existing decision records, agents' notes and documents."""
     folders = [path for path in _DECISIONS if _has_markdown(root / path)]
     notes = [n for n in _NOTES if (root / n).is_file() and not (root / n).is_symlink()]
     docs = ["docs"] if _has_markdown(root / "docs") else []

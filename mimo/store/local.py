@@ -40,7 +40,7 @@ class LocalDatabase:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
-        """Gives a connection, or None if there is no file yet. Raises `StorageFailed`."""
+        """Gives a connection, or None if the file is missing. Raises `StorageFailed`."""
         with self._lock, self._translated():
             if self._open is None and not self.path.exists():
                 yield None

@@ -1,6 +1,6 @@
 """The memories of one project, as files.
 
-The codec is imported where a file is read or written: most commands find every file unchanged.
+The codec is imported only when a file is read or written, since most commands read none.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,29 +23,26 @@ if TYPE_CHECKING:
     from mimo.memory.chunking.source import Marked, Source
 
 
-# What is read for memories and never written: the log, comments in code, messages of commits.
-
-
 _MOST_BYTES = 4_000_000
-"""A log is one file for years, and so may be code; what is larger was made by a program."""
+"""Maximum size of a log or a file of code; larger files are generated."""
 _MARK = b"MEMORY:"
 
 
 def is_read_only(path: str) -> bool:
-    """Returns whether memories at a path stand among what people wrote, line by line."""
+    """Returns whether a path is the log, a file of code, or the commits: mind never writes them."""
     return path in (LOG, COMMITS) or not is_markdown(path)
 
 
 def read(root: Path, path: str, *, commits: int) -> tuple[Record, ...] | Problem:
-    """Returns the memories of a path that `is_read_only`, or why there are none.
+    """Returns the memories of a path that `is_read_only`, or the problem with it.
 
-    `commits` is how far back messages are read. Raises `OSError` and `MindError`.
+    `commits` is the number of commits to read. Raises `OSError` and `MindError`.
     """
     if path == COMMITS:
         return tuple(_of_commits(root, commits))
     data, status = files.look(files.safe_path(root, path), limit=_MOST_BYTES)
     if len(data) > _MOST_BYTES:
-        reason = f"too large: {status.st_size:,} bytes, and {_MOST_BYTES:,} are read at most"
+        reason = f"too large: {status.st_size:,} bytes, at most {_MOST_BYTES:,} are read"
         return Problem(path=path, line=None, reason=reason) if path == LOG else ()
     modified = datetime.fromtimestamp(status.st_mtime, UTC)
     if path == LOG:
@@ -88,7 +85,7 @@ def _of_commits(root: Path, most: int) -> Iterator[Record]:
 
 
 class NewFile(NamedTuple):
-    """A new memory as the file that it will be."""
+    """The file of a new memory."""
 
     path: str
     """Relative to the project's root, with `/`."""
@@ -97,7 +94,7 @@ class NewFile(NamedTuple):
 
 
 class MemoryStore:
-    """Reads and changes a project's memories; the files are the only truth."""
+    """Reads and changes the files of a project's memories."""
 
     def __init__(
         self,
@@ -108,7 +105,7 @@ class MemoryStore:
         commits: int = 0,
         wait: float = WAIT_SECONDS,
     ) -> None:
-        """Take the folder, globs, how many commits are read, and how long to wait for the lock."""
+        """Takes the folder, globs, the number of commits to read, and the wait for the lock."""
         self.root = root
         self.include = tuple(include)
         self.comments = tuple(comments)
@@ -117,24 +114,24 @@ class MemoryStore:
         self._problems: tuple[Problem, ...] | None = None
 
     def walk(self) -> Walk:
-        """Returns the stamps of all memory files, and what can't be looked at."""
-        found = walk(self.root, self.include, self.comments)
+        """Returns the stamps of all memory files, and the problems of the walk."""
+        result = walk(self.root, self.include, self.comments)
         if self.commits and (latest := git.stamp(self.root)):
-            # Another number is another history to read.
-            found.stamps[COMMITS] = stamp_of(latest)._replace(size=self.commits)
-        self._problems = tuple(found.problems)
-        return found
+            # With another number of commits, they must be read again.
+            result.stamps[COMMITS] = stamp_of(latest)._replace(size=self.commits)
+        self._problems = tuple(result.problems)
+        return result
 
     def problems(self) -> tuple[Problem, ...]:
-        """Returns what the last walk could not look at; walks where there was none yet."""
+        """Returns the problems of the last walk; walks if there was none yet."""
         if self._problems is None:
             return tuple(self.walk().problems)
         return self._problems
 
     def folders(self) -> tuple[Path, ...]:
-        """Returns folders such that a change of any memory is a change below one of them.
+        """Returns folders to watch: every change of a memory is a change below one of them.
 
-        Empty where that would take the whole project.
+        Empty if that would be the whole project.
         """
         fixed = [fixed_part(pattern) for pattern in (*self.include, *self.comments)]
         if "" in fixed:
@@ -147,7 +144,7 @@ class MemoryStore:
         return self.walk().stamps
 
     def read(self, path: str) -> tuple[Record, ...] | Problem:
-        """Returns the memories in a file, or why there are none."""
+        """Returns the memories in a file, or the problem with it."""
         try:
             if is_read_only(path):
                 return read(self.root, path, commits=self.commits)
@@ -158,12 +155,12 @@ class MemoryStore:
             return Problem(path=path, line=None, reason=error.message)
         except OSError as error:
             return Problem(path=path, line=None, reason=(error.strerror or str(error)).lower())
-        except Exception as error:  # noqa: BLE001 - one file must never keep the others from use
+        except Exception as error:  # noqa: BLE001 - one file must not stop the others
             reason = f"mind can't read it ({type(error).__name__}); please report it"
             return Problem(path=path, line=None, reason=reason)
 
     def digest(self, path: str) -> str:
-        """Returns the digest of a file's bytes; empty where it can't be read."""
+        """Returns the digest of a file; empty if it can't be read."""
         try:
             return files.digest(files.read(files.safe_path(self.root, path)))
         except (MindError, OSError):
@@ -172,7 +169,7 @@ class MemoryStore:
     def create(self, memory: Memory, *, private: bool = False) -> Record:
         """Writes a new memory to its type's folder and returns it as it will be read.
 
-        Raises `Invalid` for what a file can't hold, `Conflict` where the id has a file, and
+        Raises `Invalid` if it can't be written as a file, `Conflict` if the id has a file, and
         `StorageFailed`.
         """
         from mimo.memory import codec
@@ -187,19 +184,19 @@ class MemoryStore:
         return Record(memory=codec.normal(memory), place=place)
 
     def create_all(self, new: Sequence[NewFile]) -> frozenset[str]:
-        """Writes many new memories at once and returns the paths that have a file already.
+        """Writes many new memories at once, and returns the paths of existing files.
 
-        Those are left as they are. Raises `StorageFailed`; each file is whole or not there then.
+        These are unchanged. Raises `StorageFailed`; then files may be missing, none is incomplete.
         """
-        targets = {files.safe_path(self.root, one.path): one for one in new}
+        targets = {files.safe_path(self.root, file.path): file for file in new}
         with self.locked():
-            taken = files.write_all_new({path: one.data for path, one in targets.items()})
+            taken = files.write_all_new({path: file.data for path, file in targets.items()})
         return frozenset(targets[path].path for path in taken)
 
     def delete_all(self, digests: Mapping[str, str]) -> dict[str, str]:
-        """Removes files by path while each has its digest; returns those that stay, and why.
+        """Removes files by path if each still has its digest; returns the others with the reason.
 
-        A file that is gone already is none of them. Raises `StorageFailed`.
+        Missing files are ignored. Raises `StorageFailed`.
         """
         targets = {files.safe_path(self.root, path): path for path in digests}
         with self.locked():
@@ -207,10 +204,10 @@ class MemoryStore:
         return {targets[place]: error.message for place, error in kept.items()}
 
     def update(self, record: Record, memory: Memory) -> Record:
-        """Changes what differs in a memory's file and returns it as it will be read.
+        """Changes the differing parts of a memory's file and returns it as it will be read.
 
-        All else in the file stays byte for byte. Raises `Conflict` where the file isn't the one
-        that was read, `Invalid` where it can't be changed without harm, and `StorageFailed`.
+        The rest of the file stays byte for byte. Raises `Conflict` if the file has changed since
+        it was read, `Invalid` if it can't be changed safely, and `StorageFailed`.
         """
         from mimo.memory import codec
 
@@ -233,8 +230,8 @@ class MemoryStore:
     ) -> tuple[Record, ...]:
         """Writes the file of a source and returns its chunks as they will be read.
 
-        `instead` is where an earlier state of it stands, which goes. Raises `Invalid` for what a
-        file can't hold, `Conflict` where the file isn't the one expected, and `StorageFailed`.
+        `instead` is the place of the earlier file, which is replaced. Raises `Invalid` if it can't
+        be written as a file, `Conflict` if the earlier file has changed, and `StorageFailed`.
         """
         from mimo.memory.chunking.source import render
 
@@ -255,7 +252,7 @@ class MemoryStore:
         return records
 
     def source(self, place: Place) -> "Source | None":
-        """Returns what the header of a source's file says; None where it says too little."""
+        """Returns the source from the header of its file; None if the header is incomplete."""
         from mimo.memory.chunking.source import header_of
 
         try:
@@ -267,7 +264,7 @@ class MemoryStore:
     def raw(self, record: Record) -> bytes:
         """Returns the bytes of a memory's file.
 
-        Raises `Conflict` where the file isn't the one that was read, and `StorageFailed`.
+        Raises `Conflict` if the file has changed since it was read, and `StorageFailed`.
         """
         target = files.safe_path(self.root, record.place.path)
         try:
@@ -282,10 +279,10 @@ class MemoryStore:
         return data
 
     def rewrite(self, record: Record, data: bytes) -> Record:
-        """Puts `data` in the place of a memory's whole file and returns it as it will be read.
+        """Replaces the whole file of a memory by `data` and returns it as it will be read.
 
-        Raises `Invalid` where `data` is no memory of that id, `Conflict`, and `StorageFailed`;
-        the file is then as it was.
+        Raises `Invalid` unless `data` is a memory with the same id, `Conflict`, and
+        `StorageFailed`; the file is then unchanged.
         """
         from mimo.memory import codec
 
@@ -294,58 +291,53 @@ class MemoryStore:
         parsed = codec.parse(data, path=path, modified=record.memory.created)
         if isinstance(parsed, Problem):
             line = f"line {parsed.line}: " if parsed.line else ""
-            raise Invalid(f"{line}{parsed.reason}", hint="the file was left as it was")
+            raise Invalid(f"{line}{parsed.reason}", hint="the file is unchanged")
         if parsed.memory.id != record.memory.id:
             raise Invalid(
                 f"the id is `{record.memory.id}`, not `{parsed.memory.id}`",
-                hint="an id can't be changed, since others may link to it",
+                hint="an id can't be changed, since other memories may link to it",
             )
         with self.locked():
             files.replace(files.safe_path(self.root, path), data, expect=record.place.digest)
         return _record(parsed, path, data)
 
     def stamp(self, path: str) -> Stamp | None:
-        """Returns the stamp of one file, or None where it is gone."""
+        """Returns the stamp of a file; None if it is missing."""
         try:
             return stamp_of((self.root / path).lstat())
         except OSError:
             return None
 
     def delete(self, record: Record) -> str | None:
-        """Removes a memory's file, or a chunk's part of it; returns the digest of what is left.
+        """Removes a memory's file, or a chunk in a file; returns the digest of the rest.
 
-        Raises `Conflict` where the file has changed, and `StorageFailed`.
+        Raises `Conflict` if the file has changed, and `StorageFailed`.
         """
         target = files.safe_path(self.root, record.place.path)
         with self.locked():
-            left = self._without(record) if record.parent else None
-            if left is None:
+            rest = None
+            if record.parent:
+                from mimo.memory.chunking.source import without
+
+                rest = without(self.raw(record), record.position + 1)
+            if rest is None:
                 files.remove(target, expect=record.place.digest)
                 return None
-            files.replace(target, left, expect=record.place.digest)
-            return files.digest(left)
+            files.replace(target, rest, expect=record.place.digest)
+            return files.digest(rest)
 
     def delete_source(self, place: Place) -> None:
         """Removes the file of a source; raises `Conflict` and `StorageFailed`."""
         with self.locked():
             files.remove(files.safe_path(self.root, place.path), expect=place.digest)
 
-    def _without(self, record: Record) -> bytes | None:
-        """Returns a source's file without one of its chunks; None where it was the last."""
-        from mimo.memory.chunking.source import without
-
-        return without(self.raw(record), record.position + 1)
-
     def locked(self) -> AbstractContextManager[None]:
-        """Keeps other writers of memories out. Raises `StorageFailed`."""
+        """Locks out other writers of memories. Raises `StorageFailed`."""
         return lock(files.safe_path(self.root, f"{STORE}/.local/lock"), wait=self._wait)
 
 
 def rendered(memory: Memory, *, private: bool = False) -> NewFile:
-    """Returns the file of a new memory, in its type's folder.
-
-    Raises `Invalid` for what a file can't hold.
-    """
+    """Returns the file of a new memory, in its type's folder. Raises `Invalid`."""
     from mimo.memory import codec, ids
 
     if not ids.is_id(memory.id) or memory.id.startswith("."):
@@ -356,35 +348,34 @@ def rendered(memory: Memory, *, private: bool = False) -> NewFile:
 
 
 def source_path(id: str, *, private: bool) -> str:
-    """Returns where the file of a source stands."""
+    """Returns the path of a source's file."""
     return f"{PRIVATE if private else f'{STORE}/'}sources/{id}.md"
 
 
 def _content(target: Path, path: str) -> tuple[bytes, datetime]:
-    """Returns a file's bytes and when they changed. Raises `Invalid` where they are too many."""
+    """Returns a file's bytes and time of change. Raises `Invalid` if it is too large."""
     from mimo.memory import codec
 
     most_bytes = codec.MAX_SOURCE_BYTES if codec.is_source(path) else codec.MAX_FILE_BYTES
     data, status = files.look(target, limit=most_bytes)
     if len(data) > most_bytes:
-        most = f"a memory has {most_bytes:,} at most"
-        raise Invalid(f"too large: {status.st_size:,} bytes, and {most}")
+        raise Invalid(f"too large: {status.st_size:,} bytes, a memory has {most_bytes:,} at most")
     return data, datetime.fromtimestamp(status.st_mtime, UTC)
 
 
 def records_of(data: bytes, path: str, modified: datetime) -> tuple[Record, ...] | Problem:
-    """Returns the memories that a file's bytes make: one, or the chunks of a source."""
+    """Returns the memories in a file's bytes: one, or the chunks of a source."""
     from mimo.memory import codec
 
     if codec.is_source(path):
         from mimo.memory.chunking import source
 
-        found = source.parse(data, path=path, modified=modified)
-        if isinstance(found, Problem):
-            return found
-        if found is not None:
+        chunks = source.parse(data, path=path, modified=modified)
+        if isinstance(chunks, Problem):
+            return chunks
+        if chunks is not None:
             digest = files.digest(data)
-            return tuple(_chunk(marked, path, digest) for marked in found)
+            return tuple(_chunk(marked, path, digest) for marked in chunks)
     parsed = codec.parse(data, path=path, modified=modified)
     return parsed if isinstance(parsed, Problem) else (_record(parsed, path, data),)
 
@@ -400,7 +391,7 @@ def _chunk(marked: "Marked", path: str, digest: str) -> Record:
 
 
 def check_whole(record: Record) -> None:
-    """Raises `Invalid` for a part of an ingested file, which is a copy."""
+    """Raises `Invalid` for a chunk, which is a copy of a part of an ingested file."""
     if record.parent is not None:
         raise Invalid(
             f"`{record.memory.id}` is a part of an ingested file",

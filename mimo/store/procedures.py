@@ -16,22 +16,22 @@ _LARGEST = 1024 * 1024
 
 @frozen
 class ProcedureFile:
-    """A file of a procedure, as it was read."""
+    """The content of a procedure's file."""
 
     path: str
     """Relative to the project, with `/`."""
     data: bytes
     problem: str | None = None
-    """Why it could not be read."""
+    """The reason if it can't be read."""
 
     @property
     def digest(self) -> str:
-        """Returns what the text is approved by."""
+        """Returns the digest by which the text is approved."""
         return files.digest(self.data)
 
     @property
     def stem(self) -> str:
-        """Returns what the file's name says: `name@version`."""
+        """Returns `name@version` from the name of the file."""
         return self.path.rpartition("/")[2].removesuffix(SUFFIX)
 
 
@@ -41,7 +41,7 @@ def path_of(key: str) -> str:
 
 
 def listed(root: Path) -> list[ProcedureFile]:
-    """Returns every procedure file, by name; links and special files come with their problem."""
+    """Returns all procedure files, by name; links and special files have a `problem`."""
     folder = root / FOLDER
     if folder.is_symlink() or (root / STORE).is_symlink():
         return []
@@ -52,15 +52,15 @@ def listed(root: Path) -> list[ProcedureFile]:
         return []
     except OSError as error:
         raise files.failure("list", folder, error) from error
-    found = []
+    result = []
     for name in names:
-        with suppress(NotFound):  # gone meanwhile
-            found.append(read(root, f"{FOLDER}/{name}"))
-    return found
+        with suppress(NotFound):  # removed meanwhile
+            result.append(read(root, f"{FOLDER}/{name}"))
+    return result
 
 
 def read(root: Path, path: str) -> ProcedureFile:
-    """Returns one file. Raises `NotFound` where there is none."""
+    """Returns one file. Raises `NotFound`."""
     try:
         data, _ = files.look(files.safe_path(root, path), limit=_LARGEST)
     except FileNotFoundError:
@@ -75,7 +75,7 @@ def read(root: Path, path: str) -> ProcedureFile:
 
 
 def given(path: Path) -> bytes:
-    """Returns the bytes of a file that a person named. Raises `Invalid` where it can't be read."""
+    """Returns the bytes of a file that the user named. Raises `Invalid` if it can't be read."""
     try:
         return files.look(path, limit=_LARGEST)[0]
     except OSError as error:
@@ -84,9 +84,9 @@ def given(path: Path) -> bytes:
 
 
 def write(root: Path, key: str, data: bytes) -> ProcedureFile:
-    """Makes the file of `name@version`; the same text again changes nothing.
+    """Creates the file of `name@version`, unless it exists with the same text.
 
-    Raises `Conflict` where another text has that version, and `StorageFailed`.
+    Raises `Conflict` if the version exists with another text, and `StorageFailed`.
     """
     path = path_of(key)
     target = files.safe_path(root, path)
@@ -95,7 +95,7 @@ def write(root: Path, key: str, data: bytes) -> ProcedureFile:
     except Conflict:
         if files.read(target) != data:
             raise Conflict(
-                f"`{path}` is there already with another text",
+                f"`{path}` already exists with another text",
                 hint="edit that file, or give this one a new version",
             ) from None
     return ProcedureFile(path=path, data=data)

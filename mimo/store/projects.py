@@ -1,4 +1,4 @@
-"""Projects: how one is found, and the registry of those on this machine."""
+"""Projects: finding them, the registry of those on this machine, and the place of their index."""
 
 import os
 import stat
@@ -15,14 +15,21 @@ from mimo.store import files
 from mimo.store.files import CONFIG, LOCAL, failure, write_new
 from mimo.store.locking import lock
 
-# Where a project's index is kept, and whose it is.
+REGISTRY = "projects.json"
+_MAX_BYTES = 4_000_000
+_HOME_MARKS = ("index-owner", REGISTRY)
+_LEVELS = 2
+"""Depth of the folders in `.mind/` with memories: `private/facts`."""
+
+
+# The index folder and the user's secret.
 
 
 def index_folder(root: Path, home: Path) -> Path:
-    """Returns `.mind/.index`, or a folder of the user's cache where that can't be used safely."""
+    """Returns `.mind/.index`; if that can't be used safely, a folder in the user's cache."""
     inside = root / STORE / ".index"
     writable = os.access(inside if inside.exists() else inside.parent, os.W_OK)
-    if writable and not _is_anothers(inside):
+    if writable and not _is_unsafe(inside):
         return inside
     import hashlib
 
@@ -30,14 +37,14 @@ def index_folder(root: Path, home: Path) -> Path:
 
 
 def index_owner(home: Path, randomness: Callable[[int], bytes]) -> str:
-    """Returns what marks an index as made by this user: a secret that no clone can know.
+    """Returns the user's secret, which marks an index as theirs; creates a missing one.
 
-    Raises `StorageFailed` where it can be neither read nor made.
+    A clone can't contain it. Raises `StorageFailed`.
     """
     path = owner_file(home)
     try:
         if not path.exists():
-            with suppress(Conflict):  # another process was quicker
+            with suppress(Conflict):  # another process created it
                 write_new(path, randomness(16).hex().encode(), mode=0o600)
         return read(path).decode("ascii", "replace")
     except OSError as error:
@@ -45,7 +52,7 @@ def index_owner(home: Path, randomness: Callable[[int], bytes]) -> str:
 
 
 def known_owner(home: Path) -> str | None:
-    """Returns what marks an index as made by this user; None where none was made yet."""
+    """Returns the user's secret; None if there is none yet."""
     try:
         return read(owner_file(home)).decode("ascii", "replace")
     except OSError:
@@ -53,25 +60,25 @@ def known_owner(home: Path) -> str | None:
 
 
 def owner_file(home: Path) -> Path:
-    """Returns the path of the secret that marks files as made by this user."""
+    """Returns the path of the user's secret."""
     return home / "index-owner"
 
 
 def own_name(name: str, owner: str) -> str:
-    """Returns the name of a file that only this user's mind can have made.
+    """Returns the name of a file derived from the user's secret `owner`.
 
     A folder such as `.mind/.local/` may come with a clone or an archive, whose author does not know
-    the secret `owner`: a file of another name is never read.
+    the secret. Files with other names are never read.
     """
     import hashlib
 
     return f"{name}-{hashlib.sha256(f'{name} {owner}'.encode()).hexdigest()[:12]}"
 
 
-def _is_anothers(folder: Path) -> bool:
-    """Returns whether a folder is another user's, a link, or holds a link: a write may go astray.
+def _is_unsafe(folder: Path) -> bool:
+    """Returns whether a folder is another user's, or is or contains a symbolic link.
 
-    The folder of a project that the user allowed may have its owner.
+    If the user allowed a project of another user, the folder may have the same owner.
     """
     try:
         status = folder.lstat()
@@ -88,15 +95,11 @@ def _is_anothers(folder: Path) -> bool:
         return False
 
 
-REGISTRY = "projects.json"
-_MAX_BYTES = 4_000_000
-_HOME_MARKS = ("index-owner", REGISTRY)
-_LEVELS = 2
-"""Folders below `.mind/` that memories are in: `private/facts`."""
+# Projects and their registry.
 
 
 class Project(NamedTuple):
-    """A folder that holds a `.mind/` with a `config.toml`."""
+    """A folder that contains a `.mind/` with a `config.toml`."""
 
     root: Path
     """Absolute, without symbolic links."""
@@ -104,22 +107,22 @@ class Project(NamedTuple):
 
     @property
     def store(self) -> Path:
-        """Returns its `.mind/`."""
+        """Returns the `.mind/` of the project."""
         return self.root / STORE
 
 
 class Registered(NamedTuple):
-    """A project as the registry knows it."""
+    """A project in the registry."""
 
     path: Path
     name: str
     added: datetime | None = None
     search_all: bool = True
-    """Whether a search through all projects looks into it: `"search_all": false` keeps it apart."""
+    """True if a search through all projects includes it."""
 
 
 class Registry(NamedTuple):
-    """The projects on this machine, and what is wrong with their list."""
+    """The projects on this machine, and the problem with their list."""
 
     projects: tuple[Registered, ...] = ()
     problem: str | None = None
@@ -128,10 +131,10 @@ class Registry(NamedTuple):
 def find(start: Path, home: Path) -> Project | None:
     """Returns the nearest project, from `start` upward; None if there is none.
 
-    The `.mind/` of a home ($MIND_HOME, in whatever configuration) is not a project and is skipped.
-    So is one of another user, unless the user allowed it. Raises `NoProject` at a `.mind` that is
-    not a folder or was never initialised: memories must not end up further up. Raises `Untrusted`
-    if there is no project but one of another user.
+    The `.mind/` of a home ($MIND_HOME) is not a project and is skipped. So is a project of another
+    user, unless the user allowed it. Raises `NoProject` at a `.mind` that is not a folder or was
+    never initialised, since memories must not be saved further up. Raises `Untrusted` if the only
+    project is another user's.
     """
     start = start.resolve()
     own = home.resolve()
@@ -148,9 +151,9 @@ def find(start: Path, home: Path) -> Project | None:
 
 
 def explicit(root: Path, home: Path) -> Project:
-    """Returns the project that the user named by its folder.
+    """Returns the project in a folder that the user named.
 
-    Raises `NoProject` if it has no `.mind/` of its own, and `Untrusted` if that is another user's.
+    Raises `NoProject` if the folder has no `.mind/`, and `Untrusted` if it is another user's.
     """
     resolved, own = root.resolve(), home.resolve()
     if project := _project_at(resolved, home, own):
@@ -170,14 +173,14 @@ def explicit(root: Path, home: Path) -> Project:
 
 
 def is_home(store: Path) -> bool:
-    """Returns whether a `.mind/` is a home ($MIND_HOME), whoever's: only homes have its marks."""
+    """Returns whether a `.mind/` is a home ($MIND_HOME) of any user, by its files."""
     return any(os.path.lexists(f"{store}/{name}") for name in _HOME_MARKS)
 
 
 def check_owner(root: Path, home: Path) -> None:
     """Raises `Untrusted` if a project's `.mind/` is another user's and the user did not allow it.
 
-    What another user can change could put text before agents, or name programs to run.
+    Another user could show texts to agents, or name programs to run.
     """
     for name in (STORE, f"{STORE}/{CONFIG}", LOCAL):
         with suppress(OSError):
@@ -186,18 +189,20 @@ def check_owner(root: Path, home: Path) -> None:
                 raise disk.refusal(
                     root / name,
                     status,
-                    hint=f"if you trust that user, add `{root}` to your own settings "
-                    f"(`mind config safe.projects {root}`), or take it over with chown",
+                    hint=f"if you trust that user, add `{root}` to your settings "
+                    f"(`mind config safe.projects {root}`), or change the owner with chown",
                 )
 
 
 def check_home(home: Path) -> None:
-    """Raises `Untrusted` if $MIND_HOME is another user's: trust is kept there, and keys."""
+    """Raises `Untrusted` if $MIND_HOME, with approvals and keys, is another user's."""
     with suppress(OSError):
         status = home.stat()
         if disk.is_foreign(status):
             raise disk.refusal(
-                home, status, hint="set MIND_HOME to a folder of your own, or take it over by chown"
+                home,
+                status,
+                hint="set MIND_HOME to a folder of your own, or change the owner with chown",
             )
 
 
@@ -219,22 +224,22 @@ def _project_at(folder: Path, home: Path, own: Path) -> Project | None:
         return None
     check_owner(folder, home)
     if not stat.S_ISDIR(mode):
-        what = "a symbolic link, which is never followed" if stat.S_ISLNK(mode) else "a file"
-        raise NoProject(f"`{store}` is {what}", hint="move it away, then run `mind init`")
+        kind = "a symbolic link, which is never followed" if stat.S_ISLNK(mode) else "a file"
+        raise NoProject(f"`{store}` is {kind}", hint="move it away, then run `mind init`")
     if is_home(store):
         return None
     if os.path.lexists(f"{store}/{CONFIG}"):
         return Project(root=folder, name=folder.name)
     if _holds_memories(store):
         raise NoProject(
-            f"`{folder}` is not a project yet: its `.mind/` holds memories but no `{CONFIG}`",
+            f"`{folder}` is not a project yet: its `.mind/` has memories but no `{CONFIG}`",
             hint=f"run `mind init {folder}` to use them",
         )
     return None
 
 
 def _holds_memories(store: Path) -> bool:
-    """Returns whether there is any Markdown in a `.mind/`, as deep as mind itself would put it."""
+    """Returns whether a `.mind/` contains Markdown in one of the folders of memories."""
     deepest = str(store).count(os.sep) + _LEVELS
     for folder, folders, names in os.walk(store):
         if any(name.endswith(".md") for name in names):
@@ -245,7 +250,7 @@ def _holds_memories(store: Path) -> bool:
 
 
 def registered(home: Path) -> Registry:
-    """Returns the registered projects, oldest first; a damaged list is told, not raised."""
+    """Returns the registered projects, oldest first; a damaged list is reported in `problem`."""
     import json
 
     path = home / REGISTRY
@@ -261,9 +266,9 @@ def registered(home: Path) -> Registry:
 
 
 def register(home: Path, project: Project, *, now: datetime) -> str | None:
-    """Adds a project to the registry, once; returns what had to be said about it, if anything.
+    """Adds a project to the registry, unless it is registered; returns a notice, or None.
 
-    A damaged list is kept under another name beside the new one. Raises `StorageFailed`.
+    A damaged list is renamed, and a new one is created. Raises `StorageFailed`.
     """
     import json
 
@@ -275,7 +280,7 @@ def register(home: Path, project: Project, *, now: datetime) -> str | None:
         notice = None
         if registry.problem is not None:
             aside = _set_aside(path)
-            notice = f"{registry.problem}; it is kept as `{aside}`, and a new one begins"
+            notice = f"{registry.problem}; it was renamed to `{aside}`, and a new list was created"
         added = Registered(path=project.root, name=project.name, added=now.astimezone(UTC))
         items = [_data(item) for item in (*registry.projects, added)]
         text = json.dumps(items, indent=2, ensure_ascii=False)

@@ -1,4 +1,8 @@
-"""Names as people give them - files, folders, globs - as the files that they stand for."""
+"""Reading files that the user names, by path, folder or glob, within a sandbox.
+
+No `..`, symbolic link or race leads out of the sandbox. Folders are listed as git would, without
+ignored files, hidden files and links.
+"""
 
 import os
 import re
@@ -18,11 +22,18 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 
-# Files from outside, read only where they may be: no way out by `..`, by a link or by a race.
+RULED = frozenset((".git", ".gitignore"))
+"""Names that a folder with ignore rules has; checking first saves opening it."""
+_MOST_BYTES = 1024 * 1024
+_MOST_STARS = 4
+"""Maximum number of stars in one part of a pattern, since each multiplies the time."""
+_MAGIC = frozenset("*?[")
+_MOST_DEEP = 2
+"""Maximum number of `**` in one glob, since each multiplies the comparisons."""
 
 
 class Sort(Enum):
-    """What stands behind a name."""
+    """The type of an entry in a folder."""
 
     FILE = auto()
     FOLDER = auto()
@@ -31,28 +42,28 @@ class Sort(Enum):
 
 
 class Entry(NamedTuple):
-    """A name in a folder."""
+    """An entry in a folder."""
 
     name: str
     sort: Sort
 
 
 class Sandbox:
-    """The part of the file system that may be read."""
+    """The part of the file system from which files may be read."""
 
     def __init__(self, root: Path | None, base: Path) -> None:
-        """Take the folder that nothing outside of is read, if any, and where names begin."""
-        self._given = Path(os.path.abspath(root)) if root else None  # noqa: PTH100 - links stay
+        """Takes the sandbox, or None for no limit, and the folder that names are relative to."""
+        self._given = Path(os.path.abspath(root)) if root else None  # noqa: PTH100 - keeps links
         self.root = Path(os.path.realpath(root)) if root else None
         self._base = base
 
     def locate(self, name: str) -> Path:
-        """Returns the place that a name stands for, without a link above its last part.
+        """Returns the path of a name, with links resolved above its last part.
 
-        Raises `SandboxViolation` where it lies outside.
+        Raises `SandboxViolation` if it is outside of the sandbox.
         """
         if not name or "\0" in name:
-            raise Invalid(f"`{name!r}` is no path", hint="name a file, a folder or a glob")
+            raise Invalid(f"`{name!r}` is not a path", hint="name a file, a folder or a glob")
         path = self._base / name
         if self.root is None:
             if path.name in ("", ".."):
@@ -63,13 +74,13 @@ class Sandbox:
             if root is not None and plain.is_relative_to(root):
                 return self.root / plain.relative_to(root)
         raise SandboxViolation(
-            f"`{name}` lies outside of `{self.root}`",
-            hint="only files in there may be read; see SANDBOX_DIR",
+            f"`{name}` is outside of `{self.root}`",
+            hint="only files in that folder may be read; see SANDBOX_DIR",
             details={"path": name, "sandbox": str(self.root)},
         )
 
     def sort(self, path: Path) -> Sort | None:
-        """Returns what stands at a place; None where there is nothing."""
+        """Returns the type of a path; None if it does not exist."""
         try:
             if path == self._top(path):
                 return Sort.FOLDER if path.is_dir() else None
@@ -82,15 +93,15 @@ class Sandbox:
     def read(self, path: Path, limit: int) -> bytes:
         """Returns the bytes of a regular file.
 
-        Raises `NotFound`, `FileTooLarge` where they are more than `limit`, and `Invalid` or
-        `SandboxViolation` for what is no regular file or lies behind a link.
+        Raises `NotFound`, `FileTooLarge` if it has more than `limit` bytes, and `Invalid` or
+        `SandboxViolation` if it is not a regular file or is behind a link.
         """
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             with self._folder(path.parent) as folder:
                 file = os.open(path.name, flags, dir_fd=folder)
         except FileNotFoundError:
-            raise NotFound(f"there is no file `{path}`", hint="check how it is spelt") from None
+            raise NotFound(f"the file `{path}` does not exist", hint="check the spelling") from None
         except OSError as error:
             if self.sort(path) is Sort.LINK:
                 raise self.refused(path) from None
@@ -101,28 +112,27 @@ class Sandbox:
             os.close(file)
 
     def listed(self, path: Path) -> list[Entry]:
-        """Returns what a folder holds, sorted by name. Raises `StorageFailed`."""
+        """Returns the entries of a folder, sorted by name. Raises `StorageFailed`."""
         try:
             with self._folder(path) as folder, os.scandir(folder) as entries:
-                found = [Entry(entry.name, _of_entry(entry)) for entry in entries]
+                return sorted(Entry(entry.name, _of_entry(entry)) for entry in entries)
         except OSError as error:
             raise failure("list", path, error) from error
-        return sorted(found)
 
     def refused(self, path: Path) -> Invalid | SandboxViolation:
-        """Returns what is told of a link."""
+        """Returns the error for a symbolic link."""
         message = f"`{path}` is a symbolic link, and links are never followed"
         if self.root is None:
-            return Invalid(message, hint="name the file that it leads to")
+            return Invalid(message, hint="name the target of the link")
         return SandboxViolation(message, hint="name the file itself", details={"path": str(path)})
 
     def _top(self, path: Path) -> Path:
-        """Returns the folder that the way to a place begins at."""
+        """Returns the folder from which a path is opened."""
         return self.root or Path(path.anchor)
 
     @contextmanager
     def _folder(self, path: Path) -> Iterator[int]:
-        """Gives a folder, opened step by step from the root."""
+        """Gives a descriptor of a folder, opened folder by folder from the root."""
         top = self._top(path)
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         current = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -181,48 +191,41 @@ def _sort(mode: int) -> Sort:
     return Sort.FILE if stat.S_ISREG(mode) else Sort.OTHER
 
 
-# What git ignores, told by the `.gitignore` files that apply, without running git.
-
-
-RULED = frozenset((".git", ".gitignore"))
-"""A folder without any of these names has no rules: opening each is a way from the root."""
-_MOST_BYTES = 1024 * 1024
-_MOST_STARS = 4
-"""Stars in one part of a pattern: each multiplies the time that a long name takes."""
+# Ignore rules, read without running git.
 
 
 class Rules(NamedTuple):
-    """The patterns of one file, and the folder that they are relative to."""
+    """The patterns of one ignore file, and the folder that they are relative to."""
 
     folder: Path
     patterns: "GitIgnoreSpec"
 
 
 def is_ignored(path: Path, rules: Iterable[Rules], *, is_folder: bool) -> bool:
-    """Returns whether the innermost rules that say something about `path` ignore it."""
+    """Returns whether the innermost rules that match `path` ignore it."""
     for rule in reversed(list(rules)):
         name = path.relative_to(rule.folder).as_posix() + "/" * is_folder
-        found = rule.patterns.check_file(name).include
-        if found is not None:
-            return found
+        ignored = rule.patterns.check_file(name).include
+        if ignored is not None:
+            return ignored
     return False
 
 
 def rules_above(sandbox: Sandbox, folder: Path) -> tuple[Rules, ...]:
-    """Returns the rules of a repository that apply to all that a folder holds, outermost first.
+    """Returns the rules of folders above that apply in a folder, outermost first.
 
-    None of them where they ignore the folder itself: who names it wants what it holds.
+    Rules that ignore the folder itself are left out, since the user named the folder.
     """
-    found: list[Rules] = []
+    rules: list[Rules] = []
     for above in _repository(sandbox, folder):
-        found.extend(rules_in(sandbox, above))
-    while found and is_ignored(folder, found, is_folder=True):
-        found.pop()
-    return tuple(found)
+        rules.extend(rules_in(sandbox, above))
+    while rules and is_ignored(folder, rules, is_folder=True):
+        rules.pop()
+    return tuple(rules)
 
 
 def rules_in(sandbox: Sandbox, folder: Path) -> Iterator[Rules]:
-    """Yields the rules that begin to apply in a folder."""
+    """Yields the rules of a folder's own ignore files."""
     for name in (".git/info/exclude", ".gitignore"):
         path = folder / name
         try:
@@ -234,20 +237,20 @@ def rules_in(sandbox: Sandbox, folder: Path) -> Iterator[Rules]:
 
 
 def _repository(sandbox: Sandbox, folder: Path) -> list[Path]:
-    """Returns the folders above one, from the top of its repository on; none outside of one."""
+    """Returns the folders above a folder, from the top of its repository; none outside of git."""
     above: list[Path] = []
-    for one in (folder, *folder.parents):
-        if sandbox.root is not None and not one.is_relative_to(sandbox.root):
+    for parent in (folder, *folder.parents):
+        if sandbox.root is not None and not parent.is_relative_to(sandbox.root):
             return []
-        if one != folder:
-            above.insert(0, one)
-        if sandbox.sort(one / ".git") is not None:
+        if parent != folder:
+            above.insert(0, parent)
+        if sandbox.sort(parent / ".git") is not None:
             return above
     return []
 
 
 def _compiled(text: str) -> "GitIgnoreSpec":
-    """Returns the patterns of a file without those that mean nothing."""
+    """Returns the patterns of an ignore file, without invalid and very slow ones."""
     from pathspec import GitIgnoreSpec
 
     lines = [line for line in text.splitlines() if not _slow().search(line)]
@@ -272,26 +275,23 @@ def _slow() -> re.Pattern[str]:
     return re.compile(rf"(?:\*[^*/]+){{{_MOST_STARS},}}\*|(?:\*\*.*){{{_MOST_STARS},}}")
 
 
-_MAGIC = frozenset("*?[")
-_MOST_DEEP = 2
-"""`**` in one glob: each multiplies the comparisons."""
+# The files that a name or glob matches.
 
 
 class Target(NamedTuple):
-    """A file that a name stands for."""
+    """A file that a name or glob matches."""
 
     path: Path
     is_named: bool
-    """Whether somebody named it, rather than a folder or a glob that holds it."""
+    """True if the user named the file itself, not a folder or a glob."""
     problem: StorageFailed | None = None
-    """Why a folder, which it then is, can't be looked into."""
+    """The error if the path is a folder that can't be listed."""
 
 
 def targets(sandbox: Sandbox, name: str) -> Iterator[Target]:
-    """Yields the files that a name stands for, sorted.
+    """Yields the files that a name matches, sorted.
 
-    What a folder holds is looked through as git would: without what it ignores, hidden files and
-    links. Raises `NotFound`, and `Invalid` or `SandboxViolation` for what may not be read.
+    Raises `NotFound`, and `Invalid` or `SandboxViolation` if the files may not be read.
     """
     path = sandbox.locate(name)
     match sandbox.sort(path):
@@ -302,13 +302,13 @@ def targets(sandbox: Sandbox, name: str) -> Iterator[Target]:
         case None if not _MAGIC.isdisjoint(name):
             yield from _matching(sandbox, name)
         case None:
-            raise NotFound(f"there is no `{name}`", hint="name a file, a folder or a glob")
+            raise NotFound(f"`{name}` does not exist", hint="name a file, a folder or a glob")
         case _:
             yield Target(path, is_named=True)
 
 
 def is_one_file(sandbox: Sandbox, name: str) -> bool:
-    """Returns whether a name stands for a single file, be it there or not."""
+    """Returns whether a name is that of a single file, which may be missing."""
     sort = sandbox.sort(sandbox.locate(name))
     return sort is not Sort.FOLDER and (sort is not None or _MAGIC.isdisjoint(name))
 
@@ -330,8 +330,8 @@ def _below(sandbox: Sandbox, folder: Path, rules: tuple[Rules, ...]) -> Iterator
         for entry in reversed(entries):
             below, is_folder = path / entry.name, entry.sort is Sort.FOLDER
             hidden = entry.name.startswith(".")
-            known = is_folder or entry.sort is Sort.FILE
-            if known and not hidden and not is_ignored(below, rules, is_folder=is_folder):
+            is_usual = is_folder or entry.sort is Sort.FILE
+            if is_usual and not hidden and not is_ignored(below, rules, is_folder=is_folder):
                 waiting.append((below, rules, entry.sort))
 
 
@@ -341,18 +341,18 @@ def _matching(sandbox: Sandbox, name: str) -> Iterator[Target]:
     pattern = [part for part in parts[fixed:] if part not in ("", ".")]
     if ".." in pattern or pattern.count("**") > _MOST_DEEP:
         raise Invalid(
-            f"`{name}` is no glob", hint=f"`..` stands before the stars; {_MOST_DEEP} `**` at most"
+            f"`{name}` is not a glob", hint=f"put `..` before the stars; {_MOST_DEEP} `**` at most"
         )
     folder = sandbox.locate("/".join(parts[:fixed]) or ("/" if name.startswith("/") else "."))
     if sandbox.sort(folder) is not Sort.FOLDER:
-        raise NotFound(f"there is no folder `{folder}`", hint="check how it is spelt")
+        raise NotFound(f"the folder `{folder}` does not exist", hint="check the spelling")
     for target in _below(sandbox, folder, rules_above(sandbox, folder)):
         if target.problem or fits(target.path.relative_to(folder).parts, pattern):
             yield target
 
 
 def fits(names: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Returns whether the parts of a path are what a glob says."""
+    """Returns whether the parts of a path match the parts of a glob."""
     if not pattern:
         return not names
     if pattern[0] == "**":

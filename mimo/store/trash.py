@@ -1,15 +1,16 @@
-"""The trash: text that commands removed or replaced, so that `mind undo` can bring it back.
+"""The trash: texts that commands removed or replaced, which `mind undo` restores.
 
-`.mind/.local/trash/<id>.jsonl` holds one command. Its first line names the command, each further
-line a file: its content before, and the digest of its content after. A line is on the disk before
-the file changes. Each line begins with a code that only this user's key makes, so that a trash
-that came with a clone, or was edited, is never restored from.
+`.mind/.local/trash/<id>.jsonl` is the entry of one command. Its first line names the command. Each
+further line is a file: its content before, and the digest of its content after. A line is on the
+disk before the file changes. Each line begins with a code made with the user's key, so that lines
+from a clone and edited lines are never restored.
 """
 
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -29,7 +30,7 @@ _STAMP = "%Y%m%dT%H%M%S%f"
 _MOST_ENTRIES = 1_000
 _LARGEST_HEADER = 65_536
 _KEPT_OF_LOCAL = (f"{LOCAL}/reviewed", f"{LOCAL}/imports/mama-")
-"""Files of this machine that take part in what a command decides."""
+"""Local files that are restored, too, since commands depend on them."""
 
 
 @frozen
@@ -52,23 +53,23 @@ class Entry:
     id: str
     time: datetime
     command: str
-    """The words after `mind`, such as `evolve outcome`."""
+    """The words after `mind`, for example `evolve outcome`."""
     tool: str
-    """The canonical name, which a policy knows it by."""
+    """The canonical name, as in a policy."""
     is_tool: bool
-    """Whether an agent can call it."""
+    """True if an agent can call it."""
     like: str | None = None
-    """The tool whose rules bind it as well."""
+    """Another tool whose rules apply, too."""
     by: str | None = None
     """The agent that called it; None for a person."""
     namespace: str | None = None
     key: str | None = None
     undoes: str | None = None
-    """The entry that this one took back."""
+    """The entry that this command undid."""
 
 
 class Recorder:
-    """Puts into the trash what one command is about to change."""
+    """Copies the files to the trash that one command is about to change."""
 
     def __init__(
         self,
@@ -77,15 +78,15 @@ class Recorder:
         entry: Callable[[str], Entry],
         note: Callable[[str | None], None],
     ) -> None:
-        """Take functions that name a file if it is to be kept, open the trash and make the entry.
+        """Takes functions that name a file to keep, open the trash, and create the entry.
 
-        Those two are called when the first file changes. `note` shows a message to the user.
+        The last two are called when the first file changes. `note` shows a message to the user.
         """
         self._named = named
         self._opened = opened
         self._entry = entry
         self._note = note
-        self._made: Entry | None = None
+        self._written: Entry | None = None
         self._lines = 0
         self._exempt: set[str] = set()
         self.undoes: str | None = None
@@ -97,27 +98,27 @@ class Recorder:
     @property
     def id(self) -> str | None:
         """Returns the id of the entry, or None if the command has not changed a file."""
-        return self._made.id if self._made else None
+        return self._written.id if self._written else None
 
     def exempt(self, path: str) -> None:
         """Lets the command change a file without a copy."""
         self._exempt.add(path)
 
     def __call__(self, contents: Mapping[Path, bytes | None]) -> None:
-        """Keeps files that get new contents, or None if they are removed.
+        """Copies files before they get new contents; None stands for removal.
 
         Raises `StorageFailed`; no file may change then. A command that only creates files goes on
-        without the trash: no text is lost, and the user gets a note.
+        without the trash, since no text is lost, and the user gets a note.
         """
-        kept = [one for path, data in contents.items() if (one := self._kept(path, data))]
+        kept = [copy for path, data in contents.items() if (copy := self._kept(path, data))]
         try:
             if kept:
                 self._write(kept)
                 self._note(None)
         except StorageFailed as error:
-            if any(one.before is not None for one in kept):
+            if any(copy.before is not None for copy in kept):
                 raise
-            self._note(f"`mind undo` can't take this back: {error.message}")
+            self._note(f"`mind undo` can't undo this: {error.message}")
 
     def _kept(self, path: Path, data: bytes | None) -> Kept | None:
         relative = self._named(path)
@@ -138,19 +139,19 @@ class Recorder:
 
     def _write(self, kept: Sequence[Kept]) -> None:
         lines = []
-        entry = self._made or self._entry(self._trash.new_id())
-        if self._made is None:
+        entry = self._written or self._entry(self._trash.new_id())
+        if self._written is None:
             lines.append(_of_entry(entry, undoes=self.undoes))
-        lines += [_of_kept(one) for one in kept]
-        durable = any(one.before is not None for one in kept)
+        lines += [_of_kept(copy) for copy in kept]
+        durable = any(copy.before is not None for copy in kept)
         self._trash.append(entry.id, self._lines, lines, durable=durable)
-        self._made, self._lines = entry, self._lines + len(lines)
+        self._written, self._lines = entry, self._lines + len(lines)
 
     def forget_if(self, unchanged: Callable[[Kept], bool]) -> None:
-        """Removes the entry of a command that failed if every file is as it was."""
+        """Removes the entry of a failed command if all its files are unchanged."""
         with suppress(MindError):
-            if self._made and all(map(unchanged, self._trash.kept(self._made.id))):
-                self._trash.remove(self._made.id)
+            if self._written and all(map(unchanged, self._trash.kept(self._written.id))):
+                self._trash.remove(self._written.id)
 
 
 class Trash:
@@ -165,7 +166,7 @@ class Trash:
         most_days: int,
         now: Callable[[], datetime],
     ) -> None:
-        """Take a project's root, the user's secret, the limits, and a clock."""
+        """Takes a project's root, the user's secret, the limits, and a clock."""
         self._root = root
         self._key = f"trash {owner}".encode()
         self._most_bytes, self._most_days = most_bytes, most_days
@@ -180,17 +181,17 @@ class Trash:
         return sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
 
     def new_id(self) -> str:
-        """Returns an id that sorts after all others, and removes what is beyond the limits."""
+        """Returns an id that sorts after all others; removes entries beyond the limits."""
         stamp = self._now().astimezone(UTC).strftime(_STAMP)
         ids = self.ids()
         if ids and ids[-1] >= stamp:
-            # Within one microsecond, or after the clock went back, the order is kept all the same.
+            # The order is kept within one microsecond and after the clock was set back.
             stamp = _after(ids[-1].partition("_")[0]) or stamp
         self._sweep(ids)
         return f"{stamp}_{suffix(os.urandom(4))}"
 
     def _sweep(self, ids: Sequence[str]) -> None:
-        """Removes the oldest entries beyond the limits, but never the newest one."""
+        """Removes the oldest entries beyond the limits, but never the newest entry."""
         oldest = (self._now() - timedelta(days=self._most_days)).astimezone(UTC).strftime(_STAMP)
         held = 0
         for number, id_ in enumerate(reversed(ids)):
@@ -203,12 +204,12 @@ class Trash:
     def append(
         self, id: str, number: int, lines: Sequence[dict[str, Any]], *, durable: bool
     ) -> None:
-        """Adds lines to an entry, the first of which has a number. Raises `StorageFailed`."""
+        """Adds lines to an entry, numbered from `number`. Raises `StorageFailed`."""
         data = b"".join(self._signed(id, n, line) for n, line in enumerate(lines, number))
         append_log.append(self._path(id), data, durable=durable)
 
     def entry(self, id: str) -> Entry | None:
-        """Returns an entry; None if it is not there, or was not made by this user."""
+        """Returns an entry; None if it is missing or not signed by this user."""
         with suppress(OSError, MindError):
             data, _ = files.look(self._path(id), limit=_LARGEST_HEADER)
             return _read_entry(id, self._checked(id, 0, data.partition(b"\n")[0]))
@@ -217,7 +218,7 @@ class Trash:
     def kept(self, id: str) -> tuple[Kept, ...]:
         """Returns the files of an entry as they were before its command and after.
 
-        Raises `NotFound` if the entry is not there, or was not made by this user.
+        Raises `NotFound` if the entry is missing or not signed by this user.
         """
         try:
             lines = files.read(self._path(id)).split(b"\n")
@@ -225,43 +226,41 @@ class Trash:
             lines = []
         if not lines or self._checked(id, 0, lines[0]) is None:
             raise NotFound(f"the trash has no `{id}`", hint="see `mind undo --list`")
-        found: dict[str, Kept] = {}
+        by_path: dict[str, Kept] = {}
         for number, line in enumerate(lines[1:], 1):
-            # A line that is torn, or that another user wrote, is not restored from.
-            if (said := self._checked(id, number, line)) is not None:
-                kept = _read_kept(said)
-                first = found.get(kept.path, kept)
-                found[kept.path] = Kept(
-                    path=kept.path, before=first.before, after=kept.after, mode=first.mode
-                )
-        return tuple(found.values())
+            # Torn lines and lines of other users are never restored.
+            if (data := self._checked(id, number, line)) is not None:
+                kept = _read_kept(data)
+                first = by_path.get(kept.path, kept)
+                by_path[kept.path] = replace(kept, before=first.before, mode=first.mode)
+        return tuple(by_path.values())
 
     def find(self, wanted: str) -> Entry:
-        """Returns the entry of an id, or of an unambiguous start or end of one.
+        """Returns the entry with an id, or with an unambiguous start or end of one.
 
         Raises `NotFound` and `AmbiguousId`.
         """
         ids = self.ids()
-        near = [id_ for id_ in ids if id_ == wanted] or [
+        matches = [id_ for id_ in ids if id_ == wanted] or [
             id_ for id_ in ids if wanted and (id_.startswith(wanted) or id_.endswith(wanted))
         ]
-        if len(near) > 1:
+        if len(matches) > 1:
             raise AmbiguousId(
-                f"`{wanted}` fits {len(near)} changes",
-                hint=f"such as {', '.join(near[:3])}",
-                details={"candidates": near[:20]},
+                f"`{wanted}` matches {len(matches)} changes",
+                hint=f"such as {', '.join(matches[:3])}",
+                details={"candidates": matches[:20]},
             )
-        entry = self.entry(near[0]) if near else None
+        entry = self.entry(matches[0]) if matches else None
         if entry is None:
             raise NotFound(f"the trash has no `{wanted}`", hint="see `mind undo --list`")
         return entry
 
     def remove(self, id: str) -> None:
-        """Removes an entry for good. Raises `StorageFailed`."""
+        """Removes an entry. Raises `StorageFailed`."""
         files.remove(self._path(id))
 
     def purge(self, path: str) -> int:
-        """Removes every copy of a file for good, also from before it moved to another folder.
+        """Removes every copy of a file, also those from other folders.
 
         Returns the number of copies. Raises `StorageFailed`.
         """
@@ -271,7 +270,7 @@ class Trash:
             if entry is None:
                 continue
             kept = self.kept(id_)
-            left = [one for one in kept if one.path.rpartition("/")[2] != name]
+            left = [copy for copy in kept if copy.path.rpartition("/")[2] != name]
             purged += len(kept) - len(left)
             if not left:
                 self.remove(id_)
@@ -283,7 +282,7 @@ class Trash:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lets one process at a time undo."""
+        """Locks out other processes that undo."""
         with lock(files.safe_path(self._root, f"{LOCAL}/trash.lock")):
             yield
 
@@ -301,18 +300,18 @@ class Trash:
         return hmac.new(self._key, about + data, "sha256").hexdigest().encode()
 
     def _checked(self, id: str, number: int, line: bytes) -> dict[str, Any] | None:
-        """Returns the content of a line; None if it is not whole or not ours."""
+        """Returns the content of a line; None if it is torn or not signed by this user."""
         from hmac import compare_digest
 
         code, _, data = line.partition(b" ")
         if not compare_digest(code, self._code(id, number, data)):
             return None
-        said: dict[str, Any] = json.loads(data)
-        return said
+        content: dict[str, Any] = json.loads(data)
+        return content
 
 
 def named(root: Path, path: Path) -> str | None:
-    """Returns a file's path in the project; None if it is not one that the trash keeps."""
+    """Returns a file's path in the project; None if the trash does not keep it."""
     try:
         relative = path.relative_to(root).as_posix()
     except ValueError:
@@ -323,19 +322,19 @@ def named(root: Path, path: Path) -> str | None:
 
 
 def current() -> Recorder | None:
-    """Returns what records the running command; None outside of one."""
-    return next((one for one in files.WATCHERS.get() if isinstance(one, Recorder)), None)
+    """Returns the recorder of the running command, if there is one."""
+    return next((w for w in files.WATCHERS.get() if isinstance(w, Recorder)), None)
 
 
 @contextmanager
 def recording(recorder: Recorder) -> Iterator[Recorder]:
-    """Lets `recorder` keep what the block changes."""
+    """Lets `recorder` copy the files that the block changes."""
     with files.watched(recorder):
         yield recorder
 
 
 def _after(stamp: str) -> str | None:
-    """Returns the stamp of the next microsecond; None if a file has another name than ours."""
+    """Returns the stamp of the next microsecond; None for another kind of name."""
     try:
         time = datetime.strptime(stamp, _STAMP).replace(tzinfo=UTC)
         return (time + timedelta(microseconds=1)).strftime(_STAMP)
@@ -357,10 +356,10 @@ def _of_entry(entry: Entry, *, undoes: str | None) -> dict[str, Any]:
     }
 
 
-def _read_entry(id: str, said: dict[str, Any] | None) -> Entry | None:
-    if said is None:
+def _read_entry(id: str, data: dict[str, Any] | None) -> Entry | None:
+    if data is None:
         return None
-    return Entry(id=id, **{**said, "time": datetime.fromisoformat(said["time"])})
+    return Entry(id=id, **{**data, "time": datetime.fromisoformat(data["time"])})
 
 
 def _of_kept(kept: Kept) -> dict[str, Any]:
@@ -375,12 +374,12 @@ def _of_kept(kept: Kept) -> dict[str, Any]:
         return {**line, "bytes": b64encode(kept.before).decode()}
 
 
-def _read_kept(said: dict[str, Any]) -> Kept:
+def _read_kept(data: dict[str, Any]) -> Kept:
     before = None
-    if "text" in said:
-        before = said["text"].encode()
-    elif "bytes" in said:
+    if "text" in data:
+        before = data["text"].encode()
+    elif "bytes" in data:
         from base64 import b64decode
 
-        before = b64decode(said["bytes"])
-    return Kept(path=said["path"], before=before, after=said["after"], mode=said["mode"])
+        before = b64decode(data["bytes"])
+    return Kept(path=data["path"], before=before, after=data["after"], mode=data["mode"])

@@ -41,11 +41,11 @@ class TrustState(NamedTuple):
     """The state of the approvals of a project."""
 
     follow: bool = False
-    """Whether the user follows later changes, except those of procedures."""
+    """True if the user follows later changes, except those of procedures."""
     approved: int = 0
     """The number of approved texts."""
     in_git: bool = False
-    """Whether the project is in a git repository."""
+    """True if the project is in a git repository."""
     branch: str | None = None
     """The full name of the followed branch."""
     stopped: str | None = None
@@ -180,7 +180,7 @@ class Trust:
         return frozenset()
 
     def admitted(self) -> Callable[[str], bool]:
-        """Returns a function that tells whether `trust.only` permits to approve a text unseen."""
+        """Returns a function that checks whether `trust.only` permits to approve a text unseen."""
         texts = self._vouching.admitted() if self._vouching else None
         return lambda digest: texts is None or digest.removeprefix(ALONE) in texts
 

@@ -1,4 +1,8 @@
-"""Values under keys, wherever they are kept: in files those that last, apart those that pass."""
+"""Values under keys, in namespaces.
+
+Permanent values are Markdown files, `.mind/values/<namespace>/<key>.md`. Values with a time to
+live, and all values of a session, are in a database of this machine.
+"""
 
 import hashlib
 import json
@@ -22,15 +26,22 @@ from mimo.store.local import LocalDatabase
 from mimo.store.locking import lock
 from mimo.store.projects import own_name
 
-# Values that last: one Markdown file each, `.mind/values/<namespace>/<key>.md`.
-
-
 FOLDER = f"{STORE}/values"
+MOST_ITEMS = 1_000
+MOST_BYTES = 10 * 1024 * 1024
+"""Maximum number of values in a namespace, and of their bytes."""
+
+_SCHEMA = (
+    "CREATE TABLE entries (namespace TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, "
+    "written REAL NOT NULL, ttl REAL, PRIMARY KEY (namespace, key)) WITHOUT ROWID"
+)
+_ALIVE = "(ttl IS NULL OR (written + ttl > :now))"
+_LATEST = datetime.max.replace(tzinfo=UTC).timestamp() - 86_400
 
 
 @frozen
 class Kept:
-    """A value that lasts, as its file has it."""
+    """A permanent value, from its file."""
 
     value: Any
     path: str
@@ -38,28 +49,27 @@ class Kept:
 
 
 class ValueFiles:
-    """The files of one project. Hold the lock to write."""
+    """The permanent values of one project. Hold the lock to write."""
 
     def __init__(self, root: Path) -> None:
-        """Take a project's root; nothing is read yet."""
+        """Takes a project's root; nothing is read yet."""
         self._root = root
 
     def read(self, namespace: str, key: str) -> Kept | None:
-        """Returns a value, or None. Raises `StorageFailed` where its file can't be read."""
-        relative = path_of(namespace, key)
-        found = self._look(relative, namespace)
-        if found is None:
+        """Returns a value, or None. Raises `StorageFailed` if its file can't be read."""
+        entry = self._look(path_of(namespace, key), namespace)
+        if entry is None:
             return None
-        if isinstance(found, Problem):
-            raise _broken(found)
-        return found[1]
+        if isinstance(entry, Problem):
+            raise _broken(entry)
+        return entry[1]
 
     def keys(self, namespace: str) -> list[str]:
-        """Returns the keys of a namespace, in no order; files whose names fit none are no keys."""
+        """Returns the keys of a namespace, unsorted; files with other names are ignored."""
         return list(self._named(namespace))
 
     def size(self, namespace: str, *, but: str) -> tuple[int, int]:
-        """Returns how many files there are and their bytes, without that of one key."""
+        """Returns the number of files and their total size, without the file of one key."""
         folder = self._folder(namespace)
         own = path_of(namespace, but).rpartition("/")[2]
         sizes = [
@@ -70,7 +80,7 @@ class ValueFiles:
         return len(sizes), sum(sizes)
 
     def write(self, namespace: str, key: str, value: Any) -> Kept:
-        """Writes a value over what the key had, which `read` can read. Raises `StorageFailed`."""
+        """Writes a value, and replaces the earlier one. Raises `StorageFailed`."""
         path = path_of(namespace, key)
         data = codec.render(namespace, key, value)
         files.replace(files.safe_path(self._root, path), data)
@@ -84,29 +94,27 @@ class ValueFiles:
         return True
 
     def everything(self) -> Iterator[Kept | Problem]:
-        """Yields every value, and every file that is none with the reason."""
+        """Yields every value, and a problem for every other file."""
         base = files.safe_path(self._root, FOLDER)
-        for folder in sorted(_listed(base), key=lambda one: one.name):
+        for folder in _sorted(base):
             place = f"{FOLDER}/{folder.name}"
             if folder.name.startswith("."):
                 continue
             if not folder.is_dir(follow_symlinks=False):
-                yield Problem(path=place, line=None, reason="stands outside of any namespace")
+                yield Problem(path=place, line=None, reason="is outside of any namespace")
                 continue
-            for entry in sorted(_listed(Path(folder.path)), key=lambda one: one.name):
+            for entry in _sorted(Path(folder.path)):
                 if not entry.name.startswith("."):
                     yield self._one(f"{place}/{entry.name}", folder.name)
 
     def _one(self, relative: str, folder: str) -> Kept | Problem:
-        found = self._look(relative, None)
-        if isinstance(found, tuple):
-            return found[1]
-        return found or Problem(path=relative, line=None, reason=f"is gone from {folder}")
+        entry = self._look(relative, None)
+        if isinstance(entry, tuple):
+            return entry[1]
+        return entry or Problem(path=relative, line=None, reason=f"was removed from {folder}")
 
     def _named(self, namespace: str) -> Iterator[str]:
-        """Yields the keys of a namespace by the names of the files, which are looked into only
-        where the name alone does not tell.
-        """
+        """Yields the keys of a namespace, read only from files whose names do not show them."""
         place = f"{FOLDER}/{stem_of(namespace)}"
         for entry in _listed(self._folder(namespace)):
             stem = entry.name.removesuffix(SUFFIX)
@@ -114,17 +122,17 @@ class ValueFiles:
                 continue
             if stem_of(stem) == stem and "~" not in stem:
                 yield stem
-            elif isinstance(found := self._look(f"{place}/{entry.name}", namespace), tuple):
-                yield found[0]
+            elif isinstance(value := self._look(f"{place}/{entry.name}", namespace), tuple):
+                yield value[0]
 
     def _look(self, relative: str, namespace: str | None) -> tuple[str, Kept] | Problem | None:
-        """Returns the key and the value of a file, what is wrong with it, or None without one."""
+        """Returns the key and value of a file, the problem with it, or None if it is missing."""
         try:
             path = files.safe_path(self._root, relative)
             data, _ = files.look(path, limit=codec.MAX_FILE_BYTES)
-            said, key, value = codec.parse(data)
+            header_namespace, key, value = codec.parse(data)
             codec.packed(value)
-            key = _checked(relative, said, key, namespace)
+            key = _checked(relative, header_namespace, key, namespace)
         except FileNotFoundError:
             return None
         except Unreadable as error:
@@ -144,22 +152,25 @@ def path_of(namespace: str, key: str) -> str:
     return f"{FOLDER}/{stem_of(namespace)}/{stem_of(key)}{SUFFIX}"
 
 
-def _checked(relative: str, said: str | None, key: str | None, namespace: str | None) -> str:
-    """Returns the key of a file. Raises `Unreadable` where it stands in the place of another.
-
-    What a header says must not put a value where its folder would not.
-    """
+def _checked(
+    relative: str, header_namespace: str | None, key: str | None, namespace: str | None
+) -> str:
+    """Returns the key of a file. Raises `Unreadable` if its header contradicts its path."""
     folder, name = relative.split("/")[-2:]
     stem = name.removesuffix(SUFFIX)
-    told_namespace = said or namespace or folder
-    told_key = key or stem
+    value_namespace = header_namespace or namespace or folder
+    value_key = key or stem
     try:
-        right = path_of(check_namespace(told_namespace), check_key(told_key))
+        right = path_of(check_namespace(value_namespace), check_key(value_key))
     except Invalid as error:
-        raise Unreadable(f"{error.message}; its header must say it", 1) from None
-    if right != relative or (namespace and told_namespace != namespace):
-        raise Unreadable(f"`{told_key}` of `{told_namespace}` belongs into `{right}`", 1)
-    return told_key
+        raise Unreadable(f"{error.message}; its header must name it", 1) from None
+    if right != relative or (namespace and value_namespace != namespace):
+        raise Unreadable(f"`{value_key}` of `{value_namespace}` belongs into `{right}`", 1)
+    return value_key
+
+
+def _sorted(folder: Path) -> "list[os.DirEntry[str]]":
+    return sorted(_listed(folder), key=lambda entry: entry.name)
 
 
 def _listed(folder: Path) -> "list[os.DirEntry[str]]":
@@ -181,31 +192,20 @@ def _broken(problem: Problem) -> StorageFailed:
     )
 
 
-# Values that pass: those with a time to live, and all of a session, in a database of this machine.
-
-
-_SCHEMA = (
-    "CREATE TABLE entries (namespace TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, "
-    "written REAL NOT NULL, ttl REAL, PRIMARY KEY (namespace, key)) WITHOUT ROWID"
-)
-_ALIVE = "(ttl IS NULL OR (written + ttl > :now))"
-_LATEST = datetime.max.replace(tzinfo=UTC).timestamp() - 86_400
-
-
 @frozen
 class Passing:
-    """A value that passes."""
+    """A temporary value."""
 
     value: Any
     expires: datetime | None
-    """None in a session, without a time to live."""
+    """None for a value of a session without a time to live."""
 
 
 class PassingValues:
-    """The database of one project and one user."""
+    """The temporary values of one project and one user."""
 
     def __init__(self, root: Path, owner: str) -> None:
-        """Take a project's root and the secret of its user; no file is opened yet."""
+        """Takes a project's root and the user's secret; no file is opened yet."""
         self._database = LocalDatabase(root, f"{own_name('values', owner)}.db", _SCHEMA)
 
     def read(self, namespace: str, key: str, now: datetime) -> Passing | None:
@@ -224,7 +224,7 @@ class PassingValues:
         return None
 
     def keys(self, namespace: str, now: datetime) -> list[str]:
-        """Returns the keys of a namespace that have not expired, in no order."""
+        """Returns the keys of a namespace that have not expired, unsorted."""
         self.sweep(now)
         rows = self._rows(
             f"SELECT key FROM entries WHERE namespace = :namespace AND {_ALIVE}",
@@ -234,7 +234,7 @@ class PassingValues:
         return [key for (key,) in rows]
 
     def size(self, namespace: str, now: datetime, *, but: str) -> tuple[int, int]:
-        """Returns how many values have not expired and their bytes, without that of one key."""
+        """Returns the number of values that have not expired and their size, without one key."""
         rows = self._rows(
             "SELECT COUNT(*), COALESCE(SUM(LENGTH(CAST(value AS BLOB))), 0) FROM entries "
             f"WHERE namespace = :namespace AND key <> :but AND {_ALIVE}",
@@ -249,7 +249,7 @@ class PassingValues:
     def write(
         self, namespace: str, key: str, packed: str, ttl: int | None, now: datetime
     ) -> datetime | None:
-        """Writes a value over what the key had, and returns when it expires."""
+        """Writes a value, replaces the earlier one, and returns the time of expiry."""
         with self._database.writing() as connection:
             connection.execute(
                 "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)",
@@ -260,7 +260,7 @@ class PassingValues:
         return datetime.fromtimestamp(min(now.timestamp() + ttl, _LATEST), UTC)
 
     def remove(self, namespace: str, key: str, now: datetime) -> bool:
-        """Removes a value and returns whether it was there still. Raises `StorageFailed`."""
+        """Removes a value and returns whether there was one. Raises `StorageFailed`."""
         if self.read(namespace, key, now) is None:
             return False
         with self._database.writing() as connection:
@@ -270,18 +270,18 @@ class PassingValues:
         return True
 
     def sweep(self, now: datetime) -> int:
-        """Removes what has expired and returns how many; where it can't, nothing is lost by it.
+        """Removes expired values and returns their number; does nothing if it can't write.
 
-        What seems to be written in the future counts from now on.
+        The time to live of values with a later time than now starts again.
         """
-        seen = {"now": now.timestamp()}
+        values = {"now": now.timestamp()}
         old = f"NOT {_ALIVE}"
-        due = self._rows(f"SELECT 1 FROM entries WHERE {old} OR written > :now LIMIT 1", **seen)
+        due = self._rows(f"SELECT 1 FROM entries WHERE {old} OR written > :now LIMIT 1", **values)
         if not any(due):
             return 0
         with suppress(StorageFailed), self._database.writing() as connection:
-            removed = connection.execute(f"DELETE FROM entries WHERE {old}", seen).rowcount
-            connection.execute("UPDATE entries SET written = :now WHERE written > :now", seen)
+            removed = connection.execute(f"DELETE FROM entries WHERE {old}", values).rowcount
+            connection.execute("UPDATE entries SET written = :now WHERE written > :now", values)
             return removed
         return 0
 
@@ -289,28 +289,19 @@ class PassingValues:
         """Closes the database, if it was opened."""
         self._database.close()
 
-    def _rows(self, question: str, **said: object) -> list[tuple[Any, ...]]:
-        return list(self._asked(question, said))
-
-    def _asked(self, question: str, said: dict[str, object]) -> Iterator[tuple[Any, ...]]:
+    def _rows(self, query: str, **values: object) -> list[tuple[Any, ...]]:
         with self._database.reading() as connection:
-            if connection is not None:
-                yield from connection.execute(question, said).fetchall()
-
-
-MOST_ITEMS = 1_000
-MOST_BYTES = 10 * 1024 * 1024
-"""How many values a namespace holds, and how many bytes."""
+            return connection.execute(query, values).fetchall() if connection else []
 
 
 @frozen
 class Found:
-    """A value and where it is kept."""
+    """A value and its place."""
 
     value: Any
     expires: datetime | None = None
     file: str | None = None
-    """Its file, where it lasts."""
+    """The file of a permanent value."""
     digest: str | None = None
 
 
@@ -318,14 +309,14 @@ class Values:
     """The values of one project; may be used by several threads and processes at once."""
 
     def __init__(self, root: Path, owner: str) -> None:
-        """Take a project's root and the user's secret; nothing is read yet."""
+        """Takes a project's root and the user's secret; nothing is read yet."""
         self._root = root
         self.secret = hashlib.sha256(f"cursors {owner}".encode()).digest()
         self._files = ValueFiles(root)
         self._passing = PassingValues(root, owner)
 
     def get(self, namespace: str, key: str, now: datetime) -> Found | None:
-        """Returns a value, or None. Raises `StorageFailed` where it can't be read."""
+        """Returns a value, or None. Raises `StorageFailed` if it can't be read."""
         passing = self._passing.read(namespace, key, now)
         if passing is not None:
             return Found(value=passing.value, expires=passing.expires)
@@ -333,16 +324,16 @@ class Values:
         return _found(kept) if kept else None
 
     def put(self, namespace: str, key: str, value: Any, ttl: int | None, now: datetime) -> Found:
-        """Writes a value over what the key had; with a `ttl` of 0 it has expired by then.
+        """Writes a value, and replaces the earlier one; with a `ttl` of 0 it expires at once.
 
-        Raises `Invalid` for what is no JSON, `QuotaExceeded`, and `StorageFailed`; the key has what
-        it had then.
+        Raises `Invalid` if it is not JSON, `QuotaExceeded`, and `StorageFailed`; the earlier value
+        is then unchanged.
         """
         text = packed(value)
         with self.locked():
             self._passing.sweep(now)
             self._check_room(namespace, key, len(text.encode()), now)
-            # A broken file stops us here, before anything is written.
+            # Raises for a broken file, before anything is written.
             in_file = not is_passing(namespace) and self._files.read(namespace, key) is not None
             if ttl is None and not is_passing(namespace):
                 kept = self._files.write(namespace, key, value)
@@ -367,19 +358,19 @@ class Values:
         return sorted({*self._passing.keys(namespace, now), *kept})
 
     def expire(self, now: datetime) -> int:
-        """Removes what has expired, and returns how many values that were."""
+        """Removes expired values, and returns their number."""
         return self._passing.sweep(now)
 
     def locked(self) -> AbstractContextManager[None]:
-        """Keeps writers out, and waits for one that is at work."""
+        """Locks out other writers."""
         return lock(files.safe_path(self._root, f"{STORE}/.local/values.lock"))
 
     def close(self) -> None:
-        """Closes what is open."""
+        """Closes the database."""
         self._passing.close()
 
     def _check_room(self, namespace: str, key: str, size: int, now: datetime) -> None:
-        """Raises `QuotaExceeded` unless a value of that size fits beside all others."""
+        """Raises `QuotaExceeded` unless there is room for a value of that size."""
         if size > MAX_BYTES:
             raise _full(
                 namespace, f"a value has {MAX_BYTES:,} bytes at most, not {size:,}", "value"
@@ -391,18 +382,18 @@ class Values:
         if items + 1 > MOST_ITEMS:
             raise _full(namespace, f"it holds {MOST_ITEMS:,} values at most", "items")
         if held + size > MOST_BYTES:
-            told = f"it holds {MOST_BYTES:,} bytes at most; {held:,} are taken"
-            raise _full(namespace, told, "bytes")
+            reason = f"it holds {MOST_BYTES:,} bytes at most; {held:,} are used"
+            raise _full(namespace, reason, "bytes")
 
 
 def _found(kept: Kept) -> Found:
     return Found(value=kept.value, file=kept.path, digest=kept.digest)
 
 
-def _full(namespace: str, why: str, quota: str) -> QuotaExceeded:
-    remove = "remove what is not needed (`mind value rm`); nothing is evicted by itself"
+def _full(namespace: str, reason: str, quota: str) -> QuotaExceeded:
+    remove = "remove values that are not needed (`mind value rm`); none is evicted automatically"
     return QuotaExceeded(
-        f"there is no room in `{namespace}`: {why}",
+        f"`{namespace}` is full: {reason}",
         hint="split it over several keys" if quota == "value" else remove,
         details={"namespace": namespace, "quota": quota},
     )

@@ -1,8 +1,8 @@
-"""Whether anything changed below some folders since it was last settled: for long-lived processes.
+"""Finding memory files by their names, and watching them for changes.
 
-The system notes changes as they happen (inotify, FSEvents); asking costs a millisecond or two and
-nothing runs in between. Some file systems, network ones above all, tell nothing, so silence is
-taken for peace for a short time only.
+`walk` compares names and stamps without opening files. `Watch` is for processes that run longer:
+the system reports changes (inotify, FSEvents), and asking takes a millisecond or two. Some file
+systems, above all on networks, report nothing, so the answer "unchanged" is valid for seconds only.
 """
 
 import os
@@ -17,96 +17,98 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mimo.disk import STORE as STORE
-from mimo.disk import Stamp
+from mimo.disk import STORE, Stamp
 from mimo.memory.model import Problem
 from mimo.store.files import PRIVATE
-
-# Which files are memories: a look at names and stamps, without opening any.
-
 
 SUFFIXES = (".md", ".markdown", ".mdown", ".mkd", ".mdc", ".mdx")
 """Endings of the names of Markdown files, in lower case."""
 
 _APART = frozenset(("values", "procedures"))
 LOG = ".mind/MEMORY.md"
-"""People's own log: many memories, line by line, that are read and never written."""
+"""The user's log: many memories, line by line, that mind reads and never writes."""
 COMMITS = ".git/commits"
-"""Stands for the messages of commits among the paths; there is no such file."""
+"""The path of memories in commit messages, which is not a real file."""
 _CONFIG = ".mind/config.toml"
 _MOST_DEEP = 2
-"""`**` in one glob: each multiplies the looks."""
+"""Maximum number of `**` in one glob, since each multiplies the folders to read."""
 _NEVER = frozenset(("node_modules", "__pycache__"))
 _MAGIC = frozenset("*?[")
+_OWN = frozenset({".index", ".local"})
+"""Folders of `.mind/` in which mind itself writes all the time."""
+_TRUSTED_SECONDS = 5.0
+"""Maximum time for which an unchanged answer is valid."""
+_LONGEST_SLEEP_MS = 5_000
+"""Time after which a watching thread checks whether it should stop."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Walk:
-    """What a look at a project found."""
+    """The result of a walk through a project."""
 
     stamps: dict[str, Stamp] = field(default_factory=dict)
     """By path relative to the project's root, with `/`."""
     problems: list[Problem] = field(default_factory=list)
     """Links, special files and folders that can't be listed."""
     others: list[str] = field(default_factory=list)
-    """Files under `.mind/` that are no Markdown."""
+    """Files under `.mind/` that are not Markdown."""
 
 
 def walk(root: Path, include: Sequence[str] = (), comments: Sequence[str] = ()) -> Walk:
     """Returns the stamps of all memory files of the project at `root`.
 
-    They are the Markdown files under `.mind/` and those that the globs of `include` name, which
-    are relative to `root`; and the files of code whose comments may hold memories, which the globs
-    of `comments` name. Links are never followed.
+    Memory files are the Markdown files under `.mind/`, those that match a glob of `include`, and
+    the files of code that match a glob of `comments`. Globs are relative to `root`. Symbolic links
+    are never followed.
     """
-    found = Walk()
+    result = Walk()
     base = os.fspath(root)
-    _folder(found, base, STORE, _APART)
-    _named(found, base, "include", include, is_markdown)
+    _folder(result, base, STORE, _APART)
+    _globs(result, base, "include", include, is_markdown)
     if comments:
         code = Walk()
-        _named(code, base, "comments", comments, lambda name: not is_markdown(name))
-        found.stamps.update(code.stamps)
-        # A link among code is nothing that anybody needs to be told of.
-        found.problems += [told for told in code.problems if told.path == _CONFIG]
-    return found
+        _globs(code, base, "comments", comments, lambda name: not is_markdown(name))
+        result.stamps.update(code.stamps)
+        # Links among code are common, so only wrong globs are reported.
+        result.problems += [problem for problem in code.problems if problem.path == _CONFIG]
+    return result
 
 
-def _named(
-    found: Walk, base: str, setting: str, patterns: Sequence[str], wanted: Callable[[str], bool]
+def _globs(
+    result: Walk, base: str, setting: str, patterns: Sequence[str], wanted: Callable[[str], bool]
 ) -> None:
-    """Looks at the files that the globs of a setting name."""
+    """Walks the files that match the globs of a setting."""
     for pattern in patterns:
         segments = _without_repeats(pattern.removeprefix("./").split("/"))
         if fault := _fault(pattern, segments):
             reason = f"{setting}: {fault}"
-            found.problems.append(Problem(path=_CONFIG, line=None, reason=reason))
+            result.problems.append(Problem(path=_CONFIG, line=None, reason=reason))
         else:
-            _glob(found, base, "", tuple(segments), wanted)
+            _glob(result, base, "", tuple(segments), wanted)
 
 
 def stamp_of(status: os.stat_result) -> Stamp:
-    """Returns what is kept of a file's status."""
+    """Returns the stamp from a file's status."""
     return Stamp(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
 def fixed_part(pattern: str) -> str:
-    """Returns the folders that begin a glob, up to the first that holds a wildcard."""
+    """Returns the folders at the start of a glob, before the first one with a wildcard."""
     folders = pattern.removeprefix("./").split("/")[:-1]
     wild = next((n for n, part in enumerate(folders) if set(part) & set("*?[")), len(folders))
     return "/".join(folders[:wild])
 
 
 def is_markdown(name: str) -> bool:
-    """Returns whether a file's name ends as those of Markdown files do."""
+    """Returns whether a file is Markdown, by its name."""
     return name.lower().endswith(SUFFIXES)
 
 
 def files_below(folder: Path, enters: Callable[[str], bool]) -> Iterator[Path]:
-    """Yields the names in a folder and its subfolders that are not folders themselves, sorted.
+    """Yields the files in a folder and its subfolders, sorted; symbolic links count as files.
 
-    Subfolders are walked if `enters` holds for their name; symbolic links are not followed.
-    However deep they are, no recursion is needed: `os.walk` recurses before Python 3.12.
+    Only subfolders whose name `enters` accepts are walked. Deep folders need no recursion, unlike
+    `os.walk` before Python 3.12.
     """
     waiting = [(folder, True)]
     while waiting:
@@ -115,13 +117,13 @@ def files_below(folder: Path, enters: Callable[[str], bool]) -> Iterator[Path]:
             yield path
             continue
         with suppress(OSError), os.scandir(path) as entries:
-            below = [(path / one.name, one.is_dir(follow_symlinks=False)) for one in entries]
-            below = [one for one in below if not one[1] or enters(one[0].name)]
-            waiting += sorted(below, key=lambda one: (one[1], one[0].name), reverse=True)
+            below = [(path / entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+            below = [item for item in below if not item[1] or enters(item[0].name)]
+            waiting += sorted(below, key=lambda item: (item[1], item[0].name), reverse=True)
 
 
 def newest_folder(root: Path) -> float:
-    """Returns the time at which `.mind/` or a folder in it last got or lost a file."""
+    """Returns the last time at which a file was added to or removed from a folder of `.mind/`."""
     base, newest = root / STORE, 0.0
     for folder in (base, base / "private"):
         with suppress(OSError), os.scandir(folder) as entries:
@@ -132,12 +134,12 @@ def newest_folder(root: Path) -> float:
     return newest
 
 
-def _folder(found: Walk, base: str, folder: str, apart: frozenset[str] = frozenset()) -> None:
-    """Walks a folder of `.mind/` and its subfolders, except `apart` and names with a dot."""
+def _folder(result: Walk, base: str, folder: str, apart: frozenset[str] = frozenset()) -> None:
+    """Walks a folder of `.mind/` and its subfolders, except `apart` and hidden names."""
     waiting = [(folder, apart)]
     while waiting:
         folder, apart = waiting.pop()
-        for entry in _listed(found, base, folder):
+        for entry in _listed(result, base, folder):
             name = entry.name
             path = f"{folder}/{name}"
             if name[0] == ".":
@@ -147,33 +149,33 @@ def _folder(found: Walk, base: str, folder: str, apart: frozenset[str] = frozens
                     private = f"{path}/".casefold() == PRIVATE
                     waiting.append((path, _APART if private else frozenset()))
             elif is_markdown(name) or entry.is_symlink():
-                _file(found, entry, path)
+                _file(result, entry, path)
             elif folder != STORE:
-                found.others.append(path)
+                result.others.append(path)
 
 
-def _file(found: Walk, entry: "os.DirEntry[str]", path: str) -> None:
+def _file(result: Walk, entry: "os.DirEntry[str]", path: str) -> None:
     try:
         path.encode()
         status = entry.stat(follow_symlinks=False)
     except UnicodeEncodeError:
         shown = os.fsencode(path).decode("utf-8", "replace")
-        found.problems.append(Problem(path=shown, line=None, reason="its name is not UTF-8"))
+        result.problems.append(Problem(path=shown, line=None, reason="its name is not UTF-8"))
         return
     except OSError as error:
         if not isinstance(error, FileNotFoundError):
-            found.problems.append(Problem(path=path, line=None, reason=_reason(error)))
+            result.problems.append(Problem(path=path, line=None, reason=_reason(error)))
         return
     if stat.S_ISREG(status.st_mode):
-        found.stamps[path] = stamp_of(status)
+        result.stamps[path] = stamp_of(status)
         return
     is_link = stat.S_ISLNK(status.st_mode)
     reason = "a symbolic link, which is never followed" if is_link else "not a regular file"
-    found.problems.append(Problem(path=path, line=None, reason=reason))
+    result.problems.append(Problem(path=path, line=None, reason=reason))
 
 
 def _glob(
-    found: Walk, base: str, folder: str, segments: tuple[str, ...], wanted: Callable[[str], bool]
+    result: Walk, base: str, folder: str, segments: tuple[str, ...], wanted: Callable[[str], bool]
 ) -> None:
     """Walks the files that the `segments` of a glob match below `folder`."""
     waiting = [(folder, segments)]
@@ -181,7 +183,7 @@ def _glob(
         folder, (segment, *rest) = waiting.pop()
         if segment == "**":
             waiting.append((folder, tuple(rest) or ("*",)))
-        for entry in _candidates(found, base, folder, segment):
+        for entry in _candidates(result, base, folder, segment):
             path = f"{folder}/{entry.name}" if folder else entry.name
             is_folder = entry.is_dir(follow_symlinks=False)
             if segment == "**":
@@ -191,22 +193,25 @@ def _glob(
                 if is_folder:
                     waiting.append((path, tuple(rest)))
                 elif entry.is_symlink():
-                    _file(found, entry, path)
+                    _file(result, entry, path)
             elif not is_folder and wanted(entry.name):
-                _file(found, entry, path)
+                _file(result, entry, path)
 
 
-def _candidates(found: Walk, base: str, folder: str, segment: str) -> Iterator["os.DirEntry[str]"]:
-    """Yields what one segment of a glob matches; a name with a dot only where it is spelt out."""
+def _candidates(result: Walk, base: str, folder: str, segment: str) -> Iterator["os.DirEntry[str]"]:
+    """Yields the entries that match one segment of a glob.
+
+    Names that start with a dot match only if the segment does, too.
+    """
     matches = _matcher(segment)
-    for entry in _listed(found, base, folder, missing_ok=True):
+    for entry in _listed(result, base, folder, missing_ok=True):
         hidden = entry.name[0] == "." and segment[0] != "."
         if not hidden and entry.name not in _NEVER and matches.fullmatch(entry.name):
             yield entry
 
 
 def _listed(
-    found: Walk, base: str, folder: str, *, missing_ok: bool = False
+    result: Walk, base: str, folder: str, *, missing_ok: bool = False
 ) -> "list[os.DirEntry[str]]":
     try:
         with os.scandir(f"{base}/{folder}") as entries:
@@ -214,10 +219,10 @@ def _listed(
     except FileNotFoundError:
         if missing_ok:
             return []
-        reason = "there is no such folder"
+        reason = "the folder does not exist"
     except OSError as error:
         reason = f"can't be listed: {_reason(error)}"
-    found.problems.append(Problem(path=folder or ".", line=None, reason=reason))
+    result.problems.append(Problem(path=folder or ".", line=None, reason=reason))
     return []
 
 
@@ -231,15 +236,15 @@ def _matcher(segment: str) -> re.Pattern[str]:
 
 
 def _without_repeats(segments: Sequence[str]) -> list[str]:
-    """Returns the segments with `**/**` as `**`, which is the same and takes far fewer looks."""
+    """Returns the segments with `**/**` as `**`, which matches the same and is much faster."""
     pairs = zip([None, *segments], segments, strict=False)
     return [segment for before, segment in pairs if segment != "**" or before != "**"]
 
 
 def _fault(pattern: str, segments: Sequence[str]) -> str | None:
-    """Returns why a glob can't be used, if it can't."""
+    """Returns the error in a glob, or None."""
     if not pattern or "\0" in pattern or "" in segments:
-        return f"`{pattern}` is no relative path"
+        return f"`{pattern}` is not a relative path"
     if ".." in segments or "\\" in pattern or ":" in segments[0]:
         return f"`{pattern}` may leave the project"
     if segments.count("**") > _MOST_DEEP:
@@ -253,26 +258,17 @@ def _reason(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
 
 
-_OWN = frozenset({".index", ".local"})
-"""Folders of `.mind/` in which mind itself works all the time."""
-
-_TRUSTED_SECONDS = 5.0
-
-_LONGEST_SLEEP_MS = 5_000
-"""A thread that waits for changes looks up so often whether it shall stop."""
-
-
 def changes(
     folders: Sequence[Path], *, stop: threading.Event, recursive: bool
 ) -> Iterator[frozenset[Path]]:
-    """Yields the paths that changed below the folders, gathered over a tenth of a second or so.
+    """Yields sets of paths that changed below the folders within about a tenth of a second.
 
-    Sleeps in between and ends soon after `stop` is set. Raises `OSError` where the system can't
-    watch so much, and `RuntimeError` where it can't watch at all.
+    Sleeps in between and ends soon after `stop` is set. Raises `OSError` if there are too many
+    files to watch, and `RuntimeError` if the system can't watch files.
     """
     from watchfiles import watch
 
-    for found in watch(
+    for batch in watch(
         *folders,
         watch_filter=lambda _, path: _counts(path),
         debounce=100,
@@ -283,14 +279,14 @@ def changes(
         ignore_permission_denied=True,
         raise_interrupt=False,
     ):
-        yield frozenset(Path(path) for _, path in found)
+        yield frozenset(Path(path) for _, path in batch)
 
 
 class Watch:
-    """Notes changes below folders; may be used by several threads."""
+    """Notices changes below folders; may be used by several threads."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
-        """Take the folders; watching begins with the first question."""
+        """Takes the folders; watching begins with the first call of `changed`."""
         self._folders = tuple(folders)
         self._lock = threading.Lock()
         self._changes: Iterator[Any] | None = None
@@ -298,21 +294,21 @@ class Watch:
         self._settled_at = 0.0
 
     def changed(self) -> bool:
-        """Returns whether something may have changed since it was last settled."""
+        """Returns whether a file may have changed since the last `settle`."""
         with self._lock:
             try:
-                told = self._next()
-                self._dirty = any(_counts(path) for _, path in told) or self._dirty
+                changes = self._next()
+                self._dirty = any(_counts(path) for _, path in changes) or self._dirty
             except (OSError, RuntimeError, StopIteration):
                 self._changes, self._dirty = None, True
             return self._dirty or time.monotonic() - self._settled_at >= _TRUSTED_SECONDS
 
     def settle(self) -> None:
-        """Takes note that whatever was told of has been looked at."""
+        """Marks all reported changes as handled."""
         self._dirty, self._settled_at = False, time.monotonic()
 
     def unsettle(self) -> None:
-        """Lets the next question be answered with yes."""
+        """Makes the next `changed` return True."""
         self._dirty = True
 
     def close(self) -> None:
@@ -327,7 +323,7 @@ class Watch:
         if self._changes is None:
             self._changes = watch(
                 *self._folders,
-                # Told of nothing but our own writes, it would wait once more for another change.
+                # With a filter, it would wait again after changes that the filter drops.
                 watch_filter=None,
                 debounce=1,
                 step=1,
@@ -339,5 +335,5 @@ class Watch:
 
 
 def _counts(path: str) -> bool:
-    """Returns whether a change there is of memory, and not what we keep for ourselves."""
+    """Returns whether a changed path is outside of mind's own folders."""
     return _OWN.isdisjoint(Path(path).parts)

@@ -132,5 +132,5 @@ def test_a_folder_within_a_store_cannot_be_a_project(tmp_path, home):
     inside = tmp_path / "shop" / ".mind" / "facts"
     inside.mkdir(parents=True)
 
-    with pytest.raises(Invalid, match="lies within"):
+    with pytest.raises(Invalid, match=r"is in a `.mind/`"):
         init(inside, home, now=NOW)

@@ -60,7 +60,7 @@ def test_memories_without_settings_are_an_error_and_not_passed_by(root, home, pl
     path.write_text("The cache holds an hour\n", encoding="utf-8")
 
     for look in (projects.find, projects.explicit):
-        with pytest.raises(NoProject, match=r"holds memories but no `config.toml`") as raised:
+        with pytest.raises(NoProject, match=r"has memories but no `config.toml`") as raised:
             look(inner, home)
         assert f"mind init {inner}" in raised.value.hint
 

@@ -283,7 +283,7 @@ def test_a_database_with_another_schema_is_refused(project: Path) -> None:
     connection.close()
 
     with (
-        pytest.raises(StorageFailed, match="did not make it"),
+        pytest.raises(StorageFailed, match="did not create it"),
         LocalDatabase(project, "x.db", schema).writing(),
     ):
         pass

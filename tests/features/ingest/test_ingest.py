@@ -314,7 +314,7 @@ def test_one_wrong_name_does_not_keep_the_others_out(mind, project):
     assert isinstance(report.files[0].refusal, NotFound)
     with pytest.raises(NotFound, match="nothing to ingest"):
         take(mind, "*.none")
-    with pytest.raises(NotFound, match=r"there is no `none.txt`"):
+    with pytest.raises(NotFound, match=r"`none.txt` does not exist"):
         take(mind, "none.txt")
 
 

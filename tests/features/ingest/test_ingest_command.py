@@ -258,7 +258,7 @@ def test_a_person_sees_what_came_of_several_files(run, project):
     assert status == 1
     binary = "`docs/a.bin` is binary; only plain text can be ingested"
     assert out.splitlines() == [
-        "left out  none.md: there is no `none.md`  [NOT_FOUND]",
+        "left out  none.md: `none.md` does not exist  [NOT_FOUND]",
         f"left out  docs/a.bin: {binary}  [VALIDATION_ERROR]",
         "docs/guide.md  2 chunks, markdown",
         "docs/notes.txt  2 chunks, paragraphs",

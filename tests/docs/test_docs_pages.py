@@ -13,7 +13,7 @@ PAGES = [*sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("decisions/*.md")), ROOT 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_links_and_code_paths_of_a_page_exist(page: Path) -> None:
     text = page.read_text("utf-8")
-    links = re.findall(r"\]\(([^)#:]+)", text)
+    links = re.findall(r"\]\(([^)#:]+)[)#]", text)
     code = re.findall(r"`((?:mimo|tests|scripts)/[\w/.-]+)`", text)
 
     assert [link for link in links if not (page.parent / link).exists()] == []

@@ -104,10 +104,10 @@ def test_versions_are_settled_one_key_each(project):
     path = write(project, "decisions/d1.md", TWO)
     with terminal(project, "review") as screen:
         shown = screen.until("? the keys")
-        assert "branches said different things of outcome" in shown
+        assert "the branches disagree on outcome" in shown
         assert "2. SUCCESS" in shown
         screen.press("2")
-        screen.until("outcome: version 2 holds")
+        screen.until("outcome: version 2")
         screen.until("? the keys")
         screen.press("b")
         screen.until("2 resolved; nothing is left")
@@ -169,7 +169,7 @@ def test_what_is_untrusted_is_looked_at_and_trusted(tmp_path):
     for text in ("tea is hot", "Safari drops cookies", "the cache holds an hour"):
         (root / ".mind" / "facts" / f"{text[:3]}.md").write_text(f"{text}\n", "utf-8")
     with terminal(root, "review") as screen:
-        assert "3 memories here that nobody on this machine has approved" in screen.until("types:")
+        assert "3 memories not approved on this machine" in screen.until("types:")
         screen.until("? the keys")
         screen.press("v")
         screen.until("created:")
@@ -208,7 +208,7 @@ def test_an_error_is_told_and_the_thing_stays(project):
         screen.press("e")
         screen.until("error: the editor failed")
         screen.press("1")
-        screen.until("outcome: version 1 holds")
+        screen.until("outcome: version 1")
         screen.until("? the keys")
         screen.press("q")
         screen.until("1 resolved; 1 left")
@@ -250,9 +250,9 @@ def test_in_a_pipe_and_on_a_dumb_terminal_it_is_a_list(project):
         check=True,
     )
     assert "mind review settle d1 --field 'the text' --take both" in done.stdout
-    assert done.stdout.rstrip().endswith("waits for you: versions 2")
+    assert done.stdout.rstrip().endswith("to review: versions 2")
     with terminal(project, "review", TERM="dumb") as screen:
-        screen.until("waits for you: versions 2")
+        screen.until("to review: versions 2")
         assert screen.ended() == 0
 
 

@@ -269,7 +269,7 @@ class TestFollowing:
         git(ann, "pull", "-q", "origin", "main")
         git(ann, "fetch", "-q")
         assert trusted(ann, home) == {"own", "theirs"}
-        assert "what reaches origin/main is trusted" in trusting.describe(opened(ann, home))
+        assert "later changes of origin/main are trusted" in trusting.describe(opened(ann, home))
         git(ann, "checkout", "-q", "pr")
         assert trusted(ann, home) == {"theirs"}
         git(ann, "checkout", "-q", "main")

@@ -1,4 +1,4 @@
-"""What waits for a person: one list of everything that mind does not decide by itself."""
+"""The review list: everything that needs a decision by the user."""
 
 import hashlib
 import re
@@ -17,22 +17,19 @@ from mimo.store import files
 from mimo.store.locking import lock
 from mimo.store.projects import index_owner, known_owner, own_name
 
-# Items that the user has reviewed and left as they are: `.mind/.local/reviewed-…`.
-
-
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class Reviewed:
-    """The items of a review that are not to be shown again as they are."""
+    """The reviewed items that are hidden until they change: `.mind/.local/reviewed-…`."""
 
     def __init__(self, root: Path, owner: str) -> None:
-        """Take the project's root and the secret of its user; nothing is read yet."""
+        """Keep the project's root and the secret of its user; nothing is read yet."""
         self._folder = root / ".mind" / ".local"
         self._path = self._folder / own_name("reviewed", owner)
 
     def keys(self) -> frozenset[str]:
-        """Returns what was kept; nothing where that can't be read."""
+        """Returns the keys of hidden items; none if the file can't be read."""
         try:
             text = files.read(self._path).decode("ascii", "replace")
         except OSError:
@@ -40,17 +37,17 @@ class Reviewed:
         return frozenset(line for line in text.split() if _DIGEST.fullmatch(line))
 
     def add(self, key: str) -> None:
-        """Keeps one. Raises `StorageFailed`."""
+        """Hides an item. Raises `StorageFailed`."""
         with self._locked():
             self._write(self.keys() | {key})
 
     def remove(self, key: str) -> None:
-        """Lets one be shown again. Raises `StorageFailed`."""
+        """Shows an item again. Raises `StorageFailed`."""
         with self._locked():
             self._write(self.keys() - {key})
 
     def _write(self, keys: Iterable[str]) -> None:
-        data = "".join(f"{one}\n" for one in sorted(keys)).encode()
+        data = "".join(f"{key}\n" for key in sorted(keys)).encode()
         files.replace(self._path, data, mode=0o600)
 
     def _locked(self) -> AbstractContextManager[None]:
@@ -58,7 +55,7 @@ class Reviewed:
 
 
 class Waiting(StrEnum):
-    """Why something waits for a person, the most urgent first."""
+    """The reason why an item needs a decision, most urgent first."""
 
     UNREADABLE = "unreadable"
     VERSIONS = "versions"
@@ -79,9 +76,9 @@ CHEAP = (
     Waiting.UNTRUSTED,
     Waiting.OUTDATED,
 )
-"""What needs neither git nor a comparison of everything with everything."""
+"""The kinds that need neither git nor a comparison of all pairs."""
 
-SETTLED_BY_CHOICE = (
+BY_CHOICE = (
     Waiting.VERSIONS,
     Waiting.DECISIONS,
     Waiting.CONTRADICTION,
@@ -89,37 +86,37 @@ SETTLED_BY_CHOICE = (
 )
 
 _AT_ONCE = 500
-"""Ids that are asked for together: older builds of SQLite take 999 at most."""
+"""Ids in one query: older builds of SQLite take 999 at most."""
 _COMPARED = 200
-"""So many of the newest memories are held against all others; to hold each would take minutes."""
+"""The newest memories that are compared with all others; comparing all would take minutes."""
 
 
 @frozen
 class Choice:
-    """One of the things that contradict each other: a value, or a whole memory."""
+    """One side of a conflict: a value, or a whole memory."""
 
     text: str
     record: Record | None = None
-    """None for a value; the memory that holds it is the item's own."""
+    """None for a value in the item's own memory."""
 
 
 @frozen
 class Item:
-    """One thing that waits."""
+    """One item that needs a decision."""
 
     kind: Waiting
     why: str
     file: str
     line: int | None = None
     record: Record | None = None
-    """The memory that it is about; None where the file can't be read."""
+    """The memory that it is about; None if the file can't be read."""
     field: str | None = None
-    """The field of which there are several versions."""
+    """The field with several versions."""
     choices: tuple[Choice, ...] = ()
     evidence: str = ""
-    """What else would have to change for it to be shown again."""
+    """Other data on which the item depends: if it changes, a hidden item is shown again."""
     remedy: str | None = None
-    """The command that resolves it, if one does."""
+    """The command that resolves it, if there is one."""
 
     @property
     def id(self) -> str | None:
@@ -136,24 +133,24 @@ class Item:
 
     @property
     def key(self) -> str:
-        """Returns what it is kept by once a person has looked at it: its memories' own words."""
+        """Returns the key of a hidden item, which depends on the texts of its memories."""
         records = [self.record, *(choice.record for choice in self.choices)]
-        said = sorted({f"{one.memory.id}\0{one.memory.text}" for one in records if one is not None})
-        told = "\0".join((self.kind, self.file, self.field or "", self.evidence, *said))
-        return hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()
+        texts = sorted({f"{r.memory.id}\0{r.memory.text}" for r in records if r is not None})
+        data = "\0".join((self.kind, self.file, self.field or "", self.evidence, *texts))
+        return hashlib.sha256(data.encode("utf-8", "replace")).hexdigest()
 
 
 def reviewed(mind: Mind) -> Reviewed:
-    """Returns the items of the project that the user left as they are."""
+    """Returns the hidden items of the project."""
     return Reviewed(mind.project.root, index_owner(mind.home, mind.randomness))
 
 
 def waiting(
     mind: Mind, kinds: Iterable[Waiting] = Waiting, *, kept: bool = False
 ) -> tuple[Item, ...]:
-    """Returns what waits for a person, most urgent first.
+    """Returns the items that need a decision, most urgent first.
 
-    What somebody has looked at on this machine and left as it is only comes with `kept`.
+    Items that were hidden on this machine are included only with `kept`.
     """
     wanted = frozenset(kinds)
     records = finding.listing(mind).records
@@ -161,7 +158,7 @@ def waiting(
     seen = Reviewed(mind.project.root, owner).keys() if owner else frozenset()
     items: list[Item] = []
     for kind in (kind for kind in Waiting if kind in wanted):
-        for item in _FOUND[kind](mind, records):
+        for item in _FINDERS[kind](mind, records):
             mind.heed()
             if item.key not in seen:
                 items.append(item)
@@ -169,7 +166,7 @@ def waiting(
 
 
 def count(mind: Mind) -> dict[str, int]:
-    """Returns how many things of each kind wait, as far as that is quickly told."""
+    """Returns the number of items of each cheap kind."""
     numbers: dict[str, int] = {}
     for item in waiting(mind, CHEAP):
         numbers[item.kind.value] = numbers.get(item.kind.value, 0) + 1
@@ -192,10 +189,10 @@ def _versions(_: Mind, records: Sequence[Record]) -> Iterator[Item]:
     for record in records:
         memory = record.memory
         for name in dict.fromkeys(one.field for one in memory.competing):
-            others = [one.text for one in memory.competing if one.field == name]
+            others = [version.text for version in memory.competing if version.field == name]
             yield Item(
                 kind=Waiting.VERSIONS,
-                why=f"branches said different things of {name}",
+                why=f"the branches disagree on {name}",
                 file=record.place.path,
                 line=record.place.line,
                 record=record,
@@ -210,15 +207,13 @@ def _decisions(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
     by_id = {one.memory.id: one for one in records if one.memory.type is Kind.DECISION}
     topics: dict[str, list[Record]] = {}
     names = list(by_id)
-    found = (mind.index.competing(names[n : n + _AT_ONCE]) for n in range(0, len(names), _AT_ONCE))
-    for name in (name for part in found for name in part):
+    parts = (mind.index.competing(names[n : n + _AT_ONCE]) for n in range(0, len(names), _AT_ONCE))
+    for name in (name for part in parts for name in part):
         record = by_id[name]
         topics.setdefault(topic_key(record.memory.topic or ""), []).append(record)
     for rivals in topics.values():
         topic = rivals[0].memory.topic
-        yield _between(
-            Waiting.DECISIONS, rivals, f"{len(rivals)} decisions on {topic} are in force at once"
-        )
+        yield _between(Waiting.DECISIONS, rivals, f"{len(rivals)} decisions on {topic} are current")
 
 
 def _contradictions(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
@@ -230,12 +225,12 @@ def _contradictions(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
             if other and other.memory.id != record.memory.id:
                 pairs.setdefault(frozenset((record.memory.id, other.memory.id)), (record, other))
     newer = mind.index.superseded_by(list({name for pair in pairs for name in pair}))
-    for one, other in pairs.values():
-        settled = {one.memory.id, other.memory.id} & newer.keys()
-        failed = Outcome.FAILED in (one.memory.outcome, other.memory.outcome)
-        if not settled and not failed:
+    for record, other in pairs.values():
+        superseded = {record.memory.id, other.memory.id} & newer.keys()
+        failed = Outcome.FAILED in (record.memory.outcome, other.memory.outcome)
+        if not superseded and not failed:
             yield _between(
-                Waiting.CONTRADICTION, (one, other), f"it contradicts {other.memory.heading}"
+                Waiting.CONTRADICTION, (record, other), f"it contradicts {other.memory.heading}"
             )
 
 
@@ -248,12 +243,12 @@ def _untrusted(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
     trusted = mind.trust.checker()
     for record in records:
         if not trusted(record.place.digest):
-            # The messages of commits have one path, and a digest each.
+            # The messages of commits share a path, and each has its own digest.
             files.setdefault((record.place.path, record.place.digest), record)
     for (path, _), record in files.items():
         yield Item(
             kind=Waiting.UNTRUSTED,
-            why="nobody here has approved this text; no agent is given it",
+            why="this text is not approved here; no agent gets it",
             file=path,
             line=record.place.line,
             record=record,
@@ -264,29 +259,29 @@ def _untrusted(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
 def _outdated(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
     from mimo.operations import freshness
 
-    for one in freshness.checked(mind, records):
-        if one.message:
+    for source in freshness.checked(mind, records):
+        if source.message:
             yield Item(
                 kind=Waiting.OUTDATED,
-                why=one.message,
-                file=one.part.place.path,
-                line=one.part.place.line,
-                record=one.part,
-                evidence=f"{one.state}\0{one.part.place.digest}",
-                remedy=one.remedy,
+                why=source.message,
+                file=source.part.place.path,
+                line=source.part.place.line,
+                record=source.part,
+                evidence=f"{source.state}\0{source.part.place.digest}",
+                remedy=source.remedy,
             )
 
 
 def _stale(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
     from mimo.features.review.stale import Stale, stale
 
-    found: dict[str, list[Stale]] = {}
-    for one in stale(mind, records):
-        found.setdefault(one.record.memory.id, []).append(one)
-    newer = mind.index.superseded_by(list(found))
-    for several in [several for name, several in found.items() if name not in newer]:
-        first = several[0]
-        reasons = "; ".join(dict.fromkeys(one.reason for one in several))
+    by_id: dict[str, list[Stale]] = {}
+    for citation in stale(mind, records):
+        by_id.setdefault(citation.record.memory.id, []).append(citation)
+    newer = mind.index.superseded_by(list(by_id))
+    for citations in [citations for name, citations in by_id.items() if name not in newer]:
+        first = citations[0]
+        reasons = "; ".join(dict.fromkeys(citation.reason for citation in citations))
         yield Item(
             kind=Waiting.STALE,
             why=f"since {first.since.when:%Y-%m-%d} ({first.since.short}) {reasons}",
@@ -309,31 +304,31 @@ def _doubles(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
         if other is None or pair in seen or _is_linked(record, other):
             continue
         seen.add(pair)
-        yield _between(Waiting.DOUBLE, (record, other), "two memories say much the same")
+        yield _between(Waiting.DOUBLE, (record, other), "the two memories are near-duplicates")
 
 
-def _is_linked(one: Record, other: Record) -> bool:
-    """Returns whether one of two memories says how it stands to the other."""
-    ends = ((one, other), (other, one))
+def _is_linked(record: Record, other: Record) -> bool:
+    """Returns whether one of two memories links to the other."""
+    ends = ((record, other), (other, record))
     return any(link.to == to.memory.id for held, to in ends for link in held.memory.links)
 
 
 def _fading(mind: Mind, _: Sequence[Record]) -> Iterator[Item]:
     from mimo.operations import overview
 
-    for one in overview.at_risk(mind, decay.AT_RISK).fading:
-        left = f"{one.days:.0f} days left" if one.days else "it counts as forgotten"
+    for fading in overview.at_risk(mind, decay.AT_RISK).fading:
+        left = f"{fading.days:.0f} days left" if fading.days else "it counts as forgotten"
         yield Item(
             kind=Waiting.FADING,
             why=f"it fades: {left}",
-            file=one.record.place.path,
-            line=one.record.place.line,
-            record=one.record,
+            file=fading.record.place.path,
+            line=fading.record.place.line,
+            record=fading.record,
         )
 
 
 def _between(kind: Waiting, rivals: Sequence[Record], why: str) -> Item:
-    ordered = sorted(rivals, key=lambda one: (one.memory.created, one.memory.id), reverse=True)
+    ordered = sorted(rivals, key=lambda rival: (rival.memory.created, rival.memory.id))[::-1]
     first = ordered[0]
     return Item(
         kind=kind,
@@ -341,11 +336,11 @@ def _between(kind: Waiting, rivals: Sequence[Record], why: str) -> Item:
         file=first.place.path,
         line=first.place.line,
         record=first,
-        choices=tuple(Choice(text=one.memory.text, record=one) for one in ordered),
+        choices=tuple(Choice(text=record.memory.text, record=record) for record in ordered),
     )
 
 
-_FOUND: dict[Waiting, Callable[[Mind, Sequence[Record]], Iterator[Item]]] = {
+_FINDERS: dict[Waiting, Callable[[Mind, Sequence[Record]], Iterator[Item]]] = {
     Waiting.UNREADABLE: _unreadable,
     Waiting.VERSIONS: _versions,
     Waiting.DECISIONS: _decisions,

@@ -1,4 +1,4 @@
-"""`mind trust` and `mind untrust`: whose text an agent may be given."""
+"""`mind review`, `mind trust` and `mind untrust`: decisions that only the user can make."""
 
 from datetime import datetime
 from typing import Annotated
@@ -8,7 +8,7 @@ from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, comman
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.features import review as waiting
 from mimo.features.review import Choice, Item, Waiting, resolving, trusting
-from mimo.features.review.resolving import Settled
+from mimo.features.review.resolving import Resolved
 from mimo.features.review.trusting import FirstLook, look_of
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
@@ -16,24 +16,20 @@ from mimo.memory.merge import is_text
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 
-# `mind review`: what needs a person, in one place.
-
-
-Kinds = Annotated[
-    tuple[Waiting, ...], Arg("Only what waits for this reason, such as stale or untrusted")
-]
-OneKind = Annotated[
-    Waiting | None, Arg("For which reason it waits, where there are several of one memory")
+Kinds = Annotated[tuple[Waiting, ...], Arg("Only items of this kind, such as stale or untrusted")]
+OneKind = Annotated[Waiting | None, Arg("Kind of the item, if the memory has several")]
+Ids = Annotated[
+    tuple[str, ...], Arg("Only these memories, by their ids (default: all)", complete="id")
 ]
 
 
 @frozen
 class ReviewChoice:
-    """One of those that contradict each other."""
+    """One side of a conflict."""
 
-    number: Annotated[int, Out("What `mind review settle ID --take` calls it, from 1")]
+    number: Annotated[int, Out("Its number for `mind review settle ID --take`, from 1")]
     text: str
-    id: Annotated[Omitted[str], Out("Its id, where it is a memory of its own", omit=True)] = None
+    id: Annotated[Omitted[str], Out("Its id, if it is a memory of its own", omit=True)] = None
     title: Omitted[str] = None
     created_at: Omitted[datetime] = None
     by: Omitted[str] = None
@@ -42,16 +38,16 @@ class ReviewChoice:
 
 @frozen
 class ReviewItem:
-    """One thing that waits for a person."""
+    """One item that needs a decision."""
 
     kind: Waiting
-    id: Annotated[Omitted[str], Out("The memory; left out for an unreadable file", omit=True)]
+    id: Annotated[Omitted[str], Out("The memory; omitted for an unreadable file", omit=True)]
     type: Annotated[Kind | None, Out(omit=True)]
     title: Omitted[str]
-    why: Annotated[str, Out("Why it waits")]
-    field: Annotated[Omitted[str], Out("The field that has several versions", omit=True)]
+    why: Annotated[str, Out("Why it needs a decision")]
+    field: Annotated[Omitted[str], Out("The field with several versions", omit=True)]
     choices: tuple[ReviewChoice, ...]
-    actions: Annotated[tuple[str, ...], Out("Commands that settle it; choose one")]
+    actions: Annotated[tuple[str, ...], Out("Commands that resolve it; choose one")]
     trust: Annotated[Trust | None, Out(omit=True)]
     file: File
     line: Omitted[int]
@@ -59,27 +55,41 @@ class ReviewItem:
 
 @frozen
 class Review:
-    """What waits for a person, most urgent first."""
+    """The items that need a decision, most urgent first."""
 
     items: tuple[ReviewItem, ...]
-    total: Annotated[int, Out("How many wait, whatever the limit")]
-    counts: Annotated[dict[str, int], Out("How many wait for each reason")]
+    total: Annotated[int, Out("Number of items, before the limit")]
+    counts: Annotated[dict[str, int], Out("Number of items of each kind")]
     arrived: Annotated[
-        FirstLook | None, Out("A first look at what nobody here has approved", omit=True)
+        FirstLook | None, Out("A summary of what is not approved here", omit=True)
     ] = None
     notice: Omitted[str] = None
 
 
 @frozen
 class SettledRow:
-    """What was settled, and how."""
+    """A resolved item and its result."""
 
     id: Omitted[str]
     title: Omitted[str]
-    told: Annotated[str, Out("What holds now")]
+    told: Annotated[str, Out("The result")]
     files: Annotated[tuple[str, ...], Out("Files that were changed")]
-    left: Annotated[int, Out("How many things of this memory still wait, as far as quickly told")]
+    left: Annotated[int, Out("Number of this memory's open items of the quickly found kinds")]
     notice: Omitted[str] = None
+
+
+@frozen
+class TrustState:
+    """The trust in the project's files."""
+
+    path: str
+    trust: Annotated[str, Out("A description of the trust in the files here")]
+    approved: Annotated[int, Out("Number of files whose current text is approved")]
+    total: Annotated[int, Out("Number of files that can be approved")]
+    changed: Annotated[Omitted[tuple[str, ...]], Out("The given ids", omit=True)] = None
+    left: Annotated[FirstLook | None, Out("A summary of what is not approved yet", omit=True)] = (
+        None
+    )
 
 
 @command(
@@ -94,14 +104,14 @@ def review(
     mind: Mind,
     *,
     kinds: Kinds = (),
-    all: Annotated[bool, Arg("With what was left as it is on this machine")] = False,
+    all: Annotated[bool, Arg("Include the items hidden on this machine")] = False,
     limit: Limit = 100,
 ) -> Review:
-    """Show what needs a person, most urgent first
+    """List items that need a decision, most urgent first
 
-    Files that can't be read, versions that a merge left, decisions that compete, contradictions,
-    memories that nobody here has approved, that cite what has changed since, that say much the
-    same, and that fade. On a terminal it goes through them one by one; nothing is changed unasked.
+    These are unreadable files, versions that a merge left, competing decisions, contradictions, and
+    memories that are not approved here, cite changed files, are near-duplicates or fade. On a
+    terminal it asks about them one by one; nothing is changed without an answer.
     """
     items = waiting.waiting(mind, kinds or Waiting, kept=all)
     counts = {kind.value: sum(item.kind is kind for item in items) for kind in Waiting}
@@ -128,18 +138,17 @@ def review(
 def settle(
     mind: Mind,
     id: Id,
-    take: Annotated[str, Arg("Which holds: its number in `mind review`, or both", named=True)],
+    take: Annotated[str, Arg("Its number in `mind review`, or both", named=True)],
     *,
     kind: OneKind = None,
-    field: Annotated[str | None, Arg("Only this field of those that have versions")] = None,
+    field: Annotated[str | None, Arg("Only this field, if several have versions")] = None,
 ) -> SettledRow:
-    """Say which of several versions, or of several memories, holds
+    """Choose one of several versions or memories
 
-    Of a field one version stays and the others go, in the file; of memories the one that holds
-    supersedes the others. `both` keeps both texts, or both memories in force.
+    The chosen version of a field replaces the others in the file. A chosen memory supersedes the
+    others. `both` keeps both texts, or both memories current.
     """
-    done = resolving.settle(mind, id, take, kind=kind, field=field)
-    return _settled(mind, done)
+    return _settled(mind, resolving.settle(mind, id, take, kind=kind, field=field))
 
 
 @command(
@@ -160,9 +169,9 @@ def keep(
     kind: OneKind = None,
     off: Annotated[bool, Arg("Show it again")] = False,
 ) -> SettledRow:
-    """Leave something as it is, and show it no more until it changes
+    """Hide an item until it changes
 
-    That is noted on this machine alone; a memory that fades is protected in its file instead.
+    Only this machine remembers that; a fading memory is protected in its file instead.
     """
     return _settled(mind, resolving.keep(mind, id, kind=kind, off=off))
 
@@ -176,7 +185,7 @@ def _row(mind: Mind, item: Item) -> ReviewItem:
         title=memory.heading if memory else None,
         why=item.why,
         field=item.field,
-        choices=tuple(_choice(mind, n, one) for n, one in enumerate(item.choices, 1)),
+        choices=tuple(_choice(mind, n, choice) for n, choice in enumerate(item.choices, 1)),
         actions=_actions(item),
         trust=trust_of(mind, item.record) if item.record else None,
         file=item.file,
@@ -200,8 +209,8 @@ def _choice(mind: Mind, number: int, choice: Choice) -> ReviewChoice:
 
 
 def _actions(item: Item) -> tuple[str, ...]:
-    """Returns the command lines that settle an item."""
-    # The id is somebody else's word: `mind trust --follow` would be another command.
+    """Returns the command lines that resolve an item."""
+    # Another author chose the id: `mind trust --follow` would be another command.
     name = (item.id or "").lstrip("-")
     match item.kind:
         case Waiting.UNREADABLE:
@@ -235,34 +244,18 @@ def _quoted(text: str) -> str:
     return quote(text)
 
 
-def _settled(mind: Mind, done: Settled) -> SettledRow:
+def _settled(mind: Mind, done: Resolved) -> SettledRow:
     first = done.items[0]
-    left = [one for one in waiting.waiting(mind, waiting.CHEAP) if set(one.ids) & set(first.ids)]
+    items = waiting.waiting(mind, waiting.CHEAP)
+    left = [item for item in items if set(item.ids) & set(first.ids)]
     return SettledRow(
         id=first.id,
         title=first.record.memory.heading if first.record else None,
-        told=done.told,
+        told=done.message,
         files=done.files,
         left=len(left),
         notice=mind.notice,
     )
-
-
-Ids = Annotated[
-    tuple[str, ...], Arg("Only these memories, by their ids; all unless given", complete="id")
-]
-
-
-@frozen
-class TrustState:
-    """How far the project's files are trusted."""
-
-    path: str
-    trust: Annotated[str, Out("How far the files here are trusted")]
-    approved: Annotated[int, Out("How many files are approved as they are now")]
-    total: Annotated[int, Out("How many files may be approved")]
-    changed: Annotated[Omitted[tuple[str, ...]], Out("The ids that were named", omit=True)] = None
-    left: Annotated[FirstLook | None, Out("What is not approved yet", omit=True)] = None
 
 
 @command(
@@ -280,25 +273,23 @@ def trust(
     mind: Mind,
     ids: Ids = (),
     *,
-    follow: Annotated[bool, Arg("Approve what reaches the default branch later, too")] = False,
-    mine: Annotated[bool, Arg("Only memories whose last commit names your own address")] = False,
+    follow: Annotated[bool, Arg("Also approve later commits on the default branch")] = False,
+    mine: Annotated[bool, Arg("Only memories whose last commit has your own address")] = False,
 ) -> TrustState:
-    """Approve the memories that are here now
+    """Approve the current memories of this project
 
     Memory that came with a clone or a pull is another author's text. Until it is approved it is
-    found and labelled, and never put into an agent's context. What mind writes for you, and what
-    you commit in this clone under your own address, needs no approval. Look first: `mind review`
-    shows what came, and from whom.
+    found and labelled, and never put into an agent's context. Texts that mind writes for you, and
+    those that you commit in this clone under your own address, need no approval. Review them
+    first: `mind review` lists the new memories and their authors.
 
-    With --follow, what reaches the default branch later is trusted, too; the setting `trust.only`
+    With --follow, later commits on the default branch are trusted too; the setting `trust.only`
     narrows that to some authors. Outside git, --follow trusts later edits. With --mine, memories
     that the history attributes to your own address are approved: for a fresh clone of your own
     repository, since anyone can write any address into a commit.
     """
     if (ids and follow) or (mine and (ids or follow)):
-        raise Invalid(
-            "ids, `--follow` and `--mine` approve different things", hint="name one of them"
-        )
+        raise Invalid("ids, `--follow` and `--mine` exclude each other", hint="give one of them")
     if ids:
         trusting.approve(mind, ids)
     elif mine:
@@ -320,7 +311,7 @@ def trust(
     examples=("mind untrust", "mind untrust k3v7mq"),
 )
 def untrust(mind: Mind, ids: Ids = ()) -> TrustState:
-    """Take back all approvals for this project, or those of some memories"""
+    """Revoke all approvals of this project, or those of some memories"""
     if ids:
         trusting.revoke(mind, ids)
     else:

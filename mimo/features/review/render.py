@@ -1,13 +1,10 @@
-"""How far memory is trusted, told."""
+"""The output of `mind review`, `mind trust` and `mind untrust`."""
 
 from mimo.commands.common import TrustLabel
 from mimo.features.review.commands import Review, ReviewChoice, ReviewItem, SettledRow, TrustState
 from mimo.features.review.trusting import short, show_look
 from mimo.rendering.results import count, day, labels, render, tally
 from mimo.rendering.screen import Part, Screen, accent, bad, dim, good, strong, warn
-
-# How what waits for a person looks.
-
 
 _MOST_LINES = 12
 """Lines of one version that are shown in a list."""
@@ -18,7 +15,7 @@ def _(result: Review, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
     if not result.total:
-        screen.line(good("✓ "), "nothing waits for you")
+        screen.line(good("✓ "), "nothing to review")
         return
     if result.arrived:
         show_look(result.arrived, screen)
@@ -30,7 +27,7 @@ def _(result: Review, screen: Screen) -> None:
         screen.blank()
     cut = len(result.items) < result.total
     shown = f"; the most urgent {len(result.items):,} are shown" if cut else ""
-    screen.line(dim(f"waits for you: {tally(result.counts)}{shown}"))
+    screen.line(dim(f"to review: {tally(result.counts)}{shown}"))
 
 
 @render.register
@@ -42,11 +39,11 @@ def _(result: SettledRow, screen: Screen) -> None:
     for file in result.files:
         screen.line(dim(f"changed {file}"), indent=2)
     if result.left:
-        screen.line(f"{count(result.left, 'thing')} of it still waiting", indent=2)
+        screen.line(f"{count(result.left, 'item')} of it left to review", indent=2)
 
 
 def show_item(item: ReviewItem, screen: Screen) -> None:
-    """Write one thing that waits, without what can be done."""
+    """Write one item, without its commands."""
     trust = item.trust or TrustLabel.TRUSTED
     marks = labels(trust=trust) if item.kind != "untrusted" else []
     screen.line(_kind(item), "  ", strong(short(item.title or item.file)), *marks)
@@ -65,20 +62,21 @@ def _kind(item: ReviewItem) -> Part:
 
 
 def _choice(choice: ReviewChoice, screen: Screen) -> None:
-    told: list[Part] = [strong(f"{choice.number}. ")]
+    number = strong(f"{choice.number}. ")
     if choice.id:
         by = f" by {choice.by}" if choice.by else ""
         made = f"  {day(choice.created_at)}{by}" if choice.created_at else ""
         marks = labels(trust=choice.trust or TrustLabel.TRUSTED)
-        screen.line(*told, strong(short(choice.title or "")), dim(short(made)), *marks, indent=2)
+        title = strong(short(choice.title or ""))
+        screen.line(number, title, dim(short(made)), *marks, indent=2)
         screen.line(accent(choice.id), indent=5)
         return
     lines = (choice.text or "(nothing)").splitlines()
-    screen.line(*told, lines[0], indent=2)
+    screen.line(number, lines[0], indent=2)
     for line in lines[1:_MOST_LINES]:
         screen.line(line, indent=5)
     if len(lines) > _MOST_LINES:
-        screen.line(dim(f"… {len(lines) - _MOST_LINES} lines more"), indent=5)
+        screen.line(dim(f"… {len(lines) - _MOST_LINES} more lines"), indent=5)
 
 
 @render.register
@@ -86,6 +84,4 @@ def _(result: TrustState, screen: Screen) -> None:
     screen.line(good("✓ "), strong(result.trust))
     if result.left and result.left.memories:
         show_look(result.left, screen)
-        screen.line(
-            dim("go through them with "), accent("`mind review --kind untrusted`"), indent=2
-        )
+        screen.line(dim("review them with "), accent("`mind review --kind untrusted`"), indent=2)

@@ -1,10 +1,10 @@
-"""Settling what waits: one of several versions holds, or all of them do."""
+"""Resolving items of the review list: by a choice, or by keeping both sides."""
 
 from collections.abc import Iterable, Sequence
 
 from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.features import review
-from mimo.features.review import SETTLED_BY_CHOICE, Choice, Item, Waiting, reviewed
+from mimo.features.review import BY_CHOICE, Choice, Item, Waiting, reviewed
 from mimo.frozen import frozen
 from mimo.memory import merge
 from mimo.memory.model import SUPERSEDES, Link, Memory, Record
@@ -15,43 +15,41 @@ BOTH = "both"
 
 
 @frozen
-class Settled:
-    """What was settled, and how."""
+class Resolved:
+    """The items that were resolved, and the result."""
 
     items: tuple[Item, ...]
-    told: str
+    message: str
     files: tuple[str, ...]
     """The files that were changed."""
 
 
 def settle(
     mind: Mind, wanted: str, take: str, *, kind: Waiting | None = None, field: str | None = None
-) -> Settled:
-    """Lets one of several versions or memories hold, or both, and returns what was done.
+) -> Resolved:
+    """Chooses one of several versions or memories, or both, and returns the result.
 
-    A memory that holds supersedes those that it competes with; nothing is removed. Raises
-    `NotFound` where nothing of that memory is to be settled, `AmbiguousId` where several things
-    are, and `Invalid`.
+    A chosen memory supersedes the others; nothing is removed. Raises `NotFound` if the memory has
+    nothing to resolve, `AmbiguousId` if several items match, and `Invalid`.
     """
-    items = _to_settle(mind, wanted, kind, field)
+    items = _to_resolve(mind, wanted, kind, field)
     if items[0].kind is Waiting.VERSIONS:
-        return _settle_versions(mind, items, take)
-    return _settle_memories(mind, items[0], take)
+        return _choose_version(mind, items, take)
+    return _choose_memory(mind, items[0], take)
 
 
-def keep(mind: Mind, wanted: str, *, kind: Waiting | None = None, off: bool = False) -> Settled:
-    """Leaves what waits as it is, so that it is not shown again till it changes.
+def keep(mind: Mind, wanted: str, *, kind: Waiting | None = None, off: bool = False) -> Resolved:
+    """Hides items until they change; with `off`, shows them again.
 
-    With `off` it is shown again. Raises `NotFound` where nothing of that memory waits, and
-    `Invalid` for what can't be left so.
+    Raises `NotFound` if the memory has no such items, and `Invalid` for items that can't be hidden.
     """
-    seen = reviewed(mind)
-    known = seen.keys()
+    hidden = reviewed(mind)
+    keys = hidden.keys()
     every = review.waiting(mind, Waiting if kind is None else (kind,), kept=True)
-    items = [one for one in _about(mind, every, wanted) if (one.key in known) == off]
+    items = [item for item in _about(mind, every, wanted) if (item.key in keys) == off]
     if not items:
-        raise _nothing(wanted, "was left as it is" if off else "waits")
-    if not off and (stuck := [one for one in items if one.kind is Waiting.VERSIONS]):
+        raise _nothing(wanted, "hidden" if off else "to review")
+    if not off and (stuck := [item for item in items if item.kind is Waiting.VERSIONS]):
         raise Invalid(
             f"both versions of {stuck[0].field} would stay in {stuck[0].file}",
             hint=f"mind review settle {stuck[0].id} --take 1",
@@ -61,69 +59,67 @@ def keep(mind: Mind, wanted: str, *, kind: Waiting | None = None, off: bool = Fa
         if item.kind is Waiting.FADING and item.id and not off:
             changed.append(overview.keep(mind, item.id, keep=True).place.path)
         elif off:
-            seen.remove(item.key)
+            hidden.remove(item.key)
         else:
-            seen.add(item.key)
-    told = "is shown again" if off else "stays as it is, and is not shown again till it changes"
-    return Settled(items=tuple(items), told=told, files=tuple(changed))
+            hidden.add(item.key)
+    message = "is shown again" if off else "is hidden until it changes"
+    return Resolved(items=tuple(items), message=message, files=tuple(changed))
 
 
-def _to_settle(mind: Mind, wanted: str, kind: Waiting | None, field: str | None) -> Sequence[Item]:
-    kinds = SETTLED_BY_CHOICE if kind is None else (kind,)
-    if kind is not None and kind not in SETTLED_BY_CHOICE:
+def _to_resolve(mind: Mind, wanted: str, kind: Waiting | None, field: str | None) -> list[Item]:
+    kinds = BY_CHOICE if kind is None else (kind,)
+    if kind is not None and kind not in BY_CHOICE:
         raise Invalid(
-            f"what is {kind.value} has no versions to take",
-            hint=f"`mind review --kind {kind.value}` says what can be done",
+            f"items of kind `{kind.value}` have no versions to take",
+            hint=f"`mind review --kind {kind.value}` lists the possible commands",
         )
-    items = [
-        one
-        for one in _about(mind, review.waiting(mind, kinds), wanted)
-        if field in (None, one.field)
-    ]
+    matches = _about(mind, review.waiting(mind, kinds), wanted)
+    items = [item for item in matches if field in (None, item.field)]
     if not items:
-        raise _nothing(wanted, "is to be settled")
-    found = sorted({one.kind.value for one in items})
-    if len(found) > 1 or (len(items) > 1 and items[0].kind is not Waiting.VERSIONS):
-        hint = f"say which with --kind: {', '.join(found)}"
-        if len(found) == 1:
-            others = sorted({name for one in items for name in one.ids} - set(items[0].ids[:1]))
+        raise _nothing(wanted, "to resolve")
+    matching = sorted({item.kind.value for item in items})
+    if len(matching) > 1 or (len(items) > 1 and items[0].kind is not Waiting.VERSIONS):
+        hint = f"choose one with --kind: {', '.join(matching)}"
+        if len(matching) == 1:
+            others = sorted({name for item in items for name in item.ids} - set(items[0].ids[:1]))
             hint = f"name the other memory: {', '.join(others)}"
-        raise AmbiguousId(f"`{wanted}` is in {len(items)} things that wait", hint=hint)
+        raise AmbiguousId(f"`{wanted}` is in {len(items)} items", hint=hint)
     return items
 
 
 def _about(mind: Mind, items: Iterable[Item], wanted: str) -> list[Item]:
     """Returns the items about the memory, the ingested file or the unreadable file of that name."""
     listed = list(items)
-    if by_file := [one for one in listed if one.record is None and one.file == wanted]:
+    if by_file := [item for item in listed if item.record is None and item.file == wanted]:
         return by_file
     if parts := finding.source(mind, wanted):
-        return [one for one in listed if (parts[0].parent or "") in one.ids]
+        return [item for item in listed if (parts[0].parent or "") in item.ids]
     name = finding.one(mind, wanted, surely=True).memory.id
-    return [one for one in listed if name in one.ids]
+    return [item for item in listed if name in item.ids]
 
 
-def _nothing(wanted: str, what: str) -> NotFound:
+def _nothing(wanted: str, rest: str) -> NotFound:
     return NotFound(
-        f"nothing of `{wanted}` {what}", hint="`mind review` lists what waits, `--all` all of it"
+        f"`{wanted}` has nothing {rest}",
+        hint="`mind review` lists the items, with `--all` the hidden ones too",
     )
 
 
 def _chosen(item: Item, take: str) -> Choice:
-    """Returns the choice of that number; raises `Invalid` where there is none."""
+    """Returns the choice of that number. Raises `Invalid` if there is none."""
     if not take.isdecimal() or not 1 <= int(take) <= len(item.choices):
         raise Invalid(
-            f"`{take}` is none of the versions",
+            f"`{take}` is not one of the versions",
             hint=f"take a number from 1 to {len(item.choices)}, or {BOTH}",
             details={"field": "take"},
         )
     return item.choices[int(take) - 1]
 
 
-def _settle_versions(mind: Mind, items: Sequence[Item], take: str) -> Settled:
+def _choose_version(mind: Mind, items: Sequence[Item], take: str) -> Resolved:
     record = items[0].record
     if record is None:
-        raise Invalid("there is no memory to settle")
+        raise Invalid("the item has no memory to resolve")
     memory = record.memory
     for item in items:
         name = str(item.field)
@@ -136,9 +132,8 @@ def _settle_versions(mind: Mind, items: Sequence[Item], take: str) -> Settled:
     }
     saving.edit(mind, record, **changes)
     names = ", ".join(str(item.field) for item in items)
-    told = f"{names}: both texts hold, one after the other" if take == BOTH else ""
-    told = told or f"{names}: version {take} holds"
-    return Settled(items=tuple(items), told=told, files=(record.place.path,))
+    result = "both texts are kept, one after the other" if take == BOTH else f"version {take}"
+    return Resolved(items=tuple(items), message=f"{names}: {result}", files=(record.place.path,))
 
 
 def _joined(item: Item) -> str:
@@ -150,27 +145,27 @@ def _joined(item: Item) -> str:
     return "\n\n".join(choice.text for choice in item.choices if choice.text)
 
 
-def _settle_memories(mind: Mind, item: Item, take: str) -> Settled:
+def _choose_memory(mind: Mind, item: Item, take: str) -> Resolved:
     if take == BOTH:
         reviewed(mind).add(item.key)
-        return Settled(items=(item,), told="both stay in force", files=())
+        return Resolved(items=(item,), message="both stay current", files=())
     winner = _chosen(item, take).record
-    others = [one.record for one in item.choices if one.record and one.record is not winner]
+    others = [c.record for c in item.choices if c.record and c.record is not winner]
     if winner is None or not winner.place.owned:
         path = winner.place.path if winner else item.file
         raise Invalid(
             f"`{path}` is a document that mind only reads",
-            hint="write into it by hand what it supersedes, or take the other",
+            hint="add the superseding link by hand, or take the other",
         )
     changed = saving.edit(mind, winner, links=_superseding(winner, others))
-    names = ", ".join(one.memory.heading for one in others)
-    told = f"{winner.memory.heading} holds; it supersedes {names}"
-    return Settled(items=(item,), told=told, files=(changed.place.path,))
+    names = ", ".join(other.memory.heading for other in others)
+    message = f"{winner.memory.heading} is current; it supersedes {names}"
+    return Resolved(items=(item,), message=message, files=(changed.place.path,))
 
 
 def _superseding(winner: Record, others: Sequence[Record]) -> tuple[Link, ...]:
-    """Returns the winner's links, with one to each of those that it supersedes."""
-    names = {one.memory.id: one.memory.title for one in others}
+    """Returns the winner's links, with a superseding link to each of the others."""
+    names = {other.memory.id: other.memory.title for other in others}
     kept = [
         link
         for link in winner.memory.links

@@ -1,4 +1,4 @@
-"""Memories that cite a place in the project's files which says something else since."""
+"""Stale memories: those that cite a place in the project's files that has changed since."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,11 +12,12 @@ from mimo.store import files, revisions
 from mimo.store.git import Repository
 from mimo.store.revisions import Touch
 
-# Places in the project's files that a text names, and whether they still say the same.
-
-
 MOST = 50
-"""Citations of one text that are looked at."""
+"""Citations of one text that are checked."""
+_LARGEST = 1_000_000
+"""Bytes of the largest file that is compared."""
+_MOST_COMMITS = 20
+"""Changes of one memory's file that are searched."""
 
 _URL = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://\S*")
 _CITATION = re.compile(
@@ -35,27 +36,27 @@ _HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$", re.MULTILINE)
 
 @frozen
 class Citation:
-    """A place in a file: lines, or something that has a name."""
+    """A cited place in a file: lines, or a name."""
 
     text: str
     """As it was written."""
     path: str
     """With `/`, as it was written; below the project's root if it is one of its files."""
     first: int = 0
-    """From 1; 0 where a name is cited."""
+    """From 1; 0 if a name is cited."""
     last: int = 0
     symbol: str = ""
 
 
 def citations(text: str) -> tuple[Citation, ...]:
     """Returns the places that a text cites, each once, in their order; at most `MOST`."""
-    found: dict[Citation, None] = {}
+    cited: dict[Citation, None] = {}
     for match in _CITATION.finditer(_URL.sub(" ", text)):
-        if (one := _citation(match)) is not None:
-            found[one] = None
-            if len(found) == MOST:
+        if (citation := _citation(match)) is not None:
+            cited[citation] = None
+            if len(cited) == MOST:
                 break
-    return tuple(found)
+    return tuple(cited)
 
 
 def _citation(match: re.Match[str]) -> Citation | None:
@@ -82,28 +83,28 @@ def _is_file(path: str) -> bool:
 
 
 def changed(citation: Citation, then: str, now: str | None) -> str | None:
-    """Returns what became of a cited place, in words; None where it says the same or never did.
+    """Returns a message on the change of a cited place; None if it is the same or never existed.
 
-    `then` and `now` are the file's text, `now` None where it is gone. Lines that only moved, or
-    were indented anew, say the same.
+    `then` and `now` are the file's text; `now` is None if it is missing. Lines that only moved, or
+    changed their indentation, are the same.
     """
     if citation.symbol:
         if not _names(then, citation):
             return None
         if now is None:
-            return f"{citation.path} is gone"
-        return None if _names(now, citation) else f"{citation.symbol} is gone from {citation.path}"
+            return f"{citation.path} is missing"
+        return None if _names(now, citation) else f"{citation.symbol} is not in {citation.path}"
     every = _lines(then)
     cited = every[citation.first - 1 : citation.last]
     if citation.last > len(every) or not any(_WORD.search(line) for line in cited):
         return None
     if now is None:
-        return f"{citation.path} is gone"
+        return f"{citation.path} is missing"
     if _times(cited, _lines(now)) >= _times(cited, every):
         return None
-    one = citation.first == citation.last
-    which = f"line {citation.first}" if one else f"lines {citation.first}-{citation.last}"
-    return f"{which} of {citation.path} changed"
+    first, last = citation.first, citation.last
+    lines = f"line {first}" if first == last else f"lines {first}-{last}"
+    return f"{lines} of {citation.path} changed"
 
 
 def _lines(text: str) -> list[str]:
@@ -111,17 +112,17 @@ def _lines(text: str) -> list[str]:
 
 
 def _times(block: Sequence[str], lines: Sequence[str]) -> int:
-    """Returns how often a block of lines stands in a text."""
-    size, found, place = len(block), 0, 0
+    """Returns the number of occurrences of a block of lines in a text."""
+    size, times, place = len(block), 0, 0
     while place + size <= len(lines):
         same = lines[place] == block[0] and list(lines[place : place + size]) == list(block)
-        found += same
+        times += same
         place += size if same else 1
-    return found
+    return times
 
 
 def _names(text: str, citation: Citation) -> bool:
-    """Returns whether a file has something of that name: a word of it, or a heading's anchor."""
+    """Returns whether a file contains the cited name: as a word, or as a heading's anchor."""
     name = citation.symbol.rpartition(".")[2]
     if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text):
         return True
@@ -131,20 +132,14 @@ def _names(text: str, citation: Citation) -> bool:
 
 
 def _anchor(title: str) -> str:
-    """Returns a heading as forges link to it."""
+    """Returns a heading's anchor as forges make it."""
     kept = "".join(c for c in title.lower() if c.isalnum() or c in " -_")
     return kept.strip().replace(" ", "-")
 
 
-_LARGEST = 1_000_000
-"""Bytes of the largest file that is compared."""
-_MOST_COMMITS = 20
-"""Changes of one memory's file that are looked back over."""
-
-
 @frozen
 class Stale:
-    """A memory, the place that it cites, and what became of that."""
+    """A memory, a place that it cites, and the change of that place."""
 
     record: Record
     citation: Citation
@@ -155,29 +150,29 @@ class Stale:
 
 @frozen
 class _Known:
-    """When a memory was last known to be right."""
+    """The time when a memory was last known to be right."""
 
     at: Touch
     written: datetime | None = None
-    """When its file was written, where no commit has it so yet."""
+    """The time when its file was written, if its text is not committed yet."""
 
 
 @frozen
 class _File:
-    """A cited file as it stands; `text` is None where it is gone."""
+    """A cited file in the working tree; `text` is None if it is missing."""
 
     text: str | None
     modified: datetime | None = None
 
 
 def stale(mind: Mind, records: Iterable[Record]) -> tuple[Stale, ...]:
-    """Returns the citations in these memories that no longer hold.
+    """Returns the stale citations in these memories.
 
-    A file is compared with what it was when the memory's text was last written: at the commit that
-    brought it, or, where none has it so yet, at the last one before the time of the memory's file.
-    There are none without git, and in a partial clone that lacks the contents of its history.
+    A file is compared with its text when the memory's text was last written: at the commit that
+    added it, or, if it is not committed yet, at the last commit before the time of the memory's
+    file. There are none without git, and in a partial clone without the contents of its history.
     """
-    citing = {r.memory.id: (r, found) for r in records if (found := citations(_prose(r)))}
+    citing = {r.memory.id: (r, cited) for r in records if (cited := citations(_prose(r)))}
     repository = Repository(mind.project.root)
     if not citing or not repository.is_there():
         return ()
@@ -198,22 +193,22 @@ def stale(mind: Mind, records: Iterable[Record]) -> tuple[Stale, ...]:
 
 
 def _prose(record: Record) -> str:
-    """Returns the text that may cite; what was ingested is a copy of what somebody else wrote."""
+    """Returns the text that may cite; an ingested text is a copy of another author's."""
     return "" if record.parent is not None else record.memory.text
 
 
 def _reason(
     citation: Citation, then: str | None, now: Mapping[str, _File], right: _Known
 ) -> str | None:
-    found = now.get(citation.path)
-    if then is None or found is None:
+    file = now.get(citation.path)
+    if then is None or file is None:
         return None
-    older = right.written and found.modified and found.modified <= right.written
-    return None if older else changed(citation, then, found.text)
+    older = right.written and file.modified and file.modified <= right.written
+    return None if older else changed(citation, then, file.text)
 
 
 def _known(mind: Mind, repository: Repository, records: Sequence[Record]) -> dict[str, _Known]:
-    """Returns by id since when each memory says what it says: that was right at that time."""
+    """Returns, by id, the time when each memory got its text: the text was right then."""
     committed = revisions.all_touches(repository)
     asked = [
         (touch.commit, record.place.path)
@@ -225,7 +220,7 @@ def _known(mind: Mind, repository: Repository, records: Sequence[Record]) -> dic
     written: dict[str, datetime] = {}
     for record in records:
         name, path = record.memory.id, record.place.path
-        if at := _first_said(record, committed.get(path, []), then):
+        if at := _first_with_text(record, committed.get(path, []), then):
             known[name] = _Known(at=at)
         elif stamp := mind.store.stamp(path):
             written[name] = _moment(stamp.mtime_ns)
@@ -236,21 +231,21 @@ def _known(mind: Mind, repository: Repository, records: Sequence[Record]) -> dic
     return known
 
 
-def _first_said(
+def _first_with_text(
     record: Record, commits: Iterable[Touch], then: Mapping[tuple[str, str], bytes]
 ) -> Touch | None:
-    """Returns the first of the newest commits in which the memory says what it says now."""
-    found = None
+    """Returns the first of the newest commits in which the memory has its current text."""
+    first = None
     for touch in commits:
         data = then.get((touch.commit, record.place.path))
-        if data is None or _said(_memory(data, record)) != _said(record.memory):
+        if data is None or _claims(_memory(data, record)) != _claims(record.memory):
             break
-        found = touch
-    return found
+        first = touch
+    return first
 
 
-def _said(memory: Memory | None) -> tuple[str, ...] | None:
-    """Returns what a memory claims: neither how it turned out nor what its header says."""
+def _claims(memory: Memory | None) -> tuple[str, ...] | None:
+    """Returns the texts of a memory except its header and outcome."""
     if memory is None:
         return None
     others = [text for name, text in memory.sections.items() if name is not Section.OUTCOME]
@@ -261,12 +256,12 @@ def _memory(data: bytes, record: Record) -> Memory | None:
     from mimo.memory import codec
 
     path = record.place.path
-    found = codec.parse(data, path=path, modified=record.memory.created)
-    return None if isinstance(found, Problem) else found.memory
+    parsed = codec.parse(data, path=path, modified=record.memory.created)
+    return None if isinstance(parsed, Problem) else parsed.memory
 
 
 def _look(mind: Mind, path: str) -> _File | None:
-    """Returns a file as it stands; None for what can't be compared."""
+    """Returns a file of the working tree; None if it can't be compared."""
     try:
         data, status = files.look(files.safe_path(mind.project.root, path), limit=_LARGEST)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,4 +1,4 @@
-"""The first look at memory of other authors, as text."""
+"""Trust: approving the project's files, and a summary of those that are not approved yet."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,14 +20,21 @@ from mimo.store.git import Repository
 from mimo.store.trust import TrustState
 from mimo.text.phrases import cut
 
-# Approving what a project's files say.
+EARLIER = (
+    "approvals that an earlier version of mind made for this path are not used: "
+    "run `mind trust` to approve again"
+)
+NEWEST = 5
+_MOST = 5
+_LONGEST = 200
+"""Characters that are shown of a title or a name: a longer one would hide the text around it."""
 
 
 def digests(mind: Mind) -> tuple[str, ...]:
-    """Returns the digest of what may be approved, as it is now.
+    """Returns the digests of the current texts that may be approved.
 
-    That is each file that holds memories, values or a procedure, the policy, and each message of a
-    commit.
+    These are the files with memories, values or a procedure, the policy, and the messages of
+    commits.
     """
     memories = dict.fromkeys(record.place.digest for record in overview.everything(mind))
     files = [file.digest for file in procedures.listed(mind.project.root) if not file.problem]
@@ -35,7 +42,7 @@ def digests(mind: Mind) -> tuple[str, ...]:
 
 
 def describe(mind: Mind) -> str:
-    """Returns in words how far the project's files are trusted, and which changes are followed."""
+    """Returns a description of the trust in the project's files, and of the followed changes."""
     state = mind.trust.state
     if state.problem:
         return f"nothing is trusted: {state.problem}"
@@ -47,17 +54,11 @@ def describe(mind: Mind) -> str:
     return "; ".join(parts)
 
 
-EARLIER = (
-    "approvals that an earlier version of mind made for this path are not used: "
-    "run `mind trust` to approve again"
-)
-
-
 def _followed(mind: Mind, state: TrustState) -> Iterator[str]:
     """Yields which later changes are trusted."""
     only = ", ".join(mind.config["trust.only"])
     if address := mind.trust.own_address:
-        yield f"what you commit here as {address} is trusted"
+        yield f"your commits here as {address} are trusted"
     if not state.follow:
         return
     if state.stopped:
@@ -66,17 +67,17 @@ def _followed(mind: Mind, state: TrustState) -> Iterator[str]:
         from mimo.store.vouching import short_name
 
         by = f" in commits by {only}" if only else ""
-        yield f"what reaches {short_name(state.branch)}{by} is trusted"
+        yield f"later changes of {short_name(state.branch)}{by} are trusted"
     elif only:
-        yield f"without git nothing by {only} can be followed"
+        yield f"without git, changes by {only} can't be followed"
     else:
         yield "later edits are trusted"
 
 
 def approve_all(mind: Mind, *, follow: bool) -> None:
-    """Approves every file as it is now; with `follow`, later changes too.
+    """Approves the current text of every file; with `follow`, later changes too.
 
-    Where the user's settings name whom to believe, that goes for what those committed alone.
+    If the user's setting `trust.only` names authors, only files that they committed are approved.
     """
     _repair(mind)
     mind.trust.approve(filter(mind.trust.admitted(), digests(mind)))
@@ -86,7 +87,7 @@ def approve_all(mind: Mind, *, follow: bool) -> None:
 
 
 def _repair(mind: Mind) -> None:
-    """Moves damaged lists of approvals aside, and tells the user."""
+    """Moves damaged lists of approvals aside, with a note for the user."""
     if message := mind.trust.repair():
         mind.note("trust", message)
 
@@ -94,11 +95,11 @@ def _repair(mind: Mind) -> None:
 def approve_own(mind: Mind) -> None:
     """Approves the memories and values whose last commits name the user's own address.
 
-    Anyone can write that into a commit: what could run, or widen what is permitted, is left out.
+    Anyone can write that address into a commit: procedures and the policy are not approved.
     """
     own = mind.trust.by_own_address()
     records = dict.fromkeys(record.place.digest for record in overview.everything(mind))
-    mind.trust.approve(one for one in (*records, *values.digests(mind)) if one in own)
+    mind.trust.approve(digest for digest in (*records, *values.digests(mind)) if digest in own)
 
 
 def approve(mind: Mind, wanted: Iterable[str]) -> tuple[Record, ...]:
@@ -110,64 +111,61 @@ def approve(mind: Mind, wanted: Iterable[str]) -> tuple[Record, ...]:
 
 
 def revoke(mind: Mind, wanted: Iterable[str]) -> tuple[Record, ...]:
-    """Takes back the approval of these memories. Raises `Invalid` where they are followed."""
+    """Revokes the approval of these memories. Raises `Invalid` if they are followed."""
     records = _named(mind, wanted)
     mind.trust.revoke(record.place.digest for record in records)
-    followed = [one for one in records if mind.trust.trusted(one.place.digest)]
+    followed = [record for record in records if mind.trust.trusted(record.place.digest)]
     if followed:
         raise Invalid(
-            f"`{followed[0].memory.id}` stays trusted: it is part of what is followed",
-            hint="`mind untrust` takes all of that back, then `mind trust ID` approves single ones",
+            f"`{followed[0].memory.id}` stays trusted: changes of its file are followed",
+            hint="`mind untrust` revokes all trust, then `mind trust ID` approves single memories",
         )
     return records
 
 
 def _named(mind: Mind, wanted: Iterable[str]) -> tuple[Record, ...]:
-    """Returns the memories of all these ids before anything is done with the first."""
+    """Returns the memories of all these ids. Raises before any of them is changed."""
     return tuple((finding.source(mind, name) or (finding.one(mind, name),))[0] for name in wanted)
 
 
-# What came from somebody else and nobody here has approved: a first look.
-
-
-NEWEST = 5
+# The summary of files that are not approved yet.
 
 
 @frozen
 class Arrivals:
-    """What nobody here has approved."""
+    """The memories and other files that are not approved on this machine."""
 
     records: tuple[Record, ...]
     """Newest first."""
     authors: Mapping[str, int]
-    """Who last committed how many of the files, the most first."""
+    """The number of files by the author of their last commit, the most first."""
     procedures: tuple[str, ...]
-    """Names of all that could be run once it is approved."""
+    """The names of procedures that could run after an approval."""
     policy: bool
-    """Whether a policy came along, which can only narrow what is permitted."""
+    """True if there is a new policy, which can only narrow permissions."""
     yours: int
-    """How many files the history attributes to the user's own address, which proves nothing."""
+    """The number of files whose last commit has the user's own address, which proves nothing."""
 
     @property
     def files(self) -> int:
-        """Returns how many files hold them."""
+        """Returns the number of their files."""
         return len({record.place.path for record in self.records})
 
     @property
     def by_type(self) -> dict[str, int]:
-        """Returns how many there are of each type, the most first."""
+        """Returns the number of memories of each type, the most first."""
         return dict(Counter(record.memory.type.value for record in self.records).most_common())
 
     @property
     def newest(self) -> Sequence[Record]:
-        """Returns those to look at first."""
+        """Returns the newest memories."""
         return self.records[:NEWEST]
 
 
 def arrivals(mind: Mind) -> Arrivals | None:
-    """Returns what nobody here has approved; None where there is nothing."""
-    known, trusted = overview.everything(mind), mind.trust.checker()
-    records = tuple(one for one in known if not trusted(one.place.digest))
+    """Returns everything that is not approved here, or None."""
+    trusted = mind.trust.checker()
+    records = tuple(r for r in overview.everything(mind) if not trusted(r.place.digest))
     procedures = tuple(name for name, path in _procedures(mind.folder) if _is_new(mind, path))
     if not records and not procedures:
         return None
@@ -177,7 +175,7 @@ def arrivals(mind: Mind) -> Arrivals | None:
         authors=_authors(mind, {record.place.path for record in records}),
         procedures=procedures,
         policy=policy.is_file() and _is_new(mind, policy),
-        yours=len({one.place.digest for one in records} & mind.trust.by_own_address()),
+        yours=len({record.place.digest for record in records} & mind.trust.by_own_address()),
     )
 
 
@@ -187,8 +185,8 @@ def _authors(mind: Mind, paths: set[str]) -> dict[str, int]:
         last = revisions.last_touches(repository) if repository.is_there() else {}
     except MindError:
         return {}
-    found = Counter(last[path].author for path in paths if path in last)
-    return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+    authors = Counter(last[path].author for path in paths if path in last)
+    return dict(sorted(authors.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 def _procedures(folder: Path) -> list[tuple[str, Path]]:
@@ -200,12 +198,9 @@ def _is_new(mind: Mind, path: Path) -> bool:
     return not mind.trust.approved(mind.store.digest(relative))
 
 
-# A first look at memory that came from somebody else.
-
-
 @frozen
 class Arrived:
-    """One of the newest memories that nobody here has approved."""
+    """One of the newest memories that are not approved here."""
 
     id: str
     type: Kind
@@ -215,67 +210,61 @@ class Arrived:
 
 @frozen
 class FirstLook:
-    """What nobody here has approved yet: no agent is given it, nothing of it runs."""
+    """A summary of files that are not approved: no agent gets them, nothing in them runs."""
 
     memories: int
     files: int
-    by_type: Annotated[dict[str, int], Out("How many memories of each type")]
-    authors: Annotated[dict[str, int], Out("Who last committed how many files, as git names them")]
+    by_type: Annotated[dict[str, int], Out("Number of memories of each type")]
+    authors: Annotated[dict[str, int], Out("Number of files by the author of their last commit")]
     newest: tuple[Arrived, ...]
-    procedures: Annotated[tuple[str, ...], Out("Procedures that could run once they are approved")]
-    policy: Annotated[bool, Out("Whether a policy.yaml came along; it can only narrow")]
+    procedures: Annotated[tuple[str, ...], Out("Procedures that could run after an approval")]
+    policy: Annotated[bool, Out("Whether there is a new policy.yaml, which can only narrow")]
     yours: Annotated[
         int, Out("Files last committed under your own address, which anyone can write")
     ] = 0
 
 
 def look_of(mind: Mind) -> FirstLook | None:
-    """Returns a first look; None where all is approved."""
-    found = arrivals(mind)
-    if found is None:
+    """Returns a summary of everything that is not approved, or None."""
+    new = arrivals(mind)
+    if new is None:
         return None
     return FirstLook(
-        memories=len(found.records),
-        files=found.files,
-        by_type=found.by_type,
-        authors=dict(found.authors),
+        memories=len(new.records),
+        files=new.files,
+        by_type=new.by_type,
+        authors=dict(new.authors),
         newest=tuple(
             Arrived(
-                id=one.memory.id,
-                type=one.memory.type,
-                title=one.memory.heading,
-                created_at=one.memory.created,
+                id=record.memory.id,
+                type=record.memory.type,
+                title=record.memory.heading,
+                created_at=record.memory.created,
             )
-            for one in found.newest
+            for record in new.newest
         ),
-        procedures=found.procedures,
-        policy=found.policy,
-        yours=found.yours,
+        procedures=new.procedures,
+        policy=new.policy,
+        yours=new.yours,
     )
 
 
-_MOST = 5
-_LONGEST = 200
-"""Characters that are shown of a title or a name: a longer one would hide the text around it."""
-
-
 def show_look(look: FirstLook, screen: Screen) -> None:
-    """Write what nobody here has approved."""
+    """Write a summary of everything that is not approved."""
     memories = count(look.memories, "memory", "memories")
-    screen.line(warn(f"{memories} here that nobody on this machine has approved"))
+    screen.line(warn(f"{memories} not approved on this machine"))
     rows: list[tuple[str, Part]] = [("types", _listed(look.by_type))]
     if look.authors:
         rows.append(("last committed by", _listed(look.authors)))
     if look.procedures:
         rows.append(("procedures", warn(", ".join(look.procedures))))
     if look.policy:
-        rows.append(("policy", "policy.yaml, which can only narrow what is permitted"))
+        rows.append(("policy", "policy.yaml, which can only narrow permissions"))
     screen.pairs(rows, indent=2)
-    for one in look.newest:
-        screen.line(
-            dim(f"{day(one.created_at)}  {one.type:<11} "), strong(short(one.title)), indent=2
-        )
-        screen.line(accent(one.id), indent=4)
+    for memory in look.newest:
+        about = dim(f"{day(memory.created_at)}  {memory.type:<11} ")
+        screen.line(about, strong(short(memory.title)), indent=2)
+        screen.line(accent(memory.id), indent=4)
     if (more := look.memories - len(look.newest)) > 0:
         screen.line(dim(f"and {more:,} more"), indent=2)
     if look.yours:

@@ -105,14 +105,14 @@ def named(symbol, path="auth.py"):
         (lines(1, 2), THEN.replace("token", "session"), "lines 1-2 of auth.py changed"),
         (lines(2, 2), THEN.replace("token", "session"), "line 2 of auth.py changed"),
         (lines(4, 4), THEN.replace("token", "session"), None),
-        (lines(1, 2), None, "auth.py is gone"),
+        (lines(1, 2), None, "auth.py is missing"),
         (lines(3, 3), None, None),
         (lines(90, 99), THEN, None),
         (lines(90, 99), None, None),
         (named("logout"), THEN, None),
-        (named("logout"), "def login(user): ...\n", "logout is gone from auth.py"),
+        (named("logout"), "def login(user): ...\n", "logout is not in auth.py"),
         (named("log"), "", None),
-        (named("logout"), None, "auth.py is gone"),
+        (named("logout"), None, "auth.py is missing"),
         (named("nothing"), None, None),
     ],
 )
@@ -129,4 +129,4 @@ def test_a_heading_is_cited_by_its_anchor():
     then = "# Guide\n\n## How it works, really\n"
     one = named("how-it-works-really", "guide.md")
     assert changed(one, then, then) is None
-    assert changed(one, then, "# Guide\n") == "how-it-works-really is gone from guide.md"
+    assert changed(one, then, "# Guide\n") == "how-it-works-really is not in guide.md"

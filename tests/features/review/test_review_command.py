@@ -31,7 +31,7 @@ def test_each_item_says_why_and_what_can_be_done(mind):
     (item,) = to_json(review(mind))["items"]
 
     assert (item["kind"], item["id"], item["why"]) == (
-        "versions", "d1", "branches said different things of the text",
+        "versions", "d1", "the branches disagree on the text",
     )  # fmt: skip
     assert [choice["text"] for choice in item["choices"]] == ["Use JWT", "Use sessions"]
     assert item["actions"] == [
@@ -81,12 +81,12 @@ def test_settling_says_what_is_left_of_the_memory(mind):
     text = TWO + "\n## Competing: outcome\nFAILED\n"
     write(mind, "decisions/d1.md", text)
     done = settle(mind, "d1", "1", field="outcome")
-    assert (done.told, done.left) == ("outcome: version 1 holds", 1)
+    assert (done.told, done.left) == ("outcome: version 1", 1)
     assert settle(mind, "d1", "2").left == 0
 
 
 def test_keeping_says_so(mind):
     write(mind, "facts/a.md", memory("a1", "tea"))
     mind.trust.forget()
-    assert keep(mind, "a1").told.startswith("stays as it is")
+    assert keep(mind, "a1").told.startswith("is hidden")
     assert keep(mind, "a1", off=True).told == "is shown again"

@@ -88,7 +88,7 @@ class TestStale:
 
         ((_, why),) = found(mind, Waiting.STALE)
 
-        assert why.endswith("b.py is gone; logout is gone from auth.py")
+        assert why.endswith("b.py is missing; logout is not in auth.py")
 
     def test_a_change_of_its_header_or_outcome_makes_no_memory_right_again(self, repository, mind):
         record = stored(mind, "see auth.py:1-2", Kind.DECISION)
@@ -262,7 +262,7 @@ class TestMemories:
 
     def test_what_is_in_two_things_at_once_must_be_named(self, mind, rivals):
         stored(mind, "No", links=(Link(to=rivals[0], type="contradicts"),))
-        with pytest.raises(AmbiguousId, match="2 things"):
+        with pytest.raises(AmbiguousId, match="2 items"):
             resolving.settle(mind, rivals[0], "1")
         resolving.settle(mind, rivals[0], "1", kind=Waiting.DECISIONS)
 
@@ -319,7 +319,7 @@ class TestTheRest:
         resolving.keep(mind, name)
         resolving.keep(mind, name, off=True)
         assert len(found(mind)) == 1
-        with pytest.raises(NotFound, match="was left"):
+        with pytest.raises(NotFound, match="nothing hidden"):
             resolving.keep(mind, name, off=True)
 
     def test_keeping_what_fades_protects_it_in_its_file(self, mind, clock):

@@ -268,7 +268,7 @@ class Mind:
 
     @property
     def has_project(self) -> bool:
-        """Whether there is a project.
+        """True if there is a project.
 
         Raises `NoProject` or `Untrusted` if the user named a project that can't be used.
         """
@@ -303,7 +303,7 @@ class Mind:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether the settings were changed, or the project was removed, since they were read."""
+        """True if the settings were changed, or the project was removed, since they were read."""
         if self._project is not None and not self._project.store.is_dir():
             return True
         stamps = self._parts.get("settings")

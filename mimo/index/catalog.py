@@ -52,12 +52,12 @@ def _abbreviated(sql: sqlite3.Connection, column: str, abbreviation: str) -> tup
     if sql.execute(exact, (abbreviation,)).fetchone():
         return (abbreviation,)
     length = len(abbreviation)
-    found = sql.execute(
+    selected = sql.execute(
         f"SELECT DISTINCT {column} FROM memories WHERE {column} IS NOT NULL AND shadowed = 0"
         f" AND (substr({column}, 1, ?) = ? OR substr({column}, ?) = ?) ORDER BY {column}",
         (length, abbreviation, -length, abbreviation),
     )
-    return tuple(id for (id,) in found)
+    return tuple(id for (id,) in selected)
 
 
 def parts(sql: sqlite3.Connection, parent: str) -> tuple[Record, ...]:
@@ -73,13 +73,13 @@ def nearest_ids(sql: sqlite3.Connection, wrong: str, n: int = 3) -> tuple[str, .
     # If there are more ids than can be compared, those that share a word are compared first.
     words = _long_words(wrong.replace("-", "_"))
     shared = " + ".join("(instr(id, ?) > 0)" for _ in words) or "NULL"
-    found = sql.execute(
+    selected = sql.execute(
         f"SELECT id FROM memories WHERE shadowed = 0 ORDER BY {shared} DESC, id LIMIT ?",
         (*words, _COMPARED_IDS),
     )
     # An abbreviation is compared with as many characters of the beginning and end of each id.
     whole: dict[str, str] = {}
-    for (id,) in found:
+    for (id,) in selected:
         ends = (id[: len(wrong)], id[-len(wrong) :]) if len(wrong) > 2 else ()
         for text in (id, *ends):
             whole.setdefault(text, id)
@@ -94,15 +94,15 @@ def nearest_topics(sql: sqlite3.Connection, wrong: str, n: int = 3) -> tuple[str
     key = topic_key(wrong)
     words = _long_words(key)
     shared = " + ".join("(instr(topic_key, ?) > 0)" for _ in words) or "0"
-    found = sql.execute(
+    selected = sql.execute(
         f"SELECT topic_key, max(topic), {shared} AS shared FROM memories"
         " WHERE topic_key IS NOT NULL AND shadowed = 0 GROUP BY topic_key"
         " ORDER BY shared DESC, max(created) DESC, topic_key LIMIT ?",
         (*words, _COMPARED_TOPICS),
     ).fetchall()
-    topics = {other: topic for other, topic, _ in found}
+    topics = {other: topic for other, topic, _ in selected}
     spelled = get_close_matches(key, topics, n=n, cutoff=0.6)
-    alike = [other for other, _, count in found if count]
+    alike = [other for other, _, count in selected if count]
     return tuple(topics[other] for other in dict.fromkeys([*spelled, *alike]))[:n]
 
 
@@ -157,11 +157,11 @@ def records(
 def count(sql: sqlite3.Connection, filter: Filter) -> int:
     """Returns the number of memories that pass the filter."""
     if filter == Filter():
-        found = sql.execute("SELECT memories - shadowed FROM totals")
+        selected = sql.execute("SELECT memories - shadowed FROM totals")
     else:
         where, values = condition(filter)
-        found = sql.execute(f"SELECT count(*) FROM memories m WHERE {where}", values)
-    return int(found.fetchone()[0])
+        selected = sql.execute(f"SELECT count(*) FROM memories m WHERE {where}", values)
+    return int(selected.fetchone()[0])
 
 
 def _current_decision(memory: str) -> str:
@@ -188,7 +188,7 @@ def competing(sql: sqlite3.Connection, ids: Sequence[str]) -> dict[str, tuple[st
     All are current; the others come newest first. An approved decision does not compete with an
     unapproved one.
     """
-    found = sql.execute(
+    selected = sql.execute(
         "SELECT m.id, o.id FROM memories m CROSS JOIN memories o"
         " ON o.topic_key = m.topic_key AND o.key <> m.key"
         f" WHERE m.id IN ({rows.marks(ids)})"
@@ -198,14 +198,14 @@ def competing(sql: sqlite3.Connection, ids: Sequence[str]) -> dict[str, tuple[st
         ids,
     )
     others: dict[str, tuple[str, ...]] = {}
-    for id, other in found:
+    for id, other in selected:
         others[id] = (*others.get(id, ()), other)
     return others
 
 
 def newer(sql: sqlite3.Connection, ids: Sequence[str]) -> dict[str, Newer]:
     """Returns, for each of these ids, the memories that claim to supersede it."""
-    found = sql.execute(
+    selected = sql.execute(
         "SELECT l.target, m.id, approved(m.digest) OR NOT approved(o.digest)"
         " FROM links l CROSS JOIN memories m ON m.key = l.source"
         " LEFT JOIN memories o ON o.id = l.target AND o.shadowed = 0"
@@ -214,7 +214,7 @@ def newer(sql: sqlite3.Connection, ids: Sequence[str]) -> dict[str, Newer]:
         ids,
     )
     claims = dict.fromkeys(ids, Newer())
-    for old, new, has_effect in found:
+    for old, new, has_effect in selected:
         superseded_by, claimed_by = claims[old]
         if has_effect:
             claims[old] = Newer((*superseded_by, new), claimed_by)
@@ -225,17 +225,19 @@ def newer(sql: sqlite3.Connection, ids: Sequence[str]) -> dict[str, Newer]:
 
 def stamps(sql: sqlite3.Connection) -> dict[str, tuple[Stamp, int]]:
     """Returns, by path, the stamp of each indexed file and the time (ns) at which it was read."""
-    found = sql.execute("SELECT path, size, mtime_ns, ctime_ns, inode, looked_at_ns FROM files")
+    selected = sql.execute("SELECT path, size, mtime_ns, ctime_ns, inode, looked_at_ns FROM files")
     return {
         rows.from_sql(path): (Stamp(size, mtime, ctime, int(inode)), looked_at)
-        for path, size, mtime, ctime, inode, looked_at in found
+        for path, size, mtime, ctime, inode, looked_at in selected
     }
 
 
 def problems(sql: sqlite3.Connection) -> tuple[Problem, ...]:
-    """Returns why files, or memories in them, can't be found, sorted by path."""
+    """Returns why files, or memories in them, can't be selected, sorted by path."""
     unread = sql.execute("SELECT path, reason_line, reason FROM files WHERE reason IS NOT NULL")
-    found = [Problem(path=rows.from_sql(p), line=line, reason=reason) for p, line, reason in unread]
+    reasons = [
+        Problem(path=rows.from_sql(path), line=line, reason=reason) for path, line, reason in unread
+    ]
     shadowed = sql.execute(
         "SELECT s.path, s.line, s.id, o.path FROM memories s"
         " JOIN memories o ON o.id = s.id AND o.shadowed = 0 WHERE s.shadowed = 1"
@@ -243,15 +245,15 @@ def problems(sql: sqlite3.Connection) -> tuple[Problem, ...]:
     for path, line, id, owner in shadowed:
         place = "another part of it" if owner == path else f"`{rows.from_sql(owner)}`"
         reason = f"its id `{id}` belongs to {place}"
-        found.append(Problem(path=rows.from_sql(path), line=line, reason=reason))
-    return tuple(sorted(found, key=lambda problem: (problem.path, problem.line or 0)))
+        reasons.append(Problem(path=rows.from_sql(path), line=line, reason=reason))
+    return tuple(sorted(reasons, key=lambda problem: (problem.path, problem.line or 0)))
 
 
 def dangling(sql: sqlite3.Connection) -> tuple[tuple[str, str], ...]:
     """Returns (id, target) of each link whose target is not an id or a title here, sorted."""
-    found = sql.execute(
+    selected = sql.execute(
         "SELECT m.id, l.target FROM links l CROSS JOIN memories m ON m.key = l.source"
         " WHERE m.shadowed = 0 AND l.target NOT IN (SELECT id FROM memories)"
         " AND l.target NOT IN (SELECT title FROM memories WHERE title IS NOT NULL)"
     )
-    return tuple(sorted(set(found)))
+    return tuple(sorted(set(selected)))

@@ -1,8 +1,8 @@
-"""Which file of a folder is the index: the highest generation that can be used.
+"""The database file of an index. The highest usable generation of a folder is the index.
 
-Generations are `index.db`, `index-1.db`, …. A damaged file is never repaired or renamed over, since
-others may have it open: a higher generation takes its place, and files that nobody uses any more
-are removed later.
+Generations are `index.db`, `index-1.db`, …. A damaged file is never repaired or replaced, since
+other processes may have it open: a higher generation takes its place, and unused files are removed
+later.
 """
 
 import os
@@ -16,14 +16,11 @@ from mimo import disk
 from mimo.errors import IndexNotReady, StorageFailed
 from mimo.index import schema
 
-# A database file of the index, shared by threads.
-
-
 Approves = Callable[[str], bool]
-"""Returns whether the text with this digest may be put before an agent."""
+"""Returns whether the text with a digest may be shown to an agent."""
 
 WRITE_WAIT_SECONDS = disk.WAIT_SECONDS
-"""How long a write waits for another process's."""
+"""The time for which a write waits for another process's write."""
 
 _JOURNAL_BYTES = 8_000_000
 _name = re.compile(r"index(?:-([1-9][0-9]{0,8}))?\.db")
@@ -42,38 +39,38 @@ _SURROUNDINGS = frozenset(
         sqlite3.SQLITE_TOOBIG,
     )
 )
-"""Errors of SQLite that are not the file's fault; any other means that the file is damaged."""
+"""Errors of SQLite that the system causes; any other error means that the file is damaged."""
 
 _MISREAD = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
-"""Raised by code that reads a row with values that mind never writes."""
+"""The exceptions of reading a row with values that mind never writes."""
 
 
 class IndexDamaged(StorageFailed):
-    """The database turned out to be damaged; an empty one has taken its place, to be filled."""
+    """The database is damaged; an empty one has taken its place."""
 
 
 class IndexBusy(StorageFailed):
-    """Another process is writing; what is committed can be read."""
+    """Another process is writing; its last commit can be read."""
 
 
 class Unusable(Exception):
-    """A file is no index that we can use."""
+    """A file is not a usable index."""
 
     def __init__(self, *, newer: bool = False) -> None:
-        """Remember whether a later version of mind made it."""
+        """Take whether a later version of mind made it."""
         super().__init__()
         self.newer = newer
 
 
 class Database:
-    """One generation, open."""
+    """One generation; threads share its connections."""
 
     def __init__(self, path: Path | None, generation: int = 0) -> None:
-        """Keep where it is; None is a database in memory. Nothing is opened yet."""
+        """Take the path; None is a database in memory. No file is opened yet."""
         self.path = path
         self.generation = generation
         self.approves: Approves = lambda _: True
-        """Whether the text with a digest is approved: `approved` in SQL."""
+        """The function `approved` in SQL."""
         self._idle: list[sqlite3.Connection] = []
         self._closed = False
         self._turn: AbstractContextManager[object] = nullcontext()
@@ -87,7 +84,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Gives a connection on which all reads see the same state.
+        """Yields a connection on which all reads see the same state.
 
         Raises `IndexDamaged` also if the block fails on a row with values that mind never writes.
         """
@@ -102,10 +99,10 @@ class Database:
 
     @contextmanager
     def writing(self, wait: float = WRITE_WAIT_SECONDS) -> Iterator[sqlite3.Connection]:
-        """Gives a connection in a transaction that is kept if the block succeeds.
+        """Yields a connection in a transaction, which is committed if the block succeeds.
 
         Raises `IndexBusy` if another process is writing for longer than `wait` seconds, and
-        `IndexNotReady` if it makes the first index for longer than 10 s.
+        `IndexNotReady` if it builds the first index for longer than 10 s.
         """
         with self._connection() as connection:
             self._begin(connection, wait)
@@ -116,9 +113,9 @@ class Database:
                 connection.rollback()
 
     def check(self, owner: str) -> None:
-        """Raises `Unusable` where the file is damaged, of another format, or somebody else's.
+        """Raises `Unusable` if the file is damaged, or has another format or owner.
 
-        An index that came with a clone may say what no file says.
+        An index that came with a clone may differ from the files.
         """
         if self.path is not None and _is_cut_short(self.path):
             raise Unusable
@@ -134,25 +131,22 @@ class Database:
             raise Unusable
 
     def is_idle(self) -> bool:
-        """Returns whether nobody else has the file open."""
+        """Returns whether no other process has the file open."""
         try:
-            connection = sqlite3.connect(str(self.path), timeout=0)
-            try:
+            with closing(disk.connect(self.path, mode="rw")) as connection:
                 return bool(connection.execute("PRAGMA journal_mode = DELETE").fetchone())
-            finally:
-                connection.close()
-        except sqlite3.OperationalError:
+        except (sqlite3.OperationalError, OSError):
             return False
         except sqlite3.DatabaseError:
             return True
 
     def size(self) -> int:
-        """Returns the bytes that it takes, its journal included."""
+        """Returns the size of the file and its journal in bytes."""
         files = [self.path, beside(self.path, "-wal")] if self.path else []
         return sum(path.stat().st_size for path in files if path.exists())
 
     def close(self) -> None:
-        """Closes every connection, those in use when they are given back."""
+        """Closes every connection; one in use is closed when it is returned."""
         self._closed = True
         while self._idle:
             self._idle.pop().close()
@@ -173,17 +167,8 @@ class Database:
                     self._idle.append(connection)
 
     def _connect(self) -> sqlite3.Connection:
-        # `mode=rw`: a file that somebody has removed must not come back empty.
-        if self.path:
-            disk.check(self.path)
-        name = f"file:{_quoted(self.path)}?mode=rw" if self.path else ":memory:"
-        connection = sqlite3.connect(
-            name,
-            uri=self.path is not None,
-            timeout=WRITE_WAIT_SECONDS,
-            isolation_level=None,
-            check_same_thread=False,
-        )
+        # `rw`: a removed file must not be created again, empty.
+        connection = disk.connect(self.path, mode="rw", wait=WRITE_WAIT_SECONDS)
         try:
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
@@ -203,19 +188,19 @@ class Database:
             raise not_ready()
         raise IndexBusy(
             f"another process has been writing the index `{self.path}` for more than {wait:g} s",
-            hint="your files are safe; the next command takes them into the index",
+            hint="your files are safe; the next command indexes them",
         )
 
 
 def not_ready() -> IndexNotReady:
-    """Returns the error for an index that another process has not filled for the first time."""
+    """Returns the error for an index that another process is building for the first time."""
     return IndexNotReady(
         "another process is still building the index", hint="try again in a few seconds"
     )
 
 
 def _begins(connection: sqlite3.Connection, wait: float) -> bool:
-    """Returns whether a transaction has begun within `wait` seconds."""
+    """Begins a transaction; returns False if another process is writing for `wait` seconds."""
     try:
         disk.begin(connection, wait)
     except sqlite3.OperationalError as error:
@@ -228,10 +213,10 @@ def _begins(connection: sqlite3.Connection, wait: float) -> bool:
 def generations(folder: Path) -> list[int]:
     """Returns the numbers of the generations in a folder, lowest first."""
     try:
-        found = [_name.fullmatch(name) for name in os.listdir(folder)]  # noqa: PTH208
+        matches = [_name.fullmatch(name) for name in os.listdir(folder)]  # noqa: PTH208
     except OSError:
         return []
-    return sorted(int(match[1] or 0) for match in found if match)
+    return sorted(int(match[1] or 0) for match in matches if match)
 
 
 def path_of(folder: Path, number: int) -> Path:
@@ -240,18 +225,12 @@ def path_of(folder: Path, number: int) -> Path:
 
 
 def beside(path: Path, suffix: str) -> Path:
-    """Returns the file that SQLite keeps beside a database, such as its journal `-wal`."""
+    """Returns the path of a file that SQLite keeps beside a database, such as its `-wal`."""
     return path.with_name(path.name + suffix)
 
 
-def _quoted(path: Path) -> str:
-    """Returns a path as it stands in an SQLite address."""
-    posix = path.absolute().as_posix().replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-    return posix if posix.startswith("/") else f"/{posix}"
-
-
 def _is_cut_short(path: Path) -> bool:
-    """Returns whether a file is shorter than its header says, with no journal to explain it."""
+    """Returns whether a file is shorter than its header states, without a journal."""
     try:
         if (journal := beside(path, "-wal")).exists() and journal.stat().st_size:
             return False
@@ -265,20 +244,20 @@ def _is_cut_short(path: Path) -> bool:
 
 
 def _code(error: sqlite3.Error) -> int:
-    """Returns the primary result code of an SQLite error; 0 where it has none."""
+    """Returns the primary result code of an SQLite error; 0 if it has none."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 @contextmanager
 def translated(path: Path | None) -> Iterator[None]:
-    """Turns SQLite's errors into ours."""
+    """Raises errors of SQLite as `IndexDamaged` or `StorageFailed`."""
     try:
         yield
     except OSError as error:
         raise _damaged(path, error) from error
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.ProgrammingError):
-            raise  # A fault in our code.
+            raise  # A bug in our code.
         if _code(error) not in _SURROUNDINGS:
             raise _damaged(path, error) from error
         raise StorageFailed(
@@ -295,11 +274,14 @@ def _damaged(path: Path | None, reason: object) -> IndexDamaged:
 
 
 def open_newest(folder: Path, owner: str = "") -> Database:
-    """Returns the index of a folder; an empty one where there is none that can be used.
+    """Returns the database of a folder, or an empty one if none there is usable.
 
-    Raises `StorageFailed` where the folder can't be written.
+    Raises `StorageFailed` if the folder can't be written.
     """
-    _make_writable(folder)
+    with _writable(folder):
+        disk.make_folder(folder)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError
     for number in reversed(generations(folder)):
         database = Database(path_of(folder, number), number)
         if _verdict(database, owner) is None:
@@ -314,7 +296,7 @@ def open_newest(folder: Path, owner: str = "") -> Database:
 def make_next(folder: Path, owner: str = "") -> Database:
     """Returns an empty database of the next generation.
 
-    It appears in the folder complete, and if another process was quicker, theirs is taken.
+    Its file appears in the folder complete. If another process was faster, uses its file.
     """
     number = max(generations(folder), default=-1) + 1
     path = path_of(folder, number)
@@ -322,8 +304,7 @@ def make_next(folder: Path, owner: str = "") -> Database:
     with translated(path), _writable(folder):
         draft.unlink(missing_ok=True)
         try:
-            disk.make_database(draft)
-            with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
+            with closing(disk.connect(draft)) as connection:
                 schema.create(connection, owner)
                 connection.execute("PRAGMA journal_mode = WAL")
             with suppress(FileExistsError):
@@ -346,6 +327,7 @@ def identity(database: Database) -> object:
 
 
 def _publish(draft: Path, path: Path) -> None:
+    """Gives a draft its final name. Raises `FileExistsError` if the name is taken."""
     try:
         path.hardlink_to(draft)
     except FileExistsError:
@@ -355,13 +337,6 @@ def _publish(draft: Path, path: Path) -> None:
         if path.exists():
             raise FileExistsError from None
         draft.rename(path)
-
-
-def _make_writable(folder: Path) -> None:
-    with _writable(folder):
-        disk.make_folder(folder)
-        if not os.access(folder, os.W_OK):
-            raise PermissionError
 
 
 @contextmanager
@@ -376,7 +351,7 @@ def _writable(folder: Path) -> Iterator[None]:
 
 
 def _verdict(database: Database, owner: str) -> Unusable | None:
-    """Returns why a database can't be used; None where it can."""
+    """Returns the reason for which a database is not usable; None if it is."""
     try:
         database.check(owner)
     except Unusable as reason:
@@ -385,7 +360,7 @@ def _verdict(database: Database, owner: str) -> Unusable | None:
 
 
 def _tidy(folder: Path, ours: int, owner: str) -> None:
-    """Removes generations that are of no use to anybody; best effort."""
+    """Removes generations that are not needed, as far as possible."""
     for number in generations(folder):
         if number == ours:
             continue

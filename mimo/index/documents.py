@@ -1,4 +1,4 @@
-"""A record as the index stores it: cut up, tokenised, with the names of its vectors."""
+"""A memory as the index stores it: cut into units and passages, tokenised, its vectors named."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,17 +14,14 @@ from mimo.memory.model import Memory, Record
 from mimo.text.phrases import sentence_end
 from mimo.text.tokens import UNSPACED, tokenize
 
-# A text -> the stretches of it that are searched: small units to point at, passages to weigh.
-
-
 UNIT_WORDS = 60
 PASSAGE_WORDS = 200
 
 _CHARACTERS_A_WORD = 2
-"""What counts as a word where a script has no spaces: a pair of characters, as in the tokens."""
+"""The length of a word in a script without spaces: a pair of characters, as in the tokens."""
 
 _LONGEST_WORD = 80
-"""Characters; what has no space for longer (an address, encoded data) counts as several words."""
+"""Characters; longer text without a space (an address, encoded data) counts as several words."""
 
 _USERS = frozenset({"user", "human"})
 _ASSISTANTS = frozenset({"assistant", "ai"})
@@ -32,32 +29,32 @@ _ASSISTANTS = frozenset({"assistant", "ai"})
 
 @frozen
 class Unit:
-    """At most 60 words of a text: what an answer points at."""
+    """At most 60 words of a text: the passage that a match points at."""
 
     text: str
-    """As it stands in the text, line breaks included."""
+    """The exact text, line breaks included."""
     line0: int
     """The 0-based line of the text on which it begins."""
     tokens: tuple[str, ...]
     speakers: str = ""
-    """Whom its lines begin with (`Caroline: …`), users and assistants apart: names joined by
-    spaces, the words of one name by `_`."""
+    """The names at the beginning of its lines (`Caroline: …`), but not users and assistants. Names
+    are joined by spaces, the words of a name by `_`."""
 
 
 @frozen
 class Analysis:
-    """A text, cut up and tokenised."""
+    """A text, cut and tokenised."""
 
     units: tuple[Unit, ...]
     passages: tuple[tuple[str, ...], ...]
-    """Tokens of each passage; of a chat with an assistant, the user's lines alone."""
+    """The tokens of each passage; of a chat with an assistant, of the user's lines only."""
     passage_texts: tuple[str, ...]
     """The passages as text: the mean of their vectors is the document's."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A line, or a part of one that is too long."""
+    """A line, or a part of a long line."""
 
     start: int
     end: int
@@ -66,17 +63,17 @@ class _Piece:
 
 
 def analyse(text: str) -> Analysis:
-    """Returns the units and passages of `text`; none where it holds no word."""
+    """Returns the units and passages of `text`; none if it has no words."""
     lines = list(_lines(text))
     units = tuple(_sentence_units(text, lines))
-    said = _user_lines(text, lines)
-    if said is None and len(units) <= 1:
+    user_lines = _user_lines(text, lines)
+    if user_lines is None and len(units) <= 1:
         return Analysis(
             units=units,
             passages=tuple(unit.tokens for unit in units),
             passage_texts=tuple(unit.text for unit in units),
         )
-    packed = [_joined(text, group) for group in _packed(text, said or lines, PASSAGE_WORDS)]
+    packed = [_joined(text, group) for group in _packed(text, user_lines or lines, PASSAGE_WORDS)]
     worded = [(tokens, part) for part in packed if (tokens := tuple(tokenize(part)))]
     return Analysis(
         units=units,
@@ -86,9 +83,9 @@ def analyse(text: str) -> Analysis:
 
 
 def _speaker(line: str) -> str:
-    """Returns the name before the colon that a line begins with, or ``""``."""
-    found = _prefix().match(line)
-    return found[1].lower() if found else ""
+    """Returns the name before the colon at the beginning of a line, or an empty string."""
+    match = _prefix().match(line)
+    return match[1].lower() if match else ""
 
 
 def _lines(text: str) -> Iterator[_Piece]:
@@ -101,7 +98,7 @@ def _lines(text: str) -> Iterator[_Piece]:
 
 
 def _words(text: str) -> int:
-    """Returns how many words a stretch of text counts as."""
+    """Returns the number of words that a part of a text counts as."""
     spaced = len(text.split())
     if len(text) > _LONGEST_WORD * spaced:
         spaced = len(_word().findall(text))
@@ -126,7 +123,7 @@ def _speakers(text: str) -> str:
 
 
 def _packed(text: str, lines: Iterable[_Piece], limit: int) -> Iterator[list[_Piece]]:
-    """Yields runs of neighbouring pieces that hold at most `limit` words together."""
+    """Yields groups of neighbouring pieces with at most `limit` words in each group."""
     group: list[_Piece] = []
     size = 0
     for line in lines:
@@ -145,7 +142,7 @@ def _cut(text: str, line: _Piece, limit: int) -> Iterator[_Piece]:
         yield line
         return
     start = line.start
-    ends = [found.end() for found in sentence_end().finditer(text, line.start, line.end)]
+    ends = [match.end() for match in sentence_end().finditer(text, line.start, line.end)]
     for end in [*ends, line.end]:
         if end > start:
             yield from _sentence(text, start, end, line.line, limit)
@@ -158,11 +155,11 @@ def _sentence(text: str, start: int, end: int, line: int, limit: int) -> Iterato
         yield _Piece(start, end, line, words)
         return
     size = 0
-    for found in _word().finditer(text, start, end):
-        word = _words(found[0])
+    for match in _word().finditer(text, start, end):
+        word = _words(match[0])
         if size and size + word > limit:
-            yield _Piece(start, found.start(), line, size)
-            start, size = found.start(), 0
+            yield _Piece(start, match.start(), line, size)
+            start, size = match.start(), 0
         size += word
     yield _Piece(start, end, line, size)
 
@@ -173,19 +170,19 @@ def _user_lines(text: str, lines: list[_Piece]) -> list[_Piece] | None:
         return None
     turn = ""
     speakers = set()
-    said = []
+    user_lines = []
     for piece in lines:
         name = _speaker(text[piece.start : piece.start + 40])
         if name in _USERS or name in _ASSISTANTS:
             turn = name
             speakers.add(name)
         if turn in _USERS:
-            said.append(piece)
-    return said if speakers & _USERS and speakers & _ASSISTANTS else None
+            user_lines.append(piece)
+    return user_lines if speakers & _USERS and speakers & _ASSISTANTS else None
 
 
 def _joined(text: str, group: list[_Piece]) -> str:
-    """Returns the text of pieces that need not stand next to each other."""
+    """Returns the text of pieces, which may have other text between them."""
     parts = [text[group[0].start : group[0].end]]
     for before, piece in pairwise(group):
         between = "\n" if piece.line != before.line else ""
@@ -210,7 +207,7 @@ def _prefix() -> re.Pattern[str]:
 
 @frozen
 class IndexedUnit:
-    """A stretch of a record's text that is searched and pointed at."""
+    """A unit of a record's text, with its place in the file."""
 
     line: int
     """1-based, in the file."""
@@ -220,7 +217,7 @@ class IndexedUnit:
     tokens: str
     speakers: str
     vector: bytes
-    """The name of its vector: the hash of the text that is embedded."""
+    """The name of its vector: the hash of the embedded text."""
 
 
 @frozen
@@ -231,28 +228,28 @@ class Document:
     row: tuple[object, ...]
     """The values of `rows.COLUMNS`."""
     title: str
-    """Tokens of the title, joined by spaces, as all tokens here."""
+    """The tokens of the title, joined by spaces, as all tokens here."""
     topic: str
-    """Tokens of the topic and the tags."""
+    """The tokens of the topic and the tags."""
     units: tuple[IndexedUnit, ...]
-    """At least one: a record without words has an empty unit, which carries its title."""
+    """At least one: a record without words has an empty unit for its title."""
     passages: tuple[str, ...]
-    """Empty where they are the units."""
+    """Empty if they equal the units."""
     vector: bytes
     """The name of the whole text's vector."""
     unit_texts: tuple[str, ...]
-    """What is embedded for each unit."""
+    """The embedded text of each unit."""
     passage_texts: tuple[str, ...]
-    """What is embedded for the whole: the mean of these."""
+    """The embedded texts whose mean is the vector of the whole text."""
 
     @property
     def heading(self) -> str:
-        """Returns what the first unit's row holds beside its own words."""
+        """Returns the tokens that the first unit has beside its own."""
         return f"{self.title} {self.topic}".strip()
 
 
 def document(record: Record) -> Document:
-    """Returns what the index keeps of `record`; `UnicodeEncodeError` where SQLite can't hold it."""
+    """Returns a record for the index. Raises `UnicodeEncodeError` if SQLite can't hold its text."""
     memory = record.memory
     row = rows.row(record)
     "".join(value for value in row if isinstance(value, str)).encode()
@@ -281,7 +278,7 @@ def name_of(text: str) -> bytes:
 
 
 def statement_of(memory: Memory) -> bytes:
-    """Returns what tells one statement from another: 16 bytes of BLAKE2b."""
+    """Returns the hash of a memory's statement, equal for duplicates: 16 bytes of BLAKE2b."""
     return name_of(statement(memory))
 
 
@@ -290,7 +287,7 @@ def _name_of_all(texts: Sequence[str]) -> bytes:
 
 
 def _with_title(title: str | None, texts: Sequence[str]) -> tuple[str, ...]:
-    """Returns the texts with the title before the first, unless that says it anyway."""
+    """Returns the texts with the title before the first, unless that contains the title."""
     first, *others = texts or ("",)
     return (first if not title or title in first else f"{title}\n{first}", *others)
 

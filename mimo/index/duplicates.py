@@ -56,11 +56,11 @@ def _sharing(sql: sqlite3.Connection, own: frozenset[str]) -> list[int]:
 
 def _texts(sql: sqlite3.Connection, keys: list[int], own: str) -> dict[int, tuple[bytes, str]]:
     """Returns the vector's name and the tokens of each memory that may be a duplicate."""
-    found = sql.execute(
+    selected = sql.execute(
         "SELECT m.key, m.vector, m.title_tokens || ' ' || group_concat(u.tokens, ' ')"
         " FROM memories m JOIN units u ON u.memory = m.key"
         f" WHERE m.key IN ({rows.marks(keys)}) AND m.shadowed = 0 AND m.type <> ? AND m.id <> ?"
         f" AND {CURRENT.format('m')} GROUP BY m.key",
         (*keys, Kind.CHECKPOINT.value, own),
     )
-    return {key: (vector, tokens) for key, vector, tokens in found}
+    return {key: (vector, tokens) for key, vector, tokens in selected}

@@ -1,6 +1,6 @@
-"""A look at the index without the rest of mind: a few rows, read from the newest generation.
+"""Fast reading of a few rows of the index, for hooks and the context block.
 
-It makes nothing, refreshes nothing and embeds nothing, so that it may lag behind the files.
+Loads little of mind. It creates, refreshes and embeds nothing, so it may lag behind the files.
 """
 
 import json
@@ -33,34 +33,34 @@ _WHERE_KEPT = (
     f" SELECT key FROM (SELECT key FROM memories m WHERE importance >= {_IMPORTANT}"
     f" AND {_APPROVED} ORDER BY {newest_first('m')} LIMIT ?)"
 )
-_MOST_LOOKED_AT = 500
-"""Approved rows of a kind that are looked at."""
+_MOST_READ = 500
+"""The number of approved rows of a kind that are read."""
 
 _MOST_TERMS = 24
-"""Words of a prompt that are looked for, the rarest: nobody means more at once."""
+"""The number of words of a prompt that are searched for, the rarest ones."""
 
 _READ = 4_000
-"""Characters of a prompt that are read for words."""
+"""The number of characters of a prompt that are read for words."""
 
 _UNITS = 40
 _FEWEST_WORDS = 2
-"""One word that a prompt shares with a memory may stand there by chance."""
+"""A prompt may share a single word with a memory by accident."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _COVERED = 0.45
-"""The share of a prompt's words, by how rare they are, that a memory must hold to be told."""
+"""The share of a prompt's words, weighted by rarity, that a related memory must contain."""
 _NAMED = 0.75
-"""The share of a title's or topic's words that a prompt must name for it to be told."""
+"""The share of the words of a related memory's title or topic that a prompt must contain."""
 
 
 @contextmanager
 def open_index(
     folder: Path, owner: str, approves: Approves, root: Path
 ) -> "Iterator[Glance | None]":
-    """Gives the newest index of a folder that is ours; None where there is none.
+    """Yields the newest index of a folder that `owner` made, or None.
 
-    What it says of files that have changed since is left out.
+    Its memories from files that have changed since are left out.
     """
     for number in reversed(generations(folder)):
         database = Database(path_of(folder, number), number)
@@ -81,24 +81,24 @@ def open_index(
 
 @contextmanager
 def of_index(index: "Index") -> "Iterator[Glance]":
-    """Gives the same look at an index that is open."""
+    """Yields the same for an open index."""
     with index._reading() as sql:  # noqa: SLF001 - of our own package
         yield Glance(sql)
 
 
 class Glance:
-    """What a few rows of the index say of memories that somebody approved."""
+    """Reads approved memories from the index."""
 
     def __init__(self, sql: sqlite3.Connection, root: Path | None = None) -> None:
         """Take a connection on which all reads see the same state.
 
-        Without the project's root, files are taken to be as the index has them.
+        Without the project's root, no file is checked for changes.
         """
         self._sql = sql
         self._root = root
 
     def count(self) -> int:
-        """Returns how many memories there are, whoever approved them."""
+        """Returns the number of memories, approved or not."""
         (memories,) = self._sql.execute("SELECT memories - shadowed FROM totals").fetchone()
         return int(memories)
 
@@ -116,46 +116,40 @@ class Glance:
         rows = self._sql.execute(
             f"SELECT {_COLUMNS} FROM memories m WHERE m.type = ? AND {_APPROVED}"
             f" AND {condition} ORDER BY {newest_first('m')} LIMIT ?",
-            (kind, _MOST_LOOKED_AT),
+            (kind, _MOST_READ),
         )
-        found: list[Note] = []
-        for row in rows:
-            note = self._told(row)
-            if note and accepts(note):
-                found.append(note)
-                if len(found) == limit:
-                    break
-        return found
+        notes = (note for row in rows if (note := self._note(row)) and accepts(note))
+        return list(islice(notes, limit))
 
     def one(self, id: str) -> Note | None:
-        """Returns the memory of that id, if somebody approved it."""
-        found = self._sql.execute(
+        """Returns the memory with that id, if it is approved."""
+        row = self._sql.execute(
             f"SELECT {_COLUMNS} FROM memories m WHERE m.id = ? AND {_APPROVED}", (id,)
         ).fetchone()
-        return self._told(found) if found else None
+        return self._note(row) if row else None
 
     def decisions(self, limit: int, *, private: bool = False) -> list[Note]:
-        """Returns the newest decisions that nothing supersedes."""
+        """Returns the newest current decisions."""
         return self.newest("decision", limit, where=CURRENT.format("m"), private=private)
 
     def kept(self, limit: int, *, private: bool = False) -> list[Note]:
-        """Returns the newest important memories of which somebody said that they must never fade.
+        """Returns the newest important memories that are protected from fading.
 
-        All of people's own log are looked at, and the newest of the others.
+        Reads all of MEMORY.md, and the newest of the others.
         """
         condition = "" if private else "AND m.private = 0"
         rows = self._sql.execute(
             f"SELECT {_COLUMNS} FROM memories m WHERE {_APPROVED} {condition}"
             f" AND m.key IN ({_WHERE_KEPT}) AND m.importance >= {_IMPORTANT}"
             f" AND m.rest LIKE '%\"protected\":true%' ORDER BY {newest_first('m')}",
-            (_MOST_LOOKED_AT,),
+            (_MOST_READ,),
         )
-        found = (note for row in rows if (note := self._told(row)) and note.keep)
-        return list(islice(found, limit))
+        notes = (note for row in rows if (note := self._note(row)) and note.keep)
+        return list(islice(notes, limit))
 
-    def related(self, said: str, limit: int) -> list[Note]:
-        """Returns the approved memories that surely have to do with what was said, best first."""
-        weights = self._weights(said[:_READ])
+    def related(self, prompt: str, limit: int) -> list[Note]:
+        """Returns the approved memories that are clearly related to a prompt, best first."""
+        weights = self._weights(prompt[:_READ])
         if not weights:
             return []
         match = " OR ".join(f'"{term}"' for term in weights)
@@ -164,13 +158,13 @@ class Glance:
         for tokens, title, topic, key in rows:
             best.setdefault(key, _fit(weights, tokens, title, topic))
         keys = sorted((key for key, fit in best.items() if fit), key=lambda key: -best[key])
-        told = (note for key in keys if (note := self._told(self._row(key))))
-        return list(islice(told, limit))
+        notes = (note for key in keys if (note := self._note(self._row(key))))
+        return list(islice(notes, limit))
 
     def _best_units(self, match: str) -> list[Sequence[Any]]:
         """Returns the tokens of the best units, and of the titles and topics of their memories.
 
-        However many units are not approved, they displace none that is.
+        Unapproved units never displace approved ones.
         """
         most = _UNITS
         while True:
@@ -187,8 +181,8 @@ class Glance:
                 return [row[:4] for row in approved[:_UNITS] if row[5]]
             most *= 8
 
-    def _told(self, row: Sequence[Any]) -> Note | None:
-        """Returns the note of a row; None where its file has changed."""
+    def _note(self, row: Sequence[Any]) -> Note | None:
+        """Returns the note of a row; None if its file has changed."""
         note = _note(row)
         return note if self._root is None or self._is_fresh(self._root, note) else None
 
@@ -202,9 +196,9 @@ class Glance:
             return note.path.startswith(".git/")
         return row is not None and row == (now.st_size, now.st_mtime_ns, str(now.st_ino))
 
-    def _weights(self, said: str) -> dict[str, float]:
-        """Returns the words to look for, each with how much it says: the rarer, the more."""
-        terms = [term for term in query_terms(said).content if _says_something(term)]
+    def _weights(self, prompt: str) -> dict[str, float]:
+        """Returns the words to search for, each with its weight: rare words weigh more."""
+        terms = [term for term in query_terms(prompt).content if _has_meaning(term)]
         (units,) = self._sql.execute("SELECT units FROM totals").fetchone()
         weights = {}
         for term in terms[: 8 * _MOST_TERMS]:
@@ -215,18 +209,18 @@ class Glance:
         return {term: weights[term] for term in rarest}
 
     def _row(self, key: int) -> Sequence[Any]:
-        found = self._sql.execute(f"SELECT {_COLUMNS} FROM memories m WHERE m.key = ?", (key,))
-        return tuple(found.fetchone())
+        rows = self._sql.execute(f"SELECT {_COLUMNS} FROM memories m WHERE m.key = ?", (key,))
+        return tuple(rows.fetchone())
 
 
-def _says_something(term: str) -> bool:
+def _has_meaning(term: str) -> bool:
     return len(term) > 1 and not term.isdigit() and term not in QUESTION_WORDS
 
 
 def _fit(weights: dict[str, float], tokens: str, title: str, topic: str) -> float:
-    """Returns how well a memory fits what was said; 0 where it can't be sure to be meant.
+    """Returns how well a memory fits a prompt; 0 if it may be unrelated.
 
-    Either it holds most of what was said, or most of its own name was said.
+    A related memory contains most of the prompt, or the prompt contains most of its title or topic.
     """
     held = set(tokens.split()) | set(title.split()) | set(topic.split())
     shared = [term for term in weights if term in held]

@@ -81,7 +81,7 @@ class Index:
         self.turn: Callable[[], AbstractContextManager[bool]] = lambda: nullcontext(True)
         """Claims long work on this index for this process; yields whether the claim succeeded."""
         self.lacks_vectors = False
-        """Whether another process is still making some of the vectors."""
+        """True if another process is still making some of the vectors."""
         self.approvals: Callable[[], Approves] = lambda: lambda _: True
         """Returns the function that checks whether a text is approved; the default approves all."""
 

@@ -90,7 +90,7 @@ def _linked_ids(sql: sqlite3.Connection, types: Collection[str], limit: int) -> 
     """Returns the ids of the newest memories that may hold a link or be the target of one."""
     named = sorted(types)
     of_types = f" WHERE links.type IN ({rows.marks(named)})" if named else ""
-    found = sql.execute(
+    selected = sql.execute(
         "WITH linked (key) AS ("
         f"SELECT source FROM links{of_types} UNION"
         f" SELECT key FROM links CROSS JOIN memories ON id = target{of_types} UNION"
@@ -99,7 +99,7 @@ def _linked_ids(sql: sqlite3.Connection, types: Collection[str], limit: int) -> 
         f" ORDER BY {newest_first('memories')} LIMIT ?",
         (*named, *named, *named, limit),
     )
-    return tuple(id for (id,) in found)
+    return tuple(id for (id,) in selected)
 
 
 class _Walker:
@@ -125,27 +125,27 @@ class _Walker:
         )
         titles = [name for name in unknown if self._keys[name] is None]
         # Of several memories with one title, the first approved one by id is meant: it sorts last.
-        found = self._select(
+        titled = self._select(
             "SELECT approved(digest), title, id, key FROM memories"
             " WHERE shadowed = 0 AND title IN ({})",
             titles,
         )
-        found.sort(key=lambda row: row[2], reverse=True)
-        found.sort(key=lambda row: bool(row[0]))
-        self._keys.update((title, key) for _, title, _, key in found)
+        titled.sort(key=lambda row: row[2], reverse=True)
+        titled.sort(key=lambda row: bool(row[0]))
+        self._keys.update((title, key) for _, title, _, key in titled)
         return {key for name in wanted if (key := self._keys[name]) is not None}
 
     def arrive(self, keys: Collection[int], depth: int) -> list[_Place]:
         """Adds memories to the walk and returns those that are new to it."""
         new = [key for key in keys if key not in self.places]
-        found = [
+        places = [
             _Place(depth, -created, id, title, key)
             for created, id, title, key in self._select(
                 "SELECT created, id, title, key FROM memories WHERE key IN ({})", new
             )
         ]
-        self.places.update((place.key, place) for place in found)
-        return found
+        self.places.update((place.key, place) for place in places)
+        return places
 
     def neighbours(self, frontier: Sequence[_Place]) -> set[int]:
         """Returns the memories that links of `frontier` lead to or come from."""
@@ -194,36 +194,36 @@ class _Walker:
             f" WHERE target IN ({{}}) AND shadowed = 0{rest.replace('type', 'links.type')}"
         )
         ids = [place.id for place in frontier]
-        found = {source for _, source in self._select(query, ids, types)}
+        sources = {source for _, source in self._select(query, ids, types)}
         # A title leads to one memory only, and to none if it is the id of another memory.
         titles = {place.title for place in frontier if place.title is not None}
         by_title = self._select(query, [*titles], types)
         self.resolve(title for title, _ in by_title)
         reached = {place.key for place in frontier}
-        return found | {source for title, source in by_title if self._keys[title] in reached}
+        return sources | {source for title, source in by_title if self._keys[title] in reached}
 
     def _edges(self, kept: Sequence[_Place], links: Sequence[_Stored]) -> tuple[Edge, ...]:
         """Returns the links between the memories; of duplicates, the one that names the id."""
         order = {place.key: number for number, place in enumerate(kept)}
-        keys, found = self._keys, []
+        keys, between = self._keys, []
         for source, name, kind, given, confidence in links:
             target = order.get(keys[name] or 0)
             if target is not None and target != order[source]:
                 is_title = name != kept[target].id
-                found.append((order[source], target, kind, is_title, name, given, confidence))
-        found.sort()  # A source has one link of a type to a name, so the rest is not compared.
+                between.append((order[source], target, kind, is_title, name, given, confidence))
+        between.sort()  # A source has one link of a type to a name: the rest is not compared.
         edges = {}
-        for source, target, kind, _, _, given, confidence in found:
+        for source, target, kind, _, _, given, confidence in between:
             if (source, target, kind) not in edges:
                 edge = Edge(kept[source].id, kept[target].id, kind, given, confidence)
                 edges[source, target, kind] = edge
         return tuple(edges.values())
 
     def _records(self, keys: Sequence[int]) -> dict[int, Any]:
-        found = {}
+        records = {}
         for chunk in _chunks(keys):
-            found.update(rows.by_key(self._sql, chunk))
-        return found
+            records.update(rows.by_key(self._sql, chunk))
+        return records
 
     def _of_types(self) -> tuple[str, Sequence[str]]:
         """Returns the condition on the type of a link, with the values to bind."""
@@ -232,11 +232,11 @@ class _Walker:
         return f" AND type IN ({rows.marks(self._types)})", self._types
 
     def _select(self, query: str, names: Sequence[Any], more: Sequence[str] = ()) -> list[Any]:
-        """Returns the rows of a query over many names, which stand for its `{}`."""
-        found: list[Any] = []
+        """Returns the rows of a query over many names, which replace its `{}`."""
+        selected: list[Any] = []
         for chunk in _chunks(names):
-            found += self._sql.execute(query.format(rows.marks(chunk)), (*chunk, *more))
-        return found
+            selected += self._sql.execute(query.format(rows.marks(chunk)), (*chunk, *more))
+        return selected
 
 
 def _chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
@@ -314,5 +314,5 @@ def _touched_since(sql: sqlite3.Connection, revision: int) -> set[str] | None:
     ((known_after, current),) = sql.execute("SELECT touched_after, revision FROM totals")
     if not known_after <= revision <= current:
         return None
-    found = sql.execute("SELECT name FROM touched WHERE revision > ?", (revision,))
-    return {name for (name,) in found}
+    selected = sql.execute("SELECT name FROM touched WHERE revision > ?", (revision,))
+    return {name for (name,) in selected}

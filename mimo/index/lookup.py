@@ -64,8 +64,8 @@ def totals(sql: sqlite3.Connection) -> Totals:
 
 def frequency(sql: sqlite3.Connection, term: str) -> int:
     """Returns the number of units that hold a term."""
-    found = sql.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,)).fetchone()
-    return int(found[0]) if found else 0
+    counted = sql.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,)).fetchone()
+    return int(counted[0]) if counted else 0
 
 
 def pruned(terms: Sequence[str], frequencies: Mapping[str, int], units: int) -> list[str]:
@@ -146,13 +146,13 @@ def _matched_and_admitted(
 
 def _matched(sql: sqlite3.Connection, units: str, values: Sequence[object]) -> list[int]:
     """Returns the memory of each unit that a query selects, best first."""
-    found = sql.execute(
+    selected = sql.execute(
         f"SELECT u.memory FROM ({units}) w"
         " JOIN units u ON u.key = w.unit JOIN memories a ON a.key = u.memory"
         f" ORDER BY w.weight, {newest_first('a')}",
         values,
     )
-    return [memory for (memory,) in found]
+    return [memory for (memory,) in selected]
 
 
 def memories_near(

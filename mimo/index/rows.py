@@ -54,7 +54,7 @@ class Hit:
     """The 1-based line of the file on which the passage begins."""
     newer: Newer
     embedded: bool
-    """Whether it was compared by meaning, and not by words alone."""
+    """True if it was compared by meaning, and not by words alone."""
 
 
 @frozen
@@ -63,7 +63,7 @@ class Found:
 
     hits: tuple[Hit, ...]
     considered: int
-    """How many memories passed the filter."""
+    """The number of memories that passed the filter."""
     notice: str | None = None
     """Reports an incomplete search."""
 
@@ -206,18 +206,18 @@ def select(connection: sqlite3.Connection, rest: str, values: Sequence[Any] = ()
 
 def by_key(connection: sqlite3.Connection, keys: Sequence[int]) -> dict[int, Record]:
     """Returns the records of those rows of `memories`."""
-    found = connection.execute(
+    selected = connection.execute(
         f"SELECT {COLUMNS}, key FROM memories WHERE key IN ({marks(keys)})", keys
     )
-    return {values[-1]: record(values) for values in found}
+    return {values[-1]: record(values) for values in selected}
 
 
 def after(connection: sqlite3.Connection, key: int, limit: int) -> dict[int, Record]:
     """Returns the next records by key, at most `limit` of them."""
-    found = connection.execute(
+    selected = connection.execute(
         f"SELECT {COLUMNS}, key FROM memories WHERE key > ? ORDER BY key LIMIT ?", (key, limit)
     )
-    return {values[-1]: record(values) for values in found}
+    return {values[-1]: record(values) for values in selected}
 
 
 def _rest(memory: Memory) -> dict[str, Any]:

@@ -169,7 +169,7 @@ class _Memory(NamedTuple):
     position: int
     id: str
     admitted: bool
-    """Whether it passes the filter."""
+    """True if it passes the filter."""
 
 
 class StoredUnit(NamedTuple):
@@ -280,10 +280,10 @@ class Candidates:
 
 
 def _memories(sql: sqlite3.Connection, keys: Sequence[int]) -> Iterable[_Memory]:
-    found = sql.execute(
+    selected = sql.execute(
         f"SELECT {_COLUMNS}, 1 FROM memories m WHERE m.key IN ({rows.marks(keys)})", keys
     )
-    return [_Memory(*row) for row in found]
+    return [_Memory(*row) for row in selected]
 
 
 def _around(sql: sqlite3.Connection, parts: Sequence[_Memory], filter: Filter) -> list[_Memory]:
@@ -295,22 +295,22 @@ def _around(sql: sqlite3.Connection, parts: Sequence[_Memory], filter: Filter) -
     }
     where, values = catalog.condition(filter)
     wanted: list[Any] = [value for place in sorted(places, key=str) for value in place]
-    found = sql.execute(
+    selected = sql.execute(
         f"SELECT {_COLUMNS}, ({where}) FROM memories m WHERE m.shadowed = 0 AND"
         f" (m.parent, m.position) IN (VALUES {','.join(['(?, ?)'] * len(places))})",
         (*values, *wanted),
     )
-    return [_Memory(*row) for row in found]
+    return [_Memory(*row) for row in selected]
 
 
 def _units(sql: sqlite3.Connection, keys: Sequence[int]) -> dict[int, list[StoredUnit]]:
     units: dict[int, list[StoredUnit]] = {key: [] for key in keys}
-    found = sql.execute(
+    selected = sql.execute(
         "SELECT memory, tokens, speakers, vector, line, start, length FROM units"
         f" WHERE memory IN ({rows.marks(keys)}) ORDER BY key",
         keys,
     )
-    for memory, *row in found:
+    for memory, *row in selected:
         units[memory].append(StoredUnit(*row))
     return units
 
@@ -319,7 +319,7 @@ def _parents(sql: sqlite3.Connection, ids: Iterable[str]) -> dict[tuple[str | by
     wanted = sorted(ids)
     if not wanted:
         return {}
-    found = sql.execute(
+    selected = sql.execute(
         f"SELECT path, id, tokens FROM parents WHERE id IN ({rows.marks(wanted)})", wanted
     )
-    return {(path, id): tokens for path, id, tokens in found}
+    return {(path, id): tokens for path, id, tokens in selected}

@@ -208,17 +208,17 @@ class Writer:
     def _delete(self, path: str) -> None:
         place = rows.to_sql(path)
         self._sql.execute("DELETE FROM files WHERE path = ?", (place,))
-        found = self._sql.execute(
+        selected = self._sql.execute(
             "SELECT key, id, trim(title_tokens || ' ' || topic_tokens), passages, shadowed"
             " FROM memories WHERE path = ?",
             (place,),
         ).fetchall()
-        for key, id, heading, passages, shadowed in found:
+        for key, id, heading, passages, shadowed in selected:
             self._ids.add(id)
             self._touched |= self._stored_names(key)
             self._counts["shadowed"] -= shadowed
             self._delete_memory(key, heading, passages.split("\n") if passages else ())
-        if found:
+        if selected:
             self._sql.execute("DELETE FROM parents WHERE path = ?", (place,))
 
     def _delete_memory(self, key: int, heading: str, passages: Sequence[str]) -> None:
@@ -269,13 +269,13 @@ class Writer:
 
     def _stored_names(self, key: int) -> set[str]:
         """Returns the names in a stored memory: its id, its title and the targets of its links."""
-        found = self._sql.execute(
+        selected = self._sql.execute(
             "SELECT id FROM memories WHERE key = :key UNION SELECT title FROM memories"
             " WHERE key = :key AND title IS NOT NULL UNION SELECT target FROM links"
             " WHERE source = :key",
             {"key": key},
         )
-        return {name for (name,) in found}
+        return {name for (name,) in selected}
 
 
 def _file(change: Change, stamp: Stamp, now_ns: int) -> tuple[object, ...]:

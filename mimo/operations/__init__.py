@@ -1,1 +1,1 @@
-"""What people and agents want done, in terms of an opened Mind."""
+"""Actions on an opened `Mind` that several features share."""

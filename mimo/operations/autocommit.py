@@ -1,7 +1,7 @@
-"""Commits that nobody asks for: off unless `autocommit` is set, and never in anybody's way.
+"""Automatic commits, if the setting `autocommit` is on.
 
-The first change starts a process of its own, which waits for more and then commits all of them
-together. A command neither waits for it nor fails because of it.
+The first change starts a separate process, which waits for more changes and commits all of them
+together. Commands do not wait for that process, and its failures do not affect them.
 """
 
 import os
@@ -16,21 +16,21 @@ from mimo.mind import Mind
 from mimo.store import files
 
 PAUSE_SECONDS = 20
-"""So long a process gathers changes before it commits them."""
+"""The time for which a process collects changes before it commits them."""
 
 _LOST_SECONDS = 120
-"""So long after its start a process that never committed counts as gone."""
+"""The time after which a process that has not committed counts as dead."""
 
 
 def later(mind: Mind) -> None:
-    """Lets what was written be committed soon, where the user wants that."""
+    """Schedules a commit of written files if `autocommit` is on."""
     with suppress(MindError, OSError):
         if mind.has_project and mind.config["autocommit"] and _claim(mind):
             _start(mind.project.root, mind.home)
 
 
 def commit(root: Path, home: Path) -> None:
-    """Commits what has gathered; where it can't be done now, a later change tries again."""
+    """Commits the collected changes; if that fails, a later change schedules it again."""
     from mimo.operations.syncing import sync
 
     with suppress(MindError, OSError):
@@ -41,7 +41,7 @@ def commit(root: Path, home: Path) -> None:
 
 
 def _claim(mind: Mind) -> bool:
-    """Returns whether no process is gathering already, and says that one is now."""
+    """Claims the collecting of changes; returns False if another process has claimed it."""
     path = _waiting(mind.project.root)
     with suppress(FileNotFoundError):
         if time.time() - path.lstat().st_mtime < _LOST_SECONDS:
@@ -65,7 +65,7 @@ def _start(root: Path, home: Path) -> None:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    process.returncode = 0  # It outlives us: nobody waits for it, and that is no leak.
+    process.returncode = 0  # The process outlives this one; prevents a warning about that.
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ class Stored:
 
     record: Record
     already: bool = False
-    """Whether it was stored before, and nothing was written."""
+    """True if it was stored before, and nothing was written."""
     notice: str | None = None
     """Names the duplicate or near-duplicate."""
 
@@ -55,7 +55,7 @@ def store(
         record = write()
     if alike is None or alike.memory.id in {link.to for link in record.memory.links}:
         return Stored(record=record)
-    notice = f"much like {alike.memory.id}; if they say the same, remove one of them"
+    notice = f"much like {alike.memory.id}; if they state the same, remove one of them"
     return Stored(record=record, notice=notice)
 
 
@@ -93,7 +93,7 @@ def _answer(question: Callable[[], Record | None]) -> Record | None:
 
 def _already(existing: Record, draft: Memory, *, private: bool) -> Stored:
     memory = existing.memory
-    messages = [f"{memory.id} says so already, so nothing was written"]
+    messages = [f"{memory.id} states this already, so nothing was written"]
     if warning := outcomes.warning(memory):
         messages.append(warning)
     if private and not existing.place.private:

@@ -60,9 +60,9 @@ class Options:
     threshold: float | None = THRESHOLD
     """Minimum score of a match; None for the default and, if no match reaches it, the closest."""
     everywhere: bool = False
-    """Whether all registered projects are searched."""
+    """True if all registered projects are searched."""
     private: bool = False
-    """Whether private memories of other projects are searched; never for an agent."""
+    """True if private memories of other projects are searched; never for an agent."""
 
 
 EVERYTHING = Options()
@@ -86,7 +86,7 @@ class ProjectHit:
     mind: Mind
     hit: Hit
     shared: bool = False
-    """Whether private memories of the project must not be named beside it."""
+    """True if private memories of the project must not be named beside it."""
 
     @property
     def score(self) -> float:
@@ -113,12 +113,12 @@ def find(mind: Mind, text: str, options: Options) -> ProjectHits:
     """
     mind.prepare()
     if options.everywhere:
-        found = _in_projects(mind, text, options)
+        matches = _in_projects(mind, text, options)
     else:
-        found = _of_project(mind, peek(mind, text, options))
-    for project in {id(hit.mind): hit.mind for hit in found.hits}.values():
-        _note_related(project, [hit.hit for hit in found.hits if hit.mind is project])
-    return found if options.threshold is not None else _related_or_closest(found)
+        matches = _of_project(mind, peek(mind, text, options))
+    for project in {id(hit.mind): hit.mind for hit in matches.hits}.values():
+        _note_related(project, [hit.hit for hit in matches.hits if hit.mind is project])
+    return matches if options.threshold is not None else _related_or_closest(matches)
 
 
 def search(mind: Mind, text: str, options: Options) -> Found:
@@ -127,9 +127,9 @@ def search(mind: Mind, text: str, options: Options) -> Found:
     `notice` reports an incomplete search. Each match that reaches the default threshold counts as
     used. Raises `SearchFailed` if not even the files can be read.
     """
-    found = peek(mind, text, options)
-    _note_related(mind, found.hits)
-    return found if options.threshold is not None else _related_or_closest(found)
+    matches = peek(mind, text, options)
+    _note_related(mind, matches.hits)
+    return matches if options.threshold is not None else _related_or_closest(matches)
 
 
 def peek(mind: Mind, text: str, options: Options) -> Found:
@@ -140,7 +140,7 @@ def peek(mind: Mind, text: str, options: Options) -> Found:
     _check_query(text)
     is_open = options.threshold is None
     try:
-        found = refresh.up_to_date(mind).search(
+        matches = refresh.up_to_date(mind).search(
             text,
             filter=options.filter,
             limit=options.limit,
@@ -154,13 +154,13 @@ def peek(mind: Mind, text: str, options: Options) -> Found:
         ) from error
     # Order and score have different formulas. A score never rises from one match to the next:
     # a match above another one is at least as relevant.
-    scores = [*accumulate((hit.score for hit in reversed(found.hits)), max)][::-1]
+    scores = [*accumulate((hit.score for hit in reversed(matches.hits)), max)][::-1]
     return replace(
-        found,
+        matches,
         hits=tuple(
-            replace(hit, score=score) for hit, score in zip(found.hits, scores, strict=True)
+            replace(hit, score=score) for hit, score in zip(matches.hits, scores, strict=True)
         ),
-        notice=_joined(mind.notice, found.notice),
+        notice=_joined(mind.notice, matches.notice),
     )
 
 
@@ -185,16 +185,16 @@ def _note_related(mind: Mind, hits: Iterable[Hit]) -> None:
     note(mind, [hit.record for hit in hits if hit.score >= THRESHOLD])
 
 
-def _related_or_closest(found: Matches) -> Matches:
+def _related_or_closest(matches: Matches) -> Matches:
     """Returns the related matches or, if there are none, the few closest.
 
     Texts that share no word rarely score high enough, and the caller can judge them.
     """
-    related = tuple(hit for hit in found.hits if hit.score >= THRESHOLD)
-    if related or not found.hits:
-        return replace(found, hits=related)
-    notice = _joined(found.notice, "nothing matches well; these are the nearest")
-    return replace(found, hits=found.hits[:NEAREST], notice=notice)
+    related = tuple(hit for hit in matches.hits if hit.score >= THRESHOLD)
+    if related or not matches.hits:
+        return replace(matches, hits=related)
+    notice = _joined(matches.notice, "nothing matches well; these are the nearest")
+    return replace(matches, hits=matches.hits[:NEAREST], notice=notice)
 
 
 def _in_projects(mind: Mind, text: str, options: Options) -> ProjectHits:
@@ -203,10 +203,10 @@ def _in_projects(mind: Mind, text: str, options: Options) -> ProjectHits:
     with_private = options.private and mind.agent is None
     shared = replace(options, filter=replace(options.filter, shared=True))
 
-    def matches(other: Mind, *, here: bool) -> Found:
+    def search_one(other: Mind, *, here: bool) -> Found:
         return peek(other, text, options if here or with_private else shared)
 
-    answers, skipped = ask_each(mind, "mind_search", matches)
+    answers, skipped = ask_each(mind, "mind_search", search_one)
     hits: list[ProjectHit] = []
     notices = list(skipped)
     for answer in answers:
@@ -218,13 +218,13 @@ def _in_projects(mind: Mind, text: str, options: Options) -> ProjectHits:
     return ProjectHits(hits=tuple(hits[: options.limit]), notice=_joined(*notices))
 
 
-def _of_project(mind: Mind, found: Found, *, shared: bool = False) -> ProjectHits:
+def _of_project(mind: Mind, matches: Found, *, shared: bool = False) -> ProjectHits:
     """Returns the matches of a project; with `shared`, none names a private memory."""
-    hits = found.hits
+    hits = matches.hits
     if shared:
         hits = tuple(replace(hit, newer=_shared_of(mind, hit.newer)) for hit in hits)
     rows = tuple(ProjectHit(mind=mind, hit=hit, shared=shared) for hit in hits)
-    return ProjectHits(hits=rows, notice=found.notice)
+    return ProjectHits(hits=rows, notice=matches.notice)
 
 
 def _shared_of(mind: Mind, newer: Newer) -> Newer:
@@ -258,7 +258,7 @@ def with_competing(
 
 
 def note(mind: Mind, records: Iterable[Record]) -> None:
-    """Counts a use of each memory: a search found it, or it was shown or loaded.
+    """Counts a use of each memory: a search matches it, or it was shown or loaded.
 
     An answer never fails because its uses can't be counted.
     """
@@ -310,7 +310,7 @@ def one(mind: Mind, wanted: str, *, surely: bool = False) -> Record:
     if record is None:
         near = mind.index.nearest_ids(wanted) if wanted else ()
         raise NotFound(
-            f"Memory not found: `{wanted}`",
+            f"Memory not matches: `{wanted}`",
             hint=f"did you mean {' or '.join(near)}?" if near else "`mind list` shows all memories",
             details={"id": wanted, "nearest": list(near)},
         )
@@ -431,7 +431,7 @@ class Answer(NamedTuple, Generic[T]):
 class Answers(NamedTuple, Generic[T]):
     """The answers of the projects that could be asked."""
 
-    found: tuple[Answer[T], ...]
+    answers: tuple[Answer[T], ...]
     skipped: tuple[str, ...]
     """The other projects, each with the reason; a reason reveals nothing of a policy."""
 
@@ -446,7 +446,7 @@ def ask_each(
     """
     registry = projects.registered(mind.home)
     here = mind.project.root if mind.has_project else None
-    found: list[Answer[T]] = []
+    answers: list[Answer[T]] = []
     skipped = [registry.problem] if registry.problem else []
     for entry in registry.projects:
         mind.heed()
@@ -465,7 +465,7 @@ def ask_each(
                 at=mind.now(),
             )
             with other.guard.passing(call, mind.timer.monotonic):
-                found.append(Answer(entry.name, other, False, question(other, here=False)))
+                answers.append(Answer(entry.name, other, False, question(other, here=False)))
         except Exception as error:  # one broken project must not stop the others
             if mind.halted and mind.halted():
                 raise
@@ -475,10 +475,10 @@ def ask_each(
             (entry.name for entry in registry.projects if entry.path == here), mind.project.name
         )
         try:
-            found.append(Answer(name, mind, True, question(mind, here=True)))
+            answers.append(Answer(name, mind, True, question(mind, here=True)))
         except (SearchFailed, StorageFailed) as error:
             skipped.append(f"{name}: {error.message}")
-    return Answers(tuple(found), tuple(skipped))
+    return Answers(tuple(answers), tuple(skipped))
 
 
 def _reason(error: Exception, tool: str) -> str:

@@ -1,4 +1,4 @@
-"""Whether ingested files are still as they were when they were ingested."""
+"""Checks whether ingested files have changed since they were ingested."""
 
 import json
 import os
@@ -16,14 +16,12 @@ from mimo.store import files
 from mimo.store.files import LOCAL, digest
 from mimo.store.locking import lock
 
-# How ingested files were when they were last read on this machine: `.mind/.local/ingested.json`.
-
-
-_INGESTED_LARGEST = 64 * 1024 * 1024
+_LARGEST_LIST = 64 * 1024 * 1024
+_LARGEST = 100_000_000
 
 
 class Seen(NamedTuple):
-    """An ingested file as it was read, and the digest of the file that keeps its chunks."""
+    """The state of an ingested file when it was read, and the digest of the file of its chunks."""
 
     size: int
     mtime_ns: int
@@ -31,22 +29,22 @@ class Seen(NamedTuple):
 
 
 class IngestedFiles:
-    """The list of one project, by the paths of the files relative to the project."""
+    """The states of a project's ingested files, by path: `.mind/.local/ingested.json`."""
 
     def __init__(self, root: Path) -> None:
-        """Take a project's root; nothing is read yet."""
+        """Take the project's root. Nothing is read yet."""
         self._root = root
 
     def read(self) -> dict[str, Seen]:
         """Returns the files that were read on this machine; none if the list can't be read."""
         with suppress(OSError, MindError, ValueError, TypeError, AttributeError, RecursionError):
-            data, _ = files.look(self._path("ingested.json"), limit=_INGESTED_LARGEST)
+            data, _ = files.look(self._path("ingested.json"), limit=_LARGEST_LIST)
             rows = json.loads(data)
             return {str(path): Seen(int(a), int(b), str(c)) for path, (a, b, c) in rows.items()}
         return {}
 
     def add(self, seen: Mapping[str, Seen]) -> None:
-        """Notes files that were read. Raises `StorageFailed`."""
+        """Adds files that were read. Raises `StorageFailed`."""
         with lock(self._path("ingested.lock")):
             data = json.dumps(self.read() | dict(seen), separators=(",", ":")).encode()
             files.replace(self._path("ingested.json"), data + b"\n", mode=0o600)
@@ -55,22 +53,19 @@ class IngestedFiles:
         return files.safe_path(self._root, f"{LOCAL}/{name}")
 
 
-_LARGEST = 100_000_000
-
-
 class State(StrEnum):
-    """How an ingested file is now."""
+    """The state of an ingested file."""
 
     CURRENT = "current"
     CHANGED = "changed"
     MISSING = "missing"
     UNKNOWN = "unknown"
-    """It was ingested on another machine and is not here, or may not be read."""
+    """It was ingested on another machine and is missing here, or it can't be read."""
 
 
 @frozen
 class Checked:
-    """An ingested file, by one of its chunks, and how it is now."""
+    """An ingested file, by one of its chunks, and its state."""
 
     part: Record
     state: State
@@ -82,7 +77,7 @@ class Checked:
 
     @property
     def message(self) -> str | None:
-        """Returns why the chunks may be out of date; None if they are not."""
+        """Returns the reason for which the chunks may be stale; None if they are not."""
         if self.state is State.CHANGED:
             return f"`{self.path}` changed after it was ingested"
         if self.state is State.MISSING:
@@ -101,20 +96,17 @@ class Checked:
 
 
 def stale(mind: Mind, records: Sequence[Record]) -> dict[str, str]:
-    """Returns, by the id of each memory whose ingested file changed, why and what to do.
-
-    Only the files of these memories are looked at.
-    """
-    told = {one.part.place.path: one for one in checked(mind, records) if one.message}
+    """Returns the reason and the remedy for each memory whose ingested file changed, by id."""
+    changed = {check.part.place.path: check for check in checked(mind, records) if check.message}
     return {
-        record.memory.id: f"{one.message}: `{one.remedy}`"
+        record.memory.id: f"{check.message}: `{check.remedy}`"
         for record in records
-        if record.parent is not None and (one := told.get(record.place.path))
+        if record.parent is not None and (check := changed.get(record.place.path))
     }
 
 
 def checked(mind: Mind, records: Iterable[Record]) -> tuple[Checked, ...]:
-    """Returns the ingested files that the chunks among some memories are from, each once."""
+    """Returns the ingested file of each chunk among some memories, each file once."""
     parts: dict[str, Record] = {}
     for record in records:
         if record.parent is not None:
@@ -126,7 +118,7 @@ def checked(mind: Mind, records: Iterable[Record]) -> tuple[Checked, ...]:
 
 
 def _is_past(mind: Mind) -> bool:
-    """Returns whether the memory is that of a commit, of whose time nothing can be checked."""
+    """Returns whether the memory is at an earlier revision, whose files can't be checked."""
     from mimo.store.revisions import PastStore
 
     return isinstance(mind.store, PastStore)
@@ -134,17 +126,17 @@ def _is_past(mind: Mind) -> bool:
 
 def _state(mind: Mind, part: Record, seen: Mapping[str, Seen]) -> State:
     path = part.origin
-    known = seen.get(path)
+    last = seen.get(path)
     place = place_of(mind, path)
-    if not _may_read(mind, place, was_read=known is not None):
+    if not _may_read(mind, place, was_read=last is not None):
         return State.UNKNOWN
     try:
         status = place.lstat()
     except (FileNotFoundError, NotADirectoryError):
-        return State.MISSING if known else State.UNKNOWN
+        return State.MISSING if last else State.UNKNOWN
     except (OSError, ValueError):
         return State.UNKNOWN
-    if known == Seen(status.st_size, status.st_mtime_ns, part.place.digest):
+    if last == Seen(status.st_size, status.st_mtime_ns, part.place.digest):
         return State.CURRENT
     from mimo.store.sandbox import Sandbox
 
@@ -152,7 +144,7 @@ def _state(mind: Mind, part: Record, seen: Mapping[str, Seen]) -> State:
     try:
         data = Sandbox(None, mind.project.root).read(place, _LARGEST)
     except NotFound:
-        return State.MISSING if known else State.UNKNOWN
+        return State.MISSING if last else State.UNKNOWN
     except (OSError, MindError):
         return State.UNKNOWN
     if source is None:
@@ -161,15 +153,15 @@ def _state(mind: Mind, part: Record, seen: Mapping[str, Seen]) -> State:
 
 
 def place_of(mind: Mind, path: str) -> Path:
-    """Returns where the file of a source is."""
+    """Returns the absolute path of an ingested file."""
     return Path(os.path.normpath(Path(os.path.realpath(mind.project.root)) / path))
 
 
 def _may_read(mind: Mind, place: Path, *, was_read: bool) -> bool:
     """Returns whether a file may be compared.
 
-    The path comes from a file that may be another user's: outside the project only a person's own
-    ingested files are looked at, and nothing outside of SANDBOX_DIR.
+    Its path may come from another user's file. Outside the project only files that a person
+    ingested on this machine are read, and never files outside SANDBOX_DIR.
     """
     limit = mind.environ.get("SANDBOX_DIR")
     if limit and not place.is_relative_to(os.path.realpath(Path(limit).expanduser())):

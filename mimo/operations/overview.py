@@ -1,4 +1,4 @@
-"""Counting what there is: for `status` and for the `memory` tool's stats."""
+"""Statistics of a project's memories, and their decay."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,102 +15,16 @@ from mimo.mind import Mind
 from mimo.operations import finding, saving
 from mimo.operations.finding import Page
 
-# How strong memories are, which of them are about to be forgotten, and keeping them from it.
-
-
-@frozen
-class Fading:
-    """A memory that is at risk of being forgotten."""
-
-    record: Record
-    score: float
-    days: float
-    """Until it is forgotten, from now; infinite for never."""
-    use: Use | None
-
-
-@frozen
-class AtRisk:
-    """The memories at risk, weakest first, and how many memories were examined."""
-
-    fading: tuple[Fading, ...]
-    checked: int
-
-
-def scores(mind: Mind, records: Sequence[Record]) -> list[float]:
-    """Returns the decay score of each memory, 0..1."""
-    return _scores(mind, records, finding.uses(mind))
-
-
-def _scores(mind: Mind, records: Sequence[Record], uses: Mapping[str, Use]) -> list[float]:
-    rate, now = mind.config["decay.rate"], mind.now()
-    return [decay.strength(one, now=now, use=uses.get(one.memory.id), rate=rate) for one in records]
-
-
-def strongest_first(mind: Mind, options: finding.Options) -> Page:
-    """Returns one page of the memories sorted by their decay score, strongest first."""
-    everything = finding.listing(mind, finding.Options(filter=options.filter))
-    ranked = sorted(
-        zip(everything.records, scores(mind, everything.records), strict=True),
-        key=lambda pair: -pair[1],
-    )
-    page = tuple(record for record, _ in ranked[options.offset : options.offset + options.limit])
-    return Page(records=page, total=everything.total)
-
-
-def at_risk(mind: Mind, threshold: float) -> AtRisk:
-    """Returns all memories that are not protected and have a score below `threshold`."""
-    config, uses = mind.config, finding.uses(mind)
-    records = finding.listing(mind).records
-    weak = []
-    for record, score in zip(records, _scores(mind, records, uses), strict=True):
-        if score < threshold and not decay.is_protected(record):
-            days = decay.days_until_forgotten(
-                score, floor=config["decay.floor"], rate=config["decay.rate"]
-            )
-            use = uses.get(record.memory.id)
-            weak.append(Fading(record=record, score=score, days=days, use=use))
-    weak.sort(key=lambda one: (one.score, one.record.memory.id))
-    return AtRisk(fading=tuple(weak), checked=len(records))
-
-
-def keep(mind: Mind, wanted: str, *, keep: bool) -> Record:
-    """Protects a memory from fading, or lets it fade, and returns it as it is now.
-
-    Its file says so only where its type does not. Raises `Invalid` for what mind only reads.
-    """
-    record = finding.one(mind, wanted)
-    if not record.place.owned:
-        raise _only_read(record)
-    protected = None if record.memory.type.protected is keep else keep
-    if record.memory.protected is protected:
-        return record
-    return saving.edit(mind, record, protected=protected)
-
-
-def _only_read(record: Record) -> Invalid:
-    path = record.place.path
-    if record.place.elsewhere:
-        return Invalid(
-            f"`{path}` is a document of the project, which mind only reads",
-            hint="such documents do not fade, unless `protected: false` stands in their header",
-        )
-    return Invalid(
-        f"`{path}` is a document that mind only reads",
-        hint=f"write `protected: true` into its header: mind edit {record.memory.id}",
-    )
-
-
 SESSION_GAP = timedelta(minutes=30)
-"""Activity further apart than this belongs to different sessions."""
+"""Memories further apart than this belong to different sessions."""
 STALE_AFTER = timedelta(days=14)
-"""A project with nothing newer than this has stale memory."""
+"""The memory of a project is stale if its newest memory is older."""
 
 _RESOLVED = frozenset({"resolved", "closed", "done", "fixed"})
 
 
 class Health(StrEnum):
-    """How alive a project's memory is."""
+    """The state of a project's memory."""
 
     GOOD = "good"
     STALE = "stale"
@@ -119,20 +33,20 @@ class Health(StrEnum):
 
 @frozen
 class Origins:
-    """Which memories are not kept by mind itself, each in a file of its own."""
+    """The numbers of memories that are not in files of mind's own."""
 
     in_place: int
-    """In documents that people wrote, read where they are."""
+    """Memories in documents that people wrote, read in place."""
     included: int
-    """Of these, outside `.mind/`."""
+    """Of these, memories outside `.mind/`."""
     ingested_files: int
     chunks: int
 
     @classmethod
     def of(cls, records: Sequence[Record]) -> "Origins":
-        """Returns where memories come from."""
-        whole = [one.place for one in records if one.parent is None]
-        chunks = [one.place for one in records if one.parent is not None]
+        """Returns the origins of some memories."""
+        whole = [record.place for record in records if record.parent is None]
+        chunks = [record.place for record in records if record.parent is not None]
         return cls(
             in_place=sum(place.elsewhere or not place.owned for place in whole),
             included=sum(place.elsewhere for place in whole),
@@ -143,14 +57,14 @@ class Origins:
 
 @frozen
 class Overview:
-    """What a project's memory holds."""
+    """The counts and averages of a project's memories."""
 
     by_type: dict[Kind, int]
     issues_resolved: int
     sessions: int
     oldest: datetime | None
     newest: datetime | None
-    """The newest that is not dated in the future."""
+    """The newest memory that is not dated in the future."""
     average_importance: float
     average_decay: float
     at_risk: int
@@ -200,10 +114,100 @@ def _is_resolved(memory: Memory) -> bool:
 
 
 def _sessions(times: list[datetime]) -> int:
-    """Returns how many groups the sorted times fall into, split at each gap."""
+    """Returns the number of sessions: groups of sorted times with gaps between them."""
     gaps = sum(later - earlier > SESSION_GAP for earlier, later in pairwise(times))
     return gaps + 1 if times else 0
 
 
 def _mean(values: list[float]) -> float:
     return sum(values) / len(values) if values else 0.0
+
+
+# Decay: scores, memories at risk, and protection.
+
+
+@frozen
+class Fading:
+    """A memory at risk of being forgotten."""
+
+    record: Record
+    score: float
+    days: float
+    """The days until it is forgotten; infinite for never."""
+    use: Use | None
+
+
+@frozen
+class AtRisk:
+    """The memories at risk, weakest first, and how many memories were examined."""
+
+    fading: tuple[Fading, ...]
+    checked: int
+
+
+def scores(mind: Mind, records: Sequence[Record]) -> list[float]:
+    """Returns the decay score of each memory, 0..1."""
+    return _scores(mind, records, finding.uses(mind))
+
+
+def _scores(mind: Mind, records: Sequence[Record], uses: Mapping[str, Use]) -> list[float]:
+    rate, now = mind.config["decay.rate"], mind.now()
+    return [
+        decay.strength(record, now=now, use=uses.get(record.memory.id), rate=rate)
+        for record in records
+    ]
+
+
+def strongest_first(mind: Mind, options: finding.Options) -> Page:
+    """Returns one page of the memories sorted by their decay score, strongest first."""
+    everything = finding.listing(mind, finding.Options(filter=options.filter))
+    ranked = sorted(
+        zip(everything.records, scores(mind, everything.records), strict=True),
+        key=lambda pair: -pair[1],
+    )
+    page = tuple(record for record, _ in ranked[options.offset : options.offset + options.limit])
+    return Page(records=page, total=everything.total)
+
+
+def at_risk(mind: Mind, threshold: float) -> AtRisk:
+    """Returns all memories that are not protected and have a score below `threshold`."""
+    config, uses = mind.config, finding.uses(mind)
+    records = finding.listing(mind).records
+    weak = []
+    for record, score in zip(records, _scores(mind, records, uses), strict=True):
+        if score < threshold and not decay.is_protected(record):
+            days = decay.days_until_forgotten(
+                score, floor=config["decay.floor"], rate=config["decay.rate"]
+            )
+            use = uses.get(record.memory.id)
+            weak.append(Fading(record=record, score=score, days=days, use=use))
+    weak.sort(key=lambda fading: (fading.score, fading.record.memory.id))
+    return AtRisk(fading=tuple(weak), checked=len(records))
+
+
+def keep(mind: Mind, wanted: str, *, keep: bool) -> Record:
+    """Protects a memory from fading, or ends the protection, and returns the changed memory.
+
+    Its file states the protection only if that differs from its type's. Raises `Invalid` for a file
+    that mind only reads.
+    """
+    record = finding.one(mind, wanted)
+    if not record.place.owned:
+        raise _read_only(record)
+    protected = None if record.memory.type.protected is keep else keep
+    if record.memory.protected is protected:
+        return record
+    return saving.edit(mind, record, protected=protected)
+
+
+def _read_only(record: Record) -> Invalid:
+    path = record.place.path
+    if record.place.elsewhere:
+        return Invalid(
+            f"`{path}` is a document of the project, which mind only reads",
+            hint="such documents do not fade, unless their header has `protected: false`",
+        )
+    return Invalid(
+        f"`{path}` is a document that mind only reads",
+        hint=f"add `protected: true` to its header: `mind edit {record.memory.id}`",
+    )

@@ -1,4 +1,4 @@
-"""Committing, pulling and pushing the memory."""
+"""The memory in git: commit, pull and push, the merge driver, and leaks of private files."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -10,91 +10,20 @@ from mimo.guard import privacy
 from mimo.memory import changes
 from mimo.memory.model import Memory, Problem
 from mimo.mind import Mind
-from mimo.store import commit, files, init
 from mimo.store import commit as commits
+from mimo.store import files, init
 from mimo.store.commit import Pending
 from mimo.store.files import unshared_folder
 from mimo.store.git import Repository
 from mimo.store.revisions import is_memory
 
-# Letting git merge memories field by field.
-
-
 LACKING = "git merges memories here as plain text"
-
-
-def install(root: Path) -> bool:
-    """Sets the merge driver in the repository's own settings; returns whether that is new.
-
-    Where there is no git, or no repository, nothing is to be done.
-    """
-    repository = Repository(root)
-    with suppress(Invalid):
-        return repository.is_there() and repository.install_driver()
-    return False
-
-
-def in_repository(root: Path) -> bool:
-    """Returns whether a git repository is around the project, without asking git."""
-    return any((folder / ".git").exists() for folder in (root, *root.parents))
-
-
-def lacking(root: Path) -> str | None:
-    """Returns what to say where git would merge memories as text; None where all is well.
-
-    A clone brings `.gitattributes`, but never a setting that names a program to run.
-    """
-    if not in_repository(root):
-        return None
-    with suppress(Invalid):
-        if not Repository(root).merges():
-            return LACKING
-    return None
-
-
-# What could carry private files of a project into git.
-
-
 _SHOWN = 3
 
 
 @frozen
-class Leak:
-    """A way by which private files reach git, and how to close it."""
-
-    message: str
-    hint: str
-    file: str
-
-
-def leaks(root: Path) -> Iterator[Leak]:
-    """Yields what is wrong with the project's ignore rules, and private files that git tracks.
-
-    There is nothing to report outside a git repository.
-    """
-    if not in_repository(root):
-        return
-    if init.IGNORE_FILE in init.lacking(root):
-        yield Leak(
-            message=f"{init.IGNORE_FILE} lacks rules that keep private files out of git",
-            hint="`mind doctor --fix` restores them; `mind sync` never commits such files",
-            file=init.IGNORE_FILE,
-        )
-    files = commit.unshared(root)
-    if files:
-        some = ", ".join(files[:_SHOWN]) + (", …" if len(files) > _SHOWN else "")
-        folders = " ".join(sorted({unshared_folder(path) or path for path in files}))
-        yield Leak(
-            message=f"git tracks files that must stay on this machine: {some}",
-            hint=f"`git rm -rf --cached -- {folders}` and a commit untrack them; earlier commits "
-            "keep them",
-            file=files[0],
-        )
-
-
-@frozen
 class Sync:
-    """What a sync did, or would do."""
+    """A sync that was done, or would be in a dry run."""
 
     commit: str | None
     branch: str | None
@@ -105,17 +34,17 @@ class Sync:
 
 
 def repository(mind: Mind) -> Repository:
-    """Returns the repository that the project is in.
+    """Returns the git repository of the project.
 
     Raises `Invalid` if there is none, git is missing, or git would hang on its files.
     """
-    found = Repository(mind.project.root)
-    if found.folder is None:
+    place = Repository(mind.project.root)
+    if place.folder is None:
         raise Invalid(
-            "the project is in no git repository",
-            hint="`git init` makes one; without git every memory is kept all the same",
+            "the project is not in a git repository",
+            hint="`git init` creates one; mind also works without git",
         )
-    return found
+    return place
 
 
 def sync(
@@ -126,7 +55,7 @@ def sync(
     push: bool = False,
     dry_run: bool = False,
 ) -> Sync:
-    """Commits the shared files of `.mind/` and nothing else, then pulls and pushes as asked."""
+    """Commits the shared files of `.mind/` only, then pulls and pushes if requested."""
     place = repository(mind)
     commits.check_idle(place)
     commits.check_shared(place)
@@ -136,7 +65,7 @@ def sync(
     done: dict[str, str | None] = {"commit": None, "pulled": None}
     if not dry_run:
         if message:
-            done["commit"] = commits.commit(place, message, [one.path for one in pending])
+            done["commit"] = commits.commit(place, message, [change.path for change in pending])
             if done["commit"] is None:
                 message, pending = None, ()
         done["pulled"] = commits.pull(place) if pull else None
@@ -152,38 +81,100 @@ def sync(
 
 
 def _check_secrets(mind: Mind, pending: Sequence[Pending]) -> None:
-    """Raises `SecretDetected` where a file that would be committed holds a secret."""
-    for one in pending:
-        path = files.safe_path(mind.project.root, one.path)
-        if one.change != "removed" and path.is_file():
-            text = files.read(path).decode("utf-8", "replace")
-            privacy.check_secrets({one.path: text}, by_person=mind.author is None, file=one.path)
+    """Raises `SecretDetected` if a file to be committed holds a secret."""
+    for entry in pending:
+        path = files.safe_path(mind.project.root, entry.path)
+        if entry.change != "removed" and path.is_file():
+            fields = {entry.path: files.read(path).decode("utf-8", "replace")}
+            privacy.check_secrets(fields, by_person=mind.author is None, file=entry.path)
 
 
 def _message(mind: Mind, pending: Sequence[Pending]) -> str:
-    """Returns a message that says what was remembered, in the memories' own titles."""
+    """Returns a commit message with the titles of the changed memories."""
     titles: dict[str, list[str]] = {change: [] for change in changes.VERBS}
     agents = []
-    memories = [one for one in pending if is_memory(one.path)]
-    for one in memories or pending:
-        memory = None if one.change == "removed" else _memory(mind, one.path)
-        name = f"{memory.type.value}: {memory.heading}" if memory else _name(one.path)
-        titles[one.change].append(changes.one_line(name))
-        if memory and memory.by and one.change == "added":
+    memories = [entry for entry in pending if is_memory(entry.path)]
+    for entry in memories or pending:
+        memory = None if entry.change == "removed" else _memory(mind, entry.path)
+        name = f"{memory.type.value}: {memory.heading}" if memory else _name(entry.path)
+        titles[entry.change].append(changes.one_line(name))
+        if memory and memory.by and entry.change == "added":
             agents.append(memory.by)
     return changes.message(titles, agents)
 
 
 def _name(path: str) -> str:
-    """Returns the id that a file of memories is named for; the path of any other file."""
+    """Returns the id in the name of a memory's file; the path of any other file."""
     return path.rpartition("/")[2].removesuffix(".md") if is_memory(path) else path
 
 
 def _memory(mind: Mind, path: str) -> Memory | None:
-    """Returns the memory in a file; None for what holds none or several."""
+    """Returns the memory in a file; None if it has none or several."""
     if not is_memory(path):
         return None
-    found = mind.store.read(path)
-    if isinstance(found, Problem) or len(found) != 1:
+    records = mind.store.read(path)
+    if isinstance(records, Problem) or len(records) != 1:
         return None
-    return found[0].memory
+    return records[0].memory
+
+
+# The merge driver, and private files in git.
+
+
+def install(root: Path) -> bool:
+    """Installs the merge driver in the repository's settings; returns whether it is new.
+
+    Does nothing without git or a repository.
+    """
+    repository = Repository(root)
+    with suppress(Invalid):
+        return repository.is_there() and repository.install_driver()
+    return False
+
+
+def in_repository(root: Path) -> bool:
+    """Returns whether the project is in a git repository, without running git."""
+    return any((folder / ".git").exists() for folder in (root, *root.parents))
+
+
+def lacking(root: Path) -> str | None:
+    """Returns a warning if git would merge memories as text; None if the merge driver is set.
+
+    A clone copies `.gitattributes`, but not the setting that names the program.
+    """
+    if not in_repository(root):
+        return None
+    with suppress(Invalid):
+        if not Repository(root).merges():
+            return LACKING
+    return None
+
+
+@frozen
+class Leak:
+    """A way in which private files can get into git, and the remedy."""
+
+    message: str
+    hint: str
+    file: str
+
+
+def leaks(root: Path) -> Iterator[Leak]:
+    """Yields missing ignore rules of the project, and private files that git tracks."""
+    if not in_repository(root):
+        return
+    if init.IGNORE_FILE in init.lacking(root):
+        yield Leak(
+            message=f"{init.IGNORE_FILE} lacks rules that keep private files out of git",
+            hint="`mind doctor --fix` restores them; `mind sync` never commits such files",
+            file=init.IGNORE_FILE,
+        )
+    if tracked := commits.unshared(root):
+        some = ", ".join(tracked[:_SHOWN]) + (", …" if len(tracked) > _SHOWN else "")
+        folders = " ".join(sorted({unshared_folder(path) or path for path in tracked}))
+        yield Leak(
+            message=f"git tracks files that must stay on this machine: {some}",
+            hint=f"`git rm -rf --cached -- {folders}` and a commit untrack them; earlier commits "
+            "keep them",
+            file=tracked[0],
+        )

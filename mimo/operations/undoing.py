@@ -1,4 +1,4 @@
-"""Taking back what commands changed, from the trash."""
+"""Undoing changes of commands, from the trash."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,37 +17,37 @@ from mimo.store.trash import Entry, Kept, Recorder
 
 
 class Action(StrEnum):
-    """What undoing a change does to one of its files."""
+    """The effect of an undo on one file."""
 
     RESTORE = "restore"
-    """Writes the file, which is missing now."""
+    """Writes a file that is missing now."""
     REPLACE = "replace"
     REMOVE = "remove"
-    """Removes a file that the command made."""
+    """Removes a file that the command created."""
     NOTHING = "nothing"
-    """The file is as it was before the command already."""
+    """The file is already as before the command."""
 
 
 @frozen
 class Step:
-    """One file of a change that is undone."""
+    """The undo of one file."""
 
     kept: Kept
     action: Action
     current: str | None
     """The digest of the file now; None if it is missing."""
     changed: bool
-    """Whether the file changed after the command."""
+    """True if the file changed after the command."""
 
 
 @frozen
 class Undone:
-    """A change that was undone, or would be."""
+    """A change that was undone, or would be in a dry run."""
 
     entry: Entry
     steps: tuple[Step, ...]
     redo: str | None
-    """The entry that takes the undo back."""
+    """The id of the entry that undoes the undo."""
 
 
 @frozen
@@ -63,9 +63,9 @@ class Change:
 def recorded(
     mind: Mind, call: Call, *, command: str, is_tool: bool, memory_only: bool = False
 ) -> Iterator[Recorder]:
-    """Puts what a command removes or replaces into the trash before that happens.
+    """Copies files into the trash before the command in the block removes or replaces them.
 
-    With `memory_only`, files outside `.mind/` are not kept: some commands undo these themselves.
+    With `memory_only`, files outside `.mind/` are left out: some commands undo these themselves.
     """
 
     def entry(id: str) -> Entry:
@@ -113,7 +113,7 @@ def changes(mind: Mind, limit: int) -> tuple[Change, ...]:
 
 
 def _undone(newest_first: Sequence[Entry]) -> set[str]:
-    """Returns the ids of the entries that were taken back, and not redone since."""
+    """Returns the ids of the entries that were undone and not redone since."""
     undone: set[str] = set()
     for entry in newest_first:
         if entry.undoes and entry.id not in undone:
@@ -122,18 +122,18 @@ def _undone(newest_first: Sequence[Entry]) -> set[str]:
 
 
 def undo(mind: Mind, wanted: str | None, *, dry_run: bool = False, force: bool = False) -> Undone:
-    """Takes a change back, the last one by default, and returns what that did to its files.
+    """Undoes a change, by default the last one, and returns the effect on its files.
 
-    What the files hold now goes to the trash. With `dry_run` nothing changes. Raises `NotFound`,
-    `AmbiguousId`, `Denied` if the caller may not do what the change did, and `Conflict` if a file
-    changed since, unless `force` is set.
+    The present content of the files goes to the trash. With `dry_run` nothing changes. Raises
+    `NotFound`, `AmbiguousId`, `Denied` if the caller may not run the command that is undone, and
+    `Conflict` if a file changed since, unless `force` is set.
     """
     store = mind.trash
     entry = store.find(wanted) if wanted else _last(mind)
     _authorise(mind, entry)
     saving.check_format(mind)
-    steps = _steps(mind, store.kept(entry.id))
-    if all(one.action is Action.NOTHING for one in steps):
+    steps = tuple(_step(mind, kept) for kept in store.kept(entry.id))
+    if all(step.action is Action.NOTHING for step in steps):
         raise NotFound(
             f"`{entry.id}` has nothing to undo: its files are as before `mind {entry.command}`",
             hint="see `mind undo --list` for other changes",
@@ -141,15 +141,15 @@ def undo(mind: Mind, wanted: str | None, *, dry_run: bool = False, force: bool =
     if dry_run:
         return Undone(entry=entry, steps=steps, redo=None)
     with store.locked(), mind.store.locked(), mind.values.locked():
-        steps = _steps(mind, store.kept(entry.id))
-        if not force and (changed := [one for one in steps if one.changed]):
+        steps = tuple(_step(mind, kept) for kept in store.kept(entry.id))
+        if not force and (changed := [step for step in steps if step.changed]):
             raise _refused(mind, entry, changed)
         recorder = trash.current()
         if recorder:
             recorder.undoes = entry.id
         for step in steps:
-            _take(mind, step)
-    paths = [one.kept.path for one in steps if one.action is not Action.NOTHING]
+            _apply(mind, step)
+    paths = [step.kept.path for step in steps if step.action is not Action.NOTHING]
     memories = mind.store.stamps().keys() | mind.index.stamps().keys()
     refresh.note_change(mind, *(path for path in paths if path in memories))
     mind.tell("mimo.undo", {"files": len(paths)}, id=entry.id, command=entry.command)
@@ -157,7 +157,7 @@ def undo(mind: Mind, wanted: str | None, *, dry_run: bool = False, force: bool =
 
 
 def purge(mind: Mind, wanted: str) -> int:
-    """Removes a change from the trash for good, or `all` changes; returns their number.
+    """Removes a change from the trash permanently, or `all` changes; returns their number.
 
     Raises `NotFound`, `AmbiguousId` and `StorageFailed`.
     """
@@ -169,13 +169,13 @@ def purge(mind: Mind, wanted: str) -> int:
 
 
 def entry_id() -> str | None:
-    """Returns the id under which the running command's changes can be undone, if it made any."""
+    """Returns the trash entry of the running command, if it has changed files."""
     recorder = trash.current()
     return recorder.id if recorder else None
 
 
 def forget(mind: Mind, path: str) -> None:
-    """Removes every copy of a file from the trash, and lets the running command make none."""
+    """Removes all copies of a file from the trash, and prevents one by the running command."""
     if recorder := trash.current():
         recorder.exempt(path)
     mind.trash.purge(path)
@@ -186,14 +186,14 @@ def _last(mind: Mind) -> Entry:
     for id_ in reversed(store.ids()):
         if entry := store.entry(id_):
             return entry
-    raise NotFound("there is no change to undo", hint="git has what was committed: see `mind log`")
+    raise NotFound("there is no change to undo", hint="for committed changes see `mind log`")
 
 
 def _authorise(mind: Mind, entry: Entry) -> None:
-    """Raises `Denied` unless the caller may do what the command did."""
+    """Raises `Denied` unless the caller may run the command that is undone."""
     if mind.author is not None and not entry.is_tool:
         raise Denied(
-            f"`mind {entry.command}` is not an agent's to undo",
+            f"an agent can't undo `mind {entry.command}`",
             hint=f"a person can run `mind undo {entry.id}`",
         )
     mind.guard.authorise(
@@ -210,10 +210,6 @@ def _authorise(mind: Mind, entry: Entry) -> None:
     )
 
 
-def _steps(mind: Mind, kept: Sequence[Kept]) -> tuple[Step, ...]:
-    return tuple(map(partial(_step, mind), kept))
-
-
 def _step(mind: Mind, kept: Kept) -> Step:
     current, before = _current(mind, kept.path), _digest(kept.before)
     if current == before:
@@ -226,7 +222,7 @@ def _step(mind: Mind, kept: Kept) -> Step:
     return Step(kept=kept, action=action, current=current, changed=changed)
 
 
-def _take(mind: Mind, step: Step) -> None:
+def _apply(mind: Mind, step: Step) -> None:
     kept = step.kept
     target = files.safe_path(mind.project.root, kept.path)
     if step.action is Action.REMOVE:
@@ -238,12 +234,12 @@ def _take(mind: Mind, step: Step) -> None:
 
 
 def _refused(mind: Mind, entry: Entry, changed: Sequence[Step]) -> Conflict:
-    """Returns the refusal to undo a change of files that have changed since."""
-    paths = [one.kept.path for one in changed]
+    """Returns the error for a change of files that have changed since."""
+    paths = [step.kept.path for step in changed]
     later = [
-        one.entry.id
-        for one in changes(mind, len(mind.trash.ids()))
-        if one.entry.id > entry.id and not one.undone and set(paths) & set(one.files)
+        change.entry.id
+        for change in changes(mind, len(mind.trash.ids()))
+        if change.entry.id > entry.id and not change.undone and set(paths) & set(change.files)
     ]
     first = f"undo the later change first: `mind undo {later[0]}`" if later else ""
     forced = f"`mind undo {entry.id} --force` overwrites it; its present text goes to the trash"

@@ -44,7 +44,7 @@ class Opened:
         self.made: list[Vectors] = []
 
     def __call__(self, folder: Path | None, model: str = MODEL) -> Vectors:
-        self.made.append(Vectors.open(folder, model))
+        self.made.append(Vectors(folder, model))
         return self.made[-1]
 
     def close(self) -> None:
@@ -182,7 +182,7 @@ def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
 
     with pytest.raises(StorageFailed) as caught:
-        Vectors.open(tmp_path / "file" / "folder", MODEL)
+        Vectors(tmp_path / "file" / "folder", MODEL)
 
     assert caught.value.hint
 
@@ -213,7 +213,7 @@ class AgainstDict(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.vectors = Vectors.open(None, MODEL)
+        self.vectors = Vectors(None, MODEL)
         self.kept: dict[bytes, bytes] = {}
 
     numbers = st.sets(st.integers(0, 20), max_size=6)
@@ -266,7 +266,7 @@ def test_processes_share_one_file_from_the_first_moment(tmp_path: Path, opened: 
 import sys
 from pathlib import Path
 from mimo.index.vectors import Vectors
-made = Vectors.open(Path(sys.argv[1]), "some-model:0123")
+made = Vectors(Path(sys.argv[1]), "some-model:0123")
 for number in range(40):
     made.put({bytes([number, place]) * 8: bytes(32) for place in range(20)})
 print(made.count())

@@ -59,7 +59,7 @@ class TestSame:
         first, second = store(mind), store(mind, **other)
         assert not second.already
         assert second.notice == (
-            f"much like {first.record.memory.id}; if they say the same, remove one of them"
+            f"much like {first.record.memory.id}; if they state the same, remove one of them"
         )
 
     def test_what_the_memory_has_not_is_named_and_stays_as_it_was(self, mind):

@@ -83,7 +83,7 @@ def test_a_trash_that_is_a_link_is_not_written_through(mind: Mind, tmp_path: Pat
 def test_an_agent_can_not_undo_what_only_people_can_do(mind: Mind) -> None:
     run(mind, "config", key="commits", value="7")
     run(mind, "review keep", id=_unapproved(mind), kind="untrusted")
-    with pytest.raises(Denied, match="not an agent's to undo"):
+    with pytest.raises(Denied, match="an agent can't undo"):
         run(mind, "undo", "claude-code")
 
 

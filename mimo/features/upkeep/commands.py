@@ -301,7 +301,7 @@ def _everywhere(mind: Mind) -> GlobalStats:
     return GlobalStats(
         projects_registered=len(projects.registered(mind.home).projects),
         global_edges=len(sources.of_everybody(mind)),
-        total_memories=sum(answer.value for answer in counted.found),
+        total_memories=sum(answer.value for answer in counted.answers),
     )
 
 

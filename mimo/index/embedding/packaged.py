@@ -99,12 +99,12 @@ class WordPiece:
 
     def ids(self, text: str, limit: int) -> list[int]:
         """Returns the ids of the first `limit` pieces of `text`, `UNKNOWN` among them."""
-        found: list[int] = []
+        ids: list[int] = []
         for word in self._words(text):
-            found += self._pieces(word)
-            if len(found) >= limit:
+            ids += self._pieces(word)
+            if len(ids) >= limit:
                 break
-        return found[:limit]
+        return ids[:limit]
 
     def _words(self, text: str) -> Iterator[str]:
         """Yields normalised words and punctuation marks, and special tokens unchanged."""

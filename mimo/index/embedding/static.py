@@ -91,11 +91,11 @@ def load_packaged(folder: Path, *, dims: int, max_tokens: int) -> "StaticModel":
 
 def vectors(model: "StaticModel", texts: Sequence[str]) -> list[bytes]:
     """Returns the int8 vector of each text; empty if the text has no token of the model."""
-    found: list[bytes] = []
+    encoded: list[bytes] = []
     for start in range(0, len(texts), _BATCH):
         batch = list(texts[start : start + _BATCH])
-        found += _quantised(model.encode(batch, normalize=False, use_multiprocessing=False))
-    return found
+        encoded += _quantised(model.encode(batch, normalize=False, use_multiprocessing=False))
+    return encoded
 
 
 def _quantised(means: Any) -> list[bytes]:

@@ -136,7 +136,7 @@ def _projects(mind):
     from mimo.operations import finding
 
     answers = finding.ask_each(mind, "mind_search", lambda _, *, here: here)
-    return [(one.name, one.mind) for one in answers.found]
+    return [(one.name, one.mind) for one in answers.answers]
 
 
 def git(root: Path, *words: str) -> str:

@@ -35,7 +35,7 @@ def test_the_command_line_says_that_it_is_there_and_where(mind, run):
     again, told = run("add", TEXT)
     id_ = first.split()[-2]
     assert again == first.replace(TEXT, f"{TEXT}  stored before")
-    assert told == f"note: {id_} says so already, so nothing was written\n"
+    assert told == f"note: {id_} states this already, so nothing was written\n"
     assert run("list").out.count(TEXT) == 1
 
 
@@ -43,7 +43,7 @@ def test_the_command_line_names_what_is_much_like_it(run):
     id_ = run("add", TEXT).out.split()[-2]
     out, told = run("add", TEXT.replace("night", "evening"))
     assert "stored before" not in out
-    assert told == f"note: much like {id_}; if they say the same, remove one of them\n"
+    assert told == f"note: much like {id_}; if they state the same, remove one of them\n"
     assert run("list").out.count("The staging database") == 2
 
 

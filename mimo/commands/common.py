@@ -147,6 +147,8 @@ class Facts:
     by: str | None
     related_to: tuple[str, ...]
     superseded_by: str | None
+    claimed_by: str | None
+    """An unapproved memory that claims to supersede it, without effect."""
     competing: tuple[str, ...] | None
     private: bool | None
     """None instead of false: most rows leave the field out then."""
@@ -202,6 +204,7 @@ def facts_of(
         by=memory.by,
         related_to=tuple(dict.fromkeys(link.to for link in memory.links)),
         superseded_by=newer.successor,
+        claimed_by=newer.claimant,
         competing=competing,
         private=place.private or None,
         trust=trust_of(mind, record),

@@ -1,4 +1,4 @@
-"""Checkpoints: where work stopped, and whose work it was."""
+"""Checkpoints: where work stopped, and where each was made."""
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
@@ -13,7 +13,7 @@ from mimo.store.git import branch
 from mimo.store.trust import Made
 
 ARCHIVED = "archived"
-"""The status of a checkpoint that is not to be resumed any more."""
+"""The status of a checkpoint that is not resumed any more."""
 
 _PAGE = 100
 
@@ -28,73 +28,67 @@ class Whose(StrEnum):
 
 @frozen
 class Resumed:
-    """The checkpoint to go on from, and where it was made."""
+    """The checkpoint to resume from, and where it was made."""
 
     record: Record
     whose: Whose
-    author: str | None
-    """Who committed it, where it was made elsewhere."""
-    branch: str | None
-    """The branch that it was made on, as far as this machine knows."""
+    author: str | None = None
+    """The author of its commit, if it was made elsewhere."""
+    branch: str | None = None
+    """The branch that it was made on, if this machine recorded it."""
 
 
 def save(mind: Mind, draft: Memory, *, private: bool = False) -> Record:
-    """Stores a checkpoint and remembers, outside the project, that it was made here."""
+    """Stores a checkpoint and records, outside the project, that it was made here."""
     record = saving.store(mind, draft, private=private)
     claim(mind, (record.memory.id,), branch(mind.project.root))
     return record
 
 
 def claim(mind: Mind, ids: Iterable[str], on: str | None) -> None:
-    """Remembers that checkpoints were made on this machine, on a branch where that is known."""
+    """Records that checkpoints were made on this machine, and on which branch if it is known."""
     try:
-        _made(mind).add(ids, on)
+        Made(mind.trust).add(ids, on)
     except StorageFailed as error:
-        # The checkpoint is safe; only that it is ours is not known later.
+        # The checkpoint itself is stored; it is only not recognised as made here.
         mind.note("checkpoint", f"it will count as made elsewhere: {error.message}")
 
 
 def latest(mind: Mind) -> Resumed | None:
-    """Returns the newest checkpoint that is not archived; the user's own come first.
+    """Returns the newest checkpoint that is not archived.
 
-    That is one made on this machine and branch, else one made on this machine, else another
-    author's: one that is approved, and only without any such one that is not.
+    In order of preference: one made on this machine and branch, one made on this machine, an
+    approved one of another author, one that is not approved.
     """
-    made, here = _made(mind).branches(), branch(mind.project.root)
+    made, here = Made(mind.trust).branches(), branch(mind.project.root)
     trusted = mind.trust.checker()
-    machine = anybody = stranger = None
+    own = foreign = unapproved = None
     for record in _active(mind):
         if not trusted(record.place.digest):
-            stranger = stranger or record
+            unapproved = unapproved or record
             continue
-        name = record.memory.id
-        own = name in made or record.place.private
-        if own and made.get(name, here) == here:
-            return Resumed(record=record, whose=Whose.BRANCH, author=None, branch=here)
-        machine = machine or (record if own else None)
-        anybody = anybody or record
-    anybody = anybody or stranger
-    if machine:
-        known = made.get(machine.memory.id)
-        return Resumed(record=machine, whose=Whose.MACHINE, author=None, branch=known)
-    if anybody:
-        author = git.author_of(mind.project.root, anybody.place.path)
-        return Resumed(record=anybody, whose=Whose.ELSEWHERE, author=author, branch=None)
+        id = record.memory.id
+        is_own = id in made or record.place.private
+        if is_own and made.get(id, here) == here:
+            return Resumed(record=record, whose=Whose.BRANCH, branch=here)
+        own = own or (record if is_own else None)
+        foreign = foreign or record
+    if own:
+        return Resumed(record=own, whose=Whose.MACHINE, branch=made.get(own.memory.id))
+    if other := foreign or unapproved:
+        author = git.author_of(mind.project.root, other.place.path)
+        return Resumed(record=other, whose=Whose.ELSEWHERE, author=author)
     return None
 
 
 def _active(mind: Mind) -> Iterator[Record]:
-    """Yields the checkpoints that may be resumed, newest first."""
-    wanted, offset = Filter(types=frozenset({Kind.CHECKPOINT})), 0
+    """Yields the checkpoints that can be resumed, newest first."""
+    kinds, offset = Filter(types=frozenset({Kind.CHECKPOINT})), 0
     while True:
-        page = finding.listing(mind, finding.Options(filter=wanted, limit=_PAGE, offset=offset))
+        page = finding.listing(mind, finding.Options(filter=kinds, limit=_PAGE, offset=offset))
         for record in page.records:
             if (record.memory.status or "").lower() != ARCHIVED:
                 yield record
         offset += _PAGE
         if offset >= page.total:
             return
-
-
-def _made(mind: Mind) -> Made:
-    return Made(mind.trust)

@@ -1,4 +1,4 @@
-"""`mind evolve …`: how a decision turned out, and what takes its place."""
+"""`mind save …` and `mind evolve …`: decisions and their outcomes, checkpoints, insights."""
 
 from enum import StrEnum
 from typing import Annotated, Any, Literal
@@ -14,16 +14,15 @@ from mimo.memory.model import Kind, Outcome, Record, Section, topic_key
 from mimo.memory.outcomes import outcome_of
 from mimo.mind import Mind
 from mimo.operations import duplicates, saving
+from mimo.rendering.results import count, render, row_labels
+from mimo.rendering.screen import Screen, accent, bad, dim, good, strong
 from mimo.text import phrases
-
-# `mind save …`: decisions, checkpoints and insights.
-
 
 MOST_TOPIC = 200
 """Characters of the longest topic."""
 
-Confidence = Annotated[float, Arg("How sure it is, 0 to 1", ge=0, le=1)]
-Reasoning = Arg("Why: what spoke for it, what else was considered", alias="because", named=True)
+Confidence = Annotated[float, Arg("Confidence in it, 0 to 1", ge=0, le=1)]
+Reasoning = Arg("Reasons, and the alternatives considered", alias="because", named=True)
 Links = Annotated[
     tuple[Json, ...],
     Arg(
@@ -33,8 +32,28 @@ Links = Annotated[
 ]
 
 
+Decision = Annotated[
+    str,
+    Arg(
+        "Id of the decision, or a start or end of it, or its topic",
+        alias=("topic", "memory_id", "decision_id", "decisionId"),
+        complete="id",
+    ),
+]
+
+SPELLINGS = {
+    "success": "SUCCESS",
+    "failed": "FAILED",
+    "failure": "FAILED",
+    "partial": "PARTIAL",
+    "pending": "PENDING",
+    "superseded": "PENDING",
+}
+"""Accepted spellings of an outcome."""
+
+
 class Status(StrEnum):
-    """Whether work goes on from a checkpoint."""
+    """Whether a checkpoint can be resumed."""
 
     ACTIVE = "active"
     ARCHIVED = checkpoints.ARCHIVED
@@ -48,7 +67,7 @@ class SavedDecision:
     topic: str
     title: str
     confidence: float
-    supersedes: Annotated[tuple[str, ...], Out("The decisions that it takes the place of")]
+    supersedes: Annotated[tuple[str, ...], Out("Ids of the decisions that it supersedes")]
     file: File
     private: bool
     already: Already = None
@@ -76,6 +95,22 @@ class SavedInsight:
     file: File
     private: bool
     already: Already = None
+    notice: Omitted[str] = None
+
+
+@frozen
+class Evolved:
+    """A decision with its new outcome."""
+
+    id: str
+    topic: Omitted[str]
+    title: str
+    outcome: Annotated[Outcome | None, Out("Null if it is open again")]
+    reason: str | None
+    confidence_before: float
+    confidence: float
+    warning: Warning
+    file: File
     notice: Omitted[str] = None
 
 
@@ -107,31 +142,29 @@ def decision(
     mind: Mind,
     topic: Annotated[
         str,
-        Arg("What it is about, the same words each time, such as auth_strategy", complete="topic"),
+        Arg("Topic, spelled the same each time, such as auth_strategy", complete="topic"),
     ],
-    decision: Annotated[str, Arg("What was decided", stdin=True)],
+    decision: Annotated[str, Arg("The decision", stdin=True)],
     reasoning: Annotated[str, Reasoning],
     *,
     confidence: Confidence = 0.7,
     links: Links = (),
     tags: Tags = (),
     keep_current: Annotated[
-        bool, Arg("Leave the decision in force on the topic as it is, instead of superseding it")
+        bool, Arg("Do not supersede the current decision on the topic")
     ] = False,
     private: Private = False,
     again: Again = False,
     type: Annotated[
         str | None,
-        Arg("user_decision or assistant_insight, as earlier versions asked", surfaces=Surface.MCP),
+        Arg("user_decision or assistant_insight, for earlier versions", surfaces=Surface.MCP),
     ] = None,
-    outcome: Annotated[
-        str | None, Arg("How it turned out, if that is known", surfaces=Surface.MCP)
-    ] = None,
+    outcome: Annotated[str | None, Arg("Outcome, if it is known", surfaces=Surface.MCP)] = None,
 ) -> SavedDecision:
-    """Save what was decided, and why
+    """Save a decision and the reasons for it
 
-    A decision on a topic that has one in force supersedes it; the older one stays, linked. Without
-    its text on the command line it is read from standard input, or written in $EDITOR.
+    It supersedes the current decision on the topic, which stays, linked. Without text on the
+    command line, the decision is read from standard input or written in $EDITOR.
     """
     draft = saving.draft(
         Kind.DECISION,
@@ -139,28 +172,23 @@ def decision(
         topic=_topic(topic),
         confidence=confidence,
         tags=tags,
-        outcome=_known(outcome),
+        outcome=outcome_of(outcome) if outcome else None,
         links=relations.links_of(mind, links),
-        sections=section(Section.REASONING, said("reasoning", reasoning)),
+        sections=_section(Section.REASONING, _not_blank("reasoning", reasoning)),
         extra=_involvement(type),
     )
     saved = decisions.save(mind, draft, private=private, keep=keep_current, again=again)
-    return saved_decision(mind, saved)
+    return _saved_decision(mind, saved)
 
 
-def saved_decision(mind: Mind, saved: decisions.Saved) -> SavedDecision:
-    """Returns the answer of a command that made a decision."""
+def _saved_decision(mind: Mind, saved: decisions.Saved) -> SavedDecision:
     memory = saved.record.memory
     return SavedDecision(
-        id=memory.id,
         topic=memory.topic or "",
-        title=memory.heading,
         confidence=memory.confidence or 0.0,
         supersedes=saved.supersedes,
-        file=saved.record.place.path,
-        private=saved.record.place.private,
         already=saved.already or None,
-        notice=duplicates.notices(saved.notice, mind.notice),
+        **_facts(mind, saved.record, saved.notice),
     )
 
 
@@ -174,7 +202,7 @@ def saved_decision(mind: Mind, saved: decisions.Saved) -> SavedDecision:
         'mind save checkpoint "Parser done" --open-file src/parse.py --next "Errors" --next "Docs"',
     ),
     description="""\
-Save where the work stands, so that the next session can go on from there.
+Save the state of the work, so that the next session can resume it.
 
 Use when:
 - A session ends, or the context is about to be compacted
@@ -188,26 +216,24 @@ Don't use for:
 )
 def checkpoint(
     mind: Mind,
-    summary: Annotated[str, Arg("What was done and where it stands", words=True, stdin=True)],
+    summary: Annotated[str, Arg("Finished work and its state", words=True, stdin=True)],
     *,
-    open_files: Annotated[
-        tuple[str, ...], Arg("Files that were being worked on", complete="path")
-    ] = (),
+    open_files: Annotated[tuple[str, ...], Arg("Files being edited", complete="path")] = (),
     next_steps: Annotated[
-        Json, Arg("What to do next: a text, or a list of steps", alias="next", many=True)
+        Json, Arg("Next steps: a text, or a list", alias="next", many=True)
     ] = None,
-    status: Annotated[Status, Arg("Whether work goes on from here")] = Status.ACTIVE,
+    status: Annotated[Status, Arg("Whether it can be resumed")] = Status.ACTIVE,
     links: Links = (),
     tags: Tags = (),
     private: Private = False,
 ) -> SavedCheckpoint:
-    """Save where the work stands
+    """Save the state of the work
 
-    `mind load checkpoint` gives it back. Steps become a task list in the file: what somebody ticks
-    there is no longer among the next steps.
+    `mind load checkpoint` shows it again. Steps become a task list in the file: a step that is
+    ticked there is no longer a next step.
     """
     steps = _steps(next_steps)
-    sections = section(Section.OPEN_FILES, phrases.bullets(open_files)) | section(
+    sections = _section(Section.OPEN_FILES, phrases.bullets(open_files)) | _section(
         Section.NEXT_STEPS, steps if isinstance(steps, str) else phrases.tasks(steps)
     )
     draft = saving.draft(
@@ -233,7 +259,7 @@ def checkpoint(
         'mind save insight "50 requests a second at most" --category api --source docs/api.md',
     ),
     description="""\
-Save a quick lesson that a later session should know.
+Save a short lesson for later sessions.
 
 Use when:
 - Something surprising was learnt: a gotcha, a limit, a workaround
@@ -246,16 +272,16 @@ Don't use for:
 )
 def insight(
     mind: Mind,
-    insight: Annotated[str, Arg("What was learnt", words=True, stdin=True)],
+    insight: Annotated[str, Arg("The lesson", words=True, stdin=True)],
     *,
-    category: Annotated[str | None, Arg("What kind of lesson, such as performance")] = None,
+    category: Annotated[str | None, Arg("Kind of lesson, such as performance")] = None,
     tags: Tags = (),
-    source: Annotated[str | None, Arg("Where it comes from: a file, a link, a person")] = None,
+    source: Annotated[str | None, Arg("Its source: a file, a link, a person")] = None,
     links: Links = (),
     private: Private = False,
     again: Again = False,
 ) -> SavedInsight:
-    """Save a lesson that a later session should know"""
+    """Save a lesson for later sessions"""
     draft = saving.draft(
         Kind.INSIGHT,
         insight,
@@ -264,12 +290,14 @@ def insight(
         source=source,
         links=relations.links_of(mind, links),
     )
-    told = duplicates.store(mind, draft, private=private, again=again)
-    return SavedInsight(already=told.already or None, **_facts(mind, told.record, told.notice))
+    stored = duplicates.store(mind, draft, private=private, again=again)
+    return SavedInsight(
+        already=stored.already or None, **_facts(mind, stored.record, stored.notice)
+    )
 
 
 def _facts(mind: Mind, record: Record, notice: str | None = None) -> dict[str, Any]:
-    """Returns what the answers of all that save have in common."""
+    """Returns the fields that the results of all commands that save share."""
     return {
         "id": record.memory.id,
         "title": record.memory.heading,
@@ -280,40 +308,36 @@ def _facts(mind: Mind, record: Record, notice: str | None = None) -> dict[str, A
 
 
 def _topic(topic: str) -> str:
-    """Returns a topic on one line; raises `Invalid` where it has no word in it."""
+    """Returns a topic on one line; raises `Invalid` if it has no word or is too long."""
     if not topic_key(topic):
         raise Invalid(
             "the topic is empty",
-            hint="say what it is about, such as auth_strategy",
+            hint="name the topic, such as auth_strategy",
             details={"field": "topic"},
         )
     if len(topic) > MOST_TOPIC:
         raise Invalid(
             f"a topic of {len(topic):,} characters is too long",
-            hint="a topic is a few words; what was decided comes after it",
+            hint="a topic is a few words; the decision comes after it",
             details={"field": "topic"},
         )
     return " ".join(topic.split())
 
 
-def said(name: str, text: str) -> str:
-    """Returns a text that must say something; raises `Invalid` where it is blank."""
+def _not_blank(name: str, text: str) -> str:
+    """Returns a text; raises `Invalid` if it is blank."""
     if not text.strip():
-        raise Invalid(f"{name} is empty", hint=f"say the {name}", details={"field": name})
+        raise Invalid(f"{name} is empty", hint=f"give the {name}", details={"field": name})
     return text
 
 
-def _known(word: str | None) -> Outcome | None:
-    return outcome_of(word) if word else None
-
-
-def section(name: Section, text: str) -> dict[Section, str]:
-    """Returns a section, unless there is nothing in it."""
+def _section(name: Section, text: str) -> dict[Section, str]:
+    """Returns the section, or nothing if the text is blank."""
     return {name: text} if text.strip() else {}
 
 
 def _steps(given: Json) -> str | list[str]:
-    """Returns next steps as they were given; raises `Invalid` for anything but texts."""
+    """Returns the next steps as given; raises `Invalid` for anything but texts."""
     steps = given if isinstance(given, list) else [given]
     if any(isinstance(step, dict | list | bool) for step in steps):
         raise Invalid(
@@ -324,7 +348,7 @@ def _steps(given: Json) -> str | list[str]:
 
 
 def _involvement(type: str | None) -> dict[str, str]:
-    """Returns what is kept of who decided, which earlier versions asked for."""
+    """Returns the header key for the `type` argument of earlier versions."""
     if type in (None, "assistant_insight"):
         return {}
     if type == "user_decision":
@@ -334,41 +358,6 @@ def _involvement(type: str | None) -> dict[str, str]:
         hint="leave it out; `save/insight` saves a lesson",
         details={"field": "type"},
     )
-
-
-Decision = Annotated[
-    str,
-    Arg(
-        "Id of the decision, or a start or end of it, or its topic",
-        alias=("topic", "memory_id", "decision_id", "decisionId"),
-        complete="id",
-    ),
-]
-
-SPELLINGS = {
-    "success": "SUCCESS",
-    "failed": "FAILED",
-    "failure": "FAILED",
-    "partial": "PARTIAL",
-    "pending": "PENDING",
-    "superseded": "PENDING",
-}
-
-
-@frozen
-class Evolved:
-    """A decision of which is known how it turned out."""
-
-    id: str
-    topic: Omitted[str]
-    title: str
-    outcome: Annotated[Outcome | None, Out("Null where it is open again")]
-    reason: str | None
-    confidence_before: float
-    confidence: float
-    warning: Warning
-    file: File
-    notice: Omitted[str] = None
 
 
 @command(
@@ -381,7 +370,7 @@ class Evolved:
         "mind evolve outcome k3v7mq success",
     ),
     description="""\
-Mark how a decision turned out. Later sessions see it wherever the decision shows up.
+Mark how a decision turned out. Later sessions see the outcome wherever the decision appears.
 
 Use when:
 - A decision has proved itself (SUCCESS), half worked (PARTIAL) or broke (FAILED, with the reason)
@@ -396,12 +385,12 @@ def outcome(
     id: Decision,
     outcome: Annotated[
         Literal["SUCCESS", "FAILED", "PARTIAL", "PENDING"],
-        Arg("How it turned out; PENDING opens it again", spellings=SPELLINGS),
+        Arg("Outcome; PENDING reopens the decision", spellings=SPELLINGS),
     ],
     reason: Annotated[
         str | None,
         Arg(
-            "What went wrong or well; a failure needs one",
+            "Reason for the outcome; required for a failure",
             short="r",
             alias=("failure_reason", "limitation"),
             named=True,
@@ -410,8 +399,8 @@ def outcome(
 ) -> Evolved:
     """Mark how a decision turned out
 
-    A success raises its confidence, a failure lowers it. What failed says so in every list, search
-    result and answer from then on.
+    A success raises its confidence, a failure lowers it. From then on, every list, search result
+    and answer marks a failed decision.
     """
     concluded = decisions.conclude(mind, id, outcomes.outcome_of(outcome), reason)
     memory = concluded.record.memory
@@ -441,7 +430,7 @@ def outcome(
 Replace a decision with a new one. The old one is kept, linked, and shown as superseded.
 
 Use when:
-- A known decision is given up for another one
+- A known decision is abandoned for another one
 - The reasons for it no longer hold
 
 Don't use for:
@@ -451,31 +440,75 @@ Don't use for:
 def supersede(
     mind: Mind,
     id: Decision,
-    decision: Annotated[str, Arg("What is decided instead", stdin=True)],
+    decision: Annotated[str, Arg("The new decision", stdin=True)],
     reasoning: Annotated[str | None, Reasoning] = None,
     *,
     confidence: Confidence = 0.7,
-    reason: Annotated[str | None, Arg("What was wrong with the old one", short="r")] = None,
+    reason: Annotated[str | None, Arg("What was wrong with the old decision", short="r")] = None,
     links: Links = (),
     private: Private = False,
 ) -> SavedDecision:
     """Replace a decision with a new one
 
-    The old one stays as it is, in its place in the chain. The new one takes on its topic and tags.
+    The old decision stays in the chain, unchanged. The new one gets its topic and tags.
     """
     if reasoning is None and reason is None:
         raise Invalid(
             "`reasoning` is missing",
-            hint="say why with --because, or what was wrong with the old one with --reason",
+            hint="give the reasons with --because, or what was wrong with --reason",
             details={"field": "reasoning"},
         )
+    reasons = _not_blank("reasoning", reasoning) if reasoning else ""
     draft = saving.draft(
         Kind.DECISION,
         decision,
         confidence=confidence,
         links=relations.links_of(mind, links),
-        sections=section(Section.REASONING, said("reasoning", reasoning) if reasoning else ""),
+        sections=_section(Section.REASONING, reasons),
     )
-    return saved_decision(
-        mind, decisions.supersede(mind, id, draft, reason=reason, private=private)
-    )
+    saved = decisions.supersede(mind, id, draft, reason=reason, private=private)
+    return _saved_decision(mind, saved)
+
+
+@render.register
+def _(result: SavedDecision, screen: Screen) -> None:
+    _saved(result, screen)
+    for old in result.supersedes:
+        screen.line("supersedes ", accent(old), indent=2)
+
+
+@render.register
+def _(result: SavedCheckpoint, screen: Screen) -> None:
+    _saved(result, screen)
+    if result.open_files:
+        screen.line(dim(f"{count(len(result.open_files), 'open file')} noted"), indent=2)
+
+
+@render.register
+def _(result: SavedInsight, screen: Screen) -> None:
+    _saved(result, screen)
+
+
+def _saved(result: SavedDecision | SavedCheckpoint | SavedInsight, screen: Screen) -> None:
+    if result.notice:
+        screen.note(result.notice)
+    before = "  stored before" if getattr(result, "already", None) else ""
+    screen.line(good("✓ "), strong(result.title), before, *row_labels(result))
+    screen.line(accent(result.id), indent=2)
+    screen.line(dim(result.file), indent=2)
+
+
+@render.register
+def _(result: Evolved, screen: Screen) -> None:
+    if result.notice:
+        screen.note(result.notice)
+    screen.line(good("✓ "), strong(result.title), *row_labels(result))
+    if result.outcome is None:
+        screen.line("open again: no outcome yet", indent=2)
+    if result.warning:
+        screen.line(bad(result.warning), indent=2)
+    if result.confidence != result.confidence_before:
+        moved = f"confidence {result.confidence_before:g} → {result.confidence:g}"
+        screen.line(dim(moved), indent=2)
+    screen.line(accent(result.id), indent=2)
+    screen.line(dim(result.file), indent=2)

@@ -1,4 +1,4 @@
-"""`mind load …`: where work stopped, and what is known around a decision."""
+"""`mind load …`: the last checkpoint, and a decision with its links; MAMA's decision tools."""
 
 from datetime import datetime
 from typing import Annotated
@@ -44,33 +44,44 @@ from mimo.memory.outcomes import outcome_of
 from mimo.memory.relations import Graph
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
-from mimo.rendering.results import day, labels, render, row_labels, tagged
+from mimo.rendering.results import (
+    day,
+    first_lines,
+    labels,
+    render,
+    row_labels,
+    tagged,
+    without_title,
+)
 from mimo.rendering.screen import Screen, accent, bad, dim, strong, warn
 from mimo.text import calendar, phrases
 
 CONTEXT_DEPTH = 2
 MOST_RELATED = 50
-"""Memories around a decision that an answer names."""
+"""Linked memories in an answer."""
+
+_LINES = 4
+"""Lines of a memory's content that are printed, unless all of it is."""
 
 
 @frozen
 class Checkpoint:
-    """Where work stopped."""
+    """The checkpoint to resume from."""
 
-    summary: Annotated[str | None, Out("What was done; null where there is no checkpoint")]
+    summary: Annotated[str | None, Out("Finished work; null if there is no checkpoint")]
     open_files: tuple[str, ...]
-    next_steps: Annotated[Json, Out("A text or a list of steps, as they were given; null: none")]
+    next_steps: Annotated[Json, Out("A text or a list of steps, as given; null if none")]
     timestamp: datetime | None
     id: Omitted[str] = None
-    age: Annotated[Omitted[str], Out("How old it is, in words", omit=True)] = None
+    age: Annotated[Omitted[str], Out("Its age in words", omit=True)] = None
     made: Annotated[
         Omitted[Whose],
-        Out("Whether it was made on this branch, this machine, or elsewhere", omit=True),
+        Out("Where it was made: this branch, this machine or elsewhere", omit=True),
     ] = None
     branch: Omitted[str] = None
     by: Annotated[Omitted[str], Out("The program that saved it", omit=True)] = None
     author: Annotated[
-        Omitted[str], Out("Who committed it, if it was made elsewhere", omit=True)
+        Omitted[str], Out("Author of its commit, if it was made elsewhere", omit=True)
     ] = None
     trust: Annotated[Omitted[Trust], Out(omit=True)] = None
     file: Omitted[str] = None
@@ -79,12 +90,12 @@ class Checkpoint:
 
 @frozen
 class RelatedMemory:
-    """A memory that links lead to."""
+    """A linked memory."""
 
     id: str
     type: Kind
     title: str
-    depth: Annotated[int, Out("How many links away it is")]
+    depth: Annotated[int, Out("Number of links to it")]
     created_at: datetime
     trust: Trust
     outcome: Omitted[Outcome]
@@ -94,22 +105,22 @@ class RelatedMemory:
 
 @frozen
 class RelatedLink:
-    """A link between two memories; the newer one holds it."""
+    """A link between two memories; the source holds it."""
 
     source: str
     target: str
     type: str
-    given: Annotated[Omitted[str], Out("The words that were given for the type", omit=True)] = None
+    given: Annotated[Omitted[str], Out("The words given for the type", omit=True)] = None
 
 
 @frozen
 class Context:
-    """A memory, whole, and what links lead to from it."""
+    """A whole memory, and the memories linked with it."""
 
     memory: Remembered
     related: tuple[RelatedMemory, ...]
     links: tuple[RelatedLink, ...]
-    missing: Annotated[tuple[str, ...], Out("Targets of links that are not there")]
+    missing: Annotated[tuple[str, ...], Out("Link targets that do not exist")]
     competing: Competing
     notice: Omitted[str] = None
 
@@ -134,20 +145,18 @@ Don't use for:
 Returns: Session summary, open files, next steps""",
 )
 def checkpoint(mind: Mind) -> Checkpoint:
-    """Show where work stopped
+    """Show the checkpoint to resume from
 
-    The newest checkpoint that was made on this machine and branch; else one made on this machine;
-    else anybody's, saying whose it is and how old.
+    The newest one made on this machine and branch, else one made on this machine, else one of
+    another author, with the author's name and its age.
     """
     resumed = checkpoints.latest(mind)
     if resumed is None:
-        told = "there is no checkpoint yet; save/checkpoint (`mind save checkpoint`) makes one"
-        return Checkpoint(summary=None, open_files=(), next_steps=None, timestamp=None, notice=told)
+        notice = "there is no checkpoint yet; save/checkpoint (`mind save checkpoint`) makes one"
+        return Checkpoint(
+            summary=None, open_files=(), next_steps=None, timestamp=None, notice=notice
+        )
     finding.note(mind, [resumed.record])
-    return _checkpoint(mind, resumed)
-
-
-def _checkpoint(mind: Mind, resumed: Resumed) -> Checkpoint:
     memory = resumed.record.memory
     steps = phrases.steps_of(memory.sections.get(Section.NEXT_STEPS, ""))
     age = calendar.age(memory.created, mind.now())
@@ -169,13 +178,13 @@ def _checkpoint(mind: Mind, resumed: Resumed) -> Checkpoint:
 
 
 def _whose(resumed: Resumed, age: str) -> str | None:
-    """Returns a remark where the checkpoint is not one of this machine and branch."""
+    """Returns a notice if the checkpoint was not made on this machine and branch."""
     if resumed.whose is Whose.BRANCH:
         return None
     if resumed.whose is Whose.MACHINE:
         where = f"branch {resumed.branch}" if resumed.branch else "this machine"
         return f"made on {where}, {age}"
-    return f"made by {resumed.author or 'somebody'} elsewhere, {age}; nothing of it was made here"
+    return f"made elsewhere by {resumed.author or 'an unknown author'}, {age}"
 
 
 @command(
@@ -189,11 +198,11 @@ Load one decision with its reasons, what it replaced, and everything linked with
 
 Use when:
 - You are about to touch something that a known decision covers
-- Search named a decision and you need the whole of it
+- A search result named a decision and you need all of it
 
 Don't use for:
-- Finding out which decisions there are → use search/by_context or search/by_topic
-- Where work stopped → use load/checkpoint""",
+- Finding decisions → use search/by_context or search/by_topic
+- Resuming work → use load/checkpoint""",
 )
 def context(
     mind: Mind,
@@ -206,9 +215,9 @@ def context(
         ),
     ],
 ) -> Context:
-    """Show a decision whole, with what is linked to it
+    """Show a whole decision, with linked memories
 
-    Of a topic on which several decisions compete the newest is shown, and the others are named.
+    If several decisions compete on a topic, the newest is shown, with the ids of the others.
     """
     record = decisions.newest(mind, id)
     finding.note(mind, [record])
@@ -220,7 +229,7 @@ def context(
         links=links_in(around),
         missing=around.missing,
         competing=row.competing,
-        notice=f"only the nearest {MOST_RELATED} are named" if around.cut else None,
+        notice=f"only the nearest {MOST_RELATED} are listed" if around.cut else None,
     )
 
 
@@ -247,7 +256,7 @@ def links_in(around: Graph, *, given: bool = True) -> tuple[RelatedLink, ...]:
     )
 
 
-# The decision tools of MAMA 1.0, as old callers know them: MCP answers without listing them.
+# The decision tools of MAMA 1.0: MCP clients can call them, but they are not listed.
 
 
 @frozen
@@ -261,7 +270,7 @@ class History:
 
 @frozen
 class Suggestions:
-    """Decisions that bear on a question."""
+    """Decisions that are relevant to a question."""
 
     success: bool = True
     suggestions: Annotated[tuple[Remembered, ...], Out("Best first")]
@@ -270,7 +279,7 @@ class Suggestions:
 
 @frozen
 class DecisionList:
-    """The decisions in force."""
+    """The current decisions."""
 
     success: bool = True
     list: Annotated[tuple[Remembered, ...], Out("Newest first")]
@@ -279,7 +288,7 @@ class DecisionList:
 
 @frozen
 class OutcomeUpdate:
-    """What came of noting an outcome."""
+    """The result of recording an outcome."""
 
     success: bool = True
     evolved: Evolved
@@ -296,14 +305,13 @@ def recall_decision(
     mind: Mind, topic: Annotated[str, Arg("The topic of the decisions")]
 ) -> History:
     """Show the history of the decisions on a topic"""
-    found = _on_topic(mind, topic) or _on_topic(mind, _nearest(mind, topic))
-    chain = graph.traverse(
-        mind, [one.memory.id for one in found], depth=graph.MAX_DEPTH, types=(SUPERSEDES,)
-    )
+    on_topic = _on_topic(mind, topic) or _on_topic(mind, _nearest(mind, topic))
+    ids = [record.memory.id for record in on_topic]
+    chain = graph.traverse(mind, ids, depth=graph.MAX_DEPTH, types=(SUPERSEDES,))
     records = graph.newest_first(chain)
     finding.note(mind, records)
-    told = f"{len(records)} on `{topic}`" if records else f"no decision on `{topic}`"
-    return History(history=remembered(mind, records), message=told)
+    message = f"{len(records)} on `{topic}`" if records else f"no decision on `{topic}`"
+    return History(history=remembered(mind, records), message=message)
 
 
 def _on_topic(mind: Mind, topic: str | None) -> tuple[Record, ...]:
@@ -314,10 +322,10 @@ def _on_topic(mind: Mind, topic: str | None) -> tuple[Record, ...]:
 
 
 def _nearest(mind: Mind, topic: str) -> str | None:
-    """Returns a topic that begins with the same word, as the old tool fell back to."""
+    """Returns a topic with the same first word: the fallback of the old tool."""
     first = topic_key(topic).partition("_")[0]
     near = refresh.up_to_date(mind).nearest_topics(topic)
-    return next((one for one in near if first and topic_key(one).startswith(first)), None)
+    return next((name for name in near if first and topic_key(name).startswith(first)), None)
 
 
 @command(
@@ -333,19 +341,19 @@ def suggest_decision(
     *,
     limit: Limit = 5,
     recency_weight: Annotated[
-        float | None, Arg("Not used any more", wire="recencyWeight", ge=0, le=1)
+        float | None, Arg("Ignored", wire="recencyWeight", ge=0, le=1)
     ] = None,
 ) -> Suggestions:
-    """Find the decisions that bear on a question"""
+    """Find the decisions that are relevant to a question"""
     wanted = Filter(types=frozenset({Kind.DECISION}))
     found = finding.search(mind, question, finding.Options(filter=wanted, limit=limit))
     rows = remembered(mind, [hit.record for hit in found.hits])
-    return Suggestions(suggestions=rows, message=f"{len(rows)} bear on the question")
+    return Suggestions(suggestions=rows, message=f"{len(rows)} relevant to the question")
 
 
 @command("list_decisions", effect=Effect.READ, toolset="legacy", instead="search/recent")
 def list_decisions(mind: Mind, *, limit: Limit = 20) -> DecisionList:
-    """List the decisions in force"""
+    """List the current decisions"""
     wanted = Filter(types=frozenset({Kind.DECISION}), in_force=True)
     rows = remembered(
         mind, finding.listing(mind, finding.Options(filter=wanted, limit=limit)).records
@@ -368,24 +376,17 @@ def update_outcome(
     ],
     outcome: Annotated[str, Arg("SUCCESS, FAILED, PARTIAL or pending, in any case")],
     *,
-    failure_reason: Annotated[str | None, Arg("What went wrong", alias="reason")] = None,
-    limitation: Annotated[str | None, Arg("What is only half good")] = None,
+    failure_reason: Annotated[str | None, Arg("Why it failed", alias="reason")] = None,
+    limitation: Annotated[str | None, Arg("Limitation of a partial success")] = None,
 ) -> OutcomeUpdate:
     """Mark how a decision turned out"""
-    named = outcome_of(outcome)
+    known = outcome_of(outcome)
     reason = "\n".join(text for text in (failure_reason, limitation) if text) or None
-    evolved = evolve_outcome(mind, id, named.value if named else "PENDING", reason)
-    return OutcomeUpdate(evolved=evolved, message=_advice(mind, evolved, outcome))
-
-
-def _advice(mind: Mind, evolved: Evolved, word: str) -> str | None:
-    if word.strip().casefold() != "superseded":
-        return None
-    newer = finding.successor(mind, evolved.id)
-    return None if newer else "name what takes its place with evolve/supersede"
-
-
-# How it looks to resume work, and to see a decision with all around it.
+    evolved = evolve_outcome(mind, id, known.value if known else "PENDING", reason)
+    message = None
+    if outcome.strip().casefold() == "superseded" and not finding.successor(mind, evolved.id):
+        message = "save the decision that replaces it with evolve/supersede"
+    return OutcomeUpdate(evolved=evolved, message=message)
 
 
 @render.register
@@ -409,7 +410,7 @@ def _(result: Checkpoint, screen: Screen) -> None:
 
 
 def _list(screen: Screen, title: str, items: object) -> None:
-    """Write a list under its title, or a text that was given instead of one."""
+    """Writes a list, or a text, under a title."""
     if not items:
         return
     screen.blank()
@@ -436,29 +437,28 @@ def _(result: Context, screen: Screen) -> None:
     for other in result.related:
         _related(other, result.memory.id, links, screen)
     for target in result.missing:
-        screen.line(dim(f"links to {target}, which is not there"), indent=2)
+        screen.line(dim(f"links to {target}, which is missing"), indent=2)
 
 
 def _related(
     other: RelatedMemory, start: str, links: dict[tuple[str, str], str], screen: Screen
 ) -> None:
     out, back = links.get((start, other.id)), links.get((other.id, start))
-    how = f"{out} → " if out else f"← {back} " if back else "· "
-    marks = labels(outcome=other.outcome, superseded_by=other.superseded_by, trust=other.trust)
-    screen.line(dim(how), other.title, *marks, indent=2 * other.depth)
+    arrow = f"{out} → " if out else f"← {back} " if back else "· "
+    screen.line(dim(arrow), other.title, *row_labels(other), indent=2 * other.depth)
     screen.line(accent(other.id), dim(f"  {day(other.created_at)}"), indent=2 * other.depth + 2)
     if other.warning:
         screen.line(bad(other.warning), indent=2 * other.depth + 2)
 
 
 def show(row: Remembered, screen: Screen, *, whole: bool = False) -> None:
-    """Write one memory with all that says whether it still holds."""
+    """Writes one memory with everything that shows whether it is still valid."""
     screen.line(strong(row.title), *row_labels(row))
     if row.warning:
         screen.text(row.warning, indent=2)
     about = (row.type, row.topic, day(row.created_at), tagged(row.tags), row.by)
     screen.line(accent(row.id), "  ", dim("  ".join(part for part in about if part)), indent=2)
-    text = _without_title(row)
+    text = without_title(row.content, row.title)
     if whole:
         if text:
             screen.blank()
@@ -469,17 +469,6 @@ def show(row: Remembered, screen: Screen, *, whole: bool = False) -> None:
             screen.markdown(row.reasoning)
         return
     if text:
-        screen.text(_cut(text), indent=2)
+        screen.text(first_lines(text, _LINES), indent=2)
     if row.reasoning:
-        screen.text(f"because {_cut(row.reasoning)}", indent=2)
-
-
-def _without_title(row: Remembered) -> str:
-    first, _, rest = row.content.strip().partition("\n")
-    same = first.lstrip("# ").strip() == row.title.strip().rstrip("…")
-    return (rest if same else row.content).strip("\n")
-
-
-def _cut(text: str) -> str:
-    lines = text.strip().splitlines()
-    return "\n".join([*lines[:4], *(["…"] if len(lines) > 4 else [])])
+        screen.text(f"because {first_lines(row.reasoning.strip(), _LINES)}", indent=2)

@@ -1,4 +1,4 @@
-"""Following links from memory to memory, in both directions."""
+"""Walks along the links between memories, in both directions."""
 
 from collections.abc import Collection, Sequence
 
@@ -20,8 +20,8 @@ def traverse(
 ) -> Graph:
     """Returns the memories within `depth` links of `start`, and the links between them.
 
-    A start is an id or a title, as in a link. No more than `MAX_DEPTH` links are followed whatever
-    is asked; only links of `types`, where any are named; and the nearest `most` memories are kept.
+    A start is an id or a title, as in a link. At most `MAX_DEPTH` links are followed, only links of
+    `types` if any are given, and the nearest `most` memories are kept.
     """
     return refresh.up_to_date(mind).graph(
         start, depth=max(0, min(depth, MAX_DEPTH)), types=types, most=most, now=mind.now()
@@ -29,25 +29,28 @@ def traverse(
 
 
 def newest_first(chain: Graph) -> list[Record]:
-    """Returns the memories of a graph, newest first; of one second, what supersedes comes first."""
-    waiting = sorted((n.record for n in chain.nodes), key=lambda r: r.memory.created, reverse=True)
+    """Returns the memories of a graph, newest first; of equal age, the superseding one first."""
+    waiting = sorted(
+        (node.record for node in chain.nodes), key=lambda one: one.memory.created, reverse=True
+    )
     newer: dict[str, set[str]] = {}
     for edge in chain.edges:
         if edge.type == SUPERSEDES:
             newer.setdefault(edge.target, set()).add(edge.source)
-    found: list[Record] = []
+    records: list[Record] = []
     while waiting:
         moment, left = waiting[0].memory.created, {record.memory.id for record in waiting}
         equal = [record for record in waiting if record.memory.created == moment]
         free = [record for record in equal if not newer.get(record.memory.id, set()) & left]
-        found.append((free or equal)[0])
-        waiting.remove(found[-1])
-    return found
+        records.append((free or equal)[0])
+        waiting.remove(records[-1])
+    return records
 
 
 def everything(mind: Mind, *, types: Collection[str] = (), most: int) -> Graph:
     """Returns up to `most` memories that are linked with others, and the links between them.
 
-    It starts nowhere, and every memory is at depth 0. Of more the newest come with their groups.
+    The graph has no start, and every memory is at depth 0. If there are more, the newest are
+    returned with their groups.
     """
     return refresh.up_to_date(mind).newest_linked(types, most)

@@ -1,4 +1,4 @@
-"""`mind graph`: how memories are linked, as a tree or drawn."""
+"""`mind graph`: the links between memories as a tree, or as a Mermaid or Graphviz drawing."""
 
 import re
 import unicodedata
@@ -7,28 +7,24 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from mimo.commands.common import Limit, Trust, Warning, trust_of
+from mimo.commands.common import Facts, Limit, Trust, Warning, facts
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.features import graph as links
 from mimo.frozen import frozen
 from mimo.guard.privacy import redacted
-from mimo.index.rows import Newer
 from mimo.memory import outcomes
-from mimo.memory.model import Kind, Outcome
-from mimo.memory.relations import Graph, Node
+from mimo.memory.model import Kind, Link, Outcome
+from mimo.memory.relations import Edge, Graph, Node
 from mimo.mind import Mind
 from mimo.operations import finding
 
-# A graph as text for programs that draw: Mermaid, which forges show, and Graphviz's DOT.
-
-
-_MOST = 80
-"""Characters of a label's line."""
+_LABEL_LENGTH = 80
+"""Characters of a line in a drawing."""
 
 
 class Mark(StrEnum):
-    """What must be seen of a memory at a glance."""
+    """How a memory is highlighted in a drawing."""
 
     NONE = "none"
     FAILED = "failed"
@@ -38,7 +34,7 @@ class Mark(StrEnum):
 
 @frozen
 class Box:
-    """A memory as it is drawn."""
+    """A memory in a drawing."""
 
     id: str
     lines: tuple[str, ...]
@@ -47,7 +43,7 @@ class Box:
 
 @frozen
 class Arrow:
-    """A link as it is drawn, from the memory that holds it."""
+    """A link in a drawing, from the memory that holds it."""
 
     source: str
     target: str
@@ -67,7 +63,7 @@ _DOT_STYLES = {
 
 
 def mermaid(boxes: Sequence[Box], arrows: Sequence[Arrow]) -> str:
-    """Returns a flowchart, fenced as Markdown has it, ready to be pasted where that is read."""
+    """Returns a Mermaid flowchart in a fenced code block, ready to be pasted into Markdown."""
     names = _names(boxes)
     body = ["flowchart LR"]
     for box in boxes:
@@ -79,12 +75,13 @@ def mermaid(boxes: Sequence[Box], arrows: Sequence[Arrow]) -> str:
         for arrow in arrows
     ]
     used = {box.mark for box in boxes}
-    body += [f"  classDef {mark} {how}" for mark, how in _MERMAID_STYLES.items() if mark in used]
+    styles = ((mark, style) for mark, style in _MERMAID_STYLES.items() if mark in used)
+    body += [f"  classDef {mark} {style}" for mark, style in styles]
     return "\n".join(["```mermaid", *body, "```"])
 
 
 def dot(boxes: Sequence[Box], arrows: Sequence[Arrow]) -> str:
-    """Returns a directed graph in Graphviz's language."""
+    """Returns a directed graph in Graphviz's DOT language."""
     names = _names(boxes)
     body = ["digraph memory {", "  rankdir=LR;", "  node [shape=box];"]
     for box in boxes:
@@ -99,31 +96,31 @@ def dot(boxes: Sequence[Box], arrows: Sequence[Arrow]) -> str:
 
 
 def _names(boxes: Sequence[Box]) -> dict[str, str]:
-    """Returns a name for each box that both languages take as it is; an id may be a word of one."""
+    """Returns a safe name for each box; an id may be a keyword of the language."""
     return {box.id: f"n{number}" for number, box in enumerate(boxes)}
 
 
 def _in_mermaid(text: str) -> str:
-    """Returns text in which all but letters, digits and a few signs is written as its code."""
-    # At the beginning, a dash or a number with a point would be taken for a list.
+    """Returns text in which all but letters, digits and a few signs is escaped."""
+    # A dash or a number with a full stop at the beginning would start a list.
     signs = r"[!-+:-@\[-^`{-~]|^-|(?<=^\d)\.|(?<=^\d\d)\."
     return re.sub(signs, lambda sign: f"#{ord(sign[0])};", _plain(text))
 
 
 def _in_dot(text: str) -> str:
-    """Returns text as it stands within quotes, where HTML's entities count, too."""
+    """Returns text for a quoted string, in which DOT also expands HTML entities."""
     return _plain(text).replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _plain(text: str) -> str:
-    """Returns one line without control characters and those that change the direction."""
+    """Returns one line without control characters, including those that change direction."""
     spaced = " ".join(text.split())
-    shown = "".join(c for c in spaced if unicodedata.category(c)[0] != "C")
-    return shown if len(shown) <= _MOST else f"{shown[: _MOST - 1].rstrip()}…"
+    line = "".join(c for c in spaced if unicodedata.category(c)[0] != "C")
+    return line if len(line) <= _LABEL_LENGTH else f"{line[: _LABEL_LENGTH - 1].rstrip()}…"
 
 
 class Format(StrEnum):
-    """How the graph is shown."""
+    """The output format of the graph."""
 
     TREE = "tree"
     MERMAID = "mermaid"
@@ -137,7 +134,7 @@ class LinkedMemory:
     id: str
     type: Kind
     title: str
-    depth: Annotated[int, Out("How many links away it is from where the graph starts")]
+    depth: Annotated[int, Out("Number of links from the start")]
     created_at: datetime
     trust: Trust
     outcome: Omitted[Outcome]
@@ -152,7 +149,7 @@ class Arc:
     source: str
     target: str
     type: str
-    given: Annotated[Omitted[str], Out("The words that were given for the type", "as", omit=True)]
+    given: Annotated[Omitted[str], Out("The words given for the type", "as", omit=True)]
     confidence: Omitted[float]
 
 
@@ -163,9 +160,9 @@ class LinkGraph:
     start: tuple[str, ...]
     nodes: Annotated[tuple[LinkedMemory, ...], Out("The nearest first, then the newest")]
     links: tuple[Arc, ...]
-    missing: Annotated[tuple[Arc, ...], Out("Links whose target is not there")]
-    cut: Annotated[bool, Out("Whether there is more than `limit` let through")]
-    drawing: Annotated[Omitted[str], Out("The text of the graph in the `format`", omit=True)]
+    missing: Annotated[tuple[Arc, ...], Out("Links whose target does not exist")]
+    cut: Annotated[bool, Out("Whether `limit` left memories out")]
+    drawing: Annotated[Omitted[str], Out("The graph as text in the `format`", omit=True)]
 
 
 @command(
@@ -183,27 +180,29 @@ class LinkGraph:
 def graph(
     mind: Mind,
     id: Annotated[
-        str | None, Arg("Id of the memory to start from; without it all links", complete="id")
+        str | None, Arg("Id of the memory to start from (default: all links)", complete="id")
     ] = None,
     *,
-    depth: Annotated[int, Arg("Links to follow from there, 5 at most", ge=0)] = 2,
+    depth: Annotated[int, Arg("Number of links to follow, at most 5", ge=0)] = 2,
     types: Annotated[
         tuple[str, ...], Arg("Only links of these types, such as supersedes or builds_on")
     ] = (),
     limit: Limit = 100,
-    format: Annotated[Format, Arg("A tree, or text for a program that draws")] = Format.TREE,
+    format: Annotated[Format, Arg("A tree, or text for a drawing program")] = Format.TREE,
 ) -> LinkGraph:
     """Show how memories are linked
 
-    Links are followed in both directions. Without an id all groups of linked memories are shown, or
-    the newest of very many.
+    Links are followed in both directions. Without an id, all groups of linked memories are shown;
+    if there are too many, the newest.
     """
     if id is None:
         found = links.everything(mind, types=types, most=limit)
     else:
         start = finding.one(mind, id).memory.id
         found = links.traverse(mind, (start,), depth=depth, types=types, most=limit)
-    nodes, arcs, missing = _nodes(mind, found), _arcs(found), _missing(found, types)
+    nodes = tuple(map(_node, found.nodes, facts(mind, [node.record for node in found.nodes])))
+    arcs = tuple(_arc(edge.source, edge.target, edge) for edge in found.edges)
+    missing = _missing(found, types)
     return LinkGraph(
         start=found.start,
         nodes=nodes,
@@ -214,48 +213,26 @@ def graph(
     )
 
 
-def _nodes(mind: Mind, found: Graph) -> tuple[LinkedMemory, ...]:
-    newer = mind.index.newer([node.record.memory.id for node in found.nodes])
-    return tuple(_node(mind, node, newer[node.record.memory.id]) for node in found.nodes)
+def _node(node: Node, memory: Facts) -> LinkedMemory:
+    # A failure is drawn as the outcome; only a claim without effect needs words.
+    claimant = memory.claimed_by
+    warning = outcomes.without_effect(claimant) if claimant else None
+    return memory.row(LinkedMemory, depth=node.depth, warning=warning)
 
 
-def _node(mind: Mind, node: Node, newer: Newer) -> LinkedMemory:
-    memory = node.record.memory
-    return LinkedMemory(
-        id=memory.id,
-        type=memory.type,
-        title=memory.heading,
-        depth=node.depth,
-        created_at=memory.created,
-        trust=trust_of(mind, node.record),
-        outcome=memory.outcome,
-        warning=outcomes.without_effect(newer.claimant) if newer.claimant else None,
-        superseded_by=newer.successor,
-    )
-
-
-def _arcs(found: Graph) -> tuple[Arc, ...]:
-    return tuple(
-        Arc(
-            source=edge.source,
-            target=edge.target,
-            type=edge.type,
-            given=edge.given,
-            confidence=edge.confidence,
-        )
-        for edge in found.edges
+def _arc(source: str, target: str, link: Edge | Link) -> Arc:
+    return Arc(
+        source=source,
+        target=target,
+        type=link.type,
+        given=link.given,
+        confidence=link.confidence,
     )
 
 
 def _missing(found: Graph, types: tuple[str, ...]) -> tuple[Arc, ...]:
     return tuple(
-        Arc(
-            source=node.record.memory.id,
-            target=link.to,
-            type=link.type,
-            given=link.given,
-            confidence=link.confidence,
-        )
+        _arc(node.record.memory.id, link.to, link)
         for node in found.nodes
         for link in node.record.memory.links
         if link.to in found.missing and (not types or link.type in types)
@@ -263,13 +240,13 @@ def _missing(found: Graph, types: tuple[str, ...]) -> tuple[Arc, ...]:
 
 
 def _drawn(format: Format, nodes: tuple[LinkedMemory, ...], arcs: tuple[Arc, ...]) -> str | None:
-    """Returns the graph in a language of programs that draw; None for a tree."""
+    """Returns the text of a drawing; None for a tree."""
     if format is Format.TREE:
         return None
     boxes = [_box(node) for node in nodes]
-    known = {box.id for box in boxes}
-    absent = dict.fromkeys(arc.target for arc in arcs if arc.target not in known)
-    boxes += [Box(id=name, lines=(name, "not there"), mark=Mark.MISSING) for name in absent]
+    drawn = {box.id for box in boxes}
+    absent = dict.fromkeys(arc.target for arc in arcs if arc.target not in drawn)
+    boxes += [Box(id=name, lines=(name, "missing"), mark=Mark.MISSING) for name in absent]
     arrows = [
         Arrow(source=arc.source, target=arc.target, label=named(arc.type, arc.given))
         for arc in arcs
@@ -278,7 +255,7 @@ def _drawn(format: Format, nodes: tuple[LinkedMemory, ...], arcs: tuple[Arc, ...
 
 
 def named(type: str, given: str | None) -> str:
-    """Returns a link's type with the words that were given for it."""
+    """Returns a link's type with the words given for it."""
     return f"{type} ({given})" if given else type
 
 

@@ -1,10 +1,10 @@
-"""How linked memories look: a tree, in which each of them stands once."""
+"""How linked memories are printed: a tree that contains each memory once."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from mimo.features.graph.commands import Arc, LinkedMemory, LinkGraph, named
-from mimo.rendering.results import count, day, labels, render
+from mimo.rendering.results import count, day, render, row_labels
 from mimo.rendering.screen import Part, Screen, accent, dim, strong, warn
 
 
@@ -15,13 +15,13 @@ def _(result: LinkGraph, screen: Screen) -> None:
     elif result.nodes:
         _Tree(result, screen).write()
         links = len(result.links) + len(result.missing)
-        told = f"{count(len(result.nodes), 'memory', 'memories')}, {count(links, 'link')}"
         screen.blank()
-        screen.line(dim(told))
+        memories = count(len(result.nodes), "memory", "memories")
+        screen.line(dim(f"{memories}, {count(links, 'link')}"))
     else:
         screen.line("no memory is linked with another")
     if result.cut:
-        which = "nearest" if result.start else "newest with what is linked to them"
+        which = "nearest" if result.start else "newest and those linked with them"
         screen.note(f"{len(result.nodes):,} are shown, the {which}; `--limit` shows more")
     if not result.links and not result.missing:
         screen.note(
@@ -31,7 +31,7 @@ def _(result: LinkGraph, screen: Screen) -> None:
 
 
 class _Step(NamedTuple):
-    """A link as it is met from one of its ends."""
+    """A link, seen from one of its ends."""
 
     arc: Arc
     other: str
@@ -39,10 +39,10 @@ class _Step(NamedTuple):
 
 
 class _Tree:
-    """Each memory stands below the first that leads to it; further links to it name it only."""
+    """Prints each memory below the first one that leads to it; other links only name it."""
 
     def __init__(self, result: LinkGraph, screen: Screen) -> None:
-        """Find what stands below what."""
+        """Find the parent of each memory."""
         self._screen = screen
         self._result = result
         self._nodes = {node.id: node for node in result.nodes}
@@ -57,7 +57,7 @@ class _Tree:
         self._order()
 
     def write(self) -> None:
-        """Write every tree."""
+        """Writes every tree."""
         for number, root in enumerate(self._roots):
             if number:
                 self._screen.blank()
@@ -65,7 +65,7 @@ class _Tree:
             self._below(root, "")
 
     def _order(self) -> None:
-        """Spreads from each start, or from the newest of each group, nearest first."""
+        """Walks from each start, or from the newest of each group, breadth first."""
         seen: set[str] = set()
         starts = [*self._result.start, *self._nodes]
         for root in (id for id in starts if id in self._nodes):
@@ -74,7 +74,7 @@ class _Tree:
             self._roots.append(root)
             seen.add(root)
             waiting = [root]
-            for id in waiting:  # It grows meanwhile.
+            for id in waiting:  # The list grows while it is walked.
                 for other in self._others(id):
                     if other not in seen:
                         seen.add(other)
@@ -85,8 +85,8 @@ class _Tree:
         return sorted({step.other for step in self._steps[id]}, key=self._places.__getitem__)
 
     def _below(self, id: str, margin: str) -> None:
-        """Write what stands below a memory: those it leads to, and links that lead elsewhere."""
-        # A chain may be longer than Python's stack is deep.
+        """Writes the rows below a memory: its children, and links that lead elsewhere."""
+        # Not recursive: a chain can be longer than the recursion limit.
         pending = [self._rows(id, margin)]
         while pending:
             if child := next(pending[-1], None):
@@ -95,7 +95,7 @@ class _Tree:
                 pending.pop()
 
     def _rows(self, id: str, margin: str) -> Iterator[tuple[str, str]]:
-        """Writes the rows right below a memory; yields each memory that has rows of its own."""
+        """Writes the rows directly below a memory; yields each child with its margin."""
         rows = [*self._children(id), *self._references(id)]
         for number, (other, parts, is_child) in enumerate(rows):
             last = number == len(rows) - 1
@@ -113,7 +113,7 @@ class _Tree:
                 yield other, [dim(f"{', '.join(arrows)}  ")], True
 
     def _references(self, id: str) -> Iterator[tuple[str, list[Part], bool]]:
-        """Yields the links that the tree does not follow, each at the memory that holds it."""
+        """Yields the links that the tree does not follow, at the memory that holds them."""
         for step in self._steps[id]:
             along = self._above.get(step.other) == id or self._above.get(id) == step.other
             if step.forward and not along:
@@ -121,14 +121,14 @@ class _Tree:
                 yield step.other, [dim(f"{_arrow(step)}  "), accent(step.other), where], False
         for arc in self._result.missing:
             if arc.source == id:
-                how = dim(f"{named(arc.type, arc.given)} →  ")
-                yield arc.target, [how, arc.target, warn("  not there")], False
+                arrow = dim(f"{named(arc.type, arc.given)} →  ")
+                yield arc.target, [arrow, arc.target, warn("  missing")], False
 
-    def _memory(self, node: LinkedMemory, how: list[Part], first: str, rest: str) -> None:
-        marks = labels(outcome=node.outcome, superseded_by=node.superseded_by, trust=node.trust)
+    def _memory(self, node: LinkedMemory, arrow: list[Part], first: str, rest: str) -> None:
+        marks = row_labels(node)
         if node.warning:
             marks += ["  ", warn(node.warning)]
-        self._screen.line(dim(first), *how, strong(node.title), *marks)
+        self._screen.line(dim(first), *arrow, strong(node.title), *marks)
         has_rows = any(True for _ in (*self._children(node.id), *self._references(node.id)))
         bar = "│  " if has_rows else "   "
         about = dim(f"  {node.type}  {day(node.created_at)}")
@@ -136,6 +136,6 @@ class _Tree:
 
 
 def _arrow(step: _Step) -> str:
-    """Returns a link with its direction, as seen from where it is met."""
-    how = named(step.arc.type, step.arc.given)
-    return f"{how} →" if step.forward else f"← {how}"
+    """Returns a link's type with an arrow for its direction."""
+    type = named(step.arc.type, step.arc.given)
+    return f"{type} →" if step.forward else f"← {type}"

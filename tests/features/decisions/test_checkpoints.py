@@ -104,7 +104,7 @@ def test_anybodys_is_resumed_last_and_says_whose_and_how_old_it_is(mind, project
         Whose.ELSEWHERE,
         "Alice",
     )
-    assert resumed.notice == "made by Alice elsewhere, 3 days ago; nothing of it was made here"
+    assert resumed.notice == "made elsewhere by Alice, 3 days ago"
     checkpoint(mind, "Made here")
     clock.forward(days=1)
     checkpoint(other, "Newer, but made elsewhere")

@@ -63,7 +63,7 @@ def test_the_links_around_a_memory_are_a_tree(linked: None, say: Say) -> None:
         "│  └─ ← implements  Rotate in code\n"
         "│     │  code  decision  2026-11-04\n"
         "│     ├─ relates_to →  old  (shown elsewhere)\n"
-        "│     └─ follows →  gone  not there\n"
+        "│     └─ follows →  gone  missing\n"
         "└─ supersedes →  Use sessions  superseded by jwt\n"
         "      old  decision  2026-11-01\n"
         "\n"
@@ -87,7 +87,7 @@ def test_without_an_id_every_group_is_shown_from_its_newest(
         "\n"
         "Rotate in code\n"
         "│  code  decision  2026-11-04\n"
-        "└─ follows →  gone  not there\n"
+        "└─ follows →  gone  missing\n"
         "\n"
         "Use JWT\n"
         "│  jwt  decision  2026-11-02\n"
@@ -104,7 +104,7 @@ def test_what_the_limit_leaves_out_is_said(linked: None, say: Say) -> None:
     told = say("graph", "-n", "2")
     assert told.startswith("Rotate in code\n")
     assert "├─ implements →  Rotate keys  FAILED\n" in told
-    assert "note: 2 are shown, the newest with what is linked to them; `--limit`" in told
+    assert "note: 2 are shown, the newest and those linked with them; `--limit`" in told
     assert "note" not in say("graph", "-n", "4")
 
 
@@ -139,7 +139,7 @@ def test_it_is_drawn_for_a_pull_request(linked: None, say: Say) -> None:
         '  n0["Use sessions<br/>old<br/>decision, 2026-11-01, superseded"]:::superseded',
         '  n1["Rotate in code<br/>code<br/>decision, 2026-11-04"]',
         '  n2["Use JWT<br/>jwt<br/>decision, 2026-11-02"]',
-        '  n3["gone<br/>not there"]:::missing',
+        '  n3["gone<br/>missing"]:::missing',
         '  n1 -->|"relates_to"| n0',
         '  n2 -->|"supersedes"| n0',
         '  n1 -->|"follows"| n3',

@@ -55,7 +55,7 @@ ToDate = Annotated[
 
 
 class TrustLabel(StrEnum):
-    """Whether the text of a memory is approved on this machine."""
+    """The approval of a memory's text on this machine."""
 
     TRUSTED = "trusted"
     UNTRUSTED = "untrusted"

@@ -11,7 +11,7 @@ import pytest
 
 from mimo.errors import Invalid
 from mimo.features import decisions
-from mimo.features.ingest import Wish, ingest
+from mimo.features.ingest import Options, ingest_files
 from mimo.memory.chunking.model import Chunking, Strategy
 from mimo.memory.model import Kind, Link, Outcome
 from mimo.operations import duplicates, refresh, saving
@@ -154,7 +154,8 @@ class TestWhoseItIs:
     def test_a_chunk_of_a_file_is_a_copy_which_may_go(self, mind, project, monkeypatch):
         monkeypatch.chdir(project)
         (project / "notes.txt").write_text(TEXT, encoding="utf-8")
-        taken = ingest(mind, ["notes.txt"], Wish(chunking=Chunking(strategy=Strategy.WHOLE)))
+        whole = Options(chunking=Chunking(strategy=Strategy.WHOLE))
+        taken = ingest_files(mind, ["notes.txt"], whole)
         own = store(mind)
         assert not own.already
         assert own.notice.startswith(f"much like {taken.files[0].ids[0]}")

@@ -8,7 +8,7 @@ import pytest
 from mimo.cli.main import main
 from mimo.commands.schema import to_json
 from mimo.errors import Invalid
-from mimo.features.ingest import Wish, ingest
+from mimo.features.ingest import Options, ingest_files
 from mimo.features.notes.commands import edit, list_, show
 from mimo.features.search.commands import search
 from mimo.features.upkeep.commands import status
@@ -123,7 +123,7 @@ def test_the_status_counts_them_and_what_was_ingested_apart(
     monkeypatch.chdir(project)
     (project / "log.txt").write_text("first line of it\nsecond line of it\n", encoding="utf-8")
     by_lines = Chunking(strategy=Strategy.LINES, lines_per_chunk=1)
-    ingest(mind, ["log.txt"], Wish(chunking=by_lines))
+    ingest_files(mind, ["log.txt"], Options(chunking=by_lines))
     saving.store(mind, saving.draft(Kind.FACT, "Tea is hot"))
 
     told = to_json(status(mind))["current_project"]

@@ -175,7 +175,7 @@ class Loop:
     def _ingest(self, root: Path) -> None:
         """Ingests files again that changed since."""
         try:
-            report = ingest.refresh(self._projects[root].mind)
+            report = ingest.update_changed(self._projects[root].mind)
         except (MindError, OSError) as error:
             log.warning("%s: changed files were not ingested again: %s", root, error)
             return

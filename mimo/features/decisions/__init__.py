@@ -18,7 +18,7 @@ class Saved:
     record: Record
     supersedes: tuple[str, ...]
     already: bool = False
-    """Whether an identical decision existed, so that none was written."""
+    """True if an identical decision existed, so that none was written."""
     notice: str | None = None
 
 

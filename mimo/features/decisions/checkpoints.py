@@ -19,7 +19,7 @@ _PAGE = 100
 
 
 class Whose(StrEnum):
-    """Where a checkpoint was made."""
+    """The place where a checkpoint was made."""
 
     BRANCH = "this branch"
     MACHINE = "this machine"

@@ -53,7 +53,7 @@ SPELLINGS = {
 
 
 class Status(StrEnum):
-    """Whether a checkpoint can be resumed."""
+    """The status of a checkpoint: only an active one is resumed."""
 
     ACTIVE = "active"
     ARCHIVED = checkpoints.ARCHIVED

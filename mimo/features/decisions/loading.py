@@ -68,7 +68,7 @@ _LINES = 4
 class Checkpoint:
     """The checkpoint to resume from."""
 
-    summary: Annotated[str | None, Out("Finished work; null if there is no checkpoint")]
+    summary: Annotated[str | None, Out("Finished work; null without a checkpoint")]
     open_files: tuple[str, ...]
     next_steps: Annotated[Json, Out("A text or a list of steps, as given; null if none")]
     timestamp: datetime | None
@@ -152,7 +152,7 @@ def checkpoint(mind: Mind) -> Checkpoint:
     """
     resumed = checkpoints.latest(mind)
     if resumed is None:
-        notice = "there is no checkpoint yet; save/checkpoint (`mind save checkpoint`) makes one"
+        notice = "no checkpoint yet; save/checkpoint (`mind save checkpoint`) makes one"
         return Checkpoint(
             summary=None, open_files=(), next_steps=None, timestamp=None, notice=notice
         )
@@ -346,8 +346,8 @@ def suggest_decision(
 ) -> Suggestions:
     """Find the decisions that are relevant to a question"""
     wanted = Filter(types=frozenset({Kind.DECISION}))
-    found = finding.search(mind, question, finding.Options(filter=wanted, limit=limit))
-    rows = remembered(mind, [hit.record for hit in found.hits])
+    matches = finding.search(mind, question, finding.Options(filter=wanted, limit=limit))
+    rows = remembered(mind, [hit.record for hit in matches.hits])
     return Suggestions(suggestions=rows, message=f"{len(rows)} relevant to the question")
 
 
@@ -380,9 +380,9 @@ def update_outcome(
     limitation: Annotated[str | None, Arg("Limitation of a partial success")] = None,
 ) -> OutcomeUpdate:
     """Mark how a decision turned out"""
-    known = outcome_of(outcome)
+    value = outcome_of(outcome)
     reason = "\n".join(text for text in (failure_reason, limitation) if text) or None
-    evolved = evolve_outcome(mind, id, known.value if known else "PENDING", reason)
+    evolved = evolve_outcome(mind, id, value.value if value else "PENDING", reason)
     message = None
     if outcome.strip().casefold() == "superseded" and not finding.successor(mind, evolved.id):
         message = "save the decision that replaces it with evolve/supersede"

@@ -64,7 +64,7 @@ class Reading(NamedTuple):
     relation: Relation | None
     """None if they name none exactly; their meaning may be close to one."""
     replaced: bool = False
-    """Whether the other memory replaces the one that holds the link."""
+    """True if the other memory replaces the one that holds the link."""
 
 
 def links_of(mind: Mind, given: Sequence[Any], *, by: str | None = None) -> tuple[Link, ...]:

@@ -143,13 +143,13 @@ def decay_check(
     weak = overview.at_risk(mind, threshold)
     rows = tuple(
         FadingMemory(
-            id=one.record.memory.id,
-            content=one.record.memory.text,
-            decay_score=round(one.score, 4),
-            trust=trust_of(mind, one.record),
-            days_until_forgotten=_days(one),
+            id=item.record.memory.id,
+            content=item.record.memory.text,
+            decay_score=round(item.score, 4),
+            trust=trust_of(mind, item.record),
+            days_until_forgotten=_days(item),
         )
-        for one in weak.fading[:limit]
+        for item in weak.fading[:limit]
     )
     return DecayCheck(at_risk=rows, threshold=threshold, total_checked=weak.checked)
 
@@ -166,15 +166,15 @@ def fading(mind: Mind, *, threshold: Threshold = decay.AT_RISK, limit: Limit = 2
     """List memories that are about to be forgotten, weakest first
 
     A memory fades from the day on which it was last found or shown. Fading deletes nothing:
-    `mind keep ID` protects a memory, `mind rm ID` removes one. Decisions, checkpoints, edges and
+    `mind keep ID` protects a memory, `mind rm ID` removes item. Decisions, checkpoints, edges and
     documents outside `.mind/` do not fade.
     """
     weak = overview.at_risk(mind, threshold)
     return FadingRows(
-        memories=tuple(_row(mind, one) for one in weak.fading[:limit]),
+        memories=tuple(_row(mind, item) for item in weak.fading[:limit]),
         threshold=threshold,
         total=len(weak.fading),
-        forgotten=sum(one.days == 0 for one in weak.fading),
+        forgotten=sum(item.days == 0 for item in weak.fading),
         checked=weak.checked,
         notice=mind.notice,
     )
@@ -205,24 +205,24 @@ def keep(mind: Mind, id: Id, *, off: Annotated[bool, Arg("Let it fade again")] =
     )
 
 
-def _row(mind: Mind, one: Fading) -> FadingRow:
-    memory = one.record.memory
+def _row(mind: Mind, item: Fading) -> FadingRow:
+    memory = item.record.memory
     return FadingRow(
         id=memory.id,
         type=memory.type,
         title=memory.heading,
-        strength=round(one.score, 4),
-        days_left=_days(one),
-        uses=one.use.times if one.use else 0,
-        last_used=one.use.last if one.use else None,
+        strength=round(item.score, 4),
+        days_left=_days(item),
+        uses=item.use.times if item.use else 0,
+        last_used=item.use.last if item.use else None,
         created_at=memory.created,
-        trust=trust_of(mind, one.record),
-        file=one.record.place.path,
+        trust=trust_of(mind, item.record),
+        file=item.record.place.path,
     )
 
 
-def _days(one: Fading) -> float | None:
-    return round(one.days, 2) if isfinite(one.days) else None
+def _days(item: Fading) -> float | None:
+    return round(item.days, 2) if isfinite(item.days) else None
 
 
 @render.register

@@ -30,9 +30,8 @@ def traverse(
 
 def newest_first(chain: Graph) -> list[Record]:
     """Returns the memories of a graph, newest first; of equal age, the superseding one first."""
-    waiting = sorted(
-        (node.record for node in chain.nodes), key=lambda one: one.memory.created, reverse=True
-    )
+    waiting = [node.record for node in chain.nodes]
+    waiting.sort(key=lambda record: record.memory.created, reverse=True)
     newer: dict[str, set[str]] = {}
     for edge in chain.edges:
         if edge.type == SUPERSEDES:

@@ -24,7 +24,7 @@ _LABEL_LENGTH = 80
 
 
 class Mark(StrEnum):
-    """How a memory is highlighted in a drawing."""
+    """The highlighting of a memory in a drawing."""
 
     NONE = "none"
     FAILED = "failed"
@@ -196,19 +196,19 @@ def graph(
     if there are too many, the newest.
     """
     if id is None:
-        found = links.everything(mind, types=types, most=limit)
+        walk = links.everything(mind, types=types, most=limit)
     else:
         start = finding.one(mind, id).memory.id
-        found = links.traverse(mind, (start,), depth=depth, types=types, most=limit)
-    nodes = tuple(map(_node, found.nodes, facts(mind, [node.record for node in found.nodes])))
-    arcs = tuple(_arc(edge.source, edge.target, edge) for edge in found.edges)
-    missing = _missing(found, types)
+        walk = links.traverse(mind, (start,), depth=depth, types=types, most=limit)
+    nodes = tuple(map(_node, walk.nodes, facts(mind, [node.record for node in walk.nodes])))
+    arcs = tuple(_arc(edge.source, edge.target, edge) for edge in walk.edges)
+    missing = _missing(walk, types)
     return LinkGraph(
-        start=found.start,
+        start=walk.start,
         nodes=nodes,
         links=arcs,
         missing=missing,
-        cut=found.cut,
+        cut=walk.cut,
         drawing=_drawn(format, *redacted((nodes, (*arcs, *missing))).value),
     )
 
@@ -230,12 +230,12 @@ def _arc(source: str, target: str, link: Edge | Link) -> Arc:
     )
 
 
-def _missing(found: Graph, types: tuple[str, ...]) -> tuple[Arc, ...]:
+def _missing(walk: Graph, types: tuple[str, ...]) -> tuple[Arc, ...]:
     return tuple(
         _arc(node.record.memory.id, link.to, link)
-        for node in found.nodes
+        for node in walk.nodes
         for link in node.record.memory.links
-        if link.to in found.missing and (not types or link.type in types)
+        if link.to in walk.missing and (not types or link.type in types)
     )
 
 

@@ -1,4 +1,4 @@
-"""How linked memories are printed: a tree that contains each memory once."""
+"""The renderer of linked memories: a tree that contains each memory once."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

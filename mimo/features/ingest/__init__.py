@@ -1,4 +1,4 @@
-"""Taking in files: each is cut into chunks that are memories, under one header."""
+"""Ingestion: each file is cut into chunks that are memories, stored under one header."""
 
 import os
 from base64 import b32encode
@@ -28,26 +28,160 @@ from mimo.memory.chunking.model import REFUSED, Chunk, Chunking, Strategy, check
 from mimo.memory.chunking.source import Source, chunk_id
 from mimo.memory.model import Kind, Problem, Record, check_unit
 from mimo.mind import Mind
-from mimo.operations import freshness, undoing
-from mimo.operations import refresh as upkeep
+from mimo.operations import freshness, refresh, undoing
 from mimo.operations.freshness import IngestedFiles, Seen, State
 from mimo.operations.overview import everything
 from mimo.operations.saving import approving, check_format, check_secrets, clean_tags
-from mimo.store import sandbox as tree
 from mimo.store.files import digest
 from mimo.store.memories import source_path
-from mimo.store.sandbox import Sandbox, Target
+from mimo.store.sandbox import Sandbox, Target, is_one_file, targets
 
-# Which files may become memories: where they may lie, and what they may be.
-
+REFUSALS = (
+    Invalid,
+    NotFound,
+    SecretDetected,
+    FileTooLarge,
+    TooManyChunks,
+    SandboxViolation,
+    Conflict,
+)
+"""Errors that concern one file; the other files are still ingested."""
 
 _SIGNATURES = {b"%PDF-": "a PDF", b"PK\x03\x04": "a zip archive or an Office document"}
+_DAEMON = "mind daemon"
+"""The author of files that are ingested again without a call by a person or an agent."""
+
+
+@frozen
+class Options:
+    """Settings for ingesting files."""
+
+    chunking: Chunking = Chunking()
+    type: Kind = Kind.FACT
+    importance: float = 0.5
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    private: bool = False
+    force: bool = False
+    """Ingests unchanged files again."""
+    dry_run: bool = False
+    """Writes nothing."""
+
+
+@frozen
+class FileReport:
+    """The result for one file."""
+
+    path: str
+    """Relative to the project."""
+    size: int = 0
+    strategy: Strategy = Strategy.AUTO
+    source_id: str | None = None
+    file: str | None = None
+    """The file that holds its chunks."""
+    digest: str | None = None
+    """Of that file, if it was written now."""
+    ids: tuple[str, ...] = ()
+    is_known: bool = False
+    """True if it was ingested before and is unchanged."""
+    replaced: int = 0
+    """Number of older chunks that were replaced."""
+    chunks: Sequence[Chunk] = ()
+    refusal: MindError | None = None
+    """The error that prevented ingestion."""
+    seen: tuple[int, int] | None = None
+    """Size and modification time (ns) of the file when it was read."""
+    is_named: bool = True
+    """True if the caller named the file itself, not a folder or a glob that contains it."""
+
+    @property
+    def new_ids(self) -> tuple[str, ...]:
+        """Returns the ids that the chunks get when they are written."""
+        numbers = range(1, len(self.chunks) + 1)
+        return tuple(chunk_id(self.source_id or "", number) for number in numbers)
+
+
+@frozen
+class Report:
+    """The results for all files of a call."""
+
+    files: tuple[FileReport, ...]
+    is_single: bool
+    """True if the name could only mean one file."""
+
+
+def ingest_files(mind: Mind, names: Sequence[str], options: Options) -> Report:
+    """Ingests the named files, folders and globs.
+
+    Each file is ingested as a whole or not at all. The error of a file is raised if it is the only
+    one named, and otherwise reported beside the results of the others.
+    """
+    check_format(mind)
+    options = replace(
+        options,
+        chunking=checked(options.chunking),
+        importance=check_unit("importance", options.importance),
+        tags=clean_tags(options.tags),
+    )
+    sandbox = sandbox_of(mind)
+    if len(names) == 1 and is_one_file(sandbox, names[0]):
+        target = next(iter(targets(sandbox, names[0])))
+        with _recorded(mind) as record:
+            report = _ingest(mind, sandbox, target, options)
+            record(report)
+        return Report(files=(report,), is_single=True)
+    return Report(files=tuple(_ingest_all(mind, sandbox, names, options)), is_single=False)
+
+
+def update_files(mind: Mind, names: Sequence[str], options: Options) -> Report:
+    """Ingests again the named files, or those in named folders, that changed since they were.
+
+    Each is ingested as it was before. Files that no longer exist are reported with the command
+    that removes their chunks. Raises `NotFound` if nothing ingested has that name.
+    """
+    check_format(mind)
+    sandbox = sandbox_of(mind)
+    sources = [
+        source
+        for source in freshness.checked(mind, everything(mind))
+        if _is_named(mind, source, names)
+    ]
+    if not sources:
+        raise NotFound(
+            f"no ingested file is named `{' '.join(names)}`",
+            hint="name a file, or a folder such as `.`",
+        )
+    with _recorded(mind) as record:
+        reports = [_update(mind, sandbox, source, dry_run=options.dry_run) for source in sources]
+        for report in reports:
+            record(report)
+    return Report(files=tuple(reports), is_single=False)
+
+
+def update_changed(mind: Mind) -> Report | None:
+    """Ingests again the project's files that changed since they were ingested on this machine.
+
+    Returns None if none did. No user asked for it, so the new text is not approved, and `mind undo`
+    takes it back.
+    """
+    root = os.path.realpath(mind.project.root)
+    changed = [
+        path
+        for path, seen in IngestedFiles(mind.project.root).read().items()
+        if (place := freshness.place_of(mind, path)).is_relative_to(root) and _differs(place, seen)
+    ]
+    if not changed:
+        return None
+    view = mind.acting_as(_DAEMON)
+    call = Call(tool="ingest", operation=Operation.WRITE, agent=_DAEMON, at=mind.now())
+    with undoing.recorded(view, call, command="ingest --update", is_tool=True):
+        return update_files(view, changed, Options())
 
 
 def sandbox_of(mind: Mind) -> Sandbox:
-    """Returns what may be read: all of it for a person, the project for an agent.
+    """Returns the readable files: all of them for a person, those of the project for an agent.
 
-    SANDBOX_DIR is the limit of both where it is set.
+    If SANDBOX_DIR is set, it limits both.
     """
     root, by_agent = mind.project.root, mind.author is not None
     given = mind.environ.get("SANDBOX_DIR")
@@ -58,41 +192,228 @@ def sandbox_of(mind: Mind) -> Sandbox:
 
 
 def _base(mind: Mind) -> Path:
-    """Returns where relative names begin: where a person is, and the project for an agent."""
+    """Returns the base of relative names: a person's working directory, an agent's project."""
     return Path.cwd() if mind.author is None else mind.project.root
 
 
 def relative(mind: Mind, path: Path) -> str:
-    """Returns a file's path as it is kept: relative to the project, wherever that is."""
-    found = Path(os.path.relpath(path, os.path.realpath(mind.project.root))).as_posix()
-    return found.encode("utf-8", "backslashreplace").decode()
+    """Returns a file's path as it is stored: relative to the project, even outside of it."""
+    stored = Path(os.path.relpath(path, os.path.realpath(mind.project.root))).as_posix()
+    return stored.encode("utf-8", "backslashreplace").decode()
 
 
-def check_place(mind: Mind, place: Path, path: str) -> None:
-    """Raises `Invalid` for a file that is memory already, or git's own."""
-    check_not_git(path)
+def source_id(path: str) -> str:
+    """Returns the id of a file's source: the same for the same path, on every machine."""
+    from hashlib import sha256
+
+    letters = b32encode(sha256(path.encode()).digest())[:6].decode().lower()
+    return "_".join(part for part in ("source", ids.slug(path.rpartition("/")[2]), letters) if part)
+
+
+def _ingest_all(
+    mind: Mind, sandbox: Sandbox, names: Sequence[str], options: Options
+) -> list[FileReport]:
+    matches: dict[Path, Target] = {}
+    reports: list[FileReport] = []
+    for name in names:
+        try:
+            _check_not_git(relative(mind, sandbox.locate(name)))
+            for target in targets(sandbox, name):
+                matches.setdefault(target.path, target)
+        except REFUSALS as error:
+            reports.append(FileReport(path=name, refusal=error))
+    if not matches and not reports:
+        raise NotFound(
+            f"there is nothing to ingest in `{' '.join(names)}`",
+            hint="files that .gitignore names, hidden files and links are skipped",
+        )
+    with _recorded(mind) as record:
+        for number, target in enumerate(matches.values(), 1):
+            report = _ingest_or_refuse(mind, sandbox, target, options)
+            record(report)
+            reports.append(report)
+            mind.advance("Ingesting", number, len(matches))
+    return reports
+
+
+def _ingest_or_refuse(mind: Mind, sandbox: Sandbox, target: Target, options: Options) -> FileReport:
+    try:
+        if target.problem:
+            raise target.problem
+        return replace(_ingest(mind, sandbox, target, options), is_named=target.is_named)
+    except (*REFUSALS, StorageFailed) as error:
+        # A file that can't be read concerns only itself; a failed write ends the call.
+        if not isinstance(error, REFUSALS) and error.details.get("path") != str(target.path):
+            raise
+        path = relative(mind, target.path)
+        return FileReport(path=path, refusal=error, is_named=target.is_named)
+
+
+@contextmanager
+def _recorded(mind: Mind) -> Iterator[Callable[[FileReport], None]]:
+    """Approves the files that are written, and updates the index at the end.
+
+    What an agent ingests is not approved: the text may be another author's.
+    """
+    written: set[str] = set()
+    seen: dict[str, Seen] = {}
+
+    def record(report: FileReport) -> None:
+        if report.file and not report.is_known:
+            written.add(report.file)
+        if report.file and report.seen and (report.is_known or report.digest):
+            kept = report.digest or mind.store.digest(report.file)
+            seen[report.path] = Seen(*report.seen, kept)
+
+    refresh.refresh(mind)
+    with approving(mind, wanted=mind.author is None):
+        yield record
+    if seen:
+        with suppress(MindError):  # Without the list, files are compared by their digests.
+            IngestedFiles(mind.project.root).add(seen)
+    if written:
+        refresh.note_change(mind, *written)
+
+
+def _differs(place: Path, seen: Seen) -> bool:
+    """Returns whether an existing file has another size or modification time."""
+    try:
+        status = place.lstat()
+    except OSError:
+        return False
+    return (status.st_size, status.st_mtime_ns) != (seen.size, seen.mtime_ns)
+
+
+def _is_named(mind: Mind, source: freshness.Checked, names: Sequence[str]) -> bool:
+    place = freshness.place_of(mind, source.path)
+    for name in names:
+        wanted = Path(os.path.realpath(_base(mind) / Path(name).expanduser()))
+        if place.is_relative_to(wanted) or fnmatchcase(str(place), str(wanted)):
+            return True
+        if source.path == name:
+            return True
+    return False
+
+
+def _update(
+    mind: Mind, sandbox: Sandbox, checked: freshness.Checked, *, dry_run: bool
+) -> FileReport:
+    parent = checked.part.parent
+    place = freshness.place_of(mind, checked.path)
+    source = mind.store.source(checked.part.place)
+    if checked.state is State.CHANGED and source is not None:
+        options = Options(
+            chunking=source.chunking,
+            type=source.type,
+            importance=source.importance,
+            tags=source.tags,
+            metadata=source.metadata,
+            dry_run=dry_run,
+        )
+        return _ingest_or_refuse(mind, sandbox, Target(place, is_named=True), options)
+    if checked.state is State.CURRENT:
+        status = place.lstat()
+        seen = (status.st_size, status.st_mtime_ns)
+        report = FileReport(path=checked.path, source_id=parent, seen=seen)
+        return _as_known(report, mind, mind.index.parts(parent or ""))
+    message = checked.message or f"`{checked.path}` is not here"
+    hint = f"if it is not needed: `mind rm {parent}`; if it moved, ingest its new path too"
+    return FileReport(path=checked.path, refusal=NotFound(message, hint=hint), is_named=False)
+
+
+def _ingest(mind: Mind, sandbox: Sandbox, target: Target, options: Options) -> FileReport:
+    """Ingests one file. If it raises an error, nothing was changed."""
+    start = mind.timer.monotonic()
+    try:
+        report = _ingest_once(mind, sandbox, target, options)
+    except Conflict:
+        # Another process may have ingested it meanwhile, which the second attempt detects.
+        report = _ingest_once(mind, sandbox, target, options)
+    if not options.dry_run:
+        numbers = {
+            "duration_ms": round(1000 * (mind.timer.monotonic() - start), 3),
+            "bytes": report.size,
+            "chunks": len(report.ids),
+            "replaced": report.replaced,
+        }
+        mind.tell(
+            "mimo.ingest.file",
+            numbers,
+            path=report.path,
+            source=report.source_id,
+            strategy=report.strategy.value,
+            known=report.is_known,
+        )
+    return report
+
+
+def _ingest_once(mind: Mind, sandbox: Sandbox, target: Target, options: Options) -> FileReport:
+    path = relative(mind, target.path)
+    _check_place(mind, target.path, path)
+    status = target.path.lstat() if target.path.exists() else None
+    data = sandbox.read(target.path, mind.config["ingest.max_bytes"])
+    text = _text_of(data, path)
+    check_secrets(mind, {"path": text}, file=path)
+    chunking = resolved(options.chunking, target.path.name)
+    before = _earlier_chunks(mind, path)
+    report = FileReport(
+        path=path,
+        size=len(data),
+        strategy=chunking.strategy,
+        source_id=before[0].parent if before and before[0].parent else source_id(path),
+        replaced=len(before),
+        seen=(status.st_size, status.st_mtime_ns) if status else None,
+    )
+    sha256 = digest(data)
+    if before and not options.force and _is_same(mind, before, sha256, options.chunking):
+        report = _as_known(report, mind, before)
+        if not options.dry_run:
+            return report
+    report = replace(report, chunks=_chunks(mind, text, chunking, target.path.name))
+    if options.dry_run:
+        return report
+    source = Source(
+        id=report.source_id or "",
+        type=options.type,
+        path=path,
+        sha256=sha256,
+        chunking=chunking,
+        total=len(report.chunks),
+        created=mind.now(),
+        tags=options.tags,
+        importance=options.importance,
+        by=mind.author,
+        metadata=options.metadata,
+    )
+    return _write(mind, report, source, before, private=options.private)
+
+
+def _check_place(mind: Mind, place: Path, path: str) -> None:
+    """Raises `Invalid` for a file that is already memory, or belongs to git."""
+    _check_not_git(path)
     if path.startswith(".mind/") or place.is_relative_to(mind.home):
         raise Invalid(f"`{path}` is memory already", hint="name a file outside of .mind/")
     if mind.config["include"] and path in mind.store.stamps():
         raise Invalid(
             f"`{path}` is memory already, by the setting `include`",
-            hint="it is found as it is; see `mind config include`",
+            hint="searches find it as it is; see `mind config include`",
         )
 
 
-def check_not_git(path: str) -> None:
+def _check_not_git(path: str) -> None:
     """Raises `Invalid` for a path, relative to the project, in a git directory.
 
-    Those hold addresses with passwords, and texts of every branch.
+    Those contain addresses with passwords, and texts of every branch.
     """
     if ".git" in path.casefold().split("/"):
         raise Invalid(f"`{path}` belongs to git", hint="name a file or folder of the working tree")
 
 
-def text_of(data: bytes, path: str) -> str:
-    """Returns the text of a file; raises `Invalid` for what may not become memory."""
-    kind = REFUSED.get(suffix(path))
-    kind = kind or next((what for sign, what in _SIGNATURES.items() if data.startswith(sign)), None)
+def _text_of(data: bytes, path: str) -> str:
+    """Returns the text of a file; raises `Invalid` unless it is plain text in UTF-8."""
+    kind = REFUSED.get(suffix(path)) or next(
+        (kind for signature, kind in _SIGNATURES.items() if data.startswith(signature)), None
+    )
     if kind:
         raise Invalid(
             f"`{path}` is {kind}; only plain text can be ingested",
@@ -112,381 +433,36 @@ def text_of(data: bytes, path: str) -> str:
         ) from None
 
 
-def source_id(path: str) -> str:
-    """Returns the id of a file's source: the same for the same path, on every machine."""
-    from hashlib import sha256
-
-    letters = b32encode(sha256(path.encode()).digest())[:6].decode().lower()
-    return "_".join(part for part in ("source", ids.slug(path.rpartition("/")[2]), letters) if part)
-
-
-REFUSALS = (
-    Invalid,
-    NotFound,
-    SecretDetected,
-    FileTooLarge,
-    TooManyChunks,
-    SandboxViolation,
-    Conflict,
-)
-"""What keeps one file out, and no other."""
-_DAEMON = "mind daemon"
-"""Signs what is ingested again without a person or an agent who asked."""
+def _earlier_chunks(mind: Mind, path: str) -> tuple[Record, ...]:
+    """Returns the stored chunks of a file, including those another process wrote just now."""
+    id_ = source_id(path)
+    if indexed := mind.index.parts(id_):
+        return indexed
+    for file in (source_path(id_, private=False), source_path(id_, private=True)):
+        on_disk = mind.store.read(file) if mind.store.stamp(file) else ()
+        if not isinstance(on_disk, Problem) and on_disk and on_disk[0].parent == id_:
+            return on_disk
+    return ()
 
 
-@frozen
-class Wish:
-    """How files are to be taken in."""
-
-    chunking: Chunking = Chunking()
-    type: Kind = Kind.FACT
-    importance: float = 0.5
-    tags: tuple[str, ...] = ()
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    private: bool = False
-    force: bool = False
-    """Whether what is known already is taken in anew."""
-    dry_run: bool = False
-    """Whether nothing is written."""
-
-
-@frozen
-class Taken:
-    """What came of one file."""
-
-    path: str
-    """Relative to the project."""
-    size: int = 0
-    strategy: Strategy = Strategy.AUTO
-    source_id: str | None = None
-    file: str | None = None
-    """Where its chunks are kept."""
-    digest: str | None = None
-    """Of that file as it was written now."""
-    ids: tuple[str, ...] = ()
-    is_known: bool = False
-    """Whether it was taken in before, just as it is."""
-    replaced: int = 0
-    """How many older chunks made room."""
-    chunks: Sequence[Chunk] = ()
-    refusal: MindError | None = None
-    """Why nothing was taken in."""
-    seen: tuple[int, int] | None = None
-    """Size and time (ns) of the file when it was read."""
-    is_named: bool = True
-    """Whether somebody named it, rather than a folder or a glob that holds it."""
-
-    @property
-    def new_ids(self) -> tuple[str, ...]:
-        """Returns the ids that the chunks have once they are written."""
-        numbers = range(1, len(self.chunks) + 1)
-        return tuple(chunk_id(self.source_id or "", number) for number in numbers)
-
-
-@frozen
-class Report:
-    """What came of all that was named."""
-
-    files: tuple[Taken, ...]
-    is_single: bool
-    """Whether only one file could be meant."""
-
-
-def ingest(mind: Mind, names: Sequence[str], wish: Wish) -> Report:
-    """Takes in the files, folders and globs that are named and returns what came of them.
-
-    Each file is taken in as a whole or not at all. What keeps a file out is raised where it is the
-    only one named, and told beside the others otherwise.
-    """
-    check_format(mind)
-    wish = _checked(wish)
-    sandbox = sandbox_of(mind)
-    if len(names) == 1 and tree.is_one_file(sandbox, names[0]):
-        target = next(iter(tree.targets(sandbox, names[0])))
-        with _settled(mind) as settle:
-            taken = _take_in(mind, sandbox, target, wish)
-            settle(taken)
-        return Report(files=(taken,), is_single=True)
-    return Report(files=tuple(_take_all(mind, sandbox, names, wish)), is_single=False)
-
-
-def _checked(wish: Wish) -> Wish:
-    return replace(
-        wish,
-        chunking=checked(wish.chunking),
-        importance=check_unit("importance", wish.importance),
-        tags=clean_tags(wish.tags),
-    )
-
-
-def _take_all(mind: Mind, sandbox: Sandbox, names: Sequence[str], wish: Wish) -> list[Taken]:
-    found, refused = _found(mind, sandbox, names)
-    if not found and not refused:
-        raise NotFound(
-            f"there is nothing to ingest in `{' '.join(names)}`",
-            hint="what .gitignore names, hidden files and links are passed over",
-        )
-    taken: list[Taken] = [*refused]
-    with _settled(mind) as settle:
-        for number, target in enumerate(found, 1):
-            one = _or_refusal(mind, sandbox, target, wish)
-            settle(one)
-            taken.append(one)
-            mind.advance("Ingesting", number, len(found))
-    return taken
-
-
-def _found(mind: Mind, sandbox: Sandbox, names: Sequence[str]) -> tuple[list[Target], list[Taken]]:
-    """Returns the files that are named, each once, and the names that stand for none."""
-    found: dict[Path, Target] = {}
-    refused = []
-    for name in names:
-        try:
-            check_not_git(relative(mind, sandbox.locate(name)))
-            for target in tree.targets(sandbox, name):
-                found.setdefault(target.path, target)
-        except REFUSALS as error:
-            refused.append(Taken(path=name, refusal=error))
-    return list(found.values()), refused
-
-
-def _or_refusal(mind: Mind, sandbox: Sandbox, target: Target, wish: Wish) -> Taken:
-    try:
-        if target.problem:
-            raise target.problem
-        return replace(_take_in(mind, sandbox, target, wish), is_named=target.is_named)
-    except (*REFUSALS, StorageFailed) as error:
-        # What can't be read is one file's trouble; what can't be written is everybody's.
-        if not isinstance(error, REFUSALS) and error.details.get("path") != str(target.path):
-            raise
-        path = relative(mind, target.path)
-        return Taken(path=path, refusal=error, is_named=target.is_named)
-
-
-@contextmanager
-def _settled(mind: Mind) -> Iterator[Callable[[Taken], None]]:
-    """Approves what is written, and makes it findable at the end.
-
-    An agent does not approve what somebody else wrote.
-    """
-    written: set[str] = set()
-    seen: dict[str, Seen] = {}
-
-    def settle(one: Taken) -> None:
-        if one.file and not one.is_known:
-            written.add(one.file)
-        if one.file and one.seen and (one.is_known or one.digest):
-            seen[one.path] = Seen(*one.seen, one.digest or mind.store.digest(one.file))
-
-    upkeep.refresh(mind)
-    with approving(mind, wanted=mind.author is None):
-        yield settle
-    if seen:
-        with suppress(MindError):  # without it, files are compared by their digests
-            IngestedFiles(mind.project.root).add(seen)
-    if written:
-        upkeep.note_change(mind, *written)
-
-
-def update(mind: Mind, names: Sequence[str], wish: Wish) -> Report:
-    """Ingests again the named files, or those in named folders, that changed since they were.
-
-    Each is ingested as it was before. Files that no longer exist are reported with the command
-    that removes their chunks. Raises `NotFound` if nothing ingested has that name.
-    """
-    check_format(mind)
-    sandbox = sandbox_of(mind)
-    found = [
-        one for one in freshness.checked(mind, everything(mind)) if _is_named(mind, one, names)
-    ]
-    if not found:
-        raise NotFound(
-            f"no ingested file is named `{' '.join(names)}`",
-            hint="name a file, or a folder such as `.`",
-        )
-    with _settled(mind) as settle:
-        taken = [_updated(mind, sandbox, one, wish) for one in found]
-        for one in taken:
-            settle(one)
-    return Report(files=tuple(taken), is_single=False)
-
-
-def refresh(mind: Mind) -> Report | None:
-    """Ingests again the project's files that changed since they were ingested on this machine.
-
-    Returns None if none did. Nobody asked for it, so the new text is not approved, and `mind undo`
-    takes it back.
-    """
-    root = os.path.realpath(mind.project.root)
-    changed = [
-        path
-        for path, seen in IngestedFiles(mind.project.root).read().items()
-        if (place := freshness.place_of(mind, path)).is_relative_to(root) and _differs(place, seen)
-    ]
-    if not changed:
-        return None
-    view = mind.acting_as(_DAEMON)
-    call = Call(tool="ingest", operation=Operation.WRITE, agent=_DAEMON, at=mind.now())
-    with undoing.recorded(view, call, command="ingest --update", is_tool=True):
-        return update(view, changed, Wish())
-
-
-def _differs(place: Path, seen: Seen) -> bool:
-    """Returns whether a file is there with another size or time."""
-    try:
-        status = place.lstat()
-    except OSError:
+def _is_same(mind: Mind, before: Sequence[Record], sha256: str, asked: Chunking) -> bool:
+    """Returns whether a file is unchanged and the chunking asked for is that of its chunks."""
+    source = mind.store.source(before[0].place)
+    if source is None or source.sha256 != sha256:
         return False
-    return (status.st_size, status.st_mtime_ns) != (seen.size, seen.mtime_ns)
+    return asked.is_auto or resolved(asked, source.path) == source.chunking
 
 
-def _is_named(mind: Mind, one: freshness.Checked, names: Sequence[str]) -> bool:
-    place = freshness.place_of(mind, one.path)
-    base = Path.cwd() if mind.author is None else mind.project.root
-    for name in names:
-        wanted = Path(os.path.realpath(base / Path(name).expanduser()))
-        if place.is_relative_to(wanted) or fnmatchcase(str(place), str(wanted)):
-            return True
-        if one.path == name:
-            return True
-    return False
-
-
-def _updated(mind: Mind, sandbox: Sandbox, one: freshness.Checked, wish: Wish) -> Taken:
-    parts = mind.index.parts(one.part.parent or "")
-    source = mind.store.source(one.part.place)
-    if one.state is State.CHANGED and source is not None:
-        again = Wish(
-            chunking=source.chunking,
-            type=source.type,
-            importance=source.importance,
-            tags=source.tags,
-            metadata=source.metadata,
-            dry_run=wish.dry_run,
-        )
-        target = Target(freshness.place_of(mind, one.path), is_named=True)
-        return _or_refusal(mind, sandbox, target, again)
-    if one.state is State.CURRENT:
-        status = freshness.place_of(mind, one.path).lstat()
-        seen = (status.st_size, status.st_mtime_ns)
-        return _as_known(Taken(path=one.path, source_id=one.part.parent, seen=seen), mind, parts)
-    message = one.message or f"`{one.path}` is not here"
-    hint = f"if it is not needed: `mind rm {one.part.parent}`; if it moved, ingest its new path too"
-    return Taken(path=one.path, refusal=NotFound(message, hint=hint), is_named=False)
-
-
-def _take_in(mind: Mind, sandbox: Sandbox, target: Target, wish: Wish) -> Taken:
-    """Returns what came of one file. Raises what keeps it out; nothing has changed then."""
-    start = mind.timer.monotonic()
-    try:
-        taken = _take_once(mind, sandbox, target, wish)
-    except Conflict:
-        # Another process may have been quicker; what it wrote is known by now.
-        taken = _take_once(mind, sandbox, target, wish)
-    if not wish.dry_run:
-        _tell(mind, taken, mind.timer.monotonic() - start)
-    return taken
-
-
-def _tell(mind: Mind, taken: Taken, seconds: float) -> None:
-    numbers = {
-        "duration_ms": round(1000 * seconds, 3),
-        "bytes": taken.size,
-        "chunks": len(taken.ids),
-        "replaced": taken.replaced,
-    }
-    mind.tell(
-        "mimo.ingest.file",
-        numbers,
-        path=taken.path,
-        source=taken.source_id,
-        strategy=taken.strategy.value,
-        known=taken.is_known,
-    )
-
-
-def _take_once(mind: Mind, sandbox: Sandbox, target: Target, wish: Wish) -> Taken:
-    path = relative(mind, target.path)
-    check_place(mind, target.path, path)
-    status = target.path.lstat() if target.path.exists() else None
-    data = sandbox.read(target.path, mind.config["ingest.max_bytes"])
-    text = text_of(data, path)
-    check_secrets(mind, {"path": text}, file=path)
-    chunking = resolved(wish.chunking, target.path.name)
-    seen = _known(mind, path)
-    id_ = seen[0].parent if seen and seen[0].parent else source_id(path)
-    taken = Taken(
-        path=path,
-        size=len(data),
-        strategy=chunking.strategy,
-        source_id=id_,
-        replaced=len(seen),
-        seen=(status.st_size, status.st_mtime_ns) if status else None,
-    )
-    sha256 = digest(data)
-    if seen and not wish.force and _is_same(mind, seen, sha256, wish.chunking):
-        taken = _as_known(taken, mind, seen)
-        if not wish.dry_run:
-            return taken
-    made = _chunks(mind, text, chunking, target.path.name)
-    taken = replace(taken, chunks=made)
-    if wish.dry_run:
-        return taken
-    source = Source(
-        id=id_,
-        type=wish.type,
-        path=path,
-        sha256=sha256,
-        chunking=chunking,
-        total=len(made),
-        created=mind.now(),
-        tags=wish.tags,
-        importance=wish.importance,
-        by=mind.author,
-        metadata=wish.metadata,
-    )
-    return _written(mind, taken, source, seen, private=wish.private)
-
-
-def _as_known(taken: Taken, mind: Mind, seen: Sequence[Record]) -> Taken:
-    source = mind.store.source(seen[0].place)
+def _as_known(report: FileReport, mind: Mind, before: Sequence[Record]) -> FileReport:
+    source = mind.store.source(before[0].place)
     return replace(
-        taken,
+        report,
         is_known=True,
         replaced=0,
-        strategy=source.chunking.strategy if source else taken.strategy,
-        file=seen[0].place.path,
-        ids=tuple(record.memory.id for record in seen),
+        strategy=source.chunking.strategy if source else report.strategy,
+        file=before[0].place.path,
+        ids=tuple(record.memory.id for record in before),
     )
-
-
-def _written(
-    mind: Mind, taken: Taken, source: Source, seen: Sequence[Record], *, private: bool
-) -> Taken:
-    """Puts a source in the place of its earlier state."""
-    before = seen[0].place if seen else None
-    if not taken.chunks:
-        if before:
-            mind.store.delete_source(before)
-        return replace(taken, file=before.path if before else None)
-    # What was private stays so: an update must not publish it.
-    private = private or (before is not None and before.private)
-    if before is None:
-        _check_free(mind, source_path(source.id, private=private))
-    records = mind.store.put_source(source, taken.chunks, private=private, instead=before)
-    if before and before.path != records[0].place.path:
-        upkeep.note_change(mind, before.path)
-    place, names = records[0].place, tuple(record.memory.id for record in records)
-    return replace(taken, file=place.path, digest=place.digest, ids=names)
-
-
-def _check_free(mind: Mind, path: str) -> None:
-    """Raises `Conflict` where the file of a source is there but can't be read."""
-    if mind.store.stamp(path) is None:
-        return
-    found = mind.store.read(path)
-    reason = found.reason if isinstance(found, Problem) else "it holds something else"
-    raise Conflict(f"`{path}` is in the way: {reason}", hint="mend it or remove it by hand")
 
 
 def _chunks(mind: Mind, text: str, chunking: Chunking, name: str) -> list[Chunk]:
@@ -501,21 +477,31 @@ def _chunks(mind: Mind, text: str, chunking: Chunking, name: str) -> list[Chunk]
     return made
 
 
-def _known(mind: Mind, path: str) -> tuple[Record, ...]:
-    """Returns the chunks that a file was cut into before, perhaps just now by another process."""
-    id_ = source_id(path)
-    if found := mind.index.parts(id_):
-        return found
-    for file in (source_path(id_, private=False), source_path(id_, private=True)):
-        on_disk = mind.store.read(file) if mind.store.stamp(file) else ()
-        if not isinstance(on_disk, Problem) and on_disk and on_disk[0].parent == id_:
-            return on_disk
-    return ()
+def _write(
+    mind: Mind, report: FileReport, source: Source, before: Sequence[Record], *, private: bool
+) -> FileReport:
+    """Writes a source in place of its earlier version."""
+    old = before[0].place if before else None
+    if not report.chunks:
+        if old:
+            mind.store.delete_source(old)
+        return replace(report, file=old.path if old else None)
+    # A private source stays private: an update must not publish it.
+    private = private or (old is not None and old.private)
+    if old is None:
+        _check_free(mind, source_path(source.id, private=private))
+    records = mind.store.put_source(source, report.chunks, private=private, instead=old)
+    place = records[0].place
+    if old and old.path != place.path:
+        refresh.note_change(mind, old.path)
+    names = tuple(record.memory.id for record in records)
+    return replace(report, file=place.path, digest=place.digest, ids=names)
 
 
-def _is_same(mind: Mind, seen: Sequence[Record], sha256: str, asked: Chunking) -> bool:
-    """Returns whether a file was taken in as it is, and not to be cut otherwise than then."""
-    source = mind.store.source(seen[0].place)
-    if source is None or source.sha256 != sha256:
-        return False
-    return asked.is_auto or resolved(asked, source.path) == source.chunking
+def _check_free(mind: Mind, path: str) -> None:
+    """Raises `Conflict` if the file of a source exists but can't be read."""
+    if mind.store.stamp(path) is None:
+        return
+    existing = mind.store.read(path)
+    reason = existing.reason if isinstance(existing, Problem) else "it has other content"
+    raise Conflict(f"`{path}` is in the way: {reason}", hint="mend it or remove it by hand")

@@ -13,24 +13,28 @@ from mimo.errors import (
     StorageFailed,
     TooManyChunks,
 )
-from mimo.features import ingest as intake
-from mimo.features.ingest import Taken, Wish
+from mimo.features.ingest import FileReport, Options, Report, ingest_files, update_files
 from mimo.frozen import frozen
 from mimo.memory.chunking.model import LINES, Chunking, Strategy
 from mimo.memory.model import Category, Kind
 from mimo.mind import Mind
+from mimo.rendering.results import count, first_lines, render
+from mimo.rendering.screen import Screen, accent, dim, good, strong, warn
 
 MIXED = "mixed"
+
+_LINES = 4
+"""Lines of a chunk that a dry run prints."""
 
 
 @frozen
 class ChunkRow:
-    """A chunk that was, or would be, made."""
+    """A chunk that would be stored."""
 
     id: str
     path: str
-    chunk_index: Annotated[int, Out("Its place among the chunks of its file, from 0")]
-    lines: Annotated[str, Out("The lines of the file that it is, such as 120-148")]
+    chunk_index: Annotated[int, Out("Its index among the chunks of its file, from 0")]
+    lines: Annotated[str, Out("Its lines in the file, such as 120-148")]
     heading_path: tuple[str, ...]
     characters: int
     text: str
@@ -45,41 +49,41 @@ class FileRow:
     file_size: int
     strategy_used: Omitted[str] = None
     source_id: Omitted[str] = None
-    file: Annotated[Omitted[str], Out("Where its chunks are kept", omit=True)] = None
+    file: Annotated[Omitted[str], Out("The file that holds its chunks", omit=True)] = None
     already_ingested: Omitted[bool] = None
-    replaced: Annotated[Omitted[int], Out("Older chunks that made room", omit=True)] = None
-    skipped: Annotated[Omitted[str], Out("Why it was left out", omit=True)] = None
+    replaced: Annotated[Omitted[int], Out("Number of older chunks replaced", omit=True)] = None
+    skipped: Annotated[Omitted[str], Out("Why it was skipped", omit=True)] = None
     code: Annotated[Omitted[str], Out("The code of that error", omit=True)] = None
 
 
 @frozen
 class Ingested:
-    """What came of ingesting a file, or several."""
+    """The result of ingesting one file or several."""
 
-    ingested: Annotated[bool, Out("Whether the content is in memory now")]
+    ingested: Annotated[bool, Out("Whether the content is stored now")]
     chunks_created: int
-    file_size: Annotated[int, Out("In bytes; of all files together where there are several")]
-    strategy_used: Annotated[str, Out("What `auto` came to; `mixed` for files that differ in it")]
+    file_size: Annotated[int, Out("In bytes; the sum for several files")]
+    strategy_used: Annotated[str, Out("The strategy used; `mixed` if the files differ")]
     ids: Annotated[tuple[str, ...], Out("Ids of the chunks, in the order of the text")]
-    source_id: Annotated[Omitted[str], Out("Id of all its chunks together", omit=True)] = None
-    file: Annotated[Omitted[str], Out("Where its chunks are kept", omit=True)] = None
+    source_id: Annotated[Omitted[str], Out("Id for all of its chunks", omit=True)] = None
+    file: Annotated[Omitted[str], Out("The file that holds its chunks", omit=True)] = None
     already_ingested: Annotated[
-        Omitted[bool], Out("True where it was there already, just as it is", omit=True)
+        Omitted[bool], Out("True if it was ingested before and is unchanged", omit=True)
     ] = None
-    replaced: Annotated[Omitted[int], Out("Older chunks that made room", omit=True)] = None
-    dry_run: Annotated[Omitted[bool], Out("True where nothing was written", omit=True)] = None
-    chunks: Annotated[
-        Omitted[tuple[ChunkRow, ...]], Out("What would be made, in a dry run", omit=True)
-    ] = None
+    replaced: Annotated[Omitted[int], Out("Number of older chunks replaced", omit=True)] = None
+    dry_run: Annotated[Omitted[bool], Out("True if nothing was written", omit=True)] = None
+    chunks: Annotated[Omitted[tuple[ChunkRow, ...]], Out("The chunks of a dry run", omit=True)] = (
+        None
+    )
     files: Annotated[
-        Omitted[tuple[FileRow, ...]], Out("File by file, where there may be several", omit=True)
+        Omitted[tuple[FileRow, ...]], Out("Each file, if there can be several", omit=True)
     ] = None
-    failed: Annotated[Omitted[int], Out("Named files that were left out", omit=True)] = None
+    failed: Annotated[Omitted[int], Out("Number of named files skipped", omit=True)] = None
     notice: Omitted[str] = None
 
     @property
     def exit_status(self) -> int:
-        """Returns 1 where something that was named could not be taken in."""
+        """Returns 1 if a named file could not be ingested."""
         return int(bool(self.failed))
 
 
@@ -116,111 +120,168 @@ def ingest(
         ),
     ],
     paths: Annotated[
-        tuple[str, ...], Arg("More of them", complete="path", surfaces=Surface.CLI)
+        tuple[str, ...], Arg("More files, folders or globs", complete="path", surfaces=Surface.CLI)
     ] = (),
     *,
-    strategy: Annotated[Strategy, Arg("Where to cut; auto goes by the type")] = Strategy.AUTO,
-    chunk_size: Annotated[int | None, Arg("Size of a chunk to aim at, in characters", ge=1)] = None,
+    strategy: Annotated[Strategy, Arg("How to cut; auto: by the file type")] = Strategy.AUTO,
+    chunk_size: Annotated[int | None, Arg("Target size of a chunk, in characters", ge=1)] = None,
     overlap: Annotated[
-        int, Arg("Characters that neighbours share, less than chunk_size", ge=0)
+        int, Arg("Characters shared by adjacent chunks, less than chunk_size", ge=0)
     ] = 0,
-    lines_per_chunk: Annotated[int, Arg("Lines of a chunk, for `lines`", ge=1)] = LINES,
-    category: Annotated[Category, Arg("What kind of memory it is")] = Category.FACT,
+    lines_per_chunk: Annotated[int, Arg("Lines per chunk, for `lines`", ge=1)] = LINES,
+    category: Annotated[Category, Arg("Category of the memories")] = Category.FACT,
     importance: Importance = 0.5,
     tags: Tags = (),
-    metadata: Annotated[Json, Arg("An object to keep with every chunk")] = None,
+    metadata: Annotated[Json, Arg("An object to store with every chunk")] = None,
     private: Private = False,
-    force: Annotated[bool, Arg("Take in anew what is there already")] = False,
+    force: Annotated[bool, Arg("Ingest unchanged files again")] = False,
     update: Annotated[
         bool, Arg("Ingest changed files again, with their earlier options (PATH default .)")
     ] = False,
-    dry_run: Annotated[bool, Arg("Only show the chunks")] = False,
+    dry_run: Annotated[bool, Arg("Show the chunks and write nothing")] = False,
 ) -> Ingested:
-    """Take files in as memories, chunk by chunk
+    """Ingest files as memories, chunk by chunk
 
-    A file is taken in as a whole or not at all, and one that changed replaces its own older chunks.
-    Of a folder or a glob, what .gitignore names, hidden files and links are passed over.
+    A file is ingested as a whole or not at all, and a changed file replaces its own older chunks.
+    In folders and globs, files that .gitignore names, hidden files and links are skipped.
     """
+    if metadata is not None and not isinstance(metadata, dict):
+        raise Invalid(
+            "`metadata` must be an object",
+            hint='such as {"team": "api"}',
+            details={"field": "metadata"},
+        )
     chunking = Chunking(
         strategy=strategy, chunk_size=chunk_size, overlap=overlap, lines_per_chunk=lines_per_chunk
     )
-    wish = Wish(
+    options = Options(
         chunking=chunking,
         type=Kind(category),
         importance=importance,
         tags=tags,
-        metadata=_object(metadata),
+        metadata=metadata or {},
         private=private,
         force=force,
         dry_run=dry_run,
     )
-    take = intake.update if update else intake.ingest
-    return _ingested(mind, take(mind, (path, *paths), wish), dry_run=dry_run)
+    run = update_files if update else ingest_files
+    return _result(mind, run(mind, (path, *paths), options), dry_run=dry_run)
 
 
-def _object(metadata: Json) -> dict[str, Json]:
-    if metadata is None or isinstance(metadata, dict):
-        return metadata or {}
-    raise Invalid(
-        "`metadata` must be an object",
-        hint='such as {"team": "api"}',
-        details={"field": "metadata"},
-    )
-
-
-def _ingested(mind: Mind, report: intake.Report, *, dry_run: bool) -> Ingested:
-    taken = report.files
-    done = [one for one in taken if one.refusal is None]
-    one = taken[0] if report.is_single else None
-    strategies = list(dict.fromkeys(one.strategy.value for one in done))
+def _result(mind: Mind, report: Report, *, dry_run: bool) -> Ingested:
+    files = report.files
+    done = [file for file in files if file.refusal is None]
+    single = files[0] if report.is_single else None
+    strategies = list(dict.fromkeys(file.strategy.value for file in done))
     return Ingested(
         ingested=bool(done) and not dry_run,
         chunks_created=0 if dry_run else sum(map(_created, done)),
-        file_size=sum(one.size for one in done),
+        file_size=sum(file.size for file in done),
         strategy_used=strategies[0] if len(strategies) == 1 else MIXED,
-        ids=tuple(id_ for one in done for id_ in one.ids),
-        source_id=one.source_id if one else None,
-        file=one.file if one else None,
-        already_ingested=(bool(done) and all(one.is_known for one in done)) or None,
-        replaced=sum(one.replaced for one in done) or None,
+        ids=tuple(id_ for file in done for id_ in file.ids),
+        source_id=single.source_id if single else None,
+        file=single.file if single else None,
+        already_ingested=(bool(done) and all(file.is_known for file in done)) or None,
+        replaced=sum(file.replaced for file in done) or None,
         dry_run=dry_run or None,
-        chunks=tuple(row for one in done for row in _chunks(one)) if dry_run else None,
-        files=None if one else tuple(map(_file, taken)),
-        failed=sum(one.refusal is not None and one.is_named for one in taken) or None,
+        chunks=tuple(row for file in done for row in _chunk_rows(file)) if dry_run else None,
+        files=None if single else tuple(map(_file_row, files)),
+        failed=sum(file.refusal is not None and file.is_named for file in files) or None,
         notice=mind.notice,
     )
 
 
-def _created(taken: Taken) -> int:
-    return 0 if taken.is_known else len(taken.ids)
+def _created(file: FileReport) -> int:
+    return 0 if file.is_known else len(file.ids)
 
 
-def _chunks(taken: Taken) -> list[ChunkRow]:
+def _chunk_rows(file: FileReport) -> list[ChunkRow]:
     return [
         ChunkRow(
             id=id_,
-            path=taken.path,
+            path=file.path,
             chunk_index=index,
             lines=f"{chunk.first_line}-{chunk.last_line}",
             heading_path=chunk.path,
             characters=len(chunk.text),
             text=chunk.text,
         )
-        for index, (id_, chunk) in enumerate(zip(taken.new_ids, taken.chunks, strict=True))
+        for index, (id_, chunk) in enumerate(zip(file.new_ids, file.chunks, strict=True))
     ]
 
 
-def _file(taken: Taken) -> FileRow:
-    refusal = taken.refusal
+def _file_row(file: FileReport) -> FileRow:
+    refusal = file.refusal
     return FileRow(
-        path=taken.path,
-        chunks_created=_created(taken),
-        file_size=taken.size,
-        strategy_used=None if refusal else taken.strategy.value,
-        source_id=taken.source_id,
-        file=taken.file,
-        already_ingested=taken.is_known or None,
-        replaced=taken.replaced or None,
+        path=file.path,
+        chunks_created=_created(file),
+        file_size=file.size,
+        strategy_used=None if refusal else file.strategy.value,
+        source_id=file.source_id,
+        file=file.file,
+        already_ingested=file.is_known or None,
+        replaced=file.replaced or None,
         skipped=refusal.message if refusal else None,
         code=refusal.code if refusal else None,
     )
+
+
+@render.register
+def _(result: Ingested, screen: Screen) -> None:
+    if result.notice:
+        screen.note(result.notice)
+    for chunk in result.chunks or ():
+        _chunk(chunk, screen)
+    for file in result.files or ():
+        _file(file, screen, dry_run=bool(result.dry_run))
+    if result.dry_run:
+        screen.line(dim(f"{count(len(result.chunks or ()), 'chunk')}; nothing was written"))
+        return
+    if result.files is None:
+        _one(result, screen)
+    else:
+        _total(result, result.files, screen)
+
+
+def _one(result: Ingested, screen: Screen) -> None:
+    if result.already_ingested:
+        chunks = count(len(result.ids), "chunk")
+        screen.line(good("✓ "), f"already ingested, {chunks}", dim("  (--force ingests it again)"))
+    elif result.ids:
+        old = f", {result.replaced:,} older replaced" if result.replaced else ""
+        made = count(result.chunks_created, "chunk")
+        screen.line(good("✓ "), strong(made), f" by {result.strategy_used}{old}")
+    else:
+        screen.line(warn("no chunks: it has no ten consecutive characters of text"))
+        return
+    screen.line(accent(result.source_id or ""), indent=2)
+    screen.line(dim(result.file or ""), indent=2)
+
+
+def _total(result: Ingested, files: tuple[FileRow, ...], screen: Screen) -> None:
+    done = [file for file in files if not file.skipped]
+    unchanged = sum(bool(file.already_ingested) for file in done)
+    skipped = len(files) - len(done)
+    parts = [
+        f"{count(result.chunks_created, 'chunk')} of {count(len(done) - unchanged, 'file')}",
+        f"{unchanged:,} ingested before" if unchanged else "",
+        f"{count(result.replaced, 'older chunk')} replaced" if result.replaced else "",
+        f"{skipped:,} skipped" if skipped else "",
+    ]
+    screen.line(good("✓ ") if done else warn("✗ "), ", ".join(part for part in parts if part))
+
+
+def _file(file: FileRow, screen: Screen, *, dry_run: bool) -> None:
+    if file.skipped:
+        screen.line(warn("skipped  "), f"{file.path}: {file.skipped}", dim(f"  [{file.code}]"))
+    elif not file.already_ingested and not dry_run:
+        made = count(file.chunks_created, "chunk")
+        screen.line(accent(file.path), dim(f"  {made}, {file.strategy_used}"))
+
+
+def _chunk(chunk: ChunkRow, screen: Screen) -> None:
+    heading = " › ".join(chunk.heading_path)  # noqa: RUF001 - as in titles
+    facts = f"  {count(chunk.characters, 'character')}"
+    screen.line(accent(f"{chunk.path}:{chunk.lines}"), dim(facts), f"  {heading}" * bool(heading))
+    screen.text(first_lines(chunk.text, _LINES), indent=4)
+    screen.blank()

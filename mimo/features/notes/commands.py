@@ -298,16 +298,16 @@ def edit(
     return _written(mind, Stored(record=saving.edit(mind, record, **changes)))
 
 
-def _written(mind: Mind, told: Stored) -> Written:
-    record = told.record
+def _written(mind: Mind, stored: Stored) -> Written:
+    record = stored.record
     return Written(
         id=record.memory.id,
         type=record.memory.type,
         title=record.memory.heading,
         file=record.place.path,
         private=record.place.private,
-        already=told.already or None,
-        notice=duplicates.notices(told.notice, mind.notice),
+        already=stored.already or None,
+        notice=duplicates.notices(stored.notice, mind.notice),
     )
 
 

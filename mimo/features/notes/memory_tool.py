@@ -190,12 +190,12 @@ def search(
         mind, category=category, time_filter=time_filter, from_date=from_date, to_date=to_date
     )
     options = finding.Options(filter=conditions, limit=limit, threshold=threshold)
-    found = finding.search(mind, query, options)
-    stale = freshness.stale(mind, [hit.record for hit in found.hits])
+    matches = finding.search(mind, query, options)
+    stale = freshness.stale(mind, [hit.record for hit in matches.hits])
     return MemorySearch(
-        results=tuple(_found(mind, hit, stale.get(hit.record.memory.id)) for hit in found.hits),
-        total_searched=found.considered,
-        notice=found.notice,
+        results=tuple(_found(mind, hit, stale.get(hit.record.memory.id)) for hit in matches.hits),
+        total_searched=matches.considered,
+        notice=matches.notice,
     )
 
 

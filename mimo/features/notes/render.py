@@ -1,4 +1,4 @@
-"""How single memories, lists of memories and undone changes are printed."""
+"""Renderers of single memories, lists of memories and undone changes."""
 
 from mimo.features.notes.commands import (
     ChangeRow,

@@ -83,7 +83,7 @@ Use when:
 
 Don't use for:
 - A question in your own words → use search/by_context
-- The newest memories, whatever the topic → use search/recent""",
+- The newest memories, on any topic → use search/recent""",
 )
 def by_topic(
     mind: Mind, topic: Annotated[str, Arg("The whole topic", words=True, complete="topic")]
@@ -141,8 +141,8 @@ def by_context(
     """Find memories relevant to a question, and those linked to them"""
     conditions = narrowed(mind, time_filter=time_filter, from_date=from_date, to_date=to_date)
     options = finding.Options(filter=conditions, limit=limit, threshold=threshold)
-    found = finding.search(mind, query, options)
-    records = [hit.record for hit in found.hits]
+    matches = finding.search(mind, query, options)
+    records = [hit.record for hit in matches.hits]
     ids = [record.memory.id for record in records]
     around = graph.traverse(mind, ids, depth=CONTEXT_DEPTH, most=len(ids) + MOST_RELATED)
     return InContext(
@@ -150,10 +150,10 @@ def by_context(
         total=len(records),
         results=tuple(
             Relevant(score=round(hit.score, 4), memory=row)
-            for hit, row in zip(found.hits, remembered(mind, records), strict=True)
+            for hit, row in zip(matches.hits, remembered(mind, records), strict=True)
         ),
         related=related(mind, around),
-        notice=found.notice,
+        notice=matches.notice,
     )
 
 
@@ -230,9 +230,9 @@ def _(result: InContext, screen: Screen) -> None:
         screen.line(f"nothing found for “{result.query}”")
         screen.note("`mind search` also finds by words; other words may help")
         return
-    for found in result.results:
-        screen.line(dim(f"{found.score:.2f}"))
-        show(found.memory, screen)
+    for match in result.results:
+        screen.line(dim(f"{match.score:.2f}"))
+        show(match.memory, screen)
         screen.blank()
     if result.related:
         screen.line(strong("Linked with these"))

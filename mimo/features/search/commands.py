@@ -148,13 +148,13 @@ def search(
         everywhere=scope is Scope.ALL,
         private=private,
     )
-    found = finding.find(mind, query, options)
-    stale = _stale(found.hits)
+    matches = finding.find(mind, query, options)
+    stale = _stale(matches.hits)
     rows = tuple(
         _row(match, competing, stale[id(match.mind)].get(match.hit.record.memory.id))
-        for match, competing in finding.with_competing(found.hits)
+        for match, competing in finding.with_competing(matches.hits)
     )
-    notice = "; ".join(filter(None, (revision, found.notice))) or None
+    notice = "; ".join(filter(None, (revision, matches.notice))) or None
     return SearchResults(query=query, total=len(rows), results=rows, notice=notice)
 
 
@@ -181,6 +181,6 @@ def _stale(matches: Sequence[ProjectHit]) -> dict[int, dict[str, str]]:
     """Returns why memories may be out of date, by project and id."""
     minds = {id(match.mind): match.mind for match in matches}
     return {
-        key: freshness.stale(mind, [one.hit.record for one in matches if one.mind is mind])
+        key: freshness.stale(mind, [match.hit.record for match in matches if match.mind is mind])
         for key, mind in minds.items()
     }

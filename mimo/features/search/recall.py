@@ -112,17 +112,17 @@ def unable(error: MindError) -> Recollection:
 
 
 def _best(mind: Mind, query: str) -> Recollection:
-    found = finding.peek(mind, query, finding.Options(limit=MOST_CANDIDATES))
-    hits = [hit for hit in found.hits if _is_trusted(mind, hit.record)]
-    if len(hits) < min(MOST_NOTES, len(found.hits)):
+    matches = finding.peek(mind, query, finding.Options(limit=MOST_CANDIDATES))
+    hits = [hit for hit in matches.hits if _is_trusted(mind, hit.record)]
+    if len(hits) < min(MOST_NOTES, len(matches.hits)):
         # Any number of unapproved memories must not displace approved ones.
         approved = finding.Options(filter=Filter(approved=True), limit=MOST_NOTES)
         hits = list(finding.peek(mind, query, approved).hits)
-    untrusted = sum(not _is_trusted(mind, hit.record) for hit in found.hits)
-    incomplete = f"(The search was incomplete: {found.notice}.)" if found.notice else ""
+    untrusted = sum(not _is_trusted(mind, hit.record) for hit in matches.hits)
+    incomplete = f"(The search was incomplete: {matches.notice}.)" if matches.notice else ""
     notes = (_left_out(untrusted), incomplete)
     if not hits:
-        first = UNAPPROVED if found.hits else _nothing(found.considered)
+        first = UNAPPROVED if matches.hits else _nothing(matches.considered)
         return Recollection(summary=_lines(first, *notes))
     best = hits[:MOST_NOTES]
     records = [hit.record for hit in best]

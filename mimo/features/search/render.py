@@ -1,4 +1,4 @@
-"""How search results are printed."""
+"""The renderer of search results."""
 
 from mimo.features.search.commands import SearchResult, SearchResults
 from mimo.rendering.results import (

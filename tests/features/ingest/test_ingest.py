@@ -18,7 +18,7 @@ from mimo.errors import (
     StorageFailed,
     TooManyChunks,
 )
-from mimo.features.ingest import Wish, ingest, update
+from mimo.features.ingest import Options, ingest_files, update_files
 from mimo.memory.chunking.model import Chunking, Strategy
 from mimo.memory.model import Kind, Problem
 from mimo.operations import finding, overview, refresh, saving
@@ -52,7 +52,7 @@ def put(project, path, text=GUIDE):
 
 
 def take(mind, *names, **wished):
-    return ingest(mind, names, Wish(**wished))
+    return ingest_files(mind, names, Options(**wished))
 
 
 def one(mind, name, **wished):
@@ -275,7 +275,7 @@ def test_a_pulled_source_of_a_file_of_git_is_not_refreshed(mind, project):
     put(project, ".git/config", "url = https://ann:secret@example.com/x\n")
     planted = project / taken.file
     planted.write_text(planted.read_text("utf-8").replace(".git.md", ".git/config"), "utf-8")
-    report = update(mind, ["."], Wish())
+    report = update_files(mind, ["."], Options())
     assert "belongs to git" in str(report.files[0].refusal)
     assert "secret" not in planted.read_text("utf-8")
 
@@ -540,15 +540,15 @@ class TestAgents:
 @pytest.mark.parametrize(
     ("wish", "field"),
     [
-        (Wish(chunking=Chunking(chunk_size=10, overlap=10)), "overlap"),
-        (Wish(importance=1.5), "importance"),
-        (Wish(tags=("a,b",)), None),
-        (Wish(metadata={"deep": [[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]}), None),
+        (Options(chunking=Chunking(chunk_size=10, overlap=10)), "overlap"),
+        (Options(importance=1.5), "importance"),
+        (Options(tags=("a,b",)), None),
+        (Options(metadata={"deep": [[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]}), None),
     ],
 )
 def test_a_wrong_wish_is_refused_before_anything_is_written(mind, project, wish, field):
     put(project, "guide.md")
     with pytest.raises(Invalid) as error:
-        ingest(mind, ["guide.md"], replace(wish, type=Kind.FACT))
+        ingest_files(mind, ["guide.md"], replace(wish, type=Kind.FACT))
     assert error.value.details.get("field") == field
     assert not (project / ".mind/sources").exists()

@@ -243,7 +243,7 @@ def test_a_person_sees_what_came_of_a_file(run):
     assert (status, err, first) == (0, "", "✓ 2 chunks by markdown")
     assert file.strip() == f".mind/sources/{id_.strip()}.md"
     _, out, _ = run("ingest", "docs/guide.md")
-    assert out.splitlines()[0] == "✓ already ingested, 2 chunks  (--force does it anew)"
+    assert out.splitlines()[0] == "✓ already ingested, 2 chunks  (--force ingests it again)"
     _, out, _ = run("ingest", "docs/guide.md", "--force")
     assert out.splitlines()[0] == "✓ 2 chunks by markdown, 2 older replaced"
     _, out, _ = run("search", "make install")
@@ -258,15 +258,15 @@ def test_a_person_sees_what_came_of_several_files(run, project):
     assert status == 1
     binary = "`docs/a.bin` is binary; only plain text can be ingested"
     assert out.splitlines() == [
-        "left out  none.md: `none.md` does not exist  [NOT_FOUND]",
-        f"left out  docs/a.bin: {binary}  [VALIDATION_ERROR]",
+        "skipped  none.md: `none.md` does not exist  [NOT_FOUND]",
+        f"skipped  docs/a.bin: {binary}  [VALIDATION_ERROR]",
         "docs/guide.md  2 chunks, markdown",
         "docs/notes.txt  2 chunks, paragraphs",
-        "✓ 4 chunks of 2 files, 2 left out",
+        "✓ 4 chunks of 2 files, 2 skipped",
     ]
     status, out, _ = run("ingest", "docs")
     assert status == 0
-    assert out.splitlines()[-1] == "✓ 0 chunks of 0 files, 2 ingested before, 1 left out"
+    assert out.splitlines()[-1] == "✓ 0 chunks of 0 files, 2 ingested before, 1 skipped"
 
 
 def test_a_person_sees_the_chunks_of_a_dry_run(run, project):
@@ -295,7 +295,7 @@ def test_a_person_sees_the_chunks_of_a_dry_run(run, project):
 def test_a_file_with_nothing_to_keep_says_so(run, project):
     (project / "short.txt").write_text("short\n")
     status, out, _ = run("ingest", "short.txt")
-    assert (status, out) == (0, "no chunks: it holds no ten characters of text together\n")
+    assert (status, out) == (0, "no chunks: it has no ten consecutive characters of text\n")
 
 
 def test_options_are_those_of_the_schema(run, mind, project):

@@ -3,7 +3,7 @@
 import pytest
 
 from mimo.errors import Invalid
-from mimo.features.ingest import Wish, ingest
+from mimo.features.ingest import Options, ingest_files
 from mimo.memory.chunking.model import Chunking, Strategy
 from mimo.surroundings import Timer
 
@@ -24,9 +24,9 @@ def test_what_was_taken_in_and_what_it_cost_is_told(timed, project, monkeypatch)
     text = "A first paragraph.\n\nAnd a second one.\n"
     (project / "notes.txt").write_text(text, encoding="utf-8")
 
-    taken = ingest(timed, ["notes.txt"], Wish()).files[0]
-    ingest(timed, ["notes.txt"], Wish())
-    ingest(timed, ["notes.txt"], Wish(chunking=Chunking(strategy=Strategy.WHOLE)))
+    taken = ingest_files(timed, ["notes.txt"], Options()).files[0]
+    ingest_files(timed, ["notes.txt"], Options())
+    ingest_files(timed, ["notes.txt"], Options(chunking=Chunking(strategy=Strategy.WHOLE)))
 
     numbers = {"duration_ms": 2000.0, "bytes": len(text)}
     about = {"path": "notes.txt", "source": taken.source_id}
@@ -60,7 +60,7 @@ def test_every_file_of_a_folder_is_told_and_what_was_refused_is_not(timed, proje
     ):
         (project / "docs" / name).write_bytes(data + b" and so on")
 
-    ingest(timed, ["docs"], Wish())
+    ingest_files(timed, ["docs"], Options())
 
     assert [metadata["path"] for _, _, metadata in told(timed)] == ["docs/a.md", "docs/c.md"]
 
@@ -70,8 +70,8 @@ def test_a_dry_run_and_a_refusal_leave_no_event(timed, project, monkeypatch):
     (project / "a.md").write_text("# A\n\nlong enough\n", encoding="utf-8")
     (project / "b.pdf").write_bytes(b"%PDF-1.7\n")
 
-    ingest(timed, ["a.md"], Wish(dry_run=True))
+    ingest_files(timed, ["a.md"], Options(dry_run=True))
     with pytest.raises(Invalid):
-        ingest(timed, ["b.pdf"], Wish())
+        ingest_files(timed, ["b.pdf"], Options())
 
     assert told(timed) == []

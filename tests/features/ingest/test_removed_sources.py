@@ -2,7 +2,7 @@
 
 import pytest
 
-from mimo.features.ingest import Wish, ingest
+from mimo.features.ingest import Options, ingest_files
 from mimo.memory.model import SUPERSEDES, Kind, Link
 from mimo.operations import finding, saving
 
@@ -11,7 +11,7 @@ from mimo.operations import finding, saving
 def taken(mind, project, monkeypatch):
     monkeypatch.chdir(project)
     (project / "notes.txt").write_text("The old limit is fifty.\n\nThe old port is 80.\n", "utf-8")
-    return ingest(mind, ["notes.txt"], Wish()).files[0]
+    return ingest_files(mind, ["notes.txt"], Options()).files[0]
 
 
 def test_what_superseded_its_chunks_supersedes_them_no_more(mind, taken):

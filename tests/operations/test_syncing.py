@@ -132,10 +132,10 @@ def test_a_commit_is_signed_where_commits_are_signed(repository, mind, tmp_path)
 
 
 @pytest.mark.parametrize("marker", ["MERGE_HEAD", "rebase-merge", "CHERRY_PICK_HEAD"])
-def test_it_refuses_while_something_is_under_way(repository, mind, marker):
+def test_it_refuses_during_a_merge_rebase_or_cherry_pick(repository, mind, marker):
     remember(mind)
     (repository / ".git" / marker).write_text(git(repository, "rev-parse", "HEAD"))
-    with pytest.raises(Conflict, match="under way"):
+    with pytest.raises(Conflict, match="in progress"):
         sync(mind)
 
 

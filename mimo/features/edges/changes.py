@@ -1,4 +1,4 @@
-"""What a change adds to a project's files: told by git, or whole files."""
+"""The lines that a change adds: from git, from a diff, or from whole files."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -11,42 +11,42 @@ from mimo.store import files, git
 from mimo.store.walk import files_below
 
 _MOST_BYTES = 2_000_000
-"""What is larger was made by a program, or is data."""
+"""Larger files are generated, or data."""
 _SKIPPED = frozenset(("node_modules", "__pycache__", "venv", "build", "dist", "target", "vendor"))
 _NO_DIFF = "outside git, and before the first commit, name the files to check"
 
 
 def of_git(root: Path, *, staged: bool, rev: str | None) -> Iterator[Added]:
-    """Yields what git says was added below a folder. Raises `Invalid` where git can't tell."""
-    told = _diff(root, staged=staged, rev=rev)
-    return _others(diffs.parse(told), _prefix(root))
+    """Yields the additions of a git diff below a folder. Raises `Invalid` if git fails."""
+    return _others(diffs.parse(_diff(root, staged=staged, rev=rev)), _prefix(root))
 
 
 def of_text(text: str) -> Iterator[Added]:
-    """Yields what a unified diff adds; any other text is added whole."""
+    """Yields the additions of a unified diff; any other text counts as added."""
     if diffs.is_diff(text):
         return _others(diffs.parse(text), "")
     return iter([diffs.whole("<stdin>", text)])
 
 
 def of_files(root: Path, names: Sequence[str], *, near: Path) -> Iterator[Added]:
-    """Yields files whole, and those in folders.
+    """Yields whole files, and the files in folders.
 
-    A relative name is looked for from `near`, and else from `root`. Raises `Invalid` where one
-    leads out of `root`, or to nothing, before any is read.
+    A relative name is resolved from `near`, then from `root`. Raises `Invalid` if a name leads out
+    of `root` or does not exist, before any file is read.
     """
     top = root.resolve()
-    found = [_placed(top, name, near) for name in names]
+    paths = [_resolved(top, name, near) for name in names]
     prefix = _prefix(root)
-    for path in (file for one in found for file in _files(one)):
+    for path in (file for named in paths for file in _files(named)):
         if (text := _text(path)) is not None:
             inside = path.relative_to(top).as_posix()
             yield from _others([diffs.whole(f"{prefix}{inside}", text)], prefix)
 
 
-def _placed(top: Path, name: str, near: Path) -> Path:
-    here, there = (near / name).absolute(), top / name
-    path = here if here.exists() else there
+def _resolved(top: Path, name: str, near: Path) -> Path:
+    path = (near / name).absolute()
+    if not path.exists():
+        path = top / name
     if not path.exists():
         raise Invalid(
             f"there is no file `{name}`",
@@ -55,23 +55,19 @@ def _placed(top: Path, name: str, near: Path) -> Path:
         )
     real = path.resolve()
     if real != top and top not in real.parents:
-        raise Invalid(f"`{name}` lies outside of the project", hint=f"the project is {top}")
+        raise Invalid(f"`{name}` is outside the project", hint=f"the project is {top}")
     return real
 
 
 def _files(path: Path) -> Iterable[Path]:
     if not path.is_dir():
         return [path]
-    return _below(path)
-
-
-def _below(folder: Path) -> Iterator[Path]:
-    below = files_below(folder, lambda name: name[0] != "." and name not in _SKIPPED)
+    below = files_below(path, lambda name: name[0] != "." and name not in _SKIPPED)
     return (path for path in below if path.name[0] != ".")
 
 
 def _text(path: Path) -> str | None:
-    """Returns a file's text; None for what is no text, a link, or too large."""
+    """Returns a file's text; None if it is binary, a link, or too large."""
     try:
         data, _ = files.look(path, limit=_MOST_BYTES)
     except PermissionError as error:
@@ -84,7 +80,7 @@ def _text(path: Path) -> str | None:
 
 
 def _prefix(root: Path) -> str:
-    """Returns what stands before the project's paths in git's: its folder in the work tree."""
+    """Returns the folder of the project in the working tree, as a prefix of git's paths."""
     root = root.resolve()
     top = _top(root)
     inside = root.relative_to(top).as_posix() if top else "."
@@ -92,16 +88,16 @@ def _prefix(root: Path) -> str:
 
 
 def _others(added: Iterable[Added], prefix: str) -> Iterator[Added]:
-    """Yields all but the memory itself, in which every edge stands with its patterns."""
-    return (one for one in added if not one.path.startswith(f"{prefix}{STORE}/"))
+    """Yields all additions except those to the memory, which has the patterns of every edge."""
+    return (file for file in added if not file.path.startswith(f"{prefix}{STORE}/"))
 
 
 def _diff(root: Path, *, staged: bool, rev: str | None) -> str:
     """Returns the changes below a folder as a unified diff without context.
 
-    They are those of the files since the last commit, or since `rev`; with `staged`, what the next
-    commit would hold; with two revisions (`main...HEAD`) what lies between them. Paths are relative
-    to the top of the work tree. Raises `Invalid` where git can't tell.
+    The changes are those since the last commit, or since `rev`; with `staged`, those of the next
+    commit; with two revisions (`main...HEAD`) those between them. Paths are relative to the top of
+    the working tree. Raises `Invalid` if git fails.
     """
     shape = ("--unified=0", "--no-renames")
     prefixes = ("--src-prefix=a/", "--dst-prefix=b/", "--no-relative")
@@ -115,12 +111,12 @@ def _diff(root: Path, *, staged: bool, rev: str | None) -> str:
         raise
     if result.returncode:
         reason = git.complaint(result.stderr)
-        raise Invalid(f"git can't tell what changed: {reason}", hint=_NO_DIFF)
+        raise Invalid(f"`git diff` failed: {reason}", hint=_NO_DIFF)
     return result.stdout.decode("utf-8", "replace")
 
 
 def _top(root: Path) -> Path | None:
-    """Returns the folder that the paths of a diff are relative to; None outside git."""
+    """Returns the top of the working tree; None outside git."""
     for folder in (root, *root.parents):
         if (folder / ".git").exists():
             return folder

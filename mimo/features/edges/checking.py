@@ -1,4 +1,4 @@
-"""What a change runs into, told to other programs: SARIF 2.1.0 and GitHub's annotations."""
+"""Checks a change against edges; reports the hits as SARIF 2.1.0 or GitHub annotations."""
 
 import json
 from bisect import bisect_right
@@ -12,16 +12,13 @@ from mimo.features.edges.edge import Edge, Severity, endings, probes, stack_word
 from mimo.text import patterns
 from mimo.text.tokens import tokenize
 
-# Which edges, and decisions that failed, a change runs into.
-
-
 _FEWEST_WORDS = 2
 _MOST_PER_FILE = 20
-"""Lines of one file that are told for one edge."""
+"""Maximum number of hits of one edge in one file."""
 
 
-class Warned(NamedTuple):
-    """A place at which a change runs into an edge."""
+class Hit(NamedTuple):
+    """A place in a change to which an edge applies."""
 
     edge: Edge
     path: str
@@ -35,29 +32,29 @@ class _Probe(NamedTuple):
     edge: Edge
     patterns: tuple[tuple[str, Any], ...]
     words: frozenset[str]
-    """The stems that must all stand close together, where there is no pattern."""
+    """Stems that must all occur in one hunk, if there is no pattern."""
     endings: frozenset[str]
-    """Of which the file's name must have one; any where empty."""
+    """File name endings, one of which must match; empty for all."""
     needs: frozenset[str]
-    """Technologies of which the project, or the file's path, must name one; any where empty."""
+    """Technologies, one of which the project or the path must name; empty for all."""
 
 
 def check(
     edges: Iterable[tuple[Edge, bool]], added: Iterable[Added], *, stack: Sequence[str]
-) -> Iterator[Warned]:
-    """Yields what a change runs into, file by file and line by line.
+) -> Iterator[Hit]:
+    """Yields the edges that apply to a change, file by file and line by line.
 
-    Each edge comes with whether it is of the project: one of everybody's that names a stack holds
-    where the project, or the path of the file, has something of that. One that names a language
-    holds in files of it alone. One without patterns is met where all words of its title stand in
-    lines that follow each other.
+    Each edge comes with whether it is of the project. A global edge with a stack applies only if
+    the project, or the path of the file, names a technology of it. An edge with a language applies
+    only to files of that language. An edge without patterns applies if all words of its title
+    occur in consecutive lines.
     """
     ready = [probe for edge, own in edges if (probe := _probe(edge, own, stack)) is not None]
     for file in added:
-        met = [(probe, place) for probe in ready for place in _places(probe, file)]
-        rank = {id(probe): place for place, probe in enumerate(ready)}
-        for probe, (line, text, why) in sorted(met, key=lambda one: (one[1][0], rank[id(one[0])])):
-            yield Warned(edge=probe.edge, path=file.path, line=line, text=text, matched_on=why)
+        hits = [(probe, place) for probe in ready for place in _places(probe, file)]
+        # Sorting is stable: the hits of one line stay in the order of the edges.
+        for probe, (line, text, why) in sorted(hits, key=lambda hit: hit[1][0]):
+            yield Hit(edge=probe.edge, path=file.path, line=line, text=text, matched_on=why)
 
 
 def _probe(edge: Edge, own: bool, stack: Sequence[str]) -> _Probe | None:
@@ -73,7 +70,7 @@ def _probe(edge: Edge, own: bool, stack: Sequence[str]) -> _Probe | None:
 
 
 def _places(probe: _Probe, file: Added) -> list[tuple[int, str, str]]:
-    """Returns each line at which a file's change meets an edge: number, text and why."""
+    """Returns the lines of a file to which an edge applies: number, text and reason."""
     if not _is_about(probe, file.path):
         return []
     found: dict[int, tuple[int, str, str]] = {}
@@ -90,7 +87,7 @@ def _places(probe: _Probe, file: Added) -> list[tuple[int, str, str]]:
 
 
 def _is_about(probe: _Probe, path: str) -> bool:
-    """Returns whether an edge may be met in a file at all."""
+    """Returns whether an edge may apply to a file."""
     if probe.endings:
         name = path.rpartition("/")[2].lower()
         return not probe.endings.isdisjoint(name.split("."))
@@ -98,7 +95,7 @@ def _is_about(probe: _Probe, path: str) -> bool:
 
 
 def _by_pattern(probe: _Probe, hunks: Sequence[Hunk]) -> Iterator[tuple[int, str, str]]:
-    # Hunks are kept apart by a line that no pattern with a dot crosses.
+    # A line with NUL separates hunks, so that no pattern matches across them.
     texts = [line for hunk in hunks for line in (*hunk.lines, "\0")]
     data = "\n".join(texts).encode("utf-8", "replace")
     starts = [0]
@@ -121,9 +118,12 @@ def _by_words(words: frozenset[str], hunk: Hunk) -> tuple[int, str, str] | None:
 
 
 def _techs_of(path: str) -> set[str]:
-    """Returns the names in a file's path: of its folders, and the parts of its own name."""
+    """Returns the technologies in a path: its folders and the parts of the file name."""
     names = path.replace("/", ".").replace("-", ".").replace("_", ".").split(".")
     return {tech(name) for name in names if name}
+
+
+# Reports for other programs.
 
 
 _SCHEMA = (
@@ -135,10 +135,10 @@ _LONGEST_TITLE = 200
 
 
 class Reported(NamedTuple):
-    """One place at which a change runs into something."""
+    """One hit in a report."""
 
     rule: str
-    """The id of the edge, or of the decision that failed."""
+    """The id of the edge, or of the failed decision."""
     title: str
     description: str
     workaround: str
@@ -150,18 +150,18 @@ class Reported(NamedTuple):
 
     @property
     def message(self) -> str:
-        """Returns in words what is met and what to do about it."""
-        told = f"{self.title}. {self.workaround}" if self.workaround else self.title
-        return told if self.trusted else f"{told} (from a memory that nobody here approved)"
+        """Returns the problem and its workaround in words."""
+        text = f"{self.title}. {self.workaround}" if self.workaround else self.title
+        return text if self.trusted else f"{text} (from an unapproved memory)"
 
 
 def annotations(places: Iterable[Reported]) -> str:
-    """Returns workflow commands, which GitHub shows at the lines that they name."""
+    """Returns workflow commands, which GitHub shows at the lines of the hits."""
     return "\n".join(_annotation(place) for place in places)
 
 
 def sarif(places: Sequence[Reported], *, version: str) -> str:
-    """Returns a log in SARIF 2.1.0, with one rule for each edge that was met."""
+    """Returns a log in SARIF 2.1.0, with one rule for each edge."""
     rules = {place.rule: place for place in reversed(places)}
     indexes = {rule: number for number, rule in enumerate(sorted(rules))}
     run = {
@@ -181,12 +181,12 @@ def sarif(places: Sequence[Reported], *, version: str) -> str:
 
 def _rule(place: Reported) -> dict[str, Any]:
     whole = place.description or place.title
-    told = f"{whole}\n\nWhat to do: {place.workaround}" if place.workaround else whole
+    text = f"{whole}\n\nWhat to do: {place.workaround}" if place.workaround else whole
     return {
         "id": place.rule,
         "shortDescription": {"text": place.title[:_LONGEST_TITLE]},
         "fullDescription": {"text": whole},
-        "help": {"text": told},
+        "help": {"text": text},
         "defaultConfiguration": {"level": _LEVELS[place.severity]},
         "properties": {"trusted": place.trusted},
     }
@@ -213,8 +213,8 @@ def _result(place: Reported, index: int) -> dict[str, Any]:
 
 def _annotation(place: Reported) -> str:
     properties = {"file": place.file, "line": str(place.line), "title": place.title}
-    told = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::{_COMMANDS[place.severity]} {told}::{_data(place.message)}"
+    pairs = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{_COMMANDS[place.severity]} {pairs}::{_data(place.message)}"
 
 
 def _data(text: str) -> str:

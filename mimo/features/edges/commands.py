@@ -1,4 +1,4 @@
-"""`mind edges check`: which edges, and decisions that failed, a change runs into."""
+"""`mind edges`: checking plans and changes against known pitfalls, and adding new ones."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -7,25 +7,20 @@ from typing import Annotated
 from mimo.commands.common import File, Private, Trust, TrustLabel
 from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, command
 from mimo.errors import Conflict, EdgeExists, Invalid, StorageFailed
-from mimo.features.edges import checking
-from mimo.features.edges import edge as domain
-from mimo.features.edges import sources as service
+from mimo.features.edges import checking, sources
 from mimo.features.edges.checking import Reported
-from mimo.features.edges.edge import Detection, Match, Severity
+from mimo.features.edges.edge import Detection, Match, Severity, edge_of
 from mimo.features.edges.sources import Hit, Known
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.model import Kind, Record
 from mimo.mind import Mind
 
-# `mind edges`: what goes wrong for everybody who does not know it.
-
-
 Line = Annotated[int, Out("The line in it, from 1")]
 
 
 class Source(StrEnum):
-    """Whose an edge is, or that the stack speaks for it."""
+    """The owner of an edge, or the stack if it is a reason."""
 
     GLOBAL = "global"
     PROJECT = "project"
@@ -34,16 +29,16 @@ class Source(StrEnum):
 
 @frozen
 class EdgeWarning:
-    """An edge that applies to what somebody is about to do."""
+    """An edge that applies to a task."""
 
     id: str
     title: str
-    description: Annotated[str, Out("What goes wrong")]
-    workaround: Annotated[str, Out("What to do about it")]
+    description: Annotated[str, Out("The problem")]
+    workaround: Annotated[str, Out("The workaround")]
     severity: Severity
-    source: Annotated[Source, Out("Everybody's, the project's, or everybody's on this stack")]
-    matched_on: Annotated[str, Out("What it was recognised by")]
-    confidence: Annotated[float, Out("How sure it is that it applies, 0 to 1")]
+    source: Annotated[Source, Out("Of the user, of the project, or of the user for this stack")]
+    matched_on: Annotated[str, Out("The words and patterns that matched")]
+    confidence: Annotated[float, Out("Confidence that it applies, 0 to 1")]
     trust: Trust
     file: File
     line: Line
@@ -51,7 +46,7 @@ class EdgeWarning:
 
 @frozen
 class EdgeWarnings:
-    """The edges that apply, the surest first."""
+    """The edges that apply, by confidence."""
 
     edges: tuple[EdgeWarning, ...]
     notice: Annotated[Omitted[str], Out(omit=True)] = None
@@ -82,7 +77,7 @@ class EdgeProblem:
 
 @frozen
 class EdgeRows:
-    """All edges that hold here."""
+    """All edges."""
 
     edges: tuple[EdgeRow, ...]
     problems: tuple[EdgeProblem, ...]
@@ -109,16 +104,16 @@ def edges(
     code: Annotated[str | None, Arg("Optional code to analyze", file=True)] = None,
     stack: Annotated[
         tuple[str, ...] | None,
-        Arg("The stack, instead of what the project's files tell", alias="context"),
+        Arg("The stack (default: detected from the project)", alias="context"),
     ] = None,
 ) -> EdgeWarnings:
-    """Tell what goes wrong with what you are about to do
+    """Check a plan against known pitfalls
 
-    Everybody's edges, those of the project (the Gotchas of its MEMORY.md, and `.mind/edges/`) and
-    those of its stack are compared with the intent, the stack and the code.
+    Your global edges and those of the project (the Gotchas of its MEMORY.md, and `.mind/edges/`)
+    are compared with the intent, the stack and the code.
     """
-    known = service.everything(mind)
-    met = service.warnings(mind, known, intent, code=code or "", techs=stack)
+    known = sources.everything(mind)
+    met = sources.warnings(mind, known, intent, code=code or "", techs=stack)
     return EdgeWarnings(
         edges=tuple(_warning(mind, one, match) for one, match in met),
         notice=_notice(mind, known if code else []),
@@ -134,9 +129,9 @@ def edges(
     examples=("mind edges list",),
 )
 def list_(mind: Mind) -> EdgeRows:
-    """List all edges that hold here, and what is wrong with them"""
-    known = service.everything(mind)
-    found = service.problems(mind, known)
+    """List all edges, and the problems with their files and patterns"""
+    known = sources.everything(mind)
+    found = sources.problems(mind, known)
     return EdgeRows(
         edges=tuple(row(mind, one) for one in known),
         problems=tuple(EdgeProblem(file=p.path, line=p.line, reason=p.reason) for p in found),
@@ -158,7 +153,7 @@ def row(mind: Mind, known: Known) -> EdgeRow:
 
 
 def label(known: Known) -> TrustLabel:
-    """Returns whether somebody here approved the text of an edge."""
+    """Returns the trust label of an edge."""
     return TrustLabel.TRUSTED if known.trusted else TrustLabel.UNTRUSTED
 
 
@@ -181,17 +176,17 @@ def _warning(mind: Mind, known: Known, match: Match) -> EdgeWarning:
 
 
 def _notice(mind: Mind, compared: list[Known]) -> str | None:
-    """Returns that a file, or a pattern that was compared with code, can't be used."""
-    faulty = sum(1 for _ in service.problems(mind, compared))
-    told = "some edges can't be used whole; `mind edges list` shows them" if faulty else None
-    return "; ".join(filter(None, (mind.notice, told))) or None
+    """Returns a notice if a file, or a pattern for code, can't be used."""
+    faulty = sum(1 for _ in sources.problems(mind, compared))
+    notice = "some edges are faulty; `mind edges list` shows them" if faulty else None
+    return "; ".join(filter(None, (mind.notice, notice))) or None
 
 
-# `mind edges add` and `starter`, and the tool that adds an edge for every project.
+# Adding edges.
 
 
-EdgeSeverity = Annotated[Severity, Arg("How bad it is to run into it")]
-StackTags = Annotated[tuple[str, ...], Arg("Technologies that it is about", complete="tag")]
+EdgeSeverity = Annotated[Severity, Arg("Severity of the problem")]
+StackTags = Annotated[tuple[str, ...], Arg("Technologies that it concerns", complete="tag")]
 
 
 @frozen
@@ -205,7 +200,7 @@ class EdgePatterns:
 
 @frozen
 class EdgeDetails:
-    """An edge, whole."""
+    """All fields of an edge."""
 
     id: str
     title: str
@@ -222,10 +217,10 @@ class EdgeDetails:
 
 @frozen
 class StarterAdded:
-    """What came of adding the well-known edges."""
+    """The result of adding the well-known edges."""
 
     added: tuple[EdgeRow, ...]
-    known: Annotated[int, Out("How many were there already, by their titles")]
+    known: Annotated[int, Out("Number that existed already, by their titles")]
 
 
 @command(
@@ -250,12 +245,12 @@ def add_global_edge(
     stack_tags: StackTags = (),
     severity: EdgeSeverity = Severity.WARNING,
 ) -> EdgeDetails:
-    """Add an edge that holds in every project
+    """Add an edge for every project
 
     Gotchas of one project belong under Gotchas in its `.mind/MEMORY.md`.
     """
     found = Detection.read(detection)
-    record = service.add(
+    record = sources.add(
         mind,
         title,
         description=description,
@@ -277,47 +272,47 @@ def add_global_edge(
     needs=Needs(Operation.WRITE),
     errors=(EdgeExists, Invalid, Conflict, StorageFailed),
     examples=(
-        "mind edges add 'Safari drops cookies' 'After 7 days' 'Set them anew' --intent cookies",
+        "mind edges add 'Safari drops cookies' 'After 7 days' 'Set them again' --intent cookies",
         "mind edges add --project 'Staging allows 100 calls a minute' 'It answers 429' 'Wait'",
     ),
 )
 def add(
     mind: Mind,
-    title: Annotated[str, Arg("What goes wrong, in a few words")],
+    title: Annotated[str, Arg("The problem in a few words")],
     description: Annotated[str, Arg("What the problem is")],
     workaround: Annotated[str, Arg("How to fix or avoid it")],
     *,
-    context: Annotated[tuple[str, ...], Arg("Words for what a project is made with")] = (),
-    intent: Annotated[tuple[str, ...], Arg("Words for what somebody is about to do")] = (),
+    context: Annotated[tuple[str, ...], Arg("Words for the technologies of a project")] = (),
+    intent: Annotated[tuple[str, ...], Arg("Words for a task")] = (),
     code: Annotated[tuple[str, ...], Arg("Regular expressions (RE2) for code")] = (),
     stack_tags: StackTags = (),
     severity: EdgeSeverity = Severity.WARNING,
     project: Annotated[bool, Arg("Only for this project, in its `.mind/edges/`")] = False,
     private: Private = False,
 ) -> EdgeDetails:
-    """Add an edge, for every project of yours or for this one
+    """Add an edge, for all of your projects or for this one
 
-    A short one for this project can as well be a line under Gotchas in `.mind/MEMORY.md`.
+    A short one for this project can also be a line under Gotchas in `.mind/MEMORY.md`.
     """
     found = Detection.read({"context": context, "intent": intent, "code": code})
     if private and not project:
         raise Invalid(
-            "an edge for every project is in no git", hint="--private goes with --project"
+            "`--private` needs `--project`", hint="global edges are never in a repository"
         )
-    told = {"description": description, "workaround": workaround}
+    texts = {"description": description, "workaround": workaround}
     if project:
-        record = service.add_here(
+        record = sources.add_here(
             mind,
             title,
-            **told,
+            **texts,
             detection=found,
             stack_tags=stack_tags,
             severity=severity,
             private=private,
         )
         return _details(record, found, record.place.path)
-    record = service.add(
-        mind, title, **told, detection=found, stack_tags=stack_tags, severity=severity
+    record = sources.add(
+        mind, title, **texts, detection=found, stack_tags=stack_tags, severity=severity
     )
     return _details(record, found, str(mind.home / record.place.path))
 
@@ -335,19 +330,19 @@ def add(
     examples=("mind edges starter",),
 )
 def starter(mind: Mind) -> StarterAdded:
-    """Add a set of well-known edges, each with its source, to your own
+    """Add a set of well-known edges, each with its source
 
     They are copied to `$MIND_HOME/edges/`, where you can change or remove them.
     """
-    added, known = service.add_starter(mind)
-    rows = tuple(row(mind, service.everybodys(record)) for record in added)
+    added, known = sources.add_starter(mind)
+    rows = tuple(row(mind, sources.everybodys(record)) for record in added)
     return StarterAdded(added=rows, known=len(known))
 
 
 def _details(record: Record, given: Detection, file: str) -> EdgeDetails:
-    edge = domain.edge_of(record.memory)
+    edge = edge_of(record.memory)
     found = edge.detection
-    faults = "; ".join(f"`{pattern}`: {reason}" for pattern, reason in service.unusable(given))
+    faults = "; ".join(f"`{pattern}`: {reason}" for pattern, reason in sources.unusable(given))
     return EdgeDetails(
         id=edge.id,
         title=edge.title,
@@ -359,12 +354,15 @@ def _details(record: Record, given: Detection, file: str) -> EdgeDetails:
         created_at=record.memory.created,
         verified_count=edge.verified_count,
         file=file,
-        notice=f"kept, but it never matches: {faults}" if faults else None,
+        notice=f"saved, but it never matches: {faults}" if faults else None,
     )
 
 
+# Checking changes.
+
+
 class Format(StrEnum):
-    """For whom a report is written."""
+    """The format of a report."""
 
     TEXT = "text"
     GITHUB = "github"
@@ -373,12 +371,12 @@ class Format(StrEnum):
 
 @frozen
 class EdgeFinding:
-    """A line of a change that runs into an edge, or into a decision that failed."""
+    """A line of a change to which an edge, or a failed decision, applies."""
 
     file: Annotated[str, Out("Relative to the top of the repository")]
     line: Annotated[int, Out("From 1")]
     text: Annotated[str, Out("The line itself")]
-    id: Annotated[str, Out("Of the edge, or of the decision that failed")]
+    id: Annotated[str, Out("Of the edge, or of the failed decision")]
     type: Kind
     title: str
     workaround: str
@@ -391,15 +389,15 @@ class EdgeFinding:
 
 @frozen
 class EdgesChecked:
-    """What a change runs into."""
+    """The result of checking a change."""
 
     findings: tuple[EdgeFinding, ...]
-    files: Annotated[int, Out("How many files were looked at")]
+    files: Annotated[int, Out("Number of files that were checked")]
     document: Annotated[Omitted[str], Out("The report in the `format`", omit=True)] = None
 
     @property
     def exit_status(self) -> int:
-        """Returns what the command line exits with: 1 where something was found."""
+        """Returns the exit status: 1 if there are findings."""
         return 1 if self.findings else 0
 
 
@@ -419,29 +417,29 @@ class EdgesChecked:
 def check(
     mind: Mind,
     files: Annotated[
-        tuple[str, ...], Arg("Files and folders of the project, checked whole", complete="path")
+        tuple[str, ...], Arg("Files and folders of the project to check whole", complete="path")
     ] = (),
     *,
-    staged: Annotated[bool, Arg("What the next commit would add")] = False,
+    staged: Annotated[bool, Arg("Check the additions of the next commit")] = False,
     diff: Annotated[
-        str | None, Arg("What was added since a revision, or between two (`main...HEAD`)")
+        str | None, Arg("Check additions since a revision, or between two (`main...HEAD`)")
     ] = None,
     code: Annotated[str | None, Arg("A unified diff, or a piece of code", file=True)] = None,
-    at_least: Annotated[Severity, Arg("The mildest severity that counts")] = Severity.INFO,
+    at_least: Annotated[Severity, Arg("Minimum severity")] = Severity.INFO,
     format: Annotated[
-        Format, Arg("For people, for GitHub's annotations, or as SARIF", surfaces=Surface.CLI)
+        Format, Arg("Text, GitHub annotations or SARIF", surfaces=Surface.CLI)
     ] = Format.TEXT,
 ) -> EdgesChecked:
-    """Tell which edges, and decisions that failed, a change runs into
+    """Check a change against edges and failed decisions
 
-    Without arguments the change is what was added to tracked files since the last commit. The exit
-    status is 0 where nothing was found, 1 where something was, and higher for errors.
+    Without arguments the additions to tracked files since the last commit are checked. The exit
+    status is 0 without findings, 1 with findings, and higher for errors.
     """
-    added = list(service.added_by(mind, files, staged=staged, rev=diff, code=code))
+    added = list(sources.added_by(mind, files, staged=staged, rev=diff, code=code))
     hits = [
         hit
-        for hit in service.run_into(mind, added)
-        if hit.warned.edge.severity.rank <= at_least.rank
+        for hit in sources.run_into(mind, added)
+        if hit.place.edge.severity.rank <= at_least.rank
     ]
     return EdgesChecked(
         findings=tuple(_finding(mind, hit) for hit in hits),
@@ -451,18 +449,18 @@ def check(
 
 
 def _finding(mind: Mind, hit: Hit) -> EdgeFinding:
-    warned, known = hit.warned, hit.known
+    place, known = hit.place, hit.known
     return EdgeFinding(
-        file=warned.path,
-        line=warned.line,
-        text=warned.text,
-        id=warned.edge.id,
+        file=place.path,
+        line=place.line,
+        text=place.text,
+        id=place.edge.id,
         type=known.record.memory.type,
-        title=warned.edge.title,
-        workaround=warned.edge.workaround,
-        severity=warned.edge.severity,
+        title=place.edge.title,
+        workaround=place.edge.workaround,
+        severity=place.edge.severity,
         source=Source.PROJECT if known.of_project else Source.GLOBAL,
-        matched_on=warned.matched_on,
+        matched_on=place.matched_on,
         trust=label(known),
         known_from=f"{known.file(mind)}:{known.record.place.line}",
     )
@@ -480,15 +478,15 @@ def _document(format: Format, hits: list[Hit]) -> str | None:
 
 
 def _reported(hit: Hit) -> Reported:
-    edge, warned = hit.warned.edge, hit.warned
+    edge, place = hit.place.edge, hit.place
     return Reported(
         rule=edge.id,
         title=edge.title,
         description=edge.description,
         workaround=edge.workaround,
         severity=edge.severity,
-        file=warned.path,
-        line=warned.line,
-        text=warned.text,
+        file=place.path,
+        line=place.line,
+        text=place.text,
         trusted=hit.known.trusted,
     )

@@ -1,4 +1,4 @@
-"""A unified diff, or whole files -> the lines that a change adds."""
+"""The lines that a unified diff, or a whole file, adds."""
 
 import re
 from collections.abc import Iterator
@@ -8,11 +8,11 @@ _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
 _ESCAPES = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, '"': 34, "\\": 92}
 _ESCAPED = re.compile(r'\\([0-7]{3}|[abtnvfr"\\])')
 _LONGEST_LINE = 10_000
-"""Characters of a line that are looked at; what is longer was made by a program."""
+"""Characters of a line that are checked; longer lines are generated."""
 
 
 class Hunk(NamedTuple):
-    """Lines that follow each other in a file."""
+    """Consecutive lines of a file."""
 
     start: int
     """The 1-based line of the first."""
@@ -20,7 +20,7 @@ class Hunk(NamedTuple):
 
 
 class Added(NamedTuple):
-    """What a change adds to a file."""
+    """The lines that a change adds to a file."""
 
     path: str
     hunks: tuple[Hunk, ...]
@@ -38,7 +38,7 @@ def is_diff(text: str) -> bool:
 
 
 def parse(text: str) -> Iterator[Added]:
-    """Yields what a unified diff adds to each file; files that go, or are no text, add nothing."""
+    """Yields the lines that a unified diff adds to each file; none for removed and binary files."""
     path, hunks = "", list[Hunk]()
     lines = iter(text.split("\n"))
     for line in lines:
@@ -53,7 +53,7 @@ def parse(text: str) -> Iterator[Added]:
 
 
 def _hunks(lines: Iterator[str], number: int, new: int, head: str) -> list[Hunk]:
-    """Returns the runs of added lines of one hunk, whose header says how long it is."""
+    """Returns the runs of added lines of one hunk; its length is in its header."""
     counted = re.match(r"@@ -\d+(?:,(\d+))?", head)
     old = int(counted[1] or 1) if counted else 0
     found: list[Hunk] = []
@@ -79,9 +79,9 @@ def _hunks(lines: Iterator[str], number: int, new: int, head: str) -> list[Hunk]
     return [*found, Hunk(start=start, lines=tuple(run))] if run else found
 
 
-def _path(told: str) -> str:
-    """Returns the path that `+++` names, without `b/`; empty for a file that goes."""
-    name = told.rstrip("\r").split("\t")[0]
+def _path(line: str) -> str:
+    """Returns the path in a `+++` line, without `b/`; empty for a removed file."""
+    name = line.rstrip("\r").split("\t")[0]
     if name.startswith('"') and name.endswith('"'):
         name = _unquoted(name[1:-1])
     if name == "/dev/null":
@@ -90,7 +90,7 @@ def _path(told: str) -> str:
 
 
 def _unquoted(text: str) -> str:
-    """Returns a path as it was before git quoted it."""
+    """Returns a path without git's quotes and escapes."""
 
     def byte(found: re.Match[str]) -> bytes:
         code = found[1]

@@ -1,7 +1,7 @@
-"""Edges: what goes wrong for everybody who does not know it, and when to say so.
+"""Edges: known pitfalls, and the conditions under which they apply.
 
-An edge is a memory of type `edge`: its text is what happens, `## Workaround` what to do about it,
-and its header says by which stack, words and code it is recognised.
+An edge is a memory of type `edge`. Its text describes the problem, `## Workaround` the solution,
+and its front matter the stack, the words and the code by which it is recognised.
 """
 
 import re
@@ -19,22 +19,18 @@ from mimo.text.tokens import QUESTION_WORDS, query_terms, tokenize
 if TYPE_CHECKING:
     from mimo.memory.model import Memory
 
-
-# An edge, and the memory that holds it.
-
-
 WORKAROUND = "## Workaround"
-"""The heading under which an edge's text says what to do."""
+"""The heading of the solution in an edge's text."""
 
 MOST_PATTERNS = 100
-"""Keywords, or patterns, of one kind that an edge may have."""
+"""Maximum number of keywords, or patterns, of one kind."""
 _HEADING = re.compile(r"\\*## Workaround[ \t]*")
 _CODE_SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 _SHORTEST_SPAN = 4
 
 
 class Severity(StrEnum):
-    """How bad it is to run into an edge."""
+    """The severity of an edge."""
 
     INFO = "info"
     WARNING = "warning"
@@ -47,22 +43,22 @@ class Severity(StrEnum):
 
 
 class Detection(NamedTuple):
-    """How an edge is recognised."""
+    """The words and patterns by which an edge is recognised."""
 
     context: tuple[str, ...] = ()
-    """Words for what a project is made with."""
+    """Words for the technologies of a project."""
     intent: tuple[str, ...] = ()
-    """Words for what somebody is about to do."""
+    """Words for a task."""
     code: tuple[str, ...] = ()
     """Regular expressions for code."""
 
     def __bool__(self) -> bool:
-        """Returns whether there is anything to recognise it by."""
+        """Returns whether it has any word or pattern."""
         return bool(self.context or self.intent or self.code)
 
     @classmethod
     def read(cls, given: Any) -> "Detection":
-        """Returns what an argument says. Raises `Invalid` for anything that it can't be."""
+        """Returns the detection in an argument. Raises `Invalid` if it is malformed."""
         if not isinstance(given, Mapping):
             raise _wrong("must be an object", given)
         if unknown := sorted(str(key) for key in given if key not in ("context", "intent", "code")):
@@ -71,7 +67,7 @@ class Detection(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """What goes wrong, and what to do about it."""
+    """A known pitfall and its workaround."""
 
     id: str
     title: str
@@ -84,7 +80,7 @@ class Edge(NamedTuple):
 
     @property
     def literals(self) -> tuple[str, ...]:
-        """Returns the code that the title of an edge without patterns names in backticks."""
+        """Returns the code in backticks in the title, for an edge without patterns."""
         spans = () if self.detection.code else _CODE_SPAN.findall(self.title)
         return tuple(span.strip() for span in spans if len(span.strip()) >= _SHORTEST_SPAN)
 
@@ -99,12 +95,12 @@ class Fields(NamedTuple):
 
 
 def edge_of(memory: "Memory | Fields") -> Edge:
-    """Returns the edge that a memory tells of, whoever wrote it: what can't be read is left out."""
+    """Returns the edge in a memory; malformed fields are ignored."""
     description, workaround = _split(memory.content)
     extra = memory.extra
-    if not workaround and (told := str(extra.get("workaround") or "")):
-        # A line of the log says both; what is told apart stands beside it.
-        workaround = told
+    if not workaround and (separate := str(extra.get("workaround") or "")):
+        # A line of MEMORY.md has both in its text, and the workaround in a field of its own.
+        workaround = separate
         description = "\n".join([memory.heading, *memory.content.split("\n")[1:]])
     found = extra.get("detection")
     detection = Detection(
@@ -130,15 +126,15 @@ def edge_of(memory: "Memory | Fields") -> Edge:
 
 
 def content_of(description: str, workaround: str) -> str:
-    """Returns the text of the memory that holds an edge; `edge_of` reads it back."""
-    told = "\n".join(f"\\{ln}" if _HEADING.fullmatch(ln) else ln for ln in description.split("\n"))
-    return f"{told}\n\n{WORKAROUND}\n{workaround}" if workaround else told
+    """Returns the text of an edge's memory; `edge_of` reads it back."""
+    text = "\n".join(f"\\{ln}" if _HEADING.fullmatch(ln) else ln for ln in description.split("\n"))
+    return f"{text}\n\n{WORKAROUND}\n{workaround}" if workaround else text
 
 
 def extra_of(
     detection: Detection, stack_tags: tuple[str, ...], severity: Severity
 ) -> dict[str, Any]:
-    """Returns the header keys of the memory that holds an edge."""
+    """Returns the front matter of an edge's memory."""
     lists = {"context": detection.context, "intent": detection.intent, "code": detection.code}
     found = {name: list(words) for name, words in lists.items() if words}
     keys = {"severity": severity.value, "stack_tags": list(stack_tags), "detection": found}
@@ -146,7 +142,7 @@ def extra_of(
 
 
 def title_key(title: str) -> str:
-    """Returns what two titles of the same edge have in common."""
+    """Returns a title in the form in which titles are compared."""
     plain = unicodedata.normalize("NFKC", title).casefold()
     return " ".join(re.findall(r"\w+", plain)) or plain.strip()
 
@@ -154,14 +150,14 @@ def title_key(title: str) -> str:
 def _split(content: str) -> tuple[str, str]:
     lines = content.split("\n")
     place = next((n for n, ln in enumerate(lines) if ln.rstrip() == WORKAROUND), len(lines))
-    told = (
+    text = (
         ln[1:] if ln.startswith("\\") and _HEADING.fullmatch(ln) else ln for ln in lines[:place]
     )
-    return "\n".join(told).strip("\n"), "\n".join(lines[place + 1 :]).strip("\n")
+    return "\n".join(text).strip("\n"), "\n".join(lines[place + 1 :]).strip("\n")
 
 
 def _words(value: Any) -> tuple[str, ...]:
-    """Returns the strings of a list, or of text with commas, as far as they can be used."""
+    """Returns the strings of a list, or of a text with commas; other items are left out."""
     pieces = value.split(",") if isinstance(value, str) else value
     if not isinstance(pieces, list | tuple):
         return ()
@@ -188,21 +184,21 @@ def _wrong(must: str, given: Any) -> Invalid:
     )
 
 
-# When an edge applies: to a stack, to what somebody is about to do, to a piece of code.
+# Matching: an edge applies to a stack, to a task, or to a piece of code.
 
 
 _SIGNALS = 3
-"""Context, intent and code: an edge that all of them name is sure to be meant."""
+"""Context, intent and code; the confidence is the share of them that match."""
 _STACK_ALONE = 0.3
 _TITLE, _TITLE_OF_STACK, _NAMED_CODE = 0.6, 0.4, 0.8
 _SHORTEST_START = 4
-"""Letters of a keyword that may be the beginning of a longer word: `auth`, but not `id`."""
+"""Minimum length of a keyword that may start a longer word: `auth`, but not `id`."""
 
 _GENERIC = (
     "add build call change check create fix get handle implement install make need new remove run"
     " set setup start stop test update us work write"
 )
-"""Words that name no subject: every task begins with one of them."""
+"""Words without a subject: most tasks begin with one of them."""
 
 _ALIASES = {
     "next": "nextjs",
@@ -234,22 +230,22 @@ _ENDINGS = {
     "sql": "sql",
     "docker": "dockerfile containerfile",
 }
-"""How the names of files end, or what they are, in the languages that an edge may be about."""
+"""Endings of file names, or whole names, for each language."""
 
 
 class Question(NamedTuple):
-    """What somebody is about to do."""
+    """A task to compare with edges."""
 
     intent: str
     stack: tuple[str, ...] = ()
     code: str = ""
     words: frozenset[str] = frozenset()
-    """The stems of the intent; made by `asked`."""
+    """The stems of the intent, set by `asked`."""
     techs: frozenset[str] = frozenset()
 
 
 class Match(NamedTuple):
-    """That an edge applies, and why."""
+    """The reason that an edge applies."""
 
     edge: Edge
     confidence: float
@@ -257,21 +253,21 @@ class Match(NamedTuple):
     of_stack: bool
     """Whether the stack is among the reasons."""
     hits: int
-    """How many keywords and patterns speak for it."""
+    """The number of keywords and patterns that match."""
 
     @property
     def stack_alone(self) -> bool:
-        """Returns whether nothing but the stack speaks for it."""
+        """Returns whether the stack is the only reason."""
         return self.of_stack and self.confidence == _STACK_ALONE
 
     @property
     def order(self) -> tuple[float, int, int, str]:
-        """Returns what sorts the surest and the worst first."""
+        """Returns a sort key: by confidence, then by severity."""
         return (-self.confidence, self.edge.severity.rank, -self.hits, self.edge.title)
 
 
 def asked(intent: str, stack: Iterable[str] = (), code: str = "") -> Question:
-    """Returns a question ready to be held against edges."""
+    """Returns a question with its stems and technologies."""
     named = tuple(stack)
     return Question(
         intent=intent,
@@ -283,32 +279,32 @@ def asked(intent: str, stack: Iterable[str] = (), code: str = "") -> Question:
 
 
 def endings(edge: Edge) -> frozenset[str]:
-    """Returns how files in the languages that an edge names end; none where it names none."""
+    """Returns the file name endings of the languages in an edge's tags."""
     named = (_ENDINGS.get(tech(word)) for word in edge.stack_tags)
     return frozenset(ending for found in named if found for ending in found.split())
 
 
 def subject(text: str) -> frozenset[str]:
-    """Returns the stems of the words that say what a text is about."""
+    """Returns the stems of the words that name the subject of a text."""
     return frozenset(query_terms(text).content) - _generic() - QUESTION_WORDS
 
 
 @cache
 def _generic() -> frozenset[str]:
-    """Returns the stems of words that name no subject."""
+    """Returns the stems of the words without a subject."""
     return frozenset(tokenize(_GENERIC))
 
 
 def tech(name: str) -> str:
-    """Returns the one name of a technology: `Next.js` and `next` are `nextjs`."""
+    """Returns the canonical name of a technology: `Next.js` and `next` are `nextjs`."""
     plain = re.sub(r"[^a-z0-9+#]", "", name.casefold())
     return _ALIASES.get(plain, plain)
 
 
 def match(edge: Edge, question: Question, *, of_project: bool = False) -> Match | None:
-    """Returns why an edge applies, or None where it doesn't.
+    """Returns the reason that an edge applies; None if it does not.
 
-    One `of_project` that says nothing of how it is recognised is recognised by its title.
+    An edge `of_project` without detection is recognised by its title.
     """
     stack = [word for word in stack_words(edge) if tech(word) in question.techs]
     code = list(_in_code(edge, question.code))
@@ -329,7 +325,7 @@ def match(edge: Edge, question: Question, *, of_project: bool = False) -> Match 
 
 
 def stack_words(edge: Edge) -> tuple[str, ...]:
-    """Returns the words that a stack is compared with."""
+    """Returns the words to compare with a stack."""
     return tuple(dict.fromkeys((*edge.stack_tags, *edge.detection.context)))
 
 
@@ -347,18 +343,18 @@ def _by_title(edge: Edge, question: Question, stack: list[str], code: list[str])
 
 
 def _match(edge: Edge, confidence: float, of_stack: bool, **found: list[str]) -> Match:
-    told = (f"{name}: {', '.join(words)}" for name, words in found.items() if words)
+    reasons = (f"{name}: {', '.join(words)}" for name, words in found.items() if words)
     return Match(
         edge=edge,
         confidence=confidence,
-        matched_on="; ".join(told),
+        matched_on="; ".join(reasons),
         of_stack=of_stack,
         hits=sum(map(len, found.values())),
     )
 
 
 def _names(keyword: str, question: Question) -> bool:
-    """Returns whether an intent names a keyword: by its stems, or by words that begin with it."""
+    """Returns whether an intent has a keyword: its stems, or words that begin with it."""
     stems = tokenize(keyword)
     if stems and question.words.issuperset(stems):
         return True
@@ -369,7 +365,7 @@ def _names(keyword: str, question: Question) -> bool:
 
 
 def _shared(title: str, question: Question) -> list[str]:
-    """Returns the words of a title whose stems the intent has, too."""
+    """Returns the words of a title whose stems are in the intent."""
     words = re.findall(r"[^\W_]+", title)
     stems = question.words & subject(title)
     found = (word for word in words if stems.intersection(tokenize(word)))
@@ -381,7 +377,7 @@ def _techs_in(title: str) -> frozenset[str]:
 
 
 def _in_code(edge: Edge, code: str) -> Iterator[str]:
-    """Yields each pattern that is found in code, with the first line on which it is."""
+    """Yields each pattern that matches code, with the line of its first match."""
     if not code:
         return
     data = code.encode("utf-8", "replace")
@@ -395,6 +391,6 @@ def _in_code(edge: Edge, code: str) -> Iterator[str]:
 
 
 def probes(edge: Edge) -> tuple[tuple[str, bool], ...]:
-    """Returns what is looked for in code, each with whether it is meant literally."""
+    """Returns the patterns to search in code, each with whether it is literal."""
     found = [(pattern, False) for pattern in edge.detection.code]
     return (*found, *((span, True) for span in edge.literals))

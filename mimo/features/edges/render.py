@@ -1,4 +1,4 @@
-"""How it looks what a change runs into."""
+"""The output of the commands about edges."""
 
 from mimo.features.edges.commands import (
     EdgeDetails,
@@ -14,14 +14,11 @@ from mimo.rendering.results import count, labels, render
 from mimo.rendering.screen import Part, Screen, accent, bad, dim, good, strong, warn
 from mimo.text.clean import escaped
 
-# How edges look.
-
-
 _WIDEST = max(map(len, Severity))
 
 
 def marked(severity: Severity) -> Part:
-    """Returns a severity as it looks."""
+    """Returns a severity with its colour."""
     styles = {Severity.CRITICAL: bad, Severity.WARNING: warn, Severity.INFO: dim}
     return styles[severity](severity.value)
 
@@ -31,7 +28,7 @@ def _(result: EdgeWarnings, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
     if not result.edges:
-        screen.line("no edge is known for this")
+        screen.line("no known edge applies")
     for place, edge in enumerate(result.edges):
         if place:
             screen.blank()
@@ -59,14 +56,11 @@ def _(result: EdgeRows, screen: Screen) -> None:
 
 
 def row(edge: EdgeRow, screen: Screen) -> None:
-    """Write an edge of a list."""
+    """Prints an edge of a list."""
     gap = " " * (_WIDEST - len(edge.severity) + 2)
     screen.line(marked(edge.severity), gap, strong(edge.title), *labels(trust=edge.trust))
     about = ", ".join((edge.source.value, *edge.stack_tags))
     screen.line(accent(edge.id), dim(f"  {about}  {edge.file}:{edge.line}"), indent=4)
-
-
-# How new edges look.
 
 
 @render.register
@@ -82,7 +76,7 @@ def _(result: EdgeDetails, screen: Screen) -> None:
 def _(result: StarterAdded, screen: Screen) -> None:
     for edge in result.added:
         row(edge, screen)
-    known = f"; {result.known:,} there already" if result.known else ""
+    known = f"; {result.known:,} existed already" if result.known else ""
     screen.line(good("✓ "), f"{count(len(result.added), 'edge')} added{known}")
 
 
@@ -103,7 +97,7 @@ def _(result: EdgesChecked, screen: Screen) -> None:
 
 
 def _finding(finding: EdgeFinding, screen: Screen) -> None:
-    title = finding.title if finding.type == "edge" else f"{finding.title} (a decision that failed)"
+    title = finding.title if finding.type == "edge" else f"{finding.title} (a failed decision)"
     place = accent(f"{finding.file}:{finding.line}")
     screen.line(
         place, "  ", marked(finding.severity), "  ", strong(title), *labels(trust=finding.trust)

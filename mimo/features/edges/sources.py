@@ -1,13 +1,13 @@
-"""Edges: those of the user, of the project and of its stack, and what runs into them."""
+"""The edges that apply here: of the user and of the project; adding and matching them."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from mimo.errors import Conflict, EdgeExists, Invalid
-from mimo.features.edges import changes, stack
+from mimo.features.edges import changes, checking, stack
 from mimo.features.edges import edge as edges
-from mimo.features.edges.checking import Warned, check
+from mimo.features.edges.checking import check
 from mimo.features.edges.diffs import Added
 from mimo.features.edges.edge import Detection, Edge, Match, Severity, content_of, extra_of
 from mimo.features.edges.storage import GlobalEdges, starter
@@ -22,21 +22,21 @@ from mimo.text import patterns
 _TRIES = 5
 _LONGEST_TITLE = 200
 _MOST_OF_STACK = 3
-"""Edges for which only the stack speaks: more would drown what is meant."""
+"""Maximum number of edges that match by the stack only; more would hide the others."""
 
 
 @frozen
 class Known:
-    """An edge, and whose it is."""
+    """An edge, its memory and its owner."""
 
     edge: Edge
     record: Record
     of_project: bool
     trusted: bool
-    """Whether somebody here approved the text; what lies in the user's own home is approved."""
+    """Whether the text is approved; edges in the user's own home always are."""
 
     def file(self, mind: Mind) -> str:
-        """Returns its file: relative to the project, or absolute for one of everybody's."""
+        """Returns the path of its file: relative to the project, or absolute for a global edge."""
         path = self.record.place.path
         return path if self.of_project else str(mind.home / path)
 
@@ -60,17 +60,17 @@ def of_project(mind: Mind) -> list[Known]:
 
 
 def everything(mind: Mind) -> list[Known]:
-    """Returns all edges that hold here: the project's before everybody's."""
+    """Returns all edges: those of the project, then the global ones."""
     return [*(of_project(mind) if mind.has_project else []), *of_everybody(mind)]
 
 
 def problems(mind: Mind, known: Iterable[Known]) -> Iterator[Problem]:
-    """Yields each file of the user's home, and each pattern of `known`, that can't be used."""
+    """Yields the global files, and the patterns of `known`, that can't be used."""
     yield from GlobalEdges(mind.home).all()[1]
-    for one in known:
-        for pattern, reason in unusable(one.edge.detection):
-            told = f"the pattern `{pattern}` of {one.edge.id} never matches: {reason}"
-            yield Problem(path=one.file(mind), line=one.record.place.line, reason=told)
+    for item in known:
+        for pattern, reason in unusable(item.edge.detection):
+            message = f"the pattern `{pattern}` of {item.edge.id} never matches: {reason}"
+            yield Problem(path=item.file(mind), line=item.record.place.line, reason=message)
 
 
 def unusable(detection: Detection) -> list[tuple[str, str]]:
@@ -80,7 +80,7 @@ def unusable(detection: Detection) -> list[tuple[str, str]]:
 
 
 def technologies(mind: Mind) -> tuple[str, ...]:
-    """Returns what the project is made with: told from its files, and by its log."""
+    """Returns the technologies of the project, from its files and from MEMORY.md."""
     if not mind.has_project:
         return ()
     told = finding.listing(mind, finding.Options(filter=Filter(topic=STATE_TOPIC))).records
@@ -97,39 +97,38 @@ def technologies(mind: Mind) -> tuple[str, ...]:
 def warnings(
     mind: Mind, known: Iterable[Known], intent: str, *, code: str, techs: tuple[str, ...] | None
 ) -> list[tuple[Known, Match]]:
-    """Returns those that apply to what the caller is about to do, the surest first.
+    """Returns the edges that apply to a task, by confidence.
 
-    Of those equally sure, the approved ones come first, and are never crowded out by others.
-
-    `techs` is the stack where that is not to be told from the project.
+    At equal confidence approved edges come first, and others never displace them. `techs` is the
+    stack; None detects that of the project.
     """
     named = technologies(mind) if techs is None else techs
     question = edges.asked(intent, named, code)
     met = (
-        (one, match)
-        for one in known
-        if (match := edges.match(one.edge, question, of_project=one.of_project))
+        (item, match)
+        for item in known
+        if (match := edges.match(item.edge, question, of_project=item.of_project))
     )
-    sure = sorted(met, key=lambda one: (one[1].order, not one[0].trusted))
-    by_stack = [one for one in sure if one[1].stack_alone]
-    alone = sorted(by_stack, key=lambda one: not one[0].trusted)[_MOST_OF_STACK:]
-    return [one for one in sure if one not in alone]
+    sure = sorted(met, key=lambda pair: (pair[1].order, not pair[0].trusted))
+    by_stack = [pair for pair in sure if pair[1].stack_alone]
+    alone = sorted(by_stack, key=lambda pair: not pair[0].trusted)[_MOST_OF_STACK:]
+    return [pair for pair in sure if pair not in alone]
 
 
 @frozen
 class Hit:
-    """A place at which a change runs into an edge, or into a decision that failed."""
+    """A place in a change to which an edge, or a failed decision, applies."""
 
     known: Known
-    warned: Warned
+    place: checking.Hit
 
 
 def run_into(mind: Mind, added: Iterable[Added]) -> list[Hit]:
-    """Returns what a change runs into, file by file and line by line."""
+    """Returns the edges and failed decisions that apply to a change, line by line."""
     known = [*_failed(mind), *everything(mind)]
-    by_edge = {id(one.edge): one for one in known}
-    found = check([(one.edge, one.of_project) for one in known], added, stack=technologies(mind))
-    return [Hit(known=by_edge[id(warned.edge)], warned=warned) for warned in found]
+    by_edge = {id(item.edge): item for item in known}
+    found = check([(item.edge, item.of_project) for item in known], added, stack=technologies(mind))
+    return [Hit(known=by_edge[id(place.edge)], place=place) for place in found]
 
 
 def add(
@@ -142,11 +141,11 @@ def add(
     stack_tags: tuple[str, ...] = (),
     severity: Severity = Severity.WARNING,
 ) -> Record:
-    """Writes an edge that holds in every project. Raises `EdgeExists` for a title that is known."""
+    """Writes a global edge. Raises `EdgeExists` if its title exists."""
     draft = _draft(title, description, workaround, detection, stack_tags, severity)
     store = GlobalEdges(mind.home)
     with store.locked():
-        _refuse_double(of_everybody(mind), title)
+        _refuse_duplicate(of_everybody(mind), title)
         now = mind.now()
         for _ in range(_TRIES):
             name = ids.new_id(Kind.EDGE, title, now, ids.suffix(mind.randomness(4)))
@@ -170,31 +169,35 @@ def add_here(
 ) -> Record:
     """Writes an edge of this project to `.mind/edges/`. Raises `EdgeExists`.
 
-    An edge that is not approved does not keep its title for itself.
+    The title of an unapproved edge may be used again.
     """
     draft = _draft(title, description, workaround, detection, stack_tags, severity)
-    _refuse_double([one for one in of_project(mind) if one.trusted], title)
+    _refuse_duplicate([item for item in of_project(mind) if item.trusted], title)
     return saving.store(mind, draft, private=private)
 
 
 def add_starter(mind: Mind) -> tuple[list[Record], list[Record]]:
-    """Copies the well-known edges to the user's home; returns the new ones, and those known."""
+    """Copies the well-known edges to the user's home; returns the new and the existing ones."""
     store = GlobalEdges(mind.home)
     with store.locked():
-        titles = {edges.title_key(one.edge.title) for one in of_everybody(mind)}
-        here = [one for one in starter() if edges.title_key(one.memory.heading) in titles]
-        missing = [one for one in starter() if one not in here]
-        return [store.adopt(one) for one in missing], here
+        titles = {edges.title_key(item.edge.title) for item in of_everybody(mind)}
+        added, existing = [], []
+        for record in starter():
+            if edges.title_key(record.memory.heading) in titles:
+                existing.append(record)
+            else:
+                added.append(store.adopt(record))
+        return added, existing
 
 
 def added_by(
     mind: Mind, names: tuple[str, ...], *, staged: bool, rev: str | None, code: str | None
 ) -> Iterator[Added]:
-    """Returns what is to be checked; raises `Invalid` where more than one thing is named."""
+    """Yields the additions to check. Raises `Invalid` if more than one source is named."""
     if sum((bool(names), staged, rev is not None, code is not None)) > 1:
         raise Invalid(
-            "files, --staged, --diff and --code say different things",
-            hint="name one of them; none is what changed since the last commit",
+            "files, --staged, --diff and --code exclude each other",
+            hint="name one of them (default: the changes since the last commit)",
         )
     if code is not None:
         return changes.of_text(code)
@@ -219,13 +222,13 @@ def _failed(mind: Mind) -> list[Known]:
         return []
     conditions = Filter(outcomes=frozenset({Outcome.FAILED}))
     found = finding.listing(mind, finding.Options(filter=conditions)).records
-    return [_as_edge(_of_project(mind, record)) for record in found]
-
-
-def _as_edge(known: Known) -> Known:
-    told = outcomes.warning(known.record.memory) or ""
-    edge = known.edge._replace(workaround=told, severity=Severity.WARNING)
-    return replace(known, edge=edge)
+    failed = []
+    for record in found:
+        known = _of_project(mind, record)
+        warning = outcomes.warning(record.memory) or ""
+        edge = known.edge._replace(workaround=warning, severity=Severity.WARNING)
+        failed.append(replace(known, edge=edge))
+    return failed
 
 
 def _draft(
@@ -240,7 +243,7 @@ def _draft(
     if not name or len(name) > _LONGEST_TITLE:
         raise Invalid(
             f"a title has 1 to {_LONGEST_TITLE} characters",
-            hint="say what goes wrong in a few words",
+            hint="name the problem in a few words",
             details={"field": "title"},
         )
     content = check_content(content_of(check_content(description).strip(), workaround.strip()))
@@ -249,12 +252,12 @@ def _draft(
     return saving.draft(Kind.EDGE, content, title=name, extra=extra)
 
 
-def _refuse_double(known: Iterable[Known], title: str) -> None:
+def _refuse_duplicate(known: Iterable[Known], title: str) -> None:
     key = edges.title_key(title)
-    for one in known:
-        if edges.title_key(one.edge.title) == key:
+    for item in known:
+        if edges.title_key(item.edge.title) == key:
             raise EdgeExists(
-                f"there is an edge `{one.edge.title}`: {one.edge.id}",
-                hint="change its file, or say in the title what is different",
-                details={"id": one.edge.id},
+                f"the edge `{item.edge.title}` exists already: {item.edge.id}",
+                hint="change its file, or choose a title that shows the difference",
+                details={"id": item.edge.id},
             )

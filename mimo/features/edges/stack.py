@@ -1,4 +1,4 @@
-"""Which technologies a project uses, told from the files at its root."""
+"""The technologies of a project, detected by the files at its root."""
 
 import json
 import re
@@ -42,7 +42,7 @@ _MOST_BYTES = 1_000_000
 
 
 def detect(root: Path) -> tuple[str, ...]:
-    """Returns the names of the technologies that the usual files at the project's root tell of."""
+    """Returns the technologies that the usual files at the project's root name."""
     return tuple(dict.fromkeys((*_by_files(root), *_of_node(root), *_of_python(root))))
 
 
@@ -54,14 +54,14 @@ def _by_files(root: Path) -> Iterator[str]:
 
 
 def _of_node(root: Path) -> Iterator[str]:
-    """Yields what the dependencies of `package.json` tell of; Next.js speaks for React."""
+    """Yields technologies in the dependencies of `package.json`; Next.js includes React."""
     try:
-        told = json.loads(_start_of(root / "package.json") or "{}")
+        package = json.loads(_start_of(root / "package.json") or "{}")
     except (ValueError, RecursionError):
         return
-    if not isinstance(told, dict):
+    if not isinstance(package, dict):
         return
-    parts = [told.get(key) for key in ("dependencies", "devDependencies")]
+    parts = [package.get(key) for key in ("dependencies", "devDependencies")]
     names = {name for part in parts if isinstance(part, dict) for name in part}
     for name, tech in _PACKAGES.items():
         if name in names and not (name == "react" and "next" in names):
@@ -76,7 +76,7 @@ def _of_python(root: Path) -> Iterator[str]:
 
 
 def _start_of(path: Path) -> str:
-    """Returns the text of a file, or nothing where there is none."""
+    """Returns the start of a file's text; empty if there is none."""
     try:
         return disk.start(path, _MOST_BYTES).decode("utf-8", "replace")
     except OSError:

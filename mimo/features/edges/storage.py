@@ -1,4 +1,4 @@
-"""Edges that hold in every project: Markdown files in the user's own `$MIND_HOME/edges/`."""
+"""Global edges: Markdown files in the user's `$MIND_HOME/edges/`, and a cache of them."""
 
 import json
 import os
@@ -17,16 +17,13 @@ from mimo.store import files
 from mimo.store.locking import lock
 from mimo.store.walk import is_markdown, stamp_of
 
-# What the edges of the user's home said when they were read last: Markdown takes long to read.
-
-
 _FORMAT = 1
 _SETTLED_NS = 2_000_000_000
-"""A file that was just written may change once more without another stamp."""
+"""A file that was just written may change again without a new stamp."""
 
 
 class EdgeCache:
-    """Records by the name of their file, for as long as its stamp stays the same."""
+    """Records by file name, valid while the stamp of the file stays the same; parsing is slow."""
 
     def __init__(self, path: Path) -> None:
         """Take the cache's own file; nothing is read yet."""
@@ -35,8 +32,8 @@ class EdgeCache:
         self._new: dict[str, Any] = {}
 
     def get(self, name: str, stamp: Stamp) -> Record | None:
-        """Returns what a file said, or None where that is not known any more."""
-        row = self._known().get(name)
+        """Returns the record of a file; None if it is not cached or the file has changed."""
+        row = self._cached().get(name)
         try:
             if row is None or row[0] != list(stamp):
                 return None
@@ -47,19 +44,19 @@ class EdgeCache:
         return found
 
     def put(self, name: str, stamp: Stamp, record: Record) -> None:
-        """Takes up what a file says."""
+        """Adds the record of a file."""
         if time.time_ns() - max(stamp.mtime_ns, stamp.ctime_ns) > _SETTLED_NS:
             self._new[name] = [list(stamp), _row(record)]
 
     def save(self) -> None:
-        """Writes what was asked for and taken up, where that is not there yet and may be."""
-        if self._new == self._known():
+        """Writes the records that were used or added, if they differ from the file."""
+        if self._new == self._cached():
             return
         data = json.dumps({"format": _FORMAT, "edges": self._new}, default=str).encode()
         with suppress(StorageFailed):
             files.replace(self._path, data, mode=0o600)
 
-    def _known(self) -> Mapping[str, Any]:
+    def _cached(self) -> Mapping[str, Any]:
         if self._rows is None:
             self._rows = self._read()
         return self._rows
@@ -107,7 +104,7 @@ def _record(row: Mapping[str, Any]) -> Record:
 
 FOLDER = "edges"
 STARTER = Path(__file__).parents[2] / "starter"
-"""Well-known edges that come with the package, as files of the same kind."""
+"""Well-known edges that come with the package, in the same format."""
 
 
 class GlobalEdges:
@@ -119,22 +116,22 @@ class GlobalEdges:
 
     def all(self) -> tuple[tuple[Record, ...], tuple[Problem, ...]]:
         """Returns the edges, sorted by their files, and the files that can't be read as one."""
-        known = EdgeCache(self.home / "cache" / "edges.json")
-        found = _divided(_read(self.home / FOLDER, FOLDER, known))
-        known.save()
+        cache = EdgeCache(self.home / "cache" / "edges.json")
+        found = _divided(_read(self.home / FOLDER, FOLDER, cache))
+        cache.save()
         return found
 
     def create(self, memory: Memory) -> Record:
-        """Writes a new edge and returns it as it will be read. Hold the lock.
+        """Writes a new edge and returns it as it will be read. The caller holds the lock.
 
-        Raises `Conflict` where its id has a file, `Invalid`, and `StorageFailed`.
+        Raises `Conflict` if its id has a file, `Invalid`, and `StorageFailed`.
         """
         from mimo.memory import codec
 
         return self._put(memory, codec.render(memory))
 
     def adopt(self, record: Record) -> Record:
-        """Copies the file of a starter edge, as it stands. Hold the lock."""
+        """Copies the file of a starter edge. The caller holds the lock."""
         return self._put(record.memory, files.read(STARTER / Path(record.place.path).name))
 
     def locked(self) -> AbstractContextManager[None]:
@@ -155,7 +152,7 @@ def starter() -> tuple[Record, ...]:
     return _divided(_read(STARTER, "starter"))[0]
 
 
-def _read(folder: Path, name: str, known: EdgeCache | None = None) -> Iterator[Record | Problem]:
+def _read(folder: Path, name: str, cache: EdgeCache | None = None) -> Iterator[Record | Problem]:
     try:
         with os.scandir(folder) as entries:
             names = sorted(e.name for e in entries if is_markdown(e.name) and e.name[0] != ".")
@@ -166,27 +163,27 @@ def _read(folder: Path, name: str, known: EdgeCache | None = None) -> Iterator[R
         return
     for file in names:
         try:
-            yield _one(folder / file, f"{name}/{file}", known)
+            yield _record_of(folder / file, f"{name}/{file}", cache)
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             yield Problem(path=f"{name}/{file}", line=None, reason=reason)
 
 
-def _one(file: Path, path: str, known: EdgeCache | None) -> Record | Problem:
-    """Returns the edge in a file, which is read only where it is not known yet."""
-    if known and (before := known.get(file.name, stamp_of(file.lstat()))):
+def _record_of(file: Path, path: str, cache: EdgeCache | None) -> Record | Problem:
+    """Returns the edge in a file, which is read only if it is not cached."""
+    if cache and (before := cache.get(file.name, stamp_of(file.lstat()))):
         return before
     data, status = files.look(file)
     found = _edge_of(data, path, datetime.fromtimestamp(status.st_mtime, UTC))
-    if known and isinstance(found, Record):
-        known.put(file.name, stamp_of(status), found)
+    if cache and isinstance(found, Record):
+        cache.put(file.name, stamp_of(status), found)
     return found
 
 
 def _edge_of(data: bytes, path: str, modified: datetime) -> Record | Problem:
     from mimo.memory import codec
 
-    # Read as a file of the store is: the folder says the type.
+    # Parsed like a file of the store, whose folder determines the type.
     found = codec.parse(data, path=f".mind/edges/{Path(path).name}", modified=modified)
     if isinstance(found, Problem):
         return replace(found, path=path)
@@ -200,5 +197,5 @@ def _divided(
     found: Iterator[Record | Problem],
 ) -> tuple[tuple[Record, ...], tuple[Problem, ...]]:
     everything = list(found)
-    records = (one for one in everything if isinstance(one, Record))
-    return tuple(records), tuple(one for one in everything if isinstance(one, Problem))
+    records = tuple(record for record in everything if isinstance(record, Record))
+    return records, tuple(problem for problem in everything if isinstance(problem, Problem))

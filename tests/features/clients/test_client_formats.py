@@ -1,4 +1,4 @@
-"""One entry in, one entry out: everything else stays byte for byte."""
+"""An entry is added or removed; everything else stays byte for byte."""
 
 import pytest
 
@@ -34,7 +34,7 @@ HOOK = Hook(path=("hooks", "Start"), value={"command": "mind hook codex", "timeo
         ('{\n  "m": [1, 2]\n}', '{\n  "m": 1\n}'),
     ],
 )
-def test_a_member_is_put_in_as_the_file_is_written(before: str, after: str | None) -> None:
+def test_a_member_is_added_in_the_style_of_the_file(before: str, after: str | None) -> None:
     if after is None:
         with pytest.raises(Invalid, match="not an object"):
             json_file.put(before, ("m",), 1)
@@ -56,7 +56,7 @@ def test_a_member_is_put_in_as_the_file_is_written(before: str, after: str | Non
         ('{"other": 1}', '{"other": 1}'),
     ],
 )
-def test_a_member_is_taken_out_with_its_comma(before: str, after: str) -> None:
+def test_a_member_is_removed_with_its_comma(before: str, after: str) -> None:
     assert json_file.drop(before, ("m",)) == after
     json_file.load(after)
 
@@ -82,12 +82,12 @@ def test_a_malformed_file_is_refused_with_line_and_column(text: str, place: str)
         json_file.load(text)
 
 
-def test_what_stands_there_twice_is_not_guessed_at() -> None:
+def test_a_duplicate_key_is_refused() -> None:
     with pytest.raises(Invalid, match="twice"):
         json_file.put('{"m": {}, "m": {}}', ("m", "x"), 1)
 
 
-def test_hooks_of_others_stay_and_ours_is_put_in_once() -> None:
+def test_other_hooks_stay_and_ours_is_added_once() -> None:
     theirs = '{\n  "hooks": {\n    "Start": [\n      {"command": "say hi"}\n    ]\n  }\n}\n'
     once = put_in(Format.JSON, theirs, [HOOK])
 
@@ -101,7 +101,7 @@ def test_hooks_of_others_stay_and_ours_is_put_in_once() -> None:
     "command",
     ["mind hook codex", "/usr/bin/mind hook codex --x", '"/opt/my tools/mind" hook codex'],
 )
-def test_a_hook_that_somebody_changed_is_still_ours(command: str) -> None:
+def test_a_changed_hook_is_still_ours(command: str) -> None:
     text = json_file.append("{}", HOOK.path, {"hooks": [{"command": command, "timeout": 99}]})
 
     assert put_in(Format.JSON, text, [HOOK]) == text
@@ -109,12 +109,12 @@ def test_a_hook_that_somebody_changed_is_still_ours(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["remind hook x", "mindful hook", "echo mind"])
-def test_a_hook_of_somebody_else_is_never_taken_for_ours(command: str) -> None:
+def test_a_hook_of_another_program_is_not_ours(command: str) -> None:
     text = json_file.append("{}", HOOK.path, {"command": command})
     assert take_out(Format.JSON, text, [HOOK], made=None) == text
 
 
-def test_an_entry_of_somebody_else_is_neither_replaced_nor_taken_out() -> None:
+def test_an_entry_of_another_program_is_neither_replaced_nor_removed() -> None:
     text = '{"mcpServers": {"mind": {"command": "other-mind", "args": ["serve"]}}}'
 
     with pytest.raises(Conflict, match="other-mind serve"):
@@ -123,7 +123,7 @@ def test_an_entry_of_somebody_else_is_neither_replaced_nor_taken_out() -> None:
     assert "other-mind" not in put_in(Format.JSON, text, [ENTRY], force=True)
 
 
-def test_an_entry_of_ours_that_somebody_changed_stays_unless_forced() -> None:
+def test_a_changed_entry_of_ours_is_replaced_only_by_force() -> None:
     text = '{"mcpServers": {"mind": {"command": "/x/mind", "args": ["mcp", "--toolsets", "all"]}}}'
 
     assert put_in(Format.JSON, text, [ENTRY]) == text
@@ -140,7 +140,7 @@ command = "docs" # keep
 """
 
 
-def test_a_table_is_put_at_the_end_and_taken_out_again() -> None:
+def test_a_table_is_added_at_the_end_and_removed() -> None:
     after = put_in(Format.TOML, TOML, [TABLE])
 
     assert after == TOML + '\n[mcp_servers.mind]\ncommand = "mind"\nargs = ["mcp"]\n'
@@ -148,7 +148,7 @@ def test_a_table_is_put_at_the_end_and_taken_out_again() -> None:
     assert take_out(Format.TOML, after, [TABLE], made=None) == TOML
 
 
-def test_a_table_in_the_middle_goes_with_the_tables_within_it() -> None:
+def test_a_table_is_removed_with_its_subtables() -> None:
     text = TOML + '\n[mcp_servers.mind]\ncommand = "mind"\nargs = ["mcp"]\n'
     text += '\n[mcp_servers.mind.env]\nX = "1"\n\n# about z\n[z]\na = 1\n'
     left = take_out(Format.TOML, text, [TABLE], made=None)
@@ -157,7 +157,7 @@ def test_a_table_in_the_middle_goes_with_the_tables_within_it() -> None:
 
 
 @pytest.mark.parametrize("text", ["mcp_servers = {}\n", 'mcp_servers = {a = {command = "x"}}\n'])
-def test_a_toml_file_that_can_not_take_a_table_is_refused(text: str) -> None:
+def test_a_toml_file_with_inline_tables_is_refused(text: str) -> None:
     with pytest.raises(Invalid):
         put_in(Format.TOML, text, [TABLE])
 
@@ -179,7 +179,7 @@ other: 1
 """
 
 
-def test_an_extension_is_put_in_and_taken_out_again() -> None:
+def test_an_extension_is_added_and_removed() -> None:
     after = put_in(Format.YAML, YAML, [EXTENSION])
 
     assert "extensions:\n  mind:\n    name: mind\n" in after
@@ -188,7 +188,7 @@ def test_an_extension_is_put_in_and_taken_out_again() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a: 1\n", "a: 1", "extensions: {}\n", "extensions:\nb: 2\n"])
-def test_an_extension_comes_to_a_file_that_has_none(text: str) -> None:
+def test_an_extension_is_added_to_a_file_without_any(text: str) -> None:
     after = put_in(Format.YAML, text, [EXTENSION])
 
     assert load(Format.YAML, after)["extensions"] == {"mind": EXTENSION.value}

@@ -209,7 +209,7 @@ def tree(*folders: Path) -> dict[Path, bytes]:
 
 
 @pytest.mark.parametrize(("name", "scope"), GOLDEN)
-def test_every_client_is_given_what_it_reads(
+def test_every_client_gets_its_golden_files(
     mind: Mind, project: Path, user: Path, here: Machine, name: str, scope: str
 ) -> None:
     before = tree(project, user)
@@ -230,7 +230,7 @@ def test_every_client_is_given_what_it_reads(
 
 
 @pytest.mark.parametrize(("name", "scope"), GOLDEN)
-def test_a_home_of_the_users_choice_is_in_the_servers_environment(
+def test_a_custom_home_is_in_the_environment_of_the_server(
     mind: Mind, project: Path, user: Path, here: Machine, name: str, scope: str
 ) -> None:
     chosen = replace(here, home="/srv/own mind")
@@ -261,7 +261,7 @@ def test_a_relative_home_is_made_absolute(
         assert machine(Mind.open(project, environ=environ)).home == expected
 
 
-def test_a_project_wide_installation_says_that_it_names_this_machines_home(
+def test_a_project_installation_warns_about_a_custom_home(
     project: Path, user: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(project)
@@ -275,9 +275,7 @@ def test_every_client_has_a_golden_file() -> None:
     assert set(GOLDEN) == {(one.name, scope.value) for one in CLIENTS for scope in one.files}
 
 
-def test_a_file_that_was_there_is_as_before_after_both(
-    mind: Mind, project: Path, here: Machine
-) -> None:
+def test_uninstall_restores_an_existing_file(mind: Mind, project: Path, here: Machine) -> None:
     file = project / ".mcp.json"
     for text in [
         "",
@@ -296,7 +294,7 @@ def test_a_file_that_was_there_is_as_before_after_both(
         assert file.read_bytes() == text.encode()
 
 
-def test_what_somebody_added_since_stays(mind: Mind, project: Path, here: Machine) -> None:
+def test_later_changes_of_the_user_stay(mind: Mind, project: Path, here: Machine) -> None:
     install(mind, "cursor", "project", here)
     file = project / ".cursor/mcp.json"
     data = json.loads(file.read_text())
@@ -311,7 +309,7 @@ def test_what_somebody_added_since_stays(mind: Mind, project: Path, here: Machin
     assert not hooks.exists()
 
 
-def test_an_entry_that_two_clients_use_goes_with_the_second(
+def test_a_shared_entry_is_removed_with_its_last_client(
     mind: Mind, project: Path, here: Machine
 ) -> None:
     install(mind, "claude-code", "project", here)
@@ -340,7 +338,7 @@ def test_a_dry_run_shows_the_difference_and_writes_nothing(
     assert f"--- {file}\n+++ {file}\n" in step.diff
 
 
-def test_nothing_is_written_where_one_of_the_files_is_malformed(
+def test_a_malformed_file_stops_the_whole_installation(
     mind: Mind, project: Path, here: Machine
 ) -> None:
     (project / ".claude").mkdir()
@@ -354,7 +352,7 @@ def test_nothing_is_written_where_one_of_the_files_is_malformed(
 
 
 @pytest.mark.parametrize("data", [b'{"a": "\xff"}', b"\x00", b"[]", b'{"mcpServers": []}'])
-def test_a_file_of_another_sort_is_refused(
+def test_a_file_that_is_not_regular_is_refused(
     mind: Mind, project: Path, here: Machine, data: bytes
 ) -> None:
     (project / ".mcp.json").write_bytes(data)
@@ -378,9 +376,7 @@ def test_an_entry_of_another_program_is_replaced_only_by_force(
     assert json.loads(file.read_text())["mcpServers"]["mind"] == STDIO
 
 
-def test_an_entry_that_somebody_changed_is_told_of_and_left(
-    mind: Mind, project: Path, here: Machine
-) -> None:
+def test_a_changed_entry_is_reported_and_kept(mind: Mind, project: Path, here: Machine) -> None:
     install(mind, "opencode", "project", here)
     file = project / "opencode.json"
     changed = file.read_text().replace('"core"', '"all"')
@@ -392,7 +388,7 @@ def test_an_entry_that_somebody_changed_is_told_of_and_left(
     assert file.read_text() == changed
 
 
-def test_a_link_of_the_user_is_followed_and_stays_one(
+def test_a_link_of_the_user_is_followed_and_stays_a_link(
     mind: Mind, user: Path, here: Machine
 ) -> None:
     real = user / "dotfiles" / "cursor.json"
@@ -431,7 +427,7 @@ def test_a_link_to_nothing_is_refused(mind: Mind, user: Path, here: Machine) -> 
         install(mind, "cursor", "user", here)
 
 
-def test_a_change_by_the_client_meanwhile_is_noticed(
+def test_a_concurrent_change_by_the_client_is_a_conflict(
     mind: Mind, project: Path, here: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = project / ".mcp.json"
@@ -448,9 +444,7 @@ def test_a_change_by_the_client_meanwhile_is_noticed(
     assert file.read_text() == '{"theirs": 1}'
 
 
-def test_a_copy_that_somebody_changed_is_not_put_back(
-    mind: Mind, project: Path, here: Machine
-) -> None:
+def test_a_changed_copy_is_not_restored(mind: Mind, project: Path, here: Machine) -> None:
     file = project / ".mcp.json"
     file.write_text('{"a": 1}')
     (step, *_) = install(mind, "claude-code", "project", here)
@@ -468,7 +462,7 @@ printf '{"mcpServers":{"%s":%s}}' "$5" "$6" > "$(dirname "$0")/../.claude.json"
 """
 
 
-def test_the_user_s_claude_code_is_changed_by_its_own_program(
+def test_the_configuration_of_claude_code_is_changed_by_its_program(
     mind: Mind, user: Path, here: Machine
 ) -> None:
     (step, _) = install(mind, "claude-code", "user", here)
@@ -489,7 +483,7 @@ def test_the_user_s_claude_code_is_changed_by_its_own_program(
     assert uninstall(mind, "claude-code", "user", here)[0].action == "unchanged"
 
 
-def test_a_program_that_fails_is_told_with_what_it_said(
+def test_a_failing_program_is_reported_with_its_output(
     mind: Mind, user: Path, here: Machine
 ) -> None:
     program = user / "bin" / "claude"
@@ -499,13 +493,13 @@ def test_a_program_that_fails_is_told_with_what_it_said(
         install(mind, "claude-code", "user", here)
 
 
-def test_a_scope_that_a_client_has_not_is_refused(mind: Mind, here: Machine) -> None:
+def test_an_unsupported_scope_is_refused(mind: Mind, here: Machine) -> None:
     with pytest.raises(Invalid) as caught:
         scope_of(client("windsurf"), Scope.PROJECT, here)
     assert caught.value.hint == "mind install windsurf --scope user"
 
 
-def test_without_a_scope_it_is_the_project_where_there_is_one(
+def test_the_default_scope_is_the_project(
     mind: Mind, home: Path, user: Path, here: Machine
 ) -> None:
     nowhere = machine(Mind(home=home, project=None, environ=mind.environ))
@@ -533,7 +527,7 @@ def test_places_follow_the_system_and_the_environment(platform: str, name: str, 
     assert places("/u", environ, platform)[name] == place
 
 
-def test_the_list_says_what_is_here_and_what_can_not_be_read(
+def test_the_list_shows_installed_and_unreadable_clients(
     mind: Mind, project: Path, user: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (user / ".gemini").mkdir()
@@ -551,7 +545,7 @@ def test_the_list_says_what_is_here_and_what_can_not_be_read(
     assert "settings.json`: line 1, column 2" in err
 
 
-def test_it_is_told_where_clients_would_not_find_mind(
+def test_mind_missing_from_the_path_is_reported(
     mind: Mind, user: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["install", "zed"], open=lambda _: mind) == 0
@@ -561,7 +555,7 @@ def test_it_is_told_where_clients_would_not_find_mind(
     assert "`mind` is not on your PATH" in capsys.readouterr().err
 
 
-def test_the_doctor_names_an_entry_whose_program_is_gone(
+def test_the_doctor_reports_a_missing_program(
     mind: Mind, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (project / ".mcp.json").write_text(
@@ -574,7 +568,7 @@ def test_the_doctor_names_an_entry_whose_program_is_gone(
     assert "mind install claude-code --scope project --force" in out
 
 
-def test_the_doctor_names_hooks_that_run_twice_or_stand_in_two_places(
+def test_the_doctor_reports_hooks_that_run_twice(
     mind: Mind, user: Path, project: Path, here: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     install(mind, "claude-code", "project", here)

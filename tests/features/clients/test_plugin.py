@@ -21,7 +21,7 @@ def read(path: Path) -> Any:
     return json.loads(path.read_text("utf-8"))
 
 
-def test_the_marketplace_leads_to_the_plugin() -> None:
+def test_the_marketplace_lists_the_plugin() -> None:
     marketplace = read(ROOT / ".claude-plugin" / "marketplace.json")
     (entry,) = marketplace["plugins"]
 
@@ -42,7 +42,7 @@ def test_the_manifest_has_documented_keys_and_our_version() -> None:
     assert manifest["version"] == __version__
 
 
-def test_only_the_manifest_lies_in_the_manifest_s_folder() -> None:
+def test_the_folder_of_the_manifest_has_no_other_file() -> None:
     files = {path.relative_to(PLUGIN).as_posix() for path in PLUGIN.rglob("*") if path.is_file()}
     assert files == {
         ".claude-plugin/plugin.json",
@@ -52,7 +52,7 @@ def test_only_the_manifest_lies_in_the_manifest_s_folder() -> None:
     }
 
 
-def test_it_has_the_hooks_and_the_server_that_installing_writes() -> None:
+def test_the_plugin_has_the_hooks_and_server_of_an_installation() -> None:
     hooks = read(PLUGIN / "hooks" / "hooks.json")
     entry = client("claude-code").server(Scope.PROJECT, "mind", project=None)
 
@@ -60,7 +60,7 @@ def test_it_has_the_hooks_and_the_server_that_installing_writes() -> None:
     assert read(PLUGIN / ".mcp.json") == {"mcpServers": {"mind": entry.value}}
 
 
-def test_the_skill_names_tools_and_commands_that_there_are() -> None:
+def test_the_skill_names_existing_tools_and_commands() -> None:
     text = (PLUGIN / "skills" / "memory" / "SKILL.md").read_text("utf-8")
     _, header, body = text.split("---\n", 2)
     about = yaml.safe_load(header)

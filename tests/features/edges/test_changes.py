@@ -121,7 +121,7 @@ def test_a_name_that_leads_out_or_nowhere_is_refused_before_anything_is_read(tmp
     (project / "link.py").symlink_to(tmp_path / "outside.py")
 
     for name in ("../outside.py", "link.py", str(tmp_path / "outside.py")):
-        with pytest.raises(Invalid, match="outside of the project"):
+        with pytest.raises(Invalid, match="outside the project"):
             list(changes.of_files(project, [name], near=project))
     with pytest.raises(Invalid, match="no file `nope`"):
         list(changes.of_files(project, ["nope"], near=project))

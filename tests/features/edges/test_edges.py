@@ -85,7 +85,7 @@ def test_a_pattern_that_cannot_be_used_is_told_by_doctor(mind):
 
 def run_into(mind, code):
     found = sources.run_into(mind, [diffs.whole("a.py", code)])
-    return [(hit.known.record.memory.type, hit.warned.line) for hit in found]
+    return [(hit.known.record.memory.type, hit.place.line) for hit in found]
 
 
 def test_a_change_runs_into_a_decision_that_failed_by_its_words(mind):

@@ -33,7 +33,7 @@ def test_an_annotation_from_an_unapproved_memory_says_so():
     told = annotations([place(trusted=False, severity=Severity.INFO)])
 
     assert told.startswith("::notice ")
-    assert told.endswith("(from a memory that nobody here approved)")
+    assert told.endswith("(from an unapproved memory)")
 
 
 def test_sarif_has_one_rule_for_each_edge_and_a_result_for_each_place():

@@ -1,4 +1,4 @@
-"""A text -> chunks that are remembered one by one: exact stretches of it, with their lines."""
+"""Chunking: a text -> exact stretches of it, with their lines, that become memories."""
 
 import re
 from bisect import bisect_right
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 # Paragraphs and sentences of plain text.
 
-
-# Quotes and brackets, those of other scripts too.
 _CLOSING = "\"')\\]}*_`\u00bb\u201d\u2019\u300d\u300f\uff09\u3011\u3009\u300b"
 _OPENING = "\"'([{*_`\u00ab\u201c\u2018\u300c\u300e\uff08"
 
@@ -42,51 +40,51 @@ _ALWAYS_SHORT = frozenset(
     "e.g i.e eg ie cf viz vs al approx ca dr mr mrs ms prof st mt sr rev hon gen col capt lt sgt "
     "dept est incl excl resp z.b d.h u.a bzw usw ggf evtl vgl nr bspw p.ej ph.d".split()
 )
-"""Abbreviations, without their last full stop, after which a sentence goes on."""
+"""Abbreviations, without their last full stop, that do not end a sentence."""
 
 _SHORT_BEFORE_NUMBERS = frozenset(
     "no nos fig figs eq eqs sec ch vol p pp art par ver v tab table ex approx rev".split()
 )
-"""Those after which it goes on where a number follows."""
+"""Abbreviations that do not end a sentence before a number."""
 
 
 def paragraphs(text: str) -> Layout:
-    """Returns the paragraphs of a text: what blank lines part."""
-    found = [Part(*stretch) for stretch in by_paragraphs(text, 0, len(text), 0)]
-    return Layout(found, cut=cut_prose, packs=True)
+    """Returns the paragraphs of a text, which blank lines separate."""
+    parts = [Part(*stretch) for stretch in by_paragraphs(text, 0, len(text), 0)]
+    return Layout(parts, cut=cut_prose, packs=True)
 
 
 def sentences(text: str) -> Layout:
     """Returns the sentences of a text."""
-    found = [Part(*stretch) for stretch in _by_paragraphs_and_sentences(text)]
-    return Layout(found, cut=cut_prose, packs=True)
+    parts = [Part(*stretch) for stretch in _by_paragraphs_and_sentences(text)]
+    return Layout(parts, cut=cut_prose, packs=True)
 
 
 def cut_prose(text: str, start: int, end: int, size: int) -> list[Stretch]:
-    """Returns a stretch of prose in sentences, and those in words where they are too long."""
+    """Returns a stretch of prose in sentences, and too long sentences in words."""
     return list(fitting(text, start, end, size, (by_paragraphs, by_sentences, by_words)))
 
 
 def by_paragraphs(text: str, start: int, end: int, _: int) -> list[Stretch]:
-    """Returns what blank lines part."""
-    found = []
+    """Returns the stretches between blank lines."""
+    parts = []
     for blank in _blank_lines().finditer(text, start, end):
-        found.append(trimmed(text, start, blank.start()))
+        parts.append(trimmed(text, start, blank.start()))
         start = blank.end()
-    return [part for part in (*found, trimmed(text, start, end)) if part[0] < part[1]]
+    return [part for part in (*parts, trimmed(text, start, end)) if part[0] < part[1]]
 
 
 def by_sentences(text: str, start: int, end: int, _: int) -> list[Stretch]:
     """Returns the sentences of a paragraph; each item of a list begins one."""
-    found = []
+    pieces = []
     for stop in (*_sentence_ends(text, start, end), end):
         first, last = trimmed(text, start, stop)
         while first < last and text[first].isspace():
             first += 1
         if first < last:
-            found.append((first, last))
+            pieces.append((first, last))
         start = stop
-    return found
+    return pieces
 
 
 def _by_paragraphs_and_sentences(text: str) -> Iterator[Stretch]:
@@ -95,20 +93,20 @@ def _by_paragraphs_and_sentences(text: str) -> Iterator[Stretch]:
 
 
 def _sentence_ends(text: str, start: int, end: int) -> Iterator[int]:
-    for found in _stops().finditer(text, start, end):
-        if found["stop"] is None or _ends_sentence(text, found, start):
-            start = found.end()
+    for match in _stops().finditer(text, start, end):
+        if match["stop"] is None or _ends_sentence(text, match, start):
+            start = match.end()
             yield start
 
 
-def _ends_sentence(text: str, found: re.Match[str], start: int) -> bool:
+def _ends_sentence(text: str, match: re.Match[str], start: int) -> bool:
     """Returns whether a full stop (or the like) followed by a space ends a sentence."""
-    following = _next(text, found.end())
+    following = _next(text, match.end())
     if following.islower():
         return False
-    if found["stop"] != ".":
+    if match["stop"] != ".":
         return True
-    before = _last_word().search(text, max(start, found.start() - 30), found.start())
+    before = _last_word().search(text, max(start, match.start() - 30), match.start())
     word = before[0].lower() if before else ""
     at_start = before is not None and not text[start : before.start()].strip()
     if word in _ALWAYS_SHORT or (following.isdigit() and word in _SHORT_BEFORE_NUMBERS):
@@ -118,7 +116,7 @@ def _ends_sentence(text: str, found: re.Match[str], start: int) -> bool:
 
 
 def _next(text: str, position: int) -> str:
-    """Returns the first character from `position` on that is no space, quote or bracket."""
+    """Returns the first character from `position` on, except spaces, quotes and brackets."""
     for character in text[position : position + 80]:
         if not character.isspace() and character not in _OPENING:
             return character
@@ -149,26 +147,25 @@ def _initials() -> re.Pattern[str]:
     return re.compile(r"[^\W\d_](?:\.[^\W\d_])*")
 
 
-# Source code, cut at blank lines where no function is torn.
-
+# Source code, cut at blank lines outside functions.
 
 _TAB = 4
 
 
 class _Above(NamedTuple):
-    """A line that later lines may stand deeper than."""
+    """A line with a smaller indentation than the lines below it."""
 
     indent: int
     opens: bool
-    """Whether it opens something whose members stand for themselves."""
+    """True if it opens a container such as a class, whose members are separate blocks."""
 
 
 def code(text: str, *, triple_quotes: bool) -> Layout:
-    """Returns functions and other blocks that blank lines part.
+    """Returns functions and other blocks that blank lines separate.
 
-    With `triple_quotes`, a blank line within three quotes parts nothing.
+    With `triple_quotes`, blank lines within triple quotes do not count.
     """
-    found: list[Part] = []
+    blocks: list[Part] = []
     above: list[_Above] = []
     fresh = True
     for start, end, quoted in _code_lines(text, triple_quotes=triple_quotes):
@@ -179,11 +176,11 @@ def code(text: str, *, triple_quotes: bool) -> Layout:
         if not quoted:
             joins = _step_into(above, line)
             if fresh and not joins:
-                found.append(Part(start, end))
+                blocks.append(Part(start, end))
             fresh = False
-        found = found or [Part(start, end)]
-        found[-1] = found[-1]._replace(end=end)
-    parts = [Part(*trimmed(text, part.start, part.end)) for part in found]
+        blocks = blocks or [Part(start, end)]
+        blocks[-1] = blocks[-1]._replace(end=end)
+    parts = [Part(*trimmed(text, part.start, part.end)) for part in blocks]
     return Layout(parts, cut=_smaller, packs=True)
 
 
@@ -192,7 +189,7 @@ def _smaller(text: str, start: int, end: int, size: int) -> list[Stretch]:
 
 
 def _code_lines(text: str, *, triple_quotes: bool) -> Iterator[tuple[int, int, bool]]:
-    """Yields start and end of each line, and whether it begins within three quotes."""
+    """Yields start and end of each line, and whether it begins within triple quotes."""
     start, open_quote = 0, ""
     while start < len(text):
         end = text.find("\n", start)
@@ -204,22 +201,22 @@ def _code_lines(text: str, *, triple_quotes: bool) -> Iterator[tuple[int, int, b
 
 
 def _quote_after(text: str, start: int, end: int, open_quote: str) -> str:
-    """Returns the three quotes that are open at the end of a line."""
-    for found in _triple().finditer(text, start, end):
+    """Returns the triple quotes that are open at the end of a line."""
+    for match in _triple().finditer(text, start, end):
         if not open_quote:
-            open_quote = found[0]
-        elif open_quote == found[0]:
+            open_quote = match[0]
+        elif open_quote == match[0]:
             open_quote = ""
     return open_quote
 
 
 def _step_into(above: list[_Above], line: str) -> bool:
-    """Returns whether a line belongs to a line above it, and puts it among those."""
+    """Returns whether a line belongs to a line above it, and adds it to those."""
     bare = line.strip()
     indent = len(line.expandtabs(_TAB)) - len(line.expandtabs(_TAB).lstrip())
     opens = _container().match(bare) is not None
     while above and above[-1].indent >= indent:
-        # A brace on a line of its own opens what the line before it names.
+        # A brace on its own line opens the container of the previous line.
         opens = opens or (bare == "{" and above[-1].indent == indent and above[-1].opens)
         above.pop()
     joins = not all(one.opens for one in above) or _joining().match(bare) is not None
@@ -247,23 +244,22 @@ def _container() -> re.Pattern[str]:
 
 @cache
 def _joining() -> re.Pattern[str]:
-    """Returns what begins a line that goes on with what is before it."""
+    """Returns the pattern of the start of a line that continues the previous block."""
     return re.compile(r"[{})\]]|(?:end|else|elif|elsif|except|finally|catch|rescue|then)\b")
 
 
-# Markdown, cut at its headings as a Markdown parser finds them: never in a fence or a list.
-
+# Markdown, cut at the headings that a Markdown parser finds, never in a fence or a list.
 
 _PROSE = ("paragraph_open", "heading_open")
 
 
 class _Block(NamedTuple):
-    """A block of the outermost level, up to where the next one begins."""
+    """A block of the outermost level, up to the start of the next one."""
 
     start: int
     end: int
     own_end: int
-    """Where it ends itself; blank lines and link definitions may follow."""
+    """Its own end; blank lines and link definitions may follow."""
     level: int
     """Of a heading; 0 for any other block."""
     title: str
@@ -271,34 +267,36 @@ class _Block(NamedTuple):
 
 
 def markdown(text: str) -> Layout:
-    """Returns the sections of a Markdown text; a section is a heading and what follows it.
+    """Returns the sections of a Markdown text: a heading and the text below it.
 
-    A heading without text of its own goes with the first section below it.
+    A heading without text is part of the first section below it.
     """
     blocks = _blocks(text)
     head = header_end(text)
     title = _header_title(text[:head])
     parts: list[Part] = []
-    start, path, said = 0, [(0, title)] if title else [], False
+    start, path, has_text = 0, [(0, title)] if title else [], False
     for block in blocks:
         if block.level:
             deeper = not path or path[-1][0] < block.level
-            if said or not deeper:
+            if has_text or not deeper:
                 parts.append(Part(start, block.start, _titles(path)))
                 start = block.start
-            path = [one for one in path if one[0] < block.level] + [(block.level, block.title)]
-        said = not block.level
+            path = [entry for entry in path if entry[0] < block.level] + [
+                (block.level, block.title)
+            ]
+        has_text = not block.level
     parts.append(Part(start, len(text), _titles(path)))
-    found = [part._replace(start=s, end=e) for part, s, e in _bounds(text, parts) if s < e]
+    sections = [part._replace(start=s, end=e) for part, s, e in _bounds(text, parts) if s < e]
     solid = [(block.start, block.own_end) for block in blocks if not block.is_prose]
-    return Layout(found, cut=_Sections(blocks), solid=solid)
+    return Layout(sections, cut=_Sections(blocks), solid=solid)
 
 
 class _Sections:
     """Cuts a section between its blocks, and its paragraphs between their sentences."""
 
     def __init__(self, blocks: Sequence[_Block]) -> None:
-        """Take the blocks of the whole text."""
+        """Keep the blocks of the whole text."""
         self._blocks = blocks
 
     def __call__(self, text: str, start: int, end: int, size: int) -> list[Stretch]:
@@ -315,7 +313,7 @@ class _Sections:
             fits = not block.is_prose or stretch[1] - stretch[0] <= size
             smaller = [stretch] if fits else cut_prose(text, *stretch, size)
             if headings and smaller:
-                # A heading stays with the text that it is of.
+                # A heading stays with its text.
                 smaller[0] = (headings[0][0], smaller[0][1])
             headings = []
             pieces += smaller
@@ -331,14 +329,14 @@ def _titles(path: Sequence[tuple[int, str]]) -> tuple[str, ...]:
 
 
 def _header_title(header: str) -> str:
-    found = _title().search(header)
-    return " ".join(found[1].strip().strip("\"'").split()) if found else ""
+    match = _title().search(header)
+    return " ".join(match[1].strip().strip("\"'").split()) if match else ""
 
 
 def _blocks(text: str) -> list[_Block]:
-    """Returns the blocks of the outermost level, as the parser's source map has them."""
+    """Returns the blocks of the outermost level, from the parser's source map."""
     head = header_end(text)
-    # The parser would take a carriage return alone for the end of a line.
+    # The parser would read a lone carriage return as a line end.
     tokens = _parser().parse(_lone_return().sub(" ", text[head:]))
     starts = _line_starts(text, head)
     marks = []
@@ -355,10 +353,10 @@ def _blocks(text: str) -> list[_Block]:
 
 
 def _line_starts(text: str, start: int) -> list[int]:
-    """Returns where each line begins, and the end of the text as if there were some more."""
+    """Returns the start of each line, then the end of the text twice for lines beyond it."""
     starts = [start]
-    while (found := text.find("\n", starts[-1])) >= 0:
-        starts.append(found + 1)
+    while (place := text.find("\n", starts[-1])) >= 0:
+        starts.append(place + 1)
     return [*starts, len(text), len(text)]
 
 
@@ -384,8 +382,8 @@ def _title() -> re.Pattern[str]:
 def chunks(text: str, chunking: Chunking, name: str) -> list[Chunk]:
     """Returns the chunks of a text from a file of that name, in their order.
 
-    The strategy is not `auto`; `resolved` sees to that. Each chunk is a stretch of `text`,
-    unchanged. Those with fewer than ten characters are left out.
+    The strategy is not `auto` (see `resolved`). Each chunk is an unchanged stretch of `text`;
+    chunks with fewer than ten characters are left out.
     """
     layout = _layout(text, chunking, name)
     parts = list(layout.parts)
@@ -401,7 +399,7 @@ def chunks(text: str, chunking: Chunking, name: str) -> list[Chunk]:
 
 
 def resolved(chunking: Chunking, name: str) -> Chunking:
-    """Returns `chunking` with the strategy for a file of that name where it is `auto`."""
+    """Returns `chunking` with the strategy for a file of that name instead of `auto`."""
     if chunking.strategy is not Strategy.AUTO:
         return chunking
     return replace(chunking, strategy=detected(name))
@@ -424,7 +422,7 @@ def _layout(text: str, chunking: Chunking, name: str) -> Layout:
 
 
 def _lines(text: str, number: int) -> Layout:
-    """Returns as many lines at a time, blank ones counted."""
+    """Returns parts of a number of lines, including blank ones."""
     ends = [place + 1 for place in _line_ends(text)]
     starts = [0, *ends][::number]
     parts = [
@@ -452,7 +450,7 @@ def _with_lines(text: str, parts: Sequence[Part]) -> list[Chunk]:
 
 
 def _line_ends(text: str) -> list[int]:
-    """Returns where the line feeds are."""
+    """Returns the places of the line feeds."""
     ends = []
     place = text.find("\n")
     while place >= 0:

@@ -1,4 +1,4 @@
-"""Parts of a text made smaller or larger, up to a size; and the overlap of neighbours."""
+"""The options and results of chunking, and cutting, packing and overlapping parts of a text."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,24 +11,21 @@ from unicodedata import combining
 from mimo.errors import Invalid
 from mimo.frozen import frozen
 
-# What a text is cut into, and how that is asked for.
-
-
 LINES = 50
-"""Lines of a chunk where nothing else is said."""
+"""Default number of lines in a chunk."""
 
 LEAST = 10
-"""A chunk of fewer characters, not counting the white space around it, is left out."""
+"""Chunks with fewer characters, without surrounding white space, are left out."""
 
 Stretch = tuple[int, int]
 """The start and the end of a part of a text, in characters."""
 
 Cut = Callable[[str, int, int, int], list[Stretch]]
-"""Cuts a stretch of a text into smaller ones, which need not be as small as the limit."""
+"""Cuts a stretch of a text into smaller ones, which may still exceed the limit."""
 
 
 class Strategy(StrEnum):
-    """Where a text is cut."""
+    """Strategies of cutting a text."""
 
     AUTO = "auto"
     PARAGRAPHS = "paragraphs"
@@ -40,23 +37,23 @@ class Strategy(StrEnum):
 
 @frozen
 class Chunking:
-    """How a text is to be cut."""
+    """Options of cutting a text."""
 
     strategy: Strategy = Strategy.AUTO
     chunk_size: int | None = None
-    """The size to aim at, in characters; None leaves the parts as the text has them."""
+    """The target size in characters; None keeps the parts of the text."""
     overlap: int = 0
-    """How many characters of the chunk before each one begins with, at most."""
+    """Most characters that a chunk repeats from the previous one."""
     lines_per_chunk: int = LINES
 
     @property
     def is_auto(self) -> bool:
-        """Returns whether nothing was asked for in particular."""
+        """Returns whether all options have their defaults."""
         return self == Chunking()
 
 
 class Part(NamedTuple):
-    """A stretch that the text itself marks as one: a paragraph, a section, some lines."""
+    """A natural part of a text: a paragraph, a section, some lines."""
 
     start: int
     end: int
@@ -65,19 +62,19 @@ class Part(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """How a text falls apart, and how its parts may be made smaller or larger."""
+    """The parts of a text, and the ways to make them smaller or larger."""
 
     parts: Sequence[Part]
     cut: Cut | None = None
-    """Cuts a part that is too large; None where none may be cut."""
+    """Cuts a part that is too large; None if parts must not be cut."""
     packs: bool = False
-    """Whether neighbouring parts may make one chunk."""
+    """True if neighbouring parts may share a chunk."""
     solid: Sequence[Stretch] = ()
     """Stretches that no chunk may begin within; sorted."""
 
 
 class Chunk(NamedTuple):
-    """One chunk, exactly as the text has it."""
+    """A chunk, exactly as in the text."""
 
     text: str
     first_line: int
@@ -88,7 +85,7 @@ class Chunk(NamedTuple):
 
 
 def checked(chunking: Chunking) -> Chunking:
-    """Returns `chunking`; raises `Invalid` where its numbers contradict each other."""
+    """Returns `chunking`; raises `Invalid` if its numbers contradict each other."""
     size, overlap = chunking.chunk_size, chunking.overlap
     if size is not None and overlap >= size:
         raise Invalid(
@@ -111,8 +108,7 @@ def trimmed(text: str, start: int, end: int) -> Stretch:
     return start, end
 
 
-# What a file's name says about how to cut it.
-
+# Strategies by the ending of a file's name.
 
 _MARKDOWN = frozenset("md markdown mdown mkd mdc mdx".split())
 _WHOLE = frozenset("json yaml yml toml xml html htm".split())
@@ -139,7 +135,7 @@ REFUSED = {
     "epub": "an e-book",
     "ipynb": "a notebook",
 }
-"""Endings of documents that are no plain text, and what they are."""
+"""Endings of documents that are not plain text, with names for them."""
 
 
 def suffix(name: str) -> str:
@@ -163,36 +159,36 @@ def is_code(name: str) -> bool:
 
 
 def has_triple_quotes(name: str) -> bool:
-    """Returns whether three quotes may hold blank lines in a file of that name."""
+    """Returns whether a file of that name may have blank lines within triple quotes."""
     return suffix(name) in _TRIPLE_QUOTES
 
 
 def sized(text: str, layout: Layout, size: int) -> list[Part]:
-    """Returns the parts cut where they are larger than `size`, and packed where they may be."""
-    found: list[Part] = []
+    """Returns the parts, cut if larger than `size` and packed if allowed."""
+    parts: list[Part] = []
     for part in layout.parts:
         if layout.cut is None or part.end - part.start <= size:
-            found.append(part)
+            parts.append(part)
             continue
         cut = layout.cut(text, part.start, part.end, size)
         pieces = [Part(start, end, part.path) for start, end in cut]
-        found.extend(pieces if layout.packs else packed(pieces, size))
-    return packed(found, size) if layout.packs else found
+        parts.extend(pieces if layout.packs else packed(pieces, size))
+    return packed(parts, size) if layout.packs else parts
 
 
 def packed(parts: Iterable[Part], size: int) -> list[Part]:
-    """Returns runs of neighbouring parts as one, as many of them as fit."""
-    found: list[Part] = []
+    """Returns the parts with as many neighbours as fit joined into one."""
+    joined: list[Part] = []
     for part in parts:
-        if found and part.end - found[-1].start <= size:
-            found[-1] = found[-1]._replace(end=part.end)
+        if joined and part.end - joined[-1].start <= size:
+            joined[-1] = joined[-1]._replace(end=part.end)
         else:
-            found.append(part)
-    return found
+            joined.append(part)
+    return joined
 
 
 def fitting(text: str, start: int, end: int, size: int, cuts: Sequence[Cut]) -> Iterator[Stretch]:
-    """Yields a stretch in pieces of at most `size`, each made by the first cut that suffices."""
+    """Yields a stretch in pieces of at most `size`, each by the first sufficient cut."""
     if end - start <= size or not cuts:
         yield start, end
         return
@@ -201,27 +197,27 @@ def fitting(text: str, start: int, end: int, size: int, cuts: Sequence[Cut]) -> 
 
 
 def by_lines(text: str, start: int, end: int, _: int) -> list[Stretch]:
-    """Returns the lines of a stretch, without those that are blank."""
-    found = []
+    """Returns the lines of a stretch, except blank ones."""
+    lines = []
     while start < end:
         stop = text.find("\n", start, end)
         stop = end if stop < 0 else stop
         first, last = trimmed(text, start, stop)
         if first < last:
-            found.append((first, last))
+            lines.append((first, last))
         start = stop + 1
-    return found
+    return lines
 
 
 def by_words(text: str, start: int, end: int, size: int) -> list[Stretch]:
     """Returns runs of words of at most `size`; a longer word is cut between characters."""
-    found: list[Stretch] = []
+    runs: list[Stretch] = []
     for word in _words().finditer(text, start, end):
-        if found and word.end() - found[-1][0] <= size:
-            found[-1] = (found[-1][0], word.end())
+        if runs and word.end() - runs[-1][0] <= size:
+            runs[-1] = (runs[-1][0], word.end())
         else:
-            found.extend(_by_characters(text, word.start(), word.end(), size))
-    return found
+            runs.extend(_by_characters(text, word.start(), word.end(), size))
+    return runs
 
 
 def _by_characters(text: str, start: int, end: int, size: int) -> Iterator[Stretch]:
@@ -237,11 +233,11 @@ def _by_characters(text: str, start: int, end: int, size: int) -> Iterator[Stret
 def overlapping(
     text: str, parts: Sequence[Part], overlap: int, solid: Sequence[Stretch]
 ) -> list[Part]:
-    """Returns the parts, each with the last `overlap` characters of what is before it, or fewer.
+    """Returns the parts, each with up to `overlap` characters of the previous one.
 
-    It begins with a whole word where it can, and never within a solid stretch.
+    The overlap begins with a whole word if possible, and never within a solid stretch.
     """
-    found = list(parts[:1])
+    result = list(parts[:1])
     waiting = list(reversed(solid))
     for before, part in pairwise(parts):
         start = _word_start(text, max(part.start - overlap, before.start), part.start)
@@ -251,12 +247,12 @@ def overlapping(
             start = min(waiting[-1][1], part.start)
         while start < part.start and text[start].isspace():
             start += 1
-        found.append(part._replace(start=start if start < part.start else part.start))
-    return found
+        result.append(part._replace(start=start if start < part.start else part.start))
+    return result
 
 
 def _word_start(text: str, start: int, end: int) -> int:
-    """Returns the first start of a word from `start` on, or `start` where there is none."""
+    """Returns the first start of a word from `start` on, or `start` if there is none."""
     if start == 0 or text[start - 1].isspace():
         return start
     space = _space().search(text, start, end)

@@ -1,6 +1,7 @@
-"""The file of an ingested source: one header, and its chunks as they stood.
+"""The file of an ingested source: one header, and its chunks, which are restored byte for byte.
 
-What was ingested comes back byte for byte, whatever it holds: `markers` says how.
+A marker such as `<!-- chunk 3 lines 120-148 -->` precedes each chunk. A line of a chunk that looks
+like a marker is escaped.
 """
 
 import re
@@ -19,9 +20,6 @@ from mimo.memory.codec.document import MAX_HEADER_BYTES, MAX_SOURCE_BYTES, Unrea
 from mimo.memory.codec.file import read_document
 from mimo.memory.model import Kind, Memory, Problem
 
-# The lines that part the chunks of a source's file: `<!-- chunk 3 lines 120-148 -->`.
-
-
 _LOOKS_LIKE_MARKER = r"\\*[ \t]*<!--[ \t]*chunk\b"
 _ARROW = "\u203a"
 BETWEEN = f" {_ARROW} "
@@ -34,47 +32,47 @@ class Section(NamedTuple):
     lines: tuple[int, int]
     path: tuple[str, ...]
     start: int
-    """Where its marker begins."""
+    """The start of its marker."""
     text: int
-    """Where its text begins."""
+    """The start of its text."""
     end: int
 
 
 def escape(text: str) -> str:
-    """Returns `text` with a backslash before each line that reads as the marker of a chunk."""
+    """Returns `text` with a backslash before each line that looks like a marker."""
     return _to_escape().sub(r"\\", text)
 
 
 def unescape(text: str) -> str:
-    """Returns what `escape` was given."""
+    """Returns text without the backslashes of `escape`."""
     return _escaped().sub("", text)
 
 
 def marker(number: int, chunk: Chunk) -> str:
-    """Returns the line that stands before a chunk."""
+    """Returns the marker of a chunk."""
     line = f"<!-- chunk {number} lines {chunk.first_line}-{chunk.last_line} -->"
     headings = BETWEEN.join(_commented(title) for title in chunk.path)
     return f"{line} <!-- {headings} -->" if headings else line
 
 
 def _commented(title: str) -> str:
-    """Returns a heading as it may stand in a comment: `--` would end it."""
+    """Returns a heading escaped for a comment, which `--` would end."""
     return re.sub(rf"[\\{_ARROW}]|(?<=-)-", r"\\\g<0>", title)
 
 
 def _uncommented(headings: str) -> tuple[str, ...]:
-    """Returns the headings that a comment holds."""
+    """Returns the headings in a comment."""
     parts = re.findall(rf"(?:\\.|[^\\{_ARROW}])+", headings)
     return tuple(re.sub(r"\\(.)", r"\1", part.strip()) for part in parts if part.strip())
 
 
 def sections_of(text: str, start: int, line: int) -> Iterator[Section]:
     """Yields the chunks of a body that begins on a line of the file. Raises `Unreadable`."""
-    markers = [found for found in _markers().finditer(text, start) if found[1] == ""]
+    markers = [match for match in _markers().finditer(text, start) if match[1] == ""]
     first = markers[0].start() if markers else len(text)
     if markers and text[start:first].strip():
         raise Unreadable("there is text before the first chunk, which belongs to none", line)
-    ends = [*(found.start() for found in markers[1:]), len(text)]
+    ends = [*(match.start() for match in markers[1:]), len(text)]
     numbers: set[int] = set()
     for here, end in zip(markers, ends, strict=False):
         line += text.count("\n", start, here.start())
@@ -87,16 +85,16 @@ def sections_of(text: str, start: int, line: int) -> Iterator[Section]:
 
 
 def _section(text: str, marker: re.Match[str], end: int, line: int) -> Section:
-    found = _marker_line().fullmatch(marker[0])
-    if found is None:
+    match = _marker_line().fullmatch(marker[0])
+    if match is None:
         raise Unreadable("the marker of a chunk can't be read", line)
-    number, first, last = (int(found[part]) for part in (1, 2, 3))
+    number, first, last = (int(match[part]) for part in (1, 2, 3))
     if first > last:
         raise Unreadable("the lines of a chunk end before they begin", line)
     return Section(
         number=number,
         lines=(first, last),
-        path=_uncommented(found[4] or ""),
+        path=_uncommented(match[4] or ""),
         start=marker.start(),
         text=min(marker.end() + 1, len(text)),
         end=end,
@@ -129,7 +127,7 @@ def _escaped() -> re.Pattern[str]:
 
 @frozen
 class Source:
-    """What the header of a source's file says."""
+    """The header of a source's file."""
 
     id: str
     type: Kind
@@ -139,7 +137,7 @@ class Source:
     """Of the bytes of the ingested file."""
     chunking: Chunking
     total: int
-    """How many chunks it had when it was ingested."""
+    """Number of chunks when it was ingested."""
     created: datetime
     tags: tuple[str, ...] = ()
     importance: float = 0.5
@@ -148,10 +146,10 @@ class Source:
 
 
 class Marked(NamedTuple):
-    """A chunk as a source's file has it."""
+    """A chunk in a source's file."""
 
     number: int
-    """1-based; what its id ends with."""
+    """1-based; the end of its id."""
     line: int
     """The 1-based line of the file on which its text begins."""
     memory: Memory
@@ -163,12 +161,12 @@ def chunk_id(source: str, number: int) -> str:
 
 
 def render(source: Source, chunks: Sequence[Chunk]) -> bytes:
-    """Returns the file of a source. Raises `Invalid` for what a file can't hold."""
+    """Returns the file of a source. Raises `Invalid` if it is too large."""
     header = front_matter.emitted_lines(_header(source))
     if len(header.encode()) > MAX_HEADER_BYTES:
         raise Invalid("the metadata is larger than 64 KiB", hint="say less about each chunk")
     numbered = enumerate(chunks, 1)
-    sections = [f"{marker(number, one)}\n{escape(one.text)}\n" for number, one in numbered]
+    sections = [f"{marker(number, chunk)}\n{escape(chunk.text)}\n" for number, chunk in numbered]
     body = "\n".join(sections)
     data = f"---\n{header}---\n{body}".encode()
     if len(data) > MAX_SOURCE_BYTES:
@@ -177,9 +175,9 @@ def render(source: Source, chunks: Sequence[Chunk]) -> bytes:
 
 
 def parse(data: bytes, *, path: str, modified: datetime) -> Sequence[Marked] | Problem | None:
-    """Returns the chunks of a source's file, or why there are none.
+    """Returns the chunks of a source's file, or the reason that there are none.
 
-    None where the file is no source but a note that somebody put there.
+    None if the file is a note instead of a source.
     """
     try:
         document, header = read_document(data, MAX_SOURCE_BYTES)
@@ -188,14 +186,14 @@ def parse(data: bytes, *, path: str, modified: datetime) -> Sequence[Marked] | P
     except Unreadable as error:
         return Problem(path=path, line=error.line, reason=error.reason)
     if not sections:
-        reason = "it holds no `<!-- chunk n lines a-b -->`"
+        reason = "it has no line `<!-- chunk n lines a-b -->`"
         lost = Problem(path=path, line=document.body_line, reason=reason)
         return lost if "strategy" in header else None
     return _memories(text, sections, header, path=path, modified=modified)
 
 
 def header_of(data: bytes, *, path: str) -> Source | None:
-    """Returns what the header of a source's file says; None where it says too little."""
+    """Returns the header of a source's file; None if it is incomplete."""
     try:
         _, header = read_document(data, MAX_SOURCE_BYTES)
         understood, extra = fields.understand(header)
@@ -222,9 +220,9 @@ def header_of(data: bytes, *, path: str) -> Source | None:
 
 
 def without(data: bytes, number: int) -> bytes | None:
-    """Returns a source's file without one of its chunks; None where nothing would be left.
+    """Returns a source's file without one of its chunks; None if that is the only one.
 
-    Every other byte stays. Raises `KeyError` where it has no such chunk.
+    Every other byte is unchanged. Raises `KeyError` if there is no such chunk.
     """
     document, _ = read_document(data, MAX_SOURCE_BYTES)
     text, base = _body(document.text, document.body_start, document.newline)
@@ -255,7 +253,7 @@ def _header(source: Source) -> dict[str, Any]:
         by=source.by,
     )
     asked, usual = source.chunking, Chunking()
-    said = {
+    options = {
         "strategy": asked.strategy.value,
         "chunk_size": asked.chunk_size,
         "overlap": asked.overlap or None,
@@ -266,13 +264,13 @@ def _header(source: Source) -> dict[str, Any]:
         "sha256": source.sha256,
         "metadata": dict(source.metadata) or None,
     }
-    return fields.written(memory, ()) | {k: v for k, v in said.items() if v is not None}
+    return fields.written(memory, ()) | {k: v for k, v in options.items() if v is not None}
 
 
 def _body(text: str, start: int, newline: str) -> tuple[str, int]:
-    """Returns a file's text and where its body begins, with the line ends that mind writes.
+    """Returns a file's text and the start of its body, with the line ends that mind writes.
 
-    They are others only where the whole file was converted, as a checkout may do.
+    Others occur only if a checkout converted the whole file.
     """
     if newline != "\r\n":
         return text, start
@@ -293,17 +291,17 @@ def _memories(
     origin = understood.pop("source", None) or path
     common: dict[str, Any] = {"type": Kind.FACT, "created": modified.astimezone(UTC)}
     common |= {key: value for key, value in understood.items() if key not in ("title", "links")}
-    told = _metadata(extra) | {
+    metadata = _metadata(extra) | {
         "source_file": origin,
         "total_chunks": extra.get("chunks", len(sections)),
         "strategy": extra.get("strategy"),
     }
-    found = []
+    chunks = []
     line, place = text.count("\n", 0, sections[0].text) + 1, sections[0].text
     for section in sections:
         line, place = line + text.count("\n", place, section.text), section.text
         lines = f"{section.lines[0]}-{section.lines[1]}"
-        about = told | {"chunk_index": section.number - 1, "lines": lines}
+        about = metadata | {"chunk_index": section.number - 1, "lines": lines}
         if section.path:
             about["heading_path"] = list(section.path)
         memory = Memory(
@@ -314,8 +312,8 @@ def _memories(
             source=f"{origin}:{lines}",
             extra=about,
         )
-        found.append(Marked(section.number, line, memory))
-    return found
+        chunks.append(Marked(section.number, line, memory))
+    return chunks
 
 
 def _title(section: Section, origin: str, extra: Mapping[str, Any]) -> str | None:
@@ -334,5 +332,5 @@ def _content(text: str, section: Section) -> str:
 
 
 def _metadata(extra: Mapping[str, Any]) -> dict[str, Any]:
-    told = extra.get("metadata")
-    return dict(told) if isinstance(told, Mapping) else {}
+    metadata = extra.get("metadata")
+    return dict(metadata) if isinstance(metadata, Mapping) else {}

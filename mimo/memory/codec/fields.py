@@ -1,7 +1,7 @@
-"""The header's keys and a memory's fields: which value means what, and what is worth writing.
+"""Keys of a header <-> fields of a memory.
 
-A value that can't be understood (`importance: 7`, `confidence: high`) says nothing about its
-field and stays among the keys that mind doesn't know, so that nothing is lost.
+A value without a meaning (`importance: 7`, `confidence: high`) does not set its field. It is kept
+among the unknown keys, so that nothing is lost.
 """
 
 import re
@@ -13,9 +13,6 @@ from mimo.errors import Invalid
 from mimo.memory import ids
 from mimo.memory.model import Kind, Link, Memory, Outcome, kind_of
 
-# Dates as people write them in headers.
-
-
 _DATE = re.compile(
     r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})"
     r"(?:(?:[Tt]|\s+)(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?"
@@ -24,18 +21,18 @@ _DATE = re.compile(
 
 
 def read_moment(text: str) -> datetime | None:
-    """Returns the time that an ISO-like date means, in UTC, or None where it is no date.
+    """Returns the time of an ISO-like date, in UTC, or None for another text.
 
     `2026-11-20`, `2026/11/20`, with `T` or a blank and a time of day, with or without zone;
-    without one it is taken as UTC. A date alone is its midnight.
+    the default is UTC. A date alone is its midnight.
     """
-    found = _DATE.fullmatch(text.strip())
-    if found is None:
+    match = _DATE.fullmatch(text.strip())
+    if match is None:
         return None
-    year, month, day, hour, minute, second = (int(found[n] or 0) for n in range(1, 7))
-    micro = int((found[7] or "0").ljust(6, "0")[:6])
+    year, month, day, hour, minute, second = (int(match[n] or 0) for n in range(1, 7))
+    micro = int((match[7] or "0").ljust(6, "0")[:6])
     try:
-        when = datetime(year, month, day, hour, minute, second, micro, tzinfo=_zone(found[8]))
+        when = datetime(year, month, day, hour, minute, second, micro, tzinfo=_zone(match[8]))
         return when.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
@@ -66,7 +63,7 @@ KEYS = (
     "by",
     "links",
 )
-"""mind's own keys, in the order in which they are written."""
+"""The keys of mind, in the order in which they are written."""
 
 _OTHER_DATES = ("date", "created_at")
 _NUMBER = re.compile(r"\d?\.?\d{1,20}")
@@ -76,7 +73,7 @@ _WRAPPED = re.compile(r"\[\[([^\[\]|#]+)(?:[#|][^\[\]]*)?\]\]")
 
 
 def understand(header: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns a memory's fields as far as `header` tells them, and the keys that are left over."""
+    """Returns the fields of a memory from a header, and the remaining keys."""
     fields: dict[str, Any] = {}
     extra: dict[str, Any] = {}
     for key, value in header.items():
@@ -95,9 +92,9 @@ def understand(header: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any
 
 
 def written(memory: Memory, links: Sequence[Link]) -> dict[str, Any]:
-    """Returns the keys and values that a header says for `memory`, without nulls and defaults.
+    """Returns the keys and values of a header for `memory`, without nulls and defaults.
 
-    `links` are those that its body doesn't hold already.
+    `links` are the links that are not in the body.
     """
     fields: dict[str, Any] = {
         "id": memory.id,
@@ -126,12 +123,12 @@ def clean_tags(tags: Sequence[str]) -> tuple[str, ...]:
 
 
 def clean_title(title: str | None) -> str | None:
-    """Returns a title on one line, or None where nothing is left of it."""
+    """Returns a title on one line, or None if it is blank."""
     return " ".join(title.split()) or None if title else None
 
 
 def clean_text(text: str | None) -> str | None:
-    """Returns `text`, or None where it is blank."""
+    """Returns `text`, or None if it is blank."""
     return text if text and text.strip() else None
 
 
@@ -188,7 +185,7 @@ def _outcome(value: Any) -> Outcome:
 
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise ValueError(value)  # noqa: TRY004 - one exception says "not understood"
+        raise ValueError(value)  # noqa: TRY004 - one exception for any value without a meaning
     return value
 
 
@@ -200,9 +197,9 @@ def _moment(value: Any) -> datetime:
 
 
 def _links(value: Any) -> tuple[Link, ...]:
-    """Returns the links, or raises `ValueError`: a list of somebody else's is left whole."""
+    """Returns the links; raises `ValueError` for any other list, which stays unchanged."""
     if not isinstance(value, list):
-        raise ValueError(value)  # noqa: TRY004 - one exception says "not understood"
+        raise ValueError(value)  # noqa: TRY004 - one exception for any value without a meaning
     return tuple(dict.fromkeys(_link(item) for item in value))
 
 

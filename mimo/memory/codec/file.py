@@ -33,7 +33,7 @@ class Parsed:
     line: int
     """The 1-based line on which the content begins."""
     owned: bool
-    """Whether the file is in `.mind/` with an id and a type in its header: mind wrote it."""
+    """True if the file is in `.mind/` with an id and a type in its header: mind wrote it."""
 
 
 def parse(data: bytes, *, path: str, modified: datetime) -> Parsed | Problem:
@@ -121,7 +121,7 @@ def encoded(text: str, header: str) -> bytes:
     try:
         data = text.encode()
     except UnicodeEncodeError:
-        raise Invalid("the text holds half of a surrogate pair, which is no character") from None
+        raise Invalid("the text contains half of a surrogate pair") from None
     if b"\0" in data:
         raise Invalid("the text holds a NUL character", hint="a memory is text; leave it out")
     if len(data) > MAX_FILE_BYTES:

@@ -484,7 +484,7 @@ def _load_toml(text: str) -> dict[str, Any]:
 
 
 def edit_toml(text: str, changes: Mapping[str, Any]) -> str:
-    """Returns a TOML header with some top-level keys set, or removed if the value is GONE.
+    """Returns a TOML header with some top-level keys set, or removed for the value `GONE`.
 
     All other text is unchanged. Raises `Invalid` if a key can't be separated from its context.
     """

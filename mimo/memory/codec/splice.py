@@ -1,7 +1,7 @@
-"""Edits of a file in place: only what differs is written, every other byte stays.
+"""Edits of a file in place: only the differences are written, every other byte is unchanged.
 
-Comments, order, quoting, keys that mind doesn't know, CRLF, a byte order mark and the end of the
-file survive. Whatever comes out is read again before anybody writes it.
+Comments, order, quoting, unknown keys, CRLF, a byte order mark and the end of the file survive. The
+result is read again before it is returned.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,7 +33,7 @@ from mimo.memory.codec.front_matter import GONE, Entry, Shape
 from mimo.memory.model import Link, Memory, Problem, Section, Version
 
 Edit = tuple[int, int, str]
-"""Replace the characters from a start to an end by a text with `\\n` line ends."""
+"""A start, an end, and the text (with `\\n` line ends) that replaces the characters between."""
 
 _IN_BODY = ("content", "sections", "competing")
 
@@ -41,7 +41,7 @@ _IN_BODY = ("content", "sections", "competing")
 def splice(original: bytes, before: Memory, after: Memory, *, path: str) -> bytes:
     """Returns `original`, which reads as `before`, changed so that it reads as `normal(after)`.
 
-    Raises `Invalid` where it can't be done without touching what somebody else wrote.
+    Raises `Invalid` if that would change text that another writer owns.
     """
     try:
         document, header = read_document(original)
@@ -68,7 +68,7 @@ def splice(original: bytes, before: Memory, after: Memory, *, path: str) -> byte
 def _changes(
     before: Memory, after: Memory, header: Mapping[str, Any], understood: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Returns the header keys to set, or to remove where the value is GONE, in writing order."""
+    """Returns the header keys to set, or to remove for the value `GONE`, in writing order."""
     explicit = understood.get("links", ())
     target = normal(after)
     old = fields.written(before, explicit)
@@ -89,12 +89,12 @@ def _changes(
 
 
 def _explicit_links(memory: Memory, explicit: Sequence[Link]) -> Sequence[Link]:
-    """Returns the links that the header must hold; those that it has keep their places."""
+    """Returns the links for the header; existing ones keep their places."""
     in_body = body_links(memory.content, memory.sections)
     wanted = [link for link in memory.links if link not in in_body or link in explicit]
     joined = [link for link in explicit if link in wanted]
     joined += [link for link in wanted if link not in joined]
-    # Links that the text makes too may stand anywhere; the others must be in the order wanted.
+    # Links that are in the text as well may be anywhere; the others must be in the given order.
     is_in_order = [link for link in joined if link not in in_body] == [
         link for link in wanted if link not in in_body
     ]
@@ -117,19 +117,19 @@ def _header(document: Document, changes: Mapping[str, Any]) -> str:
         value is GONE for value in changes.values()
     )
     if is_bare and text.strip():
-        # A header of comments alone would read as headings between two rules: a key stays.
+        # A header of comments alone would read as headings between two rules, so a key is kept.
         kept = {**changes, header.entries[0].key: None}
         text = _applied(document.header, _edits(document.header, header.entries, kept), document)
     return text
 
 
 def _edits(text: str, entries: Sequence[Entry], changes: Mapping[str, Any]) -> Iterable[Edit]:
-    known = {entry.key: entry for entry in entries}
+    existing = {entry.key: entry for entry in entries}
     indent = " " * (entries[0].column if entries else 0)
     for key, value in changes.items():
-        entry = known.get(key)
+        entry = existing.get(key)
         if entry is None:
-            place = _place(text, known, key)
+            place = _place(text, existing, key)
             lines = front_matter.entry(key, value).replace("\n", f"\n{indent}")
             yield place, place, f"{indent}{lines}\n"
         elif value is GONE:
@@ -165,25 +165,25 @@ def _replaced(text: str, entry: Entry, value: Any) -> Iterable[Edit]:
 
 
 def _appended(old: Sequence[Any], new: Sequence[Any]) -> Sequence[Any] | None:
-    """Returns what `new` has after all of `old`, or None where it isn't `old` with more."""
+    """Returns the items that `new` adds at the end of `old`, or None if it differs otherwise."""
     return new[len(old) :] if len(new) > len(old) and list(new[: len(old)]) == list(old) else None
 
 
-def _place(text: str, known: Mapping[str, Entry], key: str) -> int:
-    """Returns where a new key goes: in the fixed order among mind's own keys, else at the end."""
+def _place(text: str, existing: Mapping[str, Entry], key: str) -> int:
+    """Returns the place of a new key: in the fixed order for keys of mind, else at the end."""
     if key in fields.KEYS:
         position = fields.KEYS.index(key)
         for other in reversed(fields.KEYS[:position]):
-            if other in known:
-                return _line_end(text, _value_end(text, known[other]))
+            if other in existing:
+                return _line_end(text, _value_end(text, existing[other]))
         for other in fields.KEYS[position + 1 :]:
-            if other in known:
-                return _line_start(text, known[other].start)
+            if other in existing:
+                return _line_start(text, existing[other].start)
     return len(text)
 
 
 def _value_end(text: str, entry: Entry) -> int:
-    """Returns where an entry's value ends; a block scalar's trailing line ends aren't its own."""
+    """Returns the end of an entry's value, without the trailing line ends of a block scalar."""
     end = max(entry.value.end, text.index(":", entry.end) + 1)
     return len(text[:end].rstrip())
 
@@ -197,7 +197,7 @@ def _line_end(text: str, position: int) -> int:
 
 
 def _applied(text: str, edits: Iterable[Edit], document: Document) -> str:
-    """Returns `text` with all edits made; those at one place stand in the order given."""
+    """Returns `text` with all edits; those at the same place keep their order."""
     parts, position = [], 0
     for start, end, new in sorted(edits, key=lambda edit: edit[:2]):
         parts += [text[position:start], _with_ends(new, document.newline)]
@@ -217,7 +217,7 @@ def _body(
         return document.body
     if target.sections and not owned:
         raise Invalid(
-            "only a file of mind's own can have sections", hint="write it into the text by hand"
+            "only a file that mind wrote can have sections", hint="write it into the text by hand"
         )
     layout = layout_of(document.body, newline=document.newline, sections=owned, competing=competing)
     lines = list(layout.lines)
@@ -242,13 +242,13 @@ def _line_edits(
                 yield part.heading, part.end, []
         elif text:
             yield _new_section(layout, section, target)
-    yield from _settled(layout, target)
+    yield from _version_edits(layout, target)
 
 
-def _settled(layout: Layout, target: Memory) -> Iterable[tuple[int, int, list[str]]]:
-    """Yields the edits that take away the versions that compete no longer, and add new ones."""
-    left = tuple(one for one in layout.versions if one in target.competing)
-    # Where the order would be another one, all are written anew.
+def _version_edits(layout: Layout, target: Memory) -> Iterable[tuple[int, int, list[str]]]:
+    """Yields the edits that remove resolved versions and add new ones."""
+    left = tuple(version for version in layout.versions if version in target.competing)
+    # If the order differs, all are written again.
     kept = left if left == target.competing[: len(left)] else ()
     for name, part in layout.competing:
         if Version(field=name, text=part.text) not in kept and part.heading is not None:
@@ -293,18 +293,18 @@ def _new_section(layout: Layout, section: Section, target: Memory) -> tuple[int,
 def _verify(
     data: bytes, before: Memory, after: Memory, changes: Mapping[str, Any], *, path: str
 ) -> None:
-    """Raises `Invalid` unless `data` reads as `after`: better no edit than a wrong one."""
+    """Raises `Invalid` unless `data` reads as `after`: no edit is better than a wrong one."""
     parsed = parse(data, path=path, modified=before.created)
     wanted = normal(after)
     extra = {key: value for key, value in wanted.extra.items() if key not in fields.KEYS}
     if isinstance(parsed, Problem):
         reason = parsed.reason
     else:
-        found = replace(
+        result = replace(
             normal(parsed.memory),
             extra={k: v for k, v in parsed.memory.extra.items() if k not in fields.KEYS},
         )
-        if found == replace(wanted, extra=extra):
+        if result == replace(wanted, extra=extra):
             return
         reason = "the result would read differently"
     keys = ", ".join(changes) or "the text"

@@ -1,7 +1,7 @@
-"""A value and its file: scalars and mappings in the header, where they read well, else JSON.
+"""A value <-> its file: scalars and mappings in the header if they read well, else fenced JSON.
 
-What is read is exactly what was written: `1` is not `1.0`, and keys keep their order. What YAML
-would not give back so stands as JSON in a fence.
+A value is read exactly as it was written: `1` is not `1.0`, and keys keep their order. A value that
+YAML would change is written as JSON.
 """
 
 import json
@@ -17,7 +17,7 @@ MAX_BYTES = 1024 * 1024
 """Largest value, as compact JSON."""
 MAX_DEPTH = 100
 MAX_FILE_BYTES = 8 * MAX_BYTES
-"""Largest file: somebody may have indented the JSON of a large value."""
+"""Largest file: the JSON of a large value may have been indented by hand."""
 
 _LONGEST_HEADER = 16 * 1024
 _FENCE = re.compile(r"^```(?:json)?[ \t]*\r?\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
@@ -26,7 +26,7 @@ _FENCE = re.compile(r"^```(?:json)?[ \t]*\r?\n(.*?)^```[ \t]*$", re.MULTILINE | 
 def packed(value: Any) -> str:
     """Returns a value as compact JSON.
 
-    Raises `Invalid` for what is no JSON, or nested too deep to be read everywhere.
+    Raises `Invalid` for data that is not JSON, or is nested too deep for other readers.
     """
     if _depth(value) > MAX_DEPTH:
         raise _wrong(f"nested deeper than {MAX_DEPTH}")
@@ -36,15 +36,15 @@ def packed(value: Any) -> str:
     except UnicodeEncodeError:
         raise _wrong("text with halves of characters") from None
     except (TypeError, ValueError):
-        raise _wrong("no JSON, or holds a number too large to write") from None
+        raise _wrong("not JSON, or a number too large to write") from None
     return text
 
 
 def render(namespace: str, key: str, value: Any) -> bytes:
     """Returns the file of a value that `packed` has accepted."""
     header = front_matter.emitted_lines({"namespace": namespace, "key": key})
-    if (told := _as_yaml(value)) is not None:
-        return f"---\n{header}{told}---\n".encode()
+    if (lines := _as_yaml(value)) is not None:
+        return f"---\n{header}{lines}---\n".encode()
     text = json.dumps(value, ensure_ascii=False, indent=2)
     if len(text) > _LONGEST_HEADER:
         text = packed(value)
@@ -52,16 +52,16 @@ def render(namespace: str, key: str, value: Any) -> bytes:
 
 
 def parse(data: bytes) -> tuple[str | None, str | None, Any]:
-    """Returns namespace and key, as far as the header tells them, and the value.
+    """Returns the namespace and key in the header, if any, and the value.
 
     Raises `Unreadable`.
     """
     document, header = read_document(data, MAX_FILE_BYTES)
-    said = [header.get(name) for name in ("namespace", "key")]
-    for name, text in zip(("namespace", "key"), said, strict=True):
+    names = [header.get(name) for name in ("namespace", "key")]
+    for name, text in zip(("namespace", "key"), names, strict=True):
         if text is not None and not isinstance(text, str | int | float):
             raise Unreadable(f"`{name}` must be a name", 1)
-    namespace, key = (None if text is None else str(text) for text in said)
+    namespace, key = (None if text is None else str(text) for text in names)
     fences = list(_FENCE.finditer(document.body))
     if len(fences) + ("value" in header) != 1:
         raise Unreadable(
@@ -70,23 +70,23 @@ def parse(data: bytes) -> tuple[str | None, str | None, Any]:
     return namespace, key, header["value"] if "value" in header else _fenced(document, fences[0])
 
 
-def exactly(one: Any, other: Any) -> bool:
+def exactly(value: Any, other: Any) -> bool:
     """Returns whether two JSON values are the same: `1` is neither `1.0` nor `true`."""
-    return json.dumps(one) == json.dumps(other)
+    return json.dumps(value) == json.dumps(other)
 
 
 def _as_yaml(value: Any) -> str | None:
-    """Returns a value as lines of a header, or None where it reads better as JSON."""
+    """Returns a value as lines of a header, or None if it reads better as JSON."""
     if isinstance(value, list) or value == {}:
         return None
     try:
-        told = "\n".join(_lines("value", value, "")) + "\n"
-        if len(told) > _LONGEST_HEADER:
+        lines = "\n".join(_lines("value", value, "")) + "\n"
+        if len(lines) > _LONGEST_HEADER:
             return None
-        read = front_matter.load_flat(told) or front_matter.read(told).data
+        read = front_matter.load_flat(lines) or front_matter.read(lines).data
     except (Invalid, Unreadable, front_matter.NotAMapping):
         return None
-    return told if exactly(read, {"value": value}) else None
+    return lines if exactly(read, {"value": value}) else None
 
 
 def _lines(key: str, value: Any, pad: str) -> list[str]:
@@ -101,28 +101,29 @@ def _fenced(document: Document, fence: re.Match[str]) -> Any:
     try:
         return json.loads(fence[1], parse_constant=_refuse, object_pairs_hook=_pairs)
     except json.JSONDecodeError as error:
-        raise Unreadable(f"no JSON: {error.msg}", start + error.lineno - 1) from None
+        raise Unreadable(f"not JSON: {error.msg}", start + error.lineno - 1) from None
     except (ValueError, RecursionError) as error:
-        raise Unreadable(f"no JSON: {error}", start) from None
+        raise Unreadable(f"not JSON: {error}", start) from None
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         raise ValueError("a key appears twice")
-    return found
+    return mapping
 
 
 def _refuse(word: str) -> Any:
-    raise ValueError(f"`{word}` is no number of JSON")
+    raise ValueError(f"`{word}` is not a JSON number")
 
 
 def _depth(value: Any) -> int:
-    """Returns how deep a value is nested, as far as that matters; it may be too deep to walk."""
+    """Returns the depth of a value, at most one above the limit."""
     level, depth = [value], 0
     while level and depth <= MAX_DEPTH:
-        inner = [one for one in level if isinstance(one, dict | list)]
-        level = [item for one in inner for item in (one.values() if isinstance(one, dict) else one)]
+        inner = [value for value in level if isinstance(value, dict | list)]
+        parts = (value.values() if isinstance(value, dict) else value for value in inner)
+        level = [item for part in parts for item in part]
         depth += bool(inner)
     return depth
 

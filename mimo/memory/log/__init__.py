@@ -1,7 +1,7 @@
-"""`.mind/MEMORY.md`, people's own log: Markdown whose lines are memories, read and never written.
+"""`.mind/MEMORY.md`, a handwritten log whose lines are memories; it is read and never written.
 
-`lines` takes the Markdown apart, `days` understands the headings that are dates, `grammar` says
-what a single statement is, and `entries` makes records of it all.
+`grammar` splits the Markdown into statements and understands each of them; this module makes
+records of them, of comments in code and of commit messages.
 """
 
 import re
@@ -19,14 +19,13 @@ from mimo.memory.model import Kind, Memory, Place, Problem, Record, Section
 
 # Lines under `## Gotchas`: `Issue → Workaround`.
 
-
 _SEPARATORS = (r"\s*→\s*", r"\s+->\s+", r"\s+--\s+", r"\s+—\s+", r"\s+-\s+")
-"""In the order in which they are looked for; a mark within a word separates nothing."""
+"""In order of preference; a mark within a word is not a separator."""
 _CODE = re.compile(r"`[^`]*`")
 
 
 def fields(text: str) -> dict[str, Any] | None:
-    """Returns the fields of the memory that a gotcha is; None where it says nothing."""
+    """Returns the fields of a gotcha's memory; None if it is too short."""
     issue, workaround = split(text)
     if len(issue) < 3:
         return None
@@ -41,11 +40,11 @@ def fields(text: str) -> dict[str, Any] | None:
 
 def split(text: str) -> tuple[str, str]:
     """Returns the issue of a gotcha and its workaround, which may be empty."""
-    # Within code a mark is a part of it, as in `p->next`.
+    # Marks within code are part of it, as in `p->next`.
     masked = _CODE.sub(lambda code: "x" * len(code[0]), text)
     for pattern in _SEPARATORS:
-        if found := re.search(pattern, masked):
-            return _bare(text[: found.start()]), _bare(text[found.end() :])
+        if separator := re.search(pattern, masked):
+            return _bare(text[: separator.start()]), _bare(text[separator.end() :])
     return _bare(text), ""
 
 
@@ -53,21 +52,20 @@ def _bare(text: str) -> str:
     return " ".join(text.replace("**", "").split())
 
 
-# The log -> records: statements, gotchas, the project's state and the summaries of sessions.
-
+# The log: statements, gotchas, the state of the project and summaries of sessions.
 
 STATE_TOPIC = "project_state"
-"""The topic of what stands under `## Project State`."""
+"""The topic of memories under `## Project State`."""
 
 _KEY_IMPORTANCE = 0.9
 _PLACEHOLDERS = frozenset({"", "none", "(describe your goal)", "(add your stack)"})
 
 Dates = Callable[[], Mapping[str, datetime]]
-"""Tells when each line was written, by its text; asked only where a heading says no date."""
+"""Returns the time at which each line was written; called if a line has no heading with a date."""
 
 
 def says_nothing(text: str) -> bool:
-    """Returns whether there is nothing in a log but headings and comments, as in a new one."""
+    """Returns whether a log has only headings and comments, as a new one has."""
     for _, line in prose_lines(text.split("\n")):
         bare = line.strip()
         if bare and bare != "---" and (not bare.startswith("#") or "|" in bare):
@@ -78,9 +76,9 @@ def says_nothing(text: str) -> bool:
 def parse(
     data: bytes, *, path: str, digest: str, modified: datetime, dates: Dates
 ) -> tuple[Record, ...] | Problem:
-    """Returns the memories of a log in the order of their lines, or why it can't be read.
+    """Returns the memories of a log in the order of their lines, or the reason it can't be read.
 
-    The id of each is made from its own line, so that it stays when other lines change.
+    The id of each depends only on its own line, so that it does not change with other lines.
     """
     try:
         text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
@@ -89,18 +87,18 @@ def parse(
         return Problem(path=path, line=line, reason="it is not text in UTF-8")
     if says_nothing(text):
         return ()
-    found = list(_entries(text, modified))
-    if any(line.day is None for line, _ in found):
-        raws, known = text.split("\n"), dates()
-        found = [(_dated(line, raws, known), fields) for line, fields in found]
-    return tuple(_records(found, path=path, digest=digest, modified=modified))
+    entries = list(_entries(text, modified))
+    if any(line.day is None for line, _ in entries):
+        raws, times = text.split("\n"), dates()
+        entries = [(_dated(line, raws, times), fields) for line, fields in entries]
+    return tuple(_records(entries, path=path, digest=digest, modified=modified))
 
 
 def identified(kind: Kind, title: str, line: str, taken: dict[str, int]) -> str:
-    """Returns the id of a line: readable, and stable as long as the line's text is.
+    """Returns the id of a line: readable, and stable as long as the text of the line is.
 
-    `taken` has the ids of the lines before it, each with the number of lines that have its text:
-    every copy of a line has an id of its own.
+    `taken` maps the ids of previous lines to the number of lines with the same text: every copy of
+    a line has its own id.
     """
     key, slug = grammar.line_key(line), ids.slug(title)
 
@@ -118,7 +116,7 @@ def identified(kind: Kind, title: str, line: str, taken: dict[str, int]) -> str:
 
 
 def said(statement: grammar.Statement) -> dict[str, Any]:
-    """Returns the fields of the memory that a statement makes."""
+    """Returns the fields of a statement's memory."""
     return {
         "type": statement.kind,
         "title": statement.title,
@@ -130,7 +128,7 @@ def said(statement: grammar.Statement) -> dict[str, Any]:
 
 
 def _entries(text: str, read_at: datetime) -> Iterator[tuple[Line, dict[str, Any]]]:
-    """Yields each line that is a memory with the memory's fields."""
+    """Yields each line that is a memory, with its fields."""
     before: tuple[Line, dict[str, Any]] | None = None
     for line in statements(text, read_at=read_at, begins=grammar.begins):
         if before and _goes_on(line, before):
@@ -144,7 +142,7 @@ def _entries(text: str, read_at: datetime) -> Iterator[tuple[Line, dict[str, Any
 
 
 def _goes_on(line: Line, before: tuple[Line, dict[str, Any]]) -> bool:
-    """Adds to the memory before it what a line says of that: the reason, or more of a gotcha."""
+    """Adds a line to the previous memory if it is its reason, or more of a gotcha."""
     above, fields = before
     if fields["type"] is Kind.EDGE and line.part is Part.GOTCHAS and line.depth > above.depth:
         fields["content"] += f"\n- {line.text}"
@@ -199,16 +197,16 @@ def _summary(line: Line) -> dict[str, Any] | None:
     }
 
 
-def _dated(line: Line, raws: list[str], known: Mapping[str, datetime]) -> Line:
-    written = known.get(raws[line.number - 1].strip()) if line.number <= len(raws) else None
+def _dated(line: Line, raws: list[str], times: Mapping[str, datetime]) -> Line:
+    written = times.get(raws[line.number - 1].strip()) if line.number <= len(raws) else None
     return line if line.day else line._replace(day=written)
 
 
 def _records(
-    found: list[tuple[Line, dict[str, Any]]], *, path: str, digest: str, modified: datetime
+    entries: list[tuple[Line, dict[str, Any]]], *, path: str, digest: str, modified: datetime
 ) -> Iterator[Record]:
     taken: dict[str, int] = {}
-    for position, (line, fields) in enumerate(found):
+    for position, (line, fields) in enumerate(entries):
         memory = Memory(
             id=identified(fields["type"], fields["title"], line.text, taken),
             created=(line.day or modified).astimezone(UTC),
@@ -218,8 +216,7 @@ def _records(
         yield Record(memory=memory, place=place, position=position)
 
 
-# Memories among other texts: `MEMORY:` in comments of code, four words in commit messages.
-
+# Memories in other texts: `MEMORY:` in comments of code, four words in commit messages.
 
 _HASH, _SLASHES, _ARROWS, _DASHES, _SEMICOLONS, _PERCENT = (
     "#", "//|/\\*+|\\*", "<!--|//|/\\*+|\\*", "--", ";+", "%+",
@@ -250,18 +247,18 @@ _CONFIDENCE = 0.7
 
 
 def in_code(text: str, *, path: str, digest: str, modified: datetime) -> Iterator[Record]:
-    """Yields what comments of the form `# MEMORY: …` say, in the order of their lines."""
+    """Yields the memories in comments such as `# MEMORY: …`, in the order of their lines."""
     comment = _comment(_MARKS.get(path.rpartition(".")[2].lower(), _ANY))
     taken: dict[str, int] = {}
     position = 0
     for number, line in enumerate(text.split("\n"), 1):
-        found = comment.search(line) if "MEMORY:" in line else None
-        statement = grammar.remembered(found[1]) if found else None
-        if found is None or statement is None:
+        match = comment.search(line) if "MEMORY:" in line else None
+        statement = grammar.remembered(match[1]) if match else None
+        if match is None or statement is None:
             continue
         memory = Memory(
-            id=identified(statement.kind, statement.title, f"{path}\n{found[1]}", taken),
-            content=found[1],
+            id=identified(statement.kind, statement.title, f"{path}\n{match[1]}", taken),
+            content=match[1],
             created=modified,
             **said(statement),
         )
@@ -273,15 +270,15 @@ def in_code(text: str, *, path: str, digest: str, modified: datetime) -> Iterato
 def in_message(
     body: str, *, commit: str, author: str, when: datetime, taken: dict[str, int]
 ) -> Iterator[Memory]:
-    """Yields what the lines `decided:`, `problem:`, `learned:`, `fixed:` of a commit say."""
+    """Yields the memories in lines `decided:`, `problem:`, `learned:`, `fixed:` of a commit."""
     for line in body.split("\n"):
-        found = _IN_MESSAGE.fullmatch(line.rstrip())
-        if found is None:
+        match = _IN_MESSAGE.fullmatch(line.rstrip())
+        if match is None:
             continue
-        word = found[1].lower()
-        kind, title = _WORDS[word], found[2].strip()
-        told = grammar.statement(f"{word}: {title}") if kind is Kind.DECISION else None
-        fields = said(told) if told else {"type": kind, "title": title}
+        word = match[1].lower()
+        kind, title = _WORDS[word], match[2].strip()
+        statement = grammar.statement(f"{word}: {title}") if kind is Kind.DECISION else None
+        fields = said(statement) if statement else {"type": kind, "title": title}
         fields |= {"confidence": _CONFIDENCE, "status": _STATUSES.get(word)}
         yield Memory(
             id=identified(kind, title, f"{commit}\n{line}", taken),

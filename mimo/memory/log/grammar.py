@@ -1,7 +1,7 @@
-"""The Markdown of the log -> its statements, each with its line, its section and its day.
+"""The grammar of a log: statements in its Markdown, each with its line, section and day.
 
-Fenced and indented code, HTML and quotations are nobody's statement here. A list item whose text
-goes on in the next lines, indented, is one statement, unless one of those begins one of its own.
+Fenced and indented code, HTML and quotations have no statements. A list item with indented
+continuation lines is one statement, unless one of these lines begins another.
 """
 
 import re
@@ -20,12 +20,11 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 
-# What a statement is: a decision, an issue or a learning, how sure that is, and its parts.
-
+# A single statement: a decision, an issue or a learning, its confidence and its parts.
 
 _SHORTEST_TITLE = 3
 _LONGEST = 2_000
-"""Characters of a line that are looked at: no pattern may take its time."""
+"""Characters of a line that are read, which bounds the time of every pattern."""
 _MARKED, _EXPLICIT = 0.9, 0.7
 
 
@@ -40,7 +39,7 @@ class Statement:
     reasoning: str | None = None
     alternatives: tuple[str, ...] = ()
     key: bool = False
-    """Whether it must never fade: `KEY:` or `important:`."""
+    """True if it must never fade: `KEY:` or `important:`."""
 
 
 _WORDS: Mapping[Kind, str] = {
@@ -89,7 +88,7 @@ _NOT_A: Mapping[Kind, str] = {
     ),
     Kind.INSIGHT: rf"(?:\bnot|\bnever|n['’]t)\s+(?:yet\s+)?(?:learned|{_FOUND_OUT})\b|\?\s*$",
 }
-"""What looks like one and is none."""
+"""Look-alikes of each type."""
 
 _RESOLVED = r"\b(?:fixed(?!-)|resolved|solved)\b|✓|✔|✅"
 _UNRESOLVED = (
@@ -110,53 +109,54 @@ _STATE = r"(?:\*\*|__)?(goal|stack|blocked)\s*:\s*(?:\*\*|__)?\s*(.*)"
 _CHECKBOX = r"\[([ xX])\]\s+"
 
 _APART = re.compile(r"\b[a-z]{2,12}://\S+|`[^`]+`|\"[^\"]+\"|“[^”]+”")
-"""Addresses, code and what others said: no phrase in them is the writer's own."""
+"""Addresses, code and quotations, which are not the writer's own phrases."""
 _NO_WORD = "\ue000"
 
 
 def statement(text: str) -> Statement | None:
-    """Returns what a line says, or None where it says nothing that is to be remembered."""
+    """Returns the statement of a line, or None if it has nothing to remember."""
     text, done = _unchecked(text[:_LONGEST])
-    if found := _hit(_KEY, text, 0):
-        inner = _sorted_out(found[1]) or Statement(
-            kind=Kind.FACT, title=_plain(found[1]), confidence=_MARKED
+    if match := _hit(_KEY, text, 0):
+        inner = _sorted_out(match[1]) or Statement(
+            kind=Kind.FACT, title=_plain(match[1]), confidence=_MARKED
         )
-        said: Statement | None = replace(inner, key=True)
-    elif found := _hit(_NEXT, text):
+        result: Statement | None = replace(inner, key=True)
+    elif match := _hit(_NEXT, text):
         status = "done" if done else "open"
-        said = Statement(kind=Kind.PLAN, title=_plain(found[1]), confidence=_MARKED, status=status)
+        title = _plain(match[1])
+        result = Statement(kind=Kind.PLAN, title=title, confidence=_MARKED, status=status)
     else:
-        said = _sorted_out(text)
-    if said is None or len(said.title) < _SHORTEST_TITLE:
+        result = _sorted_out(text)
+    if result is None or len(result.title) < _SHORTEST_TITLE:
         return None
-    return replace(said, status="resolved") if done and said.kind is Kind.ISSUE else said
+    return replace(result, status="resolved") if done and result.kind is Kind.ISSUE else result
 
 
 def remembered(text: str) -> Statement | None:
-    """Returns what stands after `MEMORY:` in a comment; a fact where it is nothing else."""
+    """Returns the statement after `MEMORY:` in a comment; a fact by default."""
     return statement(f"MEMORY: {text}")
 
 
 def reason_alone(text: str) -> str | None:
-    """Returns the reason that a line gives for the one before it, or None."""
-    found = _hit(_LEADING_REASON, text)
-    return _plain(found[1]) if found else None
+    """Returns the reason that a line gives for the previous line, or None."""
+    match = _hit(_LEADING_REASON, text)
+    return _plain(match[1]) if match else None
 
 
 def begins(text: str) -> bool:
-    """Returns whether a line begins with a mark, so that it can't go on with the one before."""
+    """Returns whether a line begins with a mark, and so does not continue the previous line."""
     marks = "decided|problem|issue|bug|learned|til|gotcha|memory|key|important|next|fixed"
     return _hit(rf"(?:\*\*|__)(?:{marks})\b|(?:{marks})\s*:", text) is not None
 
 
 def state(text: str) -> tuple[str, str] | None:
-    """Returns `goal`, `stack` or `blocked` and what is said of it, or None for another line."""
-    found = _hit(_STATE, text)
-    return (found[1].lower(), " ".join(found[2].replace("**", "").split())) if found else None
+    """Returns `goal`, `stack` or `blocked` with its text, or None for another line."""
+    match = _hit(_STATE, text)
+    return (match[1].lower(), " ".join(match[2].replace("**", "").split())) if match else None
 
 
 def line_key(text: str) -> str:
-    """Returns what is left of a line when its looks and its checkbox are taken away."""
+    """Returns a line without its checkbox, in normal form."""
     return " ".join(_unchecked(text)[0].split()).casefold()
 
 
@@ -173,17 +173,17 @@ def _sorted_out(text: str) -> Statement | None:
     explicit = _hit(_MEMORY, text, 0)
     inner = explicit[1] if explicit else text
     for kind, words in _WORDS.items():
-        if found := _hit(rf"(?:\*\*|__)(?:{words})\s*:?\s*(?:\*\*|__)\s*:?\s*(.+)", inner):
-            return _statement(kind, _MARKED, found[1], text)
-        if explicit and (found := _hit(rf"(?:{words})\b\s*:?\s*(?:(?:to|that)\s+)?(.+)", inner)):
-            return _statement(kind, _EXPLICIT, found[1], text)
+        if match := _hit(rf"(?:\*\*|__)(?:{words})\s*:?\s*(?:\*\*|__)\s*:?\s*(.+)", inner):
+            return _statement(kind, _MARKED, match[1], text)
+        if explicit and (match := _hit(rf"(?:{words})\b\s*:?\s*(?:(?:to|that)\s+)?(.+)", inner)):
+            return _statement(kind, _EXPLICIT, match[1], text)
     bare = inner.replace("**", "")
     own = _APART.sub(lambda other: _NO_WORD * len(other[0]), bare)
     for kind, confidence, pattern in _PHRASES:
-        found = _search(pattern, own)
-        if found and not _search(_NOT_A[kind], own):
+        match = _search(pattern, own)
+        if match and not _search(_NOT_A[kind], own):
             sure = max(confidence, _EXPLICIT) if explicit else confidence
-            title = bare[slice(*found.span(1))] if found.groups() else bare
+            title = bare[slice(*match.span(1))] if match.groups() else bare
             return _statement(kind, sure, title, text)
     return _statement(Kind.FACT, _EXPLICIT, inner, text) if explicit else None
 
@@ -202,7 +202,7 @@ def _statement(kind: Kind, confidence: float, title: str, line: str) -> Statemen
 
 
 def _raised(confidence: float, line: str) -> float:
-    """Returns the confidence with what makes a line surer."""
+    """Returns the confidence, raised by signs such as bold text or a reason."""
     lower = line.lower()
     raised = confidence + 0.2 * ("**" in line)
     raised += 0.15 * ("because" in lower) + 0.1 * (" over " in lower)
@@ -217,10 +217,10 @@ def _status(line: str) -> str:
 
 
 def _without_reason(text: str) -> tuple[str, str | None]:
-    found = _pattern(_REASON, re.IGNORECASE).search(text, _SHORTEST_TITLE)
-    if found is None:
+    match = _pattern(_REASON, re.IGNORECASE).search(text, _SHORTEST_TITLE)
+    if match is None:
         return text, None
-    return text[: found.start()], _plain(text[found.end() :]) or None
+    return text[: match.start()], _plain(text[match.end() :]) or None
 
 
 def _listed(text: str) -> tuple[str, ...]:
@@ -267,15 +267,15 @@ def _forms() -> tuple[re.Pattern[str], ...]:
 
 
 def read_day(heading: str, *, read_at: datetime) -> datetime | None:
-    """Returns midnight UTC of the day that a heading names, or None where it names none.
+    """Returns midnight UTC of the day in a heading, or None for another heading.
 
-    Without a year it is that of `read_at`, or the one before where the day would be still to come.
+    Without a year it is the latest such day before `read_at`.
     """
     text = heading.strip().strip("*_ ")
-    found = next((hit for form in _forms() if (hit := form.fullmatch(text))), None)
-    if found is None:
+    match = next((hit for form in _forms() if (hit := form.fullmatch(text))), None)
+    if match is None:
         return None
-    parts = found.groupdict()
+    parts = match.groupdict()
     month = int(parts["month"]) if parts.get("month") else month_number(parts["name"])
     day = int(parts["day"])
     if parts["year"]:
@@ -287,10 +287,10 @@ def read_day(heading: str, *, read_at: datetime) -> datetime | None:
 
 def _midnight(year: int, month: int, day: int) -> datetime | None:
     try:
-        found = date(year, month, day)
+        day_ = date(year, month, day)
     except ValueError:
         return None
-    return datetime(found.year, found.month, found.day, tzinfo=UTC)
+    return datetime(day_.year, day_.month, day_.day, tzinfo=UTC)
 
 
 _COMMENT = re.compile(r"<!--.*?-->")
@@ -298,7 +298,7 @@ _QUOTED = re.compile(r"[\s\d*+.)-]*>")
 
 
 class Part(StrEnum):
-    """What a section of the log is for."""
+    """The sections of a log."""
 
     STATE = "project state"
     GOTCHAS = "gotchas"
@@ -306,7 +306,7 @@ class Part(StrEnum):
 
 
 class Line(NamedTuple):
-    """One statement, as it stands without its list marker."""
+    """A line with a statement, without its list marker."""
 
     number: int
     """1-based."""
@@ -316,14 +316,14 @@ class Line(NamedTuple):
     """From the nearest heading above that is a date; None in the state and among the gotchas."""
     bullet: bool = False
     depth: int = 0
-    """How many lists it lies in."""
+    """Number of enclosing lists."""
     heading: bool = False
 
 
 def statements(text: str, *, read_at: datetime, begins: Callable[[str], bool]) -> Iterator[Line]:
     """Yields the statements of the log, and each heading that is more than a date.
 
-    `begins` says whether a line begins a statement of its own.
+    `begins` returns whether a line begins another statement.
     """
     part, day, quoted, depth, opened = Part.LOG, None, 0, 0, ""
     item, raws = False, text.split("\n")
@@ -346,11 +346,11 @@ def statements(text: str, *, read_at: datetime, begins: Callable[[str], bool]) -
                 yield from line
             case "inline":
                 own = None if part in (Part.STATE, Part.GOTCHAS) else day
-                found = _said(token, raws, part, own, depth, begins)
+                lines = _said(token, raws, part, own, depth, begins)
                 # Markdown counts an unmarked line that follows a quotation as part of it.
-                found = [ln for ln in found if not (quoted and _QUOTED.match(raws[ln.number - 1]))]
+                lines = [ln for ln in lines if not (quoted and _QUOTED.match(raws[ln.number - 1]))]
                 yield from (
-                    one._replace(bullet=item) if n == 0 else one for n, one in enumerate(found)
+                    one._replace(bullet=item) if n == 0 else one for n, one in enumerate(lines)
                 )
                 item = False
 
@@ -359,7 +359,7 @@ def _tokens(text: str) -> "list[Token]":
     from markdown_it import MarkdownIt
 
     reader = MarkdownIt("commonmark").disable("lheading")
-    # What stands within a line is told apart by the grammar.
+    # The grammar reads the text within a line.
     reader.core.ruler.enableOnly(["normalize", "block"])
     return reader.parse(text)
 
@@ -367,7 +367,7 @@ def _tokens(text: str) -> "list[Token]":
 def _headed(
     token: "Token", tag: str, part: Part, day: datetime | None, read_at: datetime
 ) -> tuple[Part, datetime | None, tuple[Line, ...]]:
-    """Returns the section and the day that hold below a heading, and what it says itself."""
+    """Returns the section and the day below a heading, and its own statement."""
     name, *rest = (piece.strip() for piece in token.content.split("|"))
     number = (token.map or [0])[0] + 1
     if named := read_day(name, read_at=read_at):
@@ -375,8 +375,8 @@ def _headed(
         line = Line(number, summary, Part.LOG, named, heading=True)
         return Part.LOG, named, (line,) if summary else ()
     if tag in ("h1", "h2"):
-        known = name.lower().rstrip(":")
-        return (Part(known) if known in (Part.STATE, Part.GOTCHAS) else Part.LOG), day, ()
+        title = name.lower().rstrip(":")
+        return (Part(title) if title in (Part.STATE, Part.GOTCHAS) else Part.LOG), day, ()
     return part, day, ()
 
 
@@ -390,12 +390,12 @@ def _said(
 ) -> list[Line]:
     """Returns the statements of a paragraph: one for each line, or one for a list item."""
     first = (token.map or [0])[0]
-    found: list[Line] = []
+    lines: list[Line] = []
     for number, raw in enumerate(token.content.split("\n"), first):
         text = _COMMENT.sub("", raw).strip()
-        indented = depth and found and raws[number][:1].isspace()
+        indented = depth and lines and raws[number][:1].isspace()
         if indented and text and not begins(text):
-            found[-1] = found[-1]._replace(text=f"{found[-1].text} {text}")
+            lines[-1] = lines[-1]._replace(text=f"{lines[-1].text} {text}")
         elif text and not text.startswith("|"):
-            found.append(Line(number + 1, text, part, day, depth=depth))
-    return found
+            lines.append(Line(number + 1, text, part, day, depth=depth))
+    return lines

@@ -1,4 +1,4 @@
-"""The order and the score of what a search found; docs/retrieval.md tells the recipe."""
+"""The order and the scores of search results; docs/retrieval.md explains the method."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -23,9 +23,6 @@ from mimo.ranking.model import (
 )
 from mimo.text.tokens import query_terms
 
-# A query's text -> what the ranking looks for.
-
-
 _when = re.compile(
     r"\W*(?:(?:since|until|by) when|when|how long|(?:(?:in|on|at|by) )?(?:what|which) "
     r"(?:date|day|week|month|year|time))\b",
@@ -34,9 +31,9 @@ _when = re.compile(
 
 
 def understand(text: str, asked: datetime | None = None) -> RankingQuery:
-    """Returns the query that `text` is, asked at `asked`.
+    """Returns the query for `text`, asked at `asked`.
 
-    Without `asked`, words such as "last week" name no date.
+    Without `asked`, words such as "last week" are ignored.
     """
     terms = query_terms(text)
     return RankingQuery(
@@ -56,26 +53,23 @@ def _is_latin(text: str) -> bool:
     return latin >= LATIN_SHARE * len(letters)
 
 
-# Memories that others supersede stand below those.
-
-
 def below_successors(
     ranked: Sequence[Ranked], successors: Mapping[int, Collection[int]]
 ) -> list[Ranked]:
-    """Returns `ranked` with every superseded memory moved down to right below its successors.
+    """Returns `ranked` with every superseded memory moved right below its successors.
 
-    `successors` names, by key, those that supersede a memory. One whose successors are not in
-    the list keeps its place; nothing else changes order, and a circle is left as it stands.
+    `successors` has the keys of the memories that supersede a memory. A memory whose successors
+    are not in the list keeps its place; the rest keeps its order, and a circle is ignored.
     """
     if not successors:
         return list(ranked)
-    listed = {one.key for one in ranked}
+    listed = {memory.key for memory in ranked}
     above = {key: _above(key, successors) & listed for key in listed}
     waiting = list(ranked)
     placed: set[int] = set()
     order: list[Ranked] = []
     while waiting:
-        ready = next(one for one in waiting if above[one.key] <= placed)
+        ready = next(memory for memory in waiting if above[memory.key] <= placed)
         waiting.remove(ready)
         placed.add(ready.key)
         order.append(ready)
@@ -83,49 +77,46 @@ def below_successors(
 
 
 def _above(key: int, successors: Mapping[int, Collection[int]]) -> set[int]:
-    """Returns what supersedes `key`, without that which `key` supersedes in turn."""
+    """Returns the successors of `key`, except those that `key` supersedes in turn."""
     return {new for new in successors.get(key, ()) if key not in _reached(new, successors)}
 
 
 def _reached(key: int, successors: Mapping[int, Collection[int]]) -> set[int]:
-    """Returns `key` and all that supersedes it, over any number of steps."""
+    """Returns `key` and its direct and indirect successors."""
     reached: set[int] = set()
     ahead = [key]
     while ahead:
-        if (one := ahead.pop()) not in reached:
-            reached.add(one)
-            ahead.extend(successors.get(one, ()))
+        if (memory := ahead.pop()) not in reached:
+            reached.add(memory)
+            ahead.extend(successors.get(memory, ()))
     return reached
-
-
-# Candidates -> the order and the scores of an answer.
 
 
 def rank(
     query: RankingQuery, candidates: Sequence[Candidate], statistics: Statistics
 ) -> list[Ranked]:
-    """Returns the candidates best first; equals keep the order in which they were given."""
+    """Returns the candidates, best first; equal ones keep their order."""
     examiner = Examiner(query, statistics)
-    found = examiner.examine(candidates)
+    measured = examiner.examine(candidates)
     largest = Evidence(
-        document=max([one.document for one in found], default=0.0),
-        passage=max([one.passage for one in found], default=0.0),
-        phrase=max([one.phrase for one in found], default=0.0),
-        neighbour=max([one.neighbour for one in found], default=0.0),
+        document=max([item.document for item in measured], default=0.0),
+        passage=max([item.passage for item in measured], default=0.0),
+        phrase=max([item.phrase for item in measured], default=0.0),
+        neighbour=max([item.neighbour for item in measured], default=0.0),
     )
     ranked = [
         Ranked(
             key=candidate.key,
-            order=sum(map(mul, _features(query, candidate, one, largest), ORDER)),
+            order=sum(map(mul, _features(query, candidate, item, largest), ORDER)),
             score=_score(
-                _signals(query, one, examiner.ideal),
+                _signals(query, item, examiner.ideal),
                 BIAS if query.latin and candidate.unit_cosines else WORDS_BIAS,
             ),
-            unit=one.unit,
+            unit=item.unit,
         )
-        for candidate, one in zip(candidates, found, strict=True)
+        for candidate, item in zip(candidates, measured, strict=True)
     ]
-    return sorted(ranked, key=lambda one: -one.order)
+    return sorted(ranked, key=lambda item: -item.order)
 
 
 def _share(value: float, of: float) -> float:
@@ -133,41 +124,41 @@ def _share(value: float, of: float) -> float:
 
 
 def _features(
-    query: RankingQuery, candidate: Candidate, found: Evidence, largest: Evidence
+    query: RankingQuery, candidate: Candidate, measured: Evidence, largest: Evidence
 ) -> Features:
     return Features(
-        document=_share(found.document, largest.document),
-        passage=_share(found.passage, largest.passage),
-        coverage=found.coverage,
-        phrase=_share(found.phrase, largest.phrase),
-        unit_meaning=found.unit_meaning,
-        document_meaning=found.document_meaning,
-        neighbour=_share(found.neighbour, largest.neighbour),
-        parent=found.parent,
-        date=found.date,
-        time=found.time,
-        speaker=found.speaker,
-        title=found.title,
-        topic=found.topic,
+        document=_share(measured.document, largest.document),
+        passage=_share(measured.passage, largest.passage),
+        coverage=measured.coverage,
+        phrase=_share(measured.phrase, largest.phrase),
+        unit_meaning=measured.unit_meaning,
+        document_meaning=measured.document_meaning,
+        neighbour=_share(measured.neighbour, largest.neighbour),
+        parent=measured.parent,
+        date=measured.date,
+        time=measured.time,
+        speaker=measured.speaker,
+        title=measured.title,
+        topic=measured.topic,
         importance=candidate.importance - 0.5,
         age=evidence.freshness(candidate.created, query.asked),
     )
 
 
-def _signals(query: RankingQuery, found: Evidence, ideal: float) -> Signals:
+def _signals(query: RankingQuery, measured: Evidence, ideal: float) -> Signals:
     return Signals(
-        coverage=found.coverage,
-        document_coverage=found.document_coverage,
-        passage=min(_share(found.passage, ideal), 1.2),
-        unit=min(_share(found.unit_bm25, ideal), 1.2),
-        phrase=min(_share(found.phrase, ideal), 1.0),
-        unit_meaning=found.unit_meaning,
-        document_meaning=found.document_meaning,
+        coverage=measured.coverage,
+        document_coverage=measured.document_coverage,
+        passage=min(_share(measured.passage, ideal), 1.2),
+        unit=min(_share(measured.unit_bm25, ideal), 1.2),
+        phrase=min(_share(measured.phrase, ideal), 1.0),
+        unit_meaning=measured.unit_meaning,
+        document_meaning=measured.document_meaning,
         query_length=min(len(query.content), 12) / 12,
-        wide_coverage=found.wide_coverage,
-        parent=found.parent,
-        date=found.date,
-        neighbour=min(_share(found.neighbour, ideal), 1.0),
+        wide_coverage=measured.wide_coverage,
+        parent=measured.parent,
+        date=measured.date,
+        neighbour=min(_share(measured.neighbour, ideal), 1.0),
     )
 
 

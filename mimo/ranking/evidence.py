@@ -1,4 +1,4 @@
-"""All that speaks for one candidate, measured before candidates are compared."""
+"""The evidence for each candidate, measured before candidates are compared."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -22,11 +22,10 @@ from mimo.ranking.model import (
 from mimo.text.calendar import MONTHS, WEEKDAYS
 from mimo.text.tokens import tokenize
 
-# How well words match: BM25, coverage and phrases over one stretch of tokens.
-
+# BM25, coverage and phrases of one stretch of tokens.
 
 Place = tuple[int, str]
-"""A character's number in a text of tokens, and the query's term that begins there."""
+"""A position in a text of tokens, and the query's term that begins there."""
 
 
 @dataclass(slots=True)
@@ -37,56 +36,56 @@ class Hits:
     """Tokens in all."""
     counts: dict[str, int] = field(default_factory=dict)
     phrases: dict[str, int] = field(default_factory=dict)
-    """How often each term follows the one before it in the query."""
+    """Number of times that each term follows its predecessor in the query."""
 
 
 def inverse_frequency(holding: float, total: float) -> float:
-    """Returns what a term is worth: ln(1 + (N - n + 0.5) / (n + 0.5)), as in Lucene.
+    """Returns the weight of a term: ln(1 + (N - n + 0.5) / (n + 0.5)), as in Lucene.
 
-    `holding` (n) of `total` (N) texts hold it; one that none holds counts ln(1 + N).
+    `holding` (n) of `total` (N) texts have it; the weight of an unknown term is ln(1 + N).
     """
     return log(1 + (total - holding + 0.5) / (holding + 0.5)) if holding else log(1 + total)
 
 
 def inverse_frequencies(query: RankingQuery, statistics: Statistics) -> dict[str, float]:
-    """Returns what each term of `query` is worth by the number of units that hold it."""
-    known, total = statistics.frequencies, statistics.units
+    """Returns the weight of each term of `query` by the number of units with it."""
+    frequencies, total = statistics.frequencies, statistics.units
     return {
-        term: inverse_frequency(known.get(term, 0), total) for term in (*query.full, *query.content)
+        term: inverse_frequency(frequencies.get(term, 0), total)
+        for term in (*query.full, *query.content)
     }
 
 
 def predecessors(content: tuple[str, ...]) -> dict[str, str]:
-    """Returns, for each content term but the first, the one before it in the query."""
+    """Returns the previous term in the query for each content term except the first."""
     return dict(zip(content[1:], content, strict=False))
 
 
 def places_of(text: str, terms: Iterable[str]) -> list[Place]:
-    """Returns where `terms` stand in `text`: tokens with a space before and after each.
+    """Returns the places of `terms` in `text`: tokens with a space before and after each.
 
-    Looking for each term is quicker than cutting the text into tokens, most of which are of no
-    interest to the query.
+    A search for each term is faster than splitting the text into tokens.
     """
-    found = []
+    places = []
     for term in terms:
         needle = f" {term} "
         place = text.find(needle)
         while place >= 0:
-            found.append((place, term))
+            places.append((place, term))
             place = text.find(needle, place + len(term) + 1)
-    found.sort()
-    return found
+    places.sort()
+    return places
 
 
-def hits(text: str, found: Iterable[Place], length: int, before: Mapping[str, str]) -> Hits:
-    """Returns the terms found in a stretch of `length` tokens, counted alone and as phrases.
+def hits(text: str, places: Iterable[Place], length: int, before: Mapping[str, str]) -> Hits:
+    """Returns the counts of terms and phrases in a stretch of `length` tokens.
 
-    A phrase is a term that stands within two tokens of `before[term]`, after it.
+    A phrase is a term at most two tokens after `before[term]`.
     """
     counts: dict[str, int] = {}
     phrases: dict[str, int] = {}
     last: dict[str, int] = {}
-    for place, term in found:
+    for place, term in places:
         counts[term] = counts.get(term, 0) + 1
         last[term] = place
         start = last.get(before.get(term, ""))
@@ -109,34 +108,34 @@ def together(parts: Iterable[Hits]) -> Hits:
     return Hits(length, counts, phrases)
 
 
-def bm25(found: Hits, worth: Mapping[str, float], mean_length: float) -> float:
+def bm25(hits: Hits, worth: Mapping[str, float], mean_length: float) -> float:
     """Returns BM25 of a stretch for the terms in `worth`, against stretches of `mean_length`."""
-    norm = _norm(found.length, mean_length)
+    norm = _norm(hits.length, mean_length)
     return (K1 + 1) * sum(
-        [worth[t] * count / (count + norm) for t, count in found.counts.items() if t in worth]
+        [worth[t] * count / (count + norm) for t, count in hits.counts.items() if t in worth]
     )
 
 
 def phrase(
-    found: Hits, worth: Mapping[str, float], before: Mapping[str, str], mean_length: float
+    hits: Hits, worth: Mapping[str, float], before: Mapping[str, str], mean_length: float
 ) -> float:
-    """Returns BM25 of the pairs of neighbouring query terms that stand together as well.
+    """Returns BM25 of the pairs of neighbouring query terms that occur together.
 
-    A pair is worth the mean of its two terms.
+    The weight of a pair is the mean of its two terms.
     """
-    if not found.phrases:
+    if not hits.phrases:
         return 0.0
-    norm = _norm(found.length, mean_length)
+    norm = _norm(hits.length, mean_length)
     return (K1 + 1) * sum(
         [
             (worth[term] + worth[before[term]]) / 2 * count / (count + norm)
-            for term, count in found.phrases.items()
+            for term, count in hits.phrases.items()
         ]
     )
 
 
 def coverage(terms: Iterable[str], worth: Mapping[str, float], total: float) -> float:
-    """Returns the share of `total`, the worth of all terms, that `terms` make up: 0..1."""
+    """Returns the share of `terms` in `total`, the weight of all terms: 0..1."""
     return sum([worth[term] for term in terms if term in worth]) / total if total else 0.0
 
 
@@ -144,11 +143,11 @@ def _norm(length: int, mean_length: float) -> float:
     return K1 * (1 - B + B * length / mean_length)
 
 
-# What stands around a candidate: its date, its time words, its speakers.
+# Dates, words of time, and speakers.
 
 
 def date_match(created: datetime | None, windows: Iterable[Window]) -> float:
-    """Returns how near `created` is to the nearest date that the question names: 0..1."""
+    """Returns the closeness of `created` to the closest date in the question: 0..1."""
     if created is None:
         return 0.0
     day = created.date()
@@ -156,7 +155,7 @@ def date_match(created: datetime | None, windows: Iterable[Window]) -> float:
 
 
 def freshness(created: datetime | None, asked: datetime | None) -> float:
-    """Returns 1 for now, halved with every half-life; 0 where either time is unknown."""
+    """Returns 1 for now, halved with every half-life; 0 if either time is unknown."""
     if created is None or asked is None:
         return 0.0
     days = max((asked - created).total_seconds() / 86_400, 0.0)
@@ -165,7 +164,7 @@ def freshness(created: datetime | None, asked: datetime | None) -> float:
 
 @cache
 def date_tokens(day: date) -> frozenset[str]:
-    """Returns the tokens of the words by which people name `day`."""
+    """Returns the tokens of the usual names of `day`."""
     return frozenset(tokenize(searchable(day)))
 
 
@@ -178,7 +177,7 @@ def time_coverage(units: Sequence[str], covered: Sequence[float]) -> float:
 def speaker_coverage(
     speakers: Sequence[str], covered: Sequence[float], named: frozenset[str]
 ) -> float:
-    """Returns the largest coverage among units in which one of the `named` speaks."""
+    """Returns the largest coverage among units of one of the `named` speakers."""
     pairs = zip(covered, speakers, strict=False)
     return max([c for c, names in pairs if not named.isdisjoint(names.split())], default=0.0)
 
@@ -200,27 +199,27 @@ def _time_tokens() -> frozenset[str]:
 
 
 def named_speakers(candidates: Sequence[Candidate], terms: Iterable[str]) -> frozenset[str]:
-    """Returns the speakers whom a question of `terms` names.
+    """Returns the speakers that a question of `terms` names.
 
-    A name before a colon is a speaker's where it begins lines in several of the units.
+    A name before a colon is a speaker if it begins lines in several of the units.
     """
-    known = set(terms)
+    words = set(terms)
     seen = Counter(
         name for candidate in candidates for unit in candidate.speakers for name in unit.split()
     )
     return frozenset(
         name
         for name, units in seen.items()
-        if units >= SPEAKER_LINES and known.issuperset(name.split("_"))
+        if units >= SPEAKER_LINES and words.issuperset(name.split("_"))
     )
 
 
-# Where a query's terms stand in a candidate: the one walk over its tokens.
+# The terms of a query in a candidate.
 
 
 @dataclass(slots=True)
 class Reading:
-    """A candidate as the query sees it; everything in it is read under its title and topic."""
+    """The hits of a query in a candidate; those of title and topic count for each part."""
 
     candidate: Candidate
     title: Hits
@@ -231,10 +230,10 @@ class Reading:
 
 
 class Reader:
-    """Reads candidates for one query; what siblings share is read once."""
+    """Reads candidates for one query; texts that siblings share are read once."""
 
     def __init__(self, terms: Collection[str], before: Mapping[str, str]) -> None:
-        """Look for `terms`, and for phrases of those that `before` names with each other."""
+        """Keep the terms to search, and the previous term of each for phrases."""
         self._terms = terms
         self._before = before
         self._hits: dict[str, Hits] = {"": Hits()}
@@ -242,24 +241,24 @@ class Reader:
 
     def find(self, tokens: str) -> Hits:
         """Returns the terms in `tokens`, which are joined by spaces."""
-        found = self._hits.get(tokens)
-        if found is None:
+        result = self._hits.get(tokens)
+        if result is None:
             text = f" {tokens} "
             places = places_of(text, self._terms)
-            found = hits(text, places, tokens.count(" ") + 1, self._before)
-            self._hits[tokens] = found
-        return found
+            result = hits(text, places, tokens.count(" ") + 1, self._before)
+            self._hits[tokens] = result
+        return result
 
     def held(self, tokens: str) -> list[str]:
-        """Returns which terms are among `tokens` at all, for texts that are long and shared."""
-        found = self._held.get(tokens)
-        if found is None:
+        """Returns the terms that occur in `tokens`, for long texts that candidates share."""
+        terms = self._held.get(tokens)
+        if terms is None:
             text = f" {tokens} "
-            found = self._held[tokens] = [term for term in self._terms if f" {term} " in text]
-        return found
+            terms = self._held[tokens] = [term for term in self._terms if f" {term} " in text]
+        return terms
 
     def read(self, candidate: Candidate) -> Reading:
-        """Returns where the terms stand in `candidate`."""
+        """Returns the hits of the terms in `candidate`."""
         units, passages = self._stretches(candidate)
         title, topic = self.find(candidate.title), self.find(candidate.topic)
         document = units[0] if len(units) == 1 else together(units)
@@ -282,28 +281,28 @@ class Reader:
         text = f" {' '.join(candidate.units)} "
         places = places_of(text, self._terms)
         units = self._cut(text, places, candidate.units)
-        # Passages of the same tokens are cut from the same walk; a chat's hold fewer.
+        # Passages with all tokens of the units reuse the places; those of a chat have fewer tokens.
         if sum(map(len, candidate.passages)) + len(candidate.passages) + 1 == len(text):
             return units, self._cut(text, places, candidate.passages)
         return units, [self.find(passage) for passage in candidate.passages]
 
     def _cut(self, text: str, places: list[Place], parts: Sequence[str]) -> list[Hits]:
         """Returns the hits of neighbouring parts of `text`."""
-        found, first, end = [], 0, 0
+        stretches, first, end = [], 0, 0
         for part in parts:
             end += len(part) + 1
             last = first
             while last < len(places) and places[last][0] < end:
                 last += 1
             length = part.count(" ") + 1
-            found.append(hits(text, places[first:last], length, self._before))
+            stretches.append(hits(text, places[first:last], length, self._before))
             first = last
-        return found
+        return stretches
 
 
 @dataclass(slots=True)
 class Evidence:
-    """Raw measures of one candidate; BM25s and phrases are not yet shares of anything."""
+    """Raw measures of one candidate; BM25s and phrases are absolute values."""
 
     unit: int = 0
     """The number of its best unit, from 0."""
@@ -329,7 +328,7 @@ class Examiner:
     """Measures the candidates of one query."""
 
     def __init__(self, query: RankingQuery, statistics: Statistics) -> None:
-        """Weigh the terms of `query` by how rare they are in the store."""
+        """Weight the terms of `query` by their rarity in the store."""
         terms = inverse_frequencies(query, statistics)
         self.query = query
         self.statistics = statistics
@@ -340,7 +339,7 @@ class Examiner:
 
     @property
     def ideal(self) -> float:
-        """The BM25 that no text exceeds: every content term, endlessly often."""
+        """The upper bound of BM25: every content term infinitely often."""
         return (K1 + 1) * self.worth
 
     def examine(self, candidates: Sequence[Candidate]) -> list[Evidence]:
@@ -356,7 +355,7 @@ class Examiner:
         candidate = reading.candidate
         covered = [self._coverage(unit) for unit in reading.units]
         everything = covered[0] if len(covered) == 1 else self._coverage(reading.document)
-        found = Evidence(
+        measured = Evidence(
             document=bm25(reading.document, rarity, self.statistics.document_tokens),
             document_coverage=everything,
             coverage=max(covered, default=0.0),
@@ -367,27 +366,32 @@ class Examiner:
             date=date_match(candidate.created, self.query.windows),
         )
         if self.query.asks_when:
-            found.time = time_coverage(candidate.units, covered)
+            measured.time = time_coverage(candidate.units, covered)
         if speakers:
-            found.speaker = speaker_coverage(candidate.speakers, covered, speakers)
+            measured.speaker = speaker_coverage(candidate.speakers, covered, speakers)
         if candidate.title or candidate.topic:
-            found.title, found.topic = self._coverage(reading.title), self._coverage(reading.topic)
+            measured.title, measured.topic = (
+                self._coverage(reading.title),
+                self._coverage(reading.topic),
+            )
         if candidate.parent:
             held = self.reader.held(candidate.parent)
-            found.parent = coverage(held, self.content, self.worth)
-            found.neighbour = self._neighbour(candidate)
-        self._weigh_meaning(candidate, covered, found)
-        return found
+            measured.parent = coverage(held, self.content, self.worth)
+            measured.neighbour = self._neighbour(candidate)
+        self._weigh_meaning(candidate, covered, measured)
+        return measured
 
     def _coverage(self, hits: Hits) -> float:
         return coverage(hits.counts, self.content, self.worth)
 
     def _largest(self, stretches: Iterable[Hits], mean_length: float) -> float:
-        return max([bm25(one, self.content, mean_length) for one in stretches], default=0.0)
+        return max([bm25(stretch, self.content, mean_length) for stretch in stretches], default=0.0)
 
     def _phrase(self, passages: Iterable[Hits]) -> float:
         mean = self.statistics.passage_tokens
-        return max([phrase(one, self.content, self.before, mean) for one in passages], default=0.0)
+        return max(
+            [phrase(passage, self.content, self.before, mean) for passage in passages], default=0.0
+        )
 
     def _unit_bm25(self, units: Sequence[Hits], covered: Sequence[float]) -> float:
         """Returns the largest BM25 of a unit; none exceeds its coverage's share of the ideal."""
@@ -399,7 +403,7 @@ class Examiner:
         return best
 
     def _wide_coverage(self, units: Sequence[Hits], covered: Sequence[float], most: float) -> float:
-        """Returns the largest coverage by a unit and its two neighbours; `most` is all there is."""
+        """Returns the largest coverage by a unit and its two neighbours, at most `most`."""
         best = max(covered, default=0.0)
         if len(units) == 1:
             return best
@@ -415,21 +419,21 @@ class Examiner:
         if candidate.created is not None:
             named = date_tokens(candidate.created.date()) & self.content.keys()
             date = Hits(len(named), dict.fromkeys(named, 1))
-            passages = [together((one, date)) for one in passages] if named else passages
+            passages = [together((passage, date)) for passage in passages] if named else passages
         return self._largest(passages, self.statistics.passage_tokens)
 
     def _weigh_meaning(
-        self, candidate: Candidate, covered: Sequence[float], found: Evidence
+        self, candidate: Candidate, covered: Sequence[float], measured: Evidence
     ) -> None:
         cosines: Sequence[float] = ()
         if self.query.latin and candidate.unit_cosines:
             cosines = candidate.unit_cosines
-            found.unit_meaning = max(0.0, *cosines)
-            found.document_meaning = max(0.0, candidate.document_cosine)
+            measured.unit_meaning = max(0.0, *cosines)
+            measured.document_meaning = max(0.0, candidate.document_cosine)
         values = [ORDER.coverage * share for share in covered]
         for unit, cosine in enumerate(cosines):
             values[unit] += ORDER.unit_meaning * cosine
-        found.unit = max(range(len(values)), key=values.__getitem__, default=0)
+        measured.unit = max(range(len(values)), key=values.__getitem__, default=0)
 
 
 def _first(pair: tuple[float, Hits]) -> float:
@@ -439,10 +443,10 @@ def _first(pair: tuple[float, Hits]) -> float:
 def document_worth(
     terms: Iterable[str], readings: Sequence[Reading], statistics: Statistics
 ) -> dict[str, float]:
-    """Returns what terms are worth by the number of documents, not units, that hold them.
+    """Returns the weights of terms by the number of documents, not units, with them.
 
-    The store knows the units; how many of them one document fills with a term is taken from the
-    candidates. In long documents a common word stands in every one, in few of the units.
+    The store has the number of units; the ratio of units to documents is that of the candidates.
+    In long documents a common word is in every document but in few of the units.
     """
     units: dict[str, int] = {}
     documents: dict[str, int] = {}
@@ -455,8 +459,8 @@ def document_worth(
     total = statistics.units * statistics.unit_tokens / statistics.document_tokens
     worth = {}
     for term in terms:
-        known = float(statistics.frequencies.get(term, 0))
+        frequency = float(statistics.frequencies.get(term, 0))
         if term in documents:
-            known = max(known * documents[term] / units[term], documents[term])
-        worth[term] = inverse_frequency(min(known, total), total)
+            frequency = max(frequency * documents[term] / units[term], documents[term])
+        worth[term] = inverse_frequency(min(frequency, total), total)
     return worth

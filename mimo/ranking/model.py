@@ -1,4 +1,4 @@
-"""Every number of the ranking, with what chose it; docs/retrieval.md explains them."""
+"""The data and the constants of the ranking; docs/retrieval.md explains them."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -7,36 +7,34 @@ from typing import NamedTuple
 from mimo.frozen import frozen
 from mimo.ranking.dates import Window
 
-# What the ranking is given and what it answers.
-
 
 @frozen
 class RankingQuery:
-    """A query, understood once; `understand` makes it."""
+    """A query, as `understand` reads it."""
 
     text: str
     full: tuple[str, ...]
     """Distinct tokens without the stop words."""
     content: tuple[str, ...]
-    """`full` without question words: what candidates are looked up by."""
+    """`full` without question words, by which candidates are looked up."""
     asked: datetime | None = None
-    """When: what ages are counted from; None leaves age out."""
+    """The time from which ages are counted; None ignores ages."""
     windows: tuple[Window, ...] = ()
     """Dates that the query names."""
     asks_when: bool = False
-    """Whether it asks for a time."""
+    """True if it asks for a time."""
     latin: bool = True
-    """Whether the vectors' model knows the script: no for a query that is mostly not Latin."""
+    """False if most letters are not Latin, a script that the embedding model does not know."""
 
 
 @frozen
 class Statistics:
-    """What the words of a query are worth in this store."""
+    """Frequencies of a query's words in this store."""
 
     units: int
     """Units in the store."""
     frequencies: Mapping[str, int]
-    """For each of the query's terms, the number of units that hold it; an absent one has none."""
+    """Number of units with each of the query's terms; absent if there are none."""
     unit_tokens: float
     """Mean number of tokens in a unit."""
     passage_tokens: float
@@ -80,9 +78,9 @@ class Ranked:
 
     key: int
     order: float
-    """What the answer is sorted by, largest first; comparable within one query alone."""
+    """The sort key, largest first; comparable only within one query."""
     score: float
-    """0..1, comparable between queries: 0.3 parts related from unrelated."""
+    """0..1, comparable between queries: 0.3 separates related from unrelated."""
     unit: int
     """The number of its best unit, from 0."""
 
@@ -92,19 +90,19 @@ B = 0.75
 """BM25's constants, as FTS5 has them (S. Robertson, H. Zaragoza, 2009)."""
 
 PHRASE_DISTANCE = 2
-"""A pair of query terms is a phrase where the second stands at most so many tokens on."""
+"""Most tokens from the first to the second term of a phrase."""
 
 SPEAKER_LINES = 5
-"""A name before a colon is a speaker where so many candidate units begin a line with it."""
+"""Fewest candidate units with a line that begins with a name, for it to be a speaker."""
 
 LATIN_SHARE = 0.5
-"""Below this share of Latin letters in a query its vector says too little."""
+"""Share of Latin letters in a query below which its vector is ignored."""
 
 AGE_HALF_LIFE_DAYS = 180.0
 
 
 class Features(NamedTuple):
-    """What the order of an answer weighs, each about 0..1; BM25s are shares of the largest."""
+    """The features of the order, each about 0..1; BM25s are shares of the largest."""
 
     document: float
     passage: float
@@ -147,7 +145,7 @@ The last four are priors of ours: those sets have no titles, topics or importanc
 
 
 class Signals(NamedTuple):
-    """What the 0..1 score weighs: quantities that mean the same for every query."""
+    """The features of the 0..1 score, which are comparable between queries."""
 
     coverage: float
     document_coverage: float
@@ -183,4 +181,4 @@ BIAS = -4.5
 """A threshold of 0.3 then cuts 1 to 2 in 100 right answers and 74 of 100 unrelated ones."""
 
 WORDS_BIAS = -2.4
-"""The same where nothing could be compared by meaning: 2 in 100, and 70 of 100."""
+"""The same for candidates without a comparison by meaning: 2 in 100, and 70 of 100."""

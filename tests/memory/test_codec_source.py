@@ -112,7 +112,7 @@ MARKER = "<!-- chunk 2 lines 5-7 -->"
         (FILE.replace(MARKER, "<!-- chunk 2 lines 7-5 -->"), 19, "end before they begin"),
         (FILE.replace(MARKER, "<!-- chunk 1 lines 5-7 -->"), 19, "two chunks 1"),
         (FILE.replace("---\n<!-- chunk 1", "---\nwords\n<!-- chunk 1"), 14, "before the first"),
-        (FILE.partition("<!--")[0], 14, "holds no"),
+        (FILE.partition("<!--")[0], 14, "has no line"),
         (FILE.replace("importance", "importance: 1\nimportance"), 6, "twice"),
     ],
 )

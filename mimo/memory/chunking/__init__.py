@@ -219,7 +219,7 @@ def _step_into(above: list[_Above], line: str) -> bool:
         # A brace on its own line opens the container of the previous line.
         opens = opens or (bare == "{" and above[-1].indent == indent and above[-1].opens)
         above.pop()
-    joins = not all(one.opens for one in above) or _joining().match(bare) is not None
+    joins = not all(line_above.opens for line_above in above) or _joining().match(bare) is not None
     above.append(_Above(indent, opens))
     return joins
 

@@ -227,7 +227,7 @@ def without(data: bytes, number: int) -> bytes | None:
     document, _ = read_document(data, MAX_SOURCE_BYTES)
     text, base = _body(document.text, document.body_start, document.newline)
     sections = list(sections_of(text, base, document.body_line))
-    place = next((n for n, one in enumerate(sections) if one.number == number), None)
+    place = next((n for n, section in enumerate(sections) if section.number == number), None)
     if place is None:
         raise KeyError(number)
     if len(sections) == 1:

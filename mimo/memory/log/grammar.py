@@ -349,9 +349,8 @@ def statements(text: str, *, read_at: datetime, begins: Callable[[str], bool]) -
                 lines = _said(token, raws, part, own, depth, begins)
                 # Markdown counts an unmarked line that follows a quotation as part of it.
                 lines = [ln for ln in lines if not (quoted and _QUOTED.match(raws[ln.number - 1]))]
-                yield from (
-                    one._replace(bullet=item) if n == 0 else one for n, one in enumerate(lines)
-                )
+                yield from (ln._replace(bullet=item) for ln in lines[:1])
+                yield from lines[1:]
                 item = False
 
 

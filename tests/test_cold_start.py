@@ -91,7 +91,7 @@ def test_help_loads_every_command_and_nothing_heavy(tmp_path: Path) -> None:
     [
         (["search", "tea"], "search.commands"),
         (["search", "tea", "--json"], "search.commands"),
-        (["recall", "tea"], "search.commands"),
+        (["recall", "tea"], "search.recall"),
         (["list"], "notes.commands"),
         (["list", "--when", "3 days ago"], "notes.commands"),
         (["status"], "upkeep.commands"),

@@ -310,7 +310,7 @@ def one(mind: Mind, wanted: str, *, surely: bool = False) -> Record:
     if record is None:
         near = mind.index.nearest_ids(wanted) if wanted else ()
         raise NotFound(
-            f"Memory not matches: `{wanted}`",
+            f"Memory not found: `{wanted}`",
             hint=f"did you mean {' or '.join(near)}?" if near else "`mind list` shows all memories",
             details={"id": wanted, "nearest": list(near)},
         )

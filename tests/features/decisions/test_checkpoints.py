@@ -33,7 +33,7 @@ def on_another_machine(mind: Mind, home: Path) -> Mind:
 @pytest.mark.parametrize(
     "steps", ["Write the expiry test", ["Write the expiry test"], ["One", "Two\nlines"], "- a\n- b"]
 )
-def test_what_was_saved_comes_back_as_it_was_given(mind, steps):
+def test_a_checkpoint_is_loaded_as_it_was_saved(mind, steps):
     checkpoint(mind, "Login works", open_files=("src/a.py", "b c.py"), next_steps=steps)
 
     loaded = load(mind)
@@ -52,7 +52,7 @@ def test_without_a_checkpoint_there_is_an_answer_and_no_error(mind):
     assert "save" in (loaded.notice or "")
 
 
-def test_a_step_that_somebody_ticked_in_the_file_is_done(mind):
+def test_a_step_ticked_in_the_file_is_done(mind):
     saved = checkpoint(mind, "Login works", next_steps=["One", "Two"])
     path = Path(mind.project.root, saved.file)
     path.write_text(path.read_text(encoding="utf-8").replace("[ ] One", "[x] One"), "utf-8")
@@ -89,7 +89,7 @@ def test_the_newest_of_the_branch_comes_before_a_newer_one_of_another(mind, proj
     assert "branch main" in (resumed.notice or "")
 
 
-def test_anybodys_is_resumed_last_and_says_whose_and_how_old_it_is(mind, project, clock, tmp_path):
+def test_another_authors_checkpoint_is_resumed_last_with_its_author(mind, project, clock, tmp_path):
     git(project, "init", "-q")
     other = on_another_machine(mind, tmp_path / "elsewhere")
     checkpoint(other, "Made elsewhere")

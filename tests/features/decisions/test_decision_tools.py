@@ -44,9 +44,9 @@ def test_ten_tools_in_four_domains() -> None:
 
 @pytest.mark.req("004-03")
 @pytest.mark.parametrize("name", sorted(TOOLS))
-def test_each_says_when_to_use_it_and_what_to_use_instead(name: str) -> None:
-    told = described(all_commands().tools()[name], "slash").description or ""
-    use, avoid = told.partition("Use when:")[2].split("Don't use for:")
+def test_each_description_names_uses_and_alternatives(name: str) -> None:
+    description = described(all_commands().tools()[name], "slash").description or ""
+    use, avoid = description.partition("Use when:")[2].split("Don't use for:")
     assert use.strip().startswith("- ")
     instead = {word.rstrip(".,)") for word in avoid.split() if "/" in word}
     assert instead & (TOOLS - {name}), avoid
@@ -70,7 +70,7 @@ def test_a_memory_has_the_fields_of_the_unified_schema(mind: Mind) -> None:
 
 
 @pytest.mark.req("004-24")
-def test_the_store_says_the_version_of_its_layout(mind: Mind) -> None:
+def test_the_store_has_the_version_of_its_layout(mind: Mind) -> None:
     assert f"format = {FORMAT}\n" in (mind.folder / "config.toml").read_text(encoding="utf-8")
     saved = decision(mind, "auth", "Use JWT", "Stateless")
     assert "schema_version" not in (mind.project.root / saved.file).read_text(encoding="utf-8")

@@ -60,7 +60,7 @@ class TestSave:
 
     @pytest.mark.req("004-15")
     @pytest.mark.parametrize("spelling", ["auth_strategy", "Auth Strategy", "auth-strategy"])
-    def test_a_decision_on_the_same_topic_supersedes_the_one_in_force(self, mind, clock, spelling):
+    def test_a_decision_on_the_same_topic_supersedes_the_current_one(self, mind, clock, spelling):
         first = decision(mind, "auth_strategy", "Use JWT", WHY)
         before = text_of(mind, first.file)
         clock.forward(days=1)
@@ -81,9 +81,7 @@ class TestSave:
         assert second.supersedes == ()
         assert context(mind, first.id).memory.competing == (second.id,)
 
-    def test_two_decisions_after_a_merge_are_both_answered_and_settled_by_the_next(
-        self, mind, clock
-    ):
+    def test_two_decisions_after_a_merge_are_both_current_until_the_next_one(self, mind, clock):
         first = decision(mind, "auth_strategy", "Use JWT", WHY)
         clock.forward(hours=1)
         ours = supersede(mind, first.id, "Use sessions", "They can be revoked")
@@ -133,7 +131,7 @@ class TestSave:
             (None, "success", "outcome: SUCCESS"),
         ],
     )
-    def test_what_earlier_versions_asked_for_is_still_taken(self, mind, type, outcome, says):
+    def test_arguments_of_earlier_versions_are_still_accepted(self, mind, type, outcome, says):
         saved = decision(mind, "auth", "Use JWT", WHY, type=type, outcome=outcome)
         assert says in text_of(mind, saved.file)
 
@@ -172,10 +170,10 @@ class TestOutcome:
         ) in text_of(mind, saved.file)
 
     @pytest.mark.req("004-16")
-    def test_nobody_can_miss_what_failed(self, mind):
+    def test_a_failed_decision_is_marked_everywhere(self, mind):
         saved = decision(mind, "auth", "Use JWT", WHY)
         outcome(mind, saved.id, "FAILED", "Tokens leaked")
-        told = "FAILED, do not repeat it: Tokens leaked"
+        warning = "FAILED, do not repeat it: Tokens leaked"
 
         rows: list[Any] = [
             *search(mind, "JWT").results,
@@ -187,9 +185,9 @@ class TestOutcome:
             *(found.memory for found in by_context(mind, "JWT").results),
             context(mind, saved.id).memory,
         ]
-        assert [row.warning for row in rows] == [told] * 8
+        assert [row.warning for row in rows] == [warning] * 8
 
-    def test_an_outcome_can_be_opened_again_and_nothing_told_is_lost(self, mind):
+    def test_an_outcome_can_be_reopened_and_keeps_its_history(self, mind):
         saved = decision(mind, "auth", "Use JWT", WHY)
         outcome(mind, saved.id, "FAILED", "Tokens leaked")
 
@@ -239,14 +237,14 @@ class TestSupersede:
         assert shown.sections["Reasoning"] == f"Revocable\n\nReplaces {first.id}: Too slow"
         assert text_of(mind, first.file) == before
 
-    def test_what_is_superseded_already_names_its_successor(self, mind):
+    def test_superseding_a_superseded_decision_names_its_successor(self, mind):
         first = decision(mind, "auth", "Use JWT", WHY)
         second = supersede(mind, first.id, "Use sessions", "Revocable")
         with pytest.raises(Invalid, match=second.id):
             supersede(mind, first.id, "Use passkeys", "Newer")
         assert list_(mind).total == 2
 
-    def test_why_must_be_said(self, mind):
+    def test_a_reason_is_required(self, mind):
         decision(mind, "auth", "Use JWT", WHY)
         with pytest.raises(Invalid, match="reasoning"):
             supersede(mind, "auth", "Use sessions")
@@ -268,7 +266,7 @@ class TestSupersede:
 class TestTopic:
     @pytest.mark.req("004-11")
     @pytest.mark.req("004-52")
-    def test_the_chain_is_told_newest_first_three_steps_beyond_the_topic(self, mind, clock):
+    def test_the_chain_is_listed_newest_first_three_steps_beyond_the_topic(self, mind, clock):
         ids: list[str] = []
         for number in range(6):
             draft = decision(
@@ -316,7 +314,7 @@ class TestContext:
 
     @pytest.mark.req("004-12")
     @pytest.mark.req("004-52")
-    def test_a_search_brings_what_is_five_links_away(self, mind, clock):
+    def test_a_search_includes_memories_five_links_away(self, mind, clock):
         ids: list[str] = []
         for number, text in enumerate(["Use JWT tokens", *(f"Thing {n}" for n in range(6))]):
             links: Any = ({"to_id": ids[-1], "relationship": "builds_on"},) if ids else ()
@@ -328,7 +326,7 @@ class TestContext:
             (ids[depth], depth) for depth in range(1, 6)
         ]
 
-    def test_a_time_narrows_what_a_context_brings_up(self, mind, clock):
+    def test_a_time_filters_a_search_by_context(self, mind, clock):
         old = insight(mind, "JWT tokens expire")
         clock.forward(days=10)
         new = insight(mind, "JWT tokens are signed")
@@ -338,7 +336,7 @@ class TestContext:
         found = by_context(mind, "JWT tokens", to_date="2026-11-25", threshold=0.1)
         assert [row.memory.id for row in found.results] == [old.id]
 
-    def test_a_type_or_a_time_narrows_what_is_recent(self, mind, clock):
+    def test_a_type_or_a_time_filters_recent_memories(self, mind, clock):
         old = insight(mind, "Old lesson")
         clock.forward(days=10)
         decision(mind, "auth", "Use JWT", WHY)

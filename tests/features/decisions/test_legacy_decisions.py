@@ -82,7 +82,7 @@ def test_a_whole_day_with_the_old_tools(mind: Mind, clock: Any) -> None:
     ],
 )
 @pytest.mark.parametrize("by", ["decisionId", "topic", "id"])
-def test_an_outcome_is_taken_in_both_vocabularies_by_id_or_by_topic(
+def test_an_outcome_is_accepted_in_both_vocabularies_by_id_or_by_topic(
     mind: Mind, word: str, stored: str | None, by: str
 ) -> None:
     saved = decision(mind, "auth", "Use JWT", WHY)
@@ -121,7 +121,7 @@ def test_old_names_are_not_listed_unless_asked_for_and_then_called_deprecated(na
 
 
 @pytest.mark.req("004-67")
-def test_each_call_of_an_old_name_tells_once_that_it_is_deprecated(
+def test_each_call_of_an_old_name_warns_once_that_it_is_deprecated(
     mind: Mind, caplog: pytest.LogCaptureFixture
 ) -> None:
     app = App(Memory(lambda: mind), all_commands(), toolsets=[], naming="underscore")
@@ -133,6 +133,7 @@ def test_each_call_of_an_old_name_tells_once_that_it_is_deprecated(
                 await client.call_tool("recall_decision", {"topic": "auth"})
 
     anyio.run(talk)
-    told = [record.getMessage() for record in caplog.records if "deprecated" in record.getMessage()]
-    assert len(told) == 4
-    assert "search/recent" in told[0]
+    messages = [record.getMessage() for record in caplog.records]
+    warnings = [message for message in messages if "deprecated" in message]
+    assert len(warnings) == 4
+    assert "search/recent" in warnings[0]

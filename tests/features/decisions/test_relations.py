@@ -101,7 +101,7 @@ def test_words_for_a_relationship_are_understood(mind: Mind) -> None:
 
 
 @pytest.mark.req("004-59")
-def test_nearness_finds_what_no_table_holds(mind: Mind) -> None:
+def test_nearness_finds_relations_that_no_table_has(mind: Mind) -> None:
     """The table has none of these words, nor anything that they begin with."""
     assert relations.meant(mind, "making it clearer") is Relation.REFINES
     assert relations.meant(mind, "chronologically later") is Relation.FOLLOWS
@@ -122,7 +122,7 @@ class _Sure:
 
 
 @pytest.mark.req("004-59")
-def test_what_hides_a_memory_is_never_made_by_nearness(
+def test_nearness_never_makes_a_link_that_hides_a_memory(
     mind: Mind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Mind, "embedder", _Sure())
@@ -219,7 +219,7 @@ def test_links_may_be_listed_in_every_form(mind: Mind, known: list[str]) -> None
 
 
 @pytest.mark.req("004-17")
-def test_links_to_what_is_not_there_are_all_named(mind: Mind, known: list[str]) -> None:
+def test_all_missing_targets_are_named(mind: Mind, known: list[str]) -> None:
     with pytest.raises(NotFound, match="Memory not found: `decision_use_jvt`") as one:
         relations.links_of(mind, [known[0], "decision_use_jvt"])
     assert one.value.details["nearest"]
@@ -251,7 +251,7 @@ WRONG: list[Any] = [
 
 @pytest.mark.parametrize("given", WRONG, ids=str)
 @pytest.mark.req("004-17")
-def test_what_is_no_link_is_refused(mind: Mind, given: Any) -> None:
+def test_an_item_that_is_not_a_link_is_refused(mind: Mind, given: Any) -> None:
     with pytest.raises(Invalid, match="is not a link") as error:
         relations.links_of(mind, [given])
     assert error.value.details == {"field": "links"}

@@ -55,7 +55,7 @@ class TestUses:
             lambda mind, id_: resources.read(mind, AGENT, f"mind://memory/{id_}"),
         ],
     )
-    def test_what_is_found_shown_or_loaded_is_used(self, mind, clock, tea, ask):
+    def test_found_shown_and_loaded_memories_count_as_used(self, mind, clock, tea, ask):
         clock.forward(days=3)
         ask(mind, tea)
         mind.accesses.flush()
@@ -89,9 +89,7 @@ class TestUses:
 
         assert mind.accesses.uses() == {}
 
-    def test_a_search_of_all_projects_counts_only_what_it_answered_where_that_stands(
-        self, mind, tea, tmp_path
-    ):
+    def test_a_search_of_all_projects_counts_each_result_in_its_project(self, mind, tea, tmp_path):
         (tmp_path / "other").mkdir()
         init(mind, str(tmp_path / "other"))
         other = next(p for _, p in _projects(mind) if p.project.name == "other")
@@ -161,7 +159,7 @@ class TestFading:
         assert [row.days_left for row in found.memories] == [4.03, 9.03]
         assert (found.total, found.forgotten, found.checked) == (2, 0, 3)
 
-    def test_what_was_used_starts_anew(self, mind, clock, tea):
+    def test_a_used_memory_starts_to_fade_again(self, mind, clock, tea):
         clock.forward(days=20)
         assert tea in {row.id for row in fading(mind).memories}
 
@@ -171,9 +169,7 @@ class TestFading:
         (row,) = [row for row in fading(mind, threshold=1).memories if row.id == tea]
         assert (row.uses, row.last_used) == (1, clock())
 
-    def test_what_counts_as_forgotten_is_told_and_all_are_counted_beyond_the_limit(
-        self, mind, clock
-    ):
+    def test_forgotten_memories_are_marked_and_counted_beyond_the_limit(self, mind, clock):
         for number in range(5):
             add(mind, f"fact {number}")
         clock.forward(days=40)
@@ -187,12 +183,12 @@ class TestFading:
     def test_decay_check_and_fading_agree(self, mind, clock, tea):
         clock.forward(days=18)
 
-        checked, told = decay_check(mind), fading(mind)
+        checked, listed = decay_check(mind), fading(mind)
 
         assert [(row.id, row.decay_score, row.days_until_forgotten) for row in checked.at_risk] == [
-            (row.id, row.strength, row.days_left) for row in told.memories
+            (row.id, row.strength, row.days_left) for row in listed.memories
         ]
-        assert checked.total_checked == told.checked == 2
+        assert checked.total_checked == listed.checked == 2
 
     def test_the_rate_is_a_setting(self, mind, clock, tea):
         clock.forward(days=18)
@@ -214,7 +210,7 @@ class TestFading:
         assert stats(mind).avg_decay_score == pytest.approx(sum(expected) / 7, abs=1e-4)
 
     @pytest.mark.req("000-46")
-    def test_sorted_by_decay_what_was_used_comes_first(self, mind, clock):
+    def test_sorted_by_decay_used_memories_come_first(self, mind, clock):
         strong = add(mind, "important", importance=0.9).id
         used = add(mind, "used").id
         clock.forward(days=30)
@@ -227,7 +223,7 @@ class TestFading:
 
 
 class TestKeep:
-    def test_a_kept_memory_says_so_in_its_file_and_does_not_fade(self, mind, clock, tea):
+    def test_a_kept_memory_is_marked_in_its_file_and_does_not_fade(self, mind, clock, tea):
         before = text_of(mind, show(mind, tea).file)
         kept = keep(mind, tea)
         clock.forward(days=90)
@@ -261,7 +257,7 @@ class TestKeep:
         assert text_of(mind, made.file) == before
         assert fading(mind).memories == ()
 
-    def test_a_document_that_mind_only_reads_is_refused_with_what_to_do(self, mind):
+    def test_a_read_only_document_is_refused_with_a_hint(self, mind):
         note = mind.folder / "notes" / "tea.md"
         note.parent.mkdir()
         note.write_text("# Tea\n\nwithout milk\n", encoding="utf-8")

@@ -30,7 +30,7 @@ def drawn(text: str) -> tuple[list[Box], list[Arrow]]:
     )
 
 
-def test_mermaid_is_fenced_and_says_what_failed() -> None:
+def test_mermaid_is_fenced_and_marks_a_failure() -> None:
     boxes = [
         Box(id="a", lines=("Use JWT", "fact, 2026-11-01")),
         Box(id="b", lines=("Old",), mark=Mark.SUPERSEDED),

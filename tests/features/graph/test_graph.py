@@ -34,7 +34,7 @@ def ids(found: Graph) -> list[str]:
 
 @pytest.mark.req("004-51")
 @pytest.mark.parametrize(("asked", "reached"), [(-1, 1), (0, 1), (3, 4), (5, 6), (6, 6), (99, 6)])
-def test_nobody_is_led_further_than_five_links(mind: Mind, asked: int, reached: int) -> None:
+def test_a_walk_ends_after_five_links(mind: Mind, asked: int, reached: int) -> None:
     for number in range(8):
         write(mind, f"m{number}", f"m{number + 1}")
 
@@ -86,7 +86,7 @@ def test_a_link_that_another_process_makes_shows_at_once(mind: Mind, home: Path)
     assert len(graph.traverse(mind, ["a"], depth=1).nodes) == 2
 
 
-def test_every_view_of_a_memory_shares_what_was_walked(
+def test_every_view_of_a_memory_shares_one_walk(
     mind: Mind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(mind, "a")
@@ -99,7 +99,7 @@ def test_every_view_of_a_memory_shares_what_was_walked(
 
 
 @pytest.mark.req("004-60")
-def test_links_are_made_only_where_somebody_made_them(mind: Mind) -> None:
+def test_links_are_never_inferred(mind: Mind) -> None:
     """No clustering, no links of likeness, no merging: not even among copies of one text."""
     kinds = ("decision", "insight", "decision")
     text = "Use JWT with refresh tokens"

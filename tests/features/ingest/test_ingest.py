@@ -91,7 +91,7 @@ def test_chunks_are_memories_of_their_own(mind, project):
     assert file[record.place.line - 1] == "## Install"
 
 
-def test_the_index_of_chunks_is_the_same_when_it_is_made_anew(mind, project):
+def test_a_rebuilt_index_of_chunks_is_the_same(mind, project):
     put(project, "guide.md")
     one(mind, "guide.md")
     before = overview.everything(mind)
@@ -136,7 +136,7 @@ def test_the_same_content_twice_is_recognised(mind, project):
     assert one(mind, "./guide.md").ids == (first.ids[0], first.ids[2])
 
 
-def test_force_or_another_way_of_cutting_takes_it_in_anew(mind, project):
+def test_force_or_another_strategy_ingests_it_again(mind, project):
     put(project, "guide.md")
     first = one(mind, "guide.md")
     forced = one(mind, "guide.md", force=True)
@@ -164,7 +164,7 @@ def test_a_changed_file_replaces_its_own_chunks_and_no_others(mind, project):
     assert [r.parent for r in overview.everything(mind)] == [other.source_id]
 
 
-def test_a_source_that_somebody_moved_is_still_known(mind, project):
+def test_a_moved_source_is_still_known(mind, project):
     put(project, "guide.md")
     first = one(mind, "guide.md")
     (project / first.file).rename(project / ".mind/sources/my-guide.md")
@@ -220,7 +220,7 @@ def test_a_file_that_is_too_large_stores_nothing(mind, project):
         ("a.txt", b"line\nna\xefve words", "byte 0xef on line 2"),
     ],
 )
-def test_what_is_no_plain_text_is_refused_by_name(mind, project, name, data, reason):
+def test_a_file_that_is_not_plain_text_is_refused_by_name(mind, project, name, data, reason):
     put(project, name, data)
     with pytest.raises(Invalid, match=reason) as error:
         one(mind, name)
@@ -234,7 +234,7 @@ def test_a_byte_order_mark_is_no_text(mind, project):
     assert finding.one(mind, id_).memory.content == '{"key": "value"}'
 
 
-def test_what_is_memory_already_is_refused(mind, project):
+def test_a_file_that_is_memory_is_refused(mind, project):
     record = saving.store(mind, saving.draft(Kind.FACT, "The sky is blue today."))
     with pytest.raises(Invalid, match="is memory already"):
         one(mind, record.place.path)
@@ -280,7 +280,7 @@ def test_a_pulled_source_of_a_file_of_git_is_not_refreshed(mind, project):
     assert "secret" not in planted.read_text("utf-8")
 
 
-def test_a_folder_is_taken_in_file_by_file(mind, project):
+def test_a_folder_is_ingested_file_by_file(mind, project):
     put(project, "docs/a.md")
     put(project, "docs/b.txt", "Words of a text file.")
     put(project, "docs/c.png", b"\x89PNG\r\n\0\0")
@@ -318,7 +318,7 @@ def test_one_wrong_name_does_not_keep_the_others_out(mind, project):
         take(mind, "none.txt")
 
 
-def test_what_can_not_be_read_does_not_keep_the_others_out(mind, project, monkeypatch):
+def test_an_unreadable_file_does_not_prevent_the_others(mind, project, monkeypatch):
     for path in ("docs/a.txt", "docs/closed/b.txt", "docs/c.txt", "docs/d.txt"):
         put(project, path, f"Words of the file {path}.")
     system = os.open
@@ -371,7 +371,7 @@ def test_an_interruption_leaves_whole_files_that_are_approved(mind, project, mon
     assert all(mind.trust.trusted(r.place.digest) for r in overview.everything(mind))
 
 
-def test_what_another_process_took_in_meanwhile_is_recognised(mind, project, monkeypatch):
+def test_a_file_that_another_process_ingested_meanwhile_is_recognised(mind, project, monkeypatch):
     put(project, "guide.md")
     with monkeypatch.context() as context:
         context.setattr(refresh, "note_change", lambda *_: None)
@@ -382,7 +382,7 @@ def test_what_another_process_took_in_meanwhile_is_recognised(mind, project, mon
     assert finding.total(mind) == 3
 
 
-def test_names_that_are_no_text_are_told_apart(mind, project):
+def test_names_that_are_not_text_are_distinguished(mind, project):
     for name in (b"docs/\xfe.txt", b"docs/\xff.txt"):
         put(project, os.fsdecode(name), "Words of an odd file.")
     assert [file.path for file in take(mind, "docs").files] == [
@@ -446,7 +446,7 @@ def test_a_source_is_named_by_a_start_or_an_end_of_its_id(mind, project):
         finding.source(mind, "source_gui")
     assert error.value.details["candidates"] == sorted([taken.source_id, other.source_id])
     saving.remove_source(mind, finding.source(mind, other.source_id))
-    with pytest.raises(AmbiguousId, match="too little"):
+    with pytest.raises(AmbiguousId, match="too short"):
         finding.source(mind, "sou", surely=True)
 
 
@@ -462,7 +462,7 @@ def test_a_chunk_is_a_copy_and_can_not_be_edited(mind, project):
             change()
 
 
-def test_a_broken_file_of_a_source_is_told_and_never_overwritten(mind, project):
+def test_a_broken_file_of_a_source_is_reported_and_never_overwritten(mind, project):
     put(project, "guide.md")
     taken = one(mind, "guide.md")
     path = project / taken.file
@@ -475,7 +475,7 @@ def test_a_broken_file_of_a_source_is_told_and_never_overwritten(mind, project):
     assert [problem.path for problem in refresh.problems(mind)] == [taken.file]
 
 
-def test_a_file_edited_by_hand_is_read_as_it_stands(mind, project):
+def test_a_file_edited_by_hand_is_read_as_it_is(mind, project):
     put(project, "guide.md")
     taken = one(mind, "guide.md")
     path = project / taken.file
@@ -525,7 +525,7 @@ class TestAgents:
         monkeypatch.chdir(tmp_path)
         assert one(agent, "docs/guide.md").path == "docs/guide.md"
 
-    def test_what_an_agent_takes_in_is_not_approved_by_that(self, mind, agent, project):
+    def test_a_file_that_an_agent_ingests_is_not_approved(self, mind, agent, project):
         put(project, "guide.md")
         mind.trust.follow(False)
         taken = one(agent, "guide.md")

@@ -52,7 +52,7 @@ def run(mind, capsys):
 
 @pytest.mark.req("000-63")
 @pytest.mark.req("000-64")
-def test_the_tool_takes_what_is_documented():
+def test_the_tool_accepts_the_documented_arguments():
     schema = input_schema([SPEC])
     assert schema["required"] == ["path"]
     taken = {name: field for name, field in schema["properties"].items() if name != "paths"}
@@ -125,7 +125,7 @@ def test_several_files_are_answered_together_and_one_by_one(mind):
 @pytest.mark.req("000-76")
 @pytest.mark.req("000-87")
 @pytest.mark.req("000-91")
-def test_a_chunk_carries_what_was_asked_for_and_where_it_is_from(mind):
+def test_a_chunk_has_the_options_and_its_origin(mind):
     answer = ingest(
         mind,
         "docs/guide.md",
@@ -151,7 +151,7 @@ def test_a_chunk_carries_what_was_asked_for_and_where_it_is_from(mind):
 
 
 @pytest.mark.req("000-92")
-def test_a_text_is_taken_in_by_paragraphs(mind):
+def test_a_text_is_ingested_by_paragraphs(mind):
     answer = ingest(mind, "docs/notes.txt")
     assert answer.strategy_used == "paragraphs"
     assert [show(mind, id_).content for id_ in answer.ids] == [
@@ -237,7 +237,7 @@ def test_an_agent_without_a_name_is_an_agent(mind):
         invoke(SPEC, mind, Caller(surface=Surface.MCP), {"path": "../x.md"})
 
 
-def test_a_person_sees_what_came_of_a_file(run):
+def test_the_command_line_shows_the_result_of_a_file(run):
     status, out, err = run("ingest", "docs/guide.md")
     first, id_, file = out.splitlines()
     assert (status, err, first) == (0, "", "✓ 2 chunks by markdown")
@@ -252,7 +252,7 @@ def test_a_person_sees_what_came_of_a_file(run):
     assert out.splitlines()[0] == "✓ removed docs/guide.md with 2 chunks"
 
 
-def test_a_person_sees_what_came_of_several_files(run, project):
+def test_the_command_line_shows_the_results_of_several_files(run, project):
     (project / "docs" / "a.bin").write_bytes(b"\0" * 20)
     status, out, _ = run("ingest", "docs", "none.md")
     assert status == 1
@@ -292,7 +292,7 @@ def test_a_person_sees_the_chunks_of_a_dry_run(run, project):
     assert [chunk["lines"] for chunk in answer["chunks"]] == ["1-3", "5-7"]
 
 
-def test_a_file_with_nothing_to_keep_says_so(run, project):
+def test_a_file_without_chunks_is_reported(run, project):
     (project / "short.txt").write_text("short\n")
     status, out, _ = run("ingest", "short.txt")
     assert (status, out) == (0, "no chunks: it has no ten consecutive characters of text\n")

@@ -1,4 +1,4 @@
-"""Every file that is taken in leaves an event."""
+"""Every ingested file leaves an event."""
 
 import pytest
 
@@ -15,11 +15,11 @@ def timed(mind):
     return mind
 
 
-def told(mind):
+def events(mind):
     return [(one.name, one.measurements, one.metadata) for one in mind.events.read()[0]]
 
 
-def test_what_was_taken_in_and_what_it_cost_is_told(timed, project, monkeypatch):
+def test_an_event_has_the_file_and_its_cost(timed, project, monkeypatch):
     monkeypatch.chdir(project)
     text = "A first paragraph.\n\nAnd a second one.\n"
     (project / "notes.txt").write_text(text, encoding="utf-8")
@@ -31,7 +31,7 @@ def test_what_was_taken_in_and_what_it_cost_is_told(timed, project, monkeypatch)
     numbers = {"duration_ms": 2000.0, "bytes": len(text)}
     about = {"path": "notes.txt", "source": taken.source_id}
     name = "mimo.ingest.file"
-    assert told(timed) == [
+    assert events(timed) == [
         (
             name,
             numbers | {"chunks": 2, "replaced": 0},
@@ -50,7 +50,7 @@ def test_what_was_taken_in_and_what_it_cost_is_told(timed, project, monkeypatch)
     ]
 
 
-def test_every_file_of_a_folder_is_told_and_what_was_refused_is_not(timed, project, monkeypatch):
+def test_every_ingested_file_of_a_folder_leaves_an_event(timed, project, monkeypatch):
     monkeypatch.chdir(project)
     (project / "docs").mkdir()
     for name, data in (
@@ -62,7 +62,7 @@ def test_every_file_of_a_folder_is_told_and_what_was_refused_is_not(timed, proje
 
     ingest_files(timed, ["docs"], Options())
 
-    assert [metadata["path"] for _, _, metadata in told(timed)] == ["docs/a.md", "docs/c.md"]
+    assert [metadata["path"] for _, _, metadata in events(timed)] == ["docs/a.md", "docs/c.md"]
 
 
 def test_a_dry_run_and_a_refusal_leave_no_event(timed, project, monkeypatch):
@@ -74,4 +74,4 @@ def test_a_dry_run_and_a_refusal_leave_no_event(timed, project, monkeypatch):
     with pytest.raises(Invalid):
         ingest_files(timed, ["b.pdf"], Options())
 
-    assert told(timed) == []
+    assert events(timed) == []

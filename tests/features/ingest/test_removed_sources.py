@@ -14,7 +14,7 @@ def taken(mind, project, monkeypatch):
     return ingest_files(mind, ["notes.txt"], Options()).files[0]
 
 
-def test_what_superseded_its_chunks_supersedes_them_no_more(mind, taken):
+def test_successors_of_its_chunks_lose_their_links(mind, taken):
     first, second = taken.ids
     links = (
         Link(to=first, type=SUPERSEDES),

@@ -47,7 +47,7 @@ class TestStore:
         assert (row.id, row.importance, row.tags) == (answer["id"], 0.5, ("api",))
 
     @pytest.mark.req("000-35")
-    def test_says_so_where_no_embedding_could_be_made(self, mind):
+    def test_a_missing_embedding_is_reported(self, mind):
         assert store(mind, "🦊🦊🦊").embedding_generated is False
 
     @pytest.mark.req("000-32")
@@ -122,7 +122,7 @@ class TestSearch:
         assert answer.total_searched == 1
 
     @pytest.mark.req("000-37")
-    def test_ten_rows_are_answered_unless_said(self, mind):
+    def test_the_default_limit_is_ten_rows(self, mind):
         for number in range(12):
             store(mind, f"deploy step number {number}")
 
@@ -223,7 +223,7 @@ class TestList:
 
 class TestDelete:
     @pytest.mark.req("000-48", "000-58")
-    def test_the_memory_is_gone_from_disk_list_and_search(self, mind):
+    def test_the_memory_is_removed_from_disk_list_and_search(self, mind):
         stored = store(mind, "uploads fail above 10 MB")
 
         gone = delete(mind, stored.id)
@@ -241,7 +241,7 @@ class TestDelete:
 
         assert stored.id in caught.value.hint
 
-    def test_an_id_can_be_cut_to_what_is_unambiguous_but_no_further(self, mind):
+    def test_an_id_can_be_cut_while_it_is_unambiguous(self, mind):
         store(mind, "uploads one")
         second = store(mind, "uploads two")
 

@@ -18,7 +18,7 @@ def text_of(mind, written) -> str:
 
 
 class TestAdd:
-    def test_the_file_reads_well_and_holds_only_what_says_something(self, mind):
+    def test_the_file_has_only_keys_with_values(self, mind):
         written = add(mind, "Use JWT", type="decision", topic="auth_strategy", tags=("auth",))
 
         assert text_of(mind, written) == (
@@ -59,9 +59,7 @@ class TestAdd:
         details = show(mind, written.id)
         assert (details.content, details.sections) == (content, {})
 
-    def test_a_memory_that_could_not_be_approved_is_written_and_that_is_said(
-        self, mind, monkeypatch
-    ):
+    def test_a_failed_approval_is_reported_and_the_memory_is_stored(self, mind, monkeypatch):
         def refuse(digests):
             raise StorageFailed("the disk is full")
 
@@ -144,7 +142,7 @@ class TestEdit:
 
         assert show(mind, written.id).tags == ()
 
-    def test_with_nothing_to_change_it_says_so(self, mind):
+    def test_an_edit_without_changes_is_refused(self, mind):
         written = add(mind, "tea is hot")
 
         with pytest.raises(Invalid, match="nothing to change"):
@@ -183,7 +181,7 @@ class TestEdit:
 
         assert text_of(mind, written) == "somebody else's"
 
-    def test_somebody_elses_text_is_not_trusted_for_a_change_of_its_importance(self, mind):
+    def test_another_authors_text_stays_untrusted_after_a_change_of_importance(self, mind):
         mind.trust.forget()
         path = mind.folder / "facts" / "planted.md"
         path.parent.mkdir()
@@ -197,7 +195,7 @@ class TestEdit:
         )
         assert show(mind, "planted").trust is TrustLabel.TRUSTED
 
-    def test_what_mind_changes_stays_trusted(self, mind):
+    def test_a_text_that_mind_changes_stays_trusted(self, mind):
         mind.trust.forget()
         written = add(mind, "tea is hot")
 
@@ -208,7 +206,7 @@ class TestEdit:
 
 class TestRemove:
     @pytest.mark.req("000-48")
-    def test_the_file_is_gone_and_so_is_the_memory(self, mind):
+    def test_the_file_and_the_memory_are_removed(self, mind):
         written = add(mind, "tea is hot")
 
         gone = rm(mind, written.id)
@@ -228,7 +226,7 @@ class TestRemove:
         assert rm(mind, written.id[-6:]).file == written.file
 
     @pytest.mark.attack("unapproved text believed")
-    def test_relinking_does_not_make_somebody_elses_text_trusted(self, mind):
+    def test_relinking_does_not_make_another_authors_text_trusted(self, mind):
         first, second = (add(mind, f"plan {n}", type="decision").id for n in "ab")
         link(mind, second, first)
         mind.trust.forget()
@@ -237,7 +235,7 @@ class TestRemove:
 
         assert show(mind, second).trust is TrustLabel.UNTRUSTED
 
-    def test_what_superseded_it_is_linked_to_what_it_had_superseded(self, mind):
+    def test_its_successor_is_linked_to_its_predecessor(self, mind):
         first, second, third = (add(mind, f"plan {n}", type="decision").id for n in "abc")
         link(mind, second, first)
         link(mind, third, second)
@@ -269,7 +267,7 @@ class TestList:
         assert [row.id for row in list_(mind, time_filter="yesterday").memories] == [new.id]
         assert list_(mind, sort=Sort.IMPORTANCE).memories[0].id == new.id
 
-    def test_a_page_knows_how_many_there_are_in_all(self, mind):
+    def test_a_page_has_the_total_of_all_pages(self, mind):
         for number in range(5):
             add(mind, f"note {number}")
 

@@ -66,7 +66,7 @@ def test_it_answers_with_summary_confidence_and_sources(mind):
 
 
 @pytest.mark.req("001-22")
-def test_a_failed_decision_and_what_superseded_it_can_not_be_missed(mind):
+def test_a_failed_decision_and_its_successor_are_marked(mind):
     write(mind, FAILED)
     write(mind, CURRENT)
 
@@ -83,7 +83,7 @@ def test_a_failed_decision_and_what_superseded_it_can_not_be_missed(mind):
 
 @pytest.mark.req("001-11", "001-13")
 @pytest.mark.parametrize("query", ["xyzzy plugh", "kernel scheduling", " ", "", "?", "x" * 20_000])
-def test_what_finds_nothing_is_answered_too(mind, query):
+def test_a_query_without_matches_has_a_summary(mind, query):
     add(mind, "Lunch is served at noon")
 
     answer = recall_memory(mind, query)
@@ -93,7 +93,7 @@ def test_what_finds_nothing_is_answered_too(mind, query):
 
 
 @pytest.mark.req("001-13")
-def test_an_empty_memory_says_so(mind):
+def test_an_empty_memory_is_reported(mind):
     assert "empty" in recall_memory(mind, "anything").summary
     assert "empty" in recall_memory(mind, "where did we stop last time").summary
 
@@ -134,19 +134,19 @@ def test_every_source_is_a_resource_of_the_server(mind):
 
 
 @pytest.mark.req("001-12")
-def test_memory_that_nobody_approved_is_counted_and_not_told(mind, home):
+def test_unapproved_memories_are_counted_and_not_summarised(mind, home):
     Trust(home, mind.project.root).follow(False)
     write(mind, FAILED)
     own = add(mind, "A login lasts 15 minutes")
 
-    told = recall_memory(mind, "login")
+    summary = recall_memory(mind, "login")
     mind.trust.forget()
     nothing = recall_memory(mind, "login")
     latest = recall_memory(mind, "where did we stop last time")
 
-    assert told.source_refs == (f"mind://memory/{own.id}",)
-    assert "sessions" not in told.summary
-    assert "1 memory is left out" in told.summary
+    assert summary.source_refs == (f"mind://memory/{own.id}",)
+    assert "sessions" not in summary.summary
+    assert "1 memory is left out" in summary.summary
     assert (nothing.confidence, nothing.source_refs) == (None, ())
     assert nothing.summary.startswith("Nothing found that is approved here.\n2 memories")
     assert latest == nothing
@@ -165,7 +165,7 @@ def test_an_unapproved_successor_is_not_named(mind, home):
     assert "JWT" not in summary
 
 
-def test_a_successor_that_failed_says_so(mind):
+def test_a_failed_successor_is_marked(mind):
     old = add(mind, "Logins live in server sessions", type="decision")
     newer = CURRENT.replace("decision_sessions_20260301_p2w9xa", old.id)
     write(mind, newer.replace("created:", "outcome: FAILED\ncreated:"))
@@ -184,7 +184,7 @@ def test_what_was_done_in_earlier_sessions_is_recalled(mind, kind):
 
 
 @pytest.mark.req("001-24")
-def test_where_things_stand_is_told_by_the_newest_checkpoint_and_the_newest_notes(mind, clock):
+def test_the_state_of_work_is_the_newest_checkpoint_and_the_newest_notes(mind, clock):
     checkpoint = add(mind, "The parser is half done", type="checkpoint")
     notes = []
     for number in range(5):
@@ -199,7 +199,7 @@ def test_where_things_stand_is_told_by_the_newest_checkpoint_and_the_newest_note
     assert answer.confidence is None
 
 
-def test_at_most_three_memories_are_told_within_a_budget(mind):
+def test_a_summary_has_at_most_three_memories_within_a_budget(mind):
     for number in range(6):
         add(mind, f"Deploy step {number}. " + "It is long and dull. " * 200)
 
@@ -218,7 +218,7 @@ def test_an_edited_memory_is_recalled_as_it_is_now(mind):
 
 
 @pytest.mark.req("001-13", "001-23")
-def test_no_project_is_told_and_not_raised(home):
+def test_a_missing_project_is_reported_and_not_raised(home):
     answer = recall_memory(Mind(home=home, project=None, environ={}), "anything")
 
     assert "mind init" in answer.summary
@@ -227,7 +227,7 @@ def test_no_project_is_told_and_not_raised(home):
 
 @pytest.mark.req("001-13", "001-23")
 @pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), OSError(5, "I/O")])
-def test_files_that_can_not_be_read_are_told_and_not_raised(mind, monkeypatch, error):
+def test_unreadable_files_are_reported_and_not_raised(mind, monkeypatch, error):
     def fail(*_: Any, **__: Any) -> None:
         raise error
 
@@ -290,7 +290,7 @@ Confidence in note 1: {percent}
 """
 
 
-def test_how_it_reads(mind, monkeypatch, capsys):
+def test_the_summary_on_the_command_line(mind, monkeypatch, capsys):
     write(mind, FAILED)
     write(mind, CURRENT)
     monkeypatch.chdir(mind.project.root)
@@ -301,11 +301,11 @@ def test_how_it_reads(mind, monkeypatch, capsys):
     assert capsys.readouterr().out == TRANSCRIPT.format(percent=f"{confidence:.0%}")
 
     assert main(["recall", "zebra"]) == 0
-    told = "Nothing found: none of the 2 memories of this project matches well enough.\n"
-    assert capsys.readouterr() == (told, "")
+    summary = "Nothing found: none of the 2 memories of this project matches well enough.\n"
+    assert capsys.readouterr() == (summary, "")
 
 
-def test_outside_a_project_the_command_line_says_what_to_do(tmp_path: Path, monkeypatch, capsys):
+def test_outside_a_project_a_next_step_is_suggested(tmp_path: Path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
 
     assert main(["recall", "zebra"]) == 0

@@ -43,7 +43,7 @@ def test_rows_have_the_documented_fields(mind):
 
 
 @pytest.mark.req("003-09")
-def test_the_line_is_where_the_best_passage_stands(mind):
+def test_the_line_is_that_of_the_best_passage(mind):
     path = mind.folder / "notes" / "long.md"
     path.parent.mkdir()
     filler = "\n".join(f"line {n} about nothing in particular, of some length" for n in range(80))
@@ -82,7 +82,7 @@ def test_types_narrow_the_search_and_learning_means_insight(mind):
 
 
 @pytest.mark.req("003-04")
-def test_ten_results_are_answered_unless_said(mind):
+def test_the_default_limit_is_ten_results(mind):
     for number in range(12):
         add(mind, f"deploy step {number}")
 
@@ -91,7 +91,7 @@ def test_ten_results_are_answered_unless_said(mind):
 
 
 @pytest.mark.req("003-05")
-def test_a_question_finds_what_shares_no_word_with_it(mind):
+def test_a_question_finds_a_memory_that_shares_no_word_with_it(mind):
     add(mind, "The automobile would not start in cold weather")
     add(mind, "Lunch is served at noon")
 
@@ -100,7 +100,7 @@ def test_a_question_finds_what_shares_no_word_with_it(mind):
     assert found.results[0].content.startswith("The automobile")
 
 
-def test_where_nothing_is_surely_related_the_nearest_are_answered_and_that_is_said(mind):
+def test_without_a_related_memory_the_closest_are_returned_with_a_notice(mind):
     for number in range(5):
         add(mind, f"Lunch number {number} is served at noon")
 
@@ -127,7 +127,7 @@ def test_all_projects_are_searched_as_one(mind, tmp_path, home):
     assert everywhere.results[0].project == "blog"
 
 
-def test_a_project_that_is_gone_is_passed_over_and_named(mind, tmp_path, home):
+def test_a_deleted_project_is_skipped_and_named(mind, tmp_path, home):
     other = tmp_path / "blog"
     other.mkdir()
     init(other, home, now=NOW)
@@ -181,7 +181,7 @@ def test_a_query_that_is_a_whole_book_is_refused(mind):
         search(mind, "tea " * 5000)
 
 
-def test_without_a_project_the_error_says_how_to_name_one(home):
+def test_without_a_project_the_error_explains_how_to_name_one(home):
     nowhere = Mind(home=home, project=None, environ={})
 
     with pytest.raises(NoProject) as caught:
@@ -190,7 +190,7 @@ def test_without_a_project_the_error_says_how_to_name_one(home):
     assert "--project" in caught.value.hint
 
 
-def test_what_came_with_a_clone_is_found_and_labelled(mind):
+def test_memories_of_a_clone_are_found_and_labelled(mind):
     mind.trust.forget()
     path = mind.folder / "facts" / "planted.md"
     path.parent.mkdir(exist_ok=True)
@@ -203,7 +203,7 @@ def test_what_came_with_a_clone_is_found_and_labelled(mind):
     assert found[own.file] is TrustLabel.TRUSTED
 
 
-def test_an_index_that_cannot_be_kept_is_said_and_search_still_answers(mind):
+def test_an_unwritable_index_is_reported_and_search_still_works(mind):
     add(mind, "uploads fail behind the proxy")
     fresh = mind.reopened()
     folder = Path(fresh.folder / ".index")

@@ -33,10 +33,10 @@ def say(mind: Mind, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
 
 @pytest.mark.req("004-03")
 def test_someone_decides_and_it_is_clear_how(say: Say) -> None:
-    told = say(
+    output = say(
         "save", "decision", "auth_strategy", "Use JWT", "--because", "No session store is needed"
     )
-    assert told == (
+    assert output == (
         "✓ Use JWT\n"
         "  decision_auth_strategy_20261120\n"
         "  .mind/decisions/decision_auth_strategy_20261120.md\n"
@@ -84,7 +84,7 @@ def test_someone_searches_everything_with_one_search(say: Say) -> None:
 
 
 @pytest.mark.req("004-14")
-def test_someone_marks_what_failed_in_production(say: Say, clock: Any) -> None:
+def test_a_user_marks_a_decision_that_failed_in_production(say: Say, clock: Any) -> None:
     say("save", "decision", "auth", "Use JWT", "--because", "Stateless")
     assert say("evolve", "outcome", "auth", "failed", "--reason", "Could not be revoked") == (
         "✓ Use JWT  FAILED\n"
@@ -128,7 +128,7 @@ def test_a_decision_comes_from_a_pipe(say: Say) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "output"),
     [
         (["save", "decision", "auth", "Use JWT"], "`reasoning` is missing"),
         (["save", "decision", "auth", "x", "y", "--because", "z"], "`reasoning` is given twice"),
@@ -139,10 +139,10 @@ def test_a_decision_comes_from_a_pipe(say: Say) -> None:
         (["search", "by-topic"], "`topic` is missing"),
     ],
 )
-def test_a_wrong_command_says_what_is_wrong(say: Say, words: list[str], told: str) -> None:
-    status = 1 if "not found" in told else 2
+def test_a_wrong_command_is_explained(say: Say, words: list[str], output: str) -> None:
+    status = 1 if "not found" in output else 2
     answer = say(*words, status=status)
-    assert told in answer
+    assert output in answer
     assert "hint: " in answer or "twice" in answer
 
 
@@ -202,7 +202,7 @@ def test_a_text_that_is_refused_is_not_lost(
     say: Say, on_a_terminal: Callable[[str], None], tmp_path: Path
 ) -> None:
     on_a_terminal("text = 'Use JWT' + text")
-    told = say("save", "decision", "auth", status=2)
+    output = say("save", "decision", "auth", status=2)
     (draft,) = tmp_path.glob("mind-*/draft.md")
-    assert f"your text is in {draft}" in told
+    assert f"your text is in {draft}" in output
     assert draft.read_text(encoding="utf-8").startswith("Use JWT")

@@ -1,4 +1,4 @@
-"""What is stored already, as people and agents are told of it."""
+"""Duplicates and near-duplicates, as commands and tools report them."""
 
 import anyio
 import pytest
@@ -30,20 +30,20 @@ def call(mind, tool, **arguments):
     return anyio.run(talk)
 
 
-def test_the_command_line_says_that_it_is_there_and_where(mind, run):
+def test_the_command_line_reports_a_duplicate_and_its_file(mind, run):
     first = run("add", TEXT).out
-    again, told = run("add", TEXT)
+    again, message = run("add", TEXT)
     id_ = first.split()[-2]
     assert again == first.replace(TEXT, f"{TEXT}  stored before")
-    assert told == f"note: {id_} states this already, so nothing was written\n"
+    assert message == f"note: {id_} states this already, so nothing was written\n"
     assert run("list").out.count(TEXT) == 1
 
 
-def test_the_command_line_names_what_is_much_like_it(run):
+def test_the_command_line_names_a_near_duplicate(run):
     id_ = run("add", TEXT).out.split()[-2]
-    out, told = run("add", TEXT.replace("night", "evening"))
+    out, message = run("add", TEXT.replace("night", "evening"))
     assert "stored before" not in out
-    assert told == f"note: much like {id_}; if they state the same, remove one of them\n"
+    assert message == f"note: much like {id_}; if they state the same, remove one of them\n"
     assert run("list").out.count("The staging database") == 2
 
 
@@ -57,7 +57,7 @@ def test_the_command_line_names_what_is_much_like_it(run):
         ("store_fact", {"content": TEXT, "category": "fact"}),
     ],
 )
-def test_every_tool_that_stores_says_so_and_can_be_asked_to_store_it_again(mind, tool, arguments):
+def test_every_storing_tool_reports_a_duplicate_and_stores_it_on_request(mind, tool, arguments):
     first, second = (call(mind, tool, **arguments) for _ in range(2))
     assert "already" not in first
     assert "notice" not in first
@@ -71,12 +71,12 @@ def test_every_tool_that_stores_says_so_and_can_be_asked_to_store_it_again(mind,
 
 
 @pytest.mark.req("000-35")
-def test_what_is_there_already_counts_as_stored(mind):
+def test_a_duplicate_counts_as_stored(mind):
     first, second = (call(mind, "memory", operation="store", content=TEXT) for _ in range(2))
     assert second == first | {"already": True, "notice": second["notice"]}
 
 
-def test_a_tool_names_what_is_much_like_it(mind):
+def test_a_tool_names_a_near_duplicate(mind):
     first = call(mind, "mind_add", content=TEXT)
     second = call(mind, "mind_add", content=TEXT.replace("night", "evening"))
     assert first["id"] in second["notice"]

@@ -77,9 +77,9 @@ def test_without_an_id_every_group_is_shown_from_its_newest(
     write("tea", "Serve tea", day=10)
     write("milk", "No milk", "follows:tea", day=9)
 
-    told = say("graph", "--type", "supersedes", "--type", "follows")
+    output = say("graph", "--type", "supersedes", "--type", "follows")
 
-    assert told == (
+    assert output == (
         "Serve tea\n"
         "│  tea  decision  2026-11-10\n"
         "└─ ← follows  No milk\n"
@@ -99,16 +99,16 @@ def test_without_an_id_every_group_is_shown_from_its_newest(
     assert "Nothing to do with it" not in say("graph")
 
 
-def test_what_the_limit_leaves_out_is_said(linked: None, say: Say) -> None:
+def test_memories_beyond_the_limit_are_reported(linked: None, say: Say) -> None:
     assert "note: 2 are shown, the nearest; `--limit` shows more" in say("graph", "jwt", "-n", "2")
-    told = say("graph", "-n", "2")
-    assert told.startswith("Rotate in code\n")
-    assert "├─ implements →  Rotate keys  FAILED\n" in told
-    assert "note: 2 are shown, the newest and those linked with them; `--limit`" in told
+    output = say("graph", "-n", "2")
+    assert output.startswith("Rotate in code\n")
+    assert "├─ implements →  Rotate keys  FAILED\n" in output
+    assert "note: 2 are shown, the newest and those linked with them; `--limit`" in output
     assert "note" not in say("graph", "-n", "4")
 
 
-def test_where_nothing_is_linked_it_says_how_links_are_made(write: Write, say: Say) -> None:
+def test_without_links_it_explains_how_to_make_them(write: Write, say: Say) -> None:
     assert say("graph").startswith("no memory is linked with another\nnote: links are made with")
     write("tea", "Serve tea")
     assert "note: links are made with" in say("graph", "tea")
@@ -131,9 +131,9 @@ def test_a_long_chain_is_shown_whole(write: Write, say: Say) -> None:
 
 
 def test_it_is_drawn_for_a_pull_request(linked: None, say: Say) -> None:
-    told = say("graph", "old", "--depth", "1", "--format", "mermaid")
+    output = say("graph", "old", "--depth", "1", "--format", "mermaid")
 
-    assert told.splitlines() == [
+    assert output.splitlines() == [
         "```mermaid",
         "flowchart LR",
         '  n0["Use sessions<br/>old<br/>decision, 2026-11-01, superseded"]:::superseded',

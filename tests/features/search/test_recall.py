@@ -1,31 +1,101 @@
-"""Memories told in a few sentences."""
+"""Summaries: their confidence, questions that ask for the latest, the text of a memory."""
 
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mimo.features.search.recall import CONTENT_LENGTH, SECTION_LENGTH, one_line, text_of
+from mimo.features.search.recall import (
+    CONTENT_LENGTH,
+    KNOTS,
+    SECTION_LENGTH,
+    asks_for_the_latest,
+    confidence,
+    one_line,
+    text_of,
+)
 from mimo.memory.model import Kind, Memory, Outcome, Section
+
+unit = st.floats(min_value=0, max_value=1)
+
+
+@given(unit, unit)
+@pytest.mark.req("001-11")
+def test_confidence_never_falls_as_the_score_rises(first, second):
+    low, high = sorted((first, second))
+
+    assert 0 <= confidence(low) <= confidence(high) <= 1
+
+
+@pytest.mark.parametrize(("score", "share"), KNOTS)
+def test_confidence_passes_through_the_measured_points(score, share):
+    assert confidence(score) == pytest.approx(share)
+
+
+def test_confidence_is_linear_between_two_points():
+    (s0, p0), (s1, p1) = KNOTS[2], KNOTS[3]
+
+    assert confidence((s0 + s1) / 2) == pytest.approx((p0 + p1) / 2)
+
+
+@pytest.mark.parametrize(("score", "share"), [(-1, 0.0), (2, KNOTS[-1][1])])
+def test_a_score_out_of_range_counts_as_the_nearest(score, share):
+    assert confidence(score) == share
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "where did we leave off last time?",
+        "Where did I stop?",
+        "what did we do in the last session",
+        "what have we talked about so far",
+        "What happened recently?",
+        "please recap our previous conversation",
+        "what was I working on",
+    ],
+)
+@pytest.mark.req("001-24")
+def test_a_question_about_nothing_else_asks_for_the_latest(query):
+    assert asks_for_the_latest(query)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "where did we stop with the login form",
+        "why did the server stop",
+        "resume",
+        "stop",
+        "what is a session",
+        "what did we decide",
+        "",
+        "¿dónde lo dejamos?",
+    ],
+)
+def test_a_question_about_a_subject_does_not_ask_for_the_latest(query):
+    assert not asks_for_the_latest(query)
 
 
 def memory(content: str = "Use tokens.", **fields: Any) -> Memory:
-    known: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "id": "decision_x",
         "type": Kind.DECISION,
         "created": datetime(2026, 3, 1, tzinfo=UTC),
     }
-    return Memory(content=content, **(known | fields))
+    return Memory(content=content, **(defaults | fields))
 
 
-def test_type_topic_date_title_and_text_are_told():
+def test_a_text_has_type_topic_date_and_title():
     text = text_of(memory(title="Tokens", topic="auth"), "Use tokens.")
 
     assert text == "Decision on auth of 2026-03-01, “Tokens”: Use tokens."
 
 
 @pytest.mark.req("001-22")
-def test_a_failed_decision_says_so_first_and_why_it_failed_before_why_it_was_made():
+def test_a_failed_decision_is_marked_first_and_the_failure_precedes_its_reasons():
     sections = {Section.REASONING: "It was simple", Section.OUTCOME: "Nobody could sign in"}
     text = text_of(memory(outcome=Outcome.FAILED, sections=sections), "")
 
@@ -35,19 +105,19 @@ def test_a_failed_decision_says_so_first_and_why_it_failed_before_why_it_was_mad
     )
 
 
-def test_other_outcomes_are_told_too():
+def test_other_outcomes_are_included():
     assert text_of(memory(outcome=Outcome.PARTIAL), "").startswith(
         "Decision of 2026-03-01 (PARTIAL)"
     )
 
 
-def test_what_replaced_it_stands_before_its_text():
+def test_the_successor_precedes_the_text():
     text = text_of(memory(), "", superseded="“Use keys” (decision_y)")
 
     assert text == "Decision of 2026-03-01: (Superseded by “Use keys” (decision_y).) Use tokens."
 
 
-def test_of_a_long_text_the_passage_is_told():
+def test_a_long_text_is_reduced_to_the_passage():
     filler = " ".join(f"Sentence {n} is about nothing." for n in range(100))
     passage = "The zebra crossing is closed."
     text = text_of(memory(f"{filler}\n{passage} {filler}"), passage)
@@ -56,7 +126,7 @@ def test_of_a_long_text_the_passage_is_told():
     assert len(text) < CONTENT_LENGTH + 40
 
 
-def test_of_a_long_section_the_passage_is_told():
+def test_a_long_section_is_reduced_to_the_passage():
     steps = "\n".join(f"- [ ] step number {n} of many" for n in range(60))
     one = memory("Half done", sections={Section.NEXT_STEPS: steps})
     text = text_of(one, "- [ ] step number 40 of many")
@@ -65,13 +135,13 @@ def test_of_a_long_section_the_passage_is_told():
     assert len(text) < SECTION_LENGTH + 80
 
 
-def test_a_first_line_that_is_the_title_is_told_once():
+def test_a_first_line_that_is_the_title_is_not_repeated():
     text = text_of(memory("# Use tokens\n\nFor all logins.", title="Use tokens"), "")
 
     assert text == "Decision of 2026-03-01, “Use tokens”: For all logins."
 
 
-def test_a_memory_that_is_all_title_is_told_by_its_title():
+def test_a_memory_that_is_only_a_title_has_no_text():
     assert text_of(memory("# Tokens", title="Tokens"), "") == "Decision of 2026-03-01, “Tokens”:"
 
 
@@ -89,7 +159,7 @@ def test_a_memory_that_is_all_title_is_told_by_its_title():
         ("#", "#"),
     ],
 )
-def test_prose_is_told_on_one_line(text, line):
+def test_prose_becomes_one_line(text, line):
     assert one_line(text) == line
 
 

@@ -1,4 +1,4 @@
-"""`mind sync`: the memory, committed and shared through git."""
+"""The memory in git: `mind sync`, `log`, `blame`, `diff` and `restore`."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -7,9 +7,7 @@ from typing import Annotated
 from mimo.commands.common import File, Id, Limit, Undo
 from mimo.commands.spec import Arg, Effect, Omitted, Out, Surface, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
-from mimo.features.history import revisions
-from mimo.features.history import revisions as comparing
-from mimo.features.history import revisions as reviewing
+from mimo.features import history
 from mimo.features.history.revisions import Changed
 from mimo.frozen import frozen
 from mimo.memory.model import Kind, Outcome
@@ -17,8 +15,6 @@ from mimo.mind import Mind
 from mimo.operations import finding, syncing, undoing
 from mimo.operations.syncing import leaks
 from mimo.store.revisions import Commit
-
-# What git remembers of the memory: log, blame, restore.
 
 
 @frozen
@@ -98,13 +94,13 @@ class Restored:
 def log(
     mind: Mind,
     id: Annotated[
-        str | None, Arg("Only this memory, also one that is gone (its whole id)", complete="id")
+        str | None, Arg("Only this memory, or a deleted one (its whole id)", complete="id")
     ] = None,
     *,
     limit: Limit = 20,
 ) -> Log:
     """Show the commits that changed the memory, newest first"""
-    steps = revisions.log(mind, id, limit)
+    steps = history.revisions.log(mind, id, limit)
     return Log(
         commits=tuple(
             LogRow(
@@ -136,7 +132,7 @@ def blame(mind: Mind, id: Id) -> Blame:
         file=record.place.path,
         lines=tuple(
             BlamedLine(line=one.number, text=one.text, commit=_commit(one.commit))
-            for one in revisions.blame(mind, record)
+            for one in history.revisions.blame(mind, record)
         ),
     )
 
@@ -151,16 +147,16 @@ def blame(mind: Mind, id: Id) -> Blame:
 )
 def restore(
     mind: Mind,
-    id: Annotated[str, Arg("Id of the memory, also one that is gone", complete="id")],
+    id: Annotated[str, Arg("Id of the memory, which may be deleted", complete="id")],
     *,
     at: Annotated[str, Arg("The commit, branch, tag or date to take it from")] = "HEAD",
 ) -> Restored:
-    """Bring a memory back as it was
+    """Restore a memory from an earlier revision
 
     Its file becomes the one of that commit, byte for byte. The text that it replaces, committed or
     not, goes to the trash: `mind undo` brings it back.
     """
-    done = revisions.restore(mind, id, at)
+    done = history.revisions.restore(mind, id, at)
     memory = done.record.memory
     return Restored(
         id=memory.id,
@@ -181,11 +177,8 @@ def _commit(commit: Commit) -> CommitRow:
     )
 
 
-# `mind diff`: what lies between two states of the memory.
-
-
 class Format(StrEnum):
-    """How the difference is shown."""
+    """The output format of a difference."""
 
     TEXT = "text"
     MARKDOWN = "markdown"
@@ -200,19 +193,17 @@ class DiffRow:
     title: str
     change: Annotated[str, Out("`added`, `changed` or `removed`")]
     file: File
-    fields: Annotated[tuple[str, ...], Out("What changed in it")] = ()
+    fields: Annotated[tuple[str, ...], Out("Names of its changed fields")] = ()
     outcome: Omitted[Outcome] = None
-    outcome_before: Annotated[Omitted[Outcome], Out("Where the outcome changed", omit=True)] = None
-    outcome_changed: Annotated[Omitted[bool], Out("Whether it turned out otherwise", omit=True)] = (
-        None
-    )
+    outcome_before: Annotated[Omitted[Outcome], Out("If the outcome changed", omit=True)] = None
+    outcome_changed: Annotated[Omitted[bool], Out("Whether its outcome changed", omit=True)] = None
     supersedes: Annotated[tuple[str, ...], Out("Ids that it newly supersedes")] = ()
     contradicts: Annotated[tuple[str, ...], Out("Ids that it newly contradicts")] = ()
 
 
 @frozen
 class Diff:
-    """What differs between two states of the memory."""
+    """The differences between two states of the memory."""
 
     before: Annotated[str, Out("The commit that is compared with")]
     after: str
@@ -221,7 +212,7 @@ class Diff:
     removed: int
     superseded: int
     contradicted: int
-    outcomes: Annotated[int, Out("How many turned out otherwise")]
+    outcomes: Annotated[int, Out("Number of changed outcomes")]
     memories: tuple[DiffRow, ...]
     text: Annotated[Omitted[str], Out("The difference in the `format`", omit=True)] = None
 
@@ -237,22 +228,23 @@ class Diff:
 def diff(
     mind: Mind,
     revisions: Annotated[
-        str | None, Arg("Two revisions, `A..B`; `A...B` is what B did since they parted")
+        str | None, Arg("Two revisions, `A..B`; `A...B`: changes of B since the merge base")
     ] = None,
     *,
-    branch: Annotated[bool, Arg("What this branch did since it left the main one")] = False,
+    branch: Annotated[bool, Arg("Changes of this branch since it left the main one")] = False,
     format: Annotated[Format, Arg("Text, or Markdown for a pull request")] = Format.TEXT,
 ) -> Diff:
     """Show what changed in the memory between two revisions
 
-    Which memories were added, changed and removed, what they supersede and contradict, and which
-    decisions turned out otherwise.
+    Lists the memories that were added, changed and removed, the memories that they supersede and
+    contradict, and changed outcomes of decisions.
     """
-    found = comparing.compare(mind, revisions, branch=branch)
-    rows = tuple(_row(one) for one in found.changed)
+    comparison = history.revisions.compare(mind, revisions, branch=branch)
+    rows = tuple(map(_row, comparison.changed))
+    markdown = format is Format.MARKDOWN
     return Diff(
-        before=found.before.short,
-        after=found.after.short,
+        before=comparison.before.short,
+        after=comparison.after.short,
         added=sum(row.change == "added" for row in rows),
         changed=sum(row.change == "changed" for row in rows),
         removed=sum(row.change == "removed" for row in rows),
@@ -260,24 +252,24 @@ def diff(
         contradicted=sum(len(row.contradicts) for row in rows),
         outcomes=sum(row.outcome_changed or False for row in rows),
         memories=rows,
-        text=reviewing.markdown(found.changed) if format is Format.MARKDOWN else None,
+        text=history.revisions.markdown(comparison.changed) if markdown else None,
     )
 
 
-def _row(one: Changed) -> DiffRow:
-    turned = one.turned_out is not None
+def _row(changed: Changed) -> DiffRow:
+    turned = changed.turned_out is not None
     return DiffRow(
-        id=one.memory.id,
-        type=one.memory.type,
-        title=one.memory.heading,
-        change=one.change,
-        file=one.path,
-        fields=one.fields,
-        outcome=one.memory.outcome,
-        outcome_before=one.before.outcome if turned and one.before else None,
+        id=changed.memory.id,
+        type=changed.memory.type,
+        title=changed.memory.heading,
+        change=changed.change,
+        file=changed.path,
+        fields=changed.fields,
+        outcome=changed.memory.outcome,
+        outcome_before=changed.before.outcome if turned and changed.before else None,
         outcome_changed=turned or None,
-        supersedes=one.supersedes,
-        contradicts=one.contradicts,
+        supersedes=changed.supersedes,
+        contradicts=changed.contradicts,
     )
 
 
@@ -291,13 +283,13 @@ class SyncedFile:
 
 @frozen
 class Synced:
-    """What came of a sync."""
+    """The result of a sync."""
 
-    commit: Annotated[str | None, Out("The commit that was made; null where nothing was to do")]
+    commit: Annotated[str | None, Out("The new commit; null if there was nothing to commit")]
     branch: Annotated[str | None, Out("The branch; null on a detached head")]
     message: Annotated[str | None, Out("The commit's message")]
     files: tuple[SyncedFile, ...]
-    pulled: Annotated[Omitted[str], Out("What git says of the pull", omit=True)] = None
+    pulled: Annotated[Omitted[str], Out("Git's output of the pull", omit=True)] = None
     pushed: Annotated[Omitted[bool], Out("Whether the branch was pushed", omit=True)] = None
     dry_run: Annotated[Omitted[bool], Out("Whether nothing was done", omit=True)] = None
     notice: Omitted[str] = None

@@ -1,6 +1,6 @@
-"""`mind merge-driver`: what git calls for each file of memory that two branches changed.
+"""`mind merge-driver`, which git calls for each file of memory that two branches changed.
 
-It is no command of the registry: git alone calls it, once a file, so it loads only what it needs.
+It is not a command of the registry: only git calls it, once a file, and it must start fast.
 """
 
 import sys
@@ -16,13 +16,13 @@ Usage: mind merge-driver BASE OURS THEIRS [PATH]
 Merge one file of memory, field by field, into OURS. git calls this; `mind init` sets it up.
 """
 _CONFLICT = 1
-"""What git, or the merge as text that follows, is told where nothing was merged."""
+"""The exit status if nothing was merged: git merges the texts then."""
 _APART = ("values/", "procedures/", "MEMORY.md", "policy.yaml")
-"""What is no memory: a half of each of two procedures would be a third that nobody wrote."""
+"""Files that are not memories: a mixture of two procedures would be one without an author."""
 
 
 def main(args: Sequence[str]) -> int:
-    """Returns 0 where the file of ours holds the merge now, 1 where it is as it was."""
+    """Returns 0 if our file contains the merge now, 1 if it is not changed."""
     if len(args) not in (3, 4):
         sys.stderr.write(USAGE)
         return 0 if list(args) == ["--help"] else 2
@@ -31,12 +31,12 @@ def main(args: Sequence[str]) -> int:
         return _CONFLICT
     try:
         return _merge([Path(name) for name in args[:3]], path, args[-1])
-    except Exception:  # noqa: BLE001 - whatever it is, git can still merge the text
+    except Exception:  # noqa: BLE001 - git can still merge the texts
         return _CONFLICT
 
 
 def _in_store(path: str) -> str:
-    """Returns a path of the repository as one of the project, which may lie in a folder of it."""
+    """Returns a path of the repository relative to the project, which may be a folder of it."""
     return f".mind/{path.rpartition('.mind/')[2] or 'memory.md'}"
 
 
@@ -60,10 +60,10 @@ def _merge(files: Sequence[Path], path: str, shown: str) -> int:
 
 
 def _approve_if_both_were(ours: bytes, theirs: bytes, merged: bytes, *, path: str) -> None:
-    """Approves a merge of two texts that were approved here: it holds nothing that neither had.
+    """Approves a merge of two approved texts, since it contains no other text.
 
-    git calls from the top of the work tree, below which the project lies. Where trust can't be
-    read or written the merge counts as untrusted, as any text that nobody approved.
+    git calls from the top of the working tree, and the project may be a folder of it. If trust
+    can't be read or written, the merge counts as untrusted.
     """
     import os
 

@@ -1,13 +1,10 @@
-"""How a sync looks."""
+"""The output of `mind sync`, `log`, `blame`, `diff` and `restore`."""
 
 from mimo.features.history.commands import Blame, CommitRow, Diff, DiffRow, Log, Restored, Synced
 from mimo.rendering.results import count, day, render
 from mimo.rendering.screen import Screen, accent, dim, good, strong, warn
 
-# How the history of the memory looks.
-
-
-_HISTORY_MARKS = {"added": "+", "changed": "~", "removed": "-"}
+_MARKS = {"added": "+", "changed": "~", "removed": "-"}
 _WIDTH = 16
 
 
@@ -22,7 +19,7 @@ def _(result: Log, screen: Screen) -> None:
         screen.line(accent(row.commit.commit), who)
         screen.line(strong(row.commit.subject), indent=2)
         for one in row.files:
-            screen.line(dim(f"{_HISTORY_MARKS[one.change]} {one.file}"), indent=4)
+            screen.line(dim(f"{_MARKS[one.change]} {one.file}"), indent=4)
 
 
 @render.register
@@ -53,12 +50,6 @@ def _about(commit: CommitRow) -> str:
     return f"{commit.commit} {day(commit.date)} {short}"
 
 
-# How a difference looks.
-
-
-_DIFF_MARKS = {"added": "+", "changed": "~", "removed": "-"}
-
-
 @render.register
 def _(result: Diff, screen: Screen) -> None:
     if result.text is not None:
@@ -67,16 +58,16 @@ def _(result: Diff, screen: Screen) -> None:
         return
     for row in result.memories:
         _row(row, screen)
-    told = [f"{getattr(result, name)} {name}" for name in ("added", "changed", "removed")]
-    told += [
+    parts = [f"{getattr(result, name)} {name}" for name in ("added", "changed", "removed")]
+    parts += [
         f"{n} {name}" for name in ("superseded", "contradicted") if (n := getattr(result, name))
     ]
-    told += [count(result.outcomes, "other outcome")] if result.outcomes else []
-    screen.line(dim(f"{result.before}..{result.after}: {', '.join(told)}"))
+    parts += [count(result.outcomes, "other outcome")] if result.outcomes else []
+    screen.line(dim(f"{result.before}..{result.after}: {', '.join(parts)}"))
 
 
 def _row(row: DiffRow, screen: Screen) -> None:
-    screen.line(f"{_DIFF_MARKS[row.change]} ", dim(f"{row.type} "), strong(row.title))
+    screen.line(f"{_MARKS[row.change]} ", dim(f"{row.type} "), strong(row.title))
     screen.line(accent(row.id), indent=4)
     if row.outcome_changed:
         screen.line(warn(f"{row.outcome_before or 'open'} → {row.outcome or 'open'}"), indent=4)
@@ -85,9 +76,6 @@ def _row(row: DiffRow, screen: Screen) -> None:
     for ids, verb in ((row.supersedes, "supersedes"), (row.contradicts, "contradicts")):
         for name in ids:
             screen.line(warn(f"{verb} {name}"), indent=4)
-
-
-_MARKS = {"added": "+", "changed": "~", "removed": "-"}
 
 
 @render.register

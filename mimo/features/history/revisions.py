@@ -1,4 +1,4 @@
-"""Who remembered what, when; and bringing an earlier state back."""
+"""The revisions of the memory: its log, blame, differences, and restoring earlier states."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -18,12 +18,9 @@ from mimo.store import revisions
 from mimo.store.memories import NewFile, records_of
 from mimo.store.revisions import Commit, Step
 
-# What a branch does to the memory, as Markdown for those who review it.
-
-
 _MARKUP = re.compile(r"([\\`*_\[\]<>|])")
 _REFERENCES = re.compile(r"[@#!~&]")
-"""Begin a mention or a reference on a forge, which notifies users and other discussions."""
+"""Characters that begin a mention or a reference on a forge, which notifies users."""
 _APART = "&#8203;"
 """A zero-width space, as an entity: forges find references after they have read the escapes."""
 _MOST = 100
@@ -35,13 +32,13 @@ class Changed:
     """A memory that differs between two states."""
 
     memory: Memory
-    """Its newer state, or the last one."""
+    """Its newer state, or the last one if it was removed."""
     before: Memory | None
     after: Memory | None
     path: str
     fields: tuple[str, ...] = ()
     supersedes: tuple[str, ...] = ()
-    """Ids of the memories that it supersedes now and did not before."""
+    """Ids of the memories that it newly supersedes."""
     contradicts: tuple[str, ...] = ()
 
     @property
@@ -53,14 +50,14 @@ class Changed:
 
     @property
     def turned_out(self) -> str | None:
-        """Returns how the outcome changed, in words."""
+        """Returns a description of a changed outcome, or None."""
         if not self.before or not self.after or self.before.outcome is self.after.outcome:
             return None
         return f"{self.before.outcome or 'open'} → {self.after.outcome or 'open'}"
 
 
 def markdown(rows: Sequence[Changed]) -> str:
-    """Returns a comment for a pull request: nothing in it is taken for markup but our own."""
+    """Returns a comment for a pull request, in which the text of memories is escaped."""
     if not rows:
         return "### Memory\n\nNothing changes in the memory.\n"
     return "\n".join(["### Memory", *_lists(rows)]) + "\n"
@@ -85,12 +82,12 @@ def _lists(rows: Sequence[Changed]) -> Iterator[str]:
         for row in chosen[:_MOST]:
             memory = row.memory
             yield f"- {memory.type.value}: {escaped(memory.heading)} ({_code(memory.id)})"
-            yield from (f"  - {told}" for told in _told(row))
+            yield from (f"  - {detail}" for detail in _details(row))
         if len(chosen) > _MOST:
             yield f"- and {len(chosen) - _MOST:,} more"
 
 
-def _told(row: Changed) -> Iterator[str]:
+def _details(row: Changed) -> Iterator[str]:
     if row.turned_out:
         yield f"outcome: **{row.turned_out}**"
     if row.fields:
@@ -99,12 +96,9 @@ def _told(row: Changed) -> Iterator[str]:
         yield from (f"**{verb}** {_code(name)}" for name in ids)
 
 
-# What lies between two states of the memory: what a pull request does to it.
-
-
 @frozen
 class Comparison:
-    """Two commits and what differs."""
+    """Two commits and the memories that differ."""
 
     before: Commit
     after: Commit
@@ -112,21 +106,21 @@ class Comparison:
 
 
 def compare(mind: Mind, wanted: str | None, *, branch: bool) -> Comparison:
-    """Returns what differs between two revisions, `A..B`; `A...B` is what B did since they parted.
+    """Returns the differences between two revisions, `A..B`; `A...B` starts at their merge base.
 
-    With `branch`, what this branch did since it left the main one. One revision stands for what
-    came after it.
+    With `branch`, they are the changes of this branch since it left the main one. A single revision
+    is compared with HEAD.
     """
-    found = repository(mind)
+    repo = repository(mind)
     if branch == bool(wanted):
         hint = "such as `mind diff v1.1..v1.2`, or `mind diff --branch` alone"
         raise Invalid("name two revisions, or this branch", hint=hint)
-    first, dots, second = _ends(wanted or f"{revisions.main_branch(found)}...HEAD")
-    before = revisions.resolve(found, first or "HEAD", now=mind.now())
-    after = revisions.resolve(found, second or "HEAD", now=mind.now())
+    first, dots, second = _ends(wanted or f"{revisions.main_branch(repo)}...HEAD")
+    before = revisions.resolve(repo, first or "HEAD", now=mind.now())
+    after = revisions.resolve(repo, second or "HEAD", now=mind.now())
     if dots == "...":
-        parted = revisions.common(found, before.id, after.id)
-        before = revisions.resolve(found, parted, now=mind.now())
+        parted = revisions.common(repo, before.id, after.id)
+        before = revisions.resolve(repo, parted, now=mind.now())
     old, new = _states(mind, before, after)
     ids = sorted(old.keys() | new.keys())
     rows = (_compared(old.get(id_), new.get(id_)) for id_ in ids)
@@ -146,16 +140,16 @@ _State = dict[str, tuple[Memory, str]]
 
 def _states(mind: Mind, before: Commit, after: Commit) -> tuple[_State, _State]:
     """Returns the memories by id, with their files, as far as their files differ."""
-    found = repository(mind)
-    files = revisions.differences(found, before.id, after.id)
+    repo = repository(mind)
+    files = revisions.differences(repo, before.id, after.id)
     blobs = revisions.blobs(
-        found, (name for one in files for name in (one.before, one.after) if name)
+        repo, (name for file in files for name in (file.before, file.after) if name)
     )
     old: _State = {}
     new: _State = {}
-    for one in files:
-        old.update(_memories(blobs.get(one.before), one.path, before))
-        new.update(_memories(blobs.get(one.after), one.path, after))
+    for file in files:
+        old.update(_memories(blobs.get(file.before), file.path, before))
+        new.update(_memories(blobs.get(file.after), file.path, after))
     return old, new
 
 
@@ -201,7 +195,7 @@ class Blamed:
 
 @frozen
 class Restored:
-    """A memory that was brought back, and from where."""
+    """A restored memory, and the commit that it comes from."""
 
     record: Record
     commit: Commit
@@ -210,28 +204,28 @@ class Restored:
 def log(mind: Mind, id: str | None, limit: int) -> tuple[Step, ...]:
     """Returns the commits that changed the memory, or one of it, newest first.
 
-    A memory that is gone is looked for by the name of its file.
+    A deleted memory is searched by the name of its file.
     """
-    found = repository(mind)
-    return tuple(revisions.steps(found, _path(mind, id) if id else None, limit))
+    repo = repository(mind)
+    return tuple(revisions.steps(repo, _path(mind, id) if id else None, limit))
 
 
 def blame(mind: Mind, record: Record) -> tuple[Blamed, ...]:
     """Returns the lines of a memory's file as committed, each with its commit."""
-    found = repository(mind)
-    if not any(revisions.steps(found, record.place.path, 1)):
+    repo = repository(mind)
+    if not any(revisions.steps(repo, record.place.path, 1)):
         raise NotFound(f"`{record.place.path}` was never committed", hint="`mind sync` commits it")
-    lines = revisions.blame(found, record.place.path)
-    known = revisions.commits(found, (line.commit for line in lines))
+    lines = revisions.blame(repo, record.place.path)
+    by_id = revisions.commits(repo, (line.commit for line in lines))
     return tuple(
-        Blamed(commit=known[line.commit], number=line.number, text=line.text) for line in lines
+        Blamed(commit=by_id[line.commit], number=line.number, text=line.text) for line in lines
     )
 
 
 def restore(mind: Mind, id: str, revision: str) -> Restored:
-    """Brings a memory back as it was; its file is then the one of that commit.
+    """Restores a memory: its file becomes the file of that commit.
 
-    Raises `NotFound` where it was not there then.
+    Raises `NotFound` if that commit does not have it.
     """
     then = finding.at(mind, revision)
     record = finding.one(then.mind, id, surely=True)
@@ -251,7 +245,7 @@ def restore(mind: Mind, id: str, revision: str) -> Restored:
 
 
 def _written(mind: Mind, record: Record, data: bytes) -> Record:
-    """Writes the file of a memory that is gone; a person who brings it back approves it."""
+    """Writes the file of a deleted memory; a person who restores it approves it."""
     place = record.place
     saving.check_format(mind)
     with approving(mind, wanted=mind.author is None):
@@ -266,8 +260,8 @@ def _path(mind: Mind, id: str) -> str:
     try:
         return finding.one(mind, id).place.path
     except NotFound:
-        found = repository(mind)
-        for step in revisions.steps(found, None, -1):
+        repo = repository(mind)
+        for step in revisions.steps(repo, None, -1):
             for file in step.files:
                 if file.path.rpartition("/")[2] == f"{id}.md":
                     return file.path

@@ -1,4 +1,4 @@
-"""What can be wrong with a store, and what to do about it."""
+"""Keeping a store healthy: the checks of `mind doctor`, repairs, and changes of settings."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -22,22 +22,20 @@ if TYPE_CHECKING:
     from tomlkit import TOMLDocument
 
 
-# Changing a settings file, in which comments and everything else stay as they are.
-
-
-def change(mind: Mind, known: Setting, text: str | None, *, user: bool) -> Mind:
+def change(mind: Mind, target: Setting, text: str | None, *, user: bool) -> Mind:
     """Writes one setting (None removes it) and returns the memory with the new settings.
 
-    Raises `Invalid` for a value that does not fit, or for a setting of the other file.
+    Comments and other settings are not changed. Raises `Invalid` for a wrong value, or a setting of
+    the other file.
     """
-    scope = Scope.USER if user or known.scope is Scope.USER else Scope.PROJECT
-    if known.scope is Scope.PROJECT and user:
-        raise Invalid(f"`{known.key}` is a setting of the project", hint="say it without --user")
+    scope = Scope.USER if user or target.scope is Scope.USER else Scope.PROJECT
+    if target.scope is Scope.PROJECT and user:
+        raise Invalid(f"`{target.key}` is a setting of the project", hint="say it without --user")
     path = mind.home / "config.toml" if scope is Scope.USER else mind.folder / "config.toml"
-    value = None if text is None else known.parse(text)
+    value = None if text is None else target.parse(text)
     before = disk.read(path, limit=MAX_BYTES, follow=True) if path.exists() else b""
     document = _parsed(path, before)
-    _put(document, known.key.split("."), list(value) if isinstance(value, tuple) else value)
+    _put(document, target.key.split("."), list(value) if isinstance(value, tuple) else value)
     after = document.as_string().encode()
     if path.exists():
         files.replace(path, after, expect=hashlib.sha256(before).hexdigest())
@@ -75,12 +73,12 @@ def _put(document: "TOMLDocument", keys: list[str], value: object) -> None:
 Check = Callable[[Mind], Iterator["Finding"]]
 
 _MOST_LINKS = 20
-"""Links to nowhere that are named one by one."""
+"""The number of dangling links that are listed."""
 
 
 @frozen
 class Finding:
-    """One thing that was looked at: `verdict` is `ok`, `warning` or `fault`."""
+    """The result of one check: `verdict` is `ok`, `warning` or `fault`."""
 
     name: str
     verdict: str
@@ -91,7 +89,7 @@ class Finding:
 
 
 def examine(mind: Mind) -> Iterator[Finding]:
-    """Yields the checks, in the order of their weight. One that fails stops no other."""
+    """Yields the findings of all checks. A check that fails does not stop the others."""
     mind, error = _openable(mind)
     if error:
         yield Finding(name="project", verdict="fault", message=error.message, hint=error.hint)
@@ -100,7 +98,7 @@ def examine(mind: Mind) -> Iterator[Finding]:
 
 
 def _openable(mind: Mind) -> tuple[Mind, MindError | None]:
-    """Returns the memory without a project that can't be opened, and the error of opening that."""
+    """Returns the memory, outside of a project that can't be opened, and the error of that."""
     try:
         _ = mind.has_project
     except MindError as error:
@@ -109,7 +107,7 @@ def _openable(mind: Mind) -> tuple[Mind, MindError | None]:
 
 
 def _findings(check: Check, mind: Mind) -> Iterator[Finding]:
-    """Yields the findings of one check; if it fails, that is a finding."""
+    """Yields the findings of one check, or its failure as a finding."""
     name = check.__name__.strip("_")
     try:
         yield from check(mind)
@@ -150,7 +148,7 @@ def _registry(mind: Mind) -> Iterator[Finding]:
             message=registry.problem,
             hint="the next `mind init` keeps it aside and begins a new one",
         )
-    for project in (known for known in registry.projects if mind.at(known) is None):
+    for project in (project for project in registry.projects if mind.at(project) is None):
         yield Finding(
             name="projects",
             verdict="warning",
@@ -175,7 +173,7 @@ def _modes(mind: Mind) -> Iterator[Finding]:
 
 
 def _exposed(mind: Mind) -> Iterator[Path]:
-    """Yields the files and folders in private places that other users may use."""
+    """Yields the files and folders in private places that other users can access."""
     yield from disk.exposed_below(mind.home)
     if mind.has_project:
         for folder in disk.private_folders(mind.folder):
@@ -193,15 +191,15 @@ def _index(mind: Mind) -> Iterator[Finding]:
     except MindError as error:
         yield Finding(name="index", verdict="fault", message=error.message, hint=error.hint)
         return
-    if told := mind.noted("embedding"):
+    if note := mind.noted("embedding"):
         hint = "see `mind config embedding.model`, or --unset it"
-        yield Finding(name="model", verdict="warning", message=told, hint=hint)
+        yield Finding(name="model", verdict="warning", message=note, hint=hint)
     if pending := mind.noted("pending"):
         hint = "wait until it is done; if it hangs, end it"
         yield Finding(name="index", verdict="warning", message=pending, hint=hint)
-    if told := mind.noted("index"):
+    if note := mind.noted("index"):
         hint = f"free some space, or make {mind.index_folder} writable"
-        yield Finding(name="index", verdict="warning", message=told, hint=hint)
+        yield Finding(name="index", verdict="warning", message=note, hint=hint)
         return
     message = f"{stats.memories:,} memories in {stats.units:,} passages, {stats.bytes:,} bytes"
     yield Finding(name="index", verdict="ok", message=message)
@@ -240,8 +238,8 @@ def _values(mind: Mind) -> Iterator[Finding]:
 
 
 def _policy(mind: Mind) -> Iterator[Finding]:
-    found = mind.guard.policies()
-    for line, reason in found.faults:
+    policies = mind.guard.policies()
+    for line, reason in policies.faults:
         yield Finding(
             name="policy",
             verdict="fault",
@@ -250,7 +248,7 @@ def _policy(mind: Mind) -> Iterator[Finding]:
             file=FILE,
             line=line,
         )
-    if not found.trusted:
+    if not policies.trusted:
         message = "it came from elsewhere, so it can only narrow what is permitted"
         hint = "approve it with `mind trust`"
         yield Finding(name="policy", verdict="warning", message=message, hint=hint, file=FILE)
@@ -292,8 +290,8 @@ def _links(mind: Mind) -> Iterator[Finding]:
 
 
 def _edges(mind: Mind) -> Iterator[Finding]:
-    known = sources.everything(mind)
-    faults = list(sources.problems(mind, known))
+    every = sources.everything(mind)
+    faults = list(sources.problems(mind, every))
     for problem in faults:
         yield Finding(
             name="edges",
@@ -303,12 +301,12 @@ def _edges(mind: Mind) -> Iterator[Finding]:
             line=problem.line,
         )
     if not faults:
-        message = f"{len(known):,} known, all of them usable" if known else "none yet"
+        message = f"{len(every):,} known, all of them usable" if every else "none yet"
         yield Finding(name="edges", verdict="ok", message=message)
 
 
 def mend(mind: Mind) -> None:
-    """Repairs what needs no decision: modes of private files, and git's settings and lists."""
+    """Repairs everything without a decision: modes of private files, git's settings and lists."""
     mind, _ = _openable(mind)
     for path in _exposed(mind):
         disk.tighten(path)
@@ -343,14 +341,14 @@ def _merging(mind: Mind) -> Iterator[Finding]:
 def _procedures(mind: Mind) -> Iterator[Finding]:
     from mimo.features.procedures import library
 
-    for found in library.every(mind):
-        for fault in found.faults:
+    for procedure in library.every(mind):
+        for fault in procedure.faults:
             yield Finding(
                 name="procedures",
                 verdict="fault",
                 message=fault.reason,
                 hint="see `mind procedure check`",
-                file=found.path,
+                file=procedure.path,
                 line=fault.line,
             )
 

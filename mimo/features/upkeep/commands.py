@@ -1,4 +1,4 @@
-"""Looking after the store: the index and the doctor."""
+"""The commands that keep a store healthy: `mind init`, `status`, `config`, `index`, `doctor`."""
 
 import os
 from collections.abc import Iterator
@@ -14,7 +14,6 @@ from mimo.config import SETTINGS, Setting, setting
 from mimo.disk import STORE
 from mimo.errors import Invalid, MindError, StorageFailed
 from mimo.features import daemon, review, upkeep
-from mimo.features import upkeep as checks
 from mimo.features.edges import sources
 from mimo.features.review import trusting
 from mimo.features.review.trusting import FirstLook, look_of
@@ -30,16 +29,13 @@ from mimo.store.projects import Project, Registered, find
 from mimo.surroundings import Question
 from mimo.text.clean import one_line
 
-# Making a project's memory.
-
-
 _ANSWERS = ("yes", "no")
 _ANSWER_SECONDS = 300.0
 
 
 @frozen
 class Initialised:
-    """What `mind init` did."""
+    """The result of `mind init`."""
 
     path: Annotated[str, Out("The project's root")]
     name: str
@@ -50,7 +46,7 @@ class Initialised:
     include: Annotated[str | None, Out("Line for .mind/config.toml that makes them memories")]
     notices: tuple[str, ...]
     arrived: Annotated[
-        FirstLook | None, Out("What nobody here has approved; in a store that was there", omit=True)
+        FirstLook | None, Out("A summary of unapproved files in an existing store", omit=True)
     ] = None
 
 
@@ -114,7 +110,7 @@ def _check_nesting(mind: Mind, root: Path) -> None:
 
 
 def _arrived(mind: Mind, project: Project) -> FirstLook | None:
-    """Returns a first look at a store that came from somebody else."""
+    """Returns a summary of an existing store whose files are not approved."""
     opened = mind.at(Registered(path=project.root, name=project.name))
     try:
         return look_of(opened) if opened else None
@@ -122,15 +118,12 @@ def _arrived(mind: Mind, project: Project) -> FirstLook | None:
         return None
 
 
-# `mind status`: how the memory is, at a glance.
-
-
 _LONGEST_WARNING = 300
 
 
 @frozen
 class DaemonStatus:
-    """Whether the optional watcher runs; everything works without it."""
+    """The state of the optional daemon; everything works without it."""
 
     running: bool
     pid: int | None
@@ -141,7 +134,7 @@ class DaemonStatus:
 
 @frozen
 class ProjectStats:
-    """What a project's memory holds."""
+    """The numbers of a project's memories."""
 
     decisions: int
     issues_open: int
@@ -153,7 +146,7 @@ class ProjectStats:
 
 @frozen
 class ProjectOrigins:
-    """Which of a project's memories are not in files that mind keeps, one for each."""
+    """The numbers of memories in documents and ingested files."""
 
     in_place: Annotated[int, Out("In documents that people wrote, read where they are")]
     included: Annotated[int, Out("Of these, outside `.mind/`, named by the setting `include`")]
@@ -163,7 +156,7 @@ class ProjectOrigins:
 
 @frozen
 class Unreadable:
-    """A file that could not be read as a memory; it was left as it is."""
+    """A file that could not be read as a memory, which was not changed."""
 
     file: File
     line: int | None
@@ -182,8 +175,8 @@ class ProjectStatus:
     stats: ProjectStats
     memories: int
     origins: ProjectOrigins
-    trust: Annotated[str, Out("How far the files here are trusted")]
-    waiting: Annotated[dict[str, int], Out("How many things wait for a person, by reason")]
+    trust: Annotated[str, Out("A description of the trust in the files here")]
+    waiting: Annotated[dict[str, int], Out("Number of items to review, by kind")]
     unreadable: tuple[Unreadable, ...]
 
 
@@ -198,7 +191,7 @@ class GlobalStats:
 
 @frozen
 class Status:
-    """How the memory is."""
+    """The state of the memory."""
 
     daemon: DaemonStatus
     current_project: ProjectStatus | None
@@ -244,13 +237,13 @@ def _of_git(mind: Mind) -> Iterator[str]:
 
 
 def _daemon(mind: Mind) -> DaemonStatus:
-    found = daemon.running(mind.home)
-    started = found.started if found else None
+    process = daemon.running(mind.home)
+    started = process.started if process else None
     return DaemonStatus(
-        running=found is not None,
-        pid=found.pid if found else None,
+        running=process is not None,
+        pid=process.pid if process else None,
         uptime_seconds=int((mind.now() - started).total_seconds()) if started else None,
-        projects_watching=len(found.watching) if found else 0,
+        projects_watching=len(process.watching) if process else 0,
         last_index=mind.index.changed_at() if mind.has_project else None,
     )
 
@@ -309,22 +302,19 @@ def _total(mind: Mind, *, here: bool) -> int:
     return finding.total(mind, shared=not here)
 
 
-# `mind config`: see and change settings.
-
-
 @frozen
 class SettingRow:
-    """A setting as it is in force."""
+    """A setting and its active value."""
 
     key: str
-    value: Annotated[Json, Out("The value in force")]
-    origin: Annotated[str, Out("Whose file it is from, or `default`")]
+    value: Annotated[Json, Out("The active value")]
+    origin: Annotated[str, Out("The owner of its file, or `default`")]
     help: str
 
 
 @frozen
 class Settings:
-    """The settings in force."""
+    """The active settings."""
 
     settings: tuple[SettingRow, ...]
     warnings: tuple[str, ...]
@@ -362,23 +352,23 @@ def config(
     """
     if key is None:
         return _rows(mind, SETTINGS)
-    known = setting(key)
+    target = setting(key)
     if value is None and not unset:
-        return _rows(mind, (known,))
-    changed = upkeep.change(mind, known, value, user=user)
-    return _rows(changed, (known,))
+        return _rows(mind, (target,))
+    changed = upkeep.change(mind, target, value, user=user)
+    return _rows(changed, (target,))
 
 
 def _rows(mind: Mind, wanted: tuple[Setting, ...]) -> Settings:
     values = mind.config
     rows = tuple(
         SettingRow(
-            key=known.key,
-            value=_plain(values[known.key]),
-            origin=values.origins[known.key],
-            help=known.help,
+            key=row.key,
+            value=_plain(values[row.key]),
+            origin=values.origins[row.key],
+            help=row.help,
         )
-        for known in wanted
+        for row in wanted
     )
     return Settings(settings=rows, warnings=values.warnings)
 
@@ -389,11 +379,11 @@ def _plain(value: object) -> Json:
 
 @frozen
 class Indexed:
-    """What bringing the index up to date came to."""
+    """The result of updating the index."""
 
     added: Annotated[int, Out("Files that are new")]
     changed: Annotated[int, Out("Files that were read again")]
-    removed: Annotated[int, Out("Files that are gone")]
+    removed: Annotated[int, Out("Files that were deleted")]
     memories: int
     passages: Annotated[int, Out("Pieces of text that are searched")]
     unreadable: Annotated[int, Out("Files that could not be read; `mind doctor` lists them")]
@@ -401,7 +391,7 @@ class Indexed:
 
 
 class Verdict(StrEnum):
-    """How a check came out."""
+    """The verdict of a check."""
 
     OK = "ok"
     WARNING = "warning"
@@ -410,7 +400,7 @@ class Verdict(StrEnum):
 
 @frozen
 class Check:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     verdict: Verdict
@@ -422,14 +412,14 @@ class Check:
 
 @frozen
 class Diagnosis:
-    """What the doctor found."""
+    """The results of all checks."""
 
-    healthy: Annotated[bool, Out("Whether nothing is at fault")]
+    healthy: Annotated[bool, Out("Whether there are no faults")]
     checks: tuple[Check, ...]
 
     @property
     def exit_status(self) -> int:
-        """Returns what the command line exits with: 1 where something is at fault."""
+        """Returns the exit status of the command line: 1 if there is a fault."""
         return 0 if self.healthy else 1
 
 
@@ -445,11 +435,11 @@ class Diagnosis:
 def index(
     mind: Mind,
     *,
-    rebuild: Annotated[bool, Arg("Forget the index and make it anew")] = False,
+    rebuild: Annotated[bool, Arg("Delete the index and build it again")] = False,
 ) -> Indexed:
-    """Bring the index up to date with the files
+    """Update the index from the files
 
-    Every command does so by itself; this one is for a large import, or to see what it comes to.
+    Every command does so by itself; this one is for a large import, or to see the numbers.
     """
     done = refresh.rebuild(mind) if rebuild else refresh.refresh(mind)
     stats = mind.index.stats()
@@ -480,7 +470,7 @@ def doctor(
         bool, Arg("Repair git's settings and the modes of private files", surfaces=Surface.CLI)
     ] = False,
 ) -> Diagnosis:
-    """Look for what is wrong, and say what to do about it
+    """Check the memory and its settings, with a hint for each problem
 
     Files that could not be read are listed with line and reason; they are never changed. `--fix`
     installs the merge driver in a clone (clones do not copy git settings), adds the lines that
@@ -488,16 +478,16 @@ def doctor(
     approves nothing.
     """
     if fix:
-        checks.mend(mind)
+        upkeep.mend(mind)
     rows = tuple(
         Check(
-            name=found.name,
-            verdict=Verdict(found.verdict),
-            message=found.message,
-            hint=found.hint or None,
-            file=found.file,
-            line=found.line,
+            name=finding.name,
+            verdict=Verdict(finding.verdict),
+            message=finding.message,
+            hint=finding.hint or None,
+            file=finding.file,
+            line=finding.line,
         )
-        for found in checks.examine(mind)
+        for finding in upkeep.examine(mind)
     )
     return Diagnosis(healthy=all(row.verdict is not Verdict.FAULT for row in rows), checks=rows)

@@ -1,4 +1,4 @@
-"""How the demo looks."""
+"""`mind demo`: the main job on real Markdown, in a scratch project."""
 
 import json
 import os
@@ -18,9 +18,6 @@ from mimo.guard.policy import Operation
 from mimo.mind import Mind
 from mimo.rendering.results import render
 from mimo.rendering.screen import Screen, accent, dim, strong
-
-# The main job, run for real in a scratch project: what `mind demo` shows.
-
 
 _SKIPPED = frozenset({"node_modules", "venv", "build", "dist", "tests", "private"})
 _MOST_FILES = 200
@@ -47,7 +44,7 @@ _SEARCHES = (
 
 @frozen
 class Step:
-    """One command of the demo and what it printed."""
+    """One command of the demo and its output."""
 
     title: str
     command: str
@@ -57,8 +54,8 @@ class Step:
 def steps(scratch: Path, source: Path) -> Iterator[Step]:
     """Yields each step after it was run in `scratch`, with the Markdown below `source`."""
     copied = _copy_markdown(source, scratch)
-    told = f"Make a project; {copied} Markdown files of {source.name}/ are copied into it"
-    yield _mind(scratch, told, "init")
+    title = f"Make a project; {copied} Markdown files of {source.name}/ are copied into it"
+    yield _mind(scratch, title, "init")
     yield _mind(scratch, "Count those documents as memories", "config", "include", "docs/**/*.md")
     yield _mind(scratch, "Approve what came with them", "trust", "--follow")
     for memory in _MEMORIES:
@@ -74,13 +71,13 @@ def _copy_markdown(source: Path, scratch: Path) -> int:
 
     Memories keep their place, documents go into `docs/`; private memories and links stay behind.
     """
-    found = list(islice(_markdown(source), _MOST_FILES))
-    for path in found:
+    paths = list(islice(_markdown(source), _MOST_FILES))
+    for path in paths:
         place = path.relative_to(source)
         target = scratch / place if place.parts[0] == ".mind" else scratch / "docs" / place
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
-    return len(found)
+    return len(paths)
 
 
 def _markdown(source: Path) -> Iterator[Path]:
@@ -164,25 +161,13 @@ def _environment(scratch: Path) -> dict[str, str]:
     return kept | {"MIND_HOME": str(scratch.parent / "home")}
 
 
-# `mind demo`: the main job on real Markdown, in a scratch project.
-
-
-@frozen
-class DemoStep:
-    """One command and what it printed."""
-
-    title: str
-    command: str
-    output: str
-
-
 @frozen
 class Demonstration:
-    """What the demo did, step by step."""
+    """The steps of the demo."""
 
-    project: Annotated[str, Out("The scratch project, yours to play with")]
-    home: Annotated[str, Out("Its MIND_HOME, so that your own stays as it is")]
-    steps: tuple[DemoStep, ...]
+    project: Annotated[str, Out("The scratch project, which you can use further")]
+    home: Annotated[str, Out("Its MIND_HOME, so that your own is not changed")]
+    steps: tuple[Step, ...]
 
 
 @command(
@@ -208,11 +193,8 @@ def demo(
 
     scratch = Path(mkdtemp(prefix="mind-demo-")) / "project"
     scratch.mkdir()
-    rows = tuple(
-        DemoStep(title=step.title, command=step.command, output=step.output)
-        for step in steps(scratch, Path(source).expanduser().resolve())
-    )
-    return Demonstration(project=str(scratch), home=str(scratch.parent / "home"), steps=rows)
+    done = tuple(steps(scratch, Path(source).expanduser().resolve()))
+    return Demonstration(project=str(scratch), home=str(scratch.parent / "home"), steps=done)
 
 
 @render.register

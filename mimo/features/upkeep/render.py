@@ -1,4 +1,4 @@
-"""How the index and the doctor report."""
+"""The output of `mind init`, `status`, `config`, `index` and `doctor`."""
 
 from mimo.features.review.trusting import show_look
 from mimo.features.upkeep.commands import (
@@ -14,8 +14,6 @@ from mimo.features.upkeep.commands import (
 )
 from mimo.rendering.results import count, day, render, shown, tally
 from mimo.rendering.screen import Part, Screen, accent, bad, dim, good, strong, warn
-
-# How making a project looks.
 
 
 @render.register
@@ -40,9 +38,6 @@ def _(result: Initialised, screen: Screen) -> None:
     screen.line("next: ", accent('mind add "what should be remembered"'))
 
 
-# How the status looks.
-
-
 _SHOWN = 5
 """Unreadable files that are named here; `mind doctor` lists them all."""
 
@@ -56,8 +51,10 @@ def _(result: Status, screen: Screen) -> None:
     screen.blank()
     total = result.global_stats
     if total.projects_registered > (1 if result.current_project else 0):
-        known = count(total.projects_registered, "registered project")
-        screen.line(dim(f"{known}, {count(total.total_memories, 'memory', 'memories')} in all"))
+        registered = count(total.projects_registered, "registered project")
+        screen.line(
+            dim(f"{registered}, {count(total.total_memories, 'memory', 'memories')} in all")
+        )
     running = "runs" if result.daemon.running else "does not run; nothing needs it"
     screen.line(dim(f"the daemon {running}"))
     for warning in result.warnings:
@@ -104,9 +101,6 @@ def _counts(project: ProjectStatus) -> str:
         count(stats.edges, "edge"),
     ]
     return ", ".join(part for part in parts[:1] + [p for p in parts[1:] if not p.startswith("0 ")])
-
-
-# How settings look.
 
 
 @render.register

@@ -10,7 +10,7 @@ RUN := $(BIN)/python -X utf8
 unexport MIND_HOME MIND_PROJECT SANDBOX_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-lowest setup check format lint types layers sizes spelling fix generate \
+.PHONY: help demo test test-lowest setup check format lint types layers sizes spelling fix generate transcripts \
         coverage-of-requirements redteam torture bench bench-retrieval bench-calibration bench-killed bench-soak model clean
 
 help:           ## Show this menu
@@ -78,6 +78,9 @@ spelling:       ## Check the spelling, and count the words that our texts do wit
 
 fix:            ## Format, and mend what can be mended
 	$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format --quiet .
+
+transcripts: setup ## Run the commands on the docs pages, and write their output into the pages
+	MIND_RECORD=1 $(RUN) -m pytest -q tests/docs/test_transcripts.py -k shows_what
 
 generate: setup ## Write man pages, completions and the reference anew
 	$(RUN) scripts/generate.py

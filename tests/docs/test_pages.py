@@ -1,0 +1,152 @@
+"""The tables, examples and links of the documentation agree with the code."""
+
+import re
+import shlex
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from mimo.cli.main import main
+from mimo.features.clients.table import CLIENTS
+from mimo.features.hooks.exposure import classify
+from mimo.guard.policy import DEFAULT
+from mimo.guard.policy import parse as parse_policy
+from mimo.memory.codec.file import Parsed, parse
+from mimo.memory.log.grammar import statement
+from mimo.memory.model import Version
+from mimo.server.exposure import described
+from mimo.server.exposure import log as exposure_log
+
+ROOT = Path(__file__).parents[2]
+PAGES = {path.stem: path.read_text("utf-8") for path in (ROOT / "docs").glob("*.md")}
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
+FORMS = re.findall(
+    r"^\| `\*\*(\w+):\*\*.* \| an? (\w+) \| ([\d.]+) \|$", PAGES["edges"], re.MULTILINE
+)
+
+
+def test_the_commands_of_the_readme_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    example = re.search(r"```console\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    assert example
+    monkeypatch.chdir(tmp_path)
+
+    for line in example[1].splitlines():
+        program, *words = shlex.split(line.removeprefix("$ "))
+        assert program == "mind"
+        assert main(words) == 0
+
+    assert "Use JWT with refresh tokens" in capsys.readouterr().out.splitlines()[-5]
+
+
+@pytest.mark.parametrize("page", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"])
+def test_every_link_leads_to_a_file(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    targets = re.findall(r"\]\(([^)#:]+)\)", text)
+
+    assert [target for target in targets if not (ROOT / target).exists()] == []
+
+
+def test_the_newcomers_table_names_existing_files() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("## Where do I change")[2]
+    rows = re.findall(r"^\| (.+) \| (.+) \|$", text.partition("\n## ")[0], re.MULTILINE)[1:]
+    files = [re.findall(r"`(mimo/[\w/.]+)`", cell) for _, cell in rows]
+
+    assert len(rows) >= 12
+    assert all(1 <= len(row) <= 2 for row in files)
+    assert [name for row in files for name in row if not (ROOT / name).is_file()] == []
+
+
+def test_the_architecture_names_every_feature_and_existing_files() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    folders = {path.name for path in (ROOT / "mimo" / "features").iterdir() if path.is_dir()}
+    rows = re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE)
+    named = re.findall(r"`((?:mimo|tests|scripts|docs)/[\w/.-]+)`", text)
+
+    assert sorted(rows) == sorted(folders - {"__pycache__"})
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_the_table_of_decisions_has_every_page_by_number_and_title() -> None:
+    titles = [page.read_text("utf-8").splitlines()[0] for page in DECISIONS]
+    rows = re.findall(
+        r"^\| \[(\d+)\]\((\d{4}-[a-z-]+\.md)\) \| (.*) \|$",
+        (ROOT / "docs" / "decisions" / "README.md").read_text("utf-8"),
+        re.MULTILINE,
+    )
+
+    assert [f"# {number}. {title}" for number, _, title in rows] == titles
+    assert [name for _, name, _ in rows] == [page.name for page in DECISIONS]
+    assert [int(page.name[:4]) for page in DECISIONS] == list(range(1, len(DECISIONS) + 1))
+
+
+def test_our_own_memory_cites_existing_pages() -> None:
+    texts = [path.read_text("utf-8") for path in (ROOT / ".mind").rglob("*.md")]
+    named = [page for text in texts for page in re.findall(r"docs/decisions/[\w-]+(?:\.md)?", text)]
+
+    assert named
+    assert [page for page in named if not (ROOT / page).is_file()] == []
+
+
+@pytest.mark.parametrize(("word", "kind", "confidence"), FORMS)
+def test_the_table_of_statements_matches_the_grammar(word: str, kind: str, confidence: str) -> None:
+    read = statement(f"__{word}:__ something else")
+
+    assert read is not None
+    assert read.kind.value == {"learning": "insight"}.get(kind, kind)
+    assert read.confidence == float(confidence)
+
+
+def test_the_merged_file_on_the_page_has_a_competing_version() -> None:
+    shown = re.search(r"```\n(confidence: 0.4\n.*?)```", PAGES["git"], re.DOTALL)
+    assert shown
+    data = f"---\nid: x\ntype: decision\n{shown[1]}".encode()
+    parsed = parse(data, path=".mind/decisions/x.md", modified=datetime(2026, 1, 1, tzinfo=UTC))
+
+    assert isinstance(parsed, Parsed)
+    assert parsed.memory.competing == (Version(field="confidence", text="0.9"),)
+
+
+def test_the_table_of_clients_is_complete() -> None:
+    rows = re.findall(r"^\| `(\S+)` \|.*\| (yes)? ?\|$", PAGES["install"], re.MULTILINE)
+
+    assert rows == [(client.name.value, "yes" if client.hooks else "") for client in CLIENTS]
+
+
+@pytest.mark.req("004-33", "004-34", "004-35")
+def test_the_table_of_prompts_matches_the_classifier() -> None:
+    rows = re.findall(r"^\| (.+, .+) \| (\w+) \| (`.+`) \|$", PAGES["exposure"], re.MULTILINE)
+
+    assert len(rows) == 2
+    for phrases, intent, tools in rows:
+        for phrase in phrases.split(", "):
+            result = classify(phrase)
+            listed = tuple(tool.strip("`") for tool in tools.split(", "))
+            assert (result.intent.value, result.tools) == (intent, listed)
+
+
+@pytest.mark.req("004-45")
+def test_the_log_lines_on_the_page_are_those_of_the_server() -> None:
+    lines = []
+    for prompt in ("continue", "it failed"):
+        result = classify(prompt)
+        lines.append(f"mind: {described(result, result.tools)}")
+
+    assert exposure_log.name.startswith("mind")
+    assert "\n".join(lines) in PAGES["exposure"]
+
+
+@pytest.mark.req("002-29")
+def test_the_policy_on_the_page_is_the_default() -> None:
+    yaml = re.search(r"^```yaml\n(.*?)^```$", PAGES["policy"], re.DOTALL | re.MULTILINE)
+    assert yaml
+    shown = parse_policy(yaml[1].encode(), "default")
+
+    for name, rule in shown.rules.items():
+        for part in ("operations", "namespaces", "contexts", "max_ttl_seconds"):
+            assert getattr(rule, part) == getattr(DEFAULT.rules[name], part)
+    assert shown.tool_limits == DEFAULT.tool_limits
+    assert shown.namespace_limits == DEFAULT.namespace_limits
+    assert shown.on_write is DEFAULT.on_write

@@ -1,0 +1,271 @@
+"""The commands on the pages print what the pages show.
+
+Runs the blocks marked `console` of a page in order, in one project, and compares their output with
+the page. After a change of an output, `make transcripts` writes the new one into the pages.
+"""
+
+import io
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from mimo.cli.main import main
+from mimo.memory.model import Kind
+from mimo.mind import Mind
+from mimo.operations import saving
+from mimo.store import projects
+from mimo.store.init import init
+from mimo.surroundings import Question, Timer
+from tests import mama_databases
+from tests.conftest import NOW
+
+DOCS = Path(__file__).parents[2] / "docs"
+RECORDING = "MIND_RECORD"
+"""Set by `make transcripts`: the pages get the output instead of being compared with it."""
+
+CONSOLE = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.DOTALL | re.MULTILINE)
+
+
+@dataclass
+class Stage:
+    """A page, and the place where its commands run."""
+
+    page: str
+    root: Path
+    mind: Mind | None
+    text: str
+    masks: list[tuple[str, str]] = field(default_factory=list)
+    """Patterns of output that differs from run to run, each with what the page has instead."""
+    before: Callable[[int], object] = lambda _: None
+    """Called before each block with its number."""
+
+    def block(self, language: str, number: int = 0, fence: str = "```") -> str:
+        """Returns a fenced block of the page."""
+        pattern = rf"^{fence}{language}\n(.*?)^{fence}$"
+        return str(re.findall(pattern, self.text, re.DOTALL | re.MULTILINE)[number])
+
+    def write(self, name: str, text: str) -> None:
+        """Writes a file of the project."""
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+    def run(self, line: str) -> tuple[int, str]:
+        """Returns the status of a command, and everything that it prints on a terminal."""
+        program, *words = shlex.split(line)
+        if program == "cat":
+            return 0, Path(words[0]).read_text("utf-8")
+        assert program == "mind", line
+        terminal = io.StringIO()
+        with redirect_stdout(terminal), redirect_stderr(terminal):
+            mind = self.mind
+            status = main(words, open=lambda _: mind) if mind else main(words)
+        printed = terminal.getvalue()
+        for pattern, shown in self.masks:
+            printed = re.sub(pattern, shown, printed)
+        return status, printed
+
+    def played(self, block: str, number: int) -> str:
+        """Returns a block with the output of its commands.
+
+        A block that shows no output stays as it is; its commands must succeed.
+        """
+        self.before(number)
+        lines = re.findall(r"^\$ (.*)$", block, re.MULTILINE)
+        is_bare = block.splitlines() == [f"$ {line}" for line in lines]
+        shown = []
+        for line in lines:
+            status, printed = self.run(line)
+            assert status == 0 or not is_bare, printed
+            shown.append(f"$ {line}\n" + ("" if is_bare else printed))
+        return "".join(shown)
+
+
+def audit(stage: Stage) -> None:
+    steps = count()
+    assert stage.mind
+    stage.mind.timer = Timer(monotonic=lambda: next(steps) * 0.0021)
+
+
+def edges(stage: Stage) -> None:
+    stage.write(".mind/MEMORY.md", stage.block("markdown"))
+    stage.write("orders.ts", "const one = await api.get(url)\n")
+
+
+def git(stage: Stage) -> None:
+    subprocess.run(["git", "init", "-q", "-b", "main"], cwd=stage.root, check=True)
+    assert stage.mind
+    saving.store(stage.mind, saving.draft(Kind.DECISION, "Use JWT"))
+    stage.masks += [(r" as [0-9a-f]{7,}", " as COMMIT"), (r"\([0-9a-f]{7,}: ", "(COMMIT: ")]
+
+
+def ingest(stage: Stage) -> None:
+    guide = (
+        "# Guide\n\nWords of introduction for all.\n\n## Install\n\nRun make install, then wait.\n"
+    )
+    stage.write("docs/guide.md", guide)
+
+
+def install(stage: Stage) -> None:
+    user = stage.root.parent / "user"
+    stage.root = user / "shop"
+    stage.root.mkdir(parents=True)
+    init(stage.root, user / ".mind", now=NOW)
+    stage.write("opencode.json", '{\n  // ours\n  "model": "x" // the fast one\n}\n')
+    stage.mind = Mind(
+        home=user / ".mind",
+        project=projects.explicit(stage.root, user / ".mind"),
+        environ={"HOME": str(user), "PATH": os.environ["PATH"]},
+    )
+    stage.masks = [(str(user), "~"), (r"-[0-9a-f]{12}-[0-9a-f]{16}\.bak", "-….bak")]
+
+
+def migrating(stage: Stage) -> None:
+    home = stage.root.parent / "ana"
+    mama_databases.example(home / ".claude" / "mama-memory.db")
+    stage.root, stage.mind = home / "shop", None
+    stage.root.mkdir()
+    os.environ["HOME"] = str(home)
+    os.chdir(stage.root)
+    assert stage.run("mind init")[0] == 0
+    stage.masks = [(str(home), "/home/ana"), (r"mama-[0-9a-f]+\.", "mama-….")]
+
+
+def policy(stage: Stage) -> None:
+    typo = "tool_permissions:\n  listMemory:\n    alowed_namespaces: []\n"
+    stage.before = lambda n: stage.write(
+        ".mind/policy.yaml", stage.block("yaml", 1) if n == 0 else typo
+    )
+
+
+def procedures(stage: Stage) -> None:
+    stage.write("release.md", stage.block("markdown", fence="````"))
+    stage.write("Makefile", "test:\n\t@echo 12 passed\n")
+
+
+PAGES: dict[str, Callable[[Stage], None]] = {
+    "audit": audit,
+    "duplicates": lambda _: None,
+    "edges": edges,
+    "git": git,
+    "ingest": ingest,
+    "install": install,
+    "migrating-from-mama": migrating,
+    "policy": policy,
+    "procedures": procedures,
+    "values": lambda _: None,
+}
+"""Pages with commands, each with what it needs in the project."""
+
+
+@pytest.fixture
+def staged(mind: Mind, project: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Stage]:
+    """Returns a stage for a page, prepared as the page needs it."""
+    monkeypatch.setenv("HOME", os.environ["HOME"])
+    for who in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{who}_NAME", "Ann")
+        monkeypatch.setenv(f"GIT_{who}_EMAIL", "ann@example.com")
+        monkeypatch.setenv(f"GIT_{who}_DATE", NOW.isoformat())
+    program = project.parent / "bin" / "mind"
+    program.parent.mkdir()
+    program.touch(mode=0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+    def prepared(page: str) -> Stage:
+        text = (DOCS / f"{page}.md").read_text("utf-8")
+        masks = [(str(mind.home), "~/.mind"), (str(project), "~/shop")]
+        stage = Stage(page, project, mind, text, masks)
+        PAGES[page](stage)
+        monkeypatch.chdir(stage.root)
+        return stage
+
+    return prepared
+
+
+def played(stage: Stage) -> str:
+    numbers = count()
+    return CONSOLE.sub(lambda block: stage.played(block[0], next(numbers)), stage.text)
+
+
+CARRIED = {
+    "audit": [pytest.mark.req("002-65")],
+    "migrating-from-mama": [pytest.mark.req("004-70")],
+    "policy": [pytest.mark.req("002-65")],
+    "procedures": [pytest.mark.req("000-01")],
+    "values": [pytest.mark.req("002-65")],
+}
+"""The requirements that a page's example covers."""
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=CARRIED.get(page, [])) for page in PAGES]
+)
+def test_a_page_shows_what_its_commands_print(staged: Callable[[str], Stage], page: str) -> None:
+    stage = staged(page)
+    text = played(stage)
+    if os.environ.get(RECORDING):
+        (DOCS / f"{page}.md").write_text(text, encoding="utf-8")
+    else:
+        assert text == stage.text
+
+
+def test_a_page_with_another_output_is_noticed(staged: Callable[[str], Stage]) -> None:
+    stage = staged("duplicates")
+    stage.text = stage.text.replace("stored before", "stored twice")
+
+    assert played(stage) != stage.text
+
+
+def test_an_ingested_file_is_kept_as_the_page_shows(staged: Callable[[str], Stage]) -> None:
+    stage = staged("ingest")
+    played(stage)
+    (kept,) = (stage.root / ".mind" / "sources").iterdir()
+
+    shown = re.sub(r'sha256: "?(.{4}).*', r"sha256: \1…", kept.read_text("utf-8"))
+    assert shown == stage.block("markdown")
+
+
+def test_a_value_is_kept_as_the_page_shows(staged: Callable[[str], Stage]) -> None:
+    stage = staged("values")
+    played(stage)
+
+    kept = stage.root / ".mind" / "values" / "agent.build" / "last_run.md"
+    assert kept.read_text("utf-8") == stage.block("markdown")
+
+
+def test_the_policy_for_agents_on_the_page_is_valid(staged: Callable[[str], Stage]) -> None:
+    stage = staged("policy")
+    stage.write(".mind/policy.yaml", stage.block("yaml", 2))
+
+    assert stage.run("mind policy check")[0] == 0
+
+
+@pytest.mark.req("000-01")
+def test_the_procedure_on_the_page_asks_and_runs_as_shown(staged: Callable[[str], Stage]) -> None:
+    stage = staged("procedures")
+    played(stage)
+    shown = stage.block("text")
+    questions: list[str] = []
+
+    def ask(question: Question, seconds: float) -> str:
+        questions.append(f"{question.text} [{'/'.join(question.choices)}]\n")
+        return "yes"
+
+    assert stage.mind
+    stage.mind.ask = ask
+    (line,) = re.findall(r"^\$ (.*)$", shown, re.MULTILINE)
+    status, steps = stage.run(line)
+
+    assert (status, len(questions)) == (0, 2)
+    assert all(question in shown for question in questions)
+    arrows = re.compile(r"\S+ ─\S+→ \S+")
+    assert arrows.findall(steps) == arrows.findall(shown) != []
+    assert "completed in released" in steps

@@ -72,7 +72,7 @@ layers:         ## Check that imports point one way
 sizes:          ## Check that modules and functions stay small, and commands enter few of them
 	$(RUN) scripts/sizes.py
 
-spelling:       ## Check the spelling, and count the words that our texts do without
+spelling:       ## Check the spelling, and texts and names against the list of words
 	$(BIN)/codespell mimo tests scripts docs README.md CONTRIBUTING.md CHANGELOG.md ARCHITECTURE.md
 	$(RUN) scripts/words.py
 

@@ -20,14 +20,14 @@ MOST_FUNCTION_LINES = 60
 FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
-MOST_MODULES = 244
-MOST_LINES = 55_000
+MOST_MODULES = 224
+MOST_LINES = 53_500
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
-    "search": (70, 850, 29),
-    "add": (77, 970, 32),
-    "hook": (25, 240, 19),
+    "search": (65, 830, 21),
+    "add": (68, 905, 24),
+    "hook": (22, 225, 16),
 }
 """The most files and functions of ours that a command enters, and its deepest stack of them."""
 

@@ -1,11 +1,13 @@
 """Check texts and names against the word list: plain technical English, actors named.
 
 Reads docstrings, comments, texts and names of Python files, and the prose of Markdown files.
-Prints the findings of each folder. A folder may have as many as ALLOWED records; the numbers only
-fall. `words.py PATH...` lists every finding below the given paths.
+Exits with 1 if a folder has more findings than scripts/words.json allows. `words.py PATH...` lists
+every finding below the given paths; `words.py --record` lowers the allowances to the present
+numbers, which never rise.
 """
 
 import ast
+import json
 import re
 import sys
 from collections import Counter
@@ -58,8 +60,8 @@ EXCEPT = {
 
 PAGES = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "SECURITY.md")
 
-ALLOWED: dict[str, int] = {}
-"""How many findings a folder may still have; one that is not named may have none."""
+ALLOWED = Path("scripts/words.json")
+"""The most findings of each folder; a folder that is not named may have none."""
 
 
 class Finding(NamedTuple):
@@ -135,20 +137,25 @@ def folder_of(path: Path) -> str:
     return "/".join(parts[: 3 if "features" in parts else 2]) or "."
 
 
-def main(places: list[str]) -> int:
-    """Prints the findings below `places`, or a count for each folder; returns 1 if too many."""
+def main(arguments: list[str]) -> int:
+    """Prints the findings below the given paths, or the folders with too many; returns 1 if any."""
     every = list(findings())
+    places = [argument for argument in arguments if argument != "--record"]
     if places:
-        shown = [
-            finding
-            for finding in every
-            if any(finding.path.is_relative_to(place) for place in places)
-        ]
-        print("\n".join(map(str, shown)))
-        return 1 if shown else 0
+        below = [row for row in every if any(row.path.is_relative_to(place) for place in places)]
+        print("\n".join(map(str, below)))
+        return 1 if below else 0
     counts = Counter(folder_of(finding.path) for finding in every)
-    print(", ".join(f"{folder} {number}" for folder, number in sorted(counts.items())))
-    return 0
+    allowed: dict[str, int] = json.loads(ALLOWED.read_text(encoding="utf-8"))
+    if "--record" in arguments:
+        lowered = {name: min(most, counts[name]) for name, most in allowed.items() if counts[name]}
+        ALLOWED.write_text(json.dumps(lowered, indent=2) + "\n", encoding="utf-8")
+    for folder, number in sorted(counts.items()):
+        if number > allowed.get(folder, 0):
+            print(f"{folder}: {number} findings, at most {allowed.get(folder, 0)}")
+            print(f"`python scripts/words.py {folder}` lists them")
+    print(f"{len(every)} words of the list in our texts, at most {sum(allowed.values())}")
+    return 1 if any(number > allowed.get(name, 0) for name, number in counts.items()) else 0
 
 
 if __name__ == "__main__":

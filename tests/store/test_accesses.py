@@ -25,7 +25,7 @@ def log(root: Path) -> Path:
     return root / ".mind" / ".local" / "accesses.log"
 
 
-def test_accesses_add_up_and_the_last_one_is_known(root):
+def test_accesses_add_up_with_the_time_of_the_last_one(root):
     Accesses(root).note(["tea", "milk"], NOW)
     Accesses(root).note(["tea"], NOW + timedelta(days=1))
 
@@ -35,13 +35,13 @@ def test_accesses_add_up_and_the_last_one_is_known(root):
     }
 
 
-def test_the_log_is_the_users_alone(root):
+def test_only_the_user_can_read_the_log(root):
     Accesses(root).note(["tea"], NOW)
 
     assert log(root).stat().st_mode & 0o077 == 0
 
 
-def test_what_follows_at_once_waits_for_the_next_write(root):
+def test_accesses_soon_after_a_write_wait_for_the_next_one(root):
     counted = Accesses(root)
     counted.note(["tea"], NOW)
     counted.note(["tea"], NOW + timedelta(seconds=1))
@@ -55,7 +55,7 @@ def test_what_follows_at_once_waits_for_the_next_write(root):
     assert Accesses(root).uses()["tea"].times == 4
 
 
-def test_a_wiped_log_is_no_error(root):
+def test_a_removed_log_is_not_an_error(root):
     Accesses(root).note(["tea"], NOW)
     log(root).unlink()
     assert Accesses(root).uses() == {}
@@ -76,7 +76,7 @@ def test_a_wiped_log_is_no_error(root):
         "\u0661 5 tea\n".encode(),
     ],
 )
-def test_a_damaged_line_is_passed_over_and_the_others_count(root, damage):
+def test_damaged_lines_are_ignored(root, damage):
     Accesses(root).note(["tea"], NOW)
     with log(root).open("ab") as file:
         file.write(damage)
@@ -87,14 +87,14 @@ def test_a_damaged_line_is_passed_over_and_the_others_count(root, damage):
 
 
 @pytest.mark.parametrize("name", ["accesses", "accesses.log"])
-def test_a_folder_in_a_files_place_costs_only_what_it_held(root, name):
+def test_a_folder_in_place_of_a_file_loses_only_its_counts(root, name):
     (root / ".mind" / ".local" / name).mkdir(parents=True)
 
     assert Accesses(root).uses() == {}
 
 
 @pytest.mark.attack("symbolic link")
-def test_a_link_is_neither_written_nor_read_through(root, tmp_path):
+def test_a_link_is_neither_read_nor_written(root, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("1 1794323400 tea\n", encoding="utf-8")
     log(root).parent.mkdir()
@@ -106,7 +106,7 @@ def test_a_link_is_neither_written_nor_read_through(root, tmp_path):
     assert elsewhere.read_text(encoding="utf-8") == "1 1794323400 tea\n"
 
 
-def test_a_log_that_grew_long_is_summed_up_without_a_loss(root, monkeypatch):
+def test_a_long_log_is_summed_up_without_loss(root, monkeypatch):
     monkeypatch.setattr(accesses, "_LONGEST_LOG", 200)
     for day in range(60):
         Accesses(root).note(["tea", f"only_{day}"], NOW + timedelta(days=day))
@@ -117,7 +117,7 @@ def test_a_log_that_grew_long_is_summed_up_without_a_loss(root, monkeypatch):
     assert len(uses) == 61
 
 
-def test_what_was_used_last_is_kept_where_there_is_too_much(root, monkeypatch):
+def test_the_sums_keep_the_memories_used_last(root, monkeypatch):
     monkeypatch.setattr(accesses, "_LONGEST_LOG", 0)
     monkeypatch.setattr(accesses, "_MOST_KEPT", 3)
     for day in range(10):
@@ -137,7 +137,7 @@ for _ in range(40):
 """
 
 
-def test_many_processes_count_at_once_and_none_loses_an_access(root):
+def test_concurrent_processes_lose_no_access(root):
     running = [subprocess.Popen([sys.executable, "-c", COUNT, str(root)]) for _ in range(4)]
     assert [process.wait(timeout=60) for process in running] == [0] * 4
 

@@ -39,7 +39,7 @@ def test_damage_elsewhere_is_left_for_its_reader_to_report(tmp_path: Path) -> No
     assert append_log.read(path).lines == [b"one", b"\0\0", b"", b"three", b"four"]
 
 
-def test_opening_for_writing_changes_nothing(tmp_path: Path) -> None:
+def test_an_append_of_nothing_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"one\nto")
     append_log.append(path, b"")
@@ -63,7 +63,7 @@ def test_short_writes_are_continued(
 @pytest.mark.attack("append cut short or failing")
 @pytest.mark.parametrize("code", ["ENOSPC", "EDQUOT", "EIO", "EROFS", "EFBIG"])
 @pytest.mark.parametrize("durable", [True, False])
-def test_a_failed_append_leaves_the_log_as_it_was(
+def test_a_failed_append_leaves_the_log_unchanged(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     record_property: Record,
@@ -99,7 +99,7 @@ def test_a_failed_append_leaves_the_log_as_it_was(
 
 
 @pytest.mark.attack("append cut short or failing")
-def test_lines_that_could_not_be_flushed_are_taken_back(
+def test_lines_that_could_not_be_flushed_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "log"
@@ -115,7 +115,7 @@ def test_lines_that_could_not_be_flushed_are_taken_back(
     assert path.read_bytes() == b"one\n"
 
 
-def test_an_append_goes_to_the_file_that_took_the_log_s_place(
+def test_an_append_goes_to_the_file_that_replaced_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "log"

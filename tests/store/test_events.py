@@ -36,7 +36,7 @@ def counts(events: list[Event]) -> list[float]:
 
 
 @pytest.mark.req("000-27")
-def test_every_event_is_a_line_of_one_shape(root):
+def test_an_event_is_one_line_of_json(root):
     EventLog(root).write(event("mimo.procedure.start", name="ship", version="1.0", dry=False))
 
     assert json.loads(file(root).read_text(encoding="utf-8")) == {
@@ -47,25 +47,25 @@ def test_every_event_is_a_line_of_one_shape(root):
     }
 
 
-def test_what_was_written_is_read(root):
+def test_written_events_are_read(root):
     told = event(count=2.5, path="논문.md", nothing=None, parts=["a", {"b": 1}])
     EventLog(root).write(told)
 
     assert EventLog(root).read()[0] == [told]
 
 
-def test_no_log_has_no_events(root):
+def test_a_missing_log_has_no_events(root):
     assert EventLog(root).read() == ([], Place())
     assert EventLog(root).since(Place()) == ([], Place())
 
 
-def test_the_log_is_the_users_alone(root):
+def test_only_the_user_can_read_the_log(root):
     EventLog(root).write(event())
 
     assert file(root).stat().st_mode & 0o077 == 0
 
 
-def test_a_line_is_one_line_whatever_it_says(root):
+def test_line_breaks_in_an_event_are_escaped(root):
     log = EventLog(root)
     log.write(event(said="one\ntwo\u2028three\x85four\ud800"))
     log.write(event(said="next"))
@@ -89,7 +89,7 @@ def test_a_line_is_one_line_whatever_it_says(root):
         LINE % b"NaN",
     ],
 )
-def test_what_is_no_event_is_passed_over(root, line):
+def test_other_lines_are_ignored(root, line):
     log = EventLog(root)
     log.write(event(count=1))
     with file(root).open("ab") as torn:
@@ -99,7 +99,7 @@ def test_what_is_no_event_is_passed_over(root, line):
     assert counts(log.read()[0]) == [1, 2]
 
 
-def test_a_line_that_is_being_written_is_read_when_it_is_whole(root):
+def test_an_incomplete_line_is_read_once_it_is_complete(root):
     log = EventLog(root)
     log.write(event(count=1))
     whole = file(root).read_bytes()
@@ -113,7 +113,7 @@ def test_a_line_that_is_being_written_is_read_when_it_is_whole(root):
     assert counts(log.since(place)[0]) == [1]
 
 
-def test_full_logs_are_put_aside_and_the_oldest_goes(root):
+def test_full_logs_are_renamed_and_the_oldest_removed(root):
     log = EventLog(root, largest=300)
     for number in range(20):
         log.write(event(count=number))
@@ -124,7 +124,7 @@ def test_full_logs_are_put_aside_and_the_oldest_goes(root):
     assert all(path.stat().st_size <= 300 for path in file(root).parent.glob("*.jsonl"))
 
 
-def test_an_event_larger_than_a_log_is_kept_all_the_same(root):
+def test_an_event_larger_than_a_log_is_kept(root):
     log = EventLog(root, largest=10)
     log.write(event(count=1))
     log.write(event(count=2))
@@ -133,7 +133,7 @@ def test_an_event_larger_than_a_log_is_kept_all_the_same(root):
 
 
 @pytest.mark.parametrize("burst", [1, 2, 3, 5])
-def test_whoever_follows_sees_each_event_once_also_where_a_log_fills_up(root, burst):
+def test_a_follower_gets_each_event_once_when_a_log_fills_up(root, burst):
     log = EventLog(root, largest=400)
     place, seen = Place(), []
     for number in range(40):
@@ -154,7 +154,7 @@ def test_the_line_of_the_test_before_is_an_event_but_for_its_number(root):
     assert EventLog(root).read()[0][0].measurements == {"n": 3}
 
 
-def test_a_follower_meets_a_log_that_has_just_been_put_aside(root):
+def test_a_follower_reads_a_log_that_was_just_renamed(root):
     log = EventLog(root)
     log.write(event(count=1))
     _, place = log.read()
@@ -177,7 +177,7 @@ def _write_many(root: Path, writer: int) -> None:
                 written = True
 
 
-def test_several_processes_write_one_log(root):
+def test_concurrent_processes_write_one_log(root):
     context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=_write_many, args=(root, name)) for name in range(3)]
     for writer in writers:
@@ -191,7 +191,7 @@ def test_several_processes_write_one_log(root):
 
 
 @pytest.mark.attack("symbolic link")
-def test_a_link_in_the_place_of_the_log_is_not_written_through(root, tmp_path):
+def test_a_link_in_place_of_the_log_is_not_followed(root, tmp_path):
     victim = tmp_path / "victim"
     victim.write_text("precious", encoding="utf-8")
     file(root).parent.mkdir()
@@ -202,7 +202,7 @@ def test_a_link_in_the_place_of_the_log_is_not_written_through(root, tmp_path):
     assert victim.read_text(encoding="utf-8") == "precious"
 
 
-def test_what_is_told_has_the_time_of_the_memory(mind: Mind) -> None:
+def test_events_have_the_time_of_the_memorys_clock(mind: Mind) -> None:
     mind.tell("mimo.ingest.file", {"chunks": 3}, path="README.md")
 
     (told,) = mind.events.read()[0]
@@ -210,7 +210,7 @@ def test_what_is_told_has_the_time_of_the_memory(mind: Mind) -> None:
     assert (told.measurements, told.metadata) == ({"chunks": 3}, {"path": "README.md"})
 
 
-def test_telling_never_stops_what_it_tells_of(mind: Mind, home: Path) -> None:
+def test_a_failing_event_log_does_not_stop_the_command(mind: Mind, home: Path) -> None:
     local = mind.folder / ".local"
     local.mkdir(exist_ok=True)
     (local / "events.jsonl").mkdir()

@@ -23,7 +23,7 @@ def failing(monkeypatch, function, error):
     monkeypatch.setattr(os, function, fail)
 
 
-def test_a_new_file_and_its_folders_are_made(tmp_path):
+def test_a_new_file_and_its_folders_are_created(tmp_path):
     path = tmp_path / "a" / "b" / "c.md"
     files.write_new(path, b"one")
     assert path.read_bytes() == b"one"
@@ -39,7 +39,7 @@ def test_a_new_file_never_overwrites(tmp_path):
     assert names(tmp_path) == ["a.md"]
 
 
-def test_a_new_file_never_overwrites_where_there_are_no_hard_links(tmp_path, monkeypatch):
+def test_a_new_file_never_overwrites_without_hard_links(tmp_path, monkeypatch):
     failing(monkeypatch, "link", OSError(errno.EPERM, "no links"))
     path = tmp_path / "a.md"
     files.write_new(path, b"one")
@@ -58,13 +58,13 @@ def test_a_file_is_replaced_and_keeps_its_permissions(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
-def test_permissions_of_a_new_file_are_those_asked_for(tmp_path):
+def test_a_new_file_has_the_given_permissions(tmp_path):
     files.replace(tmp_path / "a", b"x", mode=0o600)
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("change", ["edit", "remove"])
-def test_a_file_that_somebody_changed_is_left_to_them(tmp_path, change):
+def test_a_file_changed_since_it_was_read_is_not_replaced(tmp_path, change):
     path = tmp_path / "a.md"
     if change == "edit":
         path.write_bytes(b"theirs")
@@ -78,7 +78,7 @@ def test_a_file_that_somebody_changed_is_left_to_them(tmp_path, change):
     assert names(tmp_path) == (["a.md"] if change == "edit" else [])
 
 
-def test_a_file_is_removed_while_it_is_the_one_that_was_read(tmp_path):
+def test_a_file_is_removed_only_if_it_is_unchanged(tmp_path):
     path = tmp_path / "a.md"
     path.write_bytes(b"one")
     files.remove(path, expect=files.digest(b"one"))
@@ -126,7 +126,7 @@ def test_an_interrupt_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_cant_be_written_is_told(tmp_path):
+def test_an_unwritable_folder_is_reported(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(StorageFailed, match="permission denied"):
         files.write_new(tmp_path / "a.md", b"x")
@@ -168,7 +168,7 @@ def test_a_path_stays_below_its_root(tmp_path):
         files.safe_path(tmp_path, "out/a.md")
 
 
-def test_what_a_killed_process_left_is_cleared_after_an_hour(tmp_path):
+def test_temporary_files_of_killed_processes_are_removed_after_an_hour(tmp_path):
     left, fresh = tmp_path / LEFT, tmp_path / LEFT.replace("abc", "def")
     left.write_bytes(b"")
     fresh.write_bytes(b"")

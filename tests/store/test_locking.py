@@ -30,7 +30,7 @@ def test_a_held_lock_names_its_holder(tmp_path):
     assert raised.value.hint
 
 
-def test_a_lock_is_free_again_after_an_error(tmp_path):
+def test_a_lock_is_released_after_an_error(tmp_path):
     with pytest.raises(ValueError, match="x"), lock(tmp_path / "lock"):
         raise ValueError("x")
     with lock(tmp_path / "lock", wait=0):

@@ -53,7 +53,7 @@ def test_a_home_of_another_configuration_is_not_a_project(root, home, mark):
 
 
 @pytest.mark.parametrize("place", ["MEMORY.md", "facts/a.md", "private/facts/a.md"])
-def test_memories_without_settings_are_an_error_and_not_passed_by(root, home, place):
+def test_memories_without_settings_are_an_error(root, home, place):
     inner = root / "inner"
     path = inner / ".mind" / place
     path.parent.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Nothing outside of the sandbox is read: not by `..`, not by a link, not by a race."""
+"""Reading named files, folders and globs within a sandbox."""
 
 import os
 import socket
@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from mimo.errors import FileTooLarge, Invalid, NotFound, SandboxViolation
-from mimo.store.sandbox import Entry, Sandbox, Sort
+from mimo.store.sandbox import Entry, Sandbox, Sort, targets
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def box(tmp_path):
         "docs/../../box-evil/*.md",
     ],
 )
-def test_a_name_that_leads_out_is_refused_whether_there_is_something_or_not(box, name):
+def test_a_name_outside_is_refused_whether_it_exists_or_not(box, name):
     with pytest.raises(SandboxViolation) as error:
         Sandbox(box, box).locate(name)
     assert error.value.exit_status == 5
@@ -45,7 +45,7 @@ def test_a_name_that_leads_out_is_refused_whether_there_is_something_or_not(box,
 @pytest.mark.parametrize(
     "name", ["docs/a.md", "./docs/a.md", "docs/../docs/a.md", "../box/docs/a.md"]
 )
-def test_a_name_within_is_read(box, name):
+def test_a_name_inside_is_read(box, name):
     sandbox = Sandbox(box, box)
     assert sandbox.read(sandbox.locate(name), 100) == b"words"
     assert sandbox.locate(str(box / name)) == box / "docs" / "a.md"
@@ -53,7 +53,7 @@ def test_a_name_within_is_read(box, name):
 
 @pytest.mark.req("000-90")
 @pytest.mark.attack("symbolic link")
-def test_no_link_is_followed_wherever_it_leads(box, tmp_path):
+def test_links_are_not_followed(box, tmp_path):
     (box / "out.md").symlink_to(tmp_path / "secret.md")
     (box / "in.md").symlink_to(box / "docs" / "a.md")
     (box / "folder").symlink_to(tmp_path)
@@ -68,7 +68,7 @@ def test_no_link_is_followed_wherever_it_leads(box, tmp_path):
 
 @pytest.mark.req("000-90")
 @pytest.mark.attack("symbolic link")
-def test_a_link_that_takes_a_folder_s_place_after_the_check_leads_nowhere(box, tmp_path):
+def test_a_link_that_replaces_a_folder_after_the_check_is_not_followed(box, tmp_path):
     sandbox = Sandbox(box, box)
     path = sandbox.locate("docs/a.md")
     assert sandbox.sort(path) is Sort.FILE
@@ -79,7 +79,7 @@ def test_a_link_that_takes_a_folder_s_place_after_the_check_leads_nowhere(box, t
         sandbox.read(path, 100)
 
 
-def test_a_sandbox_may_be_named_through_a_link(box, tmp_path):
+def test_the_sandbox_itself_may_be_a_link(box, tmp_path):
     (tmp_path / "link").symlink_to(box)
     sandbox = Sandbox(tmp_path / "link", tmp_path / "link")
     for name in ("docs/a.md", str(tmp_path / "link" / "docs/a.md"), str(box / "docs/a.md")):
@@ -87,7 +87,7 @@ def test_a_sandbox_may_be_named_through_a_link(box, tmp_path):
 
 
 @pytest.mark.attack("symbolic link")
-def test_a_person_may_name_any_file_but_no_link(box, tmp_path):
+def test_without_a_sandbox_any_file_is_read_except_links(box, tmp_path):
     (tmp_path / "linked").symlink_to(box)
     (tmp_path / "one.md").symlink_to(tmp_path / "secret.md")
     sandbox = Sandbox(None, box)
@@ -109,7 +109,7 @@ def test_a_file_that_is_too_large_is_not_read(box):
     assert error.value.message == "File too large: 5 bytes (max: 4 bytes)"
 
 
-def test_what_is_no_regular_file_is_refused_at_once(box):
+def test_special_files_are_refused_without_waiting(box):
     os.mkfifo(box / "pipe")
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(box / "s"))
@@ -123,7 +123,7 @@ def test_what_is_no_regular_file_is_refused_at_once(box):
         ]
 
 
-def test_what_is_not_there_is_said_so(box):
+def test_a_missing_file_is_not_found(box):
     sandbox = Sandbox(box, box)
     assert sandbox.sort(sandbox.locate("docs/none.md")) is None
     assert sandbox.sort(sandbox.locate("docs/a.md/none.md")) is None
@@ -132,3 +132,130 @@ def test_what_is_not_there_is_said_so(box):
     for name in ("", "a\0b"):
         with pytest.raises(Invalid):
             sandbox.locate(name)
+
+
+# Folders and globs.
+
+
+@pytest.fixture
+def root(tmp_path):
+    root = tmp_path / "repo"
+    root.mkdir()
+    return root
+
+
+def put(root, *paths, text="text\n"):
+    for path in paths:
+        target = root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+
+
+def paths(root, name, sandbox=None):
+    box = Sandbox(sandbox, root)
+    return [target.path.relative_to(root).as_posix() for target in targets(box, name)]
+
+
+def test_a_folder_gives_its_files_without_hidden_files_and_links(root):
+    put(root, "a.md", "sub/b.txt", "sub/deep/c", ".hidden.md", ".venv/d.md", ".mind/facts/e.md")
+    (root / "link.md").symlink_to(root / "a.md")
+    (root / "loop").symlink_to(root)
+    assert paths(root, ".") == ["a.md", "sub/b.txt", "sub/deep/c"]
+    assert paths(root, "sub/") == ["sub/b.txt", "sub/deep/c"]
+
+
+def test_ignored_files_are_left_out(root):
+    put(root, "a.md", "a.log", "keep.log", "build/x.md", "sub/build/y.md", "sub/tmp/z.md")
+    put(root, "sub/only.txt", "sub/deep/only.txt", "other/only.txt", "out/x.md", "out/keep.md")
+    (root / ".git").mkdir()
+    put(root, ".gitignore", text="*.log\n!keep.log\n/build/\nout/*\n!out/keep.md\n[\n!\n")
+    put(root, "sub/.gitignore", text="tmp\n/only.txt\n")
+    put(root, ".git/info/exclude", text="other\n")
+    expected = ["a.md", "keep.log", "out/keep.md", "sub/build/y.md", "sub/deep/only.txt"]
+    assert paths(root, ".") == expected
+    assert paths(root, "sub") == ["sub/build/y.md", "sub/deep/only.txt"]
+    assert paths(root, "**/*.md") == ["a.md", "out/keep.md", "sub/build/y.md"]
+
+
+def test_a_named_file_or_folder_is_read_although_git_ignores_it(root):
+    put(root, "build/x.md", "build/deep/y.md", "build/z.log")
+    (root / ".git").mkdir()
+    put(root, ".gitignore", text="build/\n*.log\n")
+    assert paths(root, "build/x.md") == ["build/x.md"]
+    assert paths(root, "build") == ["build/deep/y.md", "build/x.md", "build/z.log"]
+    (target,) = targets(Sandbox(None, root), "build/x.md")
+    assert target.is_named
+
+
+@pytest.mark.attack("path out of the sandbox")
+def test_ignore_files_above_the_sandbox_are_not_read(root):
+    put(root, "docs/a.md")
+    (root / ".git").mkdir()
+    put(root, ".gitignore", text="a.md\n")
+    assert paths(root, "docs", sandbox=None) == []
+    assert paths(root, str(root / "docs"), sandbox=root / "docs") == ["docs/a.md"]
+
+
+@pytest.mark.parametrize(
+    ("glob", "expected"),
+    [
+        ("*.md", ["a.md"]),
+        ("**/*.md", ["a.md", "docs/b.md", "docs/deep/c.md"]),
+        ("docs/*", ["docs/b.md", "docs/n.txt"]),
+        ("docs/**", ["docs/b.md", "docs/deep/c.md", "docs/n.txt"]),
+        ("docs/**/c.md", ["docs/deep/c.md"]),
+        ("d*s/[bn].*", ["docs/b.md", "docs/n.txt"]),
+        ("./docs/?.md", ["docs/b.md"]),
+        ("*.none", []),
+    ],
+)
+def test_globs_match_as_in_shells(root, glob, expected):
+    put(root, "a.md", "docs/b.md", "docs/deep/c.md", "docs/n.txt")
+    assert paths(root, glob) == expected
+    assert paths(root, str(root / glob)) == expected
+
+
+def test_a_file_with_stars_in_its_name_is_not_a_glob(root):
+    put(root, "a*.md", "ab.md")
+    assert paths(root, "a*.md") == ["a*.md"]
+
+
+def test_names_without_files_are_errors(root):
+    (root / "link").symlink_to(root)
+    with pytest.raises(NotFound, match=r"`none.* does not exist"):
+        paths(root, "none.md")
+    with pytest.raises(NotFound, match=r"the folder .* does not exist"):
+        paths(root, "none/*.md")
+    with pytest.raises(Invalid, match="symbolic link"):
+        paths(root, "link")
+    with pytest.raises(Invalid, match="is not a glob"):
+        paths(root, "**/**/**/**/x/**/*.md")
+    with pytest.raises(Invalid, match="is not a glob"):
+        paths(root, "*/../x")
+    with pytest.raises(SandboxViolation):
+        paths(root, "../*.md", sandbox=root)
+
+
+def test_slow_ignore_patterns_are_left_out(root):
+    put(root, "a" * 200)
+    put(root, ".gitignore", text="*a*a*a*a*a*a*a*a*a*a*a*a*b\n" + "**/a" * 30 + "\n")
+    assert paths(root, ".") == ["a" * 200]
+
+
+def test_deep_folders_are_walked_once(root, monkeypatch):
+    """Each is opened by way of all folders above it, so every further look costs the depth."""
+    paths = ["/".join([*["d"] * depth, "a.md"]) for depth in range(1, 41)]
+    put(root, *paths)
+    reached = []
+    folder = Sandbox._folder
+
+    def counted(self, path):
+        reached.append(path)
+        return folder(self, path)
+
+    monkeypatch.setattr(Sandbox, "_folder", counted)
+    box = Sandbox(root, root)
+    for target in targets(box, "."):
+        box.read(target.path, 100)
+    inside = [path for path in reached if path != root]
+    assert len(inside) == 2 * len(paths)

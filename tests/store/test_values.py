@@ -48,7 +48,7 @@ def write(project: Path, path: str, text: str) -> None:
 
 
 @pytest.mark.req("002-25", "002-55")
-def test_what_has_no_time_to_live_lasts_in_a_file(values: Values, project: Path) -> None:
+def test_a_value_without_a_ttl_is_a_file(values: Values, project: Path) -> None:
     values.put("agent.a", "Key", {"x": [1]}, None, NOW)
 
     assert got(values, "agent.a", "Key", days=9999) == {"x": [1]}
@@ -60,7 +60,7 @@ def test_what_has_no_time_to_live_lasts_in_a_file(values: Values, project: Path)
 @pytest.mark.parametrize(
     ("namespace", "ttl"), [("session.a", None), ("agent.a", 60), ("session", 9)]
 )
-def test_a_session_and_what_expires_are_never_files(
+def test_session_values_and_values_with_a_ttl_are_never_files(
     values: Values, project: Path, namespace: str, ttl: int | None
 ) -> None:
     values.put(namespace, "k", 1, ttl, NOW)
@@ -71,7 +71,7 @@ def test_a_session_and_what_expires_are_never_files(
 
 
 @pytest.mark.req("002-21", "002-26")
-def test_a_value_is_gone_on_time_for_every_reader(values: Values, project: Path) -> None:
+def test_a_value_expires_for_every_reader(values: Values, project: Path) -> None:
     values.put("agent.a", "k", 1, 60, NOW)
 
     assert got(values, "agent.a", "k", seconds=59.9) == 1
@@ -80,7 +80,7 @@ def test_a_value_is_gone_on_time_for_every_reader(values: Values, project: Path)
 
 
 @pytest.mark.req("002-26")
-def test_a_time_to_live_of_nothing_expires_at_once_with_what_was_there(values: Values) -> None:
+def test_a_ttl_of_zero_removes_the_earlier_value(values: Values) -> None:
     for first in (None, 60):
         values.put("agent.a", "k", 1, first, NOW)
         values.put("agent.a", "k", 2, 0, NOW)
@@ -88,7 +88,7 @@ def test_a_time_to_live_of_nothing_expires_at_once_with_what_was_there(values: V
 
 
 @pytest.mark.parametrize(("first", "second"), [(None, 60), (60, None), (60, 90), (None, None)])
-def test_the_last_value_counts_wherever_the_one_before_was(
+def test_the_last_write_replaces_a_file_or_a_database_entry(
     values: Values, first: int | None, second: int | None
 ) -> None:
     values.put("agent.a", "k", "old", first, NOW)
@@ -99,7 +99,7 @@ def test_the_last_value_counts_wherever_the_one_before_was(
     assert got(values, "agent.a", "k", days=1) == ("new" if second is None else None)
 
 
-def test_a_clock_that_goes_back_neither_revives_a_value_nor_lets_it_live_longer(
+def test_setting_the_clock_back_neither_revives_nor_prolongs_a_value(
     values: Values,
 ) -> None:
     values.put("agent.a", "gone", 1, 60, NOW)
@@ -111,7 +111,7 @@ def test_a_clock_that_goes_back_neither_revives_a_value_nor_lets_it_live_longer(
     assert got(values, "agent.a", "here", days=-1, seconds=601) is None
 
 
-def test_what_has_expired_is_not_on_the_disk_any_more(values: Values, project: Path) -> None:
+def test_expired_values_are_removed_from_the_disk(values: Values, project: Path) -> None:
     values.put("session.a", "k", "a word to forget", 60, NOW)
     assert values.expire(NOW + timedelta(seconds=60)) == 1
     values.close()
@@ -120,7 +120,7 @@ def test_what_has_expired_is_not_on_the_disk_any_more(values: Values, project: P
         assert b"a word to forget" not in path.read_bytes()
 
 
-def test_removing_tells_whether_there_was_one(values: Values) -> None:
+def test_removing_returns_whether_there_was_a_value(values: Values) -> None:
     values.put("agent.a", "k", 1, None, NOW)
     values.put("session.a", "k", 1, 60, NOW)
 
@@ -146,7 +146,7 @@ def test_a_full_namespace_refuses_and_evicts_nothing(values: Values) -> None:
 
 @pytest.mark.parametrize("namespace", ["session.a", "agent.a"])
 @pytest.mark.req("002-58")
-def test_bytes_are_counted_too(values: Values, namespace: str) -> None:
+def test_the_quota_counts_bytes(values: Values, namespace: str) -> None:
     large = "x" * 1_000_000
     for number in range(MOST_BYTES // 1_000_100):
         values.put(namespace, f"k{number}", large, None, NOW)
@@ -157,7 +157,7 @@ def test_bytes_are_counted_too(values: Values, namespace: str) -> None:
 
 
 @pytest.mark.req("002-23", "002-58")
-def test_a_value_that_is_too_large_is_refused_and_the_key_keeps_what_it_has(
+def test_a_value_that_is_too_large_leaves_the_key_unchanged(
     values: Values,
 ) -> None:
     values.put("agent.a", "k", "old", None, NOW)
@@ -169,7 +169,7 @@ def test_a_value_that_is_too_large_is_refused_and_the_key_keeps_what_it_has(
 
 
 @pytest.mark.parametrize("namespace", ["agent.a", "session.a"])
-def test_writers_at_the_same_time_lose_nothing_and_never_overfill(
+def test_concurrent_writers_lose_nothing_and_keep_the_quota(
     values: Values, project: Path, namespace: str
 ) -> None:
     for number in range(MOST_ITEMS - 100):
@@ -190,7 +190,7 @@ def test_writers_at_the_same_time_lose_nothing_and_never_overfill(
     assert len(values.keys(namespace, NOW)) == MOST_ITEMS
 
 
-def test_files_that_people_write_are_read(values: Values, project: Path) -> None:
+def test_files_written_by_hand_are_read(values: Values, project: Path) -> None:
     write(project, "agent.a/theme.md", "---\nvalue: dark\n---\nSaid by hand.\n")
     write(project, "agent.a/list.md", "```json\n[1, 2]\n```\n")
 
@@ -214,7 +214,7 @@ def test_files_that_people_write_are_read(values: Values, project: Path) -> None
         ("agent.a/sub/k.md", "---\nvalue: 1\n---\n", "not a regular file"),
     ],
 )
-def test_a_broken_file_is_named_and_left_alone(
+def test_a_broken_file_is_reported_and_unchanged(
     values: Values, project: Path, path: str, text: str, reason: str
 ) -> None:
     write(project, path, text)
@@ -236,9 +236,7 @@ def test_a_broken_file_is_named_and_left_alone(
     assert (project / ".mind" / "values" / path).read_text(encoding="utf-8") == text
 
 
-def test_what_a_file_says_of_another_namespace_is_not_believed(
-    values: Values, project: Path
-) -> None:
+def test_a_header_with_another_namespace_is_refused(values: Values, project: Path) -> None:
     write(project, "public.a/k.md", "---\nnamespace: agent.a\nkey: k\nvalue: 1\n---\n")
 
     assert values.get("agent.a", "k", NOW) is None
@@ -246,7 +244,7 @@ def test_what_a_file_says_of_another_namespace_is_not_believed(
         values.get("public.a", "k", NOW)
 
 
-def test_a_file_in_the_folder_of_a_session_is_no_value(values: Values, project: Path) -> None:
+def test_a_file_in_the_folder_of_a_session_is_ignored(values: Values, project: Path) -> None:
     write(project, "session.a/k.md", "---\nvalue: planted\n---\n")
 
     assert values.get("session.a", "k", NOW) is None
@@ -254,7 +252,7 @@ def test_a_file_in_the_folder_of_a_session_is_no_value(values: Values, project: 
 
 
 @pytest.mark.parametrize("content", [b"not a database", b"", b"SQLite format 3\0" + b"\0" * 200])
-def test_a_damaged_database_is_told_and_not_thrown_away(
+def test_a_damaged_database_is_reported_and_kept(
     values: Values, project: Path, content: bytes
 ) -> None:
     values.put("session.a", "k", 1, None, NOW)
@@ -306,9 +304,7 @@ def test_one_connection_serves_every_call(values: Values, monkeypatch: pytest.Mo
     assert len(made) == 1
 
 
-def test_a_database_that_is_taken_away_is_begun_anew_and_not_written_to_any_more(
-    values: Values, project: Path
-) -> None:
+def test_a_removed_database_is_created_again(values: Values, project: Path) -> None:
     values.put("session.a", "k", 1, None, NOW)
     (path,) = (project / ".mind" / ".local").glob("values-*.db")
     path.unlink()
@@ -323,7 +319,7 @@ def test_a_database_that_is_taken_away_is_begun_anew_and_not_written_to_any_more
     assert other.keys("session.a", NOW) == ["k", "l"]
 
 
-def test_no_folder_can_take_the_place_of_the_files(values: Values, project: Path) -> None:
+def test_a_linked_folder_is_refused(values: Values, project: Path) -> None:
     (project / ".mind" / "values").write_text("in the way", encoding="utf-8")
 
     with pytest.raises(StorageFailed):

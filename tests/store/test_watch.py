@@ -28,7 +28,7 @@ def told(watching):
     return any(watching.changed() for _ in range(1000))
 
 
-def test_nothing_has_changed_until_something_does(folder, settled):
+def test_nothing_has_changed_at_first(folder, settled):
     assert not settled.changed()
 
     (folder / "facts" / "tea.md").write_text("hot", encoding="utf-8")
@@ -36,7 +36,7 @@ def test_nothing_has_changed_until_something_does(folder, settled):
     assert told(settled)
 
 
-def test_a_change_is_told_until_it_is_settled(folder, settled):
+def test_a_change_is_reported_until_it_is_settled(folder, settled):
     (folder / "facts" / "tea.md").write_text("hot", encoding="utf-8")
 
     assert told(settled)
@@ -45,7 +45,7 @@ def test_a_change_is_told_until_it_is_settled(folder, settled):
     assert not settled.changed()
 
 
-def test_a_change_in_place_and_one_in_a_new_folder_are_told(folder, settled):
+def test_changes_in_place_and_in_new_folders_are_reported(folder, settled):
     path = folder / "facts" / "tea.md"
     path.write_text("hot", encoding="utf-8")
     assert told(settled)
@@ -59,14 +59,14 @@ def test_a_change_in_place_and_one_in_a_new_folder_are_told(folder, settled):
     assert told(settled)
 
 
-def test_what_mind_does_in_its_own_folders_does_not_count(folder, settled):
+def test_changes_in_minds_own_folders_are_ignored(folder, settled):
     (folder / ".index").mkdir()
     (folder / ".index" / "index.db").write_text("x", encoding="utf-8")
 
     assert not settled.changed()
 
 
-def test_silence_is_trusted_for_a_short_time_only(settled, monkeypatch):
+def test_an_unchanged_answer_expires_after_seconds(settled, monkeypatch):
     monkeypatch.setattr(walk, "_TRUSTED_SECONDS", 0.0)
 
     assert settled.changed()
@@ -80,7 +80,7 @@ def test_a_folder_that_cannot_be_watched_counts_as_changed(tmp_path):
     assert watching.changed()
 
 
-def test_it_can_be_told_that_something_changed(settled):
+def test_unsettle_reports_a_change(settled):
     settled.unsettle()
 
     assert settled.changed()

@@ -64,13 +64,17 @@ class Index:
     """The memories of one project, ready to be searched."""
 
     def __init__(
-        self, data: Database, folder: Path | None, embedder: Embedder | None, owner: str = ""
+        self,
+        data: Database,
+        vectors: Vectors | None,
+        embedder: Embedder | None,
+        owner: str = "",
     ) -> None:
         """Take the parts; `open` and `in_memory` make them."""
         self._database = data
         self._owner = owner
         self._embedder = embedder
-        self._vectors = Vectors(folder, embedder.model) if embedder else None
+        self._vectors = vectors
         self._identity = database.identity(data)
         self._search: Search | None = None
         self._walks: Walks | None = None
@@ -92,7 +96,8 @@ class Index:
         An index of another owner is not usable: it may have come with a clone. Without an embedder
         the index finds by words only. Raises `StorageFailed` if the folder can't be written.
         """
-        return cls(database.open_newest(folder, owner), folder, embedder, owner)
+        vectors = Vectors(folder, embedder.model) if embedder else None
+        return cls(database.open_newest(folder, owner), vectors, embedder, owner)
 
     @classmethod
     def open_past(cls, folder: Path, state: str, embedder: Embedder | None, owner: str) -> "Index":
@@ -109,12 +114,14 @@ class Index:
         with suppress(OSError):
             os.utime(place)
             _remove_old(folder / _PAST)
-        return cls(data, folder, embedder, owner)
+        vectors = Vectors(folder, embedder.model) if embedder else None
+        return cls(data, vectors, embedder, owner)
 
     @classmethod
     def in_memory(cls, embedder: Embedder | None) -> "Index":
         """Returns an empty index that has no files."""
-        return cls(Database(None), None, embedder)
+        vectors = Vectors(None, embedder.model) if embedder else None
+        return cls(Database(None), vectors, embedder)
 
     def close(self) -> None:
         """Closes the files."""

@@ -242,6 +242,7 @@ class VectorFile:
         self._model = model
         self._turn = RLock()
         self._openings = 0
+        self._path: Path | None = None
         self.losses = 0
         """The number of times that vectors were found damaged and removed."""
         with _translated(folder):
@@ -299,28 +300,28 @@ class VectorFile:
     def _open(self, above: int = -1) -> None:
         """Opens the newest whole file, or a new one; files up to number `above` are damaged."""
         self._openings += 1
-        folder, self._number = self._folder, 0
+        folder, self._number, self._path = self._folder, 0, None
         if folder is None:
             self._connection = _connect(None, self._model)
         else:
             disk.make_folder(folder)
             self._number = max([0, above + 1, *_numbers(folder)])
+            self._path = _path(folder, self._number)
             try:
-                self._connection = _connect(_path(folder, self._number), self._model)
+                self._connection = _connect(self._path, self._model)
             except (sqlite3.DatabaseError, OSError) as error:
                 if not _is_damaged(error):
                     raise
                 self._number += 1
-                self._connection = _connect(_path(folder, self._number), self._model)
+                self._path = _path(folder, self._number)
+                self._connection = _connect(self._path, self._model)
             _remove_older(folder, self._number)
         self._opened_inode = self._inode()
 
     def _inode(self) -> int:
         """Returns the inode of the file; 0 if it is missing or in memory."""
-        if self._folder is None:
-            return 0
         try:
-            return _path(self._folder, self._number).stat().st_ino
+            return self._path.stat().st_ino if self._path else 0
         except FileNotFoundError:
             return 0
 

@@ -140,7 +140,8 @@ def peek(mind: Mind, text: str, options: Options) -> Found:
     _check_query(text)
     is_open = options.threshold is None
     try:
-        matches = refresh.up_to_date(mind).search(
+        refresh.refresh(mind)
+        matches = mind.index.search(
             text,
             filter=options.filter,
             limit=options.limit,

@@ -1,4 +1,4 @@
-"""What the tests of the index share: a tiny embedder, memories without files, an empty index."""
+"""Fixtures of the index: a tiny embedder, memories without files, an empty index."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -57,7 +57,7 @@ def index(folder: Path, embedder: HashEmbedder) -> Iterator[Index]:
 
 
 @pytest.fixture
-def found() -> Make:
+def change_of() -> Make:
     """Returns a function that makes the change for a file with one memory."""
 
     def make(id: str, content: str = "a note", **fields: Any) -> Change:

@@ -62,20 +62,20 @@ def test_a_memory_comes_back_as_it_went_in(index: Index) -> None:
     assert index.records(Filter()) == (record,)
 
 
-def test_stamps_say_when_each_file_was_looked_at(index: Index, found: Make) -> None:
+def test_stamps_say_when_each_file_was_looked_at(index: Index, change_of: Make) -> None:
     huge = Stamp(size=2**40, mtime_ns=-1, ctime_ns=2**62, inode=2**64 - 1)
     index.apply([Change(path="notes/a.md", stamp=huge)], now_ns=7)
-    index.apply([found("b")], now_ns=8)
+    index.apply([change_of("b")], now_ns=8)
 
     assert index.stamps() == {
         "notes/a.md": (huge, 7),
-        ".mind/facts/b.md": (found("b").stamp, 8),
+        ".mind/facts/b.md": (change_of("b").stamp, 8),
     }
     assert index.changed_at() == datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def test_a_file_name_that_is_no_unicode_is_kept(index: Index, found: Make) -> None:
-    change = found("a", path="notes/\udcff.md")
+def test_a_file_name_that_is_no_unicode_is_kept(index: Index, change_of: Make) -> None:
+    change = change_of("a", path="notes/\udcff.md")
     index.apply([change], now_ns=1)
 
     assert list(index.stamps()) == ["notes/\udcff.md"]
@@ -85,17 +85,17 @@ def test_a_file_name_that_is_no_unicode_is_kept(index: Index, found: Make) -> No
 
 
 def test_a_memory_that_is_no_unicode_is_a_problem_and_the_others_are_kept(
-    index: Index, found: Make
+    index: Index, change_of: Make
 ) -> None:
-    index.apply([found("a", "broken \ud800 text"), found("b")], now_ns=1)
+    index.apply([change_of("a", "broken \ud800 text"), change_of("b")], now_ns=1)
 
     assert ids(index.records(Filter())) == ["b"]
     assert [problem.path for problem in index.problems()] == [".mind/facts/a.md"]
 
 
 @pytest.mark.req("000-48")
-def test_a_file_that_is_gone_takes_its_memories_along(index: Index, found: Make) -> None:
-    index.apply([found("a", "alpha"), found("b", "beta")], now_ns=1)
+def test_a_file_that_is_gone_takes_its_memories_along(index: Index, change_of: Make) -> None:
+    index.apply([change_of("a", "alpha"), change_of("b", "beta")], now_ns=1)
     index.apply([Change(path=".mind/facts/a.md", stamp=None)], now_ns=2)
 
     assert ids(index.records(Filter())) == ["b"]
@@ -104,11 +104,11 @@ def test_a_file_that_is_gone_takes_its_memories_along(index: Index, found: Make)
     assert list(index.stamps()) == [".mind/facts/b.md"]
 
 
-def test_a_file_that_was_removed_may_come_back(index: Index, found: Make) -> None:
+def test_a_file_that_was_removed_may_come_back(index: Index, change_of: Make) -> None:
     for _ in range(3):
-        index.apply([found("a", "alpha")], now_ns=1)
+        index.apply([change_of("a", "alpha")], now_ns=1)
         index.apply([Change(path=".mind/facts/a.md", stamp=None)], now_ns=2)
-    index.apply([found("a", "beta"), found("a", "gamma")], now_ns=3)
+    index.apply([change_of("a", "beta"), change_of("a", "gamma")], now_ns=3)
 
     record = index.get("a")
     assert record is not None
@@ -134,7 +134,7 @@ FILTERED = {
 @pytest.mark.req("000-45")
 @pytest.mark.parametrize(("narrowed", "expected"), FILTERED.values(), ids=FILTERED)
 def test_lists_and_counts_obey_every_filter(
-    index: Index, found: Make, narrowed: Filter, expected: list[str]
+    index: Index, change_of: Make, narrowed: Filter, expected: list[str]
 ) -> None:
     fields: list[dict[str, Any]] = [
         {"topic": "Auth"},
@@ -144,7 +144,7 @@ def test_lists_and_counts_obey_every_filter(
     ]
     index.apply(
         [
-            found(name, created=JANUARY + timedelta(days=day), **given)
+            change_of(name, created=JANUARY + timedelta(days=day), **given)
             for day, (name, given) in enumerate(zip("abcd", fields, strict=True))
         ],
         now_ns=1,
@@ -155,10 +155,10 @@ def test_lists_and_counts_obey_every_filter(
 
 
 @pytest.mark.req("000-43", "000-44", "000-46")
-def test_lists_are_sorted_and_paged(index: Index, found: Make) -> None:
+def test_lists_are_sorted_and_paged(index: Index, change_of: Make) -> None:
     index.apply(
         [
-            found(name, importance=importance, created=JANUARY + timedelta(days=day))
+            change_of(name, importance=importance, created=JANUARY + timedelta(days=day))
             for name, importance, day in [
                 ("a", 0.5, 0),
                 ("b", 0.9, 1),
@@ -190,15 +190,17 @@ MATCHING = {
 
 @pytest.mark.parametrize(("abbreviation", "expected"), MATCHING.items())
 def test_an_id_may_be_cut_short_at_either_end(
-    index: Index, found: Make, abbreviation: str, expected: tuple[str, ...]
+    index: Index, change_of: Make, abbreviation: str, expected: tuple[str, ...]
 ) -> None:
-    index.apply([found("plan_b_p2w9xa"), found("plan_a_k3v7mq"), found("a")], now_ns=1)
+    index.apply([change_of("plan_b_p2w9xa"), change_of("plan_a_k3v7mq"), change_of("a")], now_ns=1)
 
     assert index.matching(abbreviation) == expected
 
 
-def test_a_misspelt_id_has_neighbours(index: Index, found: Make) -> None:
-    index.apply([found("decision_auth"), found("decision_cache"), found("fact_tea")], now_ns=1)
+def test_a_misspelt_id_has_neighbours(index: Index, change_of: Make) -> None:
+    index.apply(
+        [change_of("decision_auth"), change_of("decision_cache"), change_of("fact_tea")], now_ns=1
+    )
 
     assert index.nearest_ids("decision_auht")[0] == "decision_auth"
     assert index.nearest_ids("decision_auht", 1) == ("decision_auth",)
@@ -207,25 +209,25 @@ def test_a_misspelt_id_has_neighbours(index: Index, found: Make) -> None:
 
 
 def test_neighbours_of_an_id_are_found_among_many(
-    index: Index, found: Make, monkeypatch: pytest.MonkeyPatch
+    index: Index, change_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mimo.index.catalog._COMPARED_IDS", 2)
-    index.apply([found(name) for name in ("aa_x", "bb_x", "cc_x", "zebra_stripes")], now_ns=1)
+    index.apply([change_of(name) for name in ("aa_x", "bb_x", "cc_x", "zebra_stripes")], now_ns=1)
 
     assert index.nearest_ids("zebra_strips") == ("zebra_stripes",)
 
 
 class TestSameId:
-    """Of two files with one id, one keeps it whatever the order in which they come."""
+    """Of two files with one id, the same one keeps it in any order of changes."""
 
     @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
     def test_the_file_of_that_name_keeps_the_id(
-        self, index: Index, found: Make, order: tuple[int, ...]
+        self, index: Index, change_of: Make, order: tuple[int, ...]
     ) -> None:
         changes = [
-            found("tea", "one", path="notes/a.md"),
-            found("tea", "two", path="notes/tea.md"),
-            found("tea", "three", path="other/tea.md"),
+            change_of("tea", "one", path="notes/a.md"),
+            change_of("tea", "two", path="notes/tea.md"),
+            change_of("tea", "three", path="other/tea.md"),
         ]
         for number in order:
             index.apply([changes[number]], now_ns=1)
@@ -239,8 +241,10 @@ class TestSameId:
             Problem(path="other/tea.md", line=1, reason="its id `tea` belongs to `notes/tea.md`"),
         )
 
-    def test_the_next_one_takes_over_when_it_goes(self, index: Index, found: Make) -> None:
-        index.apply([found("tea", path="notes/tea.md"), found("tea", path="b.md")], now_ns=1)
+    def test_the_next_one_takes_over_when_it_goes(self, index: Index, change_of: Make) -> None:
+        index.apply(
+            [change_of("tea", path="notes/tea.md"), change_of("tea", path="b.md")], now_ns=1
+        )
         index.apply([Change(path="notes/tea.md", stamp=None)], now_ns=2)
 
         record = index.get("tea")
@@ -250,35 +254,35 @@ class TestSameId:
         assert index.count(Filter()) == 1
 
     def test_one_that_gets_an_id_of_its_own_is_no_problem_any_more(
-        self, index: Index, found: Make
+        self, index: Index, change_of: Make
     ) -> None:
-        index.apply([found("tea", path="a.md"), found("tea", path="b.md")], now_ns=1)
-        index.apply([found("coffee", path="b.md")], now_ns=2)
+        index.apply([change_of("tea", path="a.md"), change_of("tea", path="b.md")], now_ns=1)
+        index.apply([change_of("coffee", path="b.md")], now_ns=2)
 
         assert index.problems() == ()
         assert index.count(Filter()) == 2
 
 
 def test_problems_come_with_line_and_reason_until_they_are_mended(
-    index: Index, found: Make
+    index: Index, change_of: Make
 ) -> None:
     problem = Problem(path=".mind/facts/a.md", line=3, reason="bad YAML")
-    stamp = found("a").stamp
+    stamp = change_of("a").stamp
     index.apply([Change(path=problem.path, stamp=stamp, problem=problem)], now_ns=1)
     assert index.problems() == (problem,)
 
-    index.apply([found("a")], now_ns=2)
+    index.apply([change_of("a")], now_ns=2)
     assert index.problems() == ()
 
 
-def test_links_are_read_both_ways(index: Index, found: Make) -> None:
+def test_links_are_read_both_ways(index: Index, change_of: Make) -> None:
     later = JANUARY + timedelta(days=1)
     index.apply(
         [
-            found("old", title="The old way"),
-            found("new", links=(Link(to="old", type="supersedes"), Link(to="nowhere"))),
-            found("newer", links=(Link(to="old", type="supersedes"),), created=later),
-            found("aside", links=(Link(to="old"), Link(to="The old way"))),
+            change_of("old", title="The old way"),
+            change_of("new", links=(Link(to="old", type="supersedes"), Link(to="nowhere"))),
+            change_of("newer", links=(Link(to="old", type="supersedes"),), created=later),
+            change_of("aside", links=(Link(to="old"), Link(to="The old way"))),
         ],
         now_ns=1,
     )

@@ -26,11 +26,14 @@ index.close()
 
 
 def test_a_search_in_a_new_process_needs_no_heavy_library(
-    folder: Path, found: Callable[..., Change]
+    folder: Path, change_of: Callable[..., Change]
 ) -> None:
     index = Index.open(folder, open_embedder())
     index.apply(
-        [found("tea", "green tea in the kitchen"), found("db", "the database is PostgreSQL")],
+        [
+            change_of("tea", "green tea in the kitchen"),
+            change_of("db", "the database is PostgreSQL"),
+        ],
         now_ns=1,
     )
     index.close()

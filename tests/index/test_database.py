@@ -23,9 +23,9 @@ def files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.glob("index*"))
 
 
-def filled(folder: Path, found: Make) -> None:
+def filled(folder: Path, change_of: Make) -> None:
     index = Index.open(folder, None)
-    index.apply([found(f"m{number}", "word " * 300) for number in range(40)], now_ns=1)
+    index.apply([change_of(f"m{number}", "word " * 300) for number in range(40)], now_ns=1)
     index.close()
 
 
@@ -58,16 +58,16 @@ UNUSABLE: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("spoil", UNUSABLE.values(), ids=UNUSABLE)
 def test_a_file_that_is_no_index_of_ours_gives_way_to_an_empty_one(
-    folder: Path, found: Make, spoil: Callable[[Path], object]
+    folder: Path, change_of: Make, spoil: Callable[[Path], object]
 ) -> None:
-    filled(folder, found)
+    filled(folder, change_of)
     spoil(folder / "index.db")
     index = Index.open(folder, None)
 
     assert index.stamps() == {}
     assert index.count(Filter()) == 0
     assert index.stats().generation == 1
-    index.apply([found("a")], now_ns=1)
+    index.apply([change_of("a")], now_ns=1)
     index.close()
 
     again = Index.open(folder, None)
@@ -76,8 +76,8 @@ def test_a_file_that_is_no_index_of_ours_gives_way_to_an_empty_one(
     assert files(folder) == ["index-1.db"]
 
 
-def test_an_index_of_a_newer_format_is_left_alone(folder: Path, found: Make) -> None:
-    filled(folder, found)
+def test_an_index_of_a_newer_format_is_left_alone(folder: Path, change_of: Make) -> None:
+    filled(folder, change_of)
     connection = sqlite3.connect(folder / "index.db")
     connection.execute("UPDATE meta SET value = ? WHERE name = 'format'", (schema.FORMAT + 1,))
     connection.commit()
@@ -90,8 +90,8 @@ def test_an_index_of_a_newer_format_is_left_alone(folder: Path, found: Make) -> 
     assert files(folder) == ["index-1.db", "index.db"]
 
 
-def test_the_index_is_kept_between_runs(folder: Path, found: Make) -> None:
-    filled(folder, found)
+def test_the_index_is_kept_between_runs(folder: Path, change_of: Make) -> None:
+    filled(folder, change_of)
     index = Index.open(folder, None)
 
     assert len(index.stamps()) == index.count(Filter()) == 40
@@ -105,23 +105,23 @@ def half_overwritten(file: Path) -> None:
     file.write_bytes(content[: len(content) // 2] + b"\xff" * (len(content) // 2))
 
 
-def test_damage_that_shows_only_in_use_is_reported_once(folder: Path, found: Make) -> None:
-    filled(folder, found)
+def test_damage_that_shows_only_in_use_is_reported_once(folder: Path, change_of: Make) -> None:
+    filled(folder, change_of)
     half_overwritten(folder / "index.db")
     index = Index.open(folder, None)
     with pytest.raises(IndexDamaged):
         index.records(Filter())
 
     assert index.stamps() == {}
-    index.apply([found("a")], now_ns=1)
+    index.apply([change_of("a")], now_ns=1)
     assert index.count(Filter()) == 1
     index.close()
 
 
 def test_damage_that_a_look_at_the_stamps_meets_means_that_nothing_is_known(
-    folder: Path, found: Make
+    folder: Path, change_of: Make
 ) -> None:
-    filled(folder, found)
+    filled(folder, change_of)
     index = Index.open(folder, None)
     assert len(index.stamps()) == 40
     for file in folder.glob("index.db-*"):
@@ -134,9 +134,9 @@ def test_damage_that_a_look_at_the_stamps_meets_means_that_nothing_is_known(
 
 
 def test_a_full_disk_is_a_storage_error_and_changes_nothing(
-    folder: Path, index: Index, found: Make, monkeypatch: pytest.MonkeyPatch
+    folder: Path, index: Index, change_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index.apply([found("a")], now_ns=1)
+    index.apply([change_of("a")], now_ns=1)
     connect = Database._connect
 
     def limited(self: Database) -> sqlite3.Connection:
@@ -147,15 +147,15 @@ def test_a_full_disk_is_a_storage_error_and_changes_nothing(
     monkeypatch.setattr(Database, "_connect", limited)
     full = Index.open(folder, None)
     with pytest.raises(StorageFailed, match="full") as raised:
-        full.apply([found(f"m{n}", "word " * 5000) for n in range(20)], now_ns=2)
+        full.apply([change_of(f"m{n}", "word " * 5000) for n in range(20)], now_ns=2)
 
     assert "disk" in raised.value.hint
     assert full.count(Filter()) == index.count(Filter()) == 1
     full.close()
 
 
-def test_an_old_generation_stays_as_long_as_somebody_uses_it(folder: Path, found: Make) -> None:
-    filled(folder, found)
+def test_an_old_generation_stays_as_long_as_somebody_uses_it(folder: Path, change_of: Make) -> None:
+    filled(folder, change_of)
     user = Index.open(folder, None)
     assert user.count(Filter()) == 40
     (folder / "index-1.db").write_bytes((folder / "index.db").read_bytes())
@@ -171,8 +171,10 @@ def test_an_old_generation_stays_as_long_as_somebody_uses_it(folder: Path, found
     assert files(folder) == ["index-1.db"]
 
 
-def test_a_long_lived_process_moves_on_to_the_newer_generation(folder: Path, found: Make) -> None:
-    filled(folder, found)
+def test_a_long_lived_process_moves_on_to_the_newer_generation(
+    folder: Path, change_of: Make
+) -> None:
+    filled(folder, change_of)
     server = Index.open(folder, None)
     (folder / "index-1.db").write_bytes((folder / "index.db").read_bytes())
 
@@ -181,15 +183,17 @@ def test_a_long_lived_process_moves_on_to_the_newer_generation(folder: Path, fou
     server.close()
 
 
-def test_a_long_lived_process_notices_that_the_index_was_deleted(folder: Path, found: Make) -> None:
-    filled(folder, found)
+def test_a_long_lived_process_notices_that_the_index_was_deleted(
+    folder: Path, change_of: Make
+) -> None:
+    filled(folder, change_of)
     server = Index.open(folder, None)
     assert server.count(Filter()) == 40
     for file in folder.iterdir():
         file.unlink()
 
     assert server.stamps() == {}
-    server.apply([found("a")], now_ns=1)
+    server.apply([change_of("a")], now_ns=1)
     assert server.count(Filter()) == 1
     server.close()
 
@@ -201,9 +205,9 @@ def test_a_folder_that_cannot_be_made_is_a_storage_error(tmp_path: Path) -> None
         Index.open(tmp_path / "file" / ".index", None)
 
 
-def test_odd_characters_in_the_path_are_no_obstacle(tmp_path: Path, found: Make) -> None:
+def test_odd_characters_in_the_path_are_no_obstacle(tmp_path: Path, change_of: Make) -> None:
     folder = tmp_path / "50% off? #1 & 결정"
-    filled(folder, found)
+    filled(folder, change_of)
     index = Index.open(folder, None)
 
     assert index.count(Filter()) == 40
@@ -211,15 +215,15 @@ def test_odd_characters_in_the_path_are_no_obstacle(tmp_path: Path, found: Make)
 
 
 def test_a_reader_sees_the_batches_that_are_committed_while_a_write_is_under_way(
-    index: Index, found: Make, monkeypatch: pytest.MonkeyPatch
+    index: Index, change_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mimo.index.writing.BATCH", 1)
-    index.apply([found("a")], now_ns=1)
+    index.apply([change_of("a")], now_ns=1)
     seen: list[int] = []
 
     def changes() -> Iterator[Change]:
         for name in "bcd":
-            yield found(name)
+            yield change_of(name)
             seen.append(index.count(Filter()))
 
     index.apply(changes(), now_ns=2)
@@ -229,37 +233,37 @@ def test_a_reader_sees_the_batches_that_are_committed_while_a_write_is_under_way
 
 
 def test_a_write_that_fails_keeps_the_batches_before_it(
-    index: Index, found: Make, monkeypatch: pytest.MonkeyPatch
+    index: Index, change_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mimo.index.writing.BATCH", 1)
-    index.apply([found("a")], now_ns=1)
+    index.apply([change_of("a")], now_ns=1)
 
     def changes() -> Iterator[Change]:
-        yield found("b")
-        yield found("c")
+        yield change_of("b")
+        yield change_of("c")
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         index.apply(changes(), now_ns=2)
 
     assert list(index.stamps()) == [f".mind/facts/{name}.md" for name in "abc"]
-    index.apply([found("d")], now_ns=3)
+    index.apply([change_of("d")], now_ns=3)
     assert index.count(Filter()) == 4
 
 
 @pytest.mark.req("003-39")
 def test_a_second_writer_learns_what_keeps_it_waiting(
-    folder: Path, index: Index, found: Make, monkeypatch: pytest.MonkeyPatch
+    folder: Path, index: Index, change_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mimo.index.database.WRITE_WAIT_SECONDS", 0.0)
     other = Index.open(folder, None)
     with index._database.writing(), pytest.raises(IndexNotReady):
-        other.apply([found("x")], now_ns=2, wait=0)
-    index.apply([found("a"), found("b")], now_ns=1)
+        other.apply([change_of("x")], now_ns=2, wait=0)
+    index.apply([change_of("a"), change_of("b")], now_ns=1)
     with index._database.writing(), pytest.raises(IndexBusy):
-        other.apply([found("x")], now_ns=2, wait=0)
+        other.apply([change_of("x")], now_ns=2, wait=0)
 
-    other.apply([found("x")], now_ns=3)
+    other.apply([change_of("x")], now_ns=3)
     other.close()
 
     assert index.count(Filter()) == 3
@@ -294,10 +298,10 @@ def test_processes_that_write_at_once_lose_nothing(folder: Path) -> None:
     index.close()
 
 
-def test_threads_share_an_index(index: Index, found: Make) -> None:
+def test_threads_share_an_index(index: Index, change_of: Make) -> None:
     def write(name: str) -> None:
         for number in range(10):
-            index.apply([found(f"{name}{number}")], now_ns=1)
+            index.apply([change_of(f"{name}{number}")], now_ns=1)
             counts.append(index.count(Filter()))
 
     counts: list[int] = []
@@ -314,19 +318,19 @@ def test_threads_share_an_index(index: Index, found: Make) -> None:
 class TestInMemory:
     """An index that is kept nowhere serves where no folder can be written."""
 
-    def test_it_answers_as_any_other(self, found: Make) -> None:
+    def test_it_answers_as_any_other(self, change_of: Make) -> None:
         index = Index.in_memory(None)
-        index.apply([found("a", "alpha"), found("b", "beta")], now_ns=1)
+        index.apply([change_of("a", "alpha"), change_of("b", "beta")], now_ns=1)
 
         assert len(index.stamps()) == 2
         assert index.count(Filter()) == 2
         assert index.stats().bytes == 0
         index.close()
 
-    def test_threads_take_turns(self, found: Make) -> None:
+    def test_threads_take_turns(self, change_of: Make) -> None:
         index = Index.in_memory(None)
         threads = [
-            Thread(target=index.apply, args=([found(name)],), kwargs={"now_ns": 1})
+            Thread(target=index.apply, args=([change_of(name)],), kwargs={"now_ns": 1})
             for name in "abcdef"
         ]
         for thread in threads:
@@ -342,21 +346,21 @@ class TestClear:
     """A rebuild forgets and fills in one transaction."""
 
     def test_others_see_the_old_state_until_it_is_filled(
-        self, folder: Path, index: Index, found: Make
+        self, folder: Path, index: Index, change_of: Make
     ) -> None:
-        index.apply([found("a"), found("b")], now_ns=1)
+        index.apply([change_of("a"), change_of("b")], now_ns=1)
         other = Index.open(folder, None)
         index.clear()
 
         assert index.stamps() == {}
         assert other.count(Filter()) == 2
-        index.apply([found("c")], now_ns=2)
+        index.apply([change_of("c")], now_ns=2)
         assert other.count(Filter()) == index.count(Filter()) == 1
         assert index.stats().vectors == 1
         other.close()
 
-    def test_what_is_not_filled_is_empty(self, index: Index, found: Make) -> None:
-        index.apply([found("a")], now_ns=1)
+    def test_what_is_not_filled_is_empty(self, index: Index, change_of: Make) -> None:
+        index.apply([change_of("a")], now_ns=1)
         index.clear()
 
         assert index.records(Filter()) == ()
@@ -364,36 +368,36 @@ class TestClear:
         assert index.stats().units == 0
 
     def test_the_old_state_is_there_while_the_new_one_is_made(
-        self, index: Index, found: Make, monkeypatch: pytest.MonkeyPatch
+        self, index: Index, change_of: Make, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("mimo.index.writing.BATCH", 1)
-        index.apply([found("a"), found("b")], now_ns=1)
+        index.apply([change_of("a"), change_of("b")], now_ns=1)
         index.clear()
         seen: list[int] = []
 
         def changes() -> Iterator[Change]:
-            yield found("c")
+            yield change_of("c")
             seen.append(index.count(Filter()))
-            yield found("d")
+            yield change_of("d")
             seen.append(index.count(Filter()))
-            yield found("e")
+            yield change_of("e")
 
         index.apply(changes(), now_ns=2)
 
         assert seen == [2, 2]
         assert index.count(Filter()) == 3
 
-    def test_a_rebuild_that_fails_is_still_to_be_done(self, index: Index, found: Make) -> None:
-        index.apply([found("a"), found("b")], now_ns=1)
+    def test_a_rebuild_that_fails_is_still_to_be_done(self, index: Index, change_of: Make) -> None:
+        index.apply([change_of("a"), change_of("b")], now_ns=1)
         index.clear()
 
         def changes() -> Iterator[Change]:
-            yield found("c")
+            yield change_of("c")
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
             index.apply(changes(), now_ns=2)
 
         assert index.stamps() == {}
-        index.apply([found("c")], now_ns=3)
+        index.apply([change_of("c")], now_ns=3)
         assert index.count(Filter()) == 1

@@ -1,4 +1,4 @@
-"""A piece has the same id whether the lines are searched or a table is made of them."""
+"""A piece has the same id in the lines and in the table."""
 
 import pytest
 

@@ -32,15 +32,15 @@ def drawn(graph: Graph) -> list[tuple[str, str, str]]:
 
 @pytest.mark.req("004-53")
 def test_links_are_followed_both_ways_and_the_nearest_stand_first(
-    index: Index, found: Make
+    index: Index, change_of: Make
 ) -> None:
     index.apply(
         [
-            found("a", links=(Link(to="b", type="refines"),)),
-            found("b", links=(Link(to="c", type="follows", given="after", confidence=0.5),)),
-            found("c"),
-            found("new", links=(Link(to="b"),), created=JANUARY + timedelta(days=1)),
-            found("apart", links=(Link(to="nowhere"),)),
+            change_of("a", links=(Link(to="b", type="refines"),)),
+            change_of("b", links=(Link(to="c", type="follows", given="after", confidence=0.5),)),
+            change_of("c"),
+            change_of("new", links=(Link(to="b"),), created=JANUARY + timedelta(days=1)),
+            change_of("apart", links=(Link(to="nowhere"),)),
         ],
         now_ns=1,
     )
@@ -59,12 +59,12 @@ def test_links_are_followed_both_ways_and_the_nearest_stand_first(
 
 
 @pytest.mark.req("004-53")
-def test_circles_and_links_to_itself_end(index: Index, found: Make) -> None:
+def test_circles_and_links_to_itself_end(index: Index, change_of: Make) -> None:
     index.apply(
         [
-            found("a", links=(Link(to="b"), Link(to="a"))),
-            found("b", links=(Link(to="c"),)),
-            found("c", links=(Link(to="a"), Link(to="b"))),
+            change_of("a", links=(Link(to="b"), Link(to="a"))),
+            change_of("b", links=(Link(to="c"),)),
+            change_of("c", links=(Link(to="a"), Link(to="b"))),
         ],
         now_ns=1,
     )
@@ -80,9 +80,9 @@ def test_circles_and_links_to_itself_end(index: Index, found: Make) -> None:
     ]
 
 
-def test_depth_types_and_number_narrow_what_is_walked(index: Index, found: Make) -> None:
-    chain = [found(f"m{n}", links=(Link(to=f"m{n + 1}", type="follows"),)) for n in range(4)]
-    index.apply([*chain, found("m4", links=(Link(to="m0", type="refines"),))], now_ns=1)
+def test_depth_types_and_number_narrow_what_is_walked(index: Index, change_of: Make) -> None:
+    chain = [change_of(f"m{n}", links=(Link(to=f"m{n + 1}", type="follows"),)) for n in range(4)]
+    index.apply([*chain, change_of("m4", links=(Link(to="m0", type="refines"),))], now_ns=1)
 
     assert placed(walk(index, "m0", depth=0)) == [("m0", 0)]
     assert placed(walk(index, "m0", depth=1)) == [("m0", 0), ("m1", 1), ("m4", 1)]
@@ -98,8 +98,8 @@ def test_depth_types_and_number_narrow_what_is_walked(index: Index, found: Make)
     assert not walk(index, "m0", most=5).cut
 
 
-def test_what_is_not_there_is_told_and_stops_nothing(index: Index, found: Make) -> None:
-    index.apply([found("a", links=(Link(to="gone"), Link(to="b"))), found("b")], now_ns=1)
+def test_what_is_not_there_is_told_and_stops_nothing(index: Index, change_of: Make) -> None:
+    index.apply([change_of("a", links=(Link(to="gone"), Link(to="b"))), change_of("b")], now_ns=1)
 
     graph = walk(index, "a", "unheard of", depth=1)
 
@@ -109,13 +109,13 @@ def test_what_is_not_there_is_told_and_stops_nothing(index: Index, found: Make) 
     assert walk(index, "unheard of").nodes == ()
 
 
-def test_a_title_leads_where_no_id_does(index: Index, found: Make) -> None:
+def test_a_title_leads_where_no_id_does(index: Index, change_of: Make) -> None:
     index.apply(
         [
-            found("a", title="b"),
-            found("b", title="Tea"),
-            found("c", title="Tea"),
-            found("d", links=(Link(to="Tea"), Link(to="b"), Link(to="b", type="refines"))),
+            change_of("a", title="b"),
+            change_of("b", title="Tea"),
+            change_of("c", title="Tea"),
+            change_of("d", links=(Link(to="Tea"), Link(to="b"), Link(to="b", type="refines"))),
         ],
         now_ns=1,
     )
@@ -126,13 +126,13 @@ def test_a_title_leads_where_no_id_does(index: Index, found: Make) -> None:
     assert placed(walk(index, "c")) == [("c", 0)]
 
 
-def test_a_memory_that_lost_its_id_to_another_has_no_links(index: Index, found: Make) -> None:
+def test_a_memory_that_lost_its_id_to_another_has_no_links(index: Index, change_of: Make) -> None:
     index.apply(
         [
-            found("tea", path="notes/tea.md", links=(Link(to="a"),)),
-            found("tea", path="z/other.md", links=(Link(to="b"),)),
-            found("a"),
-            found("b"),
+            change_of("tea", path="notes/tea.md", links=(Link(to="a"),)),
+            change_of("tea", path="z/other.md", links=(Link(to="b"),)),
+            change_of("a"),
+            change_of("b"),
         ],
         now_ns=1,
     )
@@ -142,11 +142,11 @@ def test_a_memory_that_lost_its_id_to_another_has_no_links(index: Index, found: 
 
 
 def test_more_links_than_a_query_takes_values(
-    index: Index, found: Make, monkeypatch: pytest.MonkeyPatch
+    index: Index, change_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(links, "_CHUNK", 3)
-    spokes = [found(f"s{n}", links=(Link(to="hub"),)) for n in range(10)]
-    index.apply([found("hub"), *spokes], now_ns=1)
+    spokes = [change_of(f"s{n}", links=(Link(to="hub"),)) for n in range(10)]
+    index.apply([change_of("hub"), *spokes], now_ns=1)
 
     graph = walk(index, "s3")
 
@@ -156,7 +156,7 @@ def test_more_links_than_a_query_takes_values(
 
 @pytest.mark.req("004-58")
 def test_a_walk_asks_a_few_questions_for_each_step_and_none_for_each_memory(
-    index: Index, found: Make, monkeypatch: pytest.MonkeyPatch
+    index: Index, change_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
     select = links._Walker._select
@@ -166,7 +166,7 @@ def test_a_walk_asks_a_few_questions_for_each_step_and_none_for_each_memory(
         return select(self, query, names, more)
 
     monkeypatch.setattr(links._Walker, "_select", counted)
-    tree = [found(f"m{n}", links=(Link(to=f"m{n // 4}"),)) for n in range(400)]
+    tree = [change_of(f"m{n}", links=(Link(to=f"m{n // 4}"),)) for n in range(400)]
     index.apply(tree, now_ns=1)
 
     assert len(walk(index, "m0", depth=5).nodes) == 400

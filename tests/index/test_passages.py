@@ -1,4 +1,4 @@
-"""How a text is cut into what is searched."""
+"""Cutting a text into units and passages."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -25,7 +25,7 @@ def names(answer: Found) -> list[str]:
 
 
 class BrokenEmbedder:
-    """Fails as a model does whose files are gone."""
+    """Fails as a model without its files does."""
 
     model = "broken"
     dims = 8
@@ -37,12 +37,12 @@ class BrokenEmbedder:
         raise FileNotFoundError("model.safetensors")
 
 
-def test_the_memory_that_says_it_comes_first(index: Index, found: Make) -> None:
+def test_the_memory_that_says_it_comes_first(index: Index, change_of: Make) -> None:
     index.apply(
         [
-            found("jwt", "We sign sessions with JWT tokens"),
-            found("tea", "The kitchen has green tea"),
-            found("sign", "A sign hangs on the door"),
+            change_of("jwt", "We sign sessions with JWT tokens"),
+            change_of("tea", "The kitchen has green tea"),
+            change_of("sign", "A sign hangs on the door"),
         ],
         now_ns=1,
     )
@@ -54,18 +54,18 @@ def test_the_memory_that_says_it_comes_first(index: Index, found: Make) -> None:
     assert [hit.score for hit in search(index, "JWT", threshold=0.3).hits if hit.score < 0.3] == []
 
 
-def test_scores_lie_between_0_and_1(index: Index, found: Make) -> None:
-    index.apply([found(f"m{n}", "tea " * n, importance=1.0) for n in range(1, 9)], now_ns=1)
+def test_scores_lie_between_0_and_1(index: Index, change_of: Make) -> None:
+    index.apply([change_of(f"m{n}", "tea " * n, importance=1.0) for n in range(1, 9)], now_ns=1)
 
     assert all(0 <= hit.score <= 1 for hit in search(index, "tea tea tea").hits)
 
 
 @pytest.mark.req("000-37", "000-38", "000-41")
 def test_limit_and_threshold_cut_the_answer_and_not_what_was_considered(
-    index: Index, found: Make
+    index: Index, change_of: Make
 ) -> None:
-    index.apply([found(f"tea{n}", f"green tea number {n}") for n in range(20)], now_ns=1)
-    index.apply([found("other", "a bicycle", type=Kind.PLAN)], now_ns=1)
+    index.apply([change_of(f"tea{n}", f"green tea number {n}") for n in range(20)], now_ns=1)
+    index.apply([change_of("other", "a bicycle", type=Kind.PLAN)], now_ns=1)
 
     assert len(search(index, "green tea", limit=3).hits) == 3
     assert search(index, "green tea", limit=3).considered == 21
@@ -76,24 +76,24 @@ def test_limit_and_threshold_cut_the_answer_and_not_what_was_considered(
 
 @pytest.mark.req("000-39", "000-42")
 def test_filters_come_before_the_limit(
-    index: Index, found: Make, monkeypatch: pytest.MonkeyPatch
+    index: Index, change_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mimo.index.lookup.UNITS", 5)
-    strong = [found(f"fact{n}", "green tea " * 5, importance=1.0) for n in range(30)]
-    weak = found("plan", "some day there will be tea", type=Kind.PLAN, tags=("later",))
+    strong = [change_of(f"fact{n}", "green tea " * 5, importance=1.0) for n in range(30)]
+    weak = change_of("plan", "some day there will be tea", type=Kind.PLAN, tags=("later",))
     index.apply([*strong, weak], now_ns=1)
 
     for narrowed in (Filter(types=frozenset({Kind.PLAN})), Filter(tags=frozenset({"later"}))):
         assert names(search(index, "green tea", filter=narrowed, limit=1)) == ["plan"]
 
 
-def test_title_topic_and_tags_are_searched_too(index: Index, found: Make) -> None:
+def test_title_topic_and_tags_are_searched_too(index: Index, change_of: Make) -> None:
     index.apply(
         [
-            found("a", "see the wiki", title="Retry policy"),
-            found("b", "see the wiki", topic="queue_backoff"),
-            found("c", "see the wiki", tags=("jitter",)),
-            found("d", "!!!", title="Only a title"),
+            change_of("a", "see the wiki", title="Retry policy"),
+            change_of("b", "see the wiki", topic="queue_backoff"),
+            change_of("c", "see the wiki", tags=("jitter",)),
+            change_of("d", "!!!", title="Only a title"),
         ],
         now_ns=1,
     )
@@ -120,11 +120,11 @@ SCRIPTS = [
 
 @pytest.mark.parametrize(("content", "query"), SCRIPTS)
 def test_words_are_found_in_every_script(
-    index: Index, found: Make, content: str, query: str
+    index: Index, change_of: Make, content: str, query: str
 ) -> None:
     others = ["green tea", "캐비닛", "我喜欢喝茶", "大阪", "नमस्ते", "สวัสดี"]
-    index.apply([found(f"o{n}", text) for n, text in enumerate(others)], now_ns=1)
-    index.apply([found("wanted", content)], now_ns=1)
+    index.apply([change_of(f"o{n}", text) for n, text in enumerate(others)], now_ns=1)
+    index.apply([change_of("wanted", content)], now_ns=1)
 
     assert names(search(index, query))[0] == "wanted"
     assert search(index, query).hits[0].score > 0.3
@@ -137,8 +137,8 @@ ODD = [
 
 
 @pytest.mark.parametrize("query", ODD)
-def test_no_query_is_taken_as_syntax(index: Index, found: Make, query: str) -> None:
-    index.apply([found("tea", "green tea"), found("a", "the letter a")], now_ns=1)
+def test_no_query_is_taken_as_syntax(index: Index, change_of: Make, query: str) -> None:
+    index.apply([change_of("tea", "green tea"), change_of("a", "the letter a")], now_ns=1)
     answer = search(index, query)
 
     assert answer.considered == 2
@@ -152,16 +152,16 @@ def test_an_empty_index_has_no_answer(index: Index) -> None:
 class TestMeaning:
     """Vectors find what words miss, and words what vectors can't."""
 
-    def test_a_memory_without_a_common_word_is_found(self, index: Index, found: Make) -> None:
-        index.apply([found("pg", "postgres"), found("tea", "green tea")], now_ns=1)
+    def test_a_memory_without_a_common_word_is_found(self, index: Index, change_of: Make) -> None:
+        index.apply([change_of("pg", "postgres"), change_of("tea", "green tea")], now_ns=1)
 
         assert names(search(index, "datastore"))[0] == "pg"
 
     def test_the_filter_holds_for_meaning_too(
-        self, index: Index, found: Make, monkeypatch: pytest.MonkeyPatch
+        self, index: Index, change_of: Make, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        index.apply([found(f"f{n}", f"postgres {n}") for n in range(8)], now_ns=1)
-        index.apply([found("plan", "postgres plan", type=Kind.PLAN)], now_ns=1)
+        index.apply([change_of(f"f{n}", f"postgres {n}") for n in range(8)], now_ns=1)
+        index.apply([change_of("plan", "postgres plan", type=Kind.PLAN)], now_ns=1)
         plans = Filter(types=frozenset({Kind.PLAN}))
         assert names(search(index, "datastore", filter=plans)) == ["plan"]
 
@@ -172,19 +172,19 @@ class TestMeaning:
         assert len(search(index, "datastore").hits) == 9
 
     def test_only_texts_that_are_new_are_embedded(
-        self, index: Index, found: Make, embedder: Any
+        self, index: Index, change_of: Make, embedder: Any
     ) -> None:
-        index.apply([found("a", "alpha"), found("b", "beta")], now_ns=1)
-        index.apply([found("a", "alpha"), found("c", "beta", path="c.md")], now_ns=2)
-        index.apply([found("a", "gamma")], now_ns=3)
+        index.apply([change_of("a", "alpha"), change_of("b", "beta")], now_ns=1)
+        index.apply([change_of("a", "alpha"), change_of("c", "beta", path="c.md")], now_ns=2)
+        index.apply([change_of("a", "gamma")], now_ns=3)
 
         assert sorted(embedder.encoded) == ["alpha", "beta", "gamma"]
 
     def test_without_an_embedder_words_are_searched_and_it_is_said(
-        self, folder: Path, found: Make
+        self, folder: Path, change_of: Make
     ) -> None:
         index = Index.open(folder, None)
-        index.apply([found("tea", "green tea")], now_ns=1)
+        index.apply([change_of("tea", "green tea")], now_ns=1)
         answer = search(index, "tea")
 
         assert names(answer) == ["tea"]
@@ -194,10 +194,10 @@ class TestMeaning:
         index.close()
 
     def test_when_the_model_fails_words_are_searched_and_it_is_said(
-        self, folder: Path, found: Make, embedder: Embedder
+        self, folder: Path, change_of: Make, embedder: Embedder
     ) -> None:
         broken = Index.open(folder, BrokenEmbedder())
-        broken.apply([found("pg", "postgres"), found("tea", "green tea")], now_ns=1)
+        broken.apply([change_of("pg", "postgres"), change_of("tea", "green tea")], now_ns=1)
         assert broken.stamps()
         answer = search(broken, "tea")
         broken.close()
@@ -213,10 +213,10 @@ class TestMeaning:
         mended.close()
 
     def test_vectors_that_are_lost_are_made_again(
-        self, folder: Path, found: Make, embedder: Embedder
+        self, folder: Path, change_of: Make, embedder: Embedder
     ) -> None:
         index = Index.open(folder, embedder)
-        index.apply([found("pg", "postgres"), found("tea", "green tea")], now_ns=1)
+        index.apply([change_of("pg", "postgres"), change_of("tea", "green tea")], now_ns=1)
         index.close()
         for file in folder.glob("vectors*"):
             file.unlink()
@@ -232,10 +232,12 @@ class TestPassages:
     """The answer points at the place in the file that matched."""
 
     @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-    def test_the_best_passage_and_its_line(self, index: Index, found: Make, newline: str) -> None:
+    def test_the_best_passage_and_its_line(
+        self, index: Index, change_of: Make, newline: str
+    ) -> None:
         lines = [f"line {number} is about {'filler ' * 20}" for number in range(40)]
         lines[25] = "here the wombat sleeps " + "soundly " * 30
-        index.apply([found("long", newline.join(lines), line=9)], now_ns=1)
+        index.apply([change_of("long", newline.join(lines), line=9)], now_ns=1)
         (hit,) = search(index, "wombat").hits
 
         assert "wombat" in hit.passage
@@ -243,15 +245,15 @@ class TestPassages:
         first = hit.passage.splitlines()[0]
         assert hit.line == 9 + [line.strip() for line in lines].index(first.strip())
 
-    def test_a_passage_of_a_section_is_found(self, index: Index, found: Make) -> None:
+    def test_a_passage_of_a_section_is_found(self, index: Index, change_of: Make) -> None:
         sections = {Section.REASONING: "The wombat said so."}
-        index.apply([found("a", "word " * 100, sections=sections)], now_ns=1)
+        index.apply([change_of("a", "word " * 100, sections=sections)], now_ns=1)
 
         assert "wombat" in search(index, "wombat").hits[0].passage
 
-    def test_repeated_text_is_told_apart(self, index: Index, found: Make) -> None:
+    def test_repeated_text_is_told_apart(self, index: Index, change_of: Make) -> None:
         block = "same words again " * 25
-        index.apply([found("a", f"{block}\n{block}\n{block} wombat")], now_ns=1)
+        index.apply([change_of("a", f"{block}\n{block}\n{block} wombat")], now_ns=1)
         (hit,) = search(index, "wombat").hits
 
         assert hit.line == 3
@@ -261,26 +263,26 @@ class TestPassages:
 class TestParts:
     """Parts of one text bring their neighbours along."""
 
-    def parts(self, found: Make, texts: Sequence[str]) -> Change:
+    def parts(self, change_of: Make, texts: Sequence[str]) -> Change:
         records = [
-            found(f"doc.{n}", text, path="doc.md", parent="doc", position=n).records[0]
+            change_of(f"doc.{n}", text, path="doc.md", parent="doc", position=n).records[0]
             for n, text in enumerate(texts)
         ]
-        return Change(path="doc.md", stamp=found("doc").stamp, records=tuple(records))
+        return Change(path="doc.md", stamp=change_of("doc").stamp, records=tuple(records))
 
-    def test_the_parts_beside_a_hit_are_ranked_too(self, folder: Path, found: Make) -> None:
+    def test_the_parts_beside_a_hit_are_ranked_too(self, folder: Path, change_of: Make) -> None:
         index = Index.open(folder, None)
         texts = ["before it all", "the wombat sleeps", "after it all", "far away"]
-        index.apply([self.parts(found, texts), found("x", "something else")], now_ns=1)
+        index.apply([self.parts(change_of, texts), change_of("x", "something else")], now_ns=1)
 
         assert set(names(search(index, "wombat"))) == {"doc.0", "doc.1", "doc.2"}
         assert names(search(index, "wombat"))[0] == "doc.1"
         index.close()
 
-    def test_neighbours_obey_the_filter(self, folder: Path, found: Make) -> None:
+    def test_neighbours_obey_the_filter(self, folder: Path, change_of: Make) -> None:
         index = Index.open(folder, None)
-        change = self.parts(found, ["before", "the wombat"])
-        tagged = found(
+        change = self.parts(change_of, ["before", "the wombat"])
+        tagged = change_of(
             "doc.1", "the wombat", path="doc.md", parent="doc", position=1, tags=("a",)
         ).records
         index.apply(
@@ -291,20 +293,20 @@ class TestParts:
         assert names(search(index, "wombat", filter=Filter(tags=frozenset({"a"})))) == ["doc.1"]
         index.close()
 
-    def test_a_part_that_is_gone_leaves_no_trace(self, index: Index, found: Make) -> None:
-        index.apply([self.parts(found, ["one", "the wombat", "three"])], now_ns=1)
-        index.apply([self.parts(found, ["one", "two"])], now_ns=2)
+    def test_a_part_that_is_gone_leaves_no_trace(self, index: Index, change_of: Make) -> None:
+        index.apply([self.parts(change_of, ["one", "the wombat", "three"])], now_ns=1)
+        index.apply([self.parts(change_of, ["one", "two"])], now_ns=2)
 
         assert all(hit.score < 0.3 for hit in search(index, "wombat").hits)
         assert index.stats().memories == 2
 
 
-def test_a_superseded_memory_stands_below_its_successor(index: Index, found: Make) -> None:
+def test_a_superseded_memory_stands_below_its_successor(index: Index, change_of: Make) -> None:
     later = datetime(2026, 2, 1, tzinfo=UTC)
     index.apply(
         [
-            found("old", "cache cache cache", title="cache", importance=1.0),
-            found(
+            change_of("old", "cache cache cache", title="cache", importance=1.0),
+            change_of(
                 "new", "cache entries expire after a while, and some of them do so at once",
                 links=(Link(to="old", type="supersedes"),), created=later,
             ),
@@ -317,11 +319,11 @@ def test_a_superseded_memory_stands_below_its_successor(index: Index, found: Mak
     assert [hit.newer.successor for hit in answer.hits] == [None, "new"]
 
 
-def test_memories_that_supersede_each_other_are_both_found(index: Index, found: Make) -> None:
+def test_memories_that_supersede_each_other_are_both_found(index: Index, change_of: Make) -> None:
     index.apply(
         [
-            found("a", "tea", links=(Link(to="b", type="supersedes"),)),
-            found("b", "tea", links=(Link(to="a", type="supersedes"),)),
+            change_of("a", "tea", links=(Link(to="b", type="supersedes"),)),
+            change_of("b", "tea", links=(Link(to="a", type="supersedes"),)),
         ],
         now_ns=1,
     )
@@ -329,9 +331,9 @@ def test_memories_that_supersede_each_other_are_both_found(index: Index, found: 
     assert sorted(names(search(index, "tea"))) == ["a", "b"]
 
 
-def test_a_shadowed_memory_is_not_found(index: Index, found: Make) -> None:
+def test_a_shadowed_memory_is_not_found(index: Index, change_of: Make) -> None:
     index.apply(
-        [found("tea", "green", path="tea.md"), found("tea", "black", path="x.md")], now_ns=1
+        [change_of("tea", "green", path="tea.md"), change_of("tea", "black", path="x.md")], now_ns=1
     )
 
     assert names(search(index, "green")) == ["tea"]
@@ -340,25 +342,25 @@ def test_a_shadowed_memory_is_not_found(index: Index, found: Make) -> None:
 
 
 def test_a_server_sees_what_another_process_wrote(
-    folder: Path, index: Index, found: Make, embedder: Embedder
+    folder: Path, index: Index, change_of: Make, embedder: Embedder
 ) -> None:
-    index.apply([found("tea", "green tea")], now_ns=1)
+    index.apply([change_of("tea", "green tea")], now_ns=1)
     assert search(index, "wombat", threshold=0.3).hits == ()
     other = Index.open(folder, embedder)
-    other.apply([found("w", "the wombat sleeps")], now_ns=2)
+    other.apply([change_of("w", "the wombat sleeps")], now_ns=2)
     other.close()
 
     assert names(search(index, "wombat", threshold=0.3)) == ["w"]
 
 
 def test_in_a_large_store_the_rarest_words_lead(
-    folder: Path, found: Make, monkeypatch: pytest.MonkeyPatch
+    folder: Path, change_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mimo.index.lookup._PRUNED_FROM", 10)
     monkeypatch.setattr("mimo.index.lookup._PRUNED_LEAST", 1)
     index = Index.open(folder, None)
-    common = [found(f"c{n}", "green tea with milk") for n in range(30)]
-    index.apply([*common, found("rare", "the wombat drinks oolong tea")], now_ns=1)
+    common = [change_of(f"c{n}", "green tea with milk") for n in range(30)]
+    index.apply([*common, change_of("rare", "the wombat drinks oolong tea")], now_ns=1)
 
     assert names(search(index, "green tea with milk oolong wombat"))[0] == "rare"
     assert len(search(index, "green tea milk").hits) == 10
@@ -366,8 +368,10 @@ def test_in_a_large_store_the_rarest_words_lead(
     index.close()
 
 
-def test_equals_are_sorted_youngest_first(index: Index, found: Make) -> None:
+def test_equals_are_sorted_youngest_first(index: Index, change_of: Make) -> None:
     day = timedelta(days=1)
-    index.apply([found(f"m{n}", "green tea", created=NOW - n * day) for n in (3, 1, 2)], now_ns=1)
+    index.apply(
+        [change_of(f"m{n}", "green tea", created=NOW - n * day) for n in (3, 1, 2)], now_ns=1
+    )
 
     assert names(search(index, "green tea")) == ["m1", "m2", "m3"]

@@ -92,7 +92,7 @@ def test_an_empty_vector_is_known_but_never_near(opened: Opened) -> None:
     made.put({name(1): b"", name(2): vector(2)})
 
     assert made.get([name(1)]) == {name(1): b""}
-    assert [found for found, _ in made.nearest(vector(2), 9)] == [name(2)]
+    assert [results for results, _ in made.nearest(vector(2), 9)] == [name(2)]
     assert made.nearest(b"", 9) == []
 
 
@@ -209,7 +209,7 @@ def test_pruning_keeps_what_it_is_told_to_keep(opened: Opened) -> None:
 
 
 class AgainstDict(RuleBasedStateMachine):
-    """Vectors behave like a dict in which what is there first stays."""
+    """Vectors behave like a dict in which a first value is never replaced."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -227,15 +227,15 @@ class AgainstDict(RuleBasedStateMachine):
     @rule(numbers=numbers)
     def prune(self, numbers: set[int]) -> None:
         keep = {name(number) for number in numbers}
-        gone = self.kept.keys() - keep
-        assert self.vectors.prune(keep) == len(gone)
+        removed = self.kept.keys() - keep
+        assert self.vectors.prune(keep) == len(removed)
         self.kept = {each: self.kept[each] for each in self.kept.keys() & keep}
 
     @rule(query=st.integers(0, 400), k=st.integers(0, 30))
     def nearest(self, query: int, k: int) -> None:
-        found = self.vectors.nearest(vector(query), k)
+        results = self.vectors.nearest(vector(query), k)
         scored = {each: cosine.cosine(vector(query), kept) for each, kept in self.kept.items()}
-        assert found == sorted(scored.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
+        assert results == sorted(scored.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
 
     @invariant()
     def same(self) -> None:
@@ -291,7 +291,7 @@ def test_a_scan_gives_the_same_with_and_without_numpy(
     by_numpy = made.nearest(vector(7), 20)
 
     assert plain == by_numpy
-    assert [found for found, _ in plain[:6]] == [name(7), *(name(300 + n) for n in range(5))]
+    assert [results for results, _ in plain[:6]] == [name(7), *(name(300 + n) for n in range(5))]
 
 
 def test_a_scan_sees_what_another_process_has_added(tmp_path: Path, opened: Opened) -> None:
@@ -371,7 +371,7 @@ class TestAmong:
 
     def expected(self, query: bytes, numbers: range, k: int) -> list[bytes]:
         scored = sorted((-cosine.cosine(query, vector(n)), name(n)) for n in numbers)
-        return [found for _, found in scored[:k]]
+        return [results for _, results in scored[:k]]
 
     def test_only_those_that_are_named_are_compared(self, opened: Opened) -> None:
         vectors = opened(None)
@@ -382,7 +382,7 @@ class TestAmong:
             vectors.among(query, [name(n) for n in (*asked, 99, 98)], 5) for _ in range(2)
         )
 
-        assert [found for found, _ in once] == self.expected(query, asked, 5)
+        assert [results for results, _ in once] == self.expected(query, asked, 5)
         assert once == again
         assert [number for _, number in once] == sorted(
             (number for _, number in once), reverse=True
@@ -397,7 +397,9 @@ class TestAmong:
         for _ in range(scans):
             vectors.nearest(vector(1), 1)
 
-        assert [found for found, _ in vectors.among(vector(1), [name(2), name(1)], 5)] == [name(1)]
+        assert [results for results, _ in vectors.among(vector(1), [name(2), name(1)], 5)] == [
+            name(1)
+        ]
         assert vectors.among(vector(1), [name(2), name(3)], 5) == []
         assert vectors.among(vector(1), [], 5) == []
         assert vectors.among(b"", [name(1)], 5) == []
@@ -407,8 +409,8 @@ class TestAmong:
         vectors.put({name(n): vector(0) for n in range(9)})
 
         for _ in range(2):
-            found = vectors.among(vector(0), [name(n) for n in (5, 3, 8, 3)], 2)
-            assert [one for one, _ in found] == [name(3), name(5)]
+            results = vectors.among(vector(0), [name(n) for n in (5, 3, 8, 3)], 2)
+            assert [name_ for name_, _ in results] == [name(3), name(5)]
 
     def test_a_change_is_seen_at_once(self, opened: Opened) -> None:
         vectors = opened(None)
@@ -428,5 +430,5 @@ class TestAmong:
         assert vectors.build_graph()
 
         for _ in range(2):
-            found = vectors.among(vector(7), [name(n) for n in range(10, 30)], 5)
-            assert [one for one, _ in found] == self.expected(vector(7), range(10, 30), 5)
+            results = vectors.among(vector(7), [name(n) for n in range(10, 30)], 5)
+            assert [name_ for name_, _ in results] == self.expected(vector(7), range(10, 30), 5)

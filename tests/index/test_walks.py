@@ -44,9 +44,9 @@ def ids(graph: Graph) -> list[str]:
 
 @pytest.mark.req("004-55")
 def test_the_same_start_types_and_depth_are_walked_once(
-    index: Index, found: Make, walked: list[str]
+    index: Index, change_of: Make, walked: list[str]
 ) -> None:
-    index.apply([found("a", links=(Link(to="b"),)), found("b")], now_ns=1)
+    index.apply([change_of("a", links=(Link(to="b"),)), change_of("b")], now_ns=1)
 
     first = ask(index, "a")
     assert ask(index, "a") is first
@@ -64,25 +64,25 @@ def test_the_same_start_types_and_depth_are_walked_once(
 
 @pytest.mark.req("004-56")
 def test_a_walk_is_forgotten_after_five_minutes(
-    index: Index, found: Make, walked: list[str]
+    index: Index, change_of: Make, walked: list[str]
 ) -> None:
-    index.apply([found("a")], now_ns=1)
+    index.apply([change_of("a")], now_ns=1)
 
     ask(index, "a")
     ask(index, "a", NOW + timedelta(minutes=4, seconds=59))
     assert walked == ["a"]
     ask(index, "a", NOW + timedelta(minutes=5))
     assert walked == ["a", "a"]
-    ask(index, "a", NOW)  # A clock that was set back says nothing about age.
+    ask(index, "a", NOW)  # A clock that was set back gives no age.
     assert walked == ["a", "a", "a"]
 
 
 @pytest.mark.req("004-54")
 def test_the_hundred_walks_asked_last_are_kept(
-    index: Index, found: Make, walked: list[str]
+    index: Index, change_of: Make, walked: list[str]
 ) -> None:
     names = [f"m{number}" for number in range(101)]
-    index.apply([found(name) for name in names], now_ns=1)
+    index.apply([change_of(name) for name in names], now_ns=1)
 
     for name in names[:100]:
         ask(index, name)
@@ -97,10 +97,13 @@ def test_the_hundred_walks_asked_last_are_kept(
 
 
 def test_what_is_kept_is_bounded_by_its_memories_too(
-    index: Index, found: Make, walked: list[str], monkeypatch: pytest.MonkeyPatch
+    index: Index, change_of: Make, walked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(links, "MOST_NODES", 3)
-    index.apply([found("a", links=(Link(to="b"),)), found("b"), found("c"), found("d")], now_ns=1)
+    index.apply(
+        [change_of("a", links=(Link(to="b"),)), change_of("b"), change_of("c"), change_of("d")],
+        now_ns=1,
+    )
 
     for name in "acdcda":
         ask(index, name)
@@ -110,16 +113,20 @@ def test_what_is_kept_is_bounded_by_its_memories_too(
 
 @pytest.mark.req("004-57")
 def test_a_new_link_makes_the_walks_that_it_touches_forgotten_and_no_others(
-    index: Index, found: Make, walked: list[str]
+    index: Index, change_of: Make, walked: list[str]
 ) -> None:
     index.apply(
-        [found("a", links=(Link(to="b"),)), found("b"), found("c", links=(Link(to="lost"),))],
+        [
+            change_of("a", links=(Link(to="b"),)),
+            change_of("b"),
+            change_of("c", links=(Link(to="lost"),)),
+        ],
         now_ns=1,
     )
     for name in "abc":
         ask(index, name)
 
-    index.apply([found("d", links=(Link(to="b", type="refines"),))], now_ns=2)
+    index.apply([change_of("d", links=(Link(to="b", type="refines"),))], now_ns=2)
 
     assert ids(ask(index, "c")) == ["c"]
     assert walked == ["a", "b", "c"]
@@ -127,17 +134,17 @@ def test_a_new_link_makes_the_walks_that_it_touches_forgotten_and_no_others(
     assert ids(ask(index, "b")) == ["b", "a", "d"]
     assert walked == ["a", "b", "c", "a", "b"]
 
-    index.apply([found("lost")], now_ns=3)
+    index.apply([change_of("lost")], now_ns=3)
     assert ids(ask(index, "c")) == ["c", "lost"]
     assert walked == ["a", "b", "c", "a", "b", "c"]
 
 
 @pytest.mark.req("004-57")
 def test_a_change_by_another_process_is_seen_and_spares_other_walks(
-    folder: Path, found: Make, walked: list[str]
+    folder: Path, change_of: Make, walked: list[str]
 ) -> None:
     ours, theirs = Index.open(folder, None), Index.open(folder, None)
-    ours.apply([found("a", links=(Link(to="b"),)), found("b"), found("c")], now_ns=1)
+    ours.apply([change_of("a", links=(Link(to="b"),)), change_of("b"), change_of("c")], now_ns=1)
     ask(ours, "a")
     ask(ours, "c")
 
@@ -151,12 +158,12 @@ def test_a_change_by_another_process_is_seen_and_spares_other_walks(
 
 
 @pytest.mark.req("004-57")
-def test_a_memory_that_takes_over_an_id_brings_its_links(index: Index, found: Make) -> None:
+def test_a_memory_that_takes_over_an_id_brings_its_links(index: Index, change_of: Make) -> None:
     index.apply(
         [
-            found("tea", path="tea.md"),
-            found("tea", path="z.md", links=(Link(to="a"),)),
-            found("a"),
+            change_of("tea", path="tea.md"),
+            change_of("tea", path="z.md", links=(Link(to="a"),)),
+            change_of("a"),
         ],
         now_ns=1,
     )
@@ -168,31 +175,31 @@ def test_a_memory_that_takes_over_an_id_brings_its_links(index: Index, found: Ma
 
 
 def test_after_a_great_change_nothing_is_taken_for_granted(
-    index: Index, found: Make, walked: list[str], monkeypatch: pytest.MonkeyPatch
+    index: Index, change_of: Make, walked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writing, "_MOST_TOUCHED", 2)
-    index.apply([found("a")], now_ns=1)
+    index.apply([change_of("a")], now_ns=1)
     ask(index, "a")
-    index.apply([found(name) for name in "bcd"], now_ns=2)
+    index.apply([change_of(name) for name in "bcd"], now_ns=2)
     ask(index, "a")
-    index.apply([found("e")], now_ns=3)
+    index.apply([change_of("e")], now_ns=3)
     ask(index, "a")
 
     assert walked == ["a", "a"]
 
 
-def test_a_rebuilt_index_is_walked_anew(index: Index, found: Make) -> None:
-    index.apply([found("a", links=(Link(to="b"),)), found("b")], now_ns=1)
+def test_a_rebuilt_index_is_walked_anew(index: Index, change_of: Make) -> None:
+    index.apply([change_of("a", links=(Link(to="b"),)), change_of("b")], now_ns=1)
     assert ids(ask(index, "a")) == ["a", "b"]
 
     index.clear()
-    index.apply([found("a")], now_ns=2)
+    index.apply([change_of("a")], now_ns=2)
 
     assert ids(ask(index, "a")) == ["a"]
 
 
-def test_an_unreadable_file_takes_its_links_out_of_the_graph(index: Index, found: Make) -> None:
-    index.apply([found("a"), found("b", links=(Link(to="a"),))], now_ns=1)
+def test_an_unreadable_file_takes_its_links_out_of_the_graph(index: Index, change_of: Make) -> None:
+    index.apply([change_of("a"), change_of("b", links=(Link(to="a"),))], now_ns=1)
     assert ids(ask(index, "a")) == ["a", "b"]
 
     index.apply([Change(path=".mind/facts/b.md", stamp=Stamp(1, 2, 3, 4))], now_ns=2)

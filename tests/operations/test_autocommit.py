@@ -1,4 +1,4 @@
-"""Commits in the background: batched, and never in anybody's way."""
+"""Commits in the background: batched, and never delaying a command."""
 
 import subprocess
 import sys
@@ -15,9 +15,9 @@ from mimo.operations import autocommit
 @pytest.fixture
 def started(monkeypatch):
     """The projects for which a process was started."""
-    found: list[Path] = []
-    monkeypatch.setattr(autocommit, "_start", lambda root, _: found.append(root))
-    return found
+    results: list[Path] = []
+    monkeypatch.setattr(autocommit, "_start", lambda root, _: results.append(root))
+    return results
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What is stored already is pointed to; what is much like it is named; nothing merges by itself."""
+"""Duplicates are not stored again, near-duplicates are reported; nothing merges by itself."""
 
 import os
 import subprocess
@@ -267,6 +267,6 @@ def test_of_processes_that_store_one_text_at_once_one_does(mind, project):
         for _ in range(4)
     ]
     with ThreadPoolExecutor(4) as pool:
-        told = list(pool.map(lambda one: one.communicate("go\n")[0].strip(), started))
-    assert sorted(told) == ["False", "True", "True", "True"]
+        message = list(pool.map(lambda record: record.communicate("go\n")[0].strip(), started))
+    assert sorted(message) == ["False", "True", "True", "True"]
     assert len(files(mind)) == 1

@@ -80,8 +80,8 @@ def test_update_ingests_what_changed_as_it_was_before(mind: Mind, guide: Path) -
 
     assert (updated.path, updated.replaced, updated.skipped) == ("guide.md", 1, None)
     assert answered(mind) is None
-    found = run(mind, "search", query="make deploy").results[0]
-    assert ("by hand" in found.content, found.tags) == (True, ("howto",))
+    results = run(mind, "search", query="make deploy").results[0]
+    assert ("by hand" in results.content, results.tags) == (True, ("howto",))
     (again,) = run(mind, "ingest", path="guide.md", update=True).files
     assert again.already_ingested
     with pytest.raises(NotFound, match="no ingested file"):

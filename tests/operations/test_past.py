@@ -53,10 +53,10 @@ def story(project, mind, monkeypatch):
 
 @pytest.mark.parametrize("when", ["v1", "HEAD~1", "2026-11-05", "november 5"])
 def test_a_search_of_the_past_finds_what_was_known_then(story, mind, when):
-    found = search(mind, "login tokens", at=when)
+    results = search(mind, "login tokens", at=when)
 
-    assert found.results[0].content == "Use JWT tokens for login"
-    assert (found.notice or "").startswith("as of 2026-11-01 (")
+    assert results.results[0].content == "Use JWT tokens for login"
+    assert (results.notice or "").startswith("as of 2026-11-01 (")
     now = search(mind, "login")
     assert now.results[0].content == "Use server sessions for login"
     assert now.notice is None

@@ -1,4 +1,4 @@
-"""What a clone brings must not reach outside, and nothing counts as approved by accident."""
+"""Files of a clone do not reach outside it, and nothing is approved by accident."""
 
 import shutil
 import sqlite3
@@ -107,17 +107,17 @@ def test_all_projects_include_the_one_at_hand_and_pass_over_a_broken_one(mind, t
     (broken / ".mind").write_text("", encoding="utf-8")
     projects.register(home, projects.Project(root=broken, name="broken"), now=mind.now())
 
-    found = search(mind, "cookie banner", scope=Scope.ALL)
-    assert (found.total, "broken" in (found.notice or "")) == (1, True)
+    results = search(mind, "cookie banner", scope=Scope.ALL)
+    assert (results.total, "broken" in (results.notice or "")) == (1, True)
 
 
 def test_other_projects_are_opened_once_whoever_asks(mind, tmp_path, home):
     other = tmp_path / "blog"
     other.mkdir()
     init(other, home, now=mind.now())
-    known = projects.registered(home).projects[-1]
+    registered = projects.registered(home).projects[-1]
 
-    first, second = mind.acting_as("one").at(known), mind.acting_as("two").at(known)
+    first, second = mind.acting_as("one").at(registered), mind.acting_as("two").at(registered)
 
     assert first is not None
     assert second is not None
@@ -138,7 +138,7 @@ def test_where_the_home_cannot_be_used_search_still_answers_and_says_so(mind):
     owner.unlink()
     owner.mkdir()
 
-    found = search(mind.reopened(), "tea")
+    results = search(mind.reopened(), "tea")
 
-    assert found.total == 1
-    assert "index could not be used" in (found.notice or "")
+    assert results.total == 1
+    assert "index could not be used" in (results.notice or "")

@@ -78,12 +78,12 @@ def test_the_message_says_what_was_remembered_and_by_whom(repository, mind):
 
     saving.remove(mind, record.memory.id)
     remember(mind, "One\n\nmore")
-    told = sync(mind).message
-    assert told == (
+    message = sync(mind).message
+    assert message == (
         "memory: 1 remembered, 1 removed\n\nRemembered:\n- decision: One\n\nRemoved:\n"
         f"- {record.memory.id}\n"
     )
-    assert git(repository, "log", "-1", "--format=%B") == told.strip()
+    assert git(repository, "log", "-1", "--format=%B") == message.strip()
 
 
 def test_private_memories_and_the_index_are_never_committed(repository, mind):

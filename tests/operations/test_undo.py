@@ -54,7 +54,7 @@ def test_a_removed_memory_comes_back_and_goes_again(mind: Mind) -> None:
     assert removed.undo is not None
 
     undone = run(mind, "undo")
-    assert [(one.action, one.changed) for one in undone.files] == [(Action.RESTORE, False)]
+    assert [(record.action, record.changed) for record in undone.files] == [(Action.RESTORE, False)]
     assert contents(mind) == before
     assert finding.one(mind, id_).memory.content == "Staging is reset"
     run(mind, "undo")
@@ -352,8 +352,8 @@ def test_a_command_killed_before_its_change_has_nothing_to_undo(
     before = contents(mind)
     announce = files._announce
 
-    def killed(found: Any) -> None:
-        announce(found)
+    def killed(results: Any) -> None:
+        announce(results)
         raise SystemExit  # as if the process ended here
 
     with monkeypatch.context() as patched:

@@ -1,4 +1,4 @@
-"""Where nothing can be kept beside the project either, what only reads still answers."""
+"""Reading commands answer even if neither the project nor the home is writable."""
 
 from pathlib import Path
 

@@ -131,14 +131,14 @@ def test_an_unreadable_file_is_listed_and_left_alone(mind):
 
 
 def test_progress_is_told_while_files_are_read(mind):
-    told = []
-    mind.progress = lambda what, done, total: told.append((what, done, total))
+    message = []
+    mind.progress = lambda what, done, total: message.append((what, done, total))
     for number in range(3):
         write(mind, f"n{number}.md", f"note {number}\n")
 
     refresh.refresh(mind)
 
-    assert told[-1] == ("Indexing", 4, 4)
+    assert message[-1] == ("Indexing", 4, 4)
 
 
 @pytest.mark.req("004-82")
@@ -158,10 +158,10 @@ def test_without_an_embedder_words_still_find(mind):
     mind._parts["embedder"] = broken
     add(mind, "uploads fail above 10 MB")
 
-    found = search(mind, "uploads")
+    results = search(mind, "uploads")
 
-    assert found.total == 1
-    assert found.notice
+    assert results.total == 1
+    assert results.notice
 
 
 def test_a_watched_store_is_looked_at_only_after_a_change(mind, monkeypatch):
@@ -189,6 +189,6 @@ def test_a_memory_that_is_closed_keeps_no_file_open_until_a_collection(project, 
         held.append(weakref.ref(mind.embedder))
         mind.close()
         del mind
-        assert [one() for one in held] == [None] * 3
+        assert [record() for record in held] == [None] * 3
     finally:
         gc.enable()

@@ -26,16 +26,16 @@ SPANS = {
 
 
 @pytest.fixture
-def filled(index: Index, found: Callable[..., Change]) -> Index:
+def filled(index: Index, change_of: Callable[..., Change]) -> Index:
     """An index over memories an hour apart; the oldest ones say most about tea."""
     draw = random.Random(7)
-    said = "tea milk sugar lemon honey cup kettle spoon".split()
+    words = "tea milk sugar lemon honey cup kettle spoon".split()
     changes = []
     for number in range(SIZE):
-        text = " ".join(draw.choices(said, k=draw.randint(3, 12)))
+        text = " ".join(draw.choices(words, k=draw.randint(3, 12)))
         text += " tea tea" * (number < 500)
         created = START + timedelta(hours=number)
-        changes.append(found(f"m{number}", text, created=created))
+        changes.append(change_of(f"m{number}", text, created=created))
     index.apply(changes, now_ns=1)
     return index
 
@@ -56,11 +56,11 @@ def test_every_way_finds_the_same_in_the_same_order(
         "one by one": Reach(memories=SIZE, admitted=SIZE - 1, matches=0),
     }
     with filled._reading() as sql:
-        found = {way: lookup.memories_with(sql, terms, narrowed, ways[way]) for way in ways}
+        results = {way: lookup.memories_with(sql, terms, narrowed, ways[way]) for way in ways}
         admitted = catalog.count(sql, narrowed)
 
-    assert found["among the best"] == found["of the admitted"] == found["one by one"]
-    assert (len(found["one by one"]) > 0) == (admitted > 0)
+    assert results["among the best"] == results["of the admitted"] == results["one by one"]
+    assert (len(results["one by one"]) > 0) == (admitted > 0)
 
 
 def test_a_filter_that_admits_everything_changes_nothing(filled: Index) -> None:

@@ -37,7 +37,7 @@ def guide(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def states(mind: Mind) -> list[State]:
-    return [one.state for one in freshness.checked(mind, overview.everything(mind))]
+    return [check.state for check in freshness.checked(mind, overview.everything(mind))]
 
 
 def answered(mind: Mind) -> str | None:
@@ -53,7 +53,7 @@ def test_a_current_file_is_answered_without_a_word(mind: Mind, guide: Path) -> N
     assert answered(mind) is None
     assert states(mind) == [State.CURRENT]
     assert Waiting.OUTDATED not in review.count(mind)
-    assert [one.verdict for one in upkeep.examine(mind) if one.name == "sources"] == ["ok"]
+    assert [check.verdict for check in upkeep.examine(mind) if check.name == "sources"] == ["ok"]
 
 
 def test_a_changed_file_is_reported_everywhere(mind: Mind, guide: Path) -> None:
@@ -71,7 +71,9 @@ def test_a_changed_file_is_reported_everywhere(mind: Mind, guide: Path) -> None:
     assert run(mind, "status").current_project.waiting == {"outdated": 1}
     (item,) = run(mind, "review", kinds=["outdated"]).items
     assert item.actions[0] == "mind ingest --update guide.md"
-    assert [one.verdict for one in upkeep.examine(mind) if one.name == "sources"] == ["warning"]
+    assert [check.verdict for check in upkeep.examine(mind) if check.name == "sources"] == [
+        "warning"
+    ]
 
 
 def test_update_ingests_what_changed_as_it_was_before(mind: Mind, guide: Path) -> None:

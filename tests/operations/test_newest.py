@@ -52,9 +52,9 @@ def test_competing_decisions_and_the_graph_are_newest_first(mind: Mind, clock: C
         )  # fmt: skip
         names.append(saving.store(mind, draft).memory.id)
 
-    assert [one.memory.id for one in decisions.current(mind, "auth")] == names[::-1]
+    assert [record.memory.id for record in decisions.current(mind, "auth")] == names[::-1]
     chain = graph.newest_first(graph.traverse(mind, names[:1], depth=9))
-    assert [one.memory.id for one in chain] == names[::-1]
+    assert [record.memory.id for record in chain] == names[::-1]
 
 
 def test_a_time_is_the_same_after_a_rebuild(mind: Mind, clock: Clock) -> None:
@@ -77,14 +77,14 @@ def test_commits_of_one_second_keep_their_order(mind: Mind) -> None:
         words = ["commit", "-q", "--allow-empty", "-m", "x", "-m", f"learned: Lesson {number}"]
         subprocess.run(["git", *identity, *words], cwd=root, check=True, env={**os.environ, **who})
 
-    titles = [one.memory.title for one in finding.listing(mind).records]
+    titles = [record.memory.title for record in finding.listing(mind).records]
     assert titles == [f"Lesson {number}" for number in range(5, -1, -1)]
 
 
 def test_equal_times_have_one_order_everywhere(mind: Mind) -> None:
     names = [saving.store(mind, saving.draft(Kind.FACT, str(n))).memory.id for n in range(6)]
-    listed = [one.memory.id for one in finding.listing(mind).records]
+    listed = [record.memory.id for record in finding.listing(mind).records]
     refresh.rebuild(mind)
 
     assert listed == sorted(names)
-    assert [one.id for one in recent(mind).results] == listed
+    assert [row.id for row in recent(mind).results] == listed

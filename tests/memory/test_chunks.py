@@ -54,10 +54,14 @@ def test_paragraphs_are_what_blank_lines_part():
 @pytest.mark.req("000-67")
 def test_lines_come_so_many_at_a_time():
     text = "".join(f"this is line {number}\n" for number in range(1, 121))
-    found = cut(text, "lines")
-    assert [(one.first_line, one.last_line) for one in found] == [(1, 50), (51, 100), (101, 120)]
-    assert found[2].text.startswith("this is line 101\n")
-    assert [one.last_line for one in cut(text, "lines", lines_per_chunk=60)] == [60, 120]
+    result = cut(text, "lines")
+    assert [(item.first_line, item.last_line) for item in result] == [
+        (1, 50),
+        (51, 100),
+        (101, 120),
+    ]
+    assert result[2].text.startswith("this is line 101\n")
+    assert [item.last_line for item in cut(text, "lines", lines_per_chunk=60)] == [60, 120]
 
 
 def test_lines_are_cut_but_never_joined_by_a_size():
@@ -131,11 +135,11 @@ def test_what_is_shorter_than_ten_characters_is_left_out():
 @pytest.mark.req("000-71")
 def test_a_size_packs_small_parts_and_cuts_large_ones():
     text = "A short one here.\n\nAnother short one.\n\n" + "A long sentence of words. " * 20
-    found = texts(text, "paragraphs", chunk_size=100)
+    result = texts(text, "paragraphs", chunk_size=100)
     sentence = "A long sentence of words."
-    assert found[0] == f"A short one here.\n\nAnother short one.\n\n{sentence} {sentence}"
-    assert all(len(one) <= 100 for one in found)
-    assert all(one.endswith("words.") for one in found)
+    assert result[0] == f"A short one here.\n\nAnother short one.\n\n{sentence} {sentence}"
+    assert all(len(item) <= 100 for item in result)
+    assert all(item.endswith("words.") for item in result)
 
 
 def test_a_word_longer_than_the_size_is_cut_between_characters():
@@ -146,10 +150,10 @@ def test_a_word_longer_than_the_size_is_cut_between_characters():
 @pytest.mark.req("000-72")
 def test_neighbours_share_whole_words_up_to_the_overlap():
     text = " ".join(f"word{number:02}" for number in range(40))
-    found = texts(text, "paragraphs", chunk_size=70, overlap=20)
-    assert all(len(one) <= 70 for one in found)
-    assert found[0].endswith("word05 word06")
-    assert found[1].startswith("word05 word06 word07")
+    result = texts(text, "paragraphs", chunk_size=70, overlap=20)
+    assert all(len(item) <= 70 for item in result)
+    assert result[0].endswith("word05 word06")
+    assert result[1].startswith("word05 word06 word07")
     without_spaces = texts("abcdefghij" * 20, "paragraphs", chunk_size=50, overlap=10)
     assert without_spaces[1].startswith(without_spaces[0][-10:])
 
@@ -202,27 +206,27 @@ The last words.
 @pytest.mark.req("000-69")
 @pytest.mark.req("000-91")
 def test_markdown_is_cut_at_its_headings_alone():
-    found = cut(GUIDE, "markdown")
-    assert [(one.first_line, one.last_line, one.path) for one in found] == [
+    result = cut(GUIDE, "markdown")
+    assert [(item.first_line, item.last_line, item.path) for item in result] == [
         (1, 7, ("The guide", "Guide")),
         (9, 21, ("The guide", "Guide", "Setext heading")),
         (23, 27, ("The guide", "Guide", "Deeper `code`", "Deepest")),
         (31, 33, ("The guide", "Another part")),
     ]
-    assert found[1].text.endswith("> # not a heading in a quote")
+    assert result[1].text.endswith("> # not a heading in a quote")
 
 
 def test_a_long_section_is_cut_between_blocks_and_never_within_a_fence_or_a_list():
     fence = "```\n" + "code line\n\n" * 20 + "```"
     items = "".join(f"- item number {number}\n\n" for number in range(20))
     text = f"# Long\n\n{'A sentence of prose. ' * 10}\n\n{fence}\n\n{items}\nThe end of it all.\n"
-    found = texts(text, "markdown", chunk_size=80, overlap=20)
-    assert sum("```\ncode" in one for one in found) == 1
-    assert next(one for one in found if "```" in one).count("```") == 2
-    assert next(one for one in found if "- item" in one).count("- item") == 20
-    assert found[0].startswith("# Long\n\nA sentence of prose.")
-    assert found[-1].endswith("The end of it all.")
-    assert not any(one.startswith(("code", "item", "number")) for one in found)
+    result = texts(text, "markdown", chunk_size=80, overlap=20)
+    assert sum("```\ncode" in item for item in result) == 1
+    assert next(item for item in result if "```" in item).count("```") == 2
+    assert next(item for item in result if "- item" in item).count("- item") == 20
+    assert result[0].startswith("# Long\n\nA sentence of prose.")
+    assert result[-1].endswith("The end of it all.")
+    assert not any(item.startswith(("code", "item", "number")) for item in result)
 
 
 @pytest.mark.parametrize(
@@ -236,5 +240,5 @@ def test_a_long_section_is_cut_between_blocks_and_never_within_a_fence_or_a_list
     ],
 )
 def test_markdown_has_the_lines_of_its_file(text, expected):
-    found = cut(text, "markdown")
-    assert [(one.first_line, one.last_line) for one in found] == expected
+    result = cut(text, "markdown")
+    assert [(item.first_line, item.last_line) for item in result] == expected

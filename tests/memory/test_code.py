@@ -7,8 +7,8 @@ from mimo.memory.chunking.model import Chunking, Strategy
 
 
 def heads(text, name, **asked):
-    found = chunks(text, Chunking(strategy=Strategy.PARAGRAPHS, **asked), name)
-    return [chunk.text.splitlines()[0] for chunk in found]
+    result = chunks(text, Chunking(strategy=Strategy.PARAGRAPHS, **asked), name)
+    return [chunk.text.splitlines()[0] for chunk in result]
 
 
 PYTHON = '''\
@@ -156,6 +156,6 @@ def test_other_languages_go_by_indentation(text, name, expected):
 
 def test_a_function_larger_than_the_size_keeps_its_head_with_its_first_lines():
     text = "def long():\n" + "".join(f"    step_{number}()\n\n" for number in range(30))
-    found = chunks(text, Chunking(strategy=Strategy.PARAGRAPHS, chunk_size=100), "a.py")
-    assert all(len(one.text) <= 100 for one in found)
-    assert found[0].text.startswith("def long():\n    step_0()")
+    result = chunks(text, Chunking(strategy=Strategy.PARAGRAPHS, chunk_size=100), "a.py")
+    assert all(len(item.text) <= 100 for item in result)
+    assert result[0].text.startswith("def long():\n    step_0()")

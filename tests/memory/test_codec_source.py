@@ -92,10 +92,10 @@ def test_a_chunk_knows_where_it_is_from():
     }
 
 
-def test_metadata_can_not_pose_as_what_mind_says():
-    (one, _) = parse(FILE.replace("{team: platform}", "{source_file: /etc/passwd, lines: 9-9}"))
-    assert one.memory.extra["source_file"] == "docs/api.md"
-    assert one.memory.extra["lines"] == "1-3"
+def test_metadata_cannot_replace_own_keys():
+    (item, _) = parse(FILE.replace("{team: platform}", "{source_file: /etc/passwd, lines: 9-9}"))
+    assert item.memory.extra["source_file"] == "docs/api.md"
+    assert item.memory.extra["lines"] == "1-3"
 
 
 MARKER = "<!-- chunk 2 lines 5-7 -->"
@@ -116,21 +116,21 @@ MARKER = "<!-- chunk 2 lines 5-7 -->"
         (FILE.replace("importance", "importance: 1\nimportance"), 6, "twice"),
     ],
 )
-def test_a_broken_file_is_told_with_its_line(text, line, reason):
-    found = parse(text)
-    assert isinstance(found, Problem)
-    assert reason in found.reason
-    assert found.line == line
+def test_broken_file_is_reported_with_its_line(text, line, reason):
+    result = parse(text)
+    assert isinstance(result, Problem)
+    assert reason in result.reason
+    assert result.line == line
 
 
-def test_a_note_that_somebody_put_there_is_no_source():
+def test_note_in_the_folder_of_sources_is_not_a_source():
     assert parse("# My reading list\n\nMany books.\n") is None
 
 
 def test_a_file_without_a_header_has_ids_from_its_path():
-    (one,) = parse("<!-- chunk 3 lines 1-1 -->\nSome words.\n", ".mind/sources/notes.md")
-    assert one.memory.id == "sources.notes.3"
-    assert one.memory.source == ".mind/sources/notes.md:1-1"
+    (item,) = parse("<!-- chunk 3 lines 1-1 -->\nSome words.\n", ".mind/sources/notes.md")
+    assert item.memory.id == "sources.notes.3"
+    assert item.memory.source == ".mind/sources/notes.md:1-1"
     assert codec.header_of(b"words", path=PATH) is None
 
 
@@ -146,7 +146,7 @@ def test_a_file_without_a_header_has_ids_from_its_path():
     ids=["crlf", "bom", "one line end less", "no last line end", "spaces after a marker"],
 )
 def test_what_editors_and_checkouts_do_to_a_file_changes_no_chunk(change):
-    assert [one.memory.content for one in parse(change(FILE))] == [one.text for one in CHUNKS]
+    assert [item.memory.content for item in parse(change(FILE))] == [item.text for item in CHUNKS]
 
 
 def removed(text, number):

@@ -135,7 +135,7 @@ def test_the_last_key_beside_a_comment_stays_without_a_value():
     assert edited("---\nstatus: a\n---\nx", status=None) == "---\n---\nx"
 
 
-def test_links_are_written_in_another_order_where_somebody_wants_that():
+def test_links_can_be_reordered():
     one, two = Link(to="b", type="refines"), Link(to="c", type="refines")
     text = edited("---\nid: a\ntype: fact\n---\nx\n", OWN, links=(one, two))
     assert edited(text, OWN, links=(two, one)).index("to: c") < text.index("to: c")
@@ -150,7 +150,7 @@ def test_links_are_added_one_a_line():
     assert two == one.replace(added, f"{added}  - {{to: d, type: refines}}\n")
 
 
-def test_the_title_is_written_only_where_the_heading_does_not_say_it():
+def test_title_is_written_only_if_it_differs_from_the_heading():
     text = "---\nid: a\ntype: fact\n---\n# Old\n"
     assert edited(text, OWN, title="Other") == text.replace("fact\n", "fact\ntitle: Other\n")
     assert edited(text, OWN, title="New", content="# New") == text.replace("Old", "New")
@@ -195,12 +195,12 @@ def test_a_section_of_a_file_without_a_last_line_end_begins_on_its_own_line():
     assert changed.startswith(f"{text}\n\n## Outcome\ny")
 
 
-def test_a_heading_in_somebodys_text_is_escaped_and_read_back():
+def test_heading_in_a_text_is_escaped_and_read_back():
     changed = edited(OWNED, OWN, content="## Outcome\n\\## Outcome\n## Outcomes")
     assert "\n\\## Outcome\n\\\\## Outcome\n## Outcomes\n" in changed
 
 
-def test_a_section_is_never_put_into_a_file_of_somebody_else():
+def test_section_is_never_added_to_a_foreign_file():
     before = read(PERSONS.encode(), ADR)
     with pytest.raises(Invalid):
         splice(PERSONS.encode(), before, replace(before, sections={Section.OUTCOME: "x"}), path=ADR)

@@ -62,7 +62,7 @@ def test_no_text_makes_a_client_read_a_file(text: str, told: str) -> None:
 
 
 @pytest.mark.parametrize("limit", [60, LONGEST, 4_000])
-def test_no_secret_is_told_not_even_where_it_is_cut(limit: int) -> None:
+def test_secrets_are_masked_even_if_truncated(limit: int) -> None:
     fakes = privacy_fakes.secrets(7, each=2)
     told = [plain(fake.text, limit) for fake in fakes]
     assert "[REDACTED:" in told[0]
@@ -94,7 +94,7 @@ def test_every_text_becomes_one_short_printable_line(text: str) -> None:
     assert "```" not in told
 
 
-def test_the_first_sentence_of_a_reason_is_told() -> None:
+def test_first_sentence_of_a_reason_is_used() -> None:
     text = "Mobile clients can't hold cookies, e.g. in WebViews. More of it.\nAnd more."
     assert first_sentence(text) == "Mobile clients can't hold cookies, e.g. in WebViews."
     assert first_sentence("no full stop") == "no full stop"
@@ -104,15 +104,15 @@ def test_a_short_date_has_no_year() -> None:
     assert short_day(NOW) == "Dec 10"
 
 
-def test_tasks_are_what_nobody_ticked() -> None:
+def test_tasks_are_the_open_items() -> None:
     assert tasks("- [x] done\n- [ ] open\n- bullet\n\nloose") == ["open", "bullet", "loose"]
 
 
-def test_lines_are_told_as_long_as_they_fit() -> None:
+def test_lines_are_kept_as_long_as_they_fit() -> None:
     assert fitting(["abc", "def", "g"], 8) == ["abc", "def"]
 
 
-def test_a_mark_stays_while_the_memory_says_the_same() -> None:
+def test_mark_changes_with_the_statement() -> None:
     note = Note(id="x", kind="fact", title="T", text="Text", created=NOW)
     assert note.mark == note._replace(importance=1.0).mark
     assert note.mark != note._replace(outcome="FAILED").mark

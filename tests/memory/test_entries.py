@@ -58,11 +58,11 @@ TIL the build is cached
 
 
 def parsed(text, dates=None):
-    found = log.parse(
+    result = log.parse(
         text.encode(), path=".mind/MEMORY.md", digest="d", modified=READ, dates=dates or dict
     )
-    assert not isinstance(found, Problem)
-    return found
+    assert not isinstance(result, Problem)
+    return result
 
 
 @pytest.mark.req("003-09")
@@ -187,16 +187,16 @@ def test_two_statements_of_one_list_item_are_two():
 
 def test_line_ends_and_a_byte_order_mark_do_not_matter():
     data = "\ufeff## Gotchas\r\n- tea is hot → wait\r\n".encode()
-    found = log.parse(data, path="p", digest="d", modified=READ, dates=dict)
+    result = log.parse(data, path="p", digest="d", modified=READ, dates=dict)
 
-    assert not isinstance(found, Problem)
-    assert [(r.place.line, r.memory.title) for r in found] == [(2, "tea is hot")]
+    assert not isinstance(result, Problem)
+    assert [(r.place.line, r.memory.title) for r in result] == [(2, "tea is hot")]
 
 
 def test_a_log_that_is_no_text_is_a_problem_with_its_line():
-    found = log.parse(b"# a\nb\n\xff\n", path="p", digest="d", modified=READ, dates=dict)
+    result = log.parse(b"# a\nb\n\xff\n", path="p", digest="d", modified=READ, dates=dict)
 
-    assert found == Problem(path="p", line=3, reason="it is not text in UTF-8")
+    assert result == Problem(path="p", line=3, reason="it is not text in UTF-8")
 
 
 PIECES = st.sampled_from(
@@ -208,11 +208,11 @@ PIECES = st.sampled_from(
 
 @given(st.lists(PIECES, max_size=40).map("".join))
 def test_whatever_a_log_holds_each_memory_has_a_line_of_it_and_an_id_of_its_own(text):
-    found = parsed(text)
+    result = parsed(text)
 
-    ids = [record.memory.id for record in found]
-    numbers = [record.place.line for record in found]
+    ids = [record.memory.id for record in result]
+    numbers = [record.place.line for record in result]
     assert len(set(ids)) == len(ids)
     assert numbers == sorted(numbers)
     assert all(1 <= number <= text.count("\n") + text.count("\r") + 1 for number in numbers)
-    assert all(len(record.memory.title or "") >= 3 for record in found)
+    assert all(len(record.memory.title or "") >= 3 for record in result)

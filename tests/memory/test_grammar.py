@@ -97,10 +97,10 @@ NOT_ONE = [
 @pytest.mark.parametrize(("line", "kind", "title", "confidence"), FORMS)
 @pytest.mark.req("003-09")
 def test_every_documented_form_is_understood(line, kind, title, confidence):
-    found = statement(line)
+    result = statement(line)
 
-    assert found is not None
-    assert (found.kind, found.title, found.confidence) == (kind, title, confidence)
+    assert result is not None
+    assert (result.kind, result.title, result.confidence) == (kind, title, confidence)
 
 
 @pytest.mark.parametrize("line", NOT_ONE)
@@ -135,10 +135,10 @@ def test_what_only_looks_like_a_statement_stays_out(line):
     ],
 )
 def test_the_status_of_an_issue_is_read_from_its_line(line, status):
-    found = statement(line)
+    result = statement(line)
 
-    assert found is not None
-    assert found.status == status
+    assert result is not None
+    assert result.status == status
 
 
 @pytest.mark.parametrize(
@@ -155,11 +155,11 @@ def test_the_status_of_an_issue_is_read_from_its_line(line, status):
     ],
 )
 def test_the_reason_of_a_decision_is_told_apart(line, reason):
-    found = statement(line)
+    result = statement(line)
 
-    assert found is not None
-    assert found.title == "JWT"
-    assert found.reasoning == reason
+    assert result is not None
+    assert result.title == "JWT"
+    assert result.reasoning == reason
 
 
 @pytest.mark.parametrize(
@@ -174,10 +174,10 @@ def test_the_reason_of_a_decision_is_told_apart(line, reason):
     ],
 )
 def test_the_alternatives_of_a_decision_are_told_apart(line, alternatives):
-    found = statement(line)
+    result = statement(line)
 
-    assert found is not None
-    assert found.alternatives == alternatives
+    assert result is not None
+    assert result.alternatives == alternatives
 
 
 @pytest.mark.parametrize("mark", ["KEY:", "**KEY:**", "important:", "**Important:**"])
@@ -195,10 +195,14 @@ def test_an_ordinary_key_of_a_pair_is_no_key_statement():
 
 
 def test_what_comes_next_is_a_plan():
-    found = statement("Next: write the expiry test")
+    result = statement("Next: write the expiry test")
 
-    assert found is not None
-    assert (found.kind, found.title, found.status) == (Kind.PLAN, "write the expiry test", "open")
+    assert result is not None
+    assert (result.kind, result.title, result.status) == (
+        Kind.PLAN,
+        "write the expiry test",
+        "open",
+    )
 
 
 def test_a_comment_is_a_fact_unless_it_is_more():

@@ -60,9 +60,9 @@ def test_every_random_bit_of_a_suffix_counts():
     ],
 )
 def test_a_file_without_an_id_is_known_by_its_path(path, expected):
-    found = ids.of_path(path)
-    assert ids.is_id(found)
-    assert found == (expected or ids.unique(path))
+    result = ids.of_path(path)
+    assert ids.is_id(result)
+    assert result == (expected or ids.unique(path))
 
 
 @pytest.mark.parametrize(
@@ -94,9 +94,9 @@ PATHS = st.lists(NAME, min_size=1, max_size=3).map(lambda parts: "/".join(parts)
 
 @given(st.lists(PATHS, unique=True, max_size=30))
 def test_paths_outside_the_type_folders_have_ids_of_their_own(paths):
-    found = [ids.of_path(f"docs/{path}") for path in paths]
-    assert len(set(found)) == len(paths)
-    assert all(map(ids.is_id, found))
+    result = [ids.of_path(f"docs/{path}") for path in paths]
+    assert len(set(result)) == len(paths)
+    assert all(map(ids.is_id, result))
 
 
 @pytest.mark.parametrize(

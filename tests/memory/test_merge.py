@@ -18,12 +18,12 @@ def file(header="", body="Use JWT.", head=HEAD):
 
 
 def merged(base, ours, theirs, path=PATH):
-    found = merge(base, ours, theirs, path=path)
-    assert found is not None
-    assert found == merge(base, theirs, ours, path=path)
-    parsed = parse(found.data, path=path, modified=NOW)
+    result = merge(base, ours, theirs, path=path)
+    assert result is not None
+    assert result == merge(base, theirs, ours, path=path)
+    parsed = parse(result.data, path=path, modified=NOW)
     assert isinstance(parsed, Parsed)
-    return parsed.memory, found.data.decode()
+    return parsed.memory, result.data.decode()
 
 
 def test_a_scalar_is_taken_from_the_side_that_changed_it():
@@ -43,7 +43,7 @@ def test_a_scalar_is_taken_from_the_side_that_changed_it():
         ("status", ("open", "closed"), "closed"),
     ],
 )
-def test_of_two_values_the_careful_one_is_in_force_and_the_other_competes(key, values, in_force):
+def test_careful_value_is_current_and_the_other_competes(key, values, in_force):
     memory, text = merged(file(), *(file(f"{key}: {value}\n") for value in values))
     other = next(value for value in values if value != in_force)
     assert f"{key}: {in_force}\n" in text
@@ -108,7 +108,7 @@ def test_a_version_with_headings_of_ours_comes_back_as_it_was():
     }  # fmt: skip
 
 
-def test_what_was_settled_on_one_branch_stays_settled():
+def test_conflict_resolved_on_one_branch_stays_resolved():
     open_ = file("confidence: 0.4\n", "Use JWT.\n\n## Competing: confidence\n0.9")
     settled = file("confidence: 0.9\n")
     memory, _ = merged(
@@ -119,7 +119,7 @@ def test_what_was_settled_on_one_branch_stays_settled():
     assert (memory.confidence, memory.competing, memory.topic) == (0.9, (), "auth")
 
 
-def test_what_was_settled_in_two_ways_is_open_again():
+def test_conflict_resolved_in_two_ways_is_open_again():
     open_ = file("confidence: 0.4\n", "Use JWT.\n\n## Competing: confidence\n0.9")
     memory, _ = merged(open_, file("confidence: 0.9\n"), file("confidence: 0.4\n"))
     assert memory.confidence == 0.9
@@ -128,17 +128,17 @@ def test_what_was_settled_in_two_ways_is_open_again():
 
 def test_the_ends_of_lines_stay():
     ours = file("topic: auth\n").replace(b"\n", b"\r\n")
-    found = merge(
+    result = merge(
         file().replace(b"\n", b"\r\n"),
         ours,
         file(body="Use sessions.").replace(b"\n", b"\r\n"),
         path=PATH,
     )
-    assert found is not None
-    assert found.data == file("topic: auth\n", "Use sessions.").replace(b"\n", b"\r\n")
+    assert result is not None
+    assert result.data == file("topic: auth\n", "Use sessions.").replace(b"\n", b"\r\n")
 
 
-def test_a_note_that_somebody_wrote_keeps_both_versions_too():
+def test_handwritten_note_keeps_both_versions():
     base, ours, theirs = (f"# Tea\n\n{text}\n".encode() for text in ("?", "Green.", "Black."))
     memory, text = merged(base, ours, theirs, path=".mind/notes/tea.md")
     assert {memory.content, memory.competing[0].text} == {"# Tea\n\nGreen.", "# Tea\n\nBlack."}
@@ -164,7 +164,7 @@ def test_of_two_copies_of_an_ingested_file_the_newer_is_kept():
         f"---\nid: s\ncreated: 2026-11-{day}\n---\n<!-- chunk 1 lines 1-1 -->\nx\n".encode()
         for day in ("01", "02")
     )
-    found = merge(b"", new, old, path=".mind/sources/s.md")
-    assert found is not None
-    assert (found.data, found.dropped) == (new, True)
-    assert found == merge(b"", old, new, path=".mind/sources/s.md")
+    result = merge(b"", new, old, path=".mind/sources/s.md")
+    assert result is not None
+    assert (result.data, result.dropped) == (new, True)
+    assert result == merge(b"", old, new, path=".mind/sources/s.md")

@@ -46,8 +46,8 @@ def test_nothing_that_only_begins_like_a_namespace_is_admitted(name: str, more: 
 
 
 @given(st.one_of(NAMESPACES, KEYS), st.one_of(NAMESPACES, KEYS))
-def test_two_names_never_share_a_file_even_where_case_is_folded(one: str, other: str) -> None:
-    assert (stem_of(one).casefold() == stem_of(other).casefold()) == (one == other)
+def test_two_names_never_share_a_file_even_where_case_is_folded(item: str, other: str) -> None:
+    assert (stem_of(item).casefold() == stem_of(other).casefold()) == (item == other)
 
 
 @given(KEYS)

@@ -56,7 +56,7 @@ def test_the_last_reason_is_the_one_that_counts(why: str) -> None:
     )
 
 
-def test_an_outcome_that_a_person_told_in_prose_is_the_reason() -> None:
+def test_outcome_in_prose_is_the_reason() -> None:
     memory = replace(JWT, sections={Section.OUTCOME: "It broke on Safari.\n\nSee the log."})
     assert outcomes.reason(memory) == "It broke on Safari.\n\nSee the log."
 

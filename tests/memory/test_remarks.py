@@ -11,8 +11,8 @@ WHEN = datetime(2026, 11, 20, tzinfo=UTC)
 
 
 def rows(text, path="src/a.py"):
-    found = in_code(text, path=path, digest="d", modified=WHEN)
-    return [(r.place.line, r.memory.type.value, r.memory.title) for r in found]
+    result = in_code(text, path=path, digest="d", modified=WHEN)
+    return [(r.place.line, r.memory.type.value, r.memory.title) for r in result]
 
 
 @pytest.mark.req("003-09")
@@ -32,7 +32,7 @@ def rows(text, path="src/a.py"):
         ("a.xyz", "// MEMORY: decided to use JWT"),
     ],
 )
-def test_a_comment_is_told_by_the_marks_of_its_language(path, line):
+def test_comment_is_recognized_by_the_marks_of_its_language(path, line):
     assert rows(f"\n{line}\n", path) == [(2, "decision", "use JWT")]
 
 
@@ -53,12 +53,12 @@ def test_what_is_no_comment_is_no_memory(path, line):
 
 
 def test_a_comment_keeps_its_id_when_lines_move_and_has_another_in_another_file():
-    one = next(in_code("# MEMORY: a port", path="a.py", digest="d", modified=WHEN))
+    item = next(in_code("# MEMORY: a port", path="a.py", digest="d", modified=WHEN))
     moved = next(in_code("\n\n# MEMORY: a port", path="a.py", digest="e", modified=WHEN))
     other = next(in_code("# MEMORY: a port", path="b.py", digest="d", modified=WHEN))
 
-    assert one.memory.id == moved.memory.id != other.memory.id
-    assert (one.memory.type, one.memory.confidence) == (Kind.FACT, 0.8)
+    assert item.memory.id == moved.memory.id != other.memory.id
+    assert (item.memory.type, item.memory.confidence) == (Kind.FACT, 0.8)
 
 
 BODY = """\
@@ -77,17 +77,17 @@ Fixes: abc1234 ("a title")
 @pytest.mark.req("003-09")
 def test_four_words_in_a_message_are_memories():
     taken: dict[str, int] = {}
-    found = list(in_message(BODY, commit="c" * 40, author="Ann", when=WHEN, taken=taken))
+    result = list(in_message(BODY, commit="c" * 40, author="Ann", when=WHEN, taken=taken))
 
-    assert [(m.type.value, m.title, m.status) for m in found] == [
+    assert [(m.type.value, m.title, m.status) for m in result] == [
         ("decision", "use JWT", None),
         ("issue", "Safari drops cookies", "open"),
         ("insight", "retries cost", None),
         ("issue", "the redirect", "resolved"),
     ]
-    assert {(m.source, m.by, m.confidence) for m in found} == {("commit cccccccccccc", "Ann", 0.7)}
-    assert found[0].sections == {Section.REASONING: "it is stateless"}
-    assert {m.id for m in found} == taken.keys()
+    assert {(m.source, m.by, m.confidence) for m in result} == {("commit cccccccccccc", "Ann", 0.7)}
+    assert result[0].sections == {Section.REASONING: "it is stateless"}
+    assert {m.id for m in result} == taken.keys()
 
 
 def test_the_same_words_in_two_commits_are_two_memories():

@@ -13,7 +13,7 @@ from tests.privacy_fakes import Fake
 
 
 def kinds(text: str) -> list[str]:
-    return [one.kind for one in personal_in(text)]
+    return [item.kind for item in personal_in(text)]
 
 
 @pytest.fixture(params=["with phonenumbers", "without phonenumbers"])

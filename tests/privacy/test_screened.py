@@ -122,13 +122,13 @@ HOLDERS = st.recursive(
 def test_nested_secrets_are_replaced_in_one_pass(held: Any) -> None:
     def plain(value: Any, make: Any) -> Any:
         if isinstance(value, list):
-            return [plain(one, make) for one in value]
+            return [plain(item, make) for item in value]
         if isinstance(value, dict):
-            return {key: plain(one, make) for key, one in value.items()}
+            return {key: plain(item, make) for key, item in value.items()}
         return make(value)
 
     seen = screened(plain(held, lambda fake: fake.text), personal=True)
 
-    told = repr(seen.value)
-    plain(held, lambda fake: pytest.fail(fake.kind) if fake.secret in told else None)
+    reported = repr(seen.value)
+    plain(held, lambda fake: pytest.fail(fake.kind) if fake.secret in reported else None)
     assert screened(seen.value, personal=True) == (seen.value, ())

@@ -38,10 +38,10 @@ def test_a_rare_term_is_worth_more_than_a_common_one():
 
 @given(TOKENS)
 def test_every_occurrence_of_a_term_is_found_and_no_part_of_a_word(tokens):
-    found = hits(" ".join(tokens))
+    result = hits(" ".join(tokens))
 
-    assert found.length == len(tokens)
-    assert found.counts == {term: tokens.count(term) for term in WORTH if term in tokens}
+    assert result.length == len(tokens)
+    assert result.counts == {term: tokens.count(term) for term in WORTH if term in tokens}
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,10 @@ def test_a_phrase_is_the_next_term_of_the_query_within_two_tokens(tokens, phrase
 
 
 def test_bm25_follows_the_formula():
-    found = Hits(length=20, counts={"red": 3, "blue": 1})
+    result = Hits(length=20, counts={"red": 3, "blue": 1})
     norm = 1.2 * (0.25 + 0.75 * 20 / 10)
 
-    assert evidence.bm25(found, WORTH, 10) == pytest.approx(
+    assert evidence.bm25(result, WORTH, 10) == pytest.approx(
         2.0 * 3 * 2.2 / (3 + norm) + 1.0 * 2.2 / (1 + norm)
     )
 
@@ -72,9 +72,9 @@ def test_bm25_counts_only_terms_that_are_asked_for():
 
 
 def test_a_phrase_is_worth_the_mean_of_its_terms_as_bm25():
-    found = Hits(length=10, counts={}, phrases={"blue": 2})
+    result = Hits(length=10, counts={}, phrases={"blue": 2})
 
-    assert evidence.phrase(found, WORTH, {"blue": "red"}, 10) == pytest.approx(1.5 * 2 * 2.2 / 3.2)
+    assert evidence.phrase(result, WORTH, {"blue": "red"}, 10) == pytest.approx(1.5 * 2 * 2.2 / 3.2)
     assert evidence.phrase(Hits(length=10), WORTH, {}, 10) == 0
 
 
@@ -85,9 +85,9 @@ def test_coverage_is_a_share_of_worth_whatever_the_number_of_occurrences():
 
 
 def test_stretches_together_hold_the_hits_of_all():
-    one = Hits(length=2, counts={"red": 1}, phrases={"blue": 1})
+    item = Hits(length=2, counts={"red": 1}, phrases={"blue": 1})
     other = Hits(length=3, counts={"red": 2, "blue": 1}, phrases={"blue": 1})
 
-    assert evidence.together([one, other]) == Hits(
+    assert evidence.together([item, other]) == Hits(
         length=5, counts={"red": 3, "blue": 1}, phrases={"blue": 2}
     )

@@ -27,15 +27,15 @@ def candidate(key, *units, **more):
 
 
 def order(question, *candidates, asked=None):
-    return [one.key for one in rank(understand(question, asked), candidates, STORE)]
+    return [item.key for item in rank(understand(question, asked), candidates, STORE)]
 
 
 def evidence(question, *candidates, asked=None):
     return Examiner(understand(question, asked), STORE).examine(candidates)
 
 
-def score(question, one):
-    return rank(understand(question), [one], STORE)[0].score
+def score(question, item):
+    return rank(understand(question), [item], STORE)[0].score
 
 
 def test_what_covers_more_of_the_query_stands_first():
@@ -53,7 +53,7 @@ def test_equals_keep_the_order_in_which_they_were_given():
     assert order("socket", *same) == [3, 1, 2]
 
 
-def test_nothing_is_ranked_where_nothing_was_found():
+def test_no_candidates_give_no_ranking():
     assert rank(understand("socket"), [], STORE) == []
 
 
@@ -70,42 +70,42 @@ def test_words_in_one_unit_cover_more_than_the_same_words_apart():
 
 
 def test_a_unit_and_its_neighbours_cover_together():
-    (found,) = evidence(
+    (result,) = evidence(
         "socket gateway key", candidate(1, "x", "socket", "gatewai", "x", "x", "kei")
     )
 
-    assert found.coverage < found.wide_coverage < found.document_coverage
+    assert result.coverage < result.wide_coverage < result.document_coverage
 
 
 def test_words_of_the_question_that_the_store_does_not_know_lower_the_coverage():
-    (known,) = evidence("socket", candidate(1, "socket"))
+    (expected_names,) = evidence("socket", candidate(1, "socket"))
     (unknown,) = evidence("socket zeppelin", candidate(1, "socket"))
 
-    assert known.coverage == 1
+    assert expected_names.coverage == 1
     assert unknown.coverage < 0.5
 
 
 def test_the_best_passage_counts_and_not_the_length_around_it():
     passages = ("socket gatewai", *[FILLER] * 5)
-    (found, alone) = evidence(
+    (result, alone) = evidence(
         "socket gateway",
         candidate(1, "socket gatewai", *[FILLER] * 5, passages=passages),
         candidate(2, "socket gatewai"),
     )
 
-    assert found.passage == pytest.approx(alone.passage)
-    assert found.document < alone.document
+    assert result.passage == pytest.approx(alone.passage)
+    assert result.document < alone.document
 
 
 def test_of_a_chat_the_passages_given_count_and_not_the_units():
-    said, heard = evidence(
+    stated, heard = evidence(
         "socket",
         candidate(1, "socket x", passages=("socket",)),
         candidate(2, "socket x", passages=("x",)),
     )
 
-    assert said.passage > heard.passage == 0
-    assert said.coverage == heard.coverage == 1
+    assert stated.passage > heard.passage == 0
+    assert stated.coverage == heard.coverage == 1
 
 
 @given(
@@ -122,16 +122,16 @@ def test_passages_cut_from_the_units_are_read_as_if_read_alone(tokens, unit, pas
 
     reading = reader.read(candidate(1, *units, passages=passages))
 
-    assert reading.passages == [reader.find(one) for one in passages]
-    assert [u.counts for u in reading.units] == [reader.find(one).counts for one in units]
+    assert reading.passages == [reader.find(item) for item in passages]
+    assert [u.counts for u in reading.units] == [reader.find(item).counts for item in units]
 
 
 def test_words_that_stand_together_as_in_the_query_make_a_phrase():
-    found, apart = evidence(
+    result, apart = evidence(
         "socket key", candidate(1, "the socket kei x x"), candidate(2, "kei x x x socket")
     )
 
-    assert found.phrase > apart.phrase == 0
+    assert result.phrase > apart.phrase == 0
     assert (
         order("socket key", candidate(2, "kei x x x socket"), candidate(1, "x socket kei x x"))[0]
         == 1
@@ -148,28 +148,28 @@ def test_meaning_lifts_what_is_near_to_the_query():
 
 
 def test_meaning_below_zero_counts_as_none():
-    (found,) = evidence(
+    (result,) = evidence(
         "socket", candidate(1, "socket", unit_cosines=(-0.2,), document_cosine=-0.1)
     )
 
-    assert (found.unit_meaning, found.document_meaning) == (0, 0)
+    assert (result.unit_meaning, result.document_meaning) == (0, 0)
 
 
 def test_meaning_is_left_out_of_a_query_in_a_script_that_the_model_does_not_know():
-    (found,) = evidence("検索", candidate(1, "検索", unit_cosines=(0.9,), document_cosine=0.9))
+    (result,) = evidence("検索", candidate(1, "検索", unit_cosines=(0.9,), document_cosine=0.9))
 
-    assert (found.unit_meaning, found.document_meaning) == (0, 0)
+    assert (result.unit_meaning, result.document_meaning) == (0, 0)
 
 
 def test_a_part_is_lifted_by_the_better_of_its_neighbours():
     parent = "socket gatewai kei"
-    (one, other) = evidence(
+    (item, other) = evidence(
         "socket gateway",
         candidate(1, "kei", parent=parent, previous=("socket gatewai",), following=("socket",)),
         candidate(2, "kei", parent=parent, following=("socket gatewai",)),
     )
 
-    assert one.neighbour == other.neighbour > 0
+    assert item.neighbour == other.neighbour > 0
 
 
 def test_a_part_is_lifted_by_what_its_whole_parent_covers():
@@ -207,14 +207,14 @@ def test_a_question_for_a_time_prefers_units_that_name_one(time):
     assert evidence("what was the deploy", timed)[0].time == 0
 
 
-def test_what_the_speaker_said_whom_the_question_names_counts():
+def test_units_of_a_named_speaker_count():
     talk = [candidate(n, "x", speakers=("ann bob",)) for n in range(5)]
-    said = candidate(8, "deploi x", speakers=("ann",))
+    stated = candidate(8, "deploi x", speakers=("ann",))
     heard = candidate(9, "deploi x", speakers=("bob",))
 
-    found = evidence("what did Ann deploy", said, heard, *talk)
+    result = evidence("what did Ann deploy", stated, heard, *talk)
 
-    assert (found[0].speaker > 0, found[1].speaker) == (True, 0)
+    assert (result[0].speaker > 0, result[1].speaker) == (True, 0)
 
 
 def test_a_word_before_a_colon_that_is_rare_is_no_speaker():
@@ -226,11 +226,11 @@ def test_a_word_before_a_colon_that_is_rare_is_no_speaker():
 def test_the_title_is_read_as_part_of_each_passage():
     titled = candidate(1, "x", title="socket gatewai")
 
-    (found,) = evidence("socket gateway", titled)
+    (result,) = evidence("socket gateway", titled)
 
-    assert found.coverage == found.document_coverage == found.title == pytest.approx(1)
-    assert found.passage > 0
-    assert found.phrase > 0
+    assert result.coverage == result.document_coverage == result.title == pytest.approx(1)
+    assert result.passage > 0
+    assert result.phrase > 0
 
 
 def test_a_memory_with_nothing_but_a_title_is_found_by_it():
@@ -263,7 +263,7 @@ def test_a_word_in_a_few_units_of_every_long_document_is_worth_little_for_a_docu
     store = replace(STORE, frequencies={"us": 100, "gatewai": 5}, document_tokens=1200.0)
     reader = Reader({"us": 1.0, "gatewai": 1.0}, {})
     long = [candidate(n, *["us x"] * 3, *["x"] * 27) for n in range(9)]
-    readings = [reader.read(one) for one in [*long, candidate(9, "gatewai")]]
+    readings = [reader.read(item) for item in [*long, candidate(9, "gatewai")]]
 
     worth = document_worth(["us", "gatewai"], readings, store)
 
@@ -271,11 +271,11 @@ def test_a_word_in_a_few_units_of_every_long_document_is_worth_little_for_a_docu
     assert worth["gatewai"] > 1.5
 
 
-def test_the_best_unit_is_told():
-    one = candidate(1, "x", "socket kei", "socket")
-    meant = replace(one, unit_cosines=(0.9, 0.1, 0.1))
+def test_best_unit_is_reported():
+    item = candidate(1, "x", "socket kei", "socket")
+    meant = replace(item, unit_cosines=(0.9, 0.1, 0.1))
 
-    assert rank(understand("socket key"), [one], STORE)[0].unit == 1
+    assert rank(understand("socket key"), [item], STORE)[0].unit == 1
     assert rank(understand("zeppelin"), [meant], STORE)[0].unit == 0
 
 
@@ -308,9 +308,9 @@ def test_the_threshold_parts_answers_from_strays_with_and_without_meaning(cosine
 )
 def test_a_score_lies_between_0_and_1(units, cosine, question):
     texts = [" ".join(unit) for unit in units]
-    one = candidate(1, *texts, unit_cosines=[cosine] * len(texts), document_cosine=cosine)
+    item = candidate(1, *texts, unit_cosines=[cosine] * len(texts), document_cosine=cosine)
 
-    (ranked,) = rank(understand(f"socket {question}", NOW), [one], STORE)
+    (ranked,) = rank(understand(f"socket {question}", NOW), [item], STORE)
 
     assert 0 < ranked.score < 1
     assert 0 <= ranked.unit < max(len(units), 1)

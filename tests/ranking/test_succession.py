@@ -9,7 +9,7 @@ from mimo.ranking.model import Ranked
 
 def keys(order, successors):
     ranked = [Ranked(key=key, order=0.0, score=0.5, unit=0) for key in order]
-    return [one.key for one in below_successors(ranked, successors)]
+    return [item.key for item in below_successors(ranked, successors)]
 
 
 def test_a_superseded_memory_moves_below_its_successor():
@@ -49,6 +49,6 @@ def test_nothing_is_lost_or_repeated(order, successors):
     st.dictionaries(st.integers(0, 5), st.just(frozenset({6})), max_size=6),
 )
 def test_those_that_one_memory_supersedes_all_stand_below_it(order, successors):
-    found = keys(order, successors)
+    result = keys(order, successors)
 
-    assert all(found.index(key) > found.index(6) for key in successors)
+    assert all(result.index(key) > result.index(6) for key in successors)

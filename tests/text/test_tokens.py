@@ -53,8 +53,8 @@ def test_a_token_holds_no_space_and_no_upper_case_ascii(text):
 
 
 @given(st.text(alphabet="ab_ 1Aé日の-"), st.text(alphabet="ab_ 1Aé日の-"))
-def test_texts_on_two_lines_have_the_tokens_of_both(one, other):
-    assert tokenize(f"{one}\n{other}") == tokenize(one) + tokenize(other)
+def test_texts_on_two_lines_have_the_tokens_of_both(item, other):
+    assert tokenize(f"{item}\n{other}") == tokenize(item) + tokenize(other)
 
 
 def test_a_query_looks_for_distinct_terms_in_its_own_order():

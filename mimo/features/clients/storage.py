@@ -87,28 +87,28 @@ def look(path: Path, *, within: Path | None) -> Found:
     return Found(path=path, real=real, data=data)
 
 
-def change(found: Found, data: bytes, *, private: bool) -> None:
+def change(file: Found, data: bytes, *, private: bool) -> None:
     """Writes a file, which must be unchanged since it was read, and reads it again.
 
     Raises `Conflict` if another program changed it meanwhile, and `StorageFailed`.
     """
-    if found.data is None:
-        files.write_new(found.real, data, mode=0o600 if private else 0o666)
+    if file.data is None:
+        files.write_new(file.real, data, mode=0o600 if private else 0o666)
     else:
-        files.replace(found.real, data, expect=files.digest(found.data))
-    if files.read(found.real) != data:
-        raise Conflict(f"`{found.path}` was changed while it was written", hint="check its content")
+        files.replace(file.real, data, expect=files.digest(file.data))
+    if files.read(file.real) != data:
+        raise Conflict(f"`{file.path}` was changed while it was written", hint="check its content")
 
 
-def remove(found: Found) -> None:
+def remove(file: Found) -> None:
     """Removes a file, which must be unchanged. Raises `Conflict` and `StorageFailed`."""
-    files.remove(found.real, expect=files.digest(found.data or b""))
+    files.remove(file.real, expect=files.digest(file.data or b""))
 
 
-def keep(home: Path, found: Found) -> Path:
+def keep(home: Path, file: Found) -> Path:
     """Copies a file and returns the path of the copy. The same content is kept once."""
-    data = found.data or b""
-    path = _backup(home, found.path, files.digest(data))
+    data = file.data or b""
+    path = _backup(home, file.path, files.digest(data))
     with suppress(Conflict):
         files.write_new(path, data, mode=0o600)
     return path

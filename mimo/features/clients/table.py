@@ -41,7 +41,7 @@ class Hooks:
     version: int | None = None
     """The file's `version`, for clients that require one."""
     has_env: bool = False
-    """Whether an item may set environment variables, under `env`."""
+    """True if an item may set environment variables, under `env`."""
 
     def edits(self, *, home: str | None = None) -> tuple[Edit, ...]:
         """Returns the edits of the file; `home` is the $MIND_HOME for the hooks."""
@@ -74,11 +74,11 @@ class Client:
     """Keys that the entry has in one scope only."""
     hooks: Hooks | None = None
     absolute: bool = False
-    """Whether a user's entry has an absolute path: desktop programs lack the PATH of a shell."""
+    """True if a user's entry has an absolute path: desktop programs lack the PATH of a shell."""
     fixed: bool = False
-    """Whether the entry names the project, because the client is not started in one."""
+    """True if the entry names the project, because the client is not started in one."""
     adds_itself: bool = False
-    """Whether the client's program must change the user's file, which it often rewrites."""
+    """True if the client's program must change the user's file, which it often rewrites."""
     env: str = "env"
     """The key of the environment variables in an entry."""
     after: str = ""

@@ -37,7 +37,7 @@ class Block(NamedTuple):
     body: str
     """The lines between the markers, with `\\n` as newline."""
     edited: bool
-    """Whether it was changed by hand, or written by another program."""
+    """True if it was changed by hand, or written by another program."""
 
 
 def find(data: bytes) -> Block | None:
@@ -45,19 +45,19 @@ def find(data: bytes) -> Block | None:
 
     Raises `Invalid` if the block has no end, or if there are two.
     """
-    found: Block | None = None
+    block: Block | None = None
     begun: tuple[int, int, bytes] | None = None
     for number, start, line in _marker_lines(data):
         if match := _BEGIN.match(line):
-            if begun or found:
+            if begun or block:
                 raise _broken(f"a second block of notes begins on line {number}")
             begun = (start, number, match["attributes"])
         elif line.rstrip() == END.encode() and begun:
-            found = _block(data, begun, start)
+            block = _block(data, begun, start)
             begun = None
     if begun:
         raise _broken(f"the block of notes that begins on line {begun[1]} has no end")
-    return found
+    return block
 
 
 def replaced(data: bytes, body: str, *, force: bool = False) -> bytes:
@@ -105,15 +105,15 @@ def _hash(body: str) -> str:
 
 def _marker_lines(data: bytes) -> "list[tuple[int, int, bytes]]":
     """Returns number, offset and text of each line that may be a marker, outside code blocks."""
-    found, start, fence = [], len(_BOM) if data.startswith(_BOM) else 0, b""
+    markers, start, fence = [], len(_BOM) if data.startswith(_BOM) else 0, b""
     for number, line in enumerate(data[start:].split(b"\n"), 1):
         mark = _FENCE.match(line)
         if mark and (not fence or mark[1] == fence):
             fence = b"" if fence else mark[1]
         elif not fence and line.startswith(b"<!-- MIND:"):
-            found.append((number, start, line))
+            markers.append((number, start, line))
         start += len(line) + 1
-    return found
+    return markers
 
 
 def _top(data: bytes) -> int:
@@ -200,9 +200,9 @@ PRIORITY = (
 """The order in which sections get their share of the budget."""
 
 
-def within(found: Iterable[Section], budget: int) -> list[Section]:
+def within(chosen: Iterable[Section], budget: int) -> list[Section]:
     """Returns the sections cut to a number of characters, by `PRIORITY`."""
-    whole = {section.title: section for section in found}
+    whole = {section.title: section for section in chosen}
     kept: dict[str, tuple[Line, ...]] = {}
     for title in (title for title in PRIORITY if title in whole):
         budget -= len(title) + 5
@@ -218,9 +218,9 @@ def within(found: Iterable[Section], budget: int) -> list[Section]:
     return [Section(title, kept[title]) for title in whole if title in kept]
 
 
-def rendered(found: Iterable[Section]) -> str:
+def rendered(chosen: Iterable[Section]) -> str:
     """Returns sections as Markdown."""
-    parts = ("\n".join([f"## {s.title}", *(line.text for line in s.lines)]) for s in found)
+    parts = ("\n".join([f"## {s.title}", *(line.text for line in s.lines)]) for s in chosen)
     return "\n\n".join(parts)
 
 
@@ -247,11 +247,11 @@ def gotcha(note: Note) -> str:
 
 def checkpoint(note: Note) -> list[Line]:
     """Returns the lines of a checkpoint: its text, the next steps and the open files."""
-    found = [f"{short_day(note.created)}: {plain(note.text)}"]
-    found += [f"Next: {step}" for step in tasks(note.sections.get("Next steps", ""))[:_STEPS]]
+    texts = [f"{short_day(note.created)}: {plain(note.text)}"]
+    texts += [f"Next: {step}" for step in tasks(note.sections.get("Next steps", ""))[:_STEPS]]
     if files := tasks(note.sections.get("Open files", "")):
-        found.append(plain(f"Open files: {', '.join(files)}"))
-    return [Line(masked(f"- {text}"), note.mark) for text in found]
+        texts.append(plain(f"Open files: {', '.join(files)}"))
+    return [Line(masked(f"- {text}"), note.mark) for text in texts]
 
 
 def _line(note: Note, write: Callable[[Note], str]) -> Line:
@@ -310,14 +310,14 @@ def _worst_first(notes: Sequence[Note]) -> list[Note]:
 def _last_reason(outcome: str) -> str:
     """Returns the text of the last entry of an outcome."""
     entry = outcome[outcome.rfind("\n- ") + 1 :].strip()
-    head, found, reason = entry.partition(": ")
-    return first_sentence(reason if found and head.startswith("- 2") else entry, 160)
+    head, colon, reason = entry.partition(": ")
+    return first_sentence(reason if colon and head.startswith("- 2") else entry, 160)
 
 
 def _below(text: str, heading: str) -> str:
     """Returns the part of a text below a heading."""
-    _, found, rest = text.partition(f"{heading}\n")
-    return rest.partition("\n## ")[0] if found else ""
+    _, separator, rest = text.partition(f"{heading}\n")
+    return rest.partition("\n## ")[0] if separator else ""
 
 
 # The memories, read from the index.

@@ -171,29 +171,29 @@ def get_context(
     Clients set them in MIND_SESSION_ID, MIND_AGENT_ID and MIND_TASK_ID, and the usage in
     MIND_TOKENS_USED and MIND_USD_SPENT.
     """
-    found = session.current(mind, context_type, "getContext", history=include_history)
+    current = session.current(mind, context_type, "getContext", history=include_history)
     return WorkContext(
-        session_id=found.session,
-        agent_id=found.agent,
-        task_id=found.task,
-        start_time=found.started,
-        memory_usage=_usage(found.usage),
-        tool_history=_history(found),
+        session_id=current.session,
+        agent_id=current.agent,
+        task_id=current.task,
+        start_time=current.started,
+        memory_usage=_usage(current.usage),
+        tool_history=_history(current),
     )
 
 
-def _usage(found: session.Usage | None) -> MemoryUsage | None:
-    if found is None:
+def _usage(usage: session.Usage | None) -> MemoryUsage | None:
+    if usage is None:
         return None
-    return MemoryUsage(tokens_used=found.tokens, usd_spent=found.usd, estimated=found.estimated)
+    return MemoryUsage(tokens_used=usage.tokens, usd_spent=usage.usd, estimated=usage.estimated)
 
 
-def _history(found: session.Context) -> tuple[ToolUse, ...] | None:
-    if found.history is None:
+def _history(current: session.Context) -> tuple[ToolUse, ...] | None:
+    if current.history is None:
         return None
     return tuple(
         ToolUse(tool_name=used.tool, timestamp=used.at, success=used.success)
-        for used in found.history
+        for used in current.history
     )
 
 

@@ -50,8 +50,8 @@ def shown(mind: Mind, budget: int | None = None) -> Shown:
     refresh.refresh(mind)
     room = mind.config["context.budget"] if budget is None else budget
     with glance.of_index(mind.index) as look:
-        found = context.sections(context.gather(look))
-    kept = context.within(found, room - len(LABEL) - 2)
+        sections = context.sections(context.gather(look))
+    kept = context.within(sections, room - len(LABEL) - 2)
     lines = sum(len(section.lines) for section in kept)
     return Shown(text=f"{LABEL}\n\n{context.rendered(kept) if lines else NOTHING}", lines=lines)
 

@@ -22,7 +22,7 @@ class Usage:
     tokens: int = 0
     usd: float = 0.0
     estimated: bool = True
-    """Whether the client reported nothing, so that the figures are not measured."""
+    """True if the client reported nothing, so that the figures are not measured."""
 
 
 @frozen
@@ -61,15 +61,15 @@ def current(mind: Mind, kind: str, tool: str, *, history: bool) -> Context:
 
 def _gathered(mind: Mind, parts: tuple[str, ...], *, history: bool) -> Context:
     session = mind.guard.session
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if "session" in parts:
-        found = {"session": session.id, "started": session.started, "usage": _usage(mind)}
+        fields = {"session": session.id, "started": session.started, "usage": _usage(mind)}
     if "agent" in parts:
-        found["agent"] = session.variable("MIND_AGENT_ID") or mind.author or "person"
+        fields["agent"] = session.variable("MIND_AGENT_ID") or mind.author or "person"
     if "task" in parts:
         on = branch(mind.project.root) if mind.has_project else None
-        found["task"] = session.variable("MIND_TASK_ID") or on or "default"
-    return Context(**found, history=session.history if history else None)
+        fields["task"] = session.variable("MIND_TASK_ID") or on or "default"
+    return Context(**fields, history=session.history if history else None)
 
 
 def _usage(mind: Mind) -> Usage:

@@ -85,13 +85,13 @@ def followed(mind: Mind, count: int) -> Iterator[tuple[str, ...]]:
     path = log_file(mind.home)
     log = _opened(path)
     try:
-        if log and (found := _lines(log)[-count:]):
-            yield found
+        if log and (lines := _lines(log)[-count:]):
+            yield lines
         while True:
             # Checked first: lines that were written to the old log before that are read below.
             ended = log is None or _is_rotated(log, path)
-            if log and (found := _lines(log)):
-                yield found
+            if log and (lines := _lines(log)):
+                yield lines
             if not ended or (following := _opened(path)) is None:
                 mind.timer.sleep(_PAUSE_SECONDS)
                 continue

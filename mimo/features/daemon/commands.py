@@ -73,8 +73,8 @@ def start(mind: Mind) -> DaemonStarted:
     It watches the registered projects and keeps their index and context fresh. Everything works
     without it.
     """
-    found, already = process.start(mind)
-    return DaemonStarted(pid=found.pid, already=already)
+    current, already = process.start(mind)
+    return DaemonStarted(pid=current.pid, already=already)
 
 
 @command(
@@ -128,13 +128,13 @@ def status(mind: Mind) -> DaemonReport:
     return _report(mind, daemon.running(mind.home))
 
 
-def _report(mind: Mind, found: Running | None) -> DaemonReport:
-    started = found.started if found else None
+def _report(mind: Mind, current: Running | None) -> DaemonReport:
+    started = current.started if current else None
     return DaemonReport(
-        running=found is not None,
-        pid=found.pid if found else None,
+        running=current is not None,
+        pid=current.pid if current else None,
         uptime_seconds=int((mind.now() - started).total_seconds()) if started else None,
-        projects=found.watching if found else (),
+        projects=current.watching if current else (),
         log=str(daemon.log_file(mind.home)),
     )
 

@@ -97,19 +97,19 @@ class Loop:
 
     def update_projects(self) -> None:
         """Reads the list of registered projects, and watches those that exist."""
-        found = {}
+        current = {}
         for project in projects.registered(self._mind.home).projects:
             mind = self._mind.at(project)
             if mind is not None:
-                found[project.path] = self._projects.get(project.path) or _watched(mind)
-        if found.keys() == self._projects.keys() and not self.is_blind():
+                current[project.path] = self._projects.get(project.path) or _watched(mind)
+        if current.keys() == self._projects.keys() and not self.is_blind():
             return
-        for root in self._projects.keys() - found.keys():
+        for root in self._projects.keys() - current.keys():
             log.info("no longer watching %s", root)
             self._projects[root].mind.close()
             self._active.pop(root, None)
-        new = found.keys() - self._projects.keys()
-        self._projects = found
+        new = current.keys() - self._projects.keys()
+        self._projects = current
         for root in sorted(new):
             log.info("watching %s", root)
             self._refresh(root)
@@ -259,13 +259,13 @@ def start(mind: Mind) -> tuple[Running, bool]:
 
     Raises `StorageFailed` with the end of its log if it stops at once.
     """
-    if found := daemon.running(mind.home):
-        return found, True
+    if current := daemon.running(mind.home):
+        return current, True
     process = _detached(mind)
     if _until(lambda: _is_up(mind) or process.poll() is not None):
-        if found := daemon.running(mind.home):
+        if current := daemon.running(mind.home):
             process.returncode = 0  # It continues after us: no wait, and no warning about a leak.
-            return found, False
+            return current, False
         last = "; ".join(daemon.newest(mind, 3)) or f"exit status {process.returncode}"
         raise StorageFailed(f"the daemon stopped at once: {last}", hint="see `mind daemon logs`")
     process.kill()
@@ -277,28 +277,28 @@ def stop(mind: Mind) -> Running:
 
     Raises `DaemonNotRunning`, and `StorageFailed` if it does not stop.
     """
-    found = daemon.running(mind.home)
-    if found is None:
+    current = daemon.running(mind.home)
+    if current is None:
         raise DaemonNotRunning("the daemon is not running", hint="`mind daemon start` starts it")
     try:
-        os.kill(found.pid, signal.SIGTERM)
+        os.kill(current.pid, signal.SIGTERM)
     except ProcessLookupError:
-        return found
+        return current
     except PermissionError as error:
-        raise StorageFailed(f"process {found.pid} belongs to another user") from error
+        raise StorageFailed(f"process {current.pid} belongs to another user") from error
     if not _until(lambda: daemon.running(mind.home) is None):
         raise StorageFailed(
-            f"process {found.pid} does not stop", hint=f"stop it with `kill -9 {found.pid}`"
+            f"process {current.pid} does not stop", hint=f"stop it with `kill -9 {current.pid}`"
         )
-    return found
+    return current
 
 
 def run(mind: Mind) -> None:
     """Runs the daemon until a signal stops it. Raises `StorageFailed` if another one runs."""
-    found = daemon.running(mind.home)
-    if found:
+    current = daemon.running(mind.home)
+    if current:
         raise StorageFailed(
-            f"a daemon is already running as process {found.pid}",
+            f"a daemon is already running as process {current.pid}",
             hint="`mind daemon stop` stops it",
         )
     with daemon.held(mind.home), _logging(mind):
@@ -348,8 +348,8 @@ def _logging(mind: Mind) -> Iterator[None]:
 
 def _is_up(mind: Mind) -> bool:
     """Returns whether a daemon runs and has written its state."""
-    found = daemon.running(mind.home)
-    return found is not None and found.started is not None
+    current = daemon.running(mind.home)
+    return current is not None and current.started is not None
 
 
 def _until(holds: Callable[[], bool]) -> bool:

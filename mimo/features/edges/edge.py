@@ -251,7 +251,7 @@ class Match(NamedTuple):
     confidence: float
     matched_on: str
     of_stack: bool
-    """Whether the stack is among the reasons."""
+    """True if the stack is among the reasons."""
     hits: int
     """The number of keywords and patterns that match."""
 

@@ -33,7 +33,7 @@ class Known:
     record: Record
     of_project: bool
     trusted: bool
-    """Whether the text is approved; edges in the user's own home always are."""
+    """True if the text is approved; edges in the user's own home always are."""
 
     def file(self, mind: Mind) -> str:
         """Returns the path of its file: relative to the project, or absolute for a global edge."""

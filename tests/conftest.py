@@ -1,4 +1,4 @@
-"""What every test may use: an opened memory in a folder of its own, with a clock that stands."""
+"""Fixtures for every test: an opened memory in a folder of its own, with a fixed clock."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -44,7 +44,7 @@ def _few_descriptors() -> Iterator[None]:
 
 
 class Clock:
-    """A clock that moves only when it is told to."""
+    """A clock that moves only by `forward`."""
 
     def __init__(self, now: datetime = NOW) -> None:
         self.now = now
@@ -99,7 +99,7 @@ def make_store(root: Path, *folders: str) -> Path:
 
 
 class Unguarded:
-    """What a stand-in for a Mind needs to be invoked: the default policy, and a time."""
+    """A stand-in for a Mind that can be invoked: the default policy, and a time."""
 
     author: str | None = None
     allows_secrets = False

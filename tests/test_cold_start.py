@@ -1,4 +1,4 @@
-"""What the everyday paths import: names in a set, never times."""
+"""The imports of everyday commands, as sets of names and never as times."""
 
 import json
 import os

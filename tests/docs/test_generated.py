@@ -1,4 +1,4 @@
-"""What is generated from the declarations is up to date, and the completion scripts work."""
+"""Generated pages are up to date, and the completion scripts work."""
 
 import os
 import shlex

@@ -1,4 +1,4 @@
-"""Taking an import back: its files go, but for those that somebody has changed since."""
+"""Importing the memories of a MAMA v1.0 database, and rolling an import back."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -18,9 +18,6 @@ from mimo.mind import Mind
 from mimo.operations import refresh, saving
 from mimo.store.memories import NewFile, rendered
 
-# Taking over the memories of a MAMA v1.0 database.
-
-
 T = TypeVar("T")
 
 BATCH = 500
@@ -30,7 +27,7 @@ _SAYS_NOTHING = "it says nothing"
 
 @frozen
 class Row:
-    """A row of the source and what becomes of it."""
+    """A row of the source and its result."""
 
     table: str
     key: str
@@ -38,16 +35,16 @@ class Row:
     memory: Memory | None = None
     file: NewFile | None = None
     skipped: str | None = None
-    """Why it becomes no memory."""
+    """The reason why it is skipped."""
     there: str | None = None
     """The file that has its id already."""
     changed: bool = False
-    """Whether that file says something else than the row."""
+    """True if that file differs from the row."""
 
 
 @frozen
 class Outcome:
-    """What an import did, or would do."""
+    """The result of an import, or its plan."""
 
     source: Path
     snapshot: Snapshot
@@ -61,10 +58,10 @@ class Outcome:
 
 
 def import_mama(mind: Mind, named: str | None, *, dry_run: bool) -> Outcome:
-    """Brings the memories of a MAMA database into the project and returns what was done.
+    """Imports the memories of a MAMA database into the project and returns the result.
 
-    With `dry_run` nothing is written. Raises `NotFound` where there is no database, `Invalid` where
-    it is none of MAMA's, and `StorageFailed`.
+    With `dry_run` nothing is written. Raises `NotFound` if there is no database, `Invalid` if it is
+    not MAMA's, and `StorageFailed`.
     """
     saving.check_format(mind)
     source, more = database.locate(named, mind.environ)
@@ -124,16 +121,16 @@ def _refused(mind: Mind, row: Row) -> Row:
 
 def _existing(mind: Mind, ours: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """Returns, for each id that is there, its file's path and digest."""
-    found: dict[str, tuple[str, str]] = {}
+    existing: dict[str, tuple[str, str]] = {}
     for path in mind.store.stamps():
         digest = mind.store.digest(path)
         read = () if ours.get(path) == digest else mind.store.read(path)
         if not isinstance(read, Problem):
-            found.update((record.memory.id, (path, digest)) for record in read)
+            existing.update((record.memory.id, (path, digest)) for record in read)
         if path in ours:
             # The name is taken, whatever the file says.
-            found[path.rpartition("/")[2].removesuffix(".md")] = (path, digest)
-    return found
+            existing[path.rpartition("/")[2].removesuffix(".md")] = (path, digest)
+    return existing
 
 
 def _compared(row: Row, there: Mapping[str, tuple[str, str]]) -> Row:
@@ -247,16 +244,16 @@ def _batches(listed: Iterable[T], size: int) -> Iterator[list[T]]:
 
 @frozen
 class RolledBack:
-    """What taking an import back did, or would do."""
+    """The result of a rollback, or its plan."""
 
     manifest: Manifest
     path: str
-    """Where the list of its files is, or was."""
+    """The path of the manifest."""
     removed: tuple[str, ...]
     gone: tuple[str, ...]
-    """Files that somebody else had removed already."""
+    """Files that had been removed already."""
     changed: tuple[str, ...]
-    """Files that stay, since somebody has changed them."""
+    """Files that stay, since they were changed after the import."""
 
 
 def roll_back(mind: Mind, named: str | None, *, dry_run: bool) -> RolledBack:

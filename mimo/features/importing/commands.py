@@ -1,4 +1,4 @@
-"""Taking over the memory of other tools: `mind import mama`."""
+"""`mind import mama`: importing the memories of MAMA v1.0."""
 
 from collections import Counter
 from enum import StrEnum
@@ -7,7 +7,6 @@ from typing import Annotated
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
 from mimo.errors import Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.features import importing
-from mimo.features import importing as import_rollback
 from mimo.features.importing.mama import TABLES
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
@@ -119,7 +118,7 @@ def mama(
     already is never changed, so an interrupted import is completed by running it again.
     """
     if rollback:
-        return _taken_back(mind, import_rollback.roll_back(mind, db, dry_run=dry_run), dry_run)
+        return _taken_back(mind, importing.roll_back(mind, db, dry_run=dry_run), dry_run)
     return _brought_in(mind, importing.import_mama(mind, db, dry_run=dry_run), dry_run)
 
 
@@ -178,7 +177,7 @@ def _skipped(rows: tuple[importing.Row, ...]) -> tuple[Skipped, ...]:
     )
 
 
-def _taken_back(mind: Mind, back: import_rollback.RolledBack, dry_run: bool) -> MamaImport:
+def _taken_back(mind: Mind, back: importing.RolledBack, dry_run: bool) -> MamaImport:
     return MamaImport(
         done=Done.ROLLBACK_PLANNED if dry_run else Done.ROLLED_BACK,
         source=back.manifest.source,

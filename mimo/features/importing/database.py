@@ -1,4 +1,4 @@
-"""What imports have written into a project: kept beside it, on this machine alone.
+"""The source database of an import, and the manifest of the files that imports have written.
 
 `.mind/.local/imports/mama-<hash of the source's path>.json` lists every file with its digest before
 the first of them is written, so that an import that was interrupted can be completed or taken back.
@@ -24,9 +24,6 @@ from mimo.frozen import frozen
 from mimo.store import files
 from mimo.store.files import digest, failure
 from mimo.store.locking import lock
-
-# Somebody's MAMA v1.0 database: found, copied without a trace, and read.
-
 
 WAIT_SECONDS = 5.0
 NEWEST_VERSION = 24
@@ -297,10 +294,10 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 @frozen
 class Manifest:
-    """What imports from one source have written."""
+    """The files that imports from one source have written."""
 
     source: str
-    """Where the source is, or was."""
+    """The path of the source."""
     digest: str
     """SHA-256 of the copy that was read last."""
     backup: str
@@ -309,7 +306,7 @@ class Manifest:
     finished: datetime | None
     """None where the last import was interrupted."""
     counts: Mapping[str, int]
-    """How many memories each table gave the last time."""
+    """The number of rows of each table in the last import."""
     files: Mapping[str, str]
     """Digest of each file by its path relative to the project's root, as it was written."""
 

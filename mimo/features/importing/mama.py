@@ -1,4 +1,4 @@
-"""Rows of a MAMA v1.0 database -> memories; nothing that a row says is lost."""
+"""The conversion of a MAMA v1.0 database into memories, which keeps all data of its rows."""
 
 import json
 import re
@@ -58,8 +58,8 @@ def moment(value: Any) -> datetime | None:
 
 def moment_in_id(name: str) -> datetime | None:
     """Returns the time that an id such as `decision_auth_1763650800000_x1y2` holds."""
-    found = _ID_TIME.search(name)
-    return moment(int(found[1])) if found else None
+    match = _ID_TIME.search(name)
+    return moment(int(match[1])) if match else None
 
 
 def unit(value: Any) -> float | None:
@@ -196,22 +196,22 @@ def assigned(wanted: Iterable[tuple[Kind, str]]) -> tuple[str, ...]:
     Ids that differ in case alone would be one file where file names fold case.
     """
     taken: set[str] = set()
-    found = []
+    assigned_ids = []
     for kind, raw in wanted:
         name, times = kept(kind, raw), 0
         while name.casefold() in taken:
             times += 1
             name = safe(kind, raw, salt=f"\0{kind.value}{times}")
         taken.add(name.casefold())
-        found.append(name)
-    return tuple(found)
+        assigned_ids.append(name)
+    return tuple(assigned_ids)
 
 
 # What the rows of a MAMA database say about each other, as links of the newer memory.
 
 
 SYSTEM = "system"
-"""Who made an edge of which nobody is named: MAMA itself, from how alike two texts were."""
+"""The author of an edge without one: MAMA itself, from the similarity of two texts."""
 
 _NOTED = ("evidence", "decision_id")
 
@@ -227,7 +227,7 @@ class Relation:
     by: str | None = None
     reason: str | None = None
     note: Mapping[str, Any] | None = None
-    """What else is said of it."""
+    """Other data about it."""
 
 
 @frozen
@@ -248,7 +248,7 @@ class LinkCounts:
 
 @frozen
 class Related:
-    """What one decision's file tells of others: its links, and what else is said of them."""
+    """The relations in one decision's file: its links, and other data about them."""
 
     links: Sequence[Link] = ()
     reasons: Sequence[str] = ()
@@ -259,7 +259,7 @@ class Related:
 
 @frozen
 class Relations:
-    """What the decisions' files tell of each other, by the raw ids of those that hold it."""
+    """The relations in all decisions' files, by the raw ids of their owners."""
 
     links: Mapping[str, Sequence[Link]]
     reasons: Mapping[str, Sequence[str]]
@@ -268,7 +268,7 @@ class Relations:
     counts: LinkCounts
 
     def of(self, key: str) -> Related:
-        """Returns what the file of one decision tells."""
+        """Returns the relations of one decision's file."""
         return Related(
             links=self.links.get(key, ()),
             reasons=self.reasons.get(key, ()),
@@ -288,27 +288,31 @@ def relations(
     stated = [*_of_decisions(decisions), *_of_edges(edges)]
     merged: dict[tuple[str, str, str], Relation] = {}
     left_out = 0
-    for one in stated:
-        if _says_nothing(one, ids):
+    for relation in stated:
+        if _says_nothing(relation, ids):
             left_out += 1
             continue
-        key = (one.source, one.target, one.type)
-        merged[key] = _merged(merged[key], one) if key in merged else one
-    held = [one for one in merged.values() if one.source in ids]
-    aside = [one for one in merged.values() if one.source not in ids]
+        key = (relation.source, relation.target, relation.type)
+        merged[key] = _merged(merged[key], relation) if key in merged else relation
+    held = [relation for relation in merged.values() if relation.source in ids]
+    aside = [relation for relation in merged.values() if relation.source not in ids]
     counts = LinkCounts(
         found=len(stated),
         written=len(held),
         repeated=len(stated) - left_out - len(merged),
         kept_aside=len(aside),
         left_out=left_out,
-        dangling=sum(one.target not in ids for one in held),
+        dangling=sum(relation.target not in ids for relation in held),
     )
     return Relations(
-        links=_grouped((one.source, _link(one, ids)) for one in held),
-        reasons=_grouped((one.source, _reason(one, ids)) for one in held if one.reason),
-        notes=_grouped((one.source, _note(one, ids)) for one in held if one.note),
-        linked_from=_grouped((one.target, _backwards(one)) for one in aside),
+        links=_grouped((relation.source, _link(relation, ids)) for relation in held),
+        reasons=_grouped(
+            (relation.source, _reason(relation, ids)) for relation in held if relation.reason
+        ),
+        notes=_grouped(
+            (relation.source, _note(relation, ids)) for relation in held if relation.note
+        ),
+        linked_from=_grouped((relation.target, _backwards(relation)) for relation in aside),
         counts=counts,
     )
 
@@ -337,8 +341,8 @@ def _of_edges(edges: Iterable[Row]) -> Iterator[Relation]:
         )
 
 
-def _says_nothing(one: Relation, ids: Mapping[str, str]) -> bool:
-    ends = {one.source, one.target}
+def _says_nothing(relation: Relation, ids: Mapping[str, str]) -> bool:
+    ends = {relation.source, relation.target}
     return len(ends) == 1 or "" in ends or not ends & ids.keys()
 
 
@@ -357,37 +361,41 @@ def _merged(first: Relation, again: Relation) -> Relation:
     return replace(first, by=by, reason=reason, note=note or None)
 
 
-def _link(one: Relation, ids: Mapping[str, str]) -> Link:
-    to = ids.get(one.target) or kept(Kind.DECISION, one.target)
-    return Link(to=to, type=one.type, confidence=one.confidence, by=one.by)
+def _link(relation: Relation, ids: Mapping[str, str]) -> Link:
+    to = ids.get(relation.target) or kept(Kind.DECISION, relation.target)
+    return Link(to=to, type=relation.type, confidence=relation.confidence, by=relation.by)
 
 
-def _reason(one: Relation, ids: Mapping[str, str]) -> str:
+def _reason(relation: Relation, ids: Mapping[str, str]) -> str:
     """Returns why one decision links to another, as `mind evolve supersede` puts it."""
-    verb = "Replaces" if one.type == SUPERSEDES else one.type.replace("_", " ").capitalize()
-    return f"{verb} {_link(one, ids).to}: {one.reason}"
+    verb = (
+        "Replaces" if relation.type == SUPERSEDES else relation.type.replace("_", " ").capitalize()
+    )
+    return f"{verb} {_link(relation, ids).to}: {relation.reason}"
 
 
-def _note(one: Relation, ids: Mapping[str, str]) -> dict[str, Any]:
-    return {"to": _link(one, ids).to, "type": one.type, **(one.note or {})}
+def _note(relation: Relation, ids: Mapping[str, str]) -> dict[str, Any]:
+    return {"to": _link(relation, ids).to, "type": relation.type, **(relation.note or {})}
 
 
-def _backwards(one: Relation) -> dict[str, Any]:
+def _backwards(relation: Relation) -> dict[str, Any]:
     known = {
-        "from": one.source,
-        "type": one.type,
-        "confidence": one.confidence,
-        "by": one.by,
-        "reason": one.reason,
+        "from": relation.source,
+        "type": relation.type,
+        "confidence": relation.confidence,
+        "by": relation.by,
+        "reason": relation.reason,
     }
-    return {name: told for name, told in known.items() if told is not None} | dict(one.note or {})
+    return {name: told for name, told in known.items() if told is not None} | dict(
+        relation.note or {}
+    )
 
 
 def _grouped(pairs: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
+    groups: dict[str, list[Any]] = {}
     for key, value in pairs:
-        found.setdefault(key, []).append(value)
-    return found
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 # Rows of a MAMA database as memories: which column becomes what.
@@ -396,7 +404,7 @@ def _grouped(pairs: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
 _MOST_LINKS = 200
 """A header has 64 KiB at most; the links of a decision that has more stand in its body."""
 _NOT_TAKEN = frozenset({"updated_at", "embedding", "embedding_vector"})
-"""A vector is made anew, and the time of the last change is the file's own."""
+"""A vector is computed again, and the time of the last change is the file's own."""
 _DEFAULTS: Mapping[str, Collection[Any]] = {
     "status": ("active",),
     "kind": ("decision",),
@@ -405,14 +413,14 @@ _DEFAULTS: Mapping[str, Collection[Any]] = {
 _PROSE = frozenset(
     "evidence alternatives risks summary latest_exchange recent_conversation links".split()
 )
-"""What people want to read and find by its words stands in the body, however short."""
+"""Texts that people read and search are in the body, even if they are short."""
 _FLAGS = frozenset({"needs_validation", "is_static"})
 _TIMES = frozenset({"last_validated_at", "last_active_at", "ended_at", "last_seen", "event_date"})
 
 
 @frozen
 class Rest:
-    """What a row says beside the fields of a memory: short values, and prose for the body."""
+    """The data of a row beside a memory's fields: short values, and prose for the body."""
 
     header: Mapping[str, Any]
     body: Sequence[str]
@@ -618,12 +626,12 @@ _NUMBERED = {
     "sessions": "session_",
     "error_patterns": "error_pattern_",
 }
-"""What stands before an id that is a number alone."""
+"""The prefix of an id that is only a number."""
 
 
 @frozen
 class Source:
-    """Where a memory comes from: a row, which may say nothing."""
+    """The row that a memory comes from, which may be empty."""
 
     table: str
     key: str
@@ -633,16 +641,16 @@ class Source:
 
 @frozen
 class Converted:
-    """What all rows of a database become, in their order."""
+    """The memories of all rows of a database, in their order."""
 
     rows: tuple[Source, ...]
     links: LinkCounts
 
 
 def convert(tables: Mapping[str, Sequence[Row]], *, now: datetime) -> Converted:
-    """Returns the memories that a database's rows say.
+    """Returns the memories of a database's rows.
 
-    The same rows always become the same memories; only where none tells a time it is `now`.
+    The same rows always become the same memories; `now` is used only if no row has a time.
     """
     rows = [(table, row) for table in TABLES for row in tables.get(table, ())]
     keys = list(starmap(_key, rows))

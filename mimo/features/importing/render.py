@@ -1,4 +1,4 @@
-"""How an import looks."""
+"""The output of `mind import mama`."""
 
 from collections.abc import Sequence
 
@@ -64,8 +64,8 @@ def _links(links: LinksMade) -> str:
         (links.left_out, "left out: to itself, or between two that are gone"),
         (links.dangling, "to a decision that is gone (`mind doctor` lists them)"),
     ]
-    told = [f"{number:,} {what}" for number, what in parts if number]
-    return "; ".join([f"{count(links.written, 'link')} of {links.found:,} statements", *told])
+    messages = [f"{number:,} {what}" for number, what in parts if number]
+    return "; ".join([f"{count(links.written, 'link')} of {links.found:,} statements", *messages])
 
 
 def _settled(result: MamaImport, screen: Screen) -> None:
@@ -100,7 +100,7 @@ def _taken_back(result: MamaImport, screen: Screen) -> None:
 
 
 def _named(listed: Sequence[str], screen: Screen) -> None:
-    for one in listed[:_SHOWN]:
-        screen.line(one, indent=4)
+    for name in listed[:_SHOWN]:
+        screen.line(name, indent=4)
     if len(listed) > _SHOWN:
         screen.line(dim(f"and {len(listed) - _SHOWN:,} more"), indent=4)

@@ -288,31 +288,27 @@ def relations(
     stated = [*_of_decisions(decisions), *_of_edges(edges)]
     merged: dict[tuple[str, str, str], Relation] = {}
     left_out = 0
-    for relation in stated:
-        if _says_nothing(relation, ids):
+    for item in stated:
+        if _says_nothing(item, ids):
             left_out += 1
             continue
-        key = (relation.source, relation.target, relation.type)
-        merged[key] = _merged(merged[key], relation) if key in merged else relation
-    held = [relation for relation in merged.values() if relation.source in ids]
-    aside = [relation for relation in merged.values() if relation.source not in ids]
+        key = (item.source, item.target, item.type)
+        merged[key] = _merged(merged[key], item) if key in merged else item
+    held = [item for item in merged.values() if item.source in ids]
+    aside = [item for item in merged.values() if item.source not in ids]
     counts = LinkCounts(
         found=len(stated),
         written=len(held),
         repeated=len(stated) - left_out - len(merged),
         kept_aside=len(aside),
         left_out=left_out,
-        dangling=sum(relation.target not in ids for relation in held),
+        dangling=sum(item.target not in ids for item in held),
     )
     return Relations(
-        links=_grouped((relation.source, _link(relation, ids)) for relation in held),
-        reasons=_grouped(
-            (relation.source, _reason(relation, ids)) for relation in held if relation.reason
-        ),
-        notes=_grouped(
-            (relation.source, _note(relation, ids)) for relation in held if relation.note
-        ),
-        linked_from=_grouped((relation.target, _backwards(relation)) for relation in aside),
+        links=_grouped((item.source, _link(item, ids)) for item in held),
+        reasons=_grouped((item.source, _reason(item, ids)) for item in held if item.reason),
+        notes=_grouped((item.source, _note(item, ids)) for item in held if item.note),
+        linked_from=_grouped((item.target, _backwards(item)) for item in aside),
         counts=counts,
     )
 

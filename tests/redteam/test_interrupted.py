@@ -86,7 +86,7 @@ def test_what_only_creates_files_goes_on_without_a_home(
         view = Mind(home=home, project=mind.project, environ={})
         made = run(view, "add", content=f"The kettle of {home.name} holds two litres")
         assert (mind.project.root / made.file).exists()
-        assert "can't take this back" in (view.notice or made.notice)
+        assert "can't undo this" in (view.notice or made.notice)
         # What removes or replaces text needs the trash.
         with pytest.raises(StorageFailed):
             run(view, "rm", id=kept.id)

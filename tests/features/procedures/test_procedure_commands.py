@@ -53,7 +53,7 @@ def test_new_writes_a_procedure_that_runs_as_it_stands(run: Any, mind: Mind) -> 
     assert status == 0
     (mind.folder / "procedures" / "hello@1.0.md").write_text("mine", encoding="utf-8")
     status, said = run("procedure", "new", "hello")
-    assert (status, "is there already" in said) == (1, True)
+    assert (status, "already exists" in said) == (1, True)
     assert run("procedure", "new", "two words")[0] == 2
 
 

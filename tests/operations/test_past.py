@@ -97,7 +97,7 @@ def test_a_look_at_the_past_changes_no_tracked_file_and_counts_as_no_use(story, 
 
 @pytest.mark.parametrize("revision", ["nowhere", "--help", "", "v1:x"])
 def test_what_is_no_revision_is_refused(story, mind, revision):
-    with pytest.raises(NotFound, match="no commit, branch, tag or date"):
+    with pytest.raises(NotFound, match="not a commit, branch, tag or date"):
         search(mind, "login", at=revision)
 
 

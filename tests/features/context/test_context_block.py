@@ -22,7 +22,7 @@ FILES = [
 
 
 @pytest.mark.req("003-35")
-def test_a_new_block_stands_at_the_top() -> None:
+def test_a_new_block_is_at_the_top() -> None:
     text = replaced(b"# Mine\n", NOTES).decode()
     assert text.startswith("<!-- MIND:CONTEXT sha=")
     assert text.endswith(f"\n{NOTES}\n{END}\n\n# Mine\n")
@@ -45,12 +45,12 @@ def test_everything_around_it_stays_byte_for_byte(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("data", FILES)
-def test_to_write_the_same_again_changes_nothing(data: bytes) -> None:
+def test_writing_the_same_block_changes_nothing(data: bytes) -> None:
     once = replaced(data, NOTES)
     assert replaced(once, NOTES) == once
 
 
-def test_it_has_the_line_ends_of_the_file_and_stands_behind_its_byte_order_mark() -> None:
+def test_a_block_has_the_newlines_of_the_file_and_follows_its_byte_order_mark() -> None:
     data = replaced(b"\xef\xbb\xbf# Mine\r\n", NOTES)
     assert data.startswith(b"\xef\xbb\xbf<!-- MIND:CONTEXT")
     assert data.count(b"\n") == data.count(b"\r\n")
@@ -59,18 +59,18 @@ def test_it_has_the_line_ends_of_the_file_and_stands_behind_its_byte_order_mark(
     assert (there.body, there.edited) == (NOTES, False)
 
 
-def test_a_header_stays_at_the_top() -> None:
+def test_front_matter_stays_at_the_top() -> None:
     assert replaced(b"---\na: 1\n---\nText\n", NOTES).startswith(b"---\na: 1\n---\n<!-- MIND:")
 
 
-def test_a_block_that_was_changed_by_hand_is_left_alone_but_for_force() -> None:
+def test_a_hand_edited_block_is_replaced_only_by_force() -> None:
     data = replaced(b"# Mine\n", NOTES).replace(b"JWT", b"PASETO")
     with pytest.raises(Conflict, match="line 1 was changed by hand"):
         replaced(data, "- new")
     assert b"- new\n" in replaced(data, "- new", force=True)
 
 
-def test_a_block_without_a_hash_is_somebody_elses() -> None:
+def test_a_block_without_a_hash_counts_as_edited() -> None:
     data = f"<!-- MIND:CONTEXT -->\n{NOTES}\n{END}\n".encode()
     with pytest.raises(Conflict):
         replaced(data, "- new")
@@ -85,13 +85,13 @@ def test_a_block_without_a_hash_is_somebody_elses() -> None:
         f"<!-- MIND:CONTEXT -->\n{whole('b')}\n".encode(),
     ],
 )
-def test_a_block_that_can_t_be_told_is_no_ones_to_write(data: bytes) -> None:
+def test_an_ambiguous_block_is_refused(data: bytes) -> None:
     with pytest.raises(Invalid):
         replaced(data, NOTES, force=True)
 
 
 @given(st.text(st.characters(codec="utf-8")), st.binary(max_size=300))
-def test_it_is_found_again_in_any_file(said: str, data: bytes) -> None:
+def test_a_written_block_is_found_in_any_file(said: str, data: bytes) -> None:
     body = "- " + " ".join(said.replace("\x00", "").split())
     if b"MIND:" in data or b"---" in data or b"```" in data or b"~~~" in data:
         return
@@ -100,6 +100,6 @@ def test_it_is_found_again_in_any_file(said: str, data: bytes) -> None:
     assert (there.body, there.edited) == (body, False)
 
 
-def test_markers_count_only_where_they_fill_a_line() -> None:
+def test_markers_must_fill_a_line() -> None:
     assert find(b"see <!-- MIND:CONTEXT --> and <!-- MIND:END -->\n") is None
     assert context.find(b"    <!-- MIND:CONTEXT -->\n") is None

@@ -33,7 +33,7 @@ def repository(project: Path) -> Path:
 
 
 @pytest.mark.req("003-35")
-def test_a_person_who_asks_gets_the_block_in_claude_md(mind: Mind) -> None:
+def test_write_puts_the_block_into_claude_md(mind: Mind) -> None:
     remember(mind)
     done = write(mind)
     text = (mind.project.root / "CLAUDE.md").read_text(encoding="utf-8")
@@ -54,7 +54,7 @@ def test_what_is_shown_is_what_is_written(mind: Mind) -> None:
     assert shown.tokens == -(-shown.characters // 4)
 
 
-def test_the_same_again_leaves_the_file_untouched(mind: Mind) -> None:
+def test_an_unchanged_block_leaves_the_file_untouched(mind: Mind) -> None:
     remember(mind)
     write(mind)
     before = (mind.project.root / "CLAUDE.md").stat()
@@ -62,7 +62,7 @@ def test_the_same_again_leaves_the_file_untouched(mind: Mind) -> None:
     assert (mind.project.root / "CLAUDE.md").stat().st_mtime_ns == before.st_mtime_ns
 
 
-def test_an_empty_memory_makes_no_file_and_empties_a_block_that_is_there(mind: Mind) -> None:
+def test_an_empty_memory_creates_no_file_but_empties_a_block(mind: Mind) -> None:
     done = write(mind)
     assert (done.files, done.notice) == ((), "there are no notes yet, so CLAUDE.md was not changed")
     assert not (mind.project.root / "CLAUDE.md").exists()
@@ -120,7 +120,7 @@ def test_a_link_is_not_followed(mind: Mind, tmp_path: Path) -> None:
     assert other.read_text(encoding="utf-8") == "mine\n"
 
 
-def test_a_block_that_was_changed_by_hand_stays(mind: Mind) -> None:
+def test_a_hand_edited_block_stays(mind: Mind) -> None:
     remember(mind)
     write(mind)
     path = mind.project.root / "CLAUDE.md"
@@ -135,7 +135,7 @@ def test_a_block_that_was_changed_by_hand_stays(mind: Mind) -> None:
 # The daemon
 
 
-def test_a_tracked_file_is_nothing_for_the_daemon(mind: Mind, repository: Path) -> None:
+def test_the_daemon_does_not_write_tracked_files(mind: Mind, repository: Path) -> None:
     (repository / "CLAUDE.md").write_text("# Mine\n", encoding="utf-8")
     git(repository, "add", "CLAUDE.md")
     remember(mind)
@@ -144,9 +144,7 @@ def test_a_tracked_file_is_nothing_for_the_daemon(mind: Mind, repository: Path) 
     assert not (repository / "CLAUDE.local.md").exists()
 
 
-def test_an_ignored_local_file_takes_the_place_of_a_tracked_one(
-    mind: Mind, repository: Path
-) -> None:
+def test_an_ignored_local_file_replaces_a_tracked_one(mind: Mind, repository: Path) -> None:
     (repository / "CLAUDE.md").write_text("# Mine\n", encoding="utf-8")
     (repository / ".gitignore").write_text("CLAUDE.local.md\n", encoding="utf-8")
     git(repository, "add", "CLAUDE.md")
@@ -155,7 +153,7 @@ def test_an_ignored_local_file_takes_the_place_of_a_tracked_one(
     assert "Use JWT" in (repository / "CLAUDE.local.md").read_text(encoding="utf-8")
 
 
-def test_an_untracked_file_that_is_there_is_written_and_none_is_made(
+def test_an_existing_untracked_file_is_written_but_none_is_created(
     mind: Mind, repository: Path
 ) -> None:
     remember(mind)
@@ -164,18 +162,18 @@ def test_an_untracked_file_that_is_there_is_written_and_none_is_made(
     assert list(files.write_untracked(mind)) == ["CLAUDE.md"]
 
 
-def test_outside_git_the_file_is_made(mind: Mind) -> None:
+def test_outside_git_the_file_is_created(mind: Mind) -> None:
     remember(mind)
     assert list(files.write_untracked(mind)) == ["CLAUDE.md"]
 
 
-def test_where_git_would_not_say_nothing_is_written(mind: Mind) -> None:
+def test_nothing_is_written_if_git_fails(mind: Mind) -> None:
     (mind.project.root / ".git").mkdir()
     remember(mind)
     assert files.write_untracked(mind) == {}
 
 
-def test_a_block_changed_by_hand_is_told_and_left_alone(mind: Mind) -> None:
+def test_a_hand_edited_block_is_reported_and_kept(mind: Mind) -> None:
     remember(mind)
     files.write_untracked(mind)
     path = mind.project.root / "CLAUDE.md"
@@ -200,9 +198,7 @@ def loop(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
 
 @pytest.mark.req("003-33")
 @pytest.mark.req("003-38")
-def test_the_daemon_writes_when_a_session_has_ended_and_not_before(
-    loop: Loop, mind: Mind, clock
-) -> None:
+def test_the_daemon_writes_after_the_end_of_a_session(loop: Loop, mind: Mind, clock) -> None:
     remember(mind)
     path = mind.project.root / "CLAUDE.md"
     loop.take(frozenset({mind.folder / "decisions" / "x.md"}))
@@ -214,7 +210,7 @@ def test_the_daemon_writes_when_a_session_has_ended_and_not_before(
     assert "Use JWT" in path.read_text(encoding="utf-8")
 
 
-def test_the_daemon_can_be_told_to_leave_it(
+def test_a_setting_stops_the_daemon_from_writing(
     told_to_leave_it: None, loop: Loop, mind: Mind, clock
 ) -> None:
     remember(mind)

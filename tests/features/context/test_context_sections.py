@@ -24,14 +24,14 @@ def many(kind: str, **fields: object) -> list[Note]:
 
 
 @pytest.mark.req("003-35")
-def test_a_decision_stands_with_a_short_date_and_its_reason() -> None:
+def test_a_decision_has_a_short_date_and_its_reason() -> None:
     jwt = note(title="Use JWT for auth", sections={"Reasoning": "No cookies on mobile. And more."})
     assert rendered(sections(Notes(decisions=[jwt]))) == (
         "## Recent Decisions\n- Use JWT for auth (Dec 10) - No cookies on mobile."
     )
 
 
-def test_everything_has_its_place_and_its_limit() -> None:
+def test_every_section_has_its_order_and_limit() -> None:
     notes = Notes(
         state=[note(0, "context", title="Goal: ship")],
         keys=[note(1, "fact", keep=True)],
@@ -53,7 +53,7 @@ def test_everything_has_its_place_and_its_limit() -> None:
     }
 
 
-def test_a_failed_decision_says_so_and_why() -> None:
+def test_a_failed_decision_is_marked_with_its_reason() -> None:
     outcome = "- 2025-12-01 SUCCESS\n- 2025-12-09 FAILED, confidence 0.7 → 0.4: Tokens leaked."
     failed = note(outcome="FAILED", sections={"Reasoning": "Fast", "Outcome": outcome})
     assert as_line(failed).text == "- Title 0 (Dec 10) - FAILED, do not repeat it: Tokens leaked."
@@ -74,7 +74,7 @@ def test_an_edge_comes_with_its_workaround_and_the_worst_first() -> None:
     )
 
 
-def test_what_is_resolved_is_no_open_loop_and_what_was_provisional_becomes_one() -> None:
+def test_open_loops_are_open_issues_and_old_provisional_decisions() -> None:
     notes = Notes(
         decisions=[note(0), note(20, title="Cache in memory for now"), note(3, title="MVP login")],
         issues=[
@@ -89,13 +89,13 @@ def test_what_is_resolved_is_no_open_loop_and_what_was_provisional_becomes_one()
     ]
 
 
-def test_what_must_never_be_forgotten_is_not_told_twice() -> None:
+def test_a_key_memory_is_not_repeated_as_a_decision() -> None:
     kept = note(0, keep=True)
     titles = [s.title for s in sections(Notes(keys=[kept], decisions=[kept]))]
     assert titles == ["Key (Never Forget)"]
 
 
-def test_a_memory_of_any_type_is_told_on_one_line() -> None:
+def test_a_memory_of_any_type_is_one_line() -> None:
     fact = note(0, "fact", title="", text="Tea is served at four\nand at five")
     assert as_line(fact).text == "- Fact (Dec 10): Tea is served at four and at five"
     titled = note(0, "insight", title="Tea", text="# Tea\n\nAt four.")
@@ -103,7 +103,7 @@ def test_a_memory_of_any_type_is_told_on_one_line() -> None:
 
 
 @given(st.integers(min_value=0, max_value=2_000))
-def test_the_budget_holds_whatever_it_is(budget: int) -> None:
+def test_every_budget_is_kept(budget: int) -> None:
     notes = Notes(
         decisions=many("decision"),
         gotchas=many("edge"),
@@ -115,6 +115,6 @@ def test_the_budget_holds_whatever_it_is(budget: int) -> None:
     assert [s.title for s in kept] == [s.title for s in found if s.title in {k.title for k in kept}]
 
 
-def test_where_little_fits_where_work_stopped_stays_longest() -> None:
+def test_the_checkpoint_has_priority_in_a_small_budget() -> None:
     notes = Notes(decisions=many("decision"), checkpoint=note(0, "checkpoint", text="Half done"))
     assert rendered(within(sections(notes), 50)) == "## Continue From\n- Dec 10: Half done"

@@ -42,7 +42,7 @@ def count(mind: Mind) -> int:
     return mind.index.count(Filter())
 
 
-def test_a_change_is_taken_into_the_index_at_once(loop: Loop, mind: Mind) -> None:
+def test_a_change_is_indexed_at_once(loop: Loop, mind: Mind) -> None:
     path = mind.folder / "facts" / "fact_tea.md"
     path.parent.mkdir(exist_ok=True)
     path.write_text(TEXT, encoding="utf-8")
@@ -68,7 +68,7 @@ def test_a_session_ends_after_half_an_hour_without_activity(
     assert loop.active == frozenset()
 
 
-def test_a_project_that_goes_and_one_that_comes_are_noticed(
+def test_removed_and_new_projects_are_noticed(
     loop: Loop, mind: Mind, project: Path, tmp_path: Path, home: Path, clock
 ) -> None:
     other = tmp_path / "other"
@@ -89,9 +89,7 @@ def daemon_state(home: Path) -> tuple[str, ...]:
     return found.watching
 
 
-def test_where_nothing_tells_of_changes_the_files_are_looked_at(
-    mind: Mind, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_compared_if_watching_fails(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object, **__: object) -> Iterator[frozenset[Path]]:
         raise OSError(28, "inotify watch limit reached")
 
@@ -108,7 +106,7 @@ def test_where_nothing_tells_of_changes_the_files_are_looked_at(
     loop.run()
 
 
-def test_a_full_disk_is_logged_and_survived(
+def test_a_full_disk_is_logged(
     loop: Loop, mind: Mind, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fails(_: Mind) -> None:
@@ -140,7 +138,7 @@ def running(mind: Mind) -> Iterator[Mind]:
 
 @pytest.mark.req("003-33")
 @pytest.mark.req("003-34")
-def test_a_daemon_comes_sees_a_change_and_goes(running: Mind) -> None:
+def test_a_daemon_starts_sees_a_change_and_stops(running: Mind) -> None:
     found, already = process.start(running)
     assert already
     assert commands.status(running).projects == (str(running.project.root),)
@@ -153,7 +151,7 @@ def test_a_daemon_comes_sees_a_change_and_goes(running: Mind) -> None:
     assert any(line.endswith("INFO ended") for line in logs.newest(running, 2))
 
 
-def test_a_killed_daemon_is_not_taken_for_a_running_one(running: Mind) -> None:
+def test_a_killed_daemon_does_not_count_as_running(running: Mind) -> None:
     found = daemon.running(running.home)
     assert found is not None
     os.kill(found.pid, signal.SIGKILL)
@@ -179,7 +177,7 @@ def test_a_second_daemon_refuses_to_start(running: Mind) -> None:
 
 
 @pytest.mark.req("003-44")
-def test_without_a_daemon_everything_says_so_and_works(
+def test_without_a_daemon_its_commands_report_that(
     mind: Mind, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = commands.status(mind)

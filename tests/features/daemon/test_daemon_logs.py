@@ -47,15 +47,13 @@ def followed(mind: Mind, count: int, *steps: Callable[[], object]) -> list[str]:
     return found
 
 
-def test_the_end_is_told_and_then_what_comes(mind: Mind, log: Path) -> None:
+def test_following_starts_with_the_end_of_the_log(mind: Mind, log: Path) -> None:
     write(log, "1\n2\n3\n")
     steps = (lambda: None, lambda: write(log, "4\n5"), lambda: write(log, "5\n6\n"))
     assert followed(mind, 2, *steps) == ["2", "3", "4", "55", "6"]
 
 
-def test_a_log_that_is_put_aside_is_read_to_its_end_and_then_the_new_one(
-    mind: Mind, log: Path
-) -> None:
+def test_following_continues_after_rotation(mind: Mind, log: Path) -> None:
     write(log, "1\n")
 
     def turn_over() -> None:
@@ -66,12 +64,12 @@ def test_a_log_that_is_put_aside_is_read_to_its_end_and_then_the_new_one(
     assert followed(mind, 9, turn_over, lambda: write(log, "4\n")) == ["1", "2", "3", "4"]
 
 
-def test_a_log_that_is_yet_to_come_is_waited_for(mind: Mind, log: Path) -> None:
+def test_following_waits_for_a_missing_log(mind: Mind, log: Path) -> None:
     assert followed(mind, 9, lambda: None, lambda: write(log, "1\n")) == ["1"]
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
-def test_it_is_followed_until_somebody_stops_that(
+def test_following_ends_with_an_interrupt(
     mind: Mind, log: Path, capsys: pytest.CaptureFixture[str], options: list[str]
 ) -> None:
     write(log, "1\n2\n")

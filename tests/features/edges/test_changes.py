@@ -35,7 +35,7 @@ def told(added):
     return {one.path: [(h.start, h.lines) for h in one.hunks] for one in added}
 
 
-def test_changed_lines_are_told_with_their_numbers(root):
+def test_changed_lines_have_their_numbers(root):
     write(root, "a.py", "one\nnew\ntwo\n")
 
     assert told(changes.of_git(root, staged=False, rev=None)) == {"a.py": [(2, ("new",))]}
@@ -44,7 +44,7 @@ def test_changed_lines_are_told_with_their_numbers(root):
     assert told(changes.of_git(root, staged=True, rev=None)) == {"a.py": [(2, ("new",))]}
 
 
-def test_text_that_is_no_utf_8_is_told_as_far_as_it_goes(root):
+def test_invalid_utf_8_is_replaced(root):
     git(root, "config", "core.quotePath", "false")
     (root / "café.py").write_bytes(b"caf\xe9 = 1\n")
     git(root, "add", ".")
@@ -54,7 +54,7 @@ def test_text_that_is_no_utf_8_is_told_as_far_as_it_goes(root):
     }
 
 
-def test_between_revisions_only_what_was_committed_counts(root):
+def test_two_revisions_compare_commits_only(root):
     write(root, "a.py", "one\nnew\ntwo\n")
     git(root, "commit", "-am", "new")
     write(root, "a.py", "one\nnew\ntwo\nlater\n")
@@ -63,7 +63,7 @@ def test_between_revisions_only_what_was_committed_counts(root):
     assert len(told(changes.of_git(root, staged=False, rev="HEAD~1"))["a.py"]) == 2
 
 
-def test_a_project_within_a_repository_is_told_by_paths_from_its_top_without_the_others(root):
+def test_paths_are_relative_to_the_top_of_the_repository(root):
     write(root, "sub/b.py", "x\n")
     write(root, "sub/.mind/edges/e.md", "crypto\n")
     write(root, "c.py", "y\n")
@@ -74,7 +74,7 @@ def test_a_project_within_a_repository_is_told_by_paths_from_its_top_without_the
     assert list(told(found)) == ["sub/b.py"]
 
 
-def test_nothing_that_a_repository_names_is_run(root, tmp_path):
+def test_programs_named_by_a_repository_are_not_run(root, tmp_path):
     """A clone's settings stay behind, but those of a copied folder do not."""
     mark = tmp_path / "ran"
     write(root, ".gitattributes", "*.py filter=evil diff=evil\n")
@@ -88,7 +88,7 @@ def test_nothing_that_a_repository_names_is_run(root, tmp_path):
     assert not mark.exists()
 
 
-def test_a_revision_that_is_none_is_refused(root):
+def test_an_unknown_revision_is_refused(root):
     with pytest.raises(Invalid, match="nowhere"):
         list(changes.of_git(root, staged=False, rev="nowhere"))
     with pytest.raises(Invalid, match="--output"):
@@ -105,7 +105,7 @@ def test_outside_git_files_must_be_named(tmp_path):
     assert told(changes.of_files(tmp_path, ["a.py"], near=tmp_path)) == {"a.py": [(1, ("x", ""))]}
 
 
-def test_folders_are_read_without_what_no_person_wrote(tmp_path):
+def test_generated_files_in_folders_are_skipped(tmp_path):
     for name in ("src/a.py", "node_modules/x.js", ".venv/y.py", "src/.hidden"):
         write(tmp_path, name, "x")
     (tmp_path / "src/data.bin").write_bytes(b"\0x")
@@ -114,7 +114,7 @@ def test_folders_are_read_without_what_no_person_wrote(tmp_path):
     assert list(told(changes.of_files(tmp_path, ["."], near=tmp_path))) == ["src/a.py"]
 
 
-def test_a_name_that_leads_out_or_nowhere_is_refused_before_anything_is_read(tmp_path):
+def test_a_name_outside_the_project_is_refused_before_reading(tmp_path):
     project = tmp_path / "p"
     project.mkdir()
     write(tmp_path, "outside.py", "x")

@@ -25,12 +25,12 @@ def lines(found, text, path="src/a.py", *, own=False, stack=()):
     return [one.line for one in warned]
 
 
-def test_each_line_that_a_pattern_finds_is_told_once():
+def test_each_matching_line_is_reported_once():
     assert lines(edge("crypto", "import.*crypto"), "x\nimport crypto\n\ncrypto(crypto)") == [2, 4]
 
 
 @pytest.mark.req("003-23")
-def test_an_edge_that_names_a_language_holds_in_its_files_alone():
+def test_an_edge_with_a_language_applies_to_its_files_only():
     python = edge("sort", tags=("python",))
 
     assert lines(python, "sort", "a.py", stack=("python",)) == [1]
@@ -39,7 +39,7 @@ def test_an_edge_that_names_a_language_holds_in_its_files_alone():
 
 
 @pytest.mark.req("003-23")
-def test_an_edge_of_a_stack_holds_where_the_project_or_the_path_has_it():
+def test_an_edge_with_a_stack_needs_it_in_the_project_or_path():
     vercel = edge("crypto", tags=("vercel",))
 
     assert lines(vercel, "crypto", "a.ts") == []
@@ -48,7 +48,7 @@ def test_an_edge_of_a_stack_holds_where_the_project_or_the_path_has_it():
     assert lines(vercel, "crypto", "a.ts", own=True) == [1]
 
 
-def test_one_without_patterns_is_met_where_all_its_words_stand_together():
+def test_an_edge_without_patterns_needs_all_its_words_in_one_hunk():
     gotcha = edge(title="Staging refuses uploads")
 
     assert lines(gotcha, "x = 1\nstaging.refuse(upload)") == [2]
@@ -58,11 +58,11 @@ def test_one_without_patterns_is_met_where_all_its_words_stand_together():
     assert list(check([(gotcha, True)], [apart], stack=())) == []
 
 
-def test_one_word_alone_is_too_little_to_be_told_of():
+def test_a_title_of_one_word_never_applies():
     assert lines(edge(title="Uploads"), "uploads") == []
 
 
-def test_no_pattern_crosses_from_one_hunk_to_another():
+def test_no_pattern_matches_across_hunks():
     hunks = (Hunk(start=3, lines=("open(",)), Hunk(start=9, lines=("x)",)))
 
     found = list(check([(edge(r"open\(.*x"), True)], [Added(path="a", hunks=hunks)], stack=()))
@@ -70,11 +70,11 @@ def test_no_pattern_crosses_from_one_hunk_to_another():
     assert found == []
 
 
-def test_of_one_edge_twenty_lines_of_a_file_are_told_at_most():
+def test_an_edge_is_reported_at_most_twenty_times_in_a_file():
     assert len(lines(edge("crypto"), "crypto\n" * 100)) == 20
 
 
 @pytest.mark.req("003-16")
-def test_a_pattern_that_cannot_be_used_is_never_met():
+def test_an_invalid_pattern_never_applies():
     assert lines(edge("(", "crypto"), "crypto (") == [1]
     assert lines(edge("("), "(") == []

@@ -12,7 +12,7 @@ LINES = st.lists(st.sampled_from(["a", "b", "", "--- x", "+++ y", "@@ -1 +1 @@",
 
 
 @given(LINES, LINES, st.integers(0, 3))
-def test_the_lines_that_a_diff_adds_stand_where_it_says(before, after, context):
+def test_added_lines_have_the_numbers_of_the_diff(before, after, context):
     told = "\n".join(
         ["diff --git a/f b/f",
          *difflib.unified_diff(before, after, "a/f", "b/f", n=context, lineterm="")]
@@ -29,7 +29,7 @@ def test_the_lines_that_a_diff_adds_stand_where_it_says(before, after, context):
     assert all(kept.count(line) <= before.count(line) for line in kept)
 
 
-def test_a_file_that_goes_adds_nothing_and_names_are_unquoted():
+def test_removed_files_add_nothing_and_names_are_unquoted():
     text = (
         "--- a/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
         '--- /dev/null\n+++ "b/caf\\303\\251 \\"x\\".py"\n@@ -0,0 +1,2 @@\n+one\r\n+two\n'
@@ -41,12 +41,12 @@ def test_a_file_that_goes_adds_nothing_and_names_are_unquoted():
     ]
 
 
-def test_a_diff_that_ends_too_early_tells_what_is_there():
+def test_a_truncated_diff_gives_its_complete_part():
     (added,) = diffs.parse("+++ b/f\n@@ -0,0 +7,3 @@\n+one")
 
     assert added.hunks == (Hunk(start=7, lines=("one",)),)
 
 
-def test_a_diff_is_told_from_code():
+def test_a_diff_is_distinguished_from_code():
     assert diffs.is_diff("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b")
     assert not diffs.is_diff("--- a comment\n+++ another\nx = 1")

@@ -19,7 +19,7 @@ def memory(content="It happens", *, title="A title", **extra):
 
 
 @pytest.mark.req("003-21")
-def test_lists_that_are_left_out_of_a_detection_are_empty():
+def test_missing_lists_of_a_detection_are_empty():
     assert Detection.read({}) == Detection()
     assert Detection.read({"code": ["x"]}) == Detection(code=("x",))
     assert not Detection.read({"intent": ["", " "]})
@@ -39,7 +39,7 @@ def test_lists_that_are_left_out_of_a_detection_are_empty():
         {"code": ["x" * 513]},
     ],
 )
-def test_what_is_no_detection_is_refused_by_its_field(given):
+def test_a_malformed_detection_is_refused(given):
     with pytest.raises(Invalid) as caught:
         Detection.read(given)
 
@@ -56,7 +56,7 @@ def shown(lines):
 
 
 @given(LINES, LINES)
-def test_the_text_of_an_edge_tells_its_two_parts_whatever_they_say(description, workaround):
+def test_the_text_of_an_edge_round_trips(description, workaround):
     told, done = shown(description), shown(workaround)
 
     edge = edge_of(memory(content_of(told, done)))
@@ -68,7 +68,7 @@ def test_the_text_of_an_edge_tells_its_two_parts_whatever_they_say(description, 
     st.lists(st.text(min_size=1).map(str.strip).filter(bool), max_size=3, unique=True),
     st.sampled_from(Severity),
 )
-def test_the_header_of_an_edge_tells_how_it_is_recognised(words, severity):
+def test_the_front_matter_of_an_edge_round_trips(words, severity):
     detection = Detection(context=tuple(words), code=tuple(words))
     written = extra_of(detection, ("python",), severity)
 
@@ -87,7 +87,7 @@ def test_the_header_of_an_edge_tells_how_it_is_recognised(words, severity):
         ({"severity": 3, "detection": "x", "stack_tags": {"a": 1}}, Severity.INFO),
     ],
 )
-def test_what_cannot_be_read_in_a_file_is_left_out(extra, severity):
+def test_malformed_fields_are_ignored(extra, severity):
     edge = edge_of(memory(**extra))
 
     assert edge.severity is severity
@@ -102,7 +102,7 @@ def test_lists_in_a_header_may_be_text_with_commas():
     assert edge.detection.intent == ("a", "2")
 
 
-def test_a_line_of_the_log_is_told_apart_by_what_stands_beside_it():
+def test_a_line_of_the_log_has_its_workaround_in_a_field():
     edge = edge_of(memory("p->next is null → check\n- on CI, too", title="p->next is null",
                           workaround="check"))  # fmt: skip
 
@@ -110,7 +110,7 @@ def test_a_line_of_the_log_is_told_apart_by_what_stands_beside_it():
     assert edge.workaround == "check"
 
 
-def test_code_in_a_title_is_looked_for_as_it_stands():
+def test_code_in_a_title_is_matched_literally():
     assert edge_of(memory(title="`p->next` and `x` are null")).literals == ("p->next",)
     assert edge_of(memory(title="`p->next`", detection={"code": ["y"]})).literals == ()
 
@@ -120,7 +120,7 @@ def test_code_in_a_title_is_looked_for_as_it_stands():
     ["Vercel Edge crypto", "vercel  edge: CRYPTO!", "Vercel Edge ｃｒｙｐｔｏ"],
 )
 @pytest.mark.req("003-24")
-def test_titles_that_differ_in_looks_are_the_same(title):
+def test_titles_are_compared_without_case_and_punctuation(title):
     assert title_key(title) == title_key("Vercel edge crypto")
 
 

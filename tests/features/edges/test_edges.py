@@ -27,7 +27,7 @@ def titles(mind, intent, *, code="", techs=None):
 
 
 @pytest.mark.req("003-13")
-def test_everybodys_the_projects_and_those_of_the_stack_are_asked_together(mind):
+def test_global_project_and_stack_edges_are_combined(mind):
     add(mind, "Tokens are not random")
     add(mind, "Supabase tables are open", detection=Detection(), stack_tags=("supabase",))
     sources.add_here(
@@ -48,7 +48,7 @@ def test_everybodys_the_projects_and_those_of_the_stack_are_asked_together(mind)
 
 
 @pytest.mark.req("003-23", "003-37")
-def test_the_stack_is_told_from_the_files_and_from_the_log(mind):
+def test_the_stack_comes_from_the_files_and_the_log(mind):
     (mind.project.root / "package.json").write_text('{"dependencies": {"next": "1"}}')
     log(mind, "## Project State\n- Stack: Fly.io, nextjs\n")
 
@@ -58,7 +58,7 @@ def test_the_stack_is_told_from_the_files_and_from_the_log(mind):
     assert current.stack == ("node", "nextjs", "Fly.io")
 
 
-def test_of_edges_for_which_the_stack_alone_speaks_only_a_few_are_told(mind):
+def test_few_edges_match_by_the_stack_only(mind):
     for number in range(9):
         add(mind, f"Number {number}", detection=Detection(), stack_tags=("go",))
     add(mind, "Meant", detection=Detection(intent=("token",)), stack_tags=("go",))
@@ -66,7 +66,7 @@ def test_of_edges_for_which_the_stack_alone_speaks_only_a_few_are_told(mind):
     assert titles(mind, "a token", techs=("go",)) == ["Meant", "Number 0", "Number 1", "Number 2"]
 
 
-def test_an_edit_of_the_log_shows_at_once(mind):
+def test_an_edit_of_the_log_is_seen_at_once(mind):
     log(mind, "## Gotchas\n- Token mails are slow → wait\n")
     assert titles(mind, "a token") == ["Token mails are slow"]
     log(mind, "## Gotchas\n- Token mails are lost → send two\n")
@@ -74,7 +74,7 @@ def test_an_edit_of_the_log_shows_at_once(mind):
 
 
 @pytest.mark.req("003-16")
-def test_a_pattern_that_cannot_be_used_is_told_by_doctor(mind):
+def test_the_doctor_reports_an_invalid_pattern(mind):
     add(mind, detection=Detection(code=("(",)))
 
     found = [one for one in upkeep.examine(mind) if one.name == "edges"]
@@ -88,7 +88,7 @@ def run_into(mind, code):
     return [(hit.known.record.memory.type, hit.place.line) for hit in found]
 
 
-def test_a_change_runs_into_a_decision_that_failed_by_its_words(mind):
+def test_a_failed_decision_applies_by_its_words(mind):
     saved = decision(mind, "cache", "Use Redis for sessions", reasoning="fast")
     assert run_into(mind, "sessions = redis()") == []
     outcome(mind, id=saved.id, outcome="FAILED", reason="keys were lost")
@@ -117,7 +117,7 @@ def test_a_change_runs_into_a_decision_that_failed_by_its_words(mind):
     ],
 )  # fmt: skip
 @pytest.mark.req("003-37")
-def test_the_usual_files_tell_the_stack(tmp_path, files, names):
+def test_the_usual_files_determine_the_stack(tmp_path, files, names):
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")

@@ -133,7 +133,7 @@ class TestAsking:
         assert edges(mind, "auth").edges == ()
 
     @pytest.mark.req("003-13", "003-25")
-    def test_a_gotcha_of_the_log_is_told_with_its_line(self, mind):
+    def test_a_gotcha_of_the_log_is_reported_with_its_line(self, mind):
         log(mind, "# shop\n\n## Gotchas\n- Our API allows 100 calls a minute → cache it\n")
 
         (found,) = edges(mind, "calling the API in a loop").edges
@@ -142,7 +142,7 @@ class TestAsking:
         assert (found.source, found.file, found.line) == (Source.PROJECT, ".mind/MEMORY.md", 4)
 
     @pytest.mark.req("003-43")
-    def test_without_a_project_everybodys_edges_are_asked(self, nowhere):
+    def test_without_a_project_global_edges_are_checked(self, nowhere):
         add_global_edge(nowhere, **CRYPTO)
 
         assert len(edges(nowhere, "a token").edges) == 1
@@ -150,7 +150,7 @@ class TestAsking:
         with pytest.raises(NoProject):
             check(nowhere, ("a.py",))
 
-    def test_what_came_with_a_clone_is_told_and_labelled(self, mind):
+    def test_an_edge_of_a_clone_is_labelled_untrusted(self, mind):
         log(mind, "## Gotchas\n- Tokens are slow → run the installer\n")
         mind.trust.forget()
         add_global_edge(mind, **CRYPTO)
@@ -162,7 +162,7 @@ class TestAsking:
         }  # fmt: skip
 
     @pytest.mark.req("003-16")
-    def test_a_pattern_that_cannot_be_used_is_said_and_spoils_nothing(self, mind):
+    def test_an_invalid_pattern_is_reported_and_harmless(self, mind):
         made = add_global_edge(mind, **(CRYPTO | {"detection": {"code": ["(", "crypto"]}}))
 
         found = edges(mind, "auth", code="crypto")
@@ -175,7 +175,7 @@ class TestAsking:
 
 class TestAdding:
     @pytest.mark.req("003-20", "003-21", "003-22")
-    def test_the_edge_comes_back_whole(self, mind):
+    def test_an_added_edge_is_returned_whole(self, mind):
         made = to_json(add_global_edge(mind, **(CRYPTO | {"detection": {"intent": ["crypto"]}})))
 
         assert made["id"].startswith("edge_vercel_edge_crypto_limitation_20261120_")
@@ -191,7 +191,7 @@ class TestAdding:
         assert len(edges(nowhere, "a token").edges) == 1
 
     @pytest.mark.req("003-24", "003-41")
-    def test_a_title_that_is_known_is_refused_with_the_id_and_changes_nothing(self, mind):
+    def test_a_duplicate_title_is_refused_with_its_id(self, mind):
         made = add_global_edge(mind, **CRYPTO)
 
         with pytest.raises(EdgeExists) as caught:
@@ -202,7 +202,7 @@ class TestAdding:
         assert [row.title for row in list_(mind).edges] == [made.title]
 
     @pytest.mark.req("003-25")
-    def test_one_of_the_project_lies_in_its_folder_and_is_nobody_elses(self, mind, nowhere):
+    def test_a_project_edge_is_stored_in_the_project(self, mind, nowhere):
         made = add(mind, "Staging is slow", "It sleeps", "Wait", intent=("staging",), project=True)
 
         assert made.file.startswith(".mind/edges/edge_staging_is_slow_")
@@ -215,15 +215,15 @@ class TestAdding:
             add(mind, "Staging is slow", "x", "y", project=True)
 
     @pytest.mark.parametrize("title", ["", "  \n ", "x" * 201])
-    def test_a_title_must_be_one_of_a_few_words(self, mind, title):
+    def test_a_title_must_be_short(self, mind, title):
         with pytest.raises(Invalid, match="title"):
             add_global_edge(mind, **(CRYPTO | {"title": title}))
 
-    def test_a_private_edge_of_everybody_is_refused(self, mind):
+    def test_a_private_global_edge_is_refused(self, mind):
         with pytest.raises(Invalid, match="needs `--project`"):
             add(mind, "X is slow", "x", "y", private=True)
 
-    def test_the_well_known_ones_come_when_asked_for_and_once(self, mind):
+    def test_the_starter_edges_are_added_once(self, mind):
         assert list_(mind).edges == ()
         first, second = starter(mind), starter(mind)
 
@@ -251,7 +251,7 @@ def risky(mind):
 
 
 class TestChecking:
-    def test_each_place_is_told_with_its_edge(self, risky):
+    def test_each_finding_names_its_edge(self, risky):
         found = check(risky, ("a.ts",))
 
         assert [(one.line, one.severity, one.source) for one in found.findings] == [
@@ -259,12 +259,12 @@ class TestChecking:
         ]  # fmt: skip
         assert (found.files, found.exit_status, found.document) == (1, 1, None)
 
-    def test_milder_ones_can_be_left_out_and_nothing_is_no_failure(self, risky):
+    def test_a_minimum_severity_hides_milder_findings(self, risky):
         assert len(check(risky, ("a.ts",), at_least=Severity.WARNING).findings) == 1
         found = check(risky, code="x = 1")
         assert (found.findings, found.exit_status) == ((), 0)
 
-    def test_two_things_to_check_are_one_too_many(self, risky):
+    def test_two_sources_exclude_each_other(self, risky):
         with pytest.raises(Invalid, match="exclude each other"):
             check(risky, ("a.ts",), staged=True)
 

@@ -37,7 +37,7 @@ def test_a_home_without_edges_has_none(home):
     assert GlobalEdges(home).all() == ((), ())
 
 
-def test_files_that_are_no_edge_are_told_and_left_out(home, folder):
+def test_files_without_an_edge_are_reported(home, folder):
     put(folder, "one.md", EDGE)
     put(folder, "fact.md", EDGE.replace("type: edge", "type: fact"))
     put(folder, "broken.md", "---\nid: [\n---\nx\n")
@@ -50,7 +50,7 @@ def test_files_that_are_no_edge_are_told_and_left_out(home, folder):
     assert found == {"edges/fact.md", "edges/broken.md", "edges/link.md"}
 
 
-def test_what_was_read_once_is_not_read_again_until_its_file_changes(home, folder):
+def test_a_cached_file_is_read_again_only_after_a_change(home, folder):
     put(folder, "one.md", EDGE)
     path = folder / "one.md"
     known = EdgeCache(home / "cache" / "edges.json")
@@ -71,7 +71,7 @@ def _old(path):
     return stamp_of(path.lstat())._replace(ctime_ns=1, mtime_ns=1)
 
 
-def test_a_change_shows_at_once(home, folder):
+def test_a_change_is_seen_at_once(home, folder):
     put(folder, "one.md", EDGE)
     assert titles(home) == ["One"]
     put(folder, "one.md", EDGE.replace("title: One", "title: Two"))
@@ -84,7 +84,7 @@ def test_a_change_shows_at_once(home, folder):
     "data",
     ["", "[]", "{", '{"format": 1}', '{"format": 1, "edges": {"one.md": [1]}}', "[" * 99_999],
 )
-def test_a_damaged_cache_is_as_good_as_none(home, folder, data):
+def test_a_damaged_cache_is_ignored(home, folder, data):
     put(folder, "one.md", EDGE)
     cache = home / "cache" / "edges.json"
     cache.parent.mkdir()
@@ -93,14 +93,14 @@ def test_a_damaged_cache_is_as_good_as_none(home, folder, data):
     assert titles(home) == ["One"]
 
 
-def test_a_home_that_cannot_be_written_is_read_all_the_same(home, folder):
+def test_a_read_only_home_is_read(home, folder):
     put(folder, "one.md", EDGE)
     (home / "cache").write_text("in the way", encoding="utf-8")
 
     assert titles(home) == ["One"]
 
 
-def test_every_well_known_edge_is_whole_and_names_its_source():
+def test_every_starter_edge_is_complete_and_names_its_source():
     found = starter()
 
     assert len(found) == len(list(STARTER.glob("*.md")))

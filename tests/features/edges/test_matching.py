@@ -44,7 +44,7 @@ def test_the_documented_intent_finds_the_documented_edge():
         ("a colour", ("Vercel",), "", "context: vercel", 0.3),
     ],
 )
-def test_context_intent_and_code_each_speak_for_an_edge(intent, stack, code, told, confidence):
+def test_context_intent_and_code_are_separate_signals(intent, stack, code, told, confidence):
     found = match(edge(), asked(intent, stack, code))
 
     assert found is not None
@@ -60,12 +60,12 @@ def test_context_intent_and_code_each_speak_for_an_edge(intent, stack, code, tol
         ("", (), "imports\ncrypto"),
     ],
 )
-def test_what_has_nothing_to_do_with_an_edge_does_not_find_it(intent, stack, code):
+def test_an_unrelated_intent_matches_no_edge(intent, stack, code):
     assert match(edge(), asked(intent, stack, code)) is None
 
 
 @pytest.mark.req("003-19")
-def test_the_stack_that_is_named_is_the_one_that_counts():
+def test_a_given_stack_replaces_the_detected_one():
     supabase = edge(Detection(), title="Tables are open", tags=("supabase",))
 
     assert match(supabase, asked("database queries", ("python",))) is None
@@ -75,7 +75,7 @@ def test_the_stack_that_is_named_is_the_one_that_counts():
 
 
 @pytest.mark.parametrize("name", ["next", "Next.js", "nextjs"])
-def test_a_technology_is_the_same_by_each_of_its_names(name):
+def test_aliases_name_the_same_technology(name):
     assert match(edge(Detection(), title="X", tags=("nextjs",)), asked("a", (name,))) is not None
 
 
@@ -86,7 +86,7 @@ def test_a_technology_that_the_intent_names_counts_unless_its_name_is_a_word():
 
 @pytest.mark.req("003-16")
 @pytest.mark.parametrize("pattern", ["(", "*", "[a-", "(?<=x)y", r"(a)\1", "a{1001}{1001}", "\\"])
-def test_a_pattern_that_cannot_be_used_never_matches_and_spoils_no_other(pattern):
+def test_an_invalid_pattern_does_not_affect_others(pattern):
     detection = Detection(code=(pattern, "crypto"))
 
     found = match(edge(detection), asked("a", (), "import crypto"))
@@ -112,7 +112,7 @@ def test_a_gotcha_of_the_project_is_recognised_by_its_title(title, intent, stack
     assert (found.confidence if found else None) == confidence
 
 
-def test_the_surest_and_then_the_worst_come_first():
+def test_matches_are_sorted_by_confidence_and_severity():
     sure = match(edge(), asked("a token", ("vercel",)))
     vague = match(edge(), asked("a token"))
 

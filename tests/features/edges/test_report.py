@@ -23,7 +23,7 @@ def place(line=3, *, rule="edge_x", trusted=True, severity=Severity.CRITICAL, ti
 
 
 @pytest.mark.attack("hostile text in an output")
-def test_an_annotation_escapes_what_would_end_it():
+def test_an_annotation_is_escaped():
     assert annotations([place()]) == (
         "::error file=src/ä b.py,line=3,title=It%3A a%2C b::It: a, b. Do%0Athis 100%25"
     )
@@ -57,6 +57,6 @@ def test_a_finding_keeps_its_fingerprint_when_lines_move():
     assert first == second
 
 
-def test_a_report_of_nothing_is_a_whole_one():
+def test_an_empty_report_is_valid():
     assert json.loads(sarif([], version="1"))["runs"][0]["results"] == []
     assert annotations([]) == ""

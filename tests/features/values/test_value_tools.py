@@ -84,7 +84,7 @@ def test_the_input_schemas_are_the_documented_ones() -> None:
 @pytest.mark.parametrize("value", ODD, ids=range(len(ODD)))
 @pytest.mark.parametrize("namespace", ["agent.a", "session.a"])
 @pytest.mark.req("002-20", "002-22", "002-25", "002-60", "002-62")
-def test_any_value_comes_back_intact_over_mcp(mind: Mind, namespace: str, value: Any) -> None:
+def test_any_value_round_trips_over_mcp(mind: Mind, namespace: str, value: Any) -> None:
     app = App(Memory(lambda: mind), REGISTRY, toolsets=["values"], naming="underscore")
     place = {"namespace": namespace, "key": "k"}
 
@@ -100,7 +100,7 @@ def test_any_value_comes_back_intact_over_mcp(mind: Mind, namespace: str, value:
 
 
 @pytest.mark.req("002-23")
-def test_what_cannot_be_stored_is_refused_before_anything_is_written(mind: Mind) -> None:
+def test_an_unstorable_value_is_refused_before_writing(mind: Mind) -> None:
     fill(mind, "agent.a", "k")
     deep: Any = 1
     for _ in range(101):
@@ -121,7 +121,7 @@ def test_a_limit_outside_of_its_bounds_is_an_error(mind: Mind, limit: int) -> No
 
 
 @pytest.mark.req("002-01", "002-02", "002-05", "002-06", "002-07", "002-09")
-def test_a_listing_counts_the_namespace_and_shows_what_was_asked_for(mind: Mind) -> None:
+def test_a_listing_has_the_total_and_the_requested_keys(mind: Mind) -> None:
     fill(mind, "agent.a", "b", "a2", "a1", "A3")
     fill(mind, "agent.b", "other")
 
@@ -178,7 +178,7 @@ def test_a_cursor_is_refused_in_another_listing_and_never_holds_a_redacted_key(m
 
 
 @pytest.mark.req("002-11", "002-26")
-def test_what_has_expired_is_neither_listed_nor_counted_nor_found(mind: Mind, clock: Clock) -> None:
+def test_an_expired_value_is_neither_listed_nor_counted_nor_found(mind: Mind, clock: Clock) -> None:
     fill(mind, "agent.a", "stays")
     done = call(mind, "putMemory", namespace="agent.a", key="goes", value=1, ttl_seconds=60)
     assert done["expires_at"] == "2026-11-20T15:31:00Z"
@@ -304,7 +304,7 @@ def test_a_resource_is_no_way_around_the_policy(mind: Mind) -> None:
             attempt()
 
 
-def test_values_are_no_memories(mind: Mind) -> None:
+def test_values_are_not_memories(mind: Mind) -> None:
     fill(mind, "agent.a", "tea")
     (mind.folder / "values" / "broken.md").write_text("no value\n", encoding="utf-8")
     refresh.refresh(mind)
@@ -314,7 +314,7 @@ def test_values_are_no_memories(mind: Mind) -> None:
     assert not [path for path in mind.store.walk().stamps if "values" in path]
 
 
-def test_a_value_that_came_with_a_clone_says_so_until_it_is_approved(mind: Mind) -> None:
+def test_a_value_of_a_clone_is_untrusted_until_approved(mind: Mind) -> None:
     from mimo.features.review import trusting
 
     fill(mind, "agent.a", "own")
@@ -330,7 +330,7 @@ def test_a_value_that_came_with_a_clone_says_so_until_it_is_approved(mind: Mind)
     assert label("strange") == "trusted"
 
 
-def test_broken_files_are_told_by_the_listing_and_the_doctor(mind: Mind) -> None:
+def test_broken_files_are_reported_by_the_listing_and_the_doctor(mind: Mind) -> None:
     fill(mind, "agent.a", "good")
     path = mind.folder / "values" / "agent.a" / "bad.md"
     path.write_text("---\nkey: bad\n---\n```json\n{\n```\n", encoding="utf-8")
@@ -346,7 +346,7 @@ def test_broken_files_are_told_by_the_listing_and_the_doctor(mind: Mind) -> None
         call(mind, "putMemory", namespace="agent.a", key="bad", value=1)
 
 
-def test_the_doctor_tells_what_is_wrong_with_the_policy(mind: Mind) -> None:
+def test_the_doctor_reports_a_broken_policy(mind: Mind) -> None:
     (mind.project.root / FILE).write_text("\nx: 1\n", encoding="utf-8")
 
     (found,) = [one for one in examine(mind) if one.name == "policy"]
@@ -355,7 +355,7 @@ def test_the_doctor_tells_what_is_wrong_with_the_policy(mind: Mind) -> None:
 
 @pytest.mark.parametrize("level", ["EVENTUAL", "READ_YOUR_WRITES", "STRONG", "strong"])
 @pytest.mark.req("002-59")
-def test_at_every_level_what_was_written_is_read(mind: Mind, level: str) -> None:
+def test_every_level_reads_earlier_writes(mind: Mind, level: str) -> None:
     fill(mind, "agent.a", "k")
     place = {"namespace": "agent.a", "consistency": level}
 
@@ -364,9 +364,7 @@ def test_at_every_level_what_was_written_is_read(mind: Mind, level: str) -> None
 
 
 @pytest.mark.req("002-59")
-def test_a_strong_answer_waits_for_who_is_writing(
-    mind: Mind, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_strong_answer_waits_for_a_writer(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(mind, "agent.a", "k")
     monkeypatch.setattr("mimo.store.values.lock", lambda *_: pytest.fail("waited"))
 
@@ -375,7 +373,7 @@ def test_a_strong_answer_waits_for_who_is_writing(
         values.get(mind, "agent.a", "k", values.Consistency.STRONG)
 
 
-def test_a_key_that_was_listed_redacted_is_found_by_its_mark(mind: Mind) -> None:
+def test_a_redacted_key_is_found_by_its_digest(mind: Mind) -> None:
     from hashlib import sha256
 
     fill(mind, "agent.a", "call-555-0100", "other")
@@ -391,7 +389,7 @@ def test_a_key_that_was_listed_redacted_is_found_by_its_mark(mind: Mind) -> None
     assert call(mind, "listMemory", namespace="agent.a")["keys"] == ["other"]
 
 
-def test_the_daemon_removes_what_has_expired(mind: Mind, clock: Clock) -> None:
+def test_the_daemon_removes_expired_values(mind: Mind, clock: Clock) -> None:
     call(mind, "putMemory", namespace="agent.a", key="k", value=1, ttl_seconds=60)
     loop = Loop(mind)
     loop.update_projects()
@@ -432,7 +430,7 @@ def environ(mind: Mind, **said: str) -> Mind:
 
 
 @pytest.mark.req("002-12", "002-14", "002-15", "002-16", "002-18")
-def test_the_context_is_what_the_client_and_the_environment_say(mind: Mind) -> None:
+def test_the_context_comes_from_the_client_and_the_environment(mind: Mind) -> None:
     named = environ(mind, MIND_SESSION_ID="s1", MIND_TASK_ID="t1", MIND_TOKENS_USED="1200")
 
     assert call(named, "getContext") == {
@@ -460,12 +458,12 @@ def test_the_context_is_what_the_client_and_the_environment_say(mind: Mind) -> N
     ],
 )
 @pytest.mark.req("002-12", "002-18")
-def test_a_type_restricts_what_is_told(mind: Mind, kind: str, keys: set[str]) -> None:
+def test_a_type_restricts_the_context(mind: Mind, kind: str, keys: set[str]) -> None:
     assert call(mind, "getContext", context_type=kind).keys() == keys
 
 
 @pytest.mark.req("002-18", "002-31")
-def test_the_policy_says_which_types_are_told_and_all_means_those(mind: Mind) -> None:
+def test_all_means_the_types_that_the_policy_allows(mind: Mind) -> None:
     path = mind.project.root / FILE
     path.write_text(
         "tool_permissions: {getContext: {allowed_context_types: [task]}}\n", encoding="utf-8"
@@ -504,7 +502,7 @@ def test_the_history_has_every_call_with_its_success(mind: Mind) -> None:
 
 
 @pytest.mark.req("002-67")
-def test_a_server_that_opens_its_memory_anew_keeps_the_session(mind: Mind, clock: Clock) -> None:
+def test_a_server_that_reopens_its_memory_keeps_the_session(mind: Mind, clock: Clock) -> None:
     def opened() -> Mind:
         return Mind(home=mind.home, project=mind.project, clock=mind.clock, environ={})
 
@@ -520,7 +518,7 @@ def test_a_server_that_opens_its_memory_anew_keeps_the_session(mind: Mind, clock
 
 
 @pytest.mark.req("002-44", "002-64")
-def test_a_context_is_remembered_for_half_a_minute_and_a_history_until_the_next_call(
+def test_a_context_is_cached_for_30_seconds_and_a_history_until_the_next_call(
     mind: Mind, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []
@@ -563,13 +561,13 @@ def test_a_command_knows_the_context_while_it_runs(mind: Mind) -> None:
 
 
 @pytest.mark.parametrize("text", ["x", "-1", "1e9", "NaN", "١٢", "9" * 30])
-def test_nonsense_in_the_environment_is_no_usage(mind: Mind, text: str) -> None:
+def test_invalid_usage_in_the_environment_is_ignored(mind: Mind, text: str) -> None:
     usage = call(environ(mind, MIND_TOKENS_USED=text), "getContext")["memory_usage"]
 
     assert usage == {"tokens_used": 0, "usd_spent": 0.0, "estimated": True}
 
 
-def test_the_branch_is_the_task_where_nobody_names_one(mind: Mind) -> None:
+def test_the_branch_is_the_default_task(mind: Mind) -> None:
     git = Path(mind.project.root, ".git")
     git.mkdir()
     (git / "HEAD").write_text("ref: refs/heads/fix-login\n", encoding="utf-8")

@@ -11,7 +11,7 @@ unexport MIND_HOME MIND_PROJECT SANDBOX_DIR
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-lowest setup check format lint types layers sizes spelling fix generate transcripts \
-        coverage-of-requirements redteam torture bench bench-retrieval bench-calibration bench-killed bench-soak model clean
+        coverage-of-requirements redteam torture mutants bench bench-retrieval bench-calibration bench-killed bench-soak model clean
 
 help:           ## Show this menu
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -99,6 +99,9 @@ bench: setup    ## Measure start-up, search, save, refresh and rebuild as ratios
 
 bench-retrieval: setup ## Measure the ranking on labelled data (BENCH=FOLDER that holds eval/ and data/)
 	$(RUN) -m tests.bench.retrieval --bench $(BENCH)
+
+mutants: setup  ## Change the code in 40 ways, and list those that no test notices
+	$(RUN) -m tests.bench.mutants
 
 bench-killed: setup ## Kill real runs of a procedure at random moments and resume them (TIMES=200)
 	$(RUN) -m tests.bench.killed_runs $(or $(TIMES),200)

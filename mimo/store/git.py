@@ -12,11 +12,10 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mimo import disk
 from mimo.errors import Invalid
-from mimo.frozen import frozen
 
 if TYPE_CHECKING:
     from subprocess import CompletedProcess, Popen
@@ -359,8 +358,7 @@ class Repository:
         return True
 
 
-@frozen
-class Commit:
+class Commit(NamedTuple):
     """A commit with the rest of its message."""
 
     id: str

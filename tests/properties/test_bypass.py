@@ -228,16 +228,6 @@ def test_a_cursor_is_good_for_its_own_listing_and_nothing_else(listed: tuple[Min
     assert good["keys"] == ["key2", "key3"]
 
 
-def test_a_cursor_tells_nothing_of_the_key_that_it_stands_behind(mind: Mind) -> None:
-    for key in ("ann.smith-example.org", "bob"):
-        call(mind, "putMemory", namespace="agent.a", key=key, value=1)
-    cursor = call(mind, "listMemory", namespace="agent.a", limit=1)["cursor"]
-
-    from base64 import urlsafe_b64decode
-
-    assert b"smith" not in urlsafe_b64decode(cursor + "==")
-
-
 WIDE = 'tool_permissions: {putMemory: {allowed_namespaces: ["*"], operations: [write]}}\n'
 POLICIES = [
     WIDE.replace("allowed_namespaces", "Allowed_Namespaces"),

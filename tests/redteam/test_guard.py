@@ -352,7 +352,7 @@ def test_explain_covers_every_command_and_request(
 ) -> None:
     policy(mind, "tool_permissions: {mind_trust: {operations: []}}\n")
     assert main(["policy", "explain", "mind_trust"], open=lambda _: mind) == Denied.exit_status
-    assert "people use it freely" in capsys.readouterr().out
+    assert "applies only to agents" in capsys.readouterr().out
     for name in REQUESTS:
         assert main(["policy", "explain", name], open=lambda _: mind) == 0
     policy(mind, "tool_permissions: {mind_show: {operations: []}}\n")

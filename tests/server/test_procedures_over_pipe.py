@@ -150,7 +150,7 @@ def test_an_async_run_outlives_the_server_that_began_it(project: Path) -> None:
 
 @pytest.mark.parametrize(
     ("end", "why"),
-    [(signal.SIGKILL, "its process is gone; resume it"), (signal.SIGTERM, "SIGTERM")],
+    [(signal.SIGKILL, "its process ended unexpectedly; resume it"), (signal.SIGTERM, "SIGTERM")],
 )
 @pytest.mark.req("000-28")
 def test_a_run_whose_process_is_ended_is_interrupted_and_can_be_resumed(
@@ -278,7 +278,7 @@ def test_what_is_wrong_is_an_error_that_names_it(project: Path) -> None:
         "error: `name` is missing [VALIDATION_ERROR]",
         "error: no procedure `great` [NOT_FOUND]",
         "error: no version 9.9 of procedure `greet` [NOT_FOUND]",
-        "error: `new` is no version [VALIDATION_ERROR]",
+        "error: `new` is not a version [VALIDATION_ERROR]",
         "error: `context` must be an object [VALIDATION_ERROR]",
         "error: `execution_id` is missing [VALIDATION_ERROR]",
         "error: no run `nothing` [NOT_FOUND]",

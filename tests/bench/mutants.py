@@ -1,0 +1,203 @@
+"""Changes the code in ways that the tests must notice, and prints those that they do not.
+
+    python -m tests.bench.mutants [--only MODULE]
+
+A mutant is one text of a module replaced by another. The program copies the repository, applies
+one mutant at a time and runs the tests that are named for its module, until one fails. The exit
+status is 1 if fewer than 95 % of the mutants were noticed, 2 if a text is no longer in its module.
+"""
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+LEAST_KILLED = 0.95
+_LONGEST_SECONDS = 300
+
+
+class Mutant(NamedTuple):
+    """A text of a module, and what replaces it."""
+
+    text: str
+    replacement: str
+
+
+class Module(NamedTuple):
+    """A module, the tests that must notice its mutants, and these."""
+
+    path: str
+    tests: tuple[str, ...]
+    mutants: tuple[Mutant, ...]
+
+
+MODULES = (
+    Module(
+        "mimo/guard/limits.py",
+        ("tests/guard/test_limits.py",),
+        (
+            Mutant("shift = ceil(back)", "shift = 0"),
+            Mutant("tokens=bucket.tokens - 1,", "tokens=bucket.tokens,"),
+            Mutant("- most + 1", "- most"),
+            Mutant('f"{name} {number}"', 'f"{name}"'),
+        ),
+    ),
+    Module(
+        "mimo/guard/policy.py",
+        ("tests/guard", "tests/features/policy"),
+        (
+            Mutant("if call.operation not in rule.operations:", "if not rule.operations:"),
+            Mutant("call.ttl_seconds > most:", "call.ttl_seconds >= most:"),
+            Mutant("return min(actions, key=", "return max(actions, key="),
+            Mutant("if name not in self.named:", "if self.named:"),
+            Mutant("if call.context in (None, ALL)", "if call.context is None"),
+        ),
+    ),
+    Module(
+        "mimo/guard/chain.py",
+        ("tests/guard",),
+        (
+            Mutant('(prev or "").encode() + _canonical(event)', "_canonical(event)"),
+            Mutant("if key is not None and not _same", "if key is None and not _same"),
+            Mutant("if not (exact and texts and linked):", "if not (texts and linked):"),
+        ),
+    ),
+    Module(
+        "mimo/memory/decay.py",
+        ("tests/memory/test_decay.py", "tests/properties/test_decay_properties.py"),
+        (
+            Mutant("math.exp(-rate * days)", "math.exp(-days)"),
+            Mutant("max(use.last, memory.created)", "use.last"),
+            Mutant("if now_score <= floor:", "if now_score < 0:"),
+            Mutant("return max(0.0, (now", "return abs(0.0 + (now"),
+        ),
+    ),
+    Module(
+        "mimo/memory/duplicates.py",
+        ("tests/memory", "tests/properties/test_doubles_properties.py", "tests/operations"),
+        (
+            Mutant("if cosine is None else", "if cosine is not None else"),
+            Mutant("(shared + max(0.0, cosine)) / 2", "shared + max(0.0, cosine)"),
+            Mutant("and draft.outcome in (None, existing.outcome)", ""),
+            Mutant("- shared + 1]", "- shared]"),
+        ),
+    ),
+    Module(
+        "mimo/memory/ids.py",
+        ("tests/memory", "tests/features/values", "tests/store/test_values.py"),
+        (
+            Mutant('and text.strip(".")', ""),
+            Mutant('.lower() == "session"', ' == "session"'),
+            Mutant("len(given) > len(wanted):", "len(given) >= len(wanted) + 2:"),
+            Mutant("if len(longer) > _SLUG_LENGTH:", "if len(longer) > 2 * _SLUG_LENGTH:"),
+        ),
+    ),
+    Module(
+        "mimo/features/procedures/machine.py",
+        ("tests/features/procedures", "tests/properties/test_procedures.py"),
+        (
+            Mutant("run.attempts < run.procedure", "run.attempts <= run.procedure"),
+            Mutant("2**run.attempts * 1000", "run.attempts * 1000"),
+            Mutant("if ERROR in run.current.transitions:", "if False:"),
+            Mutant("if at >= run.procedure.timeout_ms:", "if at > 2 * run.procedure.timeout_ms:"),
+            Mutant('{"events": run.events + 1}', '{"events": run.events}'),
+            Mutant("if run.current.terminal:", "if False:"),
+        ),
+    ),
+    Module(
+        "mimo/store/append_log.py",
+        ("tests/store/test_append_log.py", "tests/redteam/test_interrupted.py"),
+        (
+            Mutant(
+                "left = left[os.write(descriptor, left) :]", "os.write(descriptor, left); break"
+            ),
+            Mutant("if end < os.fstat(descriptor).st_size:", "if False:"),
+            Mutant("if os.path.samestat(os.fstat(descriptor), path.lstat()):", "if True:"),
+            Mutant(
+                "            os.ftruncate(descriptor, end)\n        raise",
+                "            pass\n        raise",
+            ),
+        ),
+    ),
+    Module(
+        "mimo/ranking/__init__.py",
+        ("tests/ranking",),
+        (
+            Mutant("if above[", "if not above["),
+            Mutant("key=lambda item: -item.order", "key=lambda item: item.order"),
+            Mutant("latin >= LATIN_SHARE", "latin > LATIN_SHARE"),
+        ),
+    ),
+    Module(
+        "mimo/memory/merge.py",
+        ("tests/memory/test_merge.py", "tests/properties/test_merge_properties.py"),
+        (
+            Mutant("if theirs == base or ours == theirs:", "if ours == theirs:"),
+            Mutant("if name in left and name in right]", "if name in left or name in right]"),
+            Mutant("return (-len(text), text)", "return (len(text), text)"),
+            Mutant('number if key == "confidence" else -number', "number"),
+        ),
+    ),
+)
+
+
+def is_killed(root: Path, module: Module, mutant: Mutant) -> bool:
+    """Returns whether a test fails while the mutant is in place."""
+    path = root / module.path
+    original = path.read_text("utf-8")
+    path.write_text(original.replace(mutant.text, mutant.replacement), "utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *module.tests]
+    try:
+        done = subprocess.run(
+            command, cwd=root, check=False, capture_output=True, timeout=_LONGEST_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return True
+    finally:
+        path.write_text(original, "utf-8")
+    return done.returncode == 1
+
+
+def unknown(modules: Sequence[Module]) -> list[str]:
+    """Returns a line for each mutant whose text is not exactly once in its module."""
+    return [
+        f"{module.path}: `{mutant.text}` occurs {count} times"
+        for module in modules
+        for mutant in module.mutants
+        if (count := (ROOT / module.path).read_text("utf-8").count(mutant.text)) != 1
+    ]
+
+
+def main() -> int:
+    """Returns the exit status."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", help="module whose mutants are tried")
+    only = parser.parse_args().only
+    modules = [module for module in MODULES if only in (None, module.path)]
+    if missing := unknown(modules):
+        print("\n".join(missing))
+        return 2
+    tried, alive = 0, []
+    with tempfile.TemporaryDirectory(prefix="mind-mutants-") as folder:
+        root = Path(folder) / "mind"
+        shutil.copytree(ROOT, root, ignore=shutil.ignore_patterns(".venv", ".git", "__pycache__"))
+        for module in modules:
+            for mutant in module.mutants:
+                tried += 1
+                if not is_killed(root, module, mutant):
+                    alive.append(f"{module.path}: `{mutant.text}` -> `{mutant.replacement}`")
+                    print(f"not noticed: {alive[-1]}", flush=True)
+    share = (tried - len(alive)) / tried
+    print(
+        f"{tried - len(alive)} of {tried} mutants noticed ({share:.0%}) in {len(modules)} modules"
+    )
+    return 0 if share >= LEAST_KILLED else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

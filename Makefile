@@ -29,7 +29,7 @@ test: setup     ## Install what the tests need, then run every gate
 
 # Those that go through the libraries most: a full run takes as long as that of `make test`.
 LOWEST_TESTS := tests/index tests/server tests/cli tests/test_config.py tests/store/test_watch.py \
-	tests/features/clients tests/memory tests/text tests/when
+	tests/features/clients tests/memory/test_codec.py tests/memory/test_chunks.py tests/text tests/when
 
 test-lowest: $(VENV)/.lowest/.made ## Run tests with the lowest versions that pyproject.toml allows (TESTS=tests for all)
 	$(VENV)/.lowest/bin/python -X utf8 -m pytest -q -n auto --dist worksteal $(or $(TESTS),$(LOWEST_TESTS))

@@ -83,13 +83,13 @@ def technologies(mind: Mind) -> tuple[str, ...]:
     """Returns the technologies of the project, from its files and from MEMORY.md."""
     if not mind.has_project:
         return ()
-    told = finding.listing(mind, finding.Options(filter=Filter(topic=STATE_TOPIC))).records
+    records = finding.listing(mind, finding.Options(filter=Filter(topic=STATE_TOPIC))).records
     trusted = mind.trust.checker()
     named = (
         tag
-        for one in told
-        if one.memory.category == "stack" and trusted(one.place.digest)
-        for tag in one.memory.tags
+        for record in records
+        if record.memory.category == "stack" and trusted(record.place.digest)
+        for tag in record.memory.tags
     )
     return tuple(dict.fromkeys((*stack.detect(mind.project.root), *named)))
 

@@ -386,7 +386,7 @@ class AuditLog:
     def key(self) -> bytes | None:
         """Returns the key that this machine seals records with; None if it has none yet."""
         with suppress(OSError, ValueError):
-            return bytes.fromhex(files.read(self._home / "key").decode("ascii")) or None
+            return bytes.fromhex(disk.read(self._home / "key").decode("ascii")) or None
         return None
 
     @property
@@ -460,7 +460,7 @@ class AuditLog:
         with suppress(
             OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError
         ):
-            return totals_of(json.loads(files.read(self._totals_path())))
+            return totals_of(json.loads(disk.read(self._totals_path())))
         return Totals()
 
     def _totals_path(self) -> Path:

@@ -14,6 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import Denied, MindError
 from mimo.frozen import frozen
@@ -525,7 +526,7 @@ class PolicyFile:
     def _read(self, path: Path) -> None:
         self._policy, self._faults, self._digest = None, (), ""
         try:
-            data, _ = files.look(path, limit=MAX_BYTES)
+            data, _ = disk.look(path, limit=MAX_BYTES)
             self._digest = files.digest(data)
             self._policy = parse(data, FILE)
         except InvalidPolicy as error:

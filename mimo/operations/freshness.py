@@ -8,6 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
+from mimo import disk
 from mimo.errors import MindError, NotFound
 from mimo.frozen import frozen
 from mimo.memory.model import Record
@@ -38,7 +39,7 @@ class IngestedFiles:
     def read(self) -> dict[str, Seen]:
         """Returns the files that were read on this machine; none if the list can't be read."""
         with suppress(OSError, MindError, ValueError, TypeError, AttributeError, RecursionError):
-            data, _ = files.look(self._path("ingested.json"), limit=_LARGEST_LIST)
+            data, _ = disk.look(self._path("ingested.json"), limit=_LARGEST_LIST)
             rows = json.loads(data)
             return {str(path): Seen(int(a), int(b), str(c)) for path, (a, b, c) in rows.items()}
         return {}

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from mimo import disk
 from mimo.errors import Invalid
 from mimo.frozen import frozen
 from mimo.guard import privacy
@@ -85,7 +86,7 @@ def _check_secrets(mind: Mind, pending: Sequence[Pending]) -> None:
     for entry in pending:
         path = files.safe_path(mind.project.root, entry.path)
         if entry.change != "removed" and path.is_file():
-            fields = {entry.path: files.read(path).decode("utf-8", "replace")}
+            fields = {entry.path: disk.read(path).decode("utf-8", "replace")}
             privacy.check_secrets(fields, by_person=mind.author is None, file=entry.path)
 
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
+from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import Conflict, Denied, NotFound
 from mimo.frozen import frozen
@@ -258,7 +259,7 @@ def _current(mind: Mind, path: str) -> str | None:
     """
     target = files.safe_path(mind.project.root, path)
     try:
-        return files.digest(files.read(target))
+        return files.digest(disk.read(target))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 
+from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import MindError
 from mimo.memory.decay import Use
@@ -90,7 +91,7 @@ class Accesses:
     def _read(self, name: str) -> bytes:
         """Returns the complete lines of a file; none if it can't be read."""
         try:
-            data, _ = files.look(self._path(name), limit=_MOST_BYTES)
+            data, _ = disk.look(self._path(name), limit=_MOST_BYTES)
         except (OSError, MindError):
             return b""
         return append_log.split(data).whole

@@ -40,7 +40,7 @@ def split(data: bytes) -> Log:
 
 def read(path: Path) -> Log:
     """Returns the content of a log. Raises `OSError`."""
-    return split(files.read(path))
+    return split(disk.read(path))
 
 
 def torn(path: Path) -> int:

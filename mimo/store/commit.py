@@ -5,10 +5,11 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from mimo import disk
 from mimo.disk import PRIVATE_FOLDERS, STORE
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 from mimo.frozen import frozen
-from mimo.store import files, git
+from mimo.store import git
 from mimo.store.files import TEMPORARY_PREFIX, TEMPORARY_SUFFIX, is_shared
 from mimo.store.git import Repository, complaint
 
@@ -53,7 +54,7 @@ def _may_hold(root: Path) -> bool:
     if folder is None:
         return False
     try:
-        data = files.read(folder / "index")
+        data = disk.read(folder / "index")
     except FileNotFoundError:
         return False
     except (OSError, StorageFailed):

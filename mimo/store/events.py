@@ -12,6 +12,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from mimo import disk
 from mimo.disk import STORE
 from mimo.frozen import frozen
 from mimo.store import append_log, files
@@ -102,7 +103,7 @@ class EventLog:
     def _look(self, name: str) -> tuple[bytes, int]:
         """Returns the complete lines of a log and its inode; no lines and 0 if it is missing."""
         try:
-            data, status = files.look(self._path(name), limit=_MOST_BYTES)
+            data, status = disk.look(self._path(name), limit=_MOST_BYTES)
         except FileNotFoundError:
             return b"", 0
         return append_log.split(data).whole, status.st_ino

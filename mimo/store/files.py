@@ -15,10 +15,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from mimo import disk
-from mimo.disk import PRIVATE_FOLDERS
-from mimo.disk import STORE as STORE
-from mimo.disk import look as look
-from mimo.disk import read as read
+from mimo.disk import PRIVATE_FOLDERS, STORE
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 
 CONFIG = "config.toml"
@@ -247,7 +244,7 @@ def _check(path: Path, expect: str | None) -> None:
     if expect is None:
         return
     try:
-        current = digest(read(path))
+        current = digest(disk.read(path))
     except FileNotFoundError:
         raise Conflict(
             f"`{path}` was removed since it was read", hint="list the memories again"

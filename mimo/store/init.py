@@ -216,7 +216,7 @@ def _completed(root: Path, name: str, lines: tuple[str, ...]) -> str | None:
 def _read(root: Path, name: str) -> bytes | None:
     path = files.safe_path(root, f"{STORE}/{name}")
     try:
-        return files.read(path)
+        return disk.read(path)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from mimo import disk
 from mimo.disk import STORE, WAIT_SECONDS, Stamp
 from mimo.errors import Conflict, Invalid, MindError
 from mimo.memory.model import Memory, Place, Problem, Record
@@ -40,7 +41,7 @@ def read(root: Path, path: str, *, commits: int) -> tuple[Record, ...] | Problem
     """
     if path == COMMITS:
         return tuple(_of_commits(root, commits))
-    data, status = files.look(files.safe_path(root, path), limit=_MOST_BYTES)
+    data, status = disk.look(files.safe_path(root, path), limit=_MOST_BYTES)
     if len(data) > _MOST_BYTES:
         reason = f"too large: {status.st_size:,} bytes, at most {_MOST_BYTES:,} are read"
         return Problem(path=path, line=None, reason=reason) if path == LOG else ()
@@ -162,7 +163,7 @@ class MemoryStore:
     def digest(self, path: str) -> str:
         """Returns the digest of a file; empty if it can't be read."""
         try:
-            return files.digest(files.read(files.safe_path(self.root, path)))
+            return files.digest(disk.read(files.safe_path(self.root, path)))
         except (MindError, OSError):
             return ""
 
@@ -357,7 +358,7 @@ def _content(target: Path, path: str) -> tuple[bytes, datetime]:
     from mimo.memory import codec
 
     most_bytes = codec.MAX_SOURCE_BYTES if codec.is_source(path) else codec.MAX_FILE_BYTES
-    data, status = files.look(target, limit=most_bytes)
+    data, status = disk.look(target, limit=most_bytes)
     if len(data) > most_bytes:
         raise Invalid(f"too large: {status.st_size:,} bytes, a memory has {most_bytes:,} at most")
     return data, datetime.fromtimestamp(status.st_mtime, UTC)

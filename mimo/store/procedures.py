@@ -4,6 +4,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import Conflict, Invalid, NotFound
 from mimo.frozen import frozen
@@ -62,7 +63,7 @@ def listed(root: Path) -> list[ProcedureFile]:
 def read(root: Path, path: str) -> ProcedureFile:
     """Returns one file. Raises `NotFound`."""
     try:
-        data, _ = files.look(files.safe_path(root, path), limit=_LARGEST)
+        data, _ = disk.look(files.safe_path(root, path), limit=_LARGEST)
     except FileNotFoundError:
         raise NotFound(f"there is no `{path}`", hint="see `mind procedure list`") from None
     except OSError as error:
@@ -77,7 +78,7 @@ def read(root: Path, path: str) -> ProcedureFile:
 def given(path: Path) -> bytes:
     """Returns the bytes of a file that the user named. Raises `Invalid` if it can't be read."""
     try:
-        return files.look(path, limit=_LARGEST)[0]
+        return disk.look(path, limit=_LARGEST)[0]
     except OSError as error:
         reason = files.failure("read", path, error).message
         raise Invalid(reason, hint="name a procedure's Markdown file") from None
@@ -93,7 +94,7 @@ def write(root: Path, key: str, data: bytes) -> ProcedureFile:
     try:
         files.write_new(target, data)
     except Conflict:
-        if files.read(target) != data:
+        if disk.read(target) != data:
             raise Conflict(
                 f"`{path}` already exists with another text",
                 hint="edit that file, or give this one a new version",

@@ -255,7 +255,7 @@ def registered(home: Path) -> Registry:
 
     path = home / REGISTRY
     try:
-        data = json.loads(files.read(path, limit=_MAX_BYTES).decode("utf-8"))
+        data = json.loads(disk.read(path, limit=_MAX_BYTES).decode("utf-8"))
         return Registry(projects=tuple(_registered(item) for item in data))
     except FileNotFoundError:
         return Registry()
@@ -290,7 +290,7 @@ def register(home: Path, project: Project, *, now: datetime) -> str | None:
 
 def _set_aside(path: Path) -> Path:
     try:
-        data = files.read(path)
+        data = disk.read(path)
     except OSError as error:
         raise files.failure("read", path, error) from error
     aside = path.with_name(f"{path.name}.damaged-{files.digest(data)[:8]}")

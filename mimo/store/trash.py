@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import AmbiguousId, MindError, NotFound, StorageFailed
 from mimo.frozen import frozen
@@ -125,7 +126,7 @@ class Recorder:
         if relative is None or relative in self._exempt:
             return None
         try:
-            before, status = files.look(path)
+            before, status = disk.look(path)
         except FileNotFoundError:
             before, mode = None, 0o644
         except OSError as error:
@@ -211,7 +212,7 @@ class Trash:
     def entry(self, id: str) -> Entry | None:
         """Returns an entry; None if it is missing or not signed by this user."""
         with suppress(OSError, MindError):
-            data, _ = files.look(self._path(id), limit=_LARGEST_HEADER)
+            data, _ = disk.look(self._path(id), limit=_LARGEST_HEADER)
             return _read_entry(id, self._checked(id, 0, data.partition(b"\n")[0]))
         return None
 
@@ -221,7 +222,7 @@ class Trash:
         Raises `NotFound` if the entry is missing or not signed by this user.
         """
         try:
-            lines = files.read(self._path(id)).split(b"\n")
+            lines = disk.read(self._path(id)).split(b"\n")
         except OSError:
             lines = []
         if not lines or self._checked(id, 0, lines[0]) is None:

@@ -22,6 +22,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mimo import disk
 from mimo.errors import MindError, StorageFailed
 from mimo.store import append_log, files, identity
 from mimo.store.files import ALONE
@@ -306,7 +307,7 @@ class Trust:
             files.rename(before, after)
         if after.exists():
             with lock(after / "lock"):
-                follow = json.loads(files.read(after / "state.json"))["follow"]
+                follow = json.loads(disk.read(after / "state.json"))["follow"]
                 self._write_state(after, follow=follow)
                 self._write_git(after, Seen())
         files.remove(outside.mark_file(owner))
@@ -450,7 +451,7 @@ def opened(
 def _was_outside(folder: Path) -> bool:
     """Returns whether a project was outside git when its approvals were written."""
     with suppress(OSError, ValueError, TypeError, KeyError, StorageFailed):
-        return json.loads(files.read(folder / "state.json"))["git"] is False
+        return json.loads(disk.read(folder / "state.json"))["git"] is False
     return False
 
 
@@ -498,7 +499,7 @@ def _write_list(path: Path, digests: Iterable[str]) -> None:
 
 def _read(path: Path) -> bytes | None:
     try:
-        return files.read(path)
+        return disk.read(path)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import Invalid, MindError, QuotaExceeded, StorageFailed
 from mimo.frozen import frozen
@@ -129,7 +130,7 @@ class ValueFiles:
         """Returns the key and value of a file, the problem with it, or None if it is missing."""
         try:
             path = files.safe_path(self._root, relative)
-            data, _ = files.look(path, limit=codec.MAX_FILE_BYTES)
+            data, _ = disk.look(path, limit=codec.MAX_FILE_BYTES)
             header_namespace, key, value = codec.parse(data)
             codec.packed(value)
             key = _checked(relative, header_namespace, key, namespace)

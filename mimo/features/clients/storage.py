@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from mimo import disk
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.frozen import frozen
 from mimo.store import files
@@ -75,7 +76,7 @@ def look(path: Path, *, within: Path | None) -> Found:
     if path.is_symlink() and not real.exists():
         raise StorageFailed(f"`{path}` is a link to the missing `{real}`", hint="remove it")
     try:
-        data, _ = files.look(real, limit=_MOST_BYTES)
+        data, _ = disk.look(real, limit=_MOST_BYTES)
     except FileNotFoundError:
         return Found(path=path, real=real, data=None)
     except OSError as error:
@@ -96,7 +97,7 @@ def change(file: Found, data: bytes, *, private: bool) -> None:
         files.write_new(file.real, data, mode=0o600 if private else 0o666)
     else:
         files.replace(file.real, data, expect=files.digest(file.data))
-    if files.read(file.real) != data:
+    if disk.read(file.real) != data:
         raise Conflict(f"`{file.path}` was changed while it was written", hint="check its content")
 
 
@@ -117,7 +118,7 @@ def keep(home: Path, file: Found) -> Path:
 def kept(home: Path, path: Path, digest: str) -> bytes | None:
     """Returns the copy of a file with this digest; None if it is missing or changed."""
     with suppress(OSError):
-        data = files.read(_backup(home, path, digest))
+        data = disk.read(_backup(home, path, digest))
         return data if files.digest(data) == digest else None
     return None
 
@@ -125,7 +126,7 @@ def kept(home: Path, path: Path, digest: str) -> bytes | None:
 def note_of(home: Path, path: Path) -> Note | None:
     """Returns the note about a file; None if there is none that can be read."""
     try:
-        raw = json.loads(files.read(_note(home, path)))
+        raw = json.loads(disk.read(_note(home, path)))
         return Note(
             clients=tuple(map(str, raw["clients"])),
             before=None if raw["before"] is None else str(raw["before"]),

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path, PurePosixPath
 
+from mimo import disk
 from mimo.errors import Invalid, MindError
 from mimo.features import context
 from mimo.frozen import frozen
@@ -139,7 +140,7 @@ def _checked(name: str) -> str:
 def _content(path: Path) -> bytes | None:
     """Returns the content of a file; None if it does not exist."""
     try:
-        data, _ = files.look(path, limit=_MOST_BYTES)
+        data, _ = disk.look(path, limit=_MOST_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:

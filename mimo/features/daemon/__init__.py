@@ -44,7 +44,7 @@ def running(home: Path) -> Running | None:
     if pid is None:
         return None
     try:
-        state = json.loads(files.read(home / _STATE))
+        state = json.loads(disk.read(home / _STATE))
         if state["pid"] == pid:
             started = datetime.fromisoformat(state["started"]).astimezone(UTC)
             return Running(pid=pid, started=started, watching=tuple(map(str, state["watching"])))

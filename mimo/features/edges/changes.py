@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import Invalid, StorageFailed
 from mimo.features.edges import diffs
@@ -69,7 +70,7 @@ def _files(path: Path) -> Iterable[Path]:
 def _text(path: Path) -> str | None:
     """Returns a file's text; None if it is binary, a link, or too large."""
     try:
-        data, _ = files.look(path, limit=_MOST_BYTES)
+        data, _ = disk.look(path, limit=_MOST_BYTES)
     except PermissionError as error:
         raise files.failure("read", path, error) from error
     except (OSError, StorageFailed):

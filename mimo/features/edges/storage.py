@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from mimo import disk
 from mimo.disk import Stamp
 from mimo.errors import StorageFailed
 from mimo.memory.model import Kind, Memory, Place, Problem, Record
@@ -63,7 +64,7 @@ class EdgeCache:
 
     def _read(self) -> Mapping[str, Any]:
         try:
-            found = json.loads(files.read(self._path))
+            found = json.loads(disk.read(self._path))
             rows = found["edges"] if found["format"] == _FORMAT else {}
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return {}
@@ -132,7 +133,7 @@ class GlobalEdges:
 
     def adopt(self, record: Record) -> Record:
         """Copies the file of a starter edge. The caller holds the lock."""
-        return self._put(record.memory, files.read(STARTER / Path(record.place.path).name))
+        return self._put(record.memory, disk.read(STARTER / Path(record.place.path).name))
 
     def locked(self) -> AbstractContextManager[None]:
         """Returns the lock under which edges are compared and written."""
@@ -173,7 +174,7 @@ def _record_of(file: Path, path: str, cache: EdgeCache | None) -> Record | Probl
     """Returns the edge in a file, which is read only if it is not cached."""
     if cache and (before := cache.get(file.name, stamp_of(file.lstat()))):
         return before
-    data, status = files.look(file)
+    data, status = disk.look(file)
     found = _edge_of(data, path, datetime.fromtimestamp(status.st_mtime, UTC))
     if cache and isinstance(found, Record):
         cache.put(file.name, stamp_of(status), found)

@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mimo import disk
 from mimo.errors import MindError
 from mimo.store import files
 from mimo.store.files import LOCAL
@@ -105,7 +106,7 @@ def write(root: Path, exposure: Exposure) -> None:
 def read(root: Path) -> Exposure | None:
     """Returns the exposure of the newest prompt; None if there is no file that can be read."""
     try:
-        data, _ = files.look(files.safe_path(root, PLACE), limit=_MAX_BYTES)
+        data, _ = disk.look(files.safe_path(root, PLACE), limit=_MAX_BYTES)
         return _parsed(json.loads(data))
     except (OSError, MindError, ValueError, TypeError, KeyError, RecursionError):
         return None

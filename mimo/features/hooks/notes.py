@@ -7,6 +7,7 @@ instructions file.
 from contextlib import suppress
 from pathlib import Path
 
+from mimo import disk
 from mimo.errors import MindError
 from mimo.features import context
 from mimo.features.context import Line, Section
@@ -105,7 +106,7 @@ def lines_in_files(root: Path, dialect: Dialect) -> frozenset[str]:
     lines: set[str] = set()
     for name in _FILES[dialect]:
         with suppress(OSError, MindError):
-            data, _ = files.look(files.safe_path(root, name), limit=_MAX_FILE_BYTES)
+            data, _ = disk.look(files.safe_path(root, name), limit=_MAX_FILE_BYTES)
             if b"MIND:CONTEXT" in data and (block := context.find(data)):
                 lines.update(block.body.split("\n"))
     return frozenset(lines)

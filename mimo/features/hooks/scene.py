@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mimo import disk
 from mimo.errors import MindError
 from mimo.features.hooks.events import Event
 from mimo.index.glance import Glance, open_index
@@ -52,7 +53,7 @@ def log_line(home: Path, now: datetime, text: str) -> None:
         stamp = now.isoformat(timespec="seconds").replace("+00:00", "Z")
         append_log.append(path, f"{stamp} {line}\n".encode("utf-8", "replace"), durable=False)
         if path.stat().st_size > MAX_LOG_BYTES:
-            end = files.read(path)[-MAX_LOG_BYTES // 2 :]
+            end = disk.read(path)[-MAX_LOG_BYTES // 2 :]
             files.replace(path, end[end.find(b"\n") + 1 :], mode=0o600)
 
 
@@ -167,7 +168,7 @@ def of_event(
 def load(root: Path, key: str) -> Session:
     """Returns the session in a file; an empty one if the file is missing or can't be read."""
     try:
-        data, _ = files.look(_session_path(root, key), limit=_MAX_SESSION_BYTES)
+        data, _ = disk.look(_session_path(root, key), limit=_MAX_SESSION_BYTES)
         fields = json.loads(data)
         return Session(
             shown=tuple(map(_text, fields["shown"])),
@@ -232,7 +233,7 @@ def _allowed(home: Path, root: Path) -> Allowed:
 def _concerns_hooks(path: Path) -> bool:
     """Returns whether a settings file has a line, other than a comment, that may concern hooks."""
     with suppress(OSError, MindError):
-        lines = files.look(path, limit=100_000)[0].splitlines()
+        lines = disk.look(path, limit=100_000)[0].splitlines()
         settings = [line for line in lines if not line.lstrip().startswith(b"#")]
         return any(word in line for line in settings for word in _SETTINGS)
     return False

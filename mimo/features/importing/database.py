@@ -345,7 +345,7 @@ def read(root: Path, path: str) -> Manifest | None:
     """Returns a manifest, or None where there is none. Raises `StorageFailed` for a damaged one."""
     target = files.safe_path(root, path)
     try:
-        raw = json.loads(files.read(target))
+        raw = json.loads(disk.read(target))
         finished = raw["finished"]
         return Manifest(
             source=str(raw["source"]),

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mimo import disk
 from mimo.errors import Conflict, Invalid, MindError
 from mimo.frozen import frozen
 from mimo.store import files
@@ -142,7 +143,7 @@ class FoundModule:
 def read_manifest(path: Path) -> Manifest:
     """Returns the manifest in a file. Raises `Invalid` and `StorageFailed`."""
     try:
-        data, _ = files.look(path, limit=_MOST_BYTES)
+        data, _ = disk.look(path, limit=_MOST_BYTES)
     except OSError as error:
         raise files.failure("read", path, error) from error
     if len(data) > _MOST_BYTES:
@@ -168,7 +169,7 @@ def install(root: Path, *, force: bool = False) -> Installed:
         raise Invalid(f"`{root}` is not a folder", hint="create it first, or name another one")
     module = packaged().id
     folder = f"{MODULES}/{module}"
-    wanted = {name: files.read(PACKAGED / name) for name in _packaged_files()}
+    wanted = {name: disk.read(PACKAGED / name) for name in _packaged_files()}
     present = {name: _present(files.safe_path(root, f"{folder}/{name}")) for name in wanted}
     changed = [name for name, data in wanted.items() if present[name] not in (None, data)]
     if changed and not force:
@@ -200,7 +201,7 @@ def _packaged_files() -> list[str]:
 
 def _present(path: Path) -> bytes | None:
     try:
-        return files.read(path)
+        return disk.read(path)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.store import append_log, files, locking
@@ -161,7 +162,7 @@ class Execution:
 
     def _read(self, path: Path) -> bytes:
         try:
-            return files.read(path)
+            return disk.read(path)
         except FileNotFoundError:
             return b""
         except OSError as error:

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from enum import StrEnum
 from pathlib import Path
 
+from mimo import disk
 from mimo.frozen import frozen
 from mimo.memory import decay
 from mimo.memory.model import Kind, Outcome, Record, topic_key
@@ -31,7 +32,7 @@ class Reviewed:
     def keys(self) -> frozenset[str]:
         """Returns the keys of hidden items; none if the file can't be read."""
         try:
-            text = files.read(self._path).decode("ascii", "replace")
+            text = disk.read(self._path).decode("ascii", "replace")
         except OSError:
             return frozenset()
         return frozenset(line for line in text.split() if _DIGEST.fullmatch(line))

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
+from mimo import disk
 from mimo.errors import Invalid, MindError
 from mimo.frozen import frozen
 from mimo.memory.model import Memory, Problem, Record, Section
@@ -263,7 +264,7 @@ def _memory(data: bytes, record: Record) -> Memory | None:
 def _look(mind: Mind, path: str) -> _File | None:
     """Returns a file of the working tree; None if it can't be compared."""
     try:
-        data, status = files.look(files.safe_path(mind.project.root, path), limit=_LARGEST)
+        data, status = disk.look(files.safe_path(mind.project.root, path), limit=_LARGEST)
     except (FileNotFoundError, NotADirectoryError):
         return _File(text=None)
     except (OSError, MindError):

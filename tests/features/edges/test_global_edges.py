@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from mimo import disk
 from mimo.features.edges import edge as edges
 from mimo.features.edges.sources import unusable
 from mimo.features.edges.storage import STARTER, EdgeCache, GlobalEdges, starter
-from mimo.store import files
 
 EDGE = "---\nid: edge_one\ntype: edge\ntitle: One\nseverity: info\n---\nIt happens\n"
 
@@ -121,4 +121,4 @@ def test_an_adopted_edge_is_the_same_byte_for_byte(home):
         adopted = store.adopt(record)
 
     name = Path(record.place.path).name
-    assert files.read(home / adopted.place.path) == files.read(STARTER / name)
+    assert disk.read(home / adopted.place.path) == disk.read(STARTER / name)

@@ -20,8 +20,8 @@ from mimo.store.walk import COMMITS, LOG, Walk, fixed_part, is_markdown, stamp_o
 
 if TYPE_CHECKING:
     from mimo.memory import codec
-    from mimo.memory.chunking.model import Chunk
-    from mimo.memory.chunking.source import Marked, Source
+    from mimo.memory.chunking import Chunk
+    from mimo.memory.sources import Marked, Source
 
 
 _MOST_BYTES = 4_000_000
@@ -234,7 +234,7 @@ class MemoryStore:
         `instead` is the place of the earlier file, which is replaced. Raises `Invalid` if it can't
         be written as a file, `Conflict` if the earlier file has changed, and `StorageFailed`.
         """
-        from mimo.memory.chunking.source import render
+        from mimo.memory.sources import render
 
         path = source_path(source.id, private=private)
         data = render(source, chunks)
@@ -254,7 +254,7 @@ class MemoryStore:
 
     def source(self, place: Place) -> "Source | None":
         """Returns the source from the header of its file; None if the header is incomplete."""
-        from mimo.memory.chunking.source import header_of
+        from mimo.memory.sources import header_of
 
         try:
             data, _ = _content(files.safe_path(self.root, place.path), place.path)
@@ -318,7 +318,7 @@ class MemoryStore:
         with self.locked():
             rest = None
             if record.parent:
-                from mimo.memory.chunking.source import without
+                from mimo.memory.sources import without
 
                 rest = without(self.raw(record), record.position + 1)
             if rest is None:
@@ -369,9 +369,9 @@ def records_of(data: bytes, path: str, modified: datetime) -> tuple[Record, ...]
     from mimo.memory import codec
 
     if codec.is_source(path):
-        from mimo.memory.chunking import source
+        from mimo.memory import sources
 
-        chunks = source.parse(data, path=path, modified=modified)
+        chunks = sources.parse(data, path=path, modified=modified)
         if isinstance(chunks, Problem):
             return chunks
         if chunks is not None:

@@ -3,8 +3,7 @@
 import pytest
 
 from mimo.errors import Invalid
-from mimo.memory.chunking import chunks, resolved
-from mimo.memory.chunking.model import Chunking, Strategy, checked
+from mimo.memory.chunking import Chunking, Strategy, checked, chunks, resolved
 
 
 def cut(text, strategy, name="a.txt", **asked):

@@ -12,7 +12,7 @@ import pytest
 from mimo.errors import Invalid
 from mimo.features import decisions
 from mimo.features.ingest import Options, ingest_files
-from mimo.memory.chunking.model import Chunking, Strategy
+from mimo.memory.chunking import Chunking, Strategy
 from mimo.memory.model import Kind, Link, Outcome
 from mimo.operations import duplicates, refresh, saving
 from mimo.store.locking import courtesy, lock

@@ -1,11 +1,9 @@
-"""What must hold for every text and every way of cutting it."""
+"""Properties of the chunks of any text, by any strategy."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.memory import chunking as chunking_module
-from mimo.memory.chunking import chunks
-from mimo.memory.chunking.model import Chunking, Strategy
+from mimo.memory.chunking import Chunking, Strategy, chunks, layout_of
 
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 SPICE = st.sampled_from(
@@ -15,7 +13,7 @@ SPICE = st.sampled_from(
      "e\u0301", "\ufeff", "\u2028"]
 )  # fmt: skip
 TEXT = st.lists(SPICE | st.text(CHARACTERS, max_size=30), max_size=30).map("".join)
-STRATEGIES = st.sampled_from([one for one in Strategy if one is not Strategy.AUTO])
+STRATEGIES = st.sampled_from([strategy for strategy in Strategy if strategy is not Strategy.AUTO])
 NAMES = st.sampled_from(["a.md", "a.txt", "a.py", "a.go", "a"])
 
 
@@ -30,7 +28,7 @@ def chunkings(draw):
 
 
 @given(TEXT, chunkings(), NAMES)
-def test_every_chunk_stands_in_the_text_on_the_lines_that_it_names(text, chunking, name):
+def test_every_chunk_is_in_the_text_on_its_lines(text, chunking, name):
     lines = text.split("\n")
     last = 0
     for chunk in chunks(text, chunking, name):
@@ -42,10 +40,10 @@ def test_every_chunk_stands_in_the_text_on_the_lines_that_it_names(text, chunkin
 
 
 @given(TEXT, NAMES, STRATEGIES, st.integers(1, 50))
-def test_nothing_but_white_space_stands_between_the_parts(text, name, strategy, number):
+def test_only_white_space_is_between_the_parts(text, name, strategy, number):
     chunking = Chunking(strategy=strategy, lines_per_chunk=number)
     end = 0
-    for part in chunking_module._layout(text, chunking, name).parts:
+    for part in layout_of(text, chunking, name).parts:
         assert not text[end : part.start].strip()
         assert part.start <= part.end
         end = part.end

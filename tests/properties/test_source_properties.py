@@ -1,4 +1,4 @@
-"""What was ingested comes back byte for byte, whatever it holds."""
+"""Ingested text is restored byte for byte, for any content."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -6,11 +6,10 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.memory.chunking import chunks, source
-from mimo.memory.chunking import source as codec
-from mimo.memory.chunking.model import Chunk, Chunking, Strategy
-from mimo.memory.chunking.source import Source
+from mimo.memory import sources
+from mimo.memory.chunking import Chunk, Chunking, Strategy, chunks
 from mimo.memory.model import Kind
+from mimo.memory.sources import Source
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
 PATH = ".mind/sources/source_x.md"
@@ -52,60 +51,60 @@ JSON = st.recursive(
 
 
 def parsed(data):
-    found = codec.parse(data, path=PATH, modified=NOW)
-    assert isinstance(found, list), found
-    return found
+    marked = sources.parse(data, path=PATH, modified=NOW)
+    assert isinstance(marked, list), marked
+    return marked
 
 
 @given(TEXT)
 def test_escaping_has_an_exact_inverse(text):
-    assert source.unescape(source.escape(text)) == text
+    assert sources.unescape(sources.escape(text)) == text
 
 
 @given(CHUNKS, st.dictionaries(TEXT, JSON, max_size=3))
-def test_every_chunk_comes_back_as_it_was(made, metadata):
-    data = codec.render(replace(SOURCE, total=len(made), metadata=metadata), made)
-    found = parsed(data)
-    assert [one.memory.content for one in found] == [one.text for one in made]
-    assert [tuple(one.memory.extra.get("heading_path", ())) for one in found] == [
-        one.path for one in made
+def test_every_chunk_is_restored_with_its_headings_and_metadata(made, metadata):
+    data = sources.render(replace(SOURCE, total=len(made), metadata=metadata), made)
+    marked = parsed(data)
+    assert [chunk.memory.content for chunk in marked] == [chunk.text for chunk in made]
+    assert [tuple(chunk.memory.extra.get("heading_path", ())) for chunk in marked] == [
+        chunk.path for chunk in made
     ]
-    header = codec.header_of(data, path=PATH)
+    header = sources.header_of(data, path=PATH)
     assert header is not None
     assert header.metadata == metadata
 
 
 @given(CHUNKS)
-def test_the_line_of_a_chunk_is_where_its_text_begins(made):
-    data = codec.render(SOURCE, made)
+def test_a_chunk_names_the_line_on_which_its_text_begins(made):
+    data = sources.render(SOURCE, made)
     lines = data.decode().split("\n")
-    for one in parsed(data):
-        assert source.unescape(lines[one.line - 1]) == one.memory.content.split("\n")[0]
-        assert lines[one.line - 2].startswith("<!-- chunk ")
+    for chunk in parsed(data):
+        assert sources.unescape(lines[chunk.line - 1]) == chunk.memory.content.split("\n")[0]
+        assert lines[chunk.line - 2].startswith("<!-- chunk ")
 
 
 @given(CHUNKS, st.data())
 def test_removing_chunks_in_any_order_leaves_the_others_as_they_are(made, data):
     left = dict(enumerate(made, 1))
-    file: bytes | None = codec.render(SOURCE, made)
+    file: bytes | None = sources.render(SOURCE, made)
     for number in data.draw(st.permutations(list(left))):
         del left[number]
         assert file is not None
-        file = codec.without(file, number)
+        file = sources.without(file, number)
         if file is None:
             break
-        found = parsed(file)
-        assert {one.number: one.memory.content for one in found} == {
+        marked = parsed(file)
+        assert {chunk.number: chunk.memory.content for chunk in marked} == {
             number: chunk.text for number, chunk in left.items()
         }
     assert (file is None) == (not left)
 
 
 @given(TEXT, st.sampled_from(["a.md", "a.txt", "a.json"]))
-def test_a_text_survives_being_cut_and_kept(text, name):
+def test_chunks_of_a_text_are_restored_from_their_file(text, name):
     strategy = {"md": Strategy.MARKDOWN, "txt": Strategy.PARAGRAPHS, "json": Strategy.WHOLE}
     chunking = Chunking(strategy=strategy[name.partition(".")[2]])
     made = chunks(text, chunking, name)
     if made:
-        found = parsed(codec.render(replace(SOURCE, chunking=chunking), made))
-        assert [one.memory.content for one in found] == [one.text for one in made]
+        marked = parsed(sources.render(replace(SOURCE, chunking=chunking), made))
+        assert [chunk.memory.content for chunk in marked] == [chunk.text for chunk in made]

@@ -16,8 +16,7 @@ from mimo import config, rendering
 from mimo.cli.main import main
 from mimo.errors import Internal, MindError
 from mimo.features.hooks import command as hook
-from mimo.memory import codec, log
-from mimo.memory.chunking import source
+from mimo.memory import codec, log, sources
 from tests.conftest import NOW
 from tests.redteam.hostile import FILES
 
@@ -232,7 +231,7 @@ def test_four_times_the_text_takes_four_times_the_work(line: str) -> None:
         readers: list[Callable[[], object]] = [
             lambda: log.parse(data, path="x", digest="", modified=NOW, dates=dict),
             lambda: codec.parse(data, path=".mind/facts/x.md", modified=NOW),
-            lambda: source.parse(data, path=".mind/sources/x.md", modified=NOW),
+            lambda: sources.parse(data, path=".mind/sources/x.md", modified=NOW),
             lambda: list(log.in_code(text, path="x.py", digest="", modified=NOW)),
             lambda: list(log.in_message(text, commit="", author="", when=NOW, taken={})),
         ]

@@ -23,10 +23,18 @@ from mimo.errors import (
 from mimo.frozen import frozen
 from mimo.guard.policy import Call, Operation
 from mimo.memory import ids
-from mimo.memory.chunking import chunks, resolved
-from mimo.memory.chunking.model import REFUSED, Chunk, Chunking, Strategy, checked, suffix
-from mimo.memory.chunking.source import Source, chunk_id
+from mimo.memory.chunking import (
+    REFUSED,
+    Chunk,
+    Chunking,
+    Strategy,
+    checked,
+    chunks,
+    resolved,
+    suffix,
+)
 from mimo.memory.model import Kind, Problem, Record, check_unit
+from mimo.memory.sources import Source, chunk_id
 from mimo.mind import Mind
 from mimo.operations import freshness, refresh, undoing
 from mimo.operations.freshness import IngestedFiles, Seen, State

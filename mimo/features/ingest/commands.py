@@ -15,7 +15,7 @@ from mimo.errors import (
 )
 from mimo.features.ingest import FileReport, Options, Report, ingest_files, update_files
 from mimo.frozen import frozen
-from mimo.memory.chunking.model import LINES, Chunking, Strategy
+from mimo.memory.chunking import LINES, Chunking, Strategy
 from mimo.memory.model import Category, Kind
 from mimo.mind import Mind
 from mimo.rendering.results import count, first_lines, render

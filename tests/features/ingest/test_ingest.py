@@ -19,7 +19,7 @@ from mimo.errors import (
     TooManyChunks,
 )
 from mimo.features.ingest import Options, ingest_files, update_files
-from mimo.memory.chunking.model import Chunking, Strategy
+from mimo.memory.chunking import Chunking, Strategy
 from mimo.memory.model import Kind, Problem
 from mimo.operations import finding, overview, refresh, saving
 

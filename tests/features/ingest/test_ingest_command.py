@@ -15,7 +15,7 @@ from mimo.features.notes.commands import edit, rm, show
 from mimo.features.notes.memory_tool import delete, list_memories
 from mimo.features.notes.memory_tool import search as memory_search
 from mimo.features.search.commands import search
-from mimo.memory.chunking.model import Strategy
+from mimo.memory.chunking import Strategy
 from mimo.memory.model import Category
 from mimo.operations import overview
 

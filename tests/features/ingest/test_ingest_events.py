@@ -4,7 +4,7 @@ import pytest
 
 from mimo.errors import Invalid
 from mimo.features.ingest import Options, ingest_files
-from mimo.memory.chunking.model import Chunking, Strategy
+from mimo.memory.chunking import Chunking, Strategy
 from mimo.surroundings import Timer
 
 

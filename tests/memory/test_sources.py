@@ -4,10 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mimo.memory.chunking import source as codec
-from mimo.memory.chunking.model import Chunk, Chunking, Strategy
-from mimo.memory.chunking.source import Source
+from mimo.memory import sources as codec
+from mimo.memory.chunking import Chunk, Chunking, Strategy
 from mimo.memory.model import Kind, Problem
+from mimo.memory.sources import Source
 
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
 PATH = ".mind/sources/source_api_md_k3v7mq.md"

@@ -5,124 +5,109 @@ like a marker is escaped.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from datetime import UTC, datetime
-from functools import cache
 from typing import Any, NamedTuple
 
 from mimo.errors import Invalid
 from mimo.frozen import frozen
 from mimo.memory import ids
-from mimo.memory.chunking.model import LINES, Chunk, Chunking, Strategy
+from mimo.memory.chunking import LINES, Chunk, Chunking, Strategy
 from mimo.memory.codec import fields, front_matter
-from mimo.memory.codec.document import MAX_HEADER_BYTES, MAX_SOURCE_BYTES, Unreadable
+from mimo.memory.codec.document import (
+    MAX_HEADER_BYTES,
+    MAX_SOURCE_BYTES,
+    Document,
+    Unreadable,
+)
 from mimo.memory.codec.file import read_document
 from mimo.memory.model import Kind, Memory, Problem
+from mimo.text.clean import compiled
 
 _LOOKS_LIKE_MARKER = r"\\*[ \t]*<!--[ \t]*chunk\b"
+_MARKER = rf"(?mi)^(?=(\\*)){_LOOKS_LIKE_MARKER}.*$"
+_NUMBER = r"([1-9]\d{0,8})"
+_MARKER_PARTS = (
+    rf"(?a)<!-- chunk {_NUMBER} lines {_NUMBER}-{_NUMBER} -->(?:[ \t]*<!-- (.+) -->)?[ \t\r]*"
+)
 _ARROW = "\u203a"
-BETWEEN = f" {_ARROW} "
+_BETWEEN = f" {_ARROW} "
 
 
-class Section(NamedTuple):
+class _Section(NamedTuple):
     """The place of a chunk in the body."""
 
     number: int
-    lines: tuple[int, int]
+    lines: str
+    """Its first and last line in the ingested file, such as `120-148`."""
     path: tuple[str, ...]
     start: int
     """The start of its marker."""
     text: int
     """The start of its text."""
     end: int
+    line: int
+    """The 1-based line of the file on which its text begins."""
 
 
 def escape(text: str) -> str:
     """Returns `text` with a backslash before each line that looks like a marker."""
-    return _to_escape().sub(r"\\", text)
+    return compiled(rf"(?mi)^(?={_LOOKS_LIKE_MARKER})").sub(r"\\", text)
 
 
 def unescape(text: str) -> str:
     """Returns text without the backslashes of `escape`."""
-    return _escaped().sub("", text)
+    return compiled(rf"(?mi)^\\(?={_LOOKS_LIKE_MARKER})").sub("", text)
 
 
 def marker(number: int, chunk: Chunk) -> str:
     """Returns the marker of a chunk."""
     line = f"<!-- chunk {number} lines {chunk.first_line}-{chunk.last_line} -->"
-    headings = BETWEEN.join(_commented(title) for title in chunk.path)
+    # `--` would end the comment.
+    escaped = (re.sub(rf"[\\{_ARROW}]|(?<=-)-", r"\\\g<0>", title) for title in chunk.path)
+    headings = _BETWEEN.join(escaped)
     return f"{line} <!-- {headings} -->" if headings else line
 
 
-def _commented(title: str) -> str:
-    """Returns a heading escaped for a comment, which `--` would end."""
-    return re.sub(rf"[\\{_ARROW}]|(?<=-)-", r"\\\g<0>", title)
+def _sections(document: Document) -> tuple[str, list[_Section]]:
+    """Returns a file's text with the line ends that mind writes, and the places of its chunks.
 
-
-def _uncommented(headings: str) -> tuple[str, ...]:
-    """Returns the headings in a comment."""
-    parts = re.findall(rf"(?:\\.|[^\\{_ARROW}])+", headings)
-    return tuple(re.sub(r"\\(.)", r"\1", part.strip()) for part in parts if part.strip())
-
-
-def sections_of(text: str, start: int, line: int) -> Iterator[Section]:
-    """Yields the chunks of a body that begins on a line of the file. Raises `Unreadable`."""
-    markers = [match for match in _markers().finditer(text, start) if match[1] == ""]
+    Other line ends occur only if a checkout converted the whole file. Raises `Unreadable`.
+    """
+    text, start, line = document.text, document.body_start, document.body_line
+    if document.newline == "\r\n":
+        head = text[:start].replace("\r\n", "\n")
+        text, start = head + text[start:].replace("\r\n", "\n"), len(head)
+    markers = [match for match in compiled(_MARKER).finditer(text, start) if match[1] == ""]
     first = markers[0].start() if markers else len(text)
     if markers and text[start:first].strip():
         raise Unreadable("there is text before the first chunk, which belongs to none", line)
+    sections: dict[int, _Section] = {}
     ends = [*(match.start() for match in markers[1:]), len(text)]
-    numbers: set[int] = set()
     for here, end in zip(markers, ends, strict=False):
         line += text.count("\n", start, here.start())
         start = here.start()
-        section = _section(text, here, end, line)
-        if section.number in numbers:
-            raise Unreadable(f"there are two chunks {section.number}", line)
-        numbers.add(section.number)
-        yield section
-
-
-def _section(text: str, marker: re.Match[str], end: int, line: int) -> Section:
-    match = _marker_line().fullmatch(marker[0])
-    if match is None:
-        raise Unreadable("the marker of a chunk can't be read", line)
-    number, first, last = (int(match[part]) for part in (1, 2, 3))
-    if first > last:
-        raise Unreadable("the lines of a chunk end before they begin", line)
-    return Section(
-        number=number,
-        lines=(first, last),
-        path=_uncommented(match[4] or ""),
-        start=marker.start(),
-        text=min(marker.end() + 1, len(text)),
-        end=end,
-    )
-
-
-@cache
-def _markers() -> re.Pattern[str]:
-    return re.compile(rf"^(?=(\\*)){_LOOKS_LIKE_MARKER}.*$", re.MULTILINE | re.IGNORECASE)
-
-
-@cache
-def _marker_line() -> re.Pattern[str]:
-    number = r"([1-9]\d{0,8})"
-    return re.compile(
-        rf"<!-- chunk {number} lines {number}-{number} -->(?:[ \t]*<!-- (.+) -->)?[ \t\r]*",
-        re.ASCII,
-    )
-
-
-@cache
-def _to_escape() -> re.Pattern[str]:
-    return re.compile(rf"^(?={_LOOKS_LIKE_MARKER})", re.MULTILINE | re.IGNORECASE)
-
-
-@cache
-def _escaped() -> re.Pattern[str]:
-    return re.compile(rf"^\\(?={_LOOKS_LIKE_MARKER})", re.MULTILINE | re.IGNORECASE)
+        match = compiled(_MARKER_PARTS).fullmatch(here[0])
+        if match is None:
+            raise Unreadable("the marker of a chunk can't be read", line)
+        number, first_line, last_line = (int(match[part]) for part in (1, 2, 3))
+        if first_line > last_line:
+            raise Unreadable("the lines of a chunk end before they begin", line)
+        if number in sections:
+            raise Unreadable(f"there are two chunks {number}", line)
+        headings = re.findall(rf"(?:\\.|[^\\{_ARROW}])+", match[4] or "")
+        plain = (re.sub(r"\\(.)", r"\1", heading.strip()) for heading in headings)
+        sections[number] = _Section(
+            number=number,
+            lines=f"{first_line}-{last_line}",
+            path=tuple(heading for heading in plain if heading),
+            start=start,
+            text=min(here.end() + 1, len(text)),
+            end=end,
+            line=line + 1,
+        )
+    return text, list(sections.values())
 
 
 @frozen
@@ -181,15 +166,41 @@ def parse(data: bytes, *, path: str, modified: datetime) -> Sequence[Marked] | P
     """
     try:
         document, header = read_document(data, MAX_SOURCE_BYTES)
-        text, base = _body(document.text, document.body_start, document.newline)
-        sections = list(sections_of(text, base, document.body_line))
+        text, sections = _sections(document)
     except Unreadable as error:
         return Problem(path=path, line=error.line, reason=error.reason)
     if not sections:
         reason = "it has no line `<!-- chunk n lines a-b -->`"
         lost = Problem(path=path, line=document.body_line, reason=reason)
         return lost if "strategy" in header else None
-    return _memories(text, sections, header, path=path, modified=modified)
+    understood, extra = fields.understand(header)
+    source_id = understood.pop("id", ids.of_path(path))
+    origin = understood.pop("source", None) or path
+    common: dict[str, Any] = {"type": Kind.FACT, "created": modified.astimezone(UTC)}
+    common |= {key: value for key, value in understood.items() if key not in ("title", "links")}
+    metadata = _metadata(extra) | {
+        "source_file": origin,
+        "total_chunks": extra.get("chunks", len(sections)),
+        "strategy": extra.get("strategy"),
+    }
+    is_whole = extra.get("strategy") == Strategy.WHOLE
+    chunks = []
+    for section in sections:
+        about = metadata | {"chunk_index": section.number - 1, "lines": section.lines}
+        if section.path:
+            about["heading_path"] = list(section.path)
+        # An empty line separates a chunk from the next marker.
+        content = text[section.text : section.end].removesuffix("\n")
+        memory = Memory(
+            **common,
+            id=chunk_id(source_id, section.number),
+            content=unescape(content if section.end == len(text) else content.removesuffix("\n")),
+            title=origin if is_whole else _BETWEEN.join(section.path) or None,
+            source=f"{origin}:{section.lines}",
+            extra=about,
+        )
+        chunks.append(Marked(section.number, section.line, memory))
+    return chunks
 
 
 def header_of(data: bytes, *, path: str) -> Source | None:
@@ -225,8 +236,7 @@ def without(data: bytes, number: int) -> bytes | None:
     Every other byte is unchanged. Raises `KeyError` if there is no such chunk.
     """
     document, _ = read_document(data, MAX_SOURCE_BYTES)
-    text, base = _body(document.text, document.body_start, document.newline)
-    sections = list(sections_of(text, base, document.body_line))
+    text, sections = _sections(document)
     place = next((n for n, section in enumerate(sections) if section.number == number), None)
     if place is None:
         raise KeyError(number)
@@ -252,83 +262,17 @@ def _header(source: Source) -> dict[str, Any]:
         source=source.path,
         by=source.by,
     )
-    asked, usual = source.chunking, Chunking()
+    asked = source.chunking
     options = {
         "strategy": asked.strategy.value,
         "chunk_size": asked.chunk_size,
         "overlap": asked.overlap or None,
-        "lines_per_chunk": None
-        if asked.lines_per_chunk == usual.lines_per_chunk
-        else asked.lines_per_chunk,
+        "lines_per_chunk": asked.lines_per_chunk if asked.lines_per_chunk != LINES else None,
         "chunks": source.total,
         "sha256": source.sha256,
         "metadata": dict(source.metadata) or None,
     }
     return fields.written(memory, ()) | {k: v for k, v in options.items() if v is not None}
-
-
-def _body(text: str, start: int, newline: str) -> tuple[str, int]:
-    """Returns a file's text and the start of its body, with the line ends that mind writes.
-
-    Others occur only if a checkout converted the whole file.
-    """
-    if newline != "\r\n":
-        return text, start
-    head = text[:start].replace("\r\n", "\n")
-    return head + text[start:].replace("\r\n", "\n"), len(head)
-
-
-def _memories(
-    text: str,
-    sections: Sequence[Section],
-    header: Mapping[str, Any],
-    *,
-    path: str,
-    modified: datetime,
-) -> list[Marked]:
-    understood, extra = fields.understand(header)
-    source_id = understood.pop("id", ids.of_path(path))
-    origin = understood.pop("source", None) or path
-    common: dict[str, Any] = {"type": Kind.FACT, "created": modified.astimezone(UTC)}
-    common |= {key: value for key, value in understood.items() if key not in ("title", "links")}
-    metadata = _metadata(extra) | {
-        "source_file": origin,
-        "total_chunks": extra.get("chunks", len(sections)),
-        "strategy": extra.get("strategy"),
-    }
-    chunks = []
-    line, place = text.count("\n", 0, sections[0].text) + 1, sections[0].text
-    for section in sections:
-        line, place = line + text.count("\n", place, section.text), section.text
-        lines = f"{section.lines[0]}-{section.lines[1]}"
-        about = metadata | {"chunk_index": section.number - 1, "lines": lines}
-        if section.path:
-            about["heading_path"] = list(section.path)
-        memory = Memory(
-            **common,
-            id=chunk_id(source_id, section.number),
-            content=_content(text, section),
-            title=_title(section, origin, extra),
-            source=f"{origin}:{lines}",
-            extra=about,
-        )
-        chunks.append(Marked(section.number, line, memory))
-    return chunks
-
-
-def _title(section: Section, origin: str, extra: Mapping[str, Any]) -> str | None:
-    if extra.get("strategy") == Strategy.WHOLE:
-        return origin
-    return BETWEEN.join(section.path) or None
-
-
-def _content(text: str, section: Section) -> str:
-    """Returns the text of a chunk, exactly as it was ingested."""
-    is_last = section.end == len(text)
-    raw = text[section.text : section.end]
-    for _ in range(1 if is_last else 2):
-        raw = raw.removesuffix("\n")
-    return unescape(raw)
 
 
 def _metadata(extra: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,8 +2,7 @@
 
 import pytest
 
-from mimo.memory.chunking import chunks
-from mimo.memory.chunking.model import Chunking, Strategy
+from mimo.memory.chunking import Chunking, Strategy, chunks
 
 
 def heads(text, name, **asked):

@@ -14,14 +14,14 @@ import pytest
 
 from mimo.cli.main import main
 from mimo.cli.params import candidates
-from mimo.features.edges.checking import Reported, annotations
-from mimo.features.edges.edge import Severity
+from mimo.features.edges.checking import Hit, annotations
 from mimo.features.upkeep.commands import status
 from mimo.guard.logs import Redacting
 from mimo.memory.note import plain
 from mimo.mind import Mind
 from mimo.text.clean import clean, inert
 from tests import privacy_fakes
+from tests.features.edges.examples import edge
 from tests.privacy_fakes import Draw
 
 TERMINAL = "text that commands a terminal"
@@ -221,19 +221,10 @@ def test_an_annotation_holds_its_data_on_its_line(
     from mimo.rendering.screen import PlainScreen
 
     for end in ("\n", "\r\n", "\u2028", "\x85", "\x0b"):
-        place = Reported(
-            rule="rule",
-            title=f"a{end}::set-env name=a::b",
-            description="",
-            workaround=f"c{end}::add-path::/x",
-            severity=Severity.WARNING,
-            file=f"f{end}::add-path::/x",
-            line=1,
-            text="",
-            trusted=True,
-        )
+        known = edge(title=f"a{end}::set-env name=a::b", workaround=f"c{end}::add-path::/x")
+        hit = Hit(edge=known, path=f"f{end}::add-path::/x", line=1, text="", matched_on="")
         screen = PlainScreen()
-        screen.verbatim(annotations([place]), commands=True)
+        screen.verbatim(annotations([hit]), commands=True)
         screen.finish(pager=False)
         (line,) = capfd.readouterr().out.splitlines()
         assert line.startswith("::warning file=")

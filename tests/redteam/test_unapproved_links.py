@@ -15,7 +15,6 @@ from mimo.features.decisions.commands import supersede
 from mimo.features.decisions.loading import checkpoint as load_checkpoint
 from mimo.features.decisions.loading import context as load_context
 from mimo.features.edges import sources
-from mimo.features.edges.edge import Detection
 from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
 from mimo.features.notes.commands import show
@@ -24,6 +23,7 @@ from mimo.memory.model import Filter, Kind
 from mimo.mind import Mind
 from mimo.operations import finding, saving
 from mimo.server.prompts import prompt
+from tests.features.edges.examples import edge
 
 KIND = "approved memory silenced by an unapproved one"
 
@@ -171,13 +171,7 @@ class TestSaving:
     @pytest.mark.attack(KIND)
     def test_a_pulled_edge_keeps_its_title_from_nobody(self, mind):
         pulled(mind.project.root, "evil", "edge", "harmless", 'title: "Tokens leak"\n', "edges")
-        added = sources.add_here(
-            mind,
-            "Tokens leak",
-            description="They are logged",
-            workaround="Mask them",
-            detection=Detection(),
-        )
+        added = sources.add(mind, edge(title="Tokens leak", of_project=True))
         assert added.memory.id != "evil"
 
 
@@ -227,5 +221,5 @@ def test_pulled_edges_crowd_out_no_approved_one(mind):
     for number in range(9):
         header = f"title: A{number}\nstack_tags: [react]\nseverity: critical\n"
         pulled(mind.project.root, f"evil{number}", "edge", "noise", header, "edges")
-    found = sources.warnings(mind, sources.of_project(mind), "add a page", code="", techs=None)
-    assert "Mine" in {one.edge.title for one, _ in found}
+    matches = sources.warnings(mind, sources.of_project(mind), "add a page")
+    assert "Mine" in {match.edge.title for match in matches}

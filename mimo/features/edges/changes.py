@@ -1,32 +1,52 @@
-"""The lines that a change adds: from git, from a diff, or from whole files."""
+"""The lines that a change adds: from git, from a unified diff, or from whole files."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import Invalid, StorageFailed
-from mimo.features.edges import diffs
-from mimo.features.edges.diffs import Added
+from mimo.features.edges.checking import LONGEST_LINE, Added, Hunk, whole
 from mimo.store import files, git
 from mimo.store.walk import files_below
 
 _MOST_BYTES = 2_000_000
 """Larger files are generated, or data."""
 _SKIPPED = frozenset(("node_modules", "__pycache__", "venv", "build", "dist", "target", "vendor"))
-_NO_DIFF = "outside git, and before the first commit, name the files to check"
+_HUNK = re.compile(r"@@ -\d+(?:,(?P<old>\d+))? \+(?P<start>\d+)(?:,(?P<new>\d+))? @@")
+_ESCAPED = re.compile(rb'\\([0-7]{3}|[abtnvfr"\\])')
+_ESCAPES = dict(zip(b'abtnvfr"\\', b'\a\b\t\n\v\f\r"\\', strict=True))
 
 
 def of_git(root: Path, *, staged: bool, rev: str | None) -> Iterator[Added]:
-    """Yields the additions of a git diff below a folder. Raises `Invalid` if git fails."""
-    return _others(diffs.parse(_diff(root, staged=staged, rev=rev)), _prefix(root))
+    """Yields the lines below a folder that git reports as added.
+
+    The changes are those since the last commit, or since `rev`; with `staged`, those of the next
+    commit; with two revisions (`main...HEAD`) those between them. Paths are relative to the top of
+    the working tree. Raises `Invalid` if git fails.
+    """
+    shape = ("--unified=0", "--no-renames")
+    prefixes = ("--src-prefix=a/", "--dst-prefix=b/", "--no-relative")
+    against = [] if staged and rev is None else [rev or "HEAD"]
+    options = ("--cached",) if staged else ()
+    words = ("diff", *shape, *prefixes, *options, "--end-of-options", *against, "--", ".")
+    hint = "outside git, and before the first commit, name the files to check"
+    try:
+        result = git.run(root, *words, index=staged)
+    except Invalid as error:
+        error.hint = hint
+        raise
+    if result.returncode:
+        raise Invalid(f"`git diff` failed: {git.complaint(result.stderr)}", hint=hint)
+    return _others(_parsed(result.stdout.decode("utf-8", "replace")), _prefix(root))
 
 
 def of_text(text: str) -> Iterator[Added]:
-    """Yields the additions of a unified diff; any other text counts as added."""
-    if diffs.is_diff(text):
-        return _others(diffs.parse(text), "")
-    return iter([diffs.whole("<stdin>", text)])
+    """Yields the lines that a unified diff adds; any other text counts as added."""
+    if re.search(r"^--- .*\n\+\+\+ .*\n@@ -\d", text, re.MULTILINE):
+        return _others(_parsed(text), "")
+    return iter([whole("<stdin>", text)])
 
 
 def of_files(root: Path, names: Sequence[str], *, near: Path) -> Iterator[Added]:
@@ -41,7 +61,7 @@ def of_files(root: Path, names: Sequence[str], *, near: Path) -> Iterator[Added]
     for path in (file for named in paths for file in _files(named)):
         if (text := _text(path)) is not None:
             inside = path.relative_to(top).as_posix()
-            yield from _others([diffs.whole(f"{prefix}{inside}", text)], prefix)
+            yield from _others([whole(f"{prefix}{inside}", text)], prefix)
 
 
 def _resolved(top: Path, name: str, near: Path) -> Path:
@@ -83,9 +103,8 @@ def _text(path: Path) -> str | None:
 def _prefix(root: Path) -> str:
     """Returns the folder of the project in the working tree, as a prefix of git's paths."""
     root = root.resolve()
-    top = _top(root)
-    inside = root.relative_to(top).as_posix() if top else "."
-    return "" if inside == "." else f"{inside}/"
+    top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
+    return "" if top == root else f"{root.relative_to(top).as_posix()}/"
 
 
 def _others(added: Iterable[Added], prefix: str) -> Iterator[Added]:
@@ -93,32 +112,54 @@ def _others(added: Iterable[Added], prefix: str) -> Iterator[Added]:
     return (file for file in added if not file.path.startswith(f"{prefix}{STORE}/"))
 
 
-def _diff(root: Path, *, staged: bool, rev: str | None) -> str:
-    """Returns the changes below a folder as a unified diff without context.
-
-    The changes are those since the last commit, or since `rev`; with `staged`, those of the next
-    commit; with two revisions (`main...HEAD`) those between them. Paths are relative to the top of
-    the working tree. Raises `Invalid` if git fails.
-    """
-    shape = ("--unified=0", "--no-renames")
-    prefixes = ("--src-prefix=a/", "--dst-prefix=b/", "--no-relative")
-    against = [] if staged and rev is None else [rev or "HEAD"]
-    options = ("--cached",) if staged else ()
-    words = ("diff", *shape, *prefixes, *options, "--end-of-options", *against, "--", ".")
-    try:
-        result = git.run(root, *words, index=staged)
-    except Invalid as error:
-        error.hint = _NO_DIFF
-        raise
-    if result.returncode:
-        reason = git.complaint(result.stderr)
-        raise Invalid(f"`git diff` failed: {reason}", hint=_NO_DIFF)
-    return result.stdout.decode("utf-8", "replace")
+# Unified diffs.
 
 
-def _top(root: Path) -> Path | None:
-    """Returns the top of the working tree; None outside git."""
-    for folder in (root, *root.parents):
-        if (folder / ".git").exists():
-            return folder
-    return None
+def _parsed(text: str) -> Iterator[Added]:
+    """Yields the lines that a unified diff adds to each file; none for removed and binary files."""
+    path, hunks = "", list[Hunk]()
+    lines = iter(text.split("\n"))
+    for line in lines:
+        if line.startswith("+++ "):
+            if path and hunks:
+                yield Added(path=path, hunks=tuple(hunks))
+            path, hunks = _path(line[4:]), []
+        elif path and (header := _HUNK.match(line)):
+            old, new = (int(header[name] or 1) for name in ("old", "new"))
+            hunks += _hunks(lines, int(header["start"]), old, new)
+    if path and hunks:
+        yield Added(path=path, hunks=tuple(hunks))
+
+
+def _hunks(lines: Iterator[str], number: int, old: int, new: int) -> Iterator[Hunk]:
+    """Yields the runs of added lines of one hunk, which has so many old and new lines."""
+    run: list[str] = []
+    while (old > 0 or new > 0) and (line := next(lines, None)) is not None:
+        mark = line[:1]
+        if mark == "+":
+            run.append(line[1 : LONGEST_LINE + 1].removesuffix("\r"))
+            number, new = number + 1, new - 1
+            continue
+        if run and mark != "\\":
+            yield Hunk(start=number - len(run), lines=tuple(run))
+            run = []
+        if mark == "-":
+            old -= 1
+        elif mark != "\\":
+            number, old, new = number + 1, old - 1, new - 1
+    if run:
+        yield Hunk(start=number - len(run), lines=tuple(run))
+
+
+def _path(line: str) -> str:
+    """Returns the path in a `+++` line, without `b/`; empty for a removed file."""
+    name = line.rstrip("\r").split("\t")[0]
+    if name.startswith('"') and name.endswith('"'):
+        quoted = name[1:-1].encode("utf-8", "surrogateescape")
+        name = _ESCAPED.sub(_unescaped, quoted).decode("utf-8", "replace")
+    return "" if name == "/dev/null" else name.removeprefix("b/")
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    code = match[1]
+    return bytes([int(code, 8) & 255 if len(code) > 1 else _ESCAPES[code[0]]])

@@ -7,14 +7,30 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from mimo.features.edges.diffs import Added, Hunk
-from mimo.features.edges.edge import Edge, Severity, endings, probes, stack_words, subject, tech
+from mimo.features.edges.edge import Edge, Severity, endings, subject, tech
 from mimo.text import patterns
 from mimo.text.tokens import tokenize
 
+LONGEST_LINE = 10_000
+"""Characters of a line that are checked; longer lines are generated."""
 _FEWEST_WORDS = 2
 _MOST_PER_FILE = 20
 """Maximum number of hits of one edge in one file."""
+
+
+class Hunk(NamedTuple):
+    """Consecutive lines of a file."""
+
+    start: int
+    """The 1-based line of the first."""
+    lines: tuple[str, ...]
+
+
+class Added(NamedTuple):
+    """The lines that a change adds to a file."""
+
+    path: str
+    hunks: tuple[Hunk, ...]
 
 
 class Hit(NamedTuple):
@@ -29,6 +45,8 @@ class Hit(NamedTuple):
 
 
 class _Probe(NamedTuple):
+    """An edge, ready to be searched for."""
+
     edge: Edge
     patterns: tuple[tuple[str, Any], ...]
     words: frozenset[str]
@@ -36,62 +54,60 @@ class _Probe(NamedTuple):
     endings: frozenset[str]
     """File name endings, one of which must match; empty for all."""
     needs: frozenset[str]
-    """Technologies, one of which the project or the path must name; empty for all."""
+    """Technologies, one of which the path must name; empty for all."""
 
 
-def check(
-    edges: Iterable[tuple[Edge, bool]], added: Iterable[Added], *, stack: Sequence[str]
-) -> Iterator[Hit]:
+def whole(path: str, text: str) -> Added:
+    """Returns all lines of a file as added."""
+    lines = tuple(line[:LONGEST_LINE] for line in text.split("\n"))
+    return Added(path=path, hunks=(Hunk(start=1, lines=lines),))
+
+
+def check(edges: Iterable[Edge], added: Iterable[Added], stack: Sequence[str]) -> Iterator[Hit]:
     """Yields the edges that apply to a change, file by file and line by line.
 
-    Each edge comes with whether it is of the project. A global edge with a stack applies only if
-    the project, or the path of the file, names a technology of it. An edge with a language applies
-    only to files of that language. An edge without patterns applies if all words of its title
-    occur in consecutive lines.
+    A global edge with a stack applies only if the project, or the path of the file, names a
+    technology of it. An edge with a language applies only to files of that language. An edge
+    without patterns applies if all words of its title occur in consecutive lines.
     """
-    ready = [probe for edge, own in edges if (probe := _probe(edge, own, stack)) is not None]
+    ready = [probe for edge in edges if (probe := _probe(edge, stack)) is not None]
     for file in added:
-        hits = [(probe, place) for probe in ready for place in _places(probe, file)]
+        hits = [hit for probe in ready if _is_about(probe, file.path) for hit in _hits(probe, file)]
         # Sorting is stable: the hits of one line stay in the order of the edges.
-        for probe, (line, text, why) in sorted(hits, key=lambda hit: hit[1][0]):
-            yield Hit(edge=probe.edge, path=file.path, line=line, text=text, matched_on=why)
+        yield from sorted(hits, key=lambda hit: hit.line)
 
 
-def _probe(edge: Edge, own: bool, stack: Sequence[str]) -> _Probe | None:
-    found = ((text, patterns.compiled(text, literal=literal)) for text, literal in probes(edge))
-    usable = tuple((t, made) for t, made in found if not isinstance(made, patterns.Unusable))
-    words = frozenset() if probes(edge) else subject(edge.title)
+def _probe(edge: Edge, stack: Sequence[str]) -> _Probe | None:
+    """Returns the probe of an edge; None if it has no pattern and too few words."""
+    made = ((text, patterns.compiled(text, literal=literal)) for text, literal in edge.probes)
+    usable = tuple(pair for pair in made if not isinstance(pair[1], patterns.Unusable))
+    words = frozenset() if edge.probes else subject(edge.title)
     if not usable and len(words) < _FEWEST_WORDS:
         return None
-    needs = frozenset() if own else frozenset(map(tech, stack_words(edge)))
+    needs = frozenset() if edge.of_project else frozenset(map(tech, edge.stack_words))
     if needs & {tech(name) for name in stack}:
         needs = frozenset()
     return _Probe(edge=edge, patterns=usable, words=words, endings=endings(edge), needs=needs)
 
 
-def _places(probe: _Probe, file: Added) -> list[tuple[int, str, str]]:
-    """Returns the lines of a file to which an edge applies: number, text and reason."""
-    if not _is_about(probe, file.path):
-        return []
-    found: dict[int, tuple[int, str, str]] = {}
-    if probe.patterns:
-        for line, text, why in _by_pattern(probe, file.hunks):
-            found.setdefault(line, (line, text, why))
-            if len(found) == _MOST_PER_FILE:
-                break
-    else:
-        for hunk in file.hunks:
-            if place := _by_words(probe.words, hunk):
-                found[place[0]] = place
-    return list(found.values())
-
-
 def _is_about(probe: _Probe, path: str) -> bool:
-    """Returns whether an edge may apply to a file."""
+    """Returns whether an edge may apply to a file, by the file's name and folders."""
     if probe.endings:
         name = path.rpartition("/")[2].lower()
         return not probe.endings.isdisjoint(name.split("."))
-    return not probe.needs or not probe.needs.isdisjoint(_techs_of(path))
+    names = path.replace("/", ".").replace("-", ".").replace("_", ".").split(".")
+    return not probe.needs or not probe.needs.isdisjoint(tech(name) for name in names if name)
+
+
+def _hits(probe: _Probe, file: Added) -> list[Hit]:
+    """Returns the lines of a file to which an edge applies, each once."""
+    hits: dict[int, Hit] = {}
+    places = _by_pattern(probe, file.hunks) if probe.patterns else _by_words(probe, file.hunks)
+    for line, text, reason in places:
+        hits.setdefault(line, Hit(probe.edge, file.path, line, text, reason))
+        if len(hits) == _MOST_PER_FILE:
+            break
+    return list(hits.values())
 
 
 def _by_pattern(probe: _Probe, hunks: Sequence[Hunk]) -> Iterator[tuple[int, str, str]]:
@@ -109,18 +125,14 @@ def _by_pattern(probe: _Probe, hunks: Sequence[Hunk]) -> Iterator[tuple[int, str
                 yield hunks[number].start + offset, texts[place], pattern
 
 
-def _by_words(words: frozenset[str], hunk: Hunk) -> tuple[int, str, str] | None:
-    if not words.issubset(tokenize("\n".join(hunk.lines))):
-        return None
-    shared = [len(words.intersection(tokenize(line))) for line in hunk.lines]
-    best = max(range(len(shared)), key=lambda place: shared[place])
-    return hunk.start + best, hunk.lines[best], f"all of its words: {', '.join(sorted(words))}"
-
-
-def _techs_of(path: str) -> set[str]:
-    """Returns the technologies in a path: its folders and the parts of the file name."""
-    names = path.replace("/", ".").replace("-", ".").replace("_", ".").split(".")
-    return {tech(name) for name in names if name}
+def _by_words(probe: _Probe, hunks: Sequence[Hunk]) -> Iterator[tuple[int, str, str]]:
+    """Yields the line with most of the words, for each hunk that has all of them."""
+    reason = f"all of its words: {', '.join(sorted(probe.words))}"
+    for hunk in hunks:
+        if probe.words.issubset(tokenize("\n".join(hunk.lines))):
+            shared = [len(probe.words.intersection(tokenize(line))) for line in hunk.lines]
+            best = shared.index(max(shared))
+            yield hunk.start + best, hunk.lines[best], reason
 
 
 # Reports for other programs.
@@ -134,76 +146,59 @@ _COMMANDS = {Severity.INFO: "notice", Severity.WARNING: "warning", Severity.CRIT
 _LONGEST_TITLE = 200
 
 
-class Reported(NamedTuple):
-    """One hit in a report."""
-
-    rule: str
-    """The id of the edge, or of the failed decision."""
-    title: str
-    description: str
-    workaround: str
-    severity: Severity
-    file: str
-    line: int
-    text: str
-    trusted: bool
-
-    @property
-    def message(self) -> str:
-        """Returns the problem and its workaround in words."""
-        text = f"{self.title}. {self.workaround}" if self.workaround else self.title
-        return text if self.trusted else f"{text} (from an unapproved memory)"
-
-
-def annotations(places: Iterable[Reported]) -> str:
+def annotations(hits: Iterable[Hit]) -> str:
     """Returns workflow commands, which GitHub shows at the lines of the hits."""
-    return "\n".join(_annotation(place) for place in places)
+    return "\n".join(
+        f"::{_COMMANDS[hit.edge.severity]} file={_property(hit.path)},line={hit.line},"
+        f"title={_property(hit.edge.title)}::{_data(_message(hit.edge))}"
+        for hit in hits
+    )
 
 
-def sarif(places: Sequence[Reported], *, version: str) -> str:
+def sarif(hits: Sequence[Hit], *, version: str) -> str:
     """Returns a log in SARIF 2.1.0, with one rule for each edge."""
-    rules = {place.rule: place for place in reversed(places)}
-    indexes = {rule: number for number, rule in enumerate(sorted(rules))}
+    edges = {hit.edge.id: hit.edge for hit in reversed(hits)}
+    indexes = {rule: number for number, rule in enumerate(sorted(edges))}
     run = {
         "tool": {
             "driver": {
                 "name": "mind",
                 "semanticVersion": version,
-                "rules": [_rule(rules[name]) for name in indexes],
+                "rules": [_rule(edges[id]) for id in indexes],
             }
         },
         "columnKind": "unicodeCodePoints",
-        "results": [_result(place, indexes[place.rule]) for place in places],
+        "results": [_result(hit, indexes[hit.edge.id]) for hit in hits],
     }
     log = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
     return json.dumps(log, indent=2)
 
 
-def _rule(place: Reported) -> dict[str, Any]:
-    whole = place.description or place.title
-    text = f"{whole}\n\nWhat to do: {place.workaround}" if place.workaround else whole
+def _rule(edge: Edge) -> dict[str, Any]:
+    text = edge.description or edge.title
+    help_ = f"{text}\n\nWhat to do: {edge.workaround}" if edge.workaround else text
     return {
-        "id": place.rule,
-        "shortDescription": {"text": place.title[:_LONGEST_TITLE]},
-        "fullDescription": {"text": whole},
-        "help": {"text": text},
-        "defaultConfiguration": {"level": _LEVELS[place.severity]},
-        "properties": {"trusted": place.trusted},
+        "id": edge.id,
+        "shortDescription": {"text": edge.title[:_LONGEST_TITLE]},
+        "fullDescription": {"text": text},
+        "help": {"text": help_},
+        "defaultConfiguration": {"level": _LEVELS[edge.severity]},
+        "properties": {"trusted": edge.trusted},
     }
 
 
-def _result(place: Reported, index: int) -> dict[str, Any]:
-    mark = sha256(f"{place.rule}\n{place.file}\n{place.text.strip()}".encode("utf-8", "replace"))
+def _result(hit: Hit, index: int) -> dict[str, Any]:
+    mark = sha256(f"{hit.edge.id}\n{hit.path}\n{hit.text.strip()}".encode("utf-8", "replace"))
     return {
-        "ruleId": place.rule,
+        "ruleId": hit.edge.id,
         "ruleIndex": index,
-        "level": _LEVELS[place.severity],
-        "message": {"text": place.message},
+        "level": _LEVELS[hit.edge.severity],
+        "message": {"text": _message(hit.edge)},
         "locations": [
             {
                 "physicalLocation": {
-                    "artifactLocation": {"uri": quote(place.file, errors="replace")},
-                    "region": {"startLine": place.line, "snippet": {"text": place.text}},
+                    "artifactLocation": {"uri": quote(hit.path, errors="replace")},
+                    "region": {"startLine": hit.line, "snippet": {"text": hit.text}},
                 }
             }
         ],
@@ -211,10 +206,10 @@ def _result(place: Reported, index: int) -> dict[str, Any]:
     }
 
 
-def _annotation(place: Reported) -> str:
-    properties = {"file": place.file, "line": str(place.line), "title": place.title}
-    pairs = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::{_COMMANDS[place.severity]} {pairs}::{_data(place.message)}"
+def _message(edge: Edge) -> str:
+    """Returns the problem and its workaround in words."""
+    text = f"{edge.title}. {edge.workaround}" if edge.workaround else edge.title
+    return text if edge.trusted else f"{text} (from an unapproved memory)"
 
 
 def _data(text: str) -> str:

@@ -7,13 +7,11 @@ from typing import Annotated
 from mimo.commands.common import File, Private, Trust, TrustLabel
 from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, command
 from mimo.errors import Conflict, EdgeExists, Invalid, StorageFailed
-from mimo.features.edges import checking, sources
-from mimo.features.edges.checking import Reported
-from mimo.features.edges.edge import Detection, Match, Severity, edge_of
-from mimo.features.edges.sources import Hit, Known
+from mimo.features.edges import checking, sources, storage
+from mimo.features.edges.edge import Detection, Edge, Severity
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
-from mimo.memory.model import Kind, Record
+from mimo.memory.model import Kind
 from mimo.mind import Mind
 
 Line = Annotated[int, Out("The line in it, from 1")]
@@ -113,10 +111,27 @@ def edges(
     are compared with the intent, the stack and the code.
     """
     known = sources.everything(mind)
-    met = sources.warnings(mind, known, intent, code=code or "", techs=stack)
+    matches = sources.warnings(mind, known, intent, code=code or "", techs=stack)
+    faulty = any(sources.problems(mind, known if code else ()))
+    notice = "some edges are faulty; `mind edges list` shows them" if faulty else None
     return EdgeWarnings(
-        edges=tuple(_warning(mind, one, match) for one, match in met),
-        notice=_notice(mind, known if code else []),
+        edges=tuple(
+            EdgeWarning(
+                id=match.edge.id,
+                title=match.edge.title,
+                description=match.edge.description,
+                workaround=match.edge.workaround,
+                severity=match.edge.severity,
+                source=_source(match.edge, of_stack=match.of_stack),
+                matched_on=match.matched_on,
+                confidence=match.confidence,
+                trust=_label(match.edge),
+                file=match.edge.file,
+                line=match.edge.line,
+            )
+            for match in matches
+        ),
+        notice="; ".join(filter(None, (mind.notice, notice))) or None,
     )
 
 
@@ -130,56 +145,35 @@ def edges(
 )
 def list_(mind: Mind) -> EdgeRows:
     """List all edges, and the problems with their files and patterns"""
-    known = sources.everything(mind)
-    found = sources.problems(mind, known)
+    every = sources.everything(mind)
+    problems = sources.problems(mind, every)
     return EdgeRows(
-        edges=tuple(row(mind, one) for one in known),
-        problems=tuple(EdgeProblem(file=p.path, line=p.line, reason=p.reason) for p in found),
+        edges=tuple(map(_row, every)),
+        problems=tuple(EdgeProblem(file=p.path, line=p.line, reason=p.reason) for p in problems),
     )
 
 
-def row(mind: Mind, known: Known) -> EdgeRow:
-    """Returns an edge as a row of a list."""
+def _row(edge: Edge) -> EdgeRow:
     return EdgeRow(
-        id=known.edge.id,
-        title=known.edge.title,
-        severity=known.edge.severity,
-        source=Source.PROJECT if known.of_project else Source.GLOBAL,
-        stack_tags=known.edge.stack_tags,
-        trust=label(known),
-        file=known.file(mind),
-        line=known.record.place.line,
-    )
-
-
-def label(known: Known) -> TrustLabel:
-    """Returns the trust label of an edge."""
-    return TrustLabel.TRUSTED if known.trusted else TrustLabel.UNTRUSTED
-
-
-def _warning(mind: Mind, known: Known, match: Match) -> EdgeWarning:
-    edge = known.edge
-    everybodys = Source.STACK if match.of_stack else Source.GLOBAL
-    return EdgeWarning(
         id=edge.id,
         title=edge.title,
-        description=edge.description,
-        workaround=edge.workaround,
         severity=edge.severity,
-        source=Source.PROJECT if known.of_project else everybodys,
-        matched_on=match.matched_on,
-        confidence=match.confidence,
-        trust=label(known),
-        file=known.file(mind),
-        line=known.record.place.line,
+        source=_source(edge),
+        stack_tags=edge.stack_tags,
+        trust=_label(edge),
+        file=edge.file,
+        line=edge.line,
     )
 
 
-def _notice(mind: Mind, compared: list[Known]) -> str | None:
-    """Returns a notice if a file, or a pattern for code, can't be used."""
-    faulty = sum(1 for _ in sources.problems(mind, compared))
-    notice = "some edges are faulty; `mind edges list` shows them" if faulty else None
-    return "; ".join(filter(None, (mind.notice, notice))) or None
+def _label(edge: Edge) -> TrustLabel:
+    return TrustLabel.TRUSTED if edge.trusted else TrustLabel.UNTRUSTED
+
+
+def _source(edge: Edge, *, of_stack: bool = False) -> Source:
+    if edge.of_project:
+        return Source.PROJECT
+    return Source.STACK if of_stack else Source.GLOBAL
 
 
 # Adding edges.
@@ -249,17 +243,16 @@ def add_global_edge(
 
     Gotchas of one project belong under Gotchas in its `.mind/MEMORY.md`.
     """
-    found = Detection.read(detection)
-    record = sources.add(
-        mind,
-        title,
+    edge = Edge(
+        id="",
+        title=title,
         description=description,
         workaround=workaround,
-        detection=found,
+        detection=Detection.read(detection),
         stack_tags=stack_tags,
         severity=severity,
     )
-    return _details(record, found, str(mind.home / record.place.path))
+    return _added(mind, edge)
 
 
 @command(
@@ -294,27 +287,21 @@ def add(
 
     A short one for this project can also be a line under Gotchas in `.mind/MEMORY.md`.
     """
-    found = Detection.read({"context": context, "intent": intent, "code": code})
     if private and not project:
         raise Invalid(
             "`--private` needs `--project`", hint="global edges are never in a repository"
         )
-    texts = {"description": description, "workaround": workaround}
-    if project:
-        record = sources.add_here(
-            mind,
-            title,
-            **texts,
-            detection=found,
-            stack_tags=stack_tags,
-            severity=severity,
-            private=private,
-        )
-        return _details(record, found, record.place.path)
-    record = sources.add(
-        mind, title, **texts, detection=found, stack_tags=stack_tags, severity=severity
+    edge = Edge(
+        id="",
+        title=title,
+        description=description,
+        workaround=workaround,
+        detection=Detection.read({"context": context, "intent": intent, "code": code}),
+        stack_tags=stack_tags,
+        severity=severity,
+        of_project=project,
     )
-    return _details(record, found, str(mind.home / record.place.path))
+    return _added(mind, edge, private=private)
 
 
 @command(
@@ -335,25 +322,25 @@ def starter(mind: Mind) -> StarterAdded:
     They are copied to `$MIND_HOME/edges/`, where you can change or remove them.
     """
     added, known = sources.add_starter(mind)
-    rows = tuple(row(mind, sources.everybodys(record)) for record in added)
-    return StarterAdded(added=rows, known=len(known))
+    return StarterAdded(added=tuple(map(_row, added)), known=known)
 
 
-def _details(record: Record, given: Detection, file: str) -> EdgeDetails:
-    edge = edge_of(record.memory)
-    found = edge.detection
-    faults = "; ".join(f"`{pattern}`: {reason}" for pattern, reason in sources.unusable(given))
+def _added(mind: Mind, new: Edge, *, private: bool = False) -> EdgeDetails:
+    """Writes an edge, and returns it as it will be read."""
+    record = sources.add(mind, new, private=private)
+    edge = storage.edge_in(record)
+    faults = "; ".join(f"`{bad}`: {reason}" for bad, reason in sources.unusable(new.detection))
     return EdgeDetails(
         id=edge.id,
         title=edge.title,
         description=edge.description,
         workaround=edge.workaround,
-        detection=EdgePatterns(context=found.context, intent=found.intent, code=found.code),
+        detection=EdgePatterns(**edge.detection._asdict()),
         stack_tags=edge.stack_tags,
         severity=edge.severity,
         created_at=record.memory.created,
         verified_count=edge.verified_count,
-        file=file,
+        file=edge.file if new.of_project else str(mind.home / edge.file),
         notice=f"saved, but it never matches: {faults}" if faults else None,
     )
 
@@ -436,57 +423,29 @@ def check(
     status is 0 without findings, 1 with findings, and higher for errors.
     """
     added = list(sources.added_by(mind, files, staged=staged, rev=diff, code=code))
-    hits = [
-        hit
-        for hit in sources.run_into(mind, added)
-        if hit.place.edge.severity.rank <= at_least.rank
-    ]
-    return EdgesChecked(
-        findings=tuple(_finding(mind, hit) for hit in hits),
-        files=len(added),
-        document=_document(format, hits),
-    )
-
-
-def _finding(mind: Mind, hit: Hit) -> EdgeFinding:
-    place, known = hit.place, hit.known
-    return EdgeFinding(
-        file=place.path,
-        line=place.line,
-        text=place.text,
-        id=place.edge.id,
-        type=known.record.memory.type,
-        title=place.edge.title,
-        workaround=place.edge.workaround,
-        severity=place.edge.severity,
-        source=Source.PROJECT if known.of_project else Source.GLOBAL,
-        matched_on=place.matched_on,
-        trust=label(known),
-        known_from=f"{known.file(mind)}:{known.record.place.line}",
-    )
-
-
-def _document(format: Format, hits: list[Hit]) -> str | None:
-    if format is Format.TEXT:
-        return None
-    places = [_reported(hit) for hit in hits]
+    hits = [hit for hit in sources.run_into(mind, added) if hit.edge.severity.rank <= at_least.rank]
+    document = None
     if format is Format.GITHUB:
-        return checking.annotations(places)
-    from mimo import __version__
+        document = checking.annotations(hits)
+    elif format is Format.SARIF:
+        from mimo import __version__
 
-    return checking.sarif(places, version=__version__)
-
-
-def _reported(hit: Hit) -> Reported:
-    edge, place = hit.place.edge, hit.place
-    return Reported(
-        rule=edge.id,
-        title=edge.title,
-        description=edge.description,
-        workaround=edge.workaround,
-        severity=edge.severity,
-        file=place.path,
-        line=place.line,
-        text=place.text,
-        trusted=hit.known.trusted,
+        document = checking.sarif(hits, version=__version__)
+    findings = tuple(
+        EdgeFinding(
+            file=hit.path,
+            line=hit.line,
+            text=hit.text,
+            id=hit.edge.id,
+            type=Kind(hit.edge.type),
+            title=hit.edge.title,
+            workaround=hit.edge.workaround,
+            severity=hit.edge.severity,
+            source=_source(hit.edge),
+            matched_on=hit.matched_on,
+            trust=_label(hit.edge),
+            known_from=f"{hit.edge.file}:{hit.edge.line}",
+        )
+        for hit in hits
     )
+    return EdgesChecked(findings=findings, files=len(added), document=document)

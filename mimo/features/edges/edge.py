@@ -9,20 +9,15 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from mimo.errors import Invalid
 from mimo.text import patterns
 from mimo.text.patterns import LONGEST
 from mimo.text.tokens import QUESTION_WORDS, query_terms, tokenize
 
-if TYPE_CHECKING:
-    from mimo.memory.model import Memory
-
-WORKAROUND = "## Workaround"
-"""The heading of the solution in an edge's text."""
-
-MOST_PATTERNS = 100
+_WORKAROUND = "## Workaround"
+_MOST_PATTERNS = 100
 """Maximum number of keywords, or patterns, of one kind."""
 _HEADING = re.compile(r"\\*## Workaround[ \t]*")
 _CODE_SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
@@ -39,7 +34,7 @@ class Severity(StrEnum):
     @property
     def rank(self) -> int:
         """Returns 0 for the worst."""
-        return [Severity.CRITICAL, Severity.WARNING, Severity.INFO].index(self)
+        return ("critical", "warning", "info").index(self)
 
 
 class Detection(NamedTuple):
@@ -61,9 +56,18 @@ class Detection(NamedTuple):
         """Returns the detection in an argument. Raises `Invalid` if it is malformed."""
         if not isinstance(given, Mapping):
             raise _wrong("must be an object", given)
-        if unknown := sorted(str(key) for key in given if key not in ("context", "intent", "code")):
+        if unknown := sorted(str(key) for key in given if key not in cls._fields):
             raise _wrong(f"has no `{unknown[0]}`", given)
-        return cls(**{name: _checked(name, words) for name, words in given.items()})
+        kept = {}
+        for name, words in given.items():
+            if not isinstance(words, list | tuple) or not all(isinstance(w, str) for w in words):
+                raise _wrong(f"`{name}` must be a list of strings", words)
+            kept[name] = tuple(dict.fromkeys(word.strip() for word in words if word.strip()))
+            if len(kept[name]) > _MOST_PATTERNS:
+                raise _wrong(f"`{name}` has more than {_MOST_PATTERNS} items", len(kept[name]))
+            if long := next((word for word in kept[name] if len(word) > LONGEST), None):
+                raise _wrong(f"`{name}` has an item of more than {LONGEST} characters", long[:40])
+        return cls(**kept)
 
 
 class Edge(NamedTuple):
@@ -77,45 +81,53 @@ class Edge(NamedTuple):
     stack_tags: tuple[str, ...]
     severity: Severity
     verified_count: int = 0
+    of_project: bool = False
+    """False for a global edge, which the user has for all projects."""
+    trusted: bool = True
+    """True if the text is approved; global edges always are."""
+    file: str = ""
+    """The path of its file: relative to the project, or absolute for a global edge."""
+    line: int = 1
+    type: str = "edge"
+    """The type of its memory: `edge`, or `decision` for one that failed."""
 
     @property
-    def literals(self) -> tuple[str, ...]:
-        """Returns the code in backticks in the title, for an edge without patterns."""
-        spans = () if self.detection.code else _CODE_SPAN.findall(self.title)
-        return tuple(span.strip() for span in spans if len(span.strip()) >= _SHORTEST_SPAN)
+    def probes(self) -> tuple[tuple[str, bool], ...]:
+        """Returns the patterns to search in code, each with whether it is literal.
+
+        An edge without patterns is recognised by the code in backticks in its title.
+        """
+        if self.detection.code:
+            return tuple((pattern, False) for pattern in self.detection.code)
+        spans = (span.strip() for span in _CODE_SPAN.findall(self.title))
+        return tuple((span, True) for span in spans if len(span) >= _SHORTEST_SPAN)
+
+    @property
+    def stack_words(self) -> tuple[str, ...]:
+        """Returns the words to compare with a stack."""
+        return tuple(dict.fromkeys((*self.stack_tags, *self.detection.context)))
 
 
-class Fields(NamedTuple):
-    """The fields of a memory that an edge is made from; loading more is too slow for a hook."""
-
-    id: str
-    heading: str
-    content: str
-    extra: Mapping[str, Any]
-
-
-def edge_of(memory: "Memory | Fields") -> Edge:
-    """Returns the edge in a memory; malformed fields are ignored."""
-    description, workaround = _split(memory.content)
-    extra = memory.extra
+def edge_of(id: str, title: str, content: str, extra: Mapping[str, Any]) -> Edge:
+    """Returns the edge in a memory with these fields; malformed ones are ignored."""
+    lines = content.split("\n")
+    place = next((n for n, ln in enumerate(lines) if ln.rstrip() == _WORKAROUND), len(lines))
+    text = (ln[1:] if ln[:1] == "\\" and _HEADING.fullmatch(ln) else ln for ln in lines[:place])
+    description = "\n".join(text).strip("\n")
+    workaround = "\n".join(lines[place + 1 :]).strip("\n")
     if not workaround and (separate := str(extra.get("workaround") or "")):
         # A line of MEMORY.md has both in its text, and the workaround in a field of its own.
         workaround = separate
-        description = "\n".join([memory.heading, *memory.content.split("\n")[1:]])
-    found = extra.get("detection")
-    detection = Detection(
-        **{
-            name: _words(found.get(name))
-            for name in ("context", "intent", "code")
-            if isinstance(found, Mapping)
-        }
-    )
+        description = "\n".join([title, *lines[1:]])
+    fields = extra.get("detection")
+    fields = fields if isinstance(fields, Mapping) else {}
+    detection = Detection(*(_words(fields.get(name)) for name in Detection._fields))
     level = str(extra.get("severity", "")).strip().lower()
     default = Severity.WARNING if detection else Severity.INFO
     count = extra.get("verified_count")
     return Edge(
-        id=memory.id,
-        title=memory.heading,
+        id=id,
+        title=title,
         description=description,
         workaround=workaround,
         detection=detection,
@@ -125,20 +137,19 @@ def edge_of(memory: "Memory | Fields") -> Edge:
     )
 
 
-def content_of(description: str, workaround: str) -> str:
-    """Returns the text of an edge's memory; `edge_of` reads it back."""
-    text = "\n".join(f"\\{ln}" if _HEADING.fullmatch(ln) else ln for ln in description.split("\n"))
-    return f"{text}\n\n{WORKAROUND}\n{workaround}" if workaround else text
-
-
-def extra_of(
-    detection: Detection, stack_tags: tuple[str, ...], severity: Severity
-) -> dict[str, Any]:
-    """Returns the front matter of an edge's memory."""
-    lists = {"context": detection.context, "intent": detection.intent, "code": detection.code}
-    found = {name: list(words) for name, words in lists.items() if words}
-    keys = {"severity": severity.value, "stack_tags": list(stack_tags), "detection": found}
-    return {key: value for key, value in keys.items() if value}
+def memory_of(edge: Edge) -> tuple[str, dict[str, Any]]:
+    """Returns the text and the front matter of an edge's memory; `edge_of` reads them back."""
+    lines = edge.description.split("\n")
+    text = "\n".join(f"\\{line}" if _HEADING.fullmatch(line) else line for line in lines)
+    if edge.workaround:
+        text += f"\n\n{_WORKAROUND}\n{edge.workaround}"
+    detection = {name: list(words) for name, words in edge.detection._asdict().items() if words}
+    extra = {
+        "severity": edge.severity.value,
+        "stack_tags": list(edge.stack_tags),
+        "detection": detection,
+    }
+    return text, {key: value for key, value in extra.items() if value}
 
 
 def title_key(title: str) -> str:
@@ -147,33 +158,13 @@ def title_key(title: str) -> str:
     return " ".join(re.findall(r"\w+", plain)) or plain.strip()
 
 
-def _split(content: str) -> tuple[str, str]:
-    lines = content.split("\n")
-    place = next((n for n, ln in enumerate(lines) if ln.rstrip() == WORKAROUND), len(lines))
-    text = (
-        ln[1:] if ln.startswith("\\") and _HEADING.fullmatch(ln) else ln for ln in lines[:place]
-    )
-    return "\n".join(text).strip("\n"), "\n".join(lines[place + 1 :]).strip("\n")
-
-
 def _words(value: Any) -> tuple[str, ...]:
     """Returns the strings of a list, or of a text with commas; other items are left out."""
     pieces = value.split(",") if isinstance(value, str) else value
     if not isinstance(pieces, list | tuple):
         return ()
     found = (str(piece).strip() for piece in pieces if isinstance(piece, str | int | float))
-    return tuple(dict.fromkeys(word for word in found if word))[:MOST_PATTERNS]
-
-
-def _checked(name: str, words: Any) -> tuple[str, ...]:
-    if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
-        raise _wrong(f"`{name}` must be a list of strings", words)
-    kept = tuple(dict.fromkeys(word.strip() for word in words if word.strip()))
-    if len(kept) > MOST_PATTERNS:
-        raise _wrong(f"`{name}` has more than {MOST_PATTERNS} items", len(kept))
-    if long := next((word for word in kept if len(word) > LONGEST), None):
-        raise _wrong(f"`{name}` has an item of more than {LONGEST} characters", long[:40])
-    return kept
+    return tuple(dict.fromkeys(word for word in found if word))[:_MOST_PATTERNS]
 
 
 def _wrong(must: str, given: Any) -> Invalid:
@@ -291,7 +282,6 @@ def subject(text: str) -> frozenset[str]:
 
 @cache
 def _generic() -> frozenset[str]:
-    """Returns the stems of the words without a subject."""
     return frozenset(tokenize(_GENERIC))
 
 
@@ -301,14 +291,14 @@ def tech(name: str) -> str:
     return _ALIASES.get(plain, plain)
 
 
-def match(edge: Edge, question: Question, *, of_project: bool = False) -> Match | None:
+def match(edge: Edge, question: Question) -> Match | None:
     """Returns the reason that an edge applies; None if it does not.
 
-    An edge `of_project` without detection is recognised by its title.
+    An edge of the project without detection is recognised by its title.
     """
-    stack = [word for word in stack_words(edge) if tech(word) in question.techs]
+    stack = [word for word in edge.stack_words if tech(word) in question.techs]
     code = list(_in_code(edge, question.code))
-    if of_project and not edge.detection:
+    if edge.of_project and not edge.detection:
         return _by_title(edge, question, stack, code)
     named = [tag for tag in edge.stack_tags if len(tag) >= _SHORTEST_START]
     context = [word for word in (*edge.detection.context, *named) if _names(word, question)]
@@ -324,14 +314,10 @@ def match(edge: Edge, question: Question, *, of_project: bool = False) -> Match 
     return _match(edge, confidence, bool(stack), context=where, intent=intent, code=code)
 
 
-def stack_words(edge: Edge) -> tuple[str, ...]:
-    """Returns the words to compare with a stack."""
-    return tuple(dict.fromkeys((*edge.stack_tags, *edge.detection.context)))
-
-
 def _by_title(edge: Edge, question: Question, stack: list[str], code: list[str]) -> Match | None:
     title = _shared(edge.title, question)
-    named = [name for name in question.stack if tech(name) in _techs_in(edge.title)]
+    techs = {tech(word) for word in re.findall(r"[\w.+#]+", edge.title)}
+    named = [name for name in question.stack if tech(name) in techs]
     confidence = max(
         _NAMED_CODE if code else 0.0,
         _TITLE if title else 0.0,
@@ -358,10 +344,9 @@ def _names(keyword: str, question: Question) -> bool:
     stems = tokenize(keyword)
     if stems and question.words.issuperset(stems):
         return True
-    bare = keyword.casefold()
-    if len(bare) < _SHORTEST_START:
-        return re.search(rf"\b{re.escape(bare)}\b", question.intent.casefold()) is not None
-    return re.search(rf"(?:^|\W|_){re.escape(bare)}", question.intent.casefold()) is not None
+    bare = re.escape(keyword.casefold())
+    pattern = rf"\b{bare}\b" if len(keyword) < _SHORTEST_START else rf"(?:^|\W|_){bare}"
+    return re.search(pattern, question.intent.casefold()) is not None
 
 
 def _shared(title: str, question: Question) -> list[str]:
@@ -372,25 +357,15 @@ def _shared(title: str, question: Question) -> list[str]:
     return list(dict.fromkeys(word.lower() for word in found))
 
 
-def _techs_in(title: str) -> frozenset[str]:
-    return frozenset(tech(word) for word in re.findall(r"[\w.+#]+", title))
-
-
 def _in_code(edge: Edge, code: str) -> Iterator[str]:
     """Yields each pattern that matches code, with the line of its first match."""
     if not code:
         return
     data = code.encode("utf-8", "replace")
-    for pattern, literal in probes(edge):
+    for pattern, literal in edge.probes:
         usable = patterns.compiled(pattern, literal=literal)
         if isinstance(usable, patterns.Unusable):
             continue
         line = next(patterns.lines(usable, data), None)
         if line is not None:
             yield f"{pattern} (line {line + 1})"
-
-
-def probes(edge: Edge) -> tuple[tuple[str, bool], ...]:
-    """Returns the patterns to search in code, each with whether it is literal."""
-    found = [(pattern, False) for pattern in edge.detection.code]
-    return (*found, *((span, True) for span in edge.literals))

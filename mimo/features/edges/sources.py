@@ -5,16 +5,21 @@ from dataclasses import replace
 from pathlib import Path
 
 from mimo.errors import Conflict, EdgeExists, Invalid
-from mimo.features.edges import changes, checking, stack
-from mimo.features.edges import edge as edges
-from mimo.features.edges.checking import check
-from mimo.features.edges.diffs import Added
-from mimo.features.edges.edge import Detection, Edge, Match, Severity, content_of, extra_of
-from mimo.features.edges.storage import GlobalEdges, starter
-from mimo.frozen import frozen
+from mimo.features.edges import changes, stack, storage
+from mimo.features.edges.checking import Added, Hit, check
+from mimo.features.edges.edge import (
+    Detection,
+    Edge,
+    Match,
+    Severity,
+    asked,
+    match,
+    memory_of,
+    title_key,
+)
 from mimo.memory import ids, outcomes
 from mimo.memory.log import STATE_TOPIC
-from mimo.memory.model import Filter, Kind, Memory, Outcome, Problem, Record, check_content
+from mimo.memory.model import Filter, Kind, Outcome, Problem, Record, check_content
 from mimo.mind import Mind
 from mimo.operations import finding, saving
 from mimo.text import patterns
@@ -25,52 +30,28 @@ _MOST_OF_STACK = 3
 """Maximum number of edges that match by the stack only; more would hide the others."""
 
 
-@frozen
-class Known:
-    """An edge, its memory and its owner."""
-
-    edge: Edge
-    record: Record
-    of_project: bool
-    trusted: bool
-    """True if the text is approved; edges in the user's own home always are."""
-
-    def file(self, mind: Mind) -> str:
-        """Returns the path of its file: relative to the project, or absolute for a global edge."""
-        path = self.record.place.path
-        return path if self.of_project else str(mind.home / path)
-
-
-def of_everybody(mind: Mind) -> list[Known]:
-    """Returns the edges of the user's own home."""
-    return [everybodys(record) for record in GlobalEdges(mind.home).all()[0]]
-
-
-def everybodys(record: Record) -> Known:
-    """Returns a memory of the user's own home as an edge."""
-    return _known(record, of_project=False, trusted=True)
-
-
-def of_project(mind: Mind) -> list[Known]:
-    """Returns the edges of the project: its gotchas, and the memories of type `edge`."""
-    found = finding.listing(
-        mind, finding.Options(filter=Filter(types=frozenset({Kind.EDGE})))
-    ).records
-    return [_of_project(mind, record) for record in found]
-
-
-def everything(mind: Mind) -> list[Known]:
+def everything(mind: Mind) -> list[Edge]:
     """Returns all edges: those of the project, then the global ones."""
-    return [*(of_project(mind) if mind.has_project else []), *of_everybody(mind)]
+    return [*(of_project(mind) if mind.has_project else []), *of_user(mind)]
 
 
-def problems(mind: Mind, known: Iterable[Known]) -> Iterator[Problem]:
-    """Yields the global files, and the patterns of `known`, that can't be used."""
-    yield from GlobalEdges(mind.home).all()[1]
-    for item in known:
-        for pattern, reason in unusable(item.edge.detection):
-            message = f"the pattern `{pattern}` of {item.edge.id} never matches: {reason}"
-            yield Problem(path=item.file(mind), line=item.record.place.line, reason=message)
+def of_user(mind: Mind) -> list[Edge]:
+    """Returns the edges of the user's own home."""
+    return storage.read_all(mind.home)[0]
+
+
+def of_project(mind: Mind) -> list[Edge]:
+    """Returns the edges of the project: its gotchas, and the memories of type `edge`."""
+    return _listed(mind, Filter(types=frozenset({Kind.EDGE})))
+
+
+def problems(mind: Mind, edges: Iterable[Edge]) -> Iterator[Problem]:
+    """Yields the global files, and the patterns of `edges`, that can't be used."""
+    yield from storage.read_all(mind.home)[1]
+    for edge in edges:
+        for pattern, reason in unusable(edge.detection):
+            message = f"the pattern `{pattern}` of {edge.id} never matches: {reason}"
+            yield Problem(path=edge.file, line=edge.line, reason=message)
 
 
 def unusable(detection: Detection) -> list[tuple[str, str]]:
@@ -95,99 +76,30 @@ def technologies(mind: Mind) -> tuple[str, ...]:
 
 
 def warnings(
-    mind: Mind, known: Iterable[Known], intent: str, *, code: str, techs: tuple[str, ...] | None
-) -> list[tuple[Known, Match]]:
+    mind: Mind,
+    edges: Iterable[Edge],
+    intent: str,
+    *,
+    code: str = "",
+    techs: tuple[str, ...] | None = None,
+) -> list[Match]:
     """Returns the edges that apply to a task, by confidence.
 
     At equal confidence approved edges come first, and others never displace them. `techs` is the
     stack; None detects that of the project.
     """
-    named = technologies(mind) if techs is None else techs
-    question = edges.asked(intent, named, code)
-    met = (
-        (item, match)
-        for item in known
-        if (match := edges.match(item.edge, question, of_project=item.of_project))
-    )
-    sure = sorted(met, key=lambda pair: (pair[1].order, not pair[0].trusted))
-    by_stack = [pair for pair in sure if pair[1].stack_alone]
-    alone = sorted(by_stack, key=lambda pair: not pair[0].trusted)[_MOST_OF_STACK:]
-    return [pair for pair in sure if pair not in alone]
-
-
-@frozen
-class Hit:
-    """A place in a change to which an edge, or a failed decision, applies."""
-
-    known: Known
-    place: checking.Hit
+    question = asked(intent, technologies(mind) if techs is None else techs, code)
+    matches = (one for edge in edges if (one := match(edge, question)))
+    ordered = sorted(matches, key=lambda one: (one.order, not one.edge.trusted))
+    by_stack = (one for one in ordered if one.stack_alone)
+    surplus = sorted(by_stack, key=lambda one: not one.edge.trusted)[_MOST_OF_STACK:]
+    return [one for one in ordered if one not in surplus]
 
 
 def run_into(mind: Mind, added: Iterable[Added]) -> list[Hit]:
     """Returns the edges and failed decisions that apply to a change, line by line."""
-    known = [*_failed(mind), *everything(mind)]
-    by_edge = {id(item.edge): item for item in known}
-    found = check([(item.edge, item.of_project) for item in known], added, stack=technologies(mind))
-    return [Hit(known=by_edge[id(place.edge)], place=place) for place in found]
-
-
-def add(
-    mind: Mind,
-    title: str,
-    *,
-    description: str,
-    workaround: str,
-    detection: Detection,
-    stack_tags: tuple[str, ...] = (),
-    severity: Severity = Severity.WARNING,
-) -> Record:
-    """Writes a global edge. Raises `EdgeExists` if its title exists."""
-    draft = _draft(title, description, workaround, detection, stack_tags, severity)
-    store = GlobalEdges(mind.home)
-    with store.locked():
-        _refuse_duplicate(of_everybody(mind), title)
-        now = mind.now()
-        for _ in range(_TRIES):
-            name = ids.new_id(Kind.EDGE, title, now, ids.suffix(mind.randomness(4)))
-            try:
-                return store.create(replace(draft, id=name, created=now, by=mind.author))
-            except Conflict:
-                continue
-    raise Conflict("no free id was found", hint="try again")
-
-
-def add_here(
-    mind: Mind,
-    title: str,
-    *,
-    description: str,
-    workaround: str,
-    detection: Detection,
-    stack_tags: tuple[str, ...] = (),
-    severity: Severity = Severity.WARNING,
-    private: bool = False,
-) -> Record:
-    """Writes an edge of this project to `.mind/edges/`. Raises `EdgeExists`.
-
-    The title of an unapproved edge may be used again.
-    """
-    draft = _draft(title, description, workaround, detection, stack_tags, severity)
-    _refuse_duplicate([item for item in of_project(mind) if item.trusted], title)
-    return saving.store(mind, draft, private=private)
-
-
-def add_starter(mind: Mind) -> tuple[list[Record], list[Record]]:
-    """Copies the well-known edges to the user's home; returns the new and the existing ones."""
-    store = GlobalEdges(mind.home)
-    with store.locked():
-        titles = {edges.title_key(item.edge.title) for item in of_everybody(mind)}
-        added, existing = [], []
-        for record in starter():
-            if edges.title_key(record.memory.heading) in titles:
-                existing.append(record)
-            else:
-                added.append(store.adopt(record))
-        return added, existing
+    failed = _listed(mind, Filter(outcomes=frozenset({Outcome.FAILED}))) if mind.has_project else []
+    return list(check([*failed, *everything(mind)], added, technologies(mind)))
 
 
 def added_by(
@@ -207,57 +119,76 @@ def added_by(
     return changes.of_git(root, staged=staged, rev=rev)
 
 
-def _known(record: Record, *, of_project: bool, trusted: bool) -> Known:
-    edge = edges.edge_of(record.memory)
-    return Known(edge=edge, record=record, of_project=of_project, trusted=trusted)
+def add(mind: Mind, edge: Edge, *, private: bool = False) -> Record:
+    """Writes a new edge to `.mind/edges/` of its project, or to the user's home if it is global.
 
-
-def _of_project(mind: Mind, record: Record) -> Known:
-    return _known(record, of_project=True, trusted=mind.trust.trusted(record.place.digest))
-
-
-def _failed(mind: Mind) -> list[Known]:
-    """Returns the decisions that failed, as edges."""
-    if not mind.has_project:
-        return []
-    conditions = Filter(outcomes=frozenset({Outcome.FAILED}))
-    found = finding.listing(mind, finding.Options(filter=conditions)).records
-    failed = []
-    for record in found:
-        known = _of_project(mind, record)
-        warning = outcomes.warning(record.memory) or ""
-        edge = known.edge._replace(workaround=warning, severity=Severity.WARNING)
-        failed.append(replace(known, edge=edge))
-    return failed
-
-
-def _draft(
-    title: str,
-    description: str,
-    workaround: str,
-    detection: Detection,
-    stack_tags: tuple[str, ...],
-    severity: Severity,
-) -> Memory:
-    name = " ".join(title.split())
-    if not name or len(name) > _LONGEST_TITLE:
+    Raises `EdgeExists` if another edge there has its title; an unapproved one may have it.
+    """
+    title = " ".join(edge.title.split())
+    if not title or len(title) > _LONGEST_TITLE:
         raise Invalid(
             f"a title has 1 to {_LONGEST_TITLE} characters",
             hint="name the problem in a few words",
             details={"field": "title"},
         )
-    content = check_content(content_of(check_content(description).strip(), workaround.strip()))
-    tags = saving.clean_tags(stack_tags)
-    extra = extra_of(detection, tags, severity)
-    return saving.draft(Kind.EDGE, content, title=name, extra=extra)
+    content, extra = memory_of(
+        edge._replace(
+            description=check_content(edge.description).strip(),
+            workaround=edge.workaround.strip(),
+            stack_tags=saving.clean_tags(edge.stack_tags),
+        )
+    )
+    draft = saving.draft(Kind.EDGE, check_content(content), title=title, extra=extra)
+    if edge.of_project:
+        _refuse_duplicate(of_project(mind), title)
+        return saving.store(mind, draft, private=private)
+    with storage.locked(mind.home):
+        _refuse_duplicate(of_user(mind), title)
+        now = mind.now()
+        for _ in range(_TRIES):
+            name = ids.new_id(Kind.EDGE, title, now, ids.suffix(mind.randomness(4)))
+            memory = replace(draft, id=name, created=now, by=mind.author)
+            try:
+                return storage.create(mind.home, memory)
+            except Conflict:
+                continue
+    raise Conflict("no free id was found", hint="try again")
 
 
-def _refuse_duplicate(known: Iterable[Known], title: str) -> None:
-    key = edges.title_key(title)
-    for item in known:
-        if edges.title_key(item.edge.title) == key:
+def add_starter(mind: Mind) -> tuple[list[Edge], int]:
+    """Copies the well-known edges to the user's home.
+
+    Returns the new ones, and the number of those whose titles existed already.
+    """
+    with storage.locked(mind.home):
+        titles = {title_key(edge.title) for edge in of_user(mind)}
+        every = storage.starter()
+        new = [record for record in every if title_key(record.memory.heading) not in titles]
+        edges = [storage.edge_in(storage.adopt(mind.home, record)) for record in new]
+        added = [edge._replace(file=str(mind.home / edge.file)) for edge in edges]
+        return added, len(every) - len(new)
+
+
+def _listed(mind: Mind, conditions: Filter) -> list[Edge]:
+    """Returns the memories of the project that meet some conditions, as edges."""
+    edges = []
+    for record in finding.listing(mind, finding.Options(filter=conditions)).records:
+        trusted = mind.trust.trusted(record.place.digest)
+        edge = storage.edge_in(record)._replace(of_project=True, trusted=trusted)
+        if record.memory.type is not Kind.EDGE:
+            # A decision that failed.
+            warning = outcomes.warning(record.memory) or ""
+            edge = edge._replace(workaround=warning, severity=Severity.WARNING)
+        edges.append(edge)
+    return edges
+
+
+def _refuse_duplicate(edges: Iterable[Edge], title: str) -> None:
+    key = title_key(title)
+    for edge in edges:
+        if edge.trusted and title_key(edge.title) == key:
             raise EdgeExists(
-                f"the edge `{item.edge.title}` exists already: {item.edge.id}",
+                f"the edge `{edge.title}` exists already: {edge.id}",
                 hint="change its file, or choose a title that shows the difference",
-                details={"id": item.edge.id},
+                details={"id": edge.id},
             )

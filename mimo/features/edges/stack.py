@@ -25,7 +25,6 @@ _MARKERS = {
     "docker-compose.yaml": "docker",
     "next.config.js": "nextjs",
     "vercel.json": "vercel",
-    "supabase": "supabase",
 }
 _PACKAGES = {
     "@sveltejs/kit": "sveltekit",
@@ -43,36 +42,33 @@ _MOST_BYTES = 1_000_000
 
 def detect(root: Path) -> tuple[str, ...]:
     """Returns the technologies that the usual files at the project's root name."""
-    return tuple(dict.fromkeys((*_by_files(root), *_of_node(root), *_of_python(root))))
+    return tuple(dict.fromkeys(_detected(root)))
 
 
-def _by_files(root: Path) -> Iterator[str]:
-    for name, tech in _MARKERS.items():
-        path = root / name
-        if path.is_dir() if name == "supabase" else path.is_file():
-            yield tech
-
-
-def _of_node(root: Path) -> Iterator[str]:
-    """Yields technologies in the dependencies of `package.json`; Next.js includes React."""
-    try:
-        package = json.loads(_start_of(root / "package.json") or "{}")
-    except (ValueError, RecursionError):
-        return
-    if not isinstance(package, dict):
-        return
-    parts = [package.get(key) for key in ("dependencies", "devDependencies")]
-    names = {name for part in parts if isinstance(part, dict) for name in part}
+def _detected(root: Path) -> Iterator[str]:
+    yield from (tech for name, tech in _MARKERS.items() if (root / name).is_file())
+    if (root / "supabase").is_dir():
+        yield "supabase"
+    packages = _packages(_start_of(root / "package.json"))
     for name, tech in _PACKAGES.items():
-        if name in names and not (name == "react" and "next" in names):
+        # Next.js includes React.
+        if name in packages and not (name == "react" and "next" in packages):
             yield tech
-
-
-def _of_python(root: Path) -> Iterator[str]:
     text = _start_of(root / "pyproject.toml") + _start_of(root / "requirements.txt")
     for name in _FRAMEWORKS:
         if re.search(rf"\b{name}\b", text, re.IGNORECASE):
             yield name
+
+
+def _packages(text: str) -> set[str]:
+    """Returns the dependencies in a `package.json`; none if it can't be read."""
+    try:
+        package = json.loads(text)
+    except (ValueError, RecursionError):
+        return set()
+    fields = package if isinstance(package, dict) else {}
+    parts = (fields.get(key) for key in ("dependencies", "devDependencies"))
+    return {name for part in parts if isinstance(part, dict) for name in part}
 
 
 def _start_of(path: Path) -> str:

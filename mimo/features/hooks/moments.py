@@ -4,13 +4,16 @@ Before a tool writes, its text is checked against the known edges. At compaction
 a session the client's own summary is kept as a private memory.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from mimo.features import context
-from mimo.features.hooks.events import Dialect, Edit, Moment, Say, fenced, without_fenced
+from mimo.features.hooks.events import Dialect, Moment, Say, fenced, without_fenced
 from mimo.features.hooks.scene import Scene, Session
-from mimo.memory.note import Note, plain
+from mimo.memory.note import plain
+
+if TYPE_CHECKING:
+    from mimo.features.edges.checking import Hit
+    from mimo.features.edges.edge import Edge
 
 MAX_EDGES = 3
 """Maximum number of edges in one answer, the worst first."""
@@ -49,98 +52,60 @@ def reaction(scene: Scene, session: Session) -> tuple[Say, Session]:
 # A tool is about to write.
 
 
-class Known(NamedTuple):
-    """An edge, and whether it is of the project."""
-
-    note: Note
-    of_project: bool = True
-
-
-class Hit(NamedTuple):
-    """An edge, and the first place in a new text that it applies to."""
-
-    note: Note
-    path: str
-    line: int
-    """1-based, in the new text."""
-
-    def __str__(self) -> str:
-        """Returns the edge and the place in one line."""
-        place = f"{plain(self.path, 120)}, line {self.line} of the new text"
-        return f"{context.gotcha(self.note)} ({place})"
-
-
-def matches(known: Sequence[Known], edits: Iterable[Edit], stack: Sequence[str] = ()) -> list[Hit]:
-    """Returns the edges that apply to some edits, as in `mind edges check`, the worst first."""
-    # Most edits are made in projects without edges, so these are imported late.
-    from mimo.features.edges import checking, diffs
-    from mimo.features.edges.edge import Fields, edge_of
-    from mimo.text.phrases import heading
-
-    edges = []
-    notes = {}
-    for note, of_project in known:
-        title = heading(note.title, note.text, note.topic or note.id)
-        edge = edge_of(Fields(note.id, title, note.text, note.extra))
-        edges.append((edge, of_project))
-        notes[id(edge)] = note
-    added = [diffs.whole(edit.path, edit.text[:_MAX_TEXT]) for edit in edits]
-    hits: dict[int, tuple[int, Hit]] = {}
-    for warning in checking.check(edges, added, stack=stack):
-        hit = Hit(notes[id(warning.edge)], warning.path, warning.line)
-        hits.setdefault(id(warning.edge), (warning.edge.severity.rank, hit))
-    return [hit for _, hit in sorted(hits.values(), key=lambda ranked: ranked[0])]
-
-
 def _before_tool(scene: Scene, session: Session) -> tuple[Say, Session]:
     """Returns a question if a critical edge applies, a remark for any other, once a session."""
-    if not (scene.event.edits and scene.allowed.edges):
+    edits = scene.event.edits if scene.allowed.edges else ()
+    edges, stack = _edges(scene) if edits else ([], ())
+    if not edges:
         return Say(), session
-    with scene.index() as look:
-        own = look.newest("edge", _MAX_CHECKED, private=True) if look else []
-    known = [*map(Known, own), *_of_user(scene)]
-    if not known:
-        return Say(), session
-    stack: tuple[str, ...] = ()
-    if len(known) > len(own):
-        from mimo.features.edges.stack import detect
+    from mimo.features.edges.checking import check, whole
 
-        stack = detect(scene.root)
-    every = matches(known, scene.event.edits, stack)
-    hits = [hit for hit in every if hit.note.id not in session.warned][:MAX_EDGES]
-    if not hits:
+    first: dict[Edge, Hit] = {}
+    for hit in check(edges, [whole(edit.path, edit.text[:_MAX_TEXT]) for edit in edits], stack):
+        if hit.edge.id not in session.warned:
+            first.setdefault(hit.edge, hit)
+    if not first:
         return Say(), session
-    session = session.and_warned(hit.note.id for hit in hits)
-    scene.log(f"edges apply: {', '.join(hit.note.id for hit in hits)}")
-    critical = [str(hit) for hit in hits if hit.note.extra.get("severity") == "critical"]
+    hits = sorted(first.values(), key=lambda hit: hit.edge.severity.rank)[:MAX_EDGES]
+    names = [hit.edge.id for hit in hits]
+    scene.log(f"edges apply: {', '.join(names)}")
+    texts = list(map(_described, hits))
+    critical = [text for text, hit in zip(texts, hits, strict=True) if hit.edge.severity.rank == 0]
     say = Say(
-        context=fenced("\n".join(f"- Known edge: {hit}" for hit in hits)),
-        notice=f"mind: known edge: {'; '.join(map(str, hits))}",
+        context=fenced("\n".join(f"- Known edge: {text}" for text in texts)),
+        notice=f"mind: known edge: {'; '.join(texts)}",
         stop=f"mind: a known edge applies: {'; '.join(critical)}" if critical else "",
     )
-    return say, session
+    return say, session.and_warned(names)
 
 
-def _of_user(scene: Scene) -> list[Known]:
-    """Returns the edges in the user's own home, which are read only if there are any."""
-    if not (scene.home / "edges").is_dir():
-        return []
-    from mimo.features.edges.storage import GlobalEdges
+def _edges(scene: Scene) -> "tuple[list[Edge], Sequence[str]]":
+    """Returns the edges of the project and of the user, and the stack if the latter need it."""
+    with scene.index() as look:
+        notes = look.newest("edge", _MAX_CHECKED, private=True) if look else []
+    edges: list[Edge] = []
+    # Most edits are made in projects without edges, so these are imported late.
+    if notes:
+        from mimo.features.edges.edge import edge_of
+        from mimo.text.phrases import heading
 
-    return [
-        Known(
-            Note(
-                id=record.memory.id,
-                kind="edge",
-                title=record.memory.title or "",
-                text=record.memory.content,
-                created=record.memory.created,
-                extra=record.memory.extra,
-            ),
-            of_project=False,
-        )
-        for record in GlobalEdges(scene.home).all()[0]
-    ]
+        for note in notes:
+            title = heading(note.title, note.text, note.topic or note.id)
+            edge = edge_of(note.id, title, note.text, note.extra)
+            edges.append(edge._replace(of_project=True))
+    if (scene.home / "edges").is_dir():
+        from mimo.features.edges import stack, storage
+
+        if of_user := storage.read_all(scene.home)[0]:
+            return [*edges, *of_user], stack.detect(scene.root)
+    return edges, ()
+
+
+def _described(hit: "Hit") -> str:
+    """Returns an edge and its place in one line."""
+    cure = f" → {plain(hit.edge.workaround, 200)}" if hit.edge.workaround.strip() else ""
+    place = f"{plain(hit.path, 120)}, line {hit.line} of the new text"
+    return f"{plain(hit.edge.title, 160)}{cure} ({place})"
 
 
 # The client's own summary of a session.

@@ -293,7 +293,7 @@ def _everywhere(mind: Mind) -> GlobalStats:
     counted = finding.ask_each(mind, "mind_status", _total, diagnosis=True)
     return GlobalStats(
         projects_registered=len(projects.registered(mind.home).projects),
-        global_edges=len(sources.of_everybody(mind)),
+        global_edges=len(sources.of_user(mind)),
         total_memories=sum(answer.value for answer in counted.answers),
     )
 

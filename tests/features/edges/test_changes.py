@@ -1,9 +1,12 @@
-"""What a change adds, told by git or as whole files."""
+"""The lines that a change adds: from git, from a unified diff, or from whole files."""
 
+import difflib
 import os
 import subprocess
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mimo.errors import Invalid
 from mimo.features.edges import changes
@@ -31,17 +34,17 @@ def root(tmp_path):
     return root
 
 
-def told(added):
-    return {one.path: [(h.start, h.lines) for h in one.hunks] for one in added}
+def hunks(added):
+    return {file.path: [(h.start, h.lines) for h in file.hunks] for file in added}
 
 
 def test_changed_lines_have_their_numbers(root):
     write(root, "a.py", "one\nnew\ntwo\n")
 
-    assert told(changes.of_git(root, staged=False, rev=None)) == {"a.py": [(2, ("new",))]}
-    assert told(changes.of_git(root, staged=True, rev=None)) == {}
+    assert hunks(changes.of_git(root, staged=False, rev=None)) == {"a.py": [(2, ("new",))]}
+    assert hunks(changes.of_git(root, staged=True, rev=None)) == {}
     git(root, "add", ".")
-    assert told(changes.of_git(root, staged=True, rev=None)) == {"a.py": [(2, ("new",))]}
+    assert hunks(changes.of_git(root, staged=True, rev=None)) == {"a.py": [(2, ("new",))]}
 
 
 def test_invalid_utf_8_is_replaced(root):
@@ -49,7 +52,7 @@ def test_invalid_utf_8_is_replaced(root):
     (root / "café.py").write_bytes(b"caf\xe9 = 1\n")
     git(root, "add", ".")
 
-    assert told(changes.of_git(root, staged=True, rev=None)) == {
+    assert hunks(changes.of_git(root, staged=True, rev=None)) == {
         "café.py": [(1, ("caf\ufffd = 1",))]
     }
 
@@ -59,8 +62,10 @@ def test_two_revisions_compare_commits_only(root):
     git(root, "commit", "-am", "new")
     write(root, "a.py", "one\nnew\ntwo\nlater\n")
 
-    assert told(changes.of_git(root, staged=False, rev="HEAD~1..HEAD")) == {"a.py": [(2, ("new",))]}
-    assert len(told(changes.of_git(root, staged=False, rev="HEAD~1"))["a.py"]) == 2
+    assert hunks(changes.of_git(root, staged=False, rev="HEAD~1..HEAD")) == {
+        "a.py": [(2, ("new",))]
+    }
+    assert len(hunks(changes.of_git(root, staged=False, rev="HEAD~1"))["a.py"]) == 2
 
 
 def test_paths_are_relative_to_the_top_of_the_repository(root):
@@ -69,9 +74,9 @@ def test_paths_are_relative_to_the_top_of_the_repository(root):
     write(root, "c.py", "y\n")
     git(root, "add", ".")
 
-    assert list(told(changes.of_git(root / "sub", staged=True, rev=None))) == ["sub/b.py"]
-    found = changes.of_files(root / "sub", ["."], near=root / "sub")
-    assert list(told(found)) == ["sub/b.py"]
+    assert list(hunks(changes.of_git(root / "sub", staged=True, rev=None))) == ["sub/b.py"]
+    added = changes.of_files(root / "sub", ["."], near=root / "sub")
+    assert list(hunks(added)) == ["sub/b.py"]
 
 
 def test_programs_named_by_a_repository_are_not_run(root, tmp_path):
@@ -102,7 +107,7 @@ def test_outside_git_files_must_be_named(tmp_path):
         list(changes.of_git(tmp_path, staged=False, rev=None))
 
     assert "name the files" in (caught.value.hint or "")
-    assert told(changes.of_files(tmp_path, ["a.py"], near=tmp_path)) == {"a.py": [(1, ("x", ""))]}
+    assert hunks(changes.of_files(tmp_path, ["a.py"], near=tmp_path)) == {"a.py": [(1, ("x", ""))]}
 
 
 def test_generated_files_in_folders_are_skipped(tmp_path):
@@ -111,7 +116,7 @@ def test_generated_files_in_folders_are_skipped(tmp_path):
     (tmp_path / "src/data.bin").write_bytes(b"\0x")
     (tmp_path / "src/link.py").symlink_to("a.py")
 
-    assert list(told(changes.of_files(tmp_path, ["."], near=tmp_path))) == ["src/a.py"]
+    assert list(hunks(changes.of_files(tmp_path, ["."], near=tmp_path))) == ["src/a.py"]
 
 
 def test_a_name_outside_the_project_is_refused_before_reading(tmp_path):
@@ -128,5 +133,45 @@ def test_a_name_outside_the_project_is_refused_before_reading(tmp_path):
 
 
 def test_piped_text_is_a_diff_or_code():
-    assert told(changes.of_text("x = 1")) == {"<stdin>": [(1, ("x = 1",))]}
-    assert told(changes.of_text("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n")) == {"f": [(1, ("b",))]}
+    assert hunks(changes.of_text("x = 1")) == {"<stdin>": [(1, ("x = 1",))]}
+    assert hunks(changes.of_text("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n")) == {"f": [(1, ("b",))]}
+
+
+LINES = st.lists(st.sampled_from(["a", "b", "", "--- x", "+++ y", "@@ -1 +1 @@", "\\ no"]))
+
+
+@given(LINES, LINES, st.integers(0, 3))
+def test_added_lines_have_the_numbers_of_the_diff(before, after, context):
+    diff = difflib.unified_diff(before, after, "a/f", "b/f", n=context, lineterm="")
+    text = "\n".join(["diff --git a/f b/f", *diff])
+    added = {
+        hunk.start + n: line
+        for file in (changes.of_text(text) if before != after else ())
+        for hunk in file.hunks
+        for n, line in enumerate(hunk.lines)
+    }
+
+    assert all(after[number - 1] == line for number, line in added.items())
+    kept = [line for number, line in enumerate(after, 1) if number not in added]
+    assert all(kept.count(line) <= before.count(line) for line in kept)
+
+
+def test_removed_files_add_nothing_and_names_are_unquoted():
+    text = (
+        "--- a/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
+        '--- /dev/null\n+++ "b/caf\\303\\251 \\"x\\".py"\n@@ -0,0 +1,2 @@\n+one\r\n+two\n'
+        "\\ No newline at end of file\n"
+    )
+
+    assert hunks(changes.of_text(text)) == {'café "x".py': [(1, ("one", "two"))]}
+
+
+def test_a_truncated_diff_gives_its_complete_part():
+    text = "--- /dev/null\n+++ b/f\n@@ -0,0 +7,3 @@\n+one"
+
+    assert hunks(changes.of_text(text)) == {"f": [(7, ("one",))]}
+
+
+def test_a_diff_is_distinguished_from_code():
+    assert list(hunks(changes.of_text("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b"))) == ["f"]
+    assert list(hunks(changes.of_text("--- a comment\n+++ another\nx = 1"))) == ["<stdin>"]

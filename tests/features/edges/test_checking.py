@@ -1,28 +1,32 @@
-"""Which edges a change runs into."""
+"""Checking a change against edges."""
 
 import pytest
 
-from mimo.features.edges import diffs
-from mimo.features.edges.checking import check
-from mimo.features.edges.diffs import Added, Hunk
-from mimo.features.edges.edge import Detection, Edge, Severity
+from mimo.features.edges.checking import Added, Hunk, check, whole
+from tests.features.edges.examples import edge
 
 
-def edge(*code, title="An edge", tags=(), context=()):
-    return Edge(
-        id="edge_x",
-        title=title,
-        description="",
-        workaround="",
-        detection=Detection(code=code, context=context),
-        stack_tags=tags,
-        severity=Severity.WARNING,
-    )
+def lines(known, text, path="src/a.py", *, stack=()):
+    return [hit.line for hit in check([known], [whole(path, text)], stack)]
 
 
-def lines(found, text, path="src/a.py", *, own=False, stack=()):
-    warned = check([(found, own)], [diffs.whole(path, text)], stack=stack)
-    return [one.line for one in warned]
+@pytest.mark.req("003-17")
+@pytest.mark.parametrize(
+    ("known", "text", "expected"),
+    [
+        (edge("import.*crypto"), "x\nimport { a } from 'crypto'", [2]),
+        (edge("require.*crypto"), "const c = require('Crypto')", [1]),
+        (edge(r"\bMath\.random\("), "a\nb\nMath.random()", [3]),
+        (edge(title="Never `Math.random()`"), "return Math.random()", [1]),
+        (edge("other", title="Never `Math.random()`"), "Math.random()", []),
+        (edge("import.*crypto"), "crypto of import", []),
+        (edge("(a+)+$"), "aaaa", [1]),
+        (edge("(?=a)"), "aaaa", []),
+        (edge("x"), "", []),
+    ],
+)
+def test_an_edge_applies_at_the_line_of_its_code(known, text, expected):
+    assert lines(known, text) == expected
 
 
 def test_each_matching_line_is_reported_once():
@@ -45,7 +49,7 @@ def test_an_edge_with_a_stack_needs_it_in_the_project_or_path():
     assert lines(vercel, "crypto", "a.ts") == []
     assert lines(vercel, "crypto", "a.ts", stack=("vercel",)) == [1]
     assert lines(vercel, "crypto", "vercel/a.ts") == [1]
-    assert lines(vercel, "crypto", "a.ts", own=True) == [1]
+    assert lines(vercel._replace(of_project=True), "crypto", "a.ts") == [1]
 
 
 def test_an_edge_without_patterns_needs_all_its_words_in_one_hunk():
@@ -53,9 +57,8 @@ def test_an_edge_without_patterns_needs_all_its_words_in_one_hunk():
 
     assert lines(gotcha, "x = 1\nstaging.refuse(upload)") == [2]
     assert lines(gotcha, "upload(staging)") == []
-    apart = Added(path="a", hunks=(Hunk(start=1, lines=("staging refuses",)),
-                                   Hunk(start=9, lines=("uploads",))))  # fmt: skip
-    assert list(check([(gotcha, True)], [apart], stack=())) == []
+    apart = (Hunk(start=1, lines=("staging refuses",)), Hunk(start=9, lines=("uploads",)))
+    assert list(check([gotcha], [Added(path="a", hunks=apart)], ())) == []
 
 
 def test_a_title_of_one_word_never_applies():
@@ -65,9 +68,7 @@ def test_a_title_of_one_word_never_applies():
 def test_no_pattern_matches_across_hunks():
     hunks = (Hunk(start=3, lines=("open(",)), Hunk(start=9, lines=("x)",)))
 
-    found = list(check([(edge(r"open\(.*x"), True)], [Added(path="a", hunks=hunks)], stack=()))
-
-    assert found == []
+    assert list(check([edge(r"open\(.*x")], [Added(path="a", hunks=hunks)], ())) == []
 
 
 def test_an_edge_is_reported_at_most_twenty_times_in_a_file():

@@ -1,21 +1,16 @@
-"""What an edge is, and the memory that holds it."""
-
-from datetime import UTC, datetime
+"""Edges, and the fields of a memory that they are read from."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.errors import Invalid
-from mimo.features.edges.edge import Detection, Severity, content_of, edge_of, extra_of, title_key
-from mimo.memory.model import Kind, Memory
+from mimo.features.edges.edge import Detection, Severity, edge_of, memory_of, title_key
+from tests.features.edges.examples import edge
 
 
-def memory(content="It happens", *, title="A title", **extra):
-    created = datetime(2026, 11, 20, tzinfo=UTC)
-    return Memory(
-        id="edge_x", type=Kind.EDGE, content=content, created=created, title=title, extra=extra
-    )
+def read(content="It happens", *, title="A title", **extra):
+    return edge_of("edge_x", title, content, extra)
 
 
 @pytest.mark.req("003-21")
@@ -51,17 +46,14 @@ LINES = st.lists(
 )
 
 
-def shown(lines):
-    return "\n".join(lines).strip("\n")
-
-
 @given(LINES, LINES)
 def test_the_text_of_an_edge_round_trips(description, workaround):
-    told, done = shown(description), shown(workaround)
+    texts = ["\n".join(lines).strip("\n") for lines in (description, workaround)]
+    content, extra = memory_of(edge(description=texts[0], workaround=texts[1]))
 
-    edge = edge_of(memory(content_of(told, done)))
+    again = read(content, **extra)
 
-    assert (edge.description, edge.workaround) == (told, done)
+    assert [again.description, again.workaround] == texts
 
 
 @given(
@@ -70,11 +62,10 @@ def test_the_text_of_an_edge_round_trips(description, workaround):
 )
 def test_the_front_matter_of_an_edge_round_trips(words, severity):
     detection = Detection(context=tuple(words), code=tuple(words))
-    written = extra_of(detection, ("python",), severity)
+    known = edge(title="A title", tags=("python",), severity=severity, detection=detection)
+    content, extra = memory_of(known)
 
-    edge = edge_of(memory(**written))
-
-    assert (edge.detection, edge.stack_tags, edge.severity) == (detection, ("python",), severity)
+    assert read(content, **extra) == known
 
 
 @pytest.mark.parametrize(
@@ -88,31 +79,32 @@ def test_the_front_matter_of_an_edge_round_trips(words, severity):
     ],
 )
 def test_malformed_fields_are_ignored(extra, severity):
-    edge = edge_of(memory(**extra))
+    known = read(**extra)
 
-    assert edge.severity is severity
-    assert edge.stack_tags == ()
-    assert edge.verified_count == 0
+    assert known.severity is severity
+    assert known.stack_tags == ()
+    assert known.verified_count == 0
 
 
 def test_lists_in_a_header_may_be_text_with_commas():
-    edge = edge_of(memory(stack_tags="python, go", detection={"intent": ["a", 2, None, "a"]}))
+    known = read(stack_tags="python, go", detection={"intent": ["a", 2, None, "a"]})
 
-    assert edge.stack_tags == ("python", "go")
-    assert edge.detection.intent == ("a", "2")
+    assert known.stack_tags == ("python", "go")
+    assert known.detection.intent == ("a", "2")
 
 
 def test_a_line_of_the_log_has_its_workaround_in_a_field():
-    edge = edge_of(memory("p->next is null → check\n- on CI, too", title="p->next is null",
-                          workaround="check"))  # fmt: skip
+    content = "p->next is null → check\n- on CI, too"
 
-    assert edge.description == "p->next is null\n- on CI, too"
-    assert edge.workaround == "check"
+    known = read(content, title="p->next is null", workaround="check")
+
+    assert known.description == "p->next is null\n- on CI, too"
+    assert known.workaround == "check"
 
 
 def test_code_in_a_title_is_matched_literally():
-    assert edge_of(memory(title="`p->next` and `x` are null")).literals == ("p->next",)
-    assert edge_of(memory(title="`p->next`", detection={"code": ["y"]})).literals == ()
+    assert edge(title="`p->next` and `x` are null").probes == (("p->next", True),)
+    assert edge("y", title="`p->next`").probes == (("y", False),)
 
 
 @pytest.mark.parametrize(

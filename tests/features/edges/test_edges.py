@@ -1,45 +1,40 @@
-"""Edges in terms of an opened memory."""
+"""The edges that apply in a project."""
 
 import pytest
 
 from mimo.features import upkeep
 from mimo.features.decisions.commands import decision, outcome
-from mimo.features.edges import diffs, sources, stack
+from mimo.features.edges import sources, stack
+from mimo.features.edges.checking import whole
 from mimo.features.edges.edge import Detection
 from mimo.features.upkeep.commands import status
-from mimo.memory.model import Kind
+from tests.features.edges.examples import edge
 
 
 def log(mind, text):
     (mind.project.root / ".mind" / "MEMORY.md").write_text(text, encoding="utf-8")
 
 
-def add(mind, title="Edge has no crypto", **changes):
-    told = {"description": "There is none", "workaround": "Use another"}
-    return sources.add(
-        mind, title, **(told | {"detection": Detection(intent=("token",))} | changes)
-    )
+def add(mind, title="Edge has no crypto", **fields):
+    fields = {"detection": Detection(intent=("token",))} | fields
+    return sources.add(mind, edge(title=title, **fields))
 
 
-def titles(mind, intent, *, code="", techs=None):
-    met = sources.warnings(mind, sources.everything(mind), intent, code=code, techs=techs)
-    return [one.edge.title for one, _ in met]
+def titles(mind, intent, **options):
+    matches = sources.warnings(mind, sources.everything(mind), intent, **options)
+    return [match.edge.title for match in matches]
 
 
 @pytest.mark.req("003-13")
 def test_global_project_and_stack_edges_are_combined(mind):
     add(mind, "Tokens are not random")
-    add(mind, "Supabase tables are open", detection=Detection(), stack_tags=("supabase",))
-    sources.add_here(
-        mind, "Tokens end at noon", description="x", workaround="y",
-        detection=Detection(intent=("token",)),
-    )  # fmt: skip
+    add(mind, "Supabase tables are open", detection=Detection(), tags=("supabase",))
+    add(mind, "Tokens end at noon", of_project=True)
     log(mind, "## Project State\n- Stack: Supabase\n\n## Gotchas\n- Token mails are slow → wait\n")
 
-    found = sources.everything(mind)
-    met = sources.warnings(mind, found, "generating a token", code="", techs=None)
+    matches = sources.warnings(mind, sources.everything(mind), "generating a token")
 
-    assert {(one.edge.title, one.of_project, match.of_stack) for one, match in met} == {
+    assert {(match.edge.title, match.edge.of_project, match.of_stack) for match in matches} == {
         ("Token mails are slow", True, False),
         ("Tokens end at noon", True, False),
         ("Tokens are not random", False, False),
@@ -60,8 +55,8 @@ def test_the_stack_comes_from_the_files_and_the_log(mind):
 
 def test_few_edges_match_by_the_stack_only(mind):
     for number in range(9):
-        add(mind, f"Number {number}", detection=Detection(), stack_tags=("go",))
-    add(mind, "Meant", detection=Detection(intent=("token",)), stack_tags=("go",))
+        add(mind, f"Number {number}", detection=Detection(), tags=("go",))
+    add(mind, "Meant", detection=Detection(intent=("token",)), tags=("go",))
 
     assert titles(mind, "a token", techs=("go",)) == ["Meant", "Number 0", "Number 1", "Number 2"]
 
@@ -77,15 +72,15 @@ def test_an_edit_of_the_log_is_seen_at_once(mind):
 def test_the_doctor_reports_an_invalid_pattern(mind):
     add(mind, detection=Detection(code=("(",)))
 
-    found = [one for one in upkeep.examine(mind) if one.name == "edges"]
+    findings = [finding for finding in upkeep.examine(mind) if finding.name == "edges"]
 
-    assert [one.verdict for one in found] == ["warning"]
-    assert "`(`" in found[0].message
+    assert [finding.verdict for finding in findings] == ["warning"]
+    assert "`(`" in findings[0].message
 
 
 def run_into(mind, code):
-    found = sources.run_into(mind, [diffs.whole("a.py", code)])
-    return [(hit.known.record.memory.type, hit.place.line) for hit in found]
+    hits = sources.run_into(mind, [whole("a.py", code)])
+    return [(hit.edge.type, hit.line) for hit in hits]
 
 
 def test_a_failed_decision_applies_by_its_words(mind):
@@ -93,7 +88,7 @@ def test_a_failed_decision_applies_by_its_words(mind):
     assert run_into(mind, "sessions = redis()") == []
     outcome(mind, id=saved.id, outcome="FAILED", reason="keys were lost")
 
-    assert run_into(mind, "x\nsessions = redis()") == [(Kind.DECISION, 2)]
+    assert run_into(mind, "x\nsessions = redis()") == [("decision", 2)]
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from mimo import disk
-from mimo.features.edges import edge as edges
+from mimo.features.edges import storage
 from mimo.features.edges.sources import unusable
-from mimo.features.edges.storage import STARTER, EdgeCache, GlobalEdges, starter
+from mimo.features.edges.storage import STARTER, edge_in, read_all, starter
 
 EDGE = "---\nid: edge_one\ntype: edge\ntitle: One\nseverity: info\n---\nIt happens\n"
 
@@ -29,12 +29,12 @@ def put(folder, name, text, *, age=3_600):
 
 
 def titles(home):
-    return [record.memory.heading for record in GlobalEdges(home).all()[0]]
+    return [edge.title for edge in read_all(home)[0]]
 
 
 @pytest.mark.req("003-43")
 def test_a_home_without_edges_has_none(home):
-    assert GlobalEdges(home).all() == ((), ())
+    assert read_all(home) == ([], [])
 
 
 def test_files_without_an_edge_are_reported(home, folder):
@@ -46,29 +46,23 @@ def test_files_without_an_edge_are_reported(home, folder):
     (folder / "link.md").symlink_to(folder / "one.md")
 
     assert titles(home) == ["One", "Two"]
-    found = {problem.path for problem in GlobalEdges(home).all()[1]}
-    assert found == {"edges/fact.md", "edges/broken.md", "edges/link.md"}
+    assert {problem.path for problem in read_all(home)[1]} == {
+        "edges/fact.md",
+        "edges/broken.md",
+        "edges/link.md",
+    }
 
 
-def test_a_cached_file_is_read_again_only_after_a_change(home, folder):
+def test_an_unchanged_file_is_not_parsed_again(home, folder, monkeypatch):
     put(folder, "one.md", EDGE)
-    path = folder / "one.md"
-    known = EdgeCache(home / "cache" / "edges.json")
-    stamp = _old(path)
-    record = GlobalEdges(home).all()[0][0]
-    known.put("one.md", stamp, record)
-    known.save()
+    monkeypatch.setattr(storage, "_SETTLED_NS", -1)  # the file counts as written long ago
+    first = read_all(home)
 
-    again = EdgeCache(home / "cache" / "edges.json")
-    assert again.get("one.md", stamp) == record
-    assert again.get("one.md", stamp._replace(size=1)) is None
-    assert again.get("two.md", stamp) is None
-
-
-def _old(path):
-    from mimo.store.walk import stamp_of
-
-    return stamp_of(path.lstat())._replace(ctime_ns=1, mtime_ns=1)
+    with monkeypatch.context() as patch:
+        patch.delattr("mimo.memory.codec.parse")
+        assert read_all(home) == first
+    put(folder, "one.md", EDGE.replace("title: One", "title: Another"))
+    assert titles(home) == ["Another"]
 
 
 def test_a_change_is_seen_at_once(home, folder):
@@ -82,7 +76,7 @@ def test_a_change_is_seen_at_once(home, folder):
 
 @pytest.mark.parametrize(
     "data",
-    ["", "[]", "{", '{"format": 1}', '{"format": 1, "edges": {"one.md": [1]}}', "[" * 99_999],
+    ["", "[]", "{", '{"format": 2}', '{"format": 2, "edges": {"one.md": [1]}}', "[" * 99_999],
 )
 def test_a_damaged_cache_is_ignored(home, folder, data):
     put(folder, "one.md", EDGE)
@@ -101,24 +95,23 @@ def test_a_read_only_home_is_read(home, folder):
 
 
 def test_every_starter_edge_is_complete_and_names_its_source():
-    found = starter()
+    every = starter()
 
-    assert len(found) == len(list(STARTER.glob("*.md")))
-    for record in found:
-        edge = edges.edge_of(record.memory)
+    assert len(every) == len(list(STARTER.glob("*.md")))
+    for record in every:
+        edge = edge_in(record)
         assert re.match(r"https://\S+$", record.memory.source or ""), edge.title
         assert edge.description
         assert edge.workaround
         assert edge.detection
         assert unusable(edge.detection) == []
-        assert Path(record.place.path).stem == edge.id
+        assert Path(edge.file).stem == edge.id
 
 
 def test_an_adopted_edge_is_the_same_byte_for_byte(home):
     record = starter()[0]
-    store = GlobalEdges(home)
-    with store.locked():
-        adopted = store.adopt(record)
+    with storage.locked(home):
+        adopted = storage.adopt(home, record)
 
     name = Path(record.place.path).name
-    assert disk.read(home / adopted.place.path) == disk.read(STARTER / name)
+    assert disk.read(home / adopted.place.path) == files.read(STARTER / name)

@@ -1,31 +1,23 @@
-"""When an edge applies."""
+"""Comparing edges with a task, its stack and its code."""
 
 import pytest
 
-from mimo.features.edges.edge import Detection, Edge, Severity, asked, match
+from mimo.features.edges.edge import Detection, asked, match
+from tests.features.edges.examples import edge
 
-CRYPTO = Detection(
-    context=("vercel", "edge", "middleware"),
-    intent=("crypto", "uuid", "random", "token"),
-    code=("import.*crypto", "require.*crypto"),
+CRYPTO = edge(
+    title="Vercel Edge crypto limitation",
+    detection=Detection(
+        context=("vercel", "edge", "middleware"),
+        intent=("crypto", "uuid", "random", "token"),
+        code=("import.*crypto", "require.*crypto"),
+    ),
 )
-
-
-def edge(detection=CRYPTO, *, title="Vercel Edge crypto limitation", tags=()):
-    return Edge(
-        id="edge_x",
-        title=title,
-        description="There is none",
-        workaround="Use another",
-        detection=detection,
-        stack_tags=tags,
-        severity=Severity.WARNING,
-    )
 
 
 @pytest.mark.req("003-17")
 def test_the_documented_intent_finds_the_documented_edge():
-    found = match(edge(), asked("implementing token generation with crypto"))
+    found = match(CRYPTO, asked("implementing token generation with crypto"))
 
     assert found is not None
     assert found.matched_on == "intent: crypto, token"
@@ -34,7 +26,7 @@ def test_the_documented_intent_finds_the_documented_edge():
 
 @pytest.mark.req("003-14", "003-15", "003-18")
 @pytest.mark.parametrize(
-    ("intent", "stack", "code", "told", "confidence"),
+    ("intent", "stack", "code", "reason", "confidence"),
     [
         ("auth", (), "import crypto from 'crypto'", "code: import.*crypto (line 1)", 1 / 3),
         ("auth", (), "x\nconst c = REQUIRE('crypto')", "code: require.*crypto (line 2)", 1 / 3),
@@ -44,11 +36,11 @@ def test_the_documented_intent_finds_the_documented_edge():
         ("a colour", ("Vercel",), "", "context: vercel", 0.3),
     ],
 )
-def test_context_intent_and_code_are_separate_signals(intent, stack, code, told, confidence):
-    found = match(edge(), asked(intent, stack, code))
+def test_context_intent_and_code_are_separate_signals(intent, stack, code, reason, confidence):
+    found = match(CRYPTO, asked(intent, stack, code))
 
     assert found is not None
-    assert told in found.matched_on
+    assert reason in found.matched_on
     assert found.confidence == pytest.approx(confidence)
 
 
@@ -61,12 +53,12 @@ def test_context_intent_and_code_are_separate_signals(intent, stack, code, told,
     ],
 )
 def test_an_unrelated_intent_matches_no_edge(intent, stack, code):
-    assert match(edge(), asked(intent, stack, code)) is None
+    assert match(CRYPTO, asked(intent, stack, code)) is None
 
 
 @pytest.mark.req("003-19")
 def test_a_given_stack_replaces_the_detected_one():
-    supabase = edge(Detection(), title="Tables are open", tags=("supabase",))
+    supabase = edge(title="Tables are open", tags=("supabase",))
 
     assert match(supabase, asked("database queries", ("python",))) is None
     found = match(supabase, asked("database queries", ("supabase", "edge")))
@@ -76,20 +68,18 @@ def test_a_given_stack_replaces_the_detected_one():
 
 @pytest.mark.parametrize("name", ["next", "Next.js", "nextjs"])
 def test_aliases_name_the_same_technology(name):
-    assert match(edge(Detection(), title="X", tags=("nextjs",)), asked("a", (name,))) is not None
+    assert match(edge(title="X", tags=("nextjs",)), asked("a", (name,))) is not None
 
 
 def test_a_technology_that_the_intent_names_counts_unless_its_name_is_a_word():
-    assert match(edge(Detection(), title="X", tags=("javascript",)), asked("sort in javascript"))
-    assert match(edge(Detection(), title="X", tags=("go",)), asked("let's go with it")) is None
+    assert match(edge(title="X", tags=("javascript",)), asked("sort in javascript"))
+    assert match(edge(title="X", tags=("go",)), asked("let's go with it")) is None
 
 
 @pytest.mark.req("003-16")
 @pytest.mark.parametrize("pattern", ["(", "*", "[a-", "(?<=x)y", r"(a)\1", "a{1001}{1001}", "\\"])
 def test_an_invalid_pattern_does_not_affect_others(pattern):
-    detection = Detection(code=(pattern, "crypto"))
-
-    found = match(edge(detection), asked("a", (), "import crypto"))
+    found = match(edge(pattern, "crypto"), asked("a", (), "import crypto"))
 
     assert found is not None
     assert found.matched_on == "code: crypto (line 1)"
@@ -107,14 +97,14 @@ def test_an_invalid_pattern_does_not_affect_others(pattern):
     ],
 )
 def test_a_gotcha_of_the_project_is_recognised_by_its_title(title, intent, stack, code, confidence):
-    found = match(edge(Detection(), title=title), asked(intent, stack, code), of_project=True)
+    found = match(edge(title=title, of_project=True), asked(intent, stack, code))
 
     assert (found.confidence if found else None) == confidence
 
 
 def test_matches_are_sorted_by_confidence_and_severity():
-    sure = match(edge(), asked("a token", ("vercel",)))
-    vague = match(edge(), asked("a token"))
+    sure = match(CRYPTO, asked("a token", ("vercel",)))
+    vague = match(CRYPTO, asked("a token"))
 
     assert sure is not None
     assert vague is not None

@@ -1,43 +1,36 @@
-"""What a change runs into, told to other programs."""
+"""Reports of the hits for other programs."""
 
 import json
 
 import pytest
 
-from mimo.features.edges.checking import Reported, annotations, sarif
+from mimo.features.edges.checking import Hit, annotations, sarif
 from mimo.features.edges.edge import Severity
+from tests.features.edges.examples import edge
+
+SEVERE = edge(title="It: a, b", workaround="Do\nthis 100%", severity=Severity.CRITICAL)
 
 
-def place(line=3, *, rule="edge_x", trusted=True, severity=Severity.CRITICAL, title="It: a, b"):
-    return Reported(
-        rule=rule,
-        title=title,
-        description="What happens",
-        workaround="Do\nthis 100%",
-        severity=severity,
-        file="src/ä b.py",
-        line=line,
-        text="x = 1",
-        trusted=trusted,
-    )
+def hit(line=3, known=SEVERE):
+    return Hit(edge=known, path="src/ä b.py", line=line, text="x = 1", matched_on="x")
 
 
 @pytest.mark.attack("hostile text in an output")
 def test_an_annotation_is_escaped():
-    assert annotations([place()]) == (
+    assert annotations([hit()]) == (
         "::error file=src/ä b.py,line=3,title=It%3A a%2C b::It: a, b. Do%0Athis 100%25"
     )
 
 
 def test_an_annotation_from_an_unapproved_memory_says_so():
-    told = annotations([place(trusted=False, severity=Severity.INFO)])
+    line = annotations([hit(known=edge(trusted=False, severity=Severity.INFO))])
 
-    assert told.startswith("::notice ")
-    assert told.endswith("(from an unapproved memory)")
+    assert line.startswith("::notice ")
+    assert line.endswith("(from an unapproved memory)")
 
 
 def test_sarif_has_one_rule_for_each_edge_and_a_result_for_each_place():
-    log = json.loads(sarif([place(3), place(9), place(4, rule="edge_a")], version="1.2.3"))
+    log = json.loads(sarif([hit(3), hit(9), hit(4, SEVERE._replace(id="edge_a"))], version="1.2.3"))
 
     (run,) = log["runs"]
     rules = run["tool"]["driver"]["rules"]
@@ -51,7 +44,7 @@ def test_sarif_has_one_rule_for_each_edge_and_a_result_for_each_place():
 
 
 def test_a_finding_keeps_its_fingerprint_when_lines_move():
-    log = json.loads(sarif([place(3), place(9)], version="1"))
+    log = json.loads(sarif([hit(3), hit(9)], version="1"))
 
     first, second = (one["partialFingerprints"] for one in log["runs"][0]["results"])
     assert first == second

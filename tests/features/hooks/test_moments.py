@@ -9,6 +9,8 @@ import pytest
 
 from mimo.features.context.commands import write as write_block
 from mimo.features.decisions import checkpoints
+from mimo.features.edges import sources
+from mimo.features.edges.edge import Severity
 from mimo.features.hooks import exposure
 from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
@@ -20,6 +22,7 @@ from mimo.store.init import init
 from mimo.store.projects import known_owner
 from mimo.store.trust import Trust
 from tests import privacy_fakes
+from tests.features.edges import examples
 
 
 class Client:
@@ -346,19 +349,11 @@ def test_a_mild_edge_is_a_remark(claude: Client, mind: Mind) -> None:
 
 
 def test_a_global_edge_applies_on_its_stack(claude: Client, mind: Mind) -> None:
-    from mimo.features.edges import sources
-    from mimo.features.edges.edge import Detection, Severity
-
-    sources.add(
-        mind,
-        "Mutable defaults are shared",
-        description="A list as a default is made once.",
-        workaround="Use None",
-        detection=Detection(code=(r"=\s*\[\]\s*\)",)),
-        severity=Severity.CRITICAL,
-    )
+    pattern, severity = r"=\s*\[\]\s*\)", Severity.CRITICAL
+    shared = examples.edge(pattern, title="Mutable defaults are shared", severity=severity)
+    sources.add(mind, shared)
     asked = written(claude, "def f(a=[]):\n    pass\n")
-    assert "Mutable defaults are shared → Use None" in asked["permissionDecisionReason"]
+    assert "Mutable defaults are shared → Use another" in asked["permissionDecisionReason"]
 
 
 def test_code_that_meets_no_edge_is_not_talked_about(claude: Client, edge: str) -> None:

@@ -114,4 +114,4 @@ def test_an_adopted_edge_is_the_same_byte_for_byte(home):
         adopted = storage.adopt(home, record)
 
     name = Path(record.place.path).name
-    assert disk.read(home / adopted.place.path) == files.read(STARTER / name)
+    assert disk.read(home / adopted.place.path) == disk.read(STARTER / name)

@@ -1,6 +1,8 @@
 """Fixtures for every test: an opened memory in a folder of its own, with a fixed clock."""
 
 import gc
+import os
+import subprocess
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,6 +29,8 @@ settings.load_profile("default")
 
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
 """A Friday."""
+
+_ANN = ("-c", "user.name=Ann", "-c", "user.email=ann@x.example", "-c", "init.defaultBranch=main")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -96,6 +100,22 @@ def make_store(root: Path, *folders: str) -> Path:
         (store / name).mkdir(parents=True, exist_ok=True)
     (store / "config.toml").write_text("format = 1\n", encoding="utf-8")
     return store
+
+
+def git(root: Path, *words: str, check: bool = True, at: str = "", **environ: str) -> str:
+    """Runs git as Ann, and returns its output, stripped.
+
+    `at` is the date of commits; without `check`, git may fail.
+    """
+    dates = {"GIT_AUTHOR_DATE": at, "GIT_COMMITTER_DATE": at} if at else {}
+    done = subprocess.run(
+        ["git", "-C", str(root), *_ANN, *words],
+        env={**os.environ, **dates, **environ},
+        check=check,
+        capture_output=True,
+        text=True,
+    )
+    return done.stdout.strip()
 
 
 class Unguarded:

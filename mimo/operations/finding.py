@@ -386,9 +386,9 @@ def at(mind: Mind, revision: str) -> Past:
     from mimo.store import revisions
     from mimo.store.revisions import PastStore, Uncounted
 
-    place = repository(mind)
-    commit = revisions.resolve(place, revision, now=mind.now())
-    state = revisions.state(place, commit.id)
+    root = repository(mind)
+    commit = revisions.resolve(root, revision, now=mind.now())
+    state = revisions.tree_id(root, commit.id)
     if not state:
         raise NotFound(
             f"there was no memory at {commit.short} ({commit.when:%Y-%m-%d})",
@@ -399,7 +399,7 @@ def at(mind: Mind, revision: str) -> Past:
         owner = projects.index_owner(mind.home, mind.randomness)
         index = Index.open_past(mind.index_folder, state[:20], mind.embedder, owner)
         return {
-            "store": PastStore(place, commit),
+            "store": PastStore(root, commit),
             "index": mind.trusting(index),
             "embedder": mind.embedder,
             "trust": mind.trust,

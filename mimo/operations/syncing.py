@@ -12,11 +12,9 @@ from mimo.memory import changes
 from mimo.memory.model import Memory, Problem
 from mimo.mind import Mind
 from mimo.store import commit as commits
-from mimo.store import files, init
-from mimo.store.commit import Pending
+from mimo.store import files, git, init
 from mimo.store.files import unshared_folder
-from mimo.store.git import Repository
-from mimo.store.revisions import is_memory
+from mimo.store.revisions import Change, is_memory
 
 LACKING = "git merges memories here as plain text"
 _SHOWN = 3
@@ -29,23 +27,23 @@ class Sync:
     commit: str | None
     branch: str | None
     message: str | None
-    pending: tuple[Pending, ...]
+    pending: tuple[Change, ...]
     pulled: str | None = None
     pushed: bool = False
 
 
-def repository(mind: Mind) -> Repository:
-    """Returns the git repository of the project.
+def repository(mind: Mind) -> Path:
+    """Returns the root of the project, which is in a git repository.
 
     Raises `Invalid` if there is none, git is missing, or git would hang on its files.
     """
-    place = Repository(mind.project.root)
-    if place.folder is None:
+    root = mind.project.root
+    if git.run(root, "rev-parse", "--is-inside-work-tree").stdout.strip() != b"true":
         raise Invalid(
             "the project is not in a git repository",
             hint="`git init` creates one; mind also works without git",
         )
-    return place
+    return root
 
 
 def sync(
@@ -57,23 +55,23 @@ def sync(
     dry_run: bool = False,
 ) -> Sync:
     """Commits the shared files of `.mind/` only, then pulls and pushes if requested."""
-    place = repository(mind)
-    commits.check_idle(place)
-    commits.check_shared(place)
-    pending = commits.pending(place)
+    root = repository(mind)
+    commits.check_idle(root)
+    commits.check_shared(root)
+    pending = commits.pending(root)
     _check_secrets(mind, pending)
     message = (message or _message(mind, pending)) if pending else None
     done: dict[str, str | None] = {"commit": None, "pulled": None}
     if not dry_run:
         if message:
-            done["commit"] = commits.commit(place, message, [change.path for change in pending])
+            done["commit"] = commits.commit(root, message, [change.path for change in pending])
             if done["commit"] is None:
                 message, pending = None, ()
-        done["pulled"] = commits.pull(place) if pull else None
+        done["pulled"] = commits.pull(root) if pull else None
         if push:
-            commits.push(place)
+            commits.push(root)
     return Sync(
-        branch=commits.branch(place),
+        branch=commits.branch(root),
         message=message,
         pending=pending,
         pushed=push and not dry_run,
@@ -81,7 +79,7 @@ def sync(
     )
 
 
-def _check_secrets(mind: Mind, pending: Sequence[Pending]) -> None:
+def _check_secrets(mind: Mind, pending: Sequence[Change]) -> None:
     """Raises `SecretDetected` if a file to be committed holds a secret."""
     for entry in pending:
         path = files.safe_path(mind.project.root, entry.path)
@@ -90,7 +88,7 @@ def _check_secrets(mind: Mind, pending: Sequence[Pending]) -> None:
             privacy.check_secrets(fields, by_person=mind.author is None, file=entry.path)
 
 
-def _message(mind: Mind, pending: Sequence[Pending]) -> str:
+def _message(mind: Mind, pending: Sequence[Change]) -> str:
     """Returns a commit message with the titles of the changed memories."""
     titles: dict[str, list[str]] = {change: [] for change in changes.VERBS}
     agents = []
@@ -127,15 +125,9 @@ def install(root: Path) -> bool:
 
     Does nothing without git or a repository.
     """
-    repository = Repository(root)
     with suppress(Invalid):
-        return repository.is_there() and repository.install_driver()
+        return bool(git.has_repository(root)) and git.install_driver(root)
     return False
-
-
-def in_repository(root: Path) -> bool:
-    """Returns whether the project is in a git repository, without running git."""
-    return any((folder / ".git").exists() for folder in (root, *root.parents))
 
 
 def lacking(root: Path) -> str | None:
@@ -143,10 +135,10 @@ def lacking(root: Path) -> str | None:
 
     A clone copies `.gitattributes`, but not the setting that names the program.
     """
-    if not in_repository(root):
+    if not git.is_inside(root):
         return None
     with suppress(Invalid):
-        if not Repository(root).merges():
+        if not git.merges(root):
             return LACKING
     return None
 
@@ -162,7 +154,7 @@ class Leak:
 
 def leaks(root: Path) -> Iterator[Leak]:
     """Yields missing ignore rules of the project, and private files that git tracks."""
-    if not in_repository(root):
+    if not git.is_inside(root):
         return
     if init.IGNORE_FILE in init.lacking(root):
         yield Leak(

@@ -8,10 +8,9 @@ from pathlib import Path
 from mimo import disk
 from mimo.disk import PRIVATE_FOLDERS, STORE
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
-from mimo.frozen import frozen
 from mimo.store import git
 from mimo.store.files import TEMPORARY_PREFIX, TEMPORARY_SUFFIX, is_shared
-from mimo.store.git import Repository, complaint
+from mimo.store.revisions import Change
 
 _PLAIN = (2, 3)
 """Versions of git's index with uncompressed paths."""
@@ -41,7 +40,7 @@ def unshared(root: Path) -> tuple[str, ...]:
     if not _may_hold(root):
         return ()
     try:
-        listed = Repository(root).ask("ls-files", "-z", "--", STORE)
+        listed = git.ask(root, "ls-files", "-z", "--", STORE)
     except MindError:
         return ()
     paths = os.fsdecode(listed).split("\0")
@@ -65,42 +64,32 @@ def _may_hold(root: Path) -> bool:
     return _UNSHARED.search(data.lower()) is not None
 
 
-@frozen
-class Pending:
-    """A file of the memory that differs from the last commit."""
-
-    path: str
-    """Relative to the project."""
-    change: str
-    """`added`, `changed` or `removed`."""
-
-
-def check_idle(repository: Repository) -> None:
+def check_idle(root: Path) -> None:
     """Raises `Conflict` during a merge, a rebase or the like."""
-    folder = repository.folder or repository.root
+    folder = git.directory(root) or root
     action = next((_UNDER_WAY[name] for name in _UNDER_WAY if (folder / name).exists()), None)
     if action:
         hint = "finish it or cancel it with --abort, then sync again"
         raise Conflict(f"{action} is in progress in this repository", hint=hint)
 
 
-def pending(repository: Repository) -> tuple[Pending, ...]:
+def pending(root: Path) -> tuple[Change, ...]:
     """Returns the files that a commit of the memory would contain, by path."""
     words = ("--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--ignored=no")
-    listed = os.fsdecode(repository.ask("status", *words, "--", STORE)).split("\0")
-    prefix = os.fsdecode(repository.ask("rev-parse", "--show-prefix").rstrip(b"\n"))
+    listed = os.fsdecode(git.ask(root, "status", *words, "--", STORE)).split("\0")
+    prefix = os.fsdecode(git.ask(root, "rev-parse", "--show-prefix").rstrip(b"\n"))
     changes = {entry[3 + len(prefix) :]: entry[:2] for entry in listed if entry}
-    private = _private_folders(repository.root)
+    private = {_identity(root / STORE / name) for name in PRIVATE_FOLDERS} - {None}
     result = []
     for path, marks in changes.items():
-        if _may_be_committed(repository.root, path, private):
-            removed = "D" in marks and not os.path.lexists(repository.root / path)
+        if _may_be_committed(root, path, private):
+            removed = "D" in marks and not os.path.lexists(root / path)
             change = "removed" if removed else "added" if set(marks) & set("?A") else "changed"
-            result.append(Pending(path=path, change=change))
+            result.append(Change(path=path, change=change))
     return tuple(sorted(result, key=lambda file: file.path))
 
 
-def _may_be_committed(root: Path, path: str, private: frozenset[tuple[int, int]]) -> bool:
+def _may_be_committed(root: Path, path: str, private: set[tuple[int, int] | None]) -> bool:
     """Returns whether a changed file may be committed; git's ignore rules do not matter.
 
     Files in private folders, by any name of these folders, may not. Nor may repositories inside
@@ -114,12 +103,6 @@ def _may_be_committed(root: Path, path: str, private: frozenset[tuple[int, int]]
     return _identity(first) not in private
 
 
-def _private_folders(root: Path) -> frozenset[tuple[int, int]]:
-    """Returns the devices and inodes of the private folders."""
-    identities = (_identity(root / STORE / name) for name in PRIVATE_FOLDERS)
-    return frozenset(identity for identity in identities if identity)
-
-
 def _identity(path: Path) -> tuple[int, int] | None:
     try:
         status = path.lstat()
@@ -128,15 +111,15 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return (status.st_dev, status.st_ino)
 
 
-def check_shared(repository: Repository) -> None:
+def check_shared(root: Path) -> None:
     """Raises `Invalid` if ignore rules keep the whole memory out of git."""
-    result = repository.run("check-ignore", "--quiet", "--", f"{STORE}/config.toml")
+    result = git.run(root, "check-ignore", "--quiet", "--", f"{STORE}/config.toml")
     if result.returncode == 0:
         hint = "remove it from .gitignore to share it; `git check-ignore -v .mind` shows the line"
         raise Invalid(f"git ignores `{STORE}/` here", hint=hint)
 
 
-def commit(repository: Repository, message: str, paths: Iterable[str]) -> str | None:
+def commit(root: Path, message: str, paths: Iterable[str]) -> str | None:
     """Commits exactly these files, with the user's hooks and signing.
 
     Other staged files stay staged. Returns the short id; None if the files equal the last commit
@@ -145,75 +128,75 @@ def commit(repository: Repository, message: str, paths: Iterable[str]) -> str | 
     """
     names = b"".join(b":(literal)" + os.fsencode(path) + b"\0" for path in paths)
     from_input = ("--pathspec-from-file=-", "--pathspec-file-nul")
-    _do(repository, "add", "--all", *from_input, data=names)
-    if repository.run("diff", "--cached", "--quiet", "--", STORE).returncode == 0:
+    _do(root, "add", "--all", *from_input, data=names)
+    if git.run(root, "diff", "--cached", "--quiet", "--", STORE).returncode == 0:
         return None
-    before = os.fsdecode(repository.run("rev-parse", "--verify", "--quiet", "HEAD").stdout).strip()
-    _do(repository, "commit", "--quiet", f"--message={message}", "--only", *from_input, data=names)
-    if private := _private_in_commit(repository):
+    before = os.fsdecode(git.run(root, "rev-parse", "--verify", "--quiet", "HEAD").stdout).strip()
+    _do(root, "commit", "--quiet", f"--message={message}", "--only", *from_input, data=names)
+    if private := _private_in_commit(root):
         target = ("HEAD", before) if before else ("-d", "HEAD")
-        _do(repository, "update-ref", "-m", "mind sync: undone", *target)
+        _do(root, "update-ref", "-m", "mind sync: undone", *target)
         raise StorageFailed(
             f"a git hook added the private file `{private[0]}`, so the commit was undone",
             hint="restore the ignore rules with `mind doctor --fix`, then sync again",
             details={"files": private},
         )
-    return repository.ask("rev-parse", "--short", "HEAD").decode().strip()
+    return git.ask(root, "rev-parse", "--short", "HEAD").decode().strip()
 
 
-def _private_in_commit(repository: Repository) -> list[str]:
+def _private_in_commit(root: Path) -> list[str]:
     """Returns the private files in the newest commit: a hook of the user may have added some."""
     words = ("-r", "--root", "-m", "--no-commit-id", "--name-only", "--no-renames", "-z")
-    listed = repository.ask(
-        "diff-tree", *words, "--diff-filter=d", "--relative", "HEAD", "--", STORE
+    listed = git.ask(
+        root, "diff-tree", *words, "--diff-filter=d", "--relative", "HEAD", "--", STORE
     )
     paths = os.fsdecode(listed).split("\0")
     return sorted({path for path in paths if path and not is_shared(path)})
 
 
-def branch(repository: Repository) -> str | None:
+def branch(root: Path) -> str | None:
     """Returns the name of the branch; None on a detached head."""
-    name = repository.run("symbolic-ref", "--quiet", "--short", "HEAD").stdout
+    name = git.run(root, "symbolic-ref", "--quiet", "--short", "HEAD").stdout
     return os.fsdecode(name).strip() or None
 
 
-def pull(repository: Repository) -> str:
+def pull(root: Path) -> str:
     """Fetches and merges the upstream's commits, and returns the output of git.
 
     Raises `Conflict` if a file of the upstream would replace a private file: git overwrites ignored
     files without asking.
     """
-    _do(repository, "fetch", "--quiet")
+    _do(root, "fetch", "--quiet")
     revision = f"@{{upstream}}:./{STORE}"
-    listed = repository.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", revision).stdout
+    listed = git.run(root, "ls-tree", "-r", "-z", "--name-only", "--full-tree", revision).stdout
     paths = {f"{STORE}/{path}" for path in os.fsdecode(listed).split("\0") if path}
-    planted = {path for path in paths if not is_shared(path)} - set(unshared(repository.root))
-    lost = sorted(path for path in planted if os.path.lexists(repository.root / path))
+    planted = {path for path in paths if not is_shared(path)} - set(unshared(root))
+    lost = sorted(path for path in planted if os.path.lexists(root / path))
     if lost:
         raise Conflict(
             f"a pull would overwrite the private file `{lost[0]}`",
             hint="the upstream has a file of that name; remove it there, or move yours",
             details={"files": lost},
         )
-    settings = [repository.run("config", "--get", key).stdout for key in ("pull.rebase", "pull.ff")]
-    return _do(repository, "pull", *([] if any(settings) else ["--no-rebase"]), "--no-edit")
+    settings = [git.run(root, "config", "--get", key).stdout for key in ("pull.rebase", "pull.ff")]
+    return _do(root, "pull", *([] if any(settings) else ["--no-rebase"]), "--no-edit")
 
 
-def push(repository: Repository) -> str:
+def push(root: Path) -> str:
     """Pushes the branch to its upstream, and returns the output of git."""
-    if branch(repository) is None:
+    if branch(root) is None:
         raise Invalid(
             "HEAD is detached, so no branch can be pushed", hint="run `git switch -c NAME`"
         )
-    return _do(repository, "push", "--quiet")
+    return _do(root, "push", "--quiet")
 
 
-def _do(repository: Repository, *words: str, data: bytes = b"") -> str:
-    result = repository.run_as_person(*words, given=data, seconds=_SLOW)
+def _do(root: Path, *words: str, data: bytes = b"") -> str:
+    result = git.run_as_person(root, *words, data=data, seconds=_SLOW)
     printed = (result.stdout + result.stderr).decode("utf-8", "replace").strip()
     if result.returncode:
         lines = printed.splitlines()
-        reason = complaint(result.stderr or result.stdout)
+        reason = git.complaint(result.stderr or result.stdout)
         raise StorageFailed(
             f"git {words[0]}: {reason}",
             hint="; ".join(lines[-3:]) if len(lines) > 1 else "see `git status`",

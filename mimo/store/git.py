@@ -10,7 +10,6 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -98,8 +97,16 @@ def run(
     taken literally. With `index`, the index of a commit under way is read, see `_index`. Raises
     `Invalid` if git can't be run or takes longer than `seconds`.
     """
-    command, environ = _reading(root, words, index=index)
-    return _run(command, environ, data, seconds)
+    return _run(*_reading(root, words, index=index), data, seconds)
+
+
+def ask(root: Path, *words: str, data: bytes = b"", seconds: float = SECONDS) -> bytes:
+    """Returns the output of a command that reads. Raises `Invalid` if it fails."""
+    result = run(root, *words, data=data, seconds=seconds)
+    if result.returncode:
+        hint = PARTIAL if b"promisor" in result.stderr else "see `git status`"
+        raise Invalid(f"git {words[0]}: {complaint(result.stderr)}", hint=hint)
+    return result.stdout
 
 
 def run_as_person(
@@ -165,9 +172,14 @@ def author_of(root: Path, path: str) -> str | None:
 
 def has_repository(root: Path) -> bool | None:
     """Returns whether a folder is in a git working tree; None if git refuses to answer."""
-    if not any((folder / ".git").exists() for folder in (root, *root.parents)):
+    if not is_inside(root):
         return False
     return True if output(root, "rev-parse", "--is-inside-work-tree") == "true" else None
+
+
+def is_inside(root: Path) -> bool:
+    """Returns whether a folder is in a git repository, without running git."""
+    return any((folder / ".git").exists() for folder in (root, *root.parents))
 
 
 def is_tracked(root: Path, path: str) -> bool:
@@ -187,7 +199,9 @@ def _reading(
     place = next(n for n, word in enumerate(words) if n % 2 == 0 and word != "-c")
     given, name, rest = words[:place], words[place], words[place + 1 :]
     program, top = _program_and_top(root)
-    settings = [*_READING, *(_filters_off(root) if _compares_files(name, rest) else ())]
+    # These read files of the working tree, through git's filters.
+    compares_files = name == "status" or (name == "diff" and "--cached" not in rest)
+    settings = [*_READING, *(_filters_off(root) if compares_files else ())]
     command = [program, *(word for setting in settings for word in ("-c", setting)), *given]
     # `check-ignore` refuses the option, but takes its paths literally in any case.
     literal = () if name == "check-ignore" else ("--literal-pathspecs",)
@@ -195,11 +209,6 @@ def _reading(
     command += [name, *_FLAGS.get(name, ()), *rest]
     environ = _environment(_KEPT, _KEPT_GROUPS) | _QUIET | (_index(root) if index else {})
     return command, environ
-
-
-def _compares_files(name: str, rest: Sequence[str]) -> bool:
-    """Returns whether a sub-command reads files of the working tree, through git's filters."""
-    return name == "status" or (name == "diff" and "--cached" not in rest)
 
 
 def _filters_off(root: Path) -> Iterator[str]:
@@ -266,22 +275,20 @@ def _program_and_top(root: Path) -> tuple[str, Path]:
             )
         marker = folder / ".git"
         if marker.is_file() or os.path.lexists(marker / "HEAD"):
-            _check_regular(marker)
+            for name in _READ_ALWAYS:
+                _check_regular(marker / name)
             return program, folder
     raise Invalid(f"`{top}` is not in a git repository", hint="`git init` makes one")
 
 
-def _check_regular(folder: Path) -> None:
-    """Raises `Invalid` if git's directory has a named pipe, which git would wait for forever."""
-    for name in _READ_ALWAYS:
-        try:
-            disk.check(folder / name)
-        except NotADirectoryError:
-            return
-        except OSError as error:
-            raise Invalid(
-                f"`{folder / name}`: {error.strerror}", hint="git can't read it: remove it"
-            ) from None
+def _check_regular(file: Path) -> None:
+    """Raises `Invalid` for a named pipe, which git would wait for forever."""
+    try:
+        disk.check(file)
+    except NotADirectoryError:
+        return
+    except OSError as error:
+        raise Invalid(f"`{file}`: {error.strerror}", hint="git can't read it: remove it") from None
 
 
 def _run(
@@ -303,93 +310,61 @@ def _run(
         raise Invalid("an argument contains a NUL character", hint="remove it") from None
 
 
-class Repository:
-    """Git commands in one project."""
-
-    def __init__(self, root: Path) -> None:
-        """Takes the project's root, which may be a folder of the working tree."""
-        self.root = root
-
-    def ask(self, *words: str, given: bytes = b"", seconds: float = SECONDS) -> bytes:
-        """Returns the output of a command that reads. Raises `Invalid` if it fails."""
-        result = self.run(*words, given=given, seconds=seconds)
-        if result.returncode:
-            hint = PARTIAL if b"promisor" in result.stderr else "see `git status`"
-            raise Invalid(f"git {words[0]}: {complaint(result.stderr)}", hint=hint)
-        return result.stdout
-
-    def run(
-        self, *words: str, given: bytes = b"", seconds: float = SECONDS
-    ) -> "CompletedProcess[bytes]":
-        """Returns the result of a command that reads. Raises `Invalid` if it can't be run."""
-        return run(self.root, *words, data=given, seconds=seconds)
-
-    def run_as_person(
-        self, *words: str, given: bytes = b"", seconds: float = SECONDS
-    ) -> "CompletedProcess[bytes]":
-        """Returns the result of a command run as in the user's shell. Raises `Invalid`."""
-        return run_as_person(self.root, *words, data=given, seconds=seconds)
-
-    def is_there(self) -> bool:
-        """Returns whether the project is in a working tree and git works there."""
-        try:
-            return self.folder is not None
-        except Invalid:
-            return False
-
-    @cached_property
-    def folder(self) -> Path | None:
-        """Returns the git directory; None outside a working tree. Raises `Invalid`."""
-        result = self.run("rev-parse", "--is-inside-work-tree", "--absolute-git-dir")
-        inside, _, folder = result.stdout.partition(b"\n")
-        return Path(os.fsdecode(folder.removesuffix(b"\n"))) if inside == b"true" else None
-
-    def merges(self) -> bool:
-        """Returns whether the merge driver is installed."""
-        return self.run("config", "--get", "merge.mind.driver").stdout.strip() != b""
-
-    def install_driver(self) -> bool:
-        """Installs the merge driver; returns False if it was installed already."""
-        current = self.run("config", "--local", "--get", "merge.mind.driver").stdout
-        if current.decode("utf-8", "replace").strip() == DRIVER:
-            return False
-        self.ask("config", "--local", "merge.mind.name", "memories, field by field")
-        self.ask("config", "--local", "merge.mind.driver", DRIVER)
-        return True
+def merges(root: Path) -> bool:
+    """Returns whether the merge driver is installed."""
+    return run(root, "config", "--get", "merge.mind.driver").stdout.strip() != b""
 
 
-class Commit(NamedTuple):
-    """A commit with the rest of its message."""
+def install_driver(root: Path) -> bool:
+    """Installs the merge driver; returns False if it was installed already."""
+    current = run(root, "config", "--local", "--get", "merge.mind.driver").stdout
+    if current.decode("utf-8", "replace").strip() == DRIVER:
+        return False
+    ask(root, "config", "--local", "merge.mind.name", "memories, field by field")
+    ask(root, "config", "--local", "merge.mind.driver", DRIVER)
+    return True
 
-    id: str
-    author: str
+
+class Line(NamedTuple):
+    """A line of a file, and the commit that it comes from."""
+
+    commit: str
     when: datetime
-    body: str
-    """The message without its first line."""
+    number: int
+    text: str
 
 
-def line_dates(root: Path, path: str) -> dict[str, datetime]:
-    """Returns the time of the last commit of each line at HEAD, by its stripped text.
+def blame(root: Path, path: str, *, seconds: float = SECONDS) -> list[Line]:
+    """Returns the lines of a file at HEAD. Raises `Invalid`.
 
     Lines of the file itself are not read: that could run git's filters.
     """
-    blamed = output(root, "blame", "--porcelain", "HEAD", "--", path) or ""
+    blamed = ask(root, "blame", "--porcelain", "HEAD", "--", path, seconds=seconds)
+    lines: list[Line] = []
     times: dict[str, datetime] = {}
-    dates: dict[str, datetime] = {}
-    commit = ""
-    for line in blamed.split("\n"):
+    commit, number = "", 0
+    for line in blamed.decode("utf-8", "replace").split("\n"):
         word, _, rest = line.partition(" ")
         if line.startswith("\t"):
-            dates.setdefault(line.strip(), times[commit])
+            lines.append(Line(commit, times[commit], number, line[1:]))
         elif len(word) >= 40 and rest[:1].isdigit():
-            commit = word
+            commit, number = word, int(rest.split()[1])
         elif word == "author-time":
             times[commit] = datetime.fromtimestamp(int(rest), UTC)
-    return {text: time for text, time in dates.items() if text}
+    return lines
 
 
-def commits(root: Path, most: int) -> Iterator[Commit]:
-    """Yields the last commits, newest first."""
+class Message(NamedTuple):
+    """The message of a commit without its first line."""
+
+    commit: str
+    author: str
+    when: datetime
+    body: str
+
+
+def messages(root: Path, most: int) -> Iterator[Message]:
+    """Yields the messages of the last commits, newest first."""
     form = "--format=%H%x1f%an%x1f%ct%x1f%b"
     logged = output(root, "log", "-z", f"--max-count={most}", form)
     for record in (logged or "").split("\0"):
@@ -397,8 +372,7 @@ def commits(root: Path, most: int) -> Iterator[Commit]:
         author, _, rest = rest.partition("\x1f")
         seconds, _, body = rest.partition("\x1f")
         if seconds.isdigit():
-            when = datetime.fromtimestamp(int(seconds), UTC)
-            yield Commit(id=id_.strip(), author=author, when=when, body=body)
+            yield Message(id_.strip(), author, datetime.fromtimestamp(int(seconds), UTC), body)
 
 
 def stamp(root: Path) -> os.stat_result | None:
@@ -406,25 +380,19 @@ def stamp(root: Path) -> os.stat_result | None:
     folder = directory(root)
     if folder is None:
         return None
-    for name in ("logs/HEAD", _branch_file(folder), "packed-refs", "HEAD"):
+    # Commits change the branch's file even if git keeps no reflogs.
+    branch_file = _first_line(folder / "HEAD").partition("ref: ")[2] or "HEAD"
+    for name in ("logs/HEAD", branch_file, "packed-refs", "HEAD"):
         with suppress(OSError, ValueError):
             return (folder / name).lstat()
     return None
 
 
-def folder(root: Path) -> Path | None:
+def reflogs(root: Path) -> Path | None:
     """Returns the folder of reflogs, in which every commit changes a file; None without one."""
     git_directory = directory(root)
     logs = git_directory / "logs" if git_directory else None
     return logs if logs and (logs / "HEAD").is_file() else None
-
-
-def _branch_file(folder: Path) -> str:
-    """Returns the file of the branch that is checked out; `HEAD` without a branch.
-
-    Commits change it even if git keeps no reflogs.
-    """
-    return _first_line(folder / "HEAD").partition("ref: ")[2] or "HEAD"
 
 
 def branch(root: Path) -> str | None:

@@ -4,7 +4,7 @@ The codec is imported only when a file is read or written, since most commands r
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 4_000_000
 """Maximum size of a log or a file of code; larger files are generated."""
+_SECONDS = 5
+"""Maximum time that git gets for the dates of the log."""
 _MARK = b"MEMORY:"
 
 
@@ -59,8 +61,18 @@ def _of_log(root: Path, data: bytes, modified: datetime) -> tuple[Record, ...] |
         path=LOG,
         digest=files.digest(data),
         modified=modified,
-        dates=lambda: git.line_dates(root, LOG),
+        dates=lambda: _dates(root),
     )
+
+
+def _dates(root: Path) -> dict[str, datetime]:
+    """Returns the time of the last commit of each line of the log, by its stripped text."""
+    dates: dict[str, datetime] = {}
+    with suppress(Invalid):
+        for line in git.blame(root, LOG, seconds=_SECONDS):
+            dates.setdefault(line.text.strip(), line.when)
+    dates.pop("", None)
+    return dates
 
 
 def _of_code(path: str, data: bytes, modified: datetime) -> tuple[Record, ...]:
@@ -75,10 +87,8 @@ def _of_commits(root: Path, most: int) -> Iterator[Record]:
 
     taken: dict[str, int] = {}
     position = 0
-    for commit in git.commits(root, most):
-        for memory in log.in_message(
-            commit.body, commit=commit.id, author=commit.author, when=commit.when, taken=taken
-        ):
+    for message in git.messages(root, most):
+        for memory in log.in_message(**message._asdict(), taken=taken):
             digest = files.digest(memory.content.encode("utf-8", "replace"))
             place = Place(path=COMMITS, line=1, digest=f"{ALONE}{digest}", owned=False)
             yield Record(memory=memory, place=place, position=position)
@@ -137,7 +147,7 @@ class MemoryStore:
         fixed = [fixed_part(pattern) for pattern in (*self.include, *self.comments)]
         if "" in fixed:
             return ()
-        logs = git.folder(self.root) if self.commits else None
+        logs = git.reflogs(self.root) if self.commits else None
         return (*(self.root / part for part in (STORE, *fixed)), *((logs,) if logs else ()))
 
     def stamps(self) -> dict[str, Stamp]:

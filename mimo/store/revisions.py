@@ -3,6 +3,8 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
 
 from mimo import when
 from mimo.disk import STORE, Stamp
@@ -10,128 +12,38 @@ from mimo.errors import Invalid, NotFound
 from mimo.frozen import frozen
 from mimo.memory.changes import AGENT
 from mimo.memory.model import Problem, Record
-from mimo.store import files as store_files
+from mimo.store import git
 from mimo.store.accesses import Accesses
-from mimo.store.files import is_shared
-from mimo.store.git import Repository
+from mimo.store.files import digest, is_shared
 from mimo.store.memories import MemoryStore, records_of
-from mimo.store.walk import Walk, is_markdown
+from mimo.store.walk import LOG, Walk, is_markdown
 
 _LARGEST = 1_000_000
-"""Maximum size in bytes of a file with cited lines."""
+"""Maximum size in bytes of a file that is read from a commit."""
 _AT_ONCE = 500
 """Number of blobs that are read at once, in the order of the files."""
-_COMMIT = "%x1e%H%x1f%an%x1f%ae%x1f%ct%x1f"
-_FORMAT = f"%x1e%H%x1f%an%x1f%at%x1f%s%x1f%(trailers:key={AGENT},valueonly,separator=%x2C)%x1f"
+_FORMAT = (
+    "--format=%x1e%H%x1f%an%x1f%ae%x1f%at%x1f%ct%x1f%s%x1f"
+    f"%(trailers:key={AGENT},valueonly,separator=%x2C)%x1f"
+)
 _CHANGES = {"A": "added", "D": "removed"}
 _APART = (f"{STORE}/values/", f"{STORE}/procedures/")
 
 
 @frozen
-class Touch:
-    """The commit that last changed a file."""
-
-    commit: str
-    author: str
-    email: str
-    """The address in the commit; the repository's `.mailmap` is ignored."""
-    when: datetime
-
-    @property
-    def short(self) -> str:
-        """Returns the start of the commit's id."""
-        return self.commit[:10]
-
-
-def last_touches(
-    repository: Repository, revision: str = "HEAD", folders: Sequence[str] = (f"{STORE}/",)
-) -> dict[str, Touch]:
-    """Returns the last commit that changed each file of the folders, by path."""
-    every = all_touches(repository, revision, folders)
-    return {path: touches[0] for path, touches in every.items()}
-
-
-def all_touches(
-    repository: Repository, revision: str = "HEAD", folders: Sequence[str] = (f"{STORE}/",)
-) -> dict[str, list[Touch]]:
-    """Returns the commits up to a revision that changed each file of the folders, by path.
-
-    The newest commit comes first. A missing revision gives no commits.
-    """
-    if not repository.run("rev-parse", "--verify", "--quiet", revision).stdout:
-        return {}
-    words = ("-z", "--name-only", "--relative", "-c")
-    logged = repository.ask("log", *words, f"--format={_COMMIT}", revision, "--", *folders)
-    touches: dict[str, list[Touch]] = {}
-    for touch, names in _touches(logged):
-        for name in names.strip("\0\n").split("\0"):
-            touches.setdefault(name.strip("\n"), []).append(touch)
-    return touches
-
-
-def commits_before(
-    repository: Repository, moments: Iterable[datetime]
-) -> dict[datetime, Touch | None]:
-    """Returns the last commit of this branch before each moment; None if there was none."""
-    wanted = sorted(set(moments))
-    if not wanted:
-        return {}
-    oldest = int(wanted[0].timestamp())
-    since = ("log", f"--since={oldest}", f"--format={_COMMIT}", "HEAD")
-    first = ("log", "-1", f"--before={oldest}", f"--format={_COMMIT}", "HEAD")
-    logged = repository.run(*since).stdout + repository.run(*first).stdout
-    newest = sorted((touch for touch, _ in _touches(logged)), key=_time_of, reverse=True)
-    return {moment: next((t for t in newest if t.when <= moment), None) for moment in wanted}
-
-
-def _time_of(touch: Touch) -> datetime:
-    return touch.when
-
-
-def _touches(logged: bytes) -> Iterator[tuple[Touch, str]]:
-    """Yields the commits in the format `_COMMIT`, each with the text after it."""
-    for record in os.fsdecode(logged).split("\x1e")[1:]:
-        id_, author, email, seconds, rest = record.split("\x1f", 4)
-        when = datetime.fromtimestamp(int(seconds), UTC)
-        yield Touch(commit=id_, author=author, email=email, when=when), rest
-
-
-def texts(
-    repository: Repository, wanted: Iterable[tuple[str, str]]
-) -> Mapping[tuple[str, str], str]:
-    """Returns the text of files at commits, by (commit, path); missing files are left out."""
-    content = contents(repository, wanted)
-    return {pair: data.decode("utf-8", "replace") for pair, data in content.items()}
-
-
-def contents(
-    repository: Repository, wanted: Iterable[tuple[str, str]]
-) -> Mapping[tuple[str, str], bytes]:
-    """Returns the bytes of files at commits, by (commit, path), except files over a megabyte."""
-    # git reads one name from each line, so a path with a line break would name another file.
-    pairs = [pair for pair in dict.fromkeys(wanted) if "\n" not in pair[1]]
-    if not pairs:
-        return {}
-    names = "".join(f"{commit}:./{path}\n" for commit, path in pairs)
-    listed = repository.ask("cat-file", "--batch-check", given=names.encode())
-    blob_of = {}
-    for pair, line in zip(pairs, listed.decode("utf-8", "replace").splitlines(), strict=False):
-        words = line.rsplit(" ", 2)
-        if len(words) == 3 and words[1] == "blob" and int(words[2]) <= _LARGEST:
-            blob_of[pair] = words[0]
-    content = blobs(repository, blob_of.values())
-    return {pair: content[blob] for pair, blob in blob_of.items()}
-
-
-@frozen
 class Commit:
-    """A commit, as shown to people."""
+    """A commit."""
 
     id: str
     author: str
+    email: str
+    """The author's address in the commit; the repository's `.mailmap` is ignored."""
     when: datetime
+    """The author's date."""
+    committed: datetime
+    """The committer's date, which a rebase changes."""
     subject: str
-    agents: str = ""
+    agents: str
     """The agents named in the message, separated by commas."""
 
     @property
@@ -141,10 +53,11 @@ class Commit:
 
 
 @frozen
-class Touched:
-    """A file that a commit changed."""
+class Change:
+    """A file that a commit changed, or would change."""
 
     path: str
+    """Relative to the project."""
     change: str
     """`added`, `changed` or `removed`."""
 
@@ -154,70 +67,154 @@ class Step:
     """A commit and its changes to the memory."""
 
     commit: Commit
-    files: tuple[Touched, ...]
+    files: tuple[Change, ...]
 
 
-@frozen
-class Difference:
-    """A file that differs between two revisions; an empty blob is a missing file."""
-
-    path: str
-    before: str
-    after: str
-
-
-@frozen
-class Line:
-    """A line of a file, and the commit that it comes from."""
-
-    commit: str
-    number: int
-    text: str
+def _logged(logged: bytes) -> Iterator[tuple[Commit, str]]:
+    """Yields the commits in the format `_FORMAT`, each with the text after it."""
+    for record in os.fsdecode(logged).split("\x1e")[1:]:
+        id_, author, email, written, committed, subject, agents, rest = record.split("\x1f", 7)
+        commit = Commit(
+            id=id_,
+            author=author,
+            email=email,
+            when=datetime.fromtimestamp(int(written), UTC),
+            committed=datetime.fromtimestamp(int(committed), UTC),
+            subject=subject,
+            agents=agents.replace(",", ", "),
+        )
+        yield commit, rest
 
 
-def resolve(repository: Repository, revision: str, *, now: datetime) -> Commit:
+def commits_by_path(
+    root: Path, revision: str = "HEAD", folders: Sequence[str] = (f"{STORE}/",)
+) -> dict[str, list[Commit]]:
+    """Returns the commits up to a revision that changed each file of the folders, by path.
+
+    The newest commit comes first. A missing revision gives no commits.
+    """
+    if not git.run(root, "rev-parse", "--verify", "--quiet", revision).stdout:
+        return {}
+    words = ("-z", "--name-only", "--relative", "-c")
+    logged = git.ask(root, "log", *words, _FORMAT, revision, "--", *folders)
+    changed: dict[str, list[Commit]] = {}
+    for commit, names in _logged(logged):
+        for name in names.strip("\0\n").split("\0"):
+            changed.setdefault(name.strip("\n"), []).append(commit)
+    return changed
+
+
+def commits_before(root: Path, moments: Iterable[datetime]) -> dict[datetime, Commit | None]:
+    """Returns the last commit of this branch before each moment; None if there was none."""
+    wanted = sorted(set(moments))
+    if not wanted:
+        return {}
+    oldest = int(wanted[0].timestamp())
+    logged = git.run(root, "log", f"--since={oldest}", _FORMAT, "HEAD").stdout
+    logged += git.run(root, "log", "-1", f"--before={oldest}", _FORMAT, "HEAD").stdout
+    newest = [commit for commit, _ in _logged(logged)]
+    newest.sort(key=lambda commit: commit.committed, reverse=True)
+    return {moment: next((c for c in newest if c.committed <= moment), None) for moment in wanted}
+
+
+def steps(root: Path, path: str | None, limit: int) -> Iterator[Step]:
+    """Yields the commits that changed the memory, or one file of it, also before it was renamed."""
+    if not commit_id(root, "HEAD"):
+        return
+    paths = ["--follow", "--", path] if path else ["--", f"{STORE}/"]
+    words = ("log", "-z", f"--max-count={limit}", "--name-status", "--relative")
+    for commit, names in _logged(git.ask(root, *words, _FORMAT, *paths)):
+        yield Step(commit=commit, files=tuple(_changes(names.strip("\0\n").split("\0"))))
+
+
+def _changes(words: Sequence[str]) -> Iterator[Change]:
+    rest = iter(words)
+    for word in rest:
+        mark = word.strip("\n")[:1]
+        if mark in ("R", "C"):
+            next(rest, "")
+        path = next(rest, "")
+        if path.startswith(f"{STORE}/") and is_shared(path):
+            yield Change(path=path, change=_CHANGES.get(mark, "changed"))
+
+
+def commits(root: Path, ids: Iterable[str]) -> dict[str, Commit]:
+    """Returns commits by their ids."""
+    wanted = list(dict.fromkeys(ids))
+    if not wanted:
+        return {}
+    logged = git.ask(root, "log", "--no-walk", _FORMAT, *wanted)
+    return {commit.id: commit for commit, _ in _logged(logged)}
+
+
+def resolve(root: Path, revision: str, *, now: datetime) -> Commit:
     """Returns the commit of a revision, or the last commit of this branch before a date.
 
     Raises `NotFound`.
     """
-    commit = _commit_id(repository, revision) or _before(repository, revision, now)
-    if commit is None:
+    id_ = commit_id(root, revision) or _before(root, revision, now)
+    if id_ is None:
         raise NotFound(
             f"`{revision}` is not a commit, branch, tag or date of this repository",
             hint="such as HEAD~3, v1.2, 2026-11-01 or `last week`; `mind log` lists the commits",
         )
-    logged = repository.ask("log", "-1", f"--format={_FORMAT}", commit)
-    return next(_steps(logged)).commit
+    return commits(root, [id_])[id_]
 
 
-def common(repository: Repository, first: str, second: str) -> str:
+def commit_id(root: Path, revision: str) -> str | None:
+    """Returns the id of the commit that a revision names, or None."""
+    if not revision or revision.startswith("-") or "\0" in revision:
+        return None
+    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    return git.run(root, *words).stdout.decode().strip() or None
+
+
+def _before(root: Path, date: str, now: datetime) -> str | None:
+    try:
+        until = when.window(None, None, date, now=now).until
+    except Invalid:
+        return None
+    if until is None:
+        return None
+    words = ("rev-list", "-1", f"--before={int(until.timestamp()) - 1}", "HEAD")
+    commit = git.run(root, *words).stdout.decode().strip()
+    if not commit:
+        raise NotFound(
+            f"there is no commit before {until:%Y-%m-%d %H:%M} UTC",
+            hint="`mind log` lists the commits",
+        )
+    return commit
+
+
+def merge_base(root: Path, first: str, second: str) -> str:
     """Returns the last common commit of two branches."""
-    return repository.ask("merge-base", first, second).decode().strip()
+    return git.ask(root, "merge-base", first, second).decode().strip()
 
 
-def main_branch(repository: Repository) -> str:
+def main_branch(root: Path) -> str:
     """Returns the main branch: the remote's default branch, `main` or `master`."""
     for name in ("origin/HEAD", "main", "master", "origin/main", "origin/master"):
-        if _commit_id(repository, name):
+        if commit_id(root, name):
             return name
     raise NotFound("there is no main branch here", hint="name one: `mind diff main...HEAD`")
 
 
-def state(repository: Repository, commit: str) -> str:
+# Files at a commit, and their contents.
+
+
+def tree_id(root: Path, commit: str) -> str:
     """Returns the id of the tree of the memory at a commit; empty if there was none."""
     words = ("rev-parse", "--verify", "--quiet", f"{commit}:./{STORE}")
-    return repository.run(*words).stdout.decode().strip()
+    return git.run(root, *words).stdout.decode().strip()
 
 
-def files(repository: Repository, commit: str) -> dict[str, str]:
-    """Returns the blob of each file of memories at a commit, by path relative to the project."""
-    listed = repository.ask("ls-tree", "-r", "-z", commit, "--", f"{STORE}/")
+def tree(root: Path, *words: str) -> dict[str, str]:
+    """Returns the blob of each regular file that `git ls-tree -r` with `words` lists, by path."""
     blob_of = {}
-    for entry in listed.split(b"\0"):
+    for entry in git.ask(root, "ls-tree", "-r", "-z", *words).split(b"\0"):
         about, _, name = entry.partition(b"\t")
-        path = os.fsdecode(name)
-        if about.startswith(b"100") and is_memory(path):
-            blob_of[path] = about.split()[2].decode()
+        if about.startswith(b"100"):
+            blob_of[os.fsdecode(name)] = about.split()[2].decode()
     return blob_of
 
 
@@ -225,16 +222,51 @@ def is_memory(path: str) -> bool:
     """Returns whether a file under `.mind/` contains memories, by its path."""
     folders = path.split("/")
     hidden = any(part.startswith(".") for part in folders[1:])
-    apart = hidden or path == f"{STORE}/MEMORY.md" or path.startswith(_APART)
+    apart = hidden or path == LOG or path.startswith(_APART)
     return folders[0] == STORE and is_markdown(path) and is_shared(path) and not apart
 
 
-def blobs(repository: Repository, names: Iterable[str]) -> dict[str, bytes]:
-    """Returns the content of blobs by their names."""
+def differences(root: Path, before: str, after: str) -> Iterator[tuple[str, str, str]]:
+    """Yields the files of memories that differ between two commits.
+
+    Each has its path and its blobs before and after; the id of a missing file is all zeros.
+    """
+    words = ("diff-tree", "-r", "-z", "--no-renames", "--relative", before, after)
+    parts = git.ask(root, *words, "--", f"{STORE}/").split(b"\0")
+    for about, name in zip(parts[::2], parts[1::2], strict=False):
+        _, _, old, new, _ = about.decode().split()
+        if is_memory(path := os.fsdecode(name)):
+            yield path, old, new
+
+
+def contents(root: Path, wanted: Iterable[tuple[str, str]]) -> Mapping[tuple[str, str], bytes]:
+    """Returns the bytes of files at commits, by (commit, path), except files over a megabyte."""
+    # git reads one name from each line, so a path with a line break would name another file.
+    pairs = [pair for pair in dict.fromkeys(wanted) if "\n" not in pair[1]]
+    ids = small_blobs(root, [f"{commit}:./{path}" for commit, path in pairs])
+    blob_of = {pair: blob for pair, blob in zip(pairs, ids, strict=False) if blob}
+    content = blobs(root, blob_of.values())
+    return {pair: content[blob] for pair, blob in blob_of.items()}
+
+
+def small_blobs(root: Path, names: Sequence[str]) -> list[str | None]:
+    """Returns the id of each object; None if it is missing, over a megabyte, or not a blob."""
+    if not names:
+        return []
+    given = "".join(f"{name}\n" for name in names).encode()
+    listed = git.ask(root, "cat-file", "--batch-check", data=given)
+    words = [line.rsplit(" ", 2) for line in listed.decode("utf-8", "replace").splitlines()]
+    return [
+        w[0] if len(w) == 3 and w[1] == "blob" and int(w[2]) <= _LARGEST else None for w in words
+    ]
+
+
+def blobs(root: Path, names: Iterable[str]) -> dict[str, bytes]:
+    """Returns the content of objects by their names; missing ones are left out."""
     wanted = list(dict.fromkeys(names))
     if not wanted:
         return {}
-    answer = repository.ask("cat-file", "--batch", given="\n".join([*wanted, ""]).encode())
+    answer = git.ask(root, "cat-file", "--batch", data="\n".join([*wanted, ""]).encode())
     content, place = {}, 0
     for name in wanted:
         end = answer.index(b"\n", place)
@@ -246,118 +278,24 @@ def blobs(repository: Repository, names: Iterable[str]) -> dict[str, bytes]:
     return content
 
 
-def differences(repository: Repository, before: str, after: str) -> tuple[Difference, ...]:
-    """Returns the files of memories that differ between two commits."""
-    words = ("diff-tree", "-r", "-z", "--no-renames", "--relative", before, after)
-    parts = repository.ask(*words, "--", f"{STORE}/").split(b"\0")
-    result = []
-    for about, name in zip(parts[::2], parts[1::2], strict=False):
-        _, _, old, new, _ = about.decode().split()
-        if is_memory(path := os.fsdecode(name)):
-            result.append(Difference(path=path, before=_some(old), after=_some(new)))
-    return tuple(result)
-
-
-def _some(blob: str) -> str:
-    """Returns the id of a blob; empty for zeros, which mean a missing file."""
-    return blob if blob.strip("0") else ""
-
-
-def steps(repository: Repository, path: str | None, limit: int) -> Iterator[Step]:
-    """Yields the commits that changed the memory, or one file of it, also before it was renamed."""
-    paths = ["--follow", "--", path] if path else ["--", f"{STORE}/"]
-    words = ("log", "-z", f"--max-count={limit}", "--name-status", "--relative")
-    if _commit_id(repository, "HEAD"):
-        yield from _steps(repository.ask(*words, f"--format={_FORMAT}", *paths))
-
-
-def blame(repository: Repository, path: str) -> tuple[Line, ...]:
-    """Returns the lines of a file at HEAD, each with the commit that it comes from."""
-    blamed = repository.ask("blame", "--porcelain", "HEAD", "--", path)
-    lines: list[Line] = []
-    commit, number = "", 0
-    for line in blamed.decode("utf-8", "replace").split("\n"):
-        word, _, rest = line.partition(" ")
-        if line.startswith("\t"):
-            lines.append(Line(commit=commit, number=number, text=line[1:]))
-        elif len(word) >= 40 and rest[:1].isdigit():
-            commit, number = word, int(rest.split()[1])
-    return tuple(lines)
-
-
-def commits(repository: Repository, names: Iterable[str]) -> dict[str, Commit]:
-    """Returns commits by their ids."""
-    wanted = list(dict.fromkeys(names))
-    if not wanted:
-        return {}
-    logged = repository.ask("log", "--no-walk", f"--format={_FORMAT}", *wanted)
-    return {step.commit.id: step.commit for step in _steps(logged)}
-
-
-def _commit_id(repository: Repository, revision: str) -> str | None:
-    if not revision or revision.startswith("-") or "\0" in revision:
-        return None
-    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-    return repository.run(*words).stdout.decode().strip() or None
-
-
-def _before(repository: Repository, date: str, now: datetime) -> str | None:
-    try:
-        until = when.window(None, None, date, now=now).until
-    except Invalid:
-        return None
-    if until is None:
-        return None
-    words = ("rev-list", "-1", f"--before={int(until.timestamp()) - 1}", "HEAD")
-    commit = repository.run(*words).stdout.decode().strip()
-    if not commit:
-        raise NotFound(
-            f"there is no commit before {until:%Y-%m-%d %H:%M} UTC",
-            hint="`mind log` lists the commits",
-        )
-    return commit
-
-
-def _steps(logged: bytes) -> Iterator[Step]:
-    """Yields the commits in the format `_FORMAT`, each with the files that it changed."""
-    for record in os.fsdecode(logged).split("\x1e")[1:]:
-        id_, author, seconds, subject, agents, names = record.split("\x1f", 5)
-        commit = Commit(
-            id=id_,
-            author=author,
-            when=datetime.fromtimestamp(int(seconds), UTC),
-            subject=subject,
-            agents=agents.replace(",", ", "),
-        )
-        yield Step(commit=commit, files=tuple(_touched(names.strip("\0\n").split("\0"))))
-
-
-def _touched(words: Sequence[str]) -> Iterator[Touched]:
-    rest = iter(words)
-    for word in rest:
-        mark = word.strip("\n")
-        if mark[:1] in ("R", "C"):
-            next(rest, "")
-        path = next(rest, "")
-        if path.startswith(f"{STORE}/") and is_shared(path):
-            yield Touched(path=path, change=_CHANGES.get(mark[:1], "changed"))
-
-
 class PastStore(MemoryStore):
     """Reads the memories at a commit from git's objects; they can't be changed."""
 
-    def __init__(self, repository: Repository, commit: Commit) -> None:
-        """Takes the repository and the commit; nothing is read yet."""
-        super().__init__(repository.root)
-        self.repository = repository
+    def __init__(self, root: Path, commit: Commit) -> None:
+        """Takes the project's root and the commit; nothing is read yet."""
+        super().__init__(root)
         self.commit = commit
-        self._files: dict[str, str] | None = None
         self._content: dict[str, bytes] = {}
+
+    @cached_property
+    def _blobs(self) -> dict[str, str]:
+        files = tree(self.root, self.commit.id, "--", f"{STORE}/")
+        return {path: blob for path, blob in files.items() if is_memory(path)}
 
     def walk(self) -> Walk:
         """Returns a stamp for each file, made from the id of its blob."""
         self._problems = ()
-        return Walk(stamps={path: _stamp(blob) for path, blob in self._blobs().items()})
+        return Walk(stamps={path: _stamp(blob) for path, blob in self._blobs.items()})
 
     def folders(self) -> tuple[()]:
         """Returns no folders, since a commit never changes."""
@@ -373,7 +311,7 @@ class PastStore(MemoryStore):
     def digest(self, path: str) -> str:
         """Returns the digest of a file; empty if it is missing."""
         data = self.data(path)
-        return "" if data is None else store_files.digest(data)
+        return "" if data is None else digest(data)
 
     def raw(self, record: Record) -> bytes:
         """Returns the bytes of a memory's file."""
@@ -381,20 +319,19 @@ class PastStore(MemoryStore):
 
     def data(self, path: str) -> bytes | None:
         """Returns the bytes of a file, and caches those of the files after it."""
-        blob = self._blobs().get(path)
+        blob = self._blobs.get(path)
         if blob is None:
             return None
         if blob not in self._content:
-            names = list(self._blobs().values())
+            names = list(self._blobs.values())
             place = names.index(blob)
-            wanted = names[place : place + _AT_ONCE]
-            self._content = blobs(self.repository, wanted)
+            self._content = blobs(self.root, names[place : place + _AT_ONCE])
         return self._content.get(blob)
 
-    def _blobs(self) -> dict[str, str]:
-        if self._files is None:
-            self._files = files(self.repository, self.commit.id)
-        return self._files
+
+def _stamp(blob: str) -> Stamp:
+    """Returns the id of a blob as the four numbers of a stamp."""
+    return Stamp(*(int(blob[start : start + 15] or "0", 16) for start in (0, 15, 30, 45)))
 
 
 class Uncounted(Accesses):
@@ -402,9 +339,3 @@ class Uncounted(Accesses):
 
     def note(self, ids: Iterable[str], now: datetime) -> None:
         """Counts nothing."""
-
-
-def _stamp(blob: str) -> Stamp:
-    """Returns the id of a blob as the four numbers of a stamp."""
-    parts = [int(blob[start : start + 15] or "0", 16) for start in (0, 15, 30, 45)]
-    return Stamp(*parts)

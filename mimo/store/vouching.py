@@ -16,21 +16,15 @@ from typing import NamedTuple
 from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import MindError
-from mimo.store import revisions
-from mimo.store.files import is_shared
-from mimo.store.git import Repository
+from mimo.store import git, revisions
+from mimo.store.files import digest, is_shared
 from mimo.store.identity import Location, Seen
-from mimo.store.revisions import Touch
 
 SIGNED = "signed"
 _GOOD = "G"
 _OWN = ("gpg.ssh.allowedSignersFile", "gpg.ssh.revocationFile", "gpg.minTrustLevel")
 """Settings that decide which signatures are good."""
-_PROGRAMS = ("gpg.program=gpg", "gpg.openpgp.program=gpg", "gpg.ssh.program=ssh-keygen",
-             "gpg.x509.program=gpgsm")  # fmt: skip
 _FIELDS = "%x1e%H%x1f%ae%x1f%ce%x1f%at%x1f%ct%x1f%G?%x1f%GS"
-_LARGEST = 1_000_000
-"""Maximum size in bytes of a file in a commit that is read."""
 _MADE = re.compile(
     rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) [^\t]*\tcommit(?: \((initial|amend|merge)\))?: "
 )
@@ -120,7 +114,7 @@ class Vouching:
     ) -> None:
         """Takes the place of the project, the setting `trust.only`, and the project's globs."""
         self._location = location
-        self._repository = Repository(location.root)
+        self._root = location.root
         self._only = tuple(only)
         self._globs = [glob.removeprefix("./").split("/") for glob in (*include, *comments)]
         inside = location.inside
@@ -158,7 +152,7 @@ class Vouching:
     def base(self) -> str | None:
         """Returns the commit that identifies the history which the user chooses to follow."""
         ref = self._default_ref()
-        return self._commit(ref or "HEAD")
+        return revisions.commit_id(self._root, ref or "HEAD")
 
     # --- the user's commits
 
@@ -173,7 +167,9 @@ class Vouching:
         if not self._line("config", "--global", "--get", "user.signingkey"):
             return seen
         signed = self._own_signed(seen.signed, email)
-        return seen._replace(signed=self._commit("HEAD"), committed=digests | signed)
+        return seen._replace(
+            signed=revisions.commit_id(self._root, "HEAD"), committed=digests | signed
+        )
 
     def _own(self, made: Sequence[Entry], email: str) -> frozenset[str]:
         """Returns the texts that the user's commits brought, without those of other authors.
@@ -181,19 +177,24 @@ class Vouching:
         A merge brings the texts that neither side has. An amended commit brings its changes to the
         replaced commit, which may be another author's.
         """
-        headers = revisions.blobs(self._repository, [entry.commit for entry in made])
+        headers = revisions.blobs(self._root, [entry.commit for entry in made])
         own = [e for e in made if _is_by(headers.get(e.commit, b""), email)]
-        blobs = self._brought([entry.commit for entry in own])
         amended = {entry.commit: entry.amended for entry in own if entry.amended}
-        before = self._blobs_at(
-            (amended[commit], path) for commit, path in blobs if commit in amended
+        brought = self._brought([entry.commit for entry in own])
+        before: dict[str, dict[str, str] | None] = {}
+        for replaced in {amended[commit] for commit, _ in brought if commit in amended}:
+            exists = revisions.commit_id(self._root, replaced)
+            before[replaced] = self._tree(replaced) if exists else None
+
+        def is_own(commit: str, path: str, blob: str) -> bool:
+            if commit not in amended:
+                return True
+            tree = before[amended[commit]]
+            return tree is not None and tree.get(path) != blob
+
+        return self._digests(
+            blob for (commit, path), blob in brought.items() if is_own(commit, path, blob)
         )
-        kept = (
-            blob
-            for (commit, path), blob in blobs.items()
-            if commit not in amended or before[amended[commit], path] not in (None, blob)
-        )
-        return self._digests(kept)
 
     def _own_signed(self, since: str | None, email: str) -> frozenset[str]:
         """Returns the texts of commits that the user signed, on any machine.
@@ -201,13 +202,14 @@ class Vouching:
         Commits whose author date and commit date differ are left out: a rebase or a cherry-pick
         signs the texts of another author, who may have used the user's address.
         """
-        head = self._commit("HEAD")
+        head = revisions.commit_id(self._root, "HEAD")
         if head is None or head == since:
             return frozenset()
-        exists = since and self._repository.run("cat-file", "-e", f"{since}^{{commit}}")
+        exists = since and git.run(self._root, "cat-file", "-e", f"{since}^{{commit}}")
         revs = [head, f"^{since}"] if exists and not exists.returncode else [head]
         words = ("log", "--no-merges", "--fixed-strings", "--regexp-ignore-case")
-        logged = self._repository.ask(
+        logged = git.ask(
+            self._root,
             *self._signature_settings(),
             *words,
             f"--author={email}",
@@ -230,7 +232,7 @@ class Vouching:
             return {}
         words = ("diff-tree", "--stdin", "-r", "-c", "--root", "--raw", "-z", "--no-renames")
         given = "".join(f"{commit}\n" for commit in commits).encode()
-        parts = self._repository.ask(*words, given=given).split(b"\0")
+        parts = git.ask(self._root, *words, data=given).split(b"\0")
         brought, commit, place = dict[tuple[str, str], str](), "", 0
         while place < len(parts) - 1:
             about = parts[place].strip(b"\n")
@@ -245,28 +247,11 @@ class Vouching:
                 brought[commit, name] = blob.decode()
         return brought
 
-    def _blobs_at(
-        self, wanted: Iterable[tuple[str | None, str]]
-    ) -> dict[tuple[str | None, str], str | None]:
-        """Returns the blob of each path at a commit: empty without such a file.
-
-        None if the commit no longer exists.
-        """
-        pairs = list(dict.fromkeys(wanted))
-        commits = {commit for commit, _ in pairs if commit}
-        blobs: dict[tuple[str | None, str], str | None] = {}
-        for commit in commits:
-            tree = self._tree(commit) if self._commit(commit) else None
-            for pair in pairs:
-                if pair[0] == commit:
-                    blobs[pair] = None if tree is None else tree.get(pair[1], "")
-        return blobs
-
     # --- the default branch
 
     def _with_default_branch(self, seen: Seen) -> Seen:
         ref = self._default_ref()
-        tip = self._commit(ref) if ref else None
+        tip = revisions.commit_id(self._root, ref) if ref else None
         if ref is None or tip is None:
             reason = (
                 "there is no default branch: commit to `main` or `master`, set another one with "
@@ -296,7 +281,7 @@ class Vouching:
             return next(iter(heads.values())) or None
         configured = self._line("config", "--get", "init.defaultBranch")
         for name in ("main", "master", configured):
-            if name and self._commit(f"refs/heads/{name}"):
+            if name and revisions.commit_id(self._root, f"refs/heads/{name}"):
                 return f"refs/heads/{name}"
         return None
 
@@ -304,41 +289,34 @@ class Vouching:
         """Returns whether two commits have a common ancestor; always true in a shallow clone."""
         if base == tip or self._line("rev-parse", "--is-shallow-repository") == "true":
             return True
-        return self._repository.run("merge-base", base, tip).returncode == 0
+        return git.run(self._root, "merge-base", base, tip).returncode == 0
 
     def _tree(self, commit: str) -> dict[str, str]:
         """Returns the blobs of a commit that may be memory, by path within the project."""
-        listed = self._repository.ask("ls-tree", "-r", "-z", "--full-tree", commit)
-        blobs = {}
-        for entry in listed.split(b"\0"):
-            about, _, path = entry.partition(b"\t")
-            name = self._named(os.fsdecode(path)) if about.startswith(b"100") else None
-            if name is not None:
-                blobs[name] = about.split()[2].decode()
-        return blobs
+        blob_of = revisions.tree(self._root, "--full-tree", commit)
+        return {name: blob for path, blob in blob_of.items() if (name := self._named(path))}
 
     def _by(self, only: Collection[str], commit: str) -> frozenset[str]:
         """Returns the texts at a commit whose last commits `only` permits."""
         authors = {word.casefold() for word in only if word != SIGNED}
         folders = ("./",) if self._globs else (f"{STORE}/",)
-        last = revisions.last_touches(self._repository, commit, folders)
-        good = {t.commit for t in last.values() if t.email.casefold() in authors}
+        every = revisions.commits_by_path(self._root, commit, folders)
+        last = {path: commits[0] for path, commits in every.items()}
+        good = {c.id for c in last.values() if c.email.casefold() in authors}
         if SIGNED in only:
-            good |= self._with_good_signatures(last.values())
-        pairs = [(touch.commit, path) for path, touch in last.items() if touch.commit in good]
-        content = revisions.contents(self._repository, pairs)
-        return frozenset(hashlib.sha256(data).hexdigest() for data in content.values())
+            good |= self._with_good_signatures({c.id for c in last.values()})
+        pairs = [(c.id, path) for path, c in last.items() if c.id in good]
+        return frozenset(map(digest, revisions.contents(self._root, pairs).values()))
 
-    def _with_good_signatures(self, last: Iterable[Touch]) -> set[str]:
-        commits = sorted({touch.commit for touch in last})
+    def _with_good_signatures(self, commits: Collection[str]) -> set[str]:
         words = ("log", "--no-walk=unsorted", "--format=%H %G?")
-        logged = self._repository.ask(*self._signature_settings(), *words, *commits)
+        logged = git.ask(self._root, *self._signature_settings(), *words, *sorted(commits))
         lines = (line.split() for line in logged.decode("ascii", "replace").splitlines())
         return {words[0] for words in lines if words[1:] == [_GOOD]}
 
     def _signature_settings(self) -> list[str]:
         """Returns options with the user's settings of signatures, not the repository's."""
-        settings = list(_PROGRAMS)
+        settings: list[str] = []
         for key in _OWN:
             value = self._line("config", "--global", "--type=path", "--get", key)
             if value or key != "gpg.minTrustLevel":
@@ -362,25 +340,15 @@ class Vouching:
 
     def _digests(self, blobs: Iterable[str]) -> frozenset[str]:
         """Returns the digests of blobs, except those over a megabyte."""
-        names = list(dict.fromkeys(blobs))
-        if not names:
-            return frozenset()
-        given = "\n".join([*names, ""]).encode()
-        listed = self._repository.ask("cat-file", "--batch-check", given=given)
-        sizes = (line.split() for line in listed.decode("ascii", "replace").splitlines())
-        small = [w[0] for w in sizes if len(w) == 3 and w[1] == "blob" and int(w[2]) <= _LARGEST]
-        content = revisions.blobs(self._repository, small)
-        return frozenset(hashlib.sha256(data).hexdigest() for data in content.values())
-
-    def _commit(self, revision: str) -> str | None:
-        words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-        return self._line(*words) or None
+        small = revisions.small_blobs(self._root, list(dict.fromkeys(blobs)))
+        content = revisions.blobs(self._root, [blob for blob in small if blob])
+        return frozenset(map(digest, content.values()))
 
     def _line(self, *words: str) -> str:
         return next(iter(self._lines(*words)), "")
 
     def _lines(self, *words: str) -> list[str]:
-        return os.fsdecode(self._repository.run(*words).stdout).strip().splitlines()
+        return os.fsdecode(git.run(self._root, *words).stdout).strip().splitlines()
 
 
 def _without_branch(seen: Seen) -> Seen:

@@ -23,7 +23,6 @@ from mimo.mind import Mind
 from mimo.operations import saving
 from mimo.store import git as runner
 from mimo.store import projects
-from mimo.store.git import Repository
 
 PACKAGE = Path(__file__).parent.parent.parent / "mimo"
 
@@ -296,7 +295,7 @@ def test_a_filter_whose_name_cannot_be_overridden_is_refused(
     (root / ".git" / "info" / "attributes").write_text("* filter=a=b\n", encoding="utf-8")
     (root / ".mind" / "config.toml").write_text("format  = 1\n", encoding="utf-8")
     with pytest.raises(Invalid, match="with `=` in its name"):
-        Repository(root).ask("status")
+        runner.ask(root, "status")
     assert not canary.exists()
 
 
@@ -401,13 +400,13 @@ def test_a_variable_of_another_repository_changes_no_answer(
 ) -> None:
     git(project, "init", "-q")
     git(project, "add", ".")
-    repository = Repository(project)
-    before = repository.ask("status", "--porcelain")
+    before = runner.ask(project, "status", "--porcelain")
     monkeypatch.setenv(name, value)
 
-    assert repository.ask("status", "--porcelain") == before
-    assert repository.run_as_person("status", "--porcelain").stdout == before
-    inherited = repository.run_as_person("-c", f"alias.e=!printenv {name}", "e").stdout.decode()
+    assert runner.ask(project, "status", "--porcelain") == before
+    assert runner.run_as_person(project, "status", "--porcelain").stdout == before
+    alias = f"alias.e=!printenv {name}"
+    inherited = runner.run_as_person(project, "-c", alias, "e").stdout.decode()
     assert inherited.strip() != value
 
 
@@ -420,10 +419,10 @@ def test_the_work_tree_is_the_one_that_the_project_is_in(
     (project / "CLAUDE.md").write_text("# Ours\n", encoding="utf-8")
     git(project, "init", "-q")
     git(project, "add", ".")
-    before = Repository(project).ask("status", "--porcelain")
+    before = runner.ask(project, "status", "--porcelain")
     git(project, "config", "core.worktree", named)
 
-    assert Repository(project).ask("status", "--porcelain") == before
+    assert runner.ask(project, "status", "--porcelain") == before
     assert runner.is_tracked(project, "CLAUDE.md")
     assert runner.has_repository(project)
 
@@ -434,7 +433,7 @@ def test_the_user_is_still_the_user(project: Path, monkeypatch: pytest.MonkeyPat
     for name, value in kept.items():
         monkeypatch.setenv(name, value)
     alias = f"alias.e=!printenv {' '.join(kept)}"
-    inherited = Repository(project).run_as_person("-c", alias, "e").stdout.decode()
+    inherited = runner.run_as_person(project, "-c", alias, "e").stdout.decode()
     assert inherited.splitlines() == list(kept.values())
 
 

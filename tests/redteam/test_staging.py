@@ -19,7 +19,6 @@ from mimo.mind import Mind
 from mimo.operations import autocommit, overview, refresh, saving
 from mimo.store import commit
 from mimo.store.files import is_private, is_shared
-from mimo.store.git import Repository
 
 KIND = "private file staged by sync"
 RULES = ".mind/.gitignore"
@@ -271,10 +270,10 @@ def test_a_commit_to_which_a_hook_adds_private_files_is_taken_back(
     write(repository, ".git/hooks/pre-commit", "#!/bin/sh\ngit add -A -f\n")
     hook.chmod(0o755)
     with pytest.raises(StorageFailed, match="a git hook added the private file"):
-        commit.commit(Repository(repository), "memory", [RULES, ".mind/config.toml"])
+        commit.commit(repository, "memory", [RULES, ".mind/config.toml"])
     assert git(repository, "rev-list", "--all", "--not", "main") == before
     hook.unlink()
-    assert commit.commit(Repository(repository), "memory", [RULES])
+    assert commit.commit(repository, "memory", [RULES])
 
 
 LINKED = "private memory named in a shared file"
@@ -375,7 +374,7 @@ def test_without_such_files_git_is_not_asked(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", os.devnull)
-    monkeypatch.setattr("mimo.store.commit.Repository", None)
+    monkeypatch.setattr("mimo.store.git.run", None)
     assert commit.unshared(repository) == ()
 
 

@@ -80,7 +80,7 @@ def test_every_commit_changes_the_stamp(root, keeps_a_log):
 def test_without_git_or_with_the_setting_off_no_message_is_looked_for(project, root, tmp_path):
     assert COMMITS not in MemoryStore(root, commits=0).stamps()
     assert COMMITS not in MemoryStore(tmp_path, commits=9).stamps()
-    assert history.folder(tmp_path) is None
+    assert history.reflogs(tmp_path) is None
 
 
 def test_the_log_of_git_is_watched_with_the_memories(root):

@@ -1,5 +1,6 @@
 """The memory in git: `mind sync`, `log`, `blame`, `diff` and `restore`."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
@@ -7,14 +8,14 @@ from typing import Annotated
 from mimo.commands.common import File, Id, Limit, Undo
 from mimo.commands.spec import Arg, Effect, Omitted, Out, Surface, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
-from mimo.features import history
-from mimo.features.history.revisions import Changed
+from mimo.features.history import revisions
+from mimo.features.history.revisions import Changed, compare, markdown
 from mimo.frozen import frozen
 from mimo.memory.model import Kind, Outcome
 from mimo.mind import Mind
 from mimo.operations import finding, syncing, undoing
 from mimo.operations.syncing import leaks
-from mimo.store.revisions import Commit
+from mimo.store.revisions import Change, Commit
 
 
 @frozen
@@ -29,7 +30,7 @@ class CommitRow:
 
 
 @frozen
-class TouchedFile:
+class ChangedFile:
     """A file that a commit changed."""
 
     file: File
@@ -41,7 +42,7 @@ class LogRow:
     """A commit, and what it did to the memory."""
 
     commit: CommitRow
-    files: tuple[TouchedFile, ...]
+    files: tuple[ChangedFile, ...]
 
 
 @frozen
@@ -100,14 +101,10 @@ def log(
     limit: Limit = 20,
 ) -> Log:
     """Show the commits that changed the memory, newest first"""
-    steps = history.revisions.log(mind, id, limit)
+    steps = revisions.log(mind, id, limit)
     return Log(
         commits=tuple(
-            LogRow(
-                commit=_commit(step.commit),
-                files=tuple(TouchedFile(file=one.path, change=one.change) for one in step.files),
-            )
-            for step in steps
+            LogRow(commit=_commit(step.commit), files=_files(step.files)) for step in steps
         )
     )
 
@@ -131,8 +128,8 @@ def blame(mind: Mind, id: Id) -> Blame:
         session=str(session) if session is not None else None,
         file=record.place.path,
         lines=tuple(
-            BlamedLine(line=one.number, text=one.text, commit=_commit(one.commit))
-            for one in history.revisions.blame(mind, record)
+            BlamedLine(line=line.number, text=line.text, commit=_commit(commit))
+            for line, commit in revisions.blame(mind, record)
         ),
     )
 
@@ -156,13 +153,12 @@ def restore(
     Its file becomes the one of that commit, byte for byte. The text that it replaces, committed or
     not, goes to the trash: `mind undo` brings it back.
     """
-    done = history.revisions.restore(mind, id, at)
-    memory = done.record.memory
+    record, commit = revisions.restore(mind, id, at)
     return Restored(
-        id=memory.id,
-        title=memory.heading,
-        file=done.record.place.path,
-        commit=_commit(done.commit),
+        id=record.memory.id,
+        title=record.memory.heading,
+        file=record.place.path,
+        commit=_commit(commit),
         undo=undoing.entry_id(),
     )
 
@@ -175,6 +171,10 @@ def _commit(commit: Commit) -> CommitRow:
         agents=commit.agents or None,
         subject=commit.subject,
     )
+
+
+def _files(changes: Iterable[Change]) -> tuple[ChangedFile, ...]:
+    return tuple(ChangedFile(file=one.path, change=one.change) for one in changes)
 
 
 class Format(StrEnum):
@@ -239,9 +239,8 @@ def diff(
     Lists the memories that were added, changed and removed, the memories that they supersede and
     contradict, and changed outcomes of decisions.
     """
-    comparison = history.revisions.compare(mind, revisions, branch=branch)
+    comparison = compare(mind, revisions, branch=branch)
     rows = tuple(map(_row, comparison.changed))
-    markdown = format is Format.MARKDOWN
     return Diff(
         before=comparison.before.short,
         after=comparison.after.short,
@@ -252,12 +251,12 @@ def diff(
         contradicted=sum(len(row.contradicts) for row in rows),
         outcomes=sum(row.outcome_changed or False for row in rows),
         memories=rows,
-        text=history.revisions.markdown(comparison.changed) if markdown else None,
+        text=markdown(comparison.changed) if format is Format.MARKDOWN else None,
     )
 
 
 def _row(changed: Changed) -> DiffRow:
-    turned = changed.turned_out is not None
+    other_outcome = changed.outcome_change is not None
     return DiffRow(
         id=changed.memory.id,
         type=changed.memory.type,
@@ -266,19 +265,11 @@ def _row(changed: Changed) -> DiffRow:
         file=changed.path,
         fields=changed.fields,
         outcome=changed.memory.outcome,
-        outcome_before=changed.before.outcome if turned and changed.before else None,
-        outcome_changed=turned or None,
+        outcome_before=changed.before.outcome if other_outcome and changed.before else None,
+        outcome_changed=other_outcome or None,
         supersedes=changed.supersedes,
         contradicts=changed.contradicts,
     )
-
-
-@frozen
-class SyncedFile:
-    """A file of the memory that a commit holds."""
-
-    file: File
-    change: Annotated[str, Out("`added`, `changed` or `removed`")]
 
 
 @frozen
@@ -288,7 +279,7 @@ class Synced:
     commit: Annotated[str | None, Out("The new commit; null if there was nothing to commit")]
     branch: Annotated[str | None, Out("The branch; null on a detached head")]
     message: Annotated[str | None, Out("The commit's message")]
-    files: tuple[SyncedFile, ...]
+    files: tuple[ChangedFile, ...]
     pulled: Annotated[Omitted[str], Out("Git's output of the pull", omit=True)] = None
     pushed: Annotated[Omitted[bool], Out("Whether the branch was pushed", omit=True)] = None
     dry_run: Annotated[Omitted[bool], Out("Whether nothing was done", omit=True)] = None
@@ -324,7 +315,7 @@ def sync(
         commit=done.commit,
         branch=done.branch,
         message=done.message,
-        files=tuple(SyncedFile(file=one.path, change=one.change) for one in done.pending),
+        files=_files(done.pending),
         pulled=done.pulled,
         pushed=done.pushed or None,
         dry_run=dry_run or None,

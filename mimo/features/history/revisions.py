@@ -3,18 +3,20 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from mimo.errors import Conflict, Invalid, NotFound
 from mimo.frozen import frozen
 from mimo.memory import changes
 from mimo.memory.changes import VERBS, one_line
-from mimo.memory.model import SUPERSEDES, Link, Memory, Problem, Record
+from mimo.memory.model import SUPERSEDES, Memory, Problem, Record
 from mimo.memory.relations import Relation
 from mimo.mind import Mind
 from mimo.operations import finding, refresh, saving
 from mimo.operations.saving import approving
 from mimo.operations.syncing import repository
-from mimo.store import revisions
+from mimo.store import git, revisions
+from mimo.store.git import Line
 from mimo.store.memories import NewFile, records_of
 from mimo.store.revisions import Commit, Step
 
@@ -49,7 +51,7 @@ class Changed:
         return "changed" if self.after else "removed"
 
     @property
-    def turned_out(self) -> str | None:
+    def outcome_change(self) -> str | None:
         """Returns a description of a changed outcome, or None."""
         if not self.before or not self.after or self.before.outcome is self.after.outcome:
             return None
@@ -58,9 +60,27 @@ class Changed:
 
 def markdown(rows: Sequence[Changed]) -> str:
     """Returns a comment for a pull request, in which the text of memories is escaped."""
+    lines = ["### Memory"]
+    for change, verb in VERBS.items():
+        chosen = [row for row in rows if row.change == change]
+        if not chosen:
+            continue
+        lines.append(f"\n**{verb}** ({len(chosen):,})\n")
+        for row in chosen[:_MOST]:
+            memory = row.memory
+            title = escaped(memory.heading)
+            lines.append(f"- {memory.type.value}: {title} ({_code(memory.id)})")
+            if row.outcome_change:
+                lines.append(f"  - outcome: **{row.outcome_change}**")
+            if row.fields:
+                lines.append(f"  - changed: {', '.join(row.fields)}")
+            lines += [f"  - **supersedes** {_code(name)}" for name in row.supersedes]
+            lines += [f"  - **contradicts** {_code(name)}" for name in row.contradicts]
+        if len(chosen) > _MOST:
+            lines.append(f"- and {len(chosen) - _MOST:,} more")
     if not rows:
-        return "### Memory\n\nNothing changes in the memory.\n"
-    return "\n".join(["### Memory", *_lists(rows)]) + "\n"
+        lines.append("\nNothing changes in the memory.")
+    return "\n".join(lines) + "\n"
 
 
 def escaped(text: str) -> str:
@@ -71,29 +91,6 @@ def escaped(text: str) -> str:
 def _code(id: str) -> str:
     """Returns an id as code, in which forges look for no mention."""
     return f"`{one_line(id).replace('`', '')}`"
-
-
-def _lists(rows: Sequence[Changed]) -> Iterator[str]:
-    for change, verb in VERBS.items():
-        chosen = [row for row in rows if row.change == change]
-        if not chosen:
-            continue
-        yield f"\n**{verb}** ({len(chosen):,})\n"
-        for row in chosen[:_MOST]:
-            memory = row.memory
-            yield f"- {memory.type.value}: {escaped(memory.heading)} ({_code(memory.id)})"
-            yield from (f"  - {detail}" for detail in _details(row))
-        if len(chosen) > _MOST:
-            yield f"- and {len(chosen) - _MOST:,} more"
-
-
-def _details(row: Changed) -> Iterator[str]:
-    if row.turned_out:
-        yield f"outcome: **{row.turned_out}**"
-    if row.fields:
-        yield f"changed: {', '.join(row.fields)}"
-    for ids, verb in ((row.supersedes, "supersedes"), (row.contradicts, "contradicts")):
-        yield from (f"**{verb}** {_code(name)}" for name in ids)
 
 
 @frozen
@@ -111,55 +108,42 @@ def compare(mind: Mind, wanted: str | None, *, branch: bool) -> Comparison:
     With `branch`, they are the changes of this branch since it left the main one. A single revision
     is compared with HEAD.
     """
-    repo = repository(mind)
+    root = repository(mind)
     if branch == bool(wanted):
         hint = "such as `mind diff v1.1..v1.2`, or `mind diff --branch` alone"
         raise Invalid("name two revisions, or this branch", hint=hint)
-    first, dots, second = _ends(wanted or f"{revisions.main_branch(repo)}...HEAD")
-    before = revisions.resolve(repo, first or "HEAD", now=mind.now())
-    after = revisions.resolve(repo, second or "HEAD", now=mind.now())
+    wanted = wanted or f"{revisions.main_branch(root)}...HEAD"
+    dots = "..." if "..." in wanted else ".."
+    first, _, second = wanted.partition(dots)
+    before = revisions.resolve(root, first or "HEAD", now=mind.now())
+    after = revisions.resolve(root, second or "HEAD", now=mind.now())
     if dots == "...":
-        parted = revisions.common(repo, before.id, after.id)
-        before = revisions.resolve(repo, parted, now=mind.now())
-    old, new = _states(mind, before, after)
+        parted = revisions.merge_base(root, before.id, after.id)
+        before = revisions.resolve(root, parted, now=mind.now())
+    old, new = _states(root, before, after)
     ids = sorted(old.keys() | new.keys())
     rows = (_compared(old.get(id_), new.get(id_)) for id_ in ids)
     return Comparison(before=before, after=after, changed=tuple(row for row in rows if row))
 
 
-def _ends(wanted: str) -> tuple[str, str, str]:
-    for dots in ("...", ".."):
-        if dots in wanted:
-            first, _, second = wanted.partition(dots)
-            return first, dots, second
-    return wanted, "..", "HEAD"
-
-
 _State = dict[str, tuple[Memory, str]]
+"""Memories by id, each with its file."""
 
 
-def _states(mind: Mind, before: Commit, after: Commit) -> tuple[_State, _State]:
-    """Returns the memories by id, with their files, as far as their files differ."""
-    repo = repository(mind)
-    files = revisions.differences(repo, before.id, after.id)
+def _states(root: Path, before: Commit, after: Commit) -> tuple[_State, _State]:
+    """Returns the memories of two commits, as far as their files differ."""
+    files = list(revisions.differences(root, before.id, after.id))
     blobs = revisions.blobs(
-        repo, (name for file in files for name in (file.before, file.after) if name)
+        root, (name for _, *names in files for name in names if name.strip("0"))
     )
     old: _State = {}
     new: _State = {}
-    for file in files:
-        old.update(_memories(blobs.get(file.before), file.path, before))
-        new.update(_memories(blobs.get(file.after), file.path, after))
+    for path, *names in files:
+        for state, blob, commit in zip((old, new), names, (before, after), strict=True):
+            records = records_of(blobs[blob], path, commit.when) if blob in blobs else ()
+            if not isinstance(records, Problem):
+                state |= {record.memory.id: (record.memory, path) for record in records}
     return old, new
-
-
-def _memories(
-    data: bytes | None, path: str, commit: Commit
-) -> Iterator[tuple[str, tuple[Memory, str]]]:
-    records = records_of(data, path, commit.when) if data is not None else ()
-    if not isinstance(records, Problem):
-        for record in records:
-            yield record.memory.id, (record.memory, path)
 
 
 def _compared(old: tuple[Memory, str] | None, new: tuple[Memory, str] | None) -> Changed | None:
@@ -168,7 +152,8 @@ def _compared(old: tuple[Memory, str] | None, new: tuple[Memory, str] | None) ->
     fields = changes.differing(before, after) if before and after else ()
     if newest is None or (old and new and not fields):
         return None
-    fresh = [link for link in _links(after) if link not in _links(before)]
+    known = before.links if before else ()
+    fresh = [link for link in after.links if link not in known] if after else []
     return Changed(
         memory=newest[0],
         before=before,
@@ -180,52 +165,39 @@ def _compared(old: tuple[Memory, str] | None, new: tuple[Memory, str] | None) ->
     )
 
 
-def _links(memory: Memory | None) -> tuple[Link, ...]:
-    return memory.links if memory else ()
-
-
-@frozen
-class Blamed:
-    """A line of a memory's file, and the commit that it comes from."""
-
-    commit: Commit
-    number: int
-    text: str
-
-
-@frozen
-class Restored:
-    """A restored memory, and the commit that it comes from."""
-
-    record: Record
-    commit: Commit
-
-
-def log(mind: Mind, id: str | None, limit: int) -> tuple[Step, ...]:
-    """Returns the commits that changed the memory, or one of it, newest first.
+def log(mind: Mind, id: str | None, limit: int) -> Iterator[Step]:
+    """Yields the commits that changed the memory, or one of it, newest first.
 
     A deleted memory is searched by the name of its file.
     """
-    repo = repository(mind)
-    return tuple(revisions.steps(repo, _path(mind, id) if id else None, limit))
+    return revisions.steps(repository(mind), _path(mind, id) if id else None, limit)
 
 
-def blame(mind: Mind, record: Record) -> tuple[Blamed, ...]:
+def _path(mind: Mind, id: str) -> str:
+    try:
+        return finding.one(mind, id).place.path
+    except NotFound:
+        for step in revisions.steps(repository(mind), None, -1):
+            for file in step.files:
+                if file.path.rpartition("/")[2] == f"{id}.md":
+                    return file.path
+        raise
+
+
+def blame(mind: Mind, record: Record) -> list[tuple[Line, Commit]]:
     """Returns the lines of a memory's file as committed, each with its commit."""
-    repo = repository(mind)
-    if not any(revisions.steps(repo, record.place.path, 1)):
-        raise NotFound(f"`{record.place.path}` was never committed", hint="`mind sync` commits it")
-    lines = revisions.blame(repo, record.place.path)
-    by_id = revisions.commits(repo, (line.commit for line in lines))
-    return tuple(
-        Blamed(commit=by_id[line.commit], number=line.number, text=line.text) for line in lines
-    )
+    root, path = repository(mind), record.place.path
+    if not any(revisions.steps(root, path, 1)):
+        raise NotFound(f"`{path}` was never committed", hint="`mind sync` commits it")
+    lines = git.blame(root, path)
+    commits = revisions.commits(root, (line.commit for line in lines))
+    return [(line, commits[line.commit]) for line in lines]
 
 
-def restore(mind: Mind, id: str, revision: str) -> Restored:
+def restore(mind: Mind, id: str, revision: str) -> tuple[Record, Commit]:
     """Restores a memory: its file becomes the file of that commit.
 
-    Raises `NotFound` if that commit does not have it.
+    Returns the memory and the commit. Raises `NotFound` if that commit does not have it.
     """
     then = finding.at(mind, revision)
     record = finding.one(then.mind, id, surely=True)
@@ -238,10 +210,8 @@ def restore(mind: Mind, id: str, revision: str) -> Restored:
     with suppress(NotFound):
         now = finding.one(mind, record.memory.id)
     if now and now.memory.id == record.memory.id:
-        restored = saving.rewrite(mind, now, data.decode())
-    else:
-        restored = _written(mind, record, data)
-    return Restored(record=restored, commit=then.commit)
+        return saving.rewrite(mind, now, data.decode()), then.commit
+    return _written(mind, record, data), then.commit
 
 
 def _written(mind: Mind, record: Record, data: bytes) -> Record:
@@ -254,15 +224,3 @@ def _written(mind: Mind, record: Record, data: bytes) -> Record:
         raise Conflict(f"`{place.path}` exists already", hint="it holds another memory by now")
     refresh.note_change(mind, place.path)
     return record
-
-
-def _path(mind: Mind, id: str) -> str:
-    try:
-        return finding.one(mind, id).place.path
-    except NotFound:
-        repo = repository(mind)
-        for step in revisions.steps(repo, None, -1):
-            for file in step.files:
-                if file.path.rpartition("/")[2] == f"{id}.md":
-                    return file.path
-        raise

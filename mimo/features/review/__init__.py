@@ -285,11 +285,11 @@ def _stale(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
         reasons = "; ".join(dict.fromkeys(citation.reason for citation in citations))
         yield Item(
             kind=Waiting.STALE,
-            why=f"since {first.since.when:%Y-%m-%d} ({first.since.short}) {reasons}",
+            why=f"since {first.since.committed:%Y-%m-%d} ({first.since.short}) {reasons}",
             file=first.record.place.path,
             line=first.record.place.line,
             record=first.record,
-            evidence=f"{first.since.commit}\0{reasons}",
+            evidence=f"{first.since.id}\0{reasons}",
         )
 
 

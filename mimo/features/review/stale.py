@@ -9,9 +9,8 @@ from mimo.errors import Invalid, MindError
 from mimo.frozen import frozen
 from mimo.memory.model import Memory, Problem, Record, Section
 from mimo.mind import Mind
-from mimo.store import files, revisions
-from mimo.store.git import Repository
-from mimo.store.revisions import Touch
+from mimo.store import files, git, revisions
+from mimo.store.revisions import Commit
 
 MOST = 50
 """Citations of one text that are checked."""
@@ -145,7 +144,7 @@ class Stale:
     record: Record
     citation: Citation
     reason: str
-    since: Touch
+    since: Commit
     """The commit at which the memory was last known to be right."""
 
 
@@ -153,7 +152,7 @@ class Stale:
 class _Known:
     """The time when a memory was last known to be right."""
 
-    at: Touch
+    at: Commit
     written: datetime | None = None
     """The time when its file was written, if its text is not committed yet."""
 
@@ -174,22 +173,23 @@ def stale(mind: Mind, records: Iterable[Record]) -> tuple[Stale, ...]:
     file. There are none without git, and in a partial clone without the contents of its history.
     """
     citing = {r.memory.id: (r, cited) for r in records if (cited := citations(_prose(r)))}
-    repository = Repository(mind.project.root)
-    if not citing or not repository.is_there():
+    root = mind.project.root
+    if not citing or not git.has_repository(root):
         return ()
     try:
-        known = _known(mind, repository, [record for record, _ in citing.values()])
-        wanted = [(known[name].at.commit, c.path) for name in known for c in citing[name][1]]
-        then = revisions.texts(repository, wanted)
+        known = _known(mind, [record for record, _ in citing.values()])
+        wanted = [(known[name].at.id, c.path) for name in known for c in citing[name][1]]
+        content = revisions.contents(root, wanted)
     except Invalid:
         return ()
+    then = {pair: data.decode("utf-8", "replace") for pair, data in content.items()}
     paths = {path for _, path in then}
     now = {path: file for path in paths if (file := _look(mind, path))}
     return tuple(
         Stale(record=citing[name][0], citation=one, reason=reason, since=right.at)
         for name, right in known.items()
         for one in citing[name][1]
-        if (reason := _reason(one, then.get((right.at.commit, one.path)), now, right))
+        if (reason := _reason(one, then.get((right.at.id, one.path)), now, right))
     )
 
 
@@ -208,15 +208,16 @@ def _reason(
     return None if older else changed(citation, then, file.text)
 
 
-def _known(mind: Mind, repository: Repository, records: Sequence[Record]) -> dict[str, _Known]:
+def _known(mind: Mind, records: Sequence[Record]) -> dict[str, _Known]:
     """Returns, by id, the time when each memory got its text: the text was right then."""
-    committed = revisions.all_touches(repository)
+    root = mind.project.root
+    committed = revisions.commits_by_path(root)
     asked = [
-        (touch.commit, record.place.path)
+        (commit.id, record.place.path)
         for record in records
-        for touch in committed.get(record.place.path, ())[:_MOST_COMMITS]
+        for commit in committed.get(record.place.path, ())[:_MOST_COMMITS]
     ]
-    then = revisions.contents(repository, asked)
+    then = revisions.contents(root, asked)
     known: dict[str, _Known] = {}
     written: dict[str, datetime] = {}
     for record in records:
@@ -225,23 +226,23 @@ def _known(mind: Mind, repository: Repository, records: Sequence[Record]) -> dic
             known[name] = _Known(at=at)
         elif stamp := mind.store.stamp(path):
             written[name] = _moment(stamp.mtime_ns)
-    before = revisions.commits_before(repository, written.values())
+    before = revisions.commits_before(root, written.values())
     for name, moment in written.items():
-        if touch := before[moment]:
-            known[name] = _Known(at=touch, written=moment)
+        if commit := before[moment]:
+            known[name] = _Known(at=commit, written=moment)
     return known
 
 
 def _first_with_text(
-    record: Record, commits: Iterable[Touch], then: Mapping[tuple[str, str], bytes]
-) -> Touch | None:
+    record: Record, commits: Iterable[Commit], then: Mapping[tuple[str, str], bytes]
+) -> Commit | None:
     """Returns the first of the newest commits in which the memory has its current text."""
     first = None
-    for touch in commits:
-        data = then.get((touch.commit, record.place.path))
+    for commit in commits:
+        data = then.get((commit.id, record.place.path))
         if data is None or _claims(_memory(data, record)) != _claims(record.memory):
             break
-        first = touch
+        first = commit
     return first
 
 

@@ -15,8 +15,7 @@ from mimo.mind import Mind
 from mimo.operations import finding, overview
 from mimo.rendering.results import count, day
 from mimo.rendering.screen import Part, Screen, accent, dim, strong, warn
-from mimo.store import procedures, revisions
-from mimo.store.git import Repository
+from mimo.store import git, procedures, revisions
 from mimo.store.trust import TrustState
 from mimo.text.phrases import cut
 
@@ -180,12 +179,12 @@ def arrivals(mind: Mind) -> Arrivals | None:
 
 
 def _authors(mind: Mind, paths: set[str]) -> dict[str, int]:
-    repository = Repository(mind.project.root)
+    root = mind.project.root
     try:
-        last = revisions.last_touches(repository) if repository.is_there() else {}
+        commits = revisions.commits_by_path(root) if git.has_repository(root) else {}
     except MindError:
         return {}
-    authors = Counter(last[path].author for path in paths if path in last)
+    authors = Counter(commits[path][0].author for path in paths if path in commits)
     return dict(sorted(authors.items(), key=lambda pair: (-pair[1], pair[0])))
 
 

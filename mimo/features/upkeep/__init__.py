@@ -16,7 +16,7 @@ from mimo.frozen import frozen
 from mimo.guard.policy import FILE
 from mimo.mind import Mind
 from mimo.operations import freshness, overview, refresh, syncing
-from mimo.store import files, init, projects
+from mimo.store import files, git, init, projects
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
@@ -327,7 +327,7 @@ def _merging(mind: Mind) -> Iterator[Finding]:
     if warning:
         hint = "`mind doctor --fix` lets git merge them field by field"
         yield Finding(name="merging", verdict="warning", message=warning, hint=hint)
-    in_repository = syncing.in_repository(mind.project.root)
+    in_repository = git.is_inside(mind.project.root)
     for name in (*init.lacking(mind.project.root), *init.exposed(mind.project.root)):
         if in_repository and name == init.IGNORE_FILE:
             continue

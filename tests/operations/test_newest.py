@@ -8,7 +8,7 @@ import pytest
 from mimo.features import decisions, graph
 from mimo.features.decisions.commands import checkpoint
 from mimo.features.decisions.loading import checkpoint as load
-from mimo.features.notes.commands import list_
+from mimo.features.notes.reading import list_
 from mimo.features.search.browse import recent
 from mimo.memory.model import Kind, Link
 from mimo.mind import Mind

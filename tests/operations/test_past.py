@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mimo.errors import Invalid, NotFound
-from mimo.features.notes.commands import list_, show
+from mimo.features.notes.reading import list_, show
 from mimo.features.search.commands import Scope, search
 from mimo.memory.model import Kind
 from mimo.mind import Mind

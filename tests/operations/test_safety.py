@@ -10,7 +10,8 @@ from mimo.commands.common import TrustLabel
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
 from mimo.errors import Invalid
-from mimo.features.notes.commands import add, list_, rm, show
+from mimo.features.notes.commands import add, rm
+from mimo.features.notes.reading import list_, show
 from mimo.features.search.commands import Scope, search
 from mimo.features.upkeep.commands import config, doctor
 from mimo.mind import Mind

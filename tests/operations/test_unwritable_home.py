@@ -6,7 +6,7 @@ import pytest
 
 from mimo.errors import StorageFailed
 from mimo.features import values
-from mimo.features.notes.commands import list_
+from mimo.features.notes.reading import list_
 from mimo.features.upkeep.commands import doctor, status
 from mimo.mind import Mind
 

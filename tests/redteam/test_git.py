@@ -15,7 +15,7 @@ from mimo.errors import Invalid
 from mimo.features.context import files
 from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
-from mimo.features.notes.commands import list_
+from mimo.features.notes.reading import list_
 from mimo.features.review.commands import review
 from mimo.features.scan.commands import scan
 from mimo.memory.model import Kind

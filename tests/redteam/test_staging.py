@@ -12,7 +12,7 @@ from mimo.cli.main import main
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features import decisions
 from mimo.features.history.commands import sync
-from mimo.features.notes.commands import list_
+from mimo.features.notes.reading import list_
 from mimo.features.upkeep.commands import Check, doctor, status
 from mimo.memory.model import Kind, Link
 from mimo.mind import Mind

@@ -17,7 +17,7 @@ from mimo.features.decisions.loading import context as load_context
 from mimo.features.edges import sources
 from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
-from mimo.features.notes.commands import show
+from mimo.features.notes.reading import show
 from mimo.features.search.recall import summarise
 from mimo.memory.model import Filter, Kind
 from mimo.mind import Mind

@@ -9,7 +9,8 @@ from mimo.cli.main import main
 from mimo.commands.schema import to_json
 from mimo.errors import Invalid
 from mimo.features.ingest import Options, ingest_files
-from mimo.features.notes.commands import edit, list_, show
+from mimo.features.notes.commands import edit
+from mimo.features.notes.reading import list_, show
 from mimo.features.search.commands import search
 from mimo.features.upkeep.commands import status
 from mimo.memory.chunking import Chunking, Strategy

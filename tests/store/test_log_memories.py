@@ -7,7 +7,8 @@ import pytest
 
 from mimo.commands.common import TrustLabel
 from mimo.errors import Invalid
-from mimo.features.notes.commands import edit, list_, rm, show
+from mimo.features.notes.commands import edit, rm
+from mimo.features.notes.reading import list_, show
 from mimo.features.review.commands import trust
 from mimo.features.search.commands import search
 from mimo.features.upkeep.commands import config, status

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mimo.features.notes.commands import list_
+from mimo.features.notes.reading import list_
 from mimo.features.search.commands import search
 from mimo.mind import Mind
 from mimo.operations import refresh

@@ -8,9 +8,10 @@ import pytest
 from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.features.decisions.commands import decision, insight, outcome, supersede
 from mimo.features.decisions.loading import context
-from mimo.features.notes.commands import add, list_, rm, show
+from mimo.features.notes.commands import add, rm
 from mimo.features.notes.memory_tool import list_memories as memory_list
 from mimo.features.notes.memory_tool import search as memory_search
+from mimo.features.notes.reading import list_, show
 from mimo.features.search.browse import by_context, by_topic, recent
 from mimo.features.search.commands import search
 from mimo.memory.model import Kind, Outcome

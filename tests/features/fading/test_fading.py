@@ -13,9 +13,10 @@ from mimo.features.decisions.commands import decision as save_decision
 from mimo.features.decisions.loading import checkpoint as load_checkpoint
 from mimo.features.decisions.loading import context as load_context
 from mimo.features.fading.commands import decay_check, fading, keep, stats
-from mimo.features.notes.commands import add, edit, list_, show
+from mimo.features.notes.commands import add, edit
 from mimo.features.notes.memory_tool import MemorySort, list_memories
 from mimo.features.notes.memory_tool import search as memory_search
+from mimo.features.notes.reading import list_, show
 from mimo.features.search.browse import by_context, by_topic, recent
 from mimo.features.search.commands import Scope, search
 from mimo.features.search.recall import recall_memory

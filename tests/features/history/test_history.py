@@ -7,7 +7,7 @@ import pytest
 
 from mimo.errors import Conflict, Invalid, NotFound
 from mimo.features.history.commands import Format, blame, diff, log, restore, sync
-from mimo.features.notes.commands import show
+from mimo.features.notes.reading import show
 from mimo.memory.model import Kind, Link, Outcome
 from mimo.operations import finding, saving
 

@@ -15,7 +15,8 @@ from mimo.features.decisions.checkpoints import Whose
 from mimo.features.decisions.loading import checkpoint
 from mimo.features.importing import database
 from mimo.features.importing.commands import Done, MamaImport, mama
-from mimo.features.notes.commands import edit, show
+from mimo.features.notes.commands import edit
+from mimo.features.notes.reading import show
 from mimo.features.search.commands import search
 from mimo.features.upkeep.commands import doctor
 from mimo.memory.model import Kind

@@ -11,9 +11,10 @@ from mimo.commands.schema import input_schema, output_schema, to_json
 from mimo.commands.spec import Surface
 from mimo.errors import Invalid, SandboxViolation
 from mimo.features.ingest.commands import ingest
-from mimo.features.notes.commands import edit, rm, show
+from mimo.features.notes.commands import edit, rm
 from mimo.features.notes.memory_tool import delete, list_memories
 from mimo.features.notes.memory_tool import search as memory_search
+from mimo.features.notes.reading import show
 from mimo.features.search.commands import search
 from mimo.memory.chunking import Strategy
 from mimo.memory.model import Category

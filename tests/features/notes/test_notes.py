@@ -6,7 +6,8 @@ import pytest
 
 from mimo.commands.common import TrustLabel
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
-from mimo.features.notes.commands import add, edit, list_, rm, show
+from mimo.features.notes.commands import add, edit, rm
+from mimo.features.notes.reading import list_, show
 from mimo.features.search.commands import search
 from mimo.features.upkeep.commands import config
 from mimo.memory.model import Sort

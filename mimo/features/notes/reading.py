@@ -1,0 +1,290 @@
+"""`mind show` and `mind list`: reading memories."""
+
+from datetime import datetime
+from typing import Annotated
+
+from mimo.commands.common import (
+    At,
+    Competing,
+    File,
+    FromDate,
+    Id,
+    Limit,
+    Offset,
+    Stale,
+    TagFilter,
+    TimeFilter,
+    ToDate,
+    Trust,
+    Types,
+    Warning,
+    facts,
+    narrowed,
+)
+from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, command
+from mimo.errors import AmbiguousId, Invalid, NotFound
+from mimo.frozen import frozen
+from mimo.memory.model import Kind, Memory, Outcome, Record, Sort
+from mimo.mind import Mind
+from mimo.operations import finding, refresh
+from mimo.rendering.results import count, day, render, row_labels, tagged
+from mimo.rendering.screen import Part, Screen, accent, bad, dim, strong
+
+
+@frozen
+class LinkRow:
+    """A link to another memory."""
+
+    to: str
+    type: str
+    title: Annotated[str | None, Out("Title of the other memory; null if it is missing")]
+
+
+@frozen
+class MemoryDetails:
+    """A whole memory."""
+
+    id: str
+    type: Kind
+    title: str
+    content: str
+    topic: Omitted[str]
+    tags: tuple[str, ...]
+    importance: float
+    confidence: Omitted[float]
+    outcome: Omitted[Outcome]
+    status: Omitted[str]
+    category: Omitted[str]
+    source: Omitted[str]
+    by: Omitted[str]
+    created_at: datetime
+    sections: Annotated[
+        dict[str, str],
+        Out("Text under the fixed headings, such as Reasoning, and under Competing after a merge"),
+    ]
+    links: tuple[LinkRow, ...]
+    warning: Warning
+    superseded_by: Omitted[str]
+    extra: Annotated[dict[str, Json], Out("Header keys that mind itself does not use")]
+    private: bool
+    trust: Trust
+    file: File
+    line: Annotated[int, Out("Line of the file on which the content begins, from 1")]
+    stale: Stale = None
+
+
+@frozen
+class MemoryRow:
+    """A memory in a list."""
+
+    id: str
+    type: Kind
+    title: str
+    tags: tuple[str, ...]
+    importance: float
+    created_at: datetime
+    trust: Trust
+    file: File
+    outcome: Omitted[Outcome] = None
+    warning: Warning = None
+    superseded_by: Omitted[str] = None
+    competing: Competing = None
+    private: Omitted[bool] = None
+    stale: Stale = None
+
+
+@frozen
+class MemoryRows:
+    """One page of the memories."""
+
+    memories: tuple[MemoryRow, ...]
+    total: Annotated[int, Out("Number of memories that pass the filters, on all pages")]
+    offset: int
+    unreadable: Annotated[Omitted[int], Out("Files that could not be read", omit=True)] = None
+    notice: Annotated[Omitted[str], Out("The revision that is shown", omit=True)] = None
+
+
+@command(
+    "mind_show",
+    cli="show",
+    effect=Effect.READ,
+    toolset="extra",
+    errors=(Invalid, NotFound, AmbiguousId),
+    examples=("mind show k3v7mq", "mind show decision_auth --json", "mind show k3v7mq --at v1.2"),
+)
+def show(mind: Mind, id: Id, *, at: At = None) -> MemoryDetails:
+    """Show a whole memory
+
+    The id of an ingested file shows an outline of its chunks.
+    """
+    mind = finding.at(mind, at).mind if at is not None else mind
+    if parts := finding.source(mind, id):
+        return _outline(mind, parts)
+    record = finding.one(mind, id)
+    finding.note(mind, [record])
+    memory = record.memory
+    return facts(mind, [record])[0].row(
+        MemoryDetails,
+        sections=_sections(memory),
+        links=tuple(_link(mind, link.to, link.type) for link in memory.links),
+        extra=dict(memory.extra),
+        private=record.place.private,
+    )
+
+
+def _sections(memory: Memory) -> dict[str, str]:
+    """Returns the sections after the content, and the versions that a merge left unresolved."""
+    sections = {name.value: text for name, text in memory.sections.items()}
+    for version in memory.competing:
+        heading = f"Competing: {version.field}"
+        before = f"{sections[heading]}\n\n" if heading in sections else ""
+        sections[heading] = before + version.text
+    return sections
+
+
+def _link(mind: Mind, to: str, kind: str) -> LinkRow:
+    record = mind.index.named(to)
+    return LinkRow(to=to, type=kind, title=record.memory.heading if record else None)
+
+
+def _outline(mind: Mind, parts: tuple[Record, ...]) -> MemoryDetails:
+    """Returns an ingested file as a memory whose content is an outline of its chunks."""
+    first = parts[0]
+    head, extra = mind.store.source(first.place), first.memory.extra
+    details: dict[str, Json] = {"strategy": extra["strategy"], "chunks": len(parts)}
+    if head:
+        details |= {"sha256": head.sha256} | dict(head.metadata)
+    lines = [
+        f"- `{part.memory.id}` lines {part.memory.extra['lines']}: {part.memory.heading}"
+        for part in parts
+    ]
+    return facts(mind, [first])[0].row(
+        MemoryDetails,
+        id=first.parent or "",
+        title=first.origin,
+        content="\n".join(lines),
+        outcome=None,
+        source=first.origin,
+        sections={},
+        links=(),
+        warning=None,
+        superseded_by=None,
+        extra=details,
+        private=first.place.private,
+        line=1,
+        stale=None,
+    )
+
+
+@command(
+    "mind_list",
+    cli="list",
+    effect=Effect.READ,
+    toolset="extra",
+    errors=(Invalid, NotFound),
+    examples=("mind list --type decision", "mind list --tag api --when 'this week'"),
+)
+def list_(
+    mind: Mind,
+    *,
+    types: Types = (),
+    topic: Annotated[str | None, Arg("Only this topic", complete="topic")] = None,
+    outcomes_: Annotated[
+        tuple[str, ...], Arg("Only these outcomes: SUCCESS, FAILED, PARTIAL", wire="outcomes")
+    ] = (),
+    tags: TagFilter = (),
+    limit: Limit = 50,
+    offset: Offset = 0,
+    sort: Annotated[Sort, Arg("Order of the list")] = Sort.RECENT,
+    time_filter: TimeFilter = None,
+    from_date: FromDate = None,
+    to_date: ToDate = None,
+    at: At = None,
+) -> MemoryRows:
+    """List the memories, newest first"""
+    notice = None
+    if at is not None:
+        state = finding.at(mind, at)
+        mind, notice = state.mind, state.label
+    conditions = narrowed(
+        mind,
+        types=types,
+        topic=topic,
+        outcomes=outcomes_,
+        tags=tags,
+        time_filter=time_filter,
+        from_date=from_date,
+        to_date=to_date,
+    )
+    options = finding.Options(filter=conditions, sort=sort, limit=limit, offset=offset)
+    page = finding.listing(mind, options)
+    return MemoryRows(
+        memories=tuple(memory.row(MemoryRow) for memory in facts(mind, page.records)),
+        total=page.total,
+        offset=offset,
+        unreadable=len(refresh.problems(mind)) or None,
+        notice=notice,
+    )
+
+
+@render.register
+def _(result: MemoryDetails, screen: Screen) -> None:
+    screen.line(strong(result.title), *row_labels(result))
+    if result.warning:
+        screen.line(bad(result.warning), indent=2)
+    screen.pairs(_facts(result), indent=2)
+    if result.extra:
+        # Separate from our own rows: any author can write `trust: trusted` into a header.
+        screen.line(dim("also in its header:"), indent=2)
+        screen.pairs([(key, str(value)) for key, value in result.extra.items()], indent=4)
+    screen.blank()
+    sections = [f"## {name}\n\n{text}" for name, text in result.sections.items()]
+    screen.markdown("\n\n".join(part for part in (result.content, *sections) if part))
+
+
+def _facts(result: MemoryDetails) -> list[tuple[str, Part]]:
+    stamp = result.created_at.strftime("%Y-%m-%d %H:%M UTC")
+    rows: list[tuple[str, Part | None]] = [
+        ("id", accent(result.id)),
+        ("type", result.type),
+        ("topic", result.topic),
+        ("tags", tagged(result.tags)),
+        ("status", result.status),
+        ("category", result.category),
+        ("source", result.source),
+        ("importance", f"{result.importance:g}"),
+        ("confidence", None if result.confidence is None else f"{result.confidence:g}"),
+        ("created", f"{stamp}{f' by {result.by}' if result.by else ''}"),
+        ("file", f"{result.file}:{result.line}"),
+        *((f"{link.type}", f"{link.to}  {link.title or '(missing)'}") for link in result.links),
+    ]
+    return [(name, value) for name, value in rows if value]
+
+
+@render.register
+def _(result: MemoryRows, screen: Screen) -> None:
+    if result.notice:
+        screen.note(result.notice)
+    if result.unreadable:
+        files = count(result.unreadable, "file")
+        screen.note(f"{files} could not be read; `mind doctor` lists them")
+    if not result.total:
+        screen.line("no memories")
+        screen.note("`mind add TEXT` stores one; `mind list` without filters lists all")
+        return
+    for row in result.memories:
+        _row(row, screen)
+    shown = len(result.memories)
+    first = result.offset + 1
+    part = "" if shown == result.total else f"{first:,} to {result.offset + shown:,} of "
+    screen.blank()
+    screen.line(dim(f"{part}{count(result.total, 'memory', 'memories')}"))
+
+
+def _row(row: MemoryRow, screen: Screen) -> None:
+    tags = f"  {tagged(row.tags)}" if row.tags else ""
+    about = dim(f"{day(row.created_at)}  {row.type:<11} ")
+    screen.line(about, row.title, dim(tags), *row_labels(row))
+    screen.line(accent(row.id), indent=2)
+    for warning in filter(None, (row.warning, row.stale)):
+        screen.line(bad(warning), indent=2)

@@ -1,0 +1,183 @@
+"""`mind undo`: undoing and redoing any change."""
+
+from datetime import datetime
+from typing import Annotated
+
+from mimo.commands.common import File, Limit
+from mimo.commands.spec import Arg, Effect, Omitted, Out, Surface, command
+from mimo.errors import AmbiguousId, Conflict, Denied, Invalid, NotFound, StorageFailed
+from mimo.frozen import frozen
+from mimo.mind import Mind
+from mimo.operations import undoing
+from mimo.operations.undoing import Action
+from mimo.rendering.results import count, render
+from mimo.rendering.screen import Screen, accent, dim, good, strong, warn
+from mimo.store.trash import Entry
+
+
+@frozen
+class UndoneFile:
+    """A file of the change."""
+
+    file: File
+    action: Annotated[Action, Out("Effect of undoing on the file")]
+    changed: Annotated[bool, Out("Whether it changed after the command")]
+
+
+@frozen
+class ChangeRow:
+    """A command that changed files."""
+
+    id: str
+    time: datetime
+    command: Annotated[str, Out("The words after `mind`")]
+    by: Annotated[Omitted[str], Out("The agent that called it", omit=True)]
+    undoes: Annotated[Omitted[str], Out("The change that it undid", omit=True)]
+    files: Annotated[Omitted[tuple[str, ...]], Out("The files that it changed", omit=True)] = None
+    undone: Annotated[Omitted[bool], Out("Whether it was undone", omit=True)] = None
+
+
+@frozen
+class Undone:
+    """The change that was undone, or the changes that can be."""
+
+    change: Annotated[ChangeRow | None, Out("The change that was undone", omit=True)] = None
+    files: Annotated[Omitted[tuple[UndoneFile, ...]], Out("Its files", omit=True)] = None
+    redo: Annotated[Omitted[str], Out("Id for `mind undo ID` to redo the change", omit=True)] = None
+    dry_run: Annotated[Omitted[bool], Out("True if nothing was changed", omit=True)] = None
+    changes: Annotated[
+        Omitted[tuple[ChangeRow, ...]], Out("With `list`: newest first", omit=True)
+    ] = None
+    purged: Annotated[Omitted[int], Out("Changes removed from the trash", omit=True)] = None
+
+
+@command(
+    "mind_undo",
+    cli="undo",
+    effect=Effect.DESTROY,
+    toolset="extra",
+    errors=(AmbiguousId, Conflict, Denied, Invalid, NotFound, StorageFailed),
+    examples=(
+        "mind undo",
+        "mind undo --list",
+        "mind undo k3v7mq --dry-run",
+        "mind undo k3v7mq --purge",
+    ),
+)
+def undo(
+    mind: Mind,
+    id: Annotated[str | None, Arg("Id of the change, or a start or end of it")] = None,
+    *,
+    list_: Annotated[bool, Arg("List the changes that can be undone", wire="list")] = False,
+    limit: Limit = 20,
+    dry_run: Annotated[bool, Arg("Show the effect and change nothing")] = False,
+    force: Annotated[bool, Arg("Undo even if a file has changed since")] = False,
+    purge: Annotated[
+        bool,
+        Arg("Remove the change (or `all`) from the trash for good", surfaces=Surface.CLI),
+    ] = False,
+) -> Undone:
+    """Undo the last change, or a particular one
+
+    Files are restored to their state before the command, byte for byte; their present text goes to
+    the trash. `mind undo` again redoes the change. Approvals stay: text that was approved still
+    is, and other text is not.
+    """
+    if list_ + (dry_run or force) + purge > 1:
+        raise Invalid(
+            "`list`, `purge` and `dry_run` or `force` exclude each other", hint="use one of them"
+        )
+    if purge:
+        if id is None:
+            raise Invalid("`--purge` needs a change", hint="name one of `--list`, or `all`")
+        return Undone(purged=undoing.purge(mind, id))
+    if list_:
+        changes = undoing.changes(mind, limit)
+        return Undone(
+            changes=tuple(
+                _change(change.entry, files=change.files, undone=change.undone)
+                for change in changes
+            )
+        )
+    done = undoing.undo(mind, id, dry_run=dry_run, force=force)
+    return Undone(
+        change=_change(done.entry),
+        files=tuple(
+            UndoneFile(file=step.kept.path, action=step.action, changed=step.changed)
+            for step in done.steps
+        ),
+        redo=done.redo,
+        dry_run=dry_run or None,
+    )
+
+
+def _change(
+    entry: Entry, *, files: tuple[str, ...] | None = None, undone: bool | None = None
+) -> ChangeRow:
+    return ChangeRow(
+        id=entry.id,
+        time=entry.time,
+        command=entry.command,
+        by=entry.by,
+        undoes=entry.undoes,
+        files=files,
+        undone=undone,
+    )
+
+
+_DONE = {
+    Action.RESTORE: "restored",
+    Action.REPLACE: "replaced",
+    Action.REMOVE: "removed",
+    Action.NOTHING: "unchanged",
+}
+_PLANNED = {
+    Action.RESTORE: "would be restored",
+    Action.REPLACE: "would be replaced",
+    Action.REMOVE: "would be removed",
+    Action.NOTHING: "would stay unchanged",
+}
+_MOST_FILES = 20
+
+
+@render.register
+def _(result: Undone, screen: Screen) -> None:
+    if result.purged is not None:
+        screen.line(good("✓ "), f"{count(result.purged, 'change')} removed from the trash for good")
+    if result.changes is not None:
+        _list(result.changes, screen)
+    if result.change is not None:
+        _undone(result, result.change, screen)
+
+
+def _list(changes: tuple[ChangeRow, ...], screen: Screen) -> None:
+    if not changes:
+        screen.line("no change can be undone")
+    for row in changes:
+        mark = warn("  undone") if row.undone else ""
+        by = f" by {row.by}" if row.by else ""
+        about = f" of {row.undoes}" if row.undoes else ""
+        when = dim(f"  {row.time:%Y-%m-%d %H:%M:%S} UTC{by}")
+        screen.line(accent(row.id), "  ", strong(f"mind {row.command}"), about, when, mark)
+        _files([(path, "") for path in row.files or ()], screen)
+
+
+def _undone(result: Undone, change: ChangeRow, screen: Screen) -> None:
+    words = _PLANNED if result.dry_run else _DONE
+    verb = "would undo" if result.dry_run else "undid"
+    when = dim(f"  {change.time:%Y-%m-%d %H:%M:%S} UTC")
+    screen.line(good("✓ "), f"{verb} ", strong(f"mind {change.command}"), when)
+    rows = [
+        (row.file, f"{words[row.action]}{', changed since' if row.changed else ''}")
+        for row in result.files or ()
+    ]
+    _files(rows, screen)
+    if result.redo:
+        screen.note("`mind undo` again redoes it")
+
+
+def _files(rows: list[tuple[str, str]], screen: Screen) -> None:
+    for file, about in rows[:_MOST_FILES]:
+        screen.line(dim(file), f"  {about}" if about else "", indent=2)
+    if len(rows) > _MOST_FILES:
+        screen.line(dim(f"and {len(rows) - _MOST_FILES:,} more files"), indent=2)

@@ -1,4 +1,4 @@
-"""Whatever a database holds: nothing of it is lost, and a second look changes nothing."""
+"""An import keeps all texts of any database, and a second import changes nothing."""
 
 import re
 import sqlite3
@@ -98,7 +98,7 @@ def bare(text: str) -> str:
     max_examples=40,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-def test_every_text_is_in_the_files_and_a_second_time_changes_nothing(mind, tmp_path, tables):
+def test_every_text_is_in_the_files_and_a_second_import_changes_nothing(mind, tmp_path, tables):
     path = tmp_path / "m.db"
     for file in (*tmp_path.glob("m.db*"), *mind.folder.rglob("*.md"), *mind.folder.rglob("*.json")):
         file.unlink()
@@ -107,22 +107,22 @@ def test_every_text_is_in_the_files_and_a_second_time_changes_nothing(mind, tmp_
     result = mama(mind, db=str(path))
 
     assert result.verified, result.lost
-    assert all(left.reason == "it says nothing" for left in result.skipped)
+    assert all(left.reason == "the row is empty" for left in result.skipped)
     assert all(row.found == row.written + row.skipped for row in result.tables)
     links = result.links
     assert links is not None
     assert links.found == links.written + links.repeated + links.kept_aside + links.left_out
     before = files_of(mind.folder)
-    told = told_by(mind)
+    stored = stored_texts(mind)
     for text in texts_of(path):
-        assert bare(text) in told, text
+        assert bare(text) in stored, text
 
     again = mama(mind, db=str(path))
 
     assert files_of(mind.folder) == before
     assert again.verified
     assert sum(row.written for row in again.tables) == 0
-    assert not [note for note in again.notes if "say something else" in note]
+    assert not [note for note in again.notes if "differ from the database" in note]
     back = mama(mind, db=str(path), rollback=True)
     assert back.removed == sum(row.written for row in result.tables)
     assert files_of(mind.folder) == {}
@@ -130,24 +130,24 @@ def test_every_text_is_in_the_files_and_a_second_time_changes_nothing(mind, tmp_
 
 def files_of(store: Path) -> dict[str, bytes]:
     """Returns each memory's file."""
-    found = {str(path): path.read_bytes() for path in store.rglob("*.md")}
-    return {name: data for name, data in found.items() if not name.endswith("MEMORY.md")}
+    paths = [path for path in store.rglob("*.md") if path.name != "MEMORY.md"]
+    return {str(path): path.read_bytes() for path in paths}
 
 
-def told_by(mind: Mind) -> str:
-    """Returns the letters of all that the files tell, as they are read."""
-    told = []
+def stored_texts(mind: Mind) -> str:
+    """Returns the letters of all memories, as they are read from their files."""
+    texts = []
     for path in mind.store.stamps():
         read = mind.store.read(path)
         assert not isinstance(read, Problem), read
-        told += [f"{record.memory.topic} {record.memory.text}" for record in read]
-    return bare(" ".join(told))
+        texts += [f"{record.memory.topic} {record.memory.text}" for record in read]
+    return bare(" ".join(texts))
 
 
 def texts_of(path: Path) -> list[str]:
-    """Returns the prose that the database itself holds, as SQLite gives it back."""
+    """Returns the prose in the database, as SQLite returns it."""
     with sqlite3.connect(path) as sql:
-        found = [
+        texts = [
             value
             for table, columns in _PROSE.items()
             for row in sql.execute(f"SELECT {columns} FROM {table}")
@@ -155,7 +155,7 @@ def texts_of(path: Path) -> list[str]:
             if isinstance(value, str) and value.strip() and value.strip() != "null"
         ]
     sql.close()
-    return found
+    return texts
 
 
 _PROSE = {
@@ -167,10 +167,11 @@ _PROSE = {
 
 
 @given(DATABASES)
-def test_every_id_is_one_and_belongs_to_one_memory(tables):
+def test_every_id_belongs_to_one_memory(tables):
     checkpoints = [row | {"id": n} for n, row in enumerate(tables["checkpoints"], 1)]
 
-    memories = [row.memory for row in convert(tables | {"checkpoints": checkpoints}, now=NOW).rows]
+    rows, _ = convert(tables | {"checkpoints": checkpoints}, now=NOW)
 
+    memories = [row.memory for row in rows]
     ids = [memory.id.casefold() for memory in memories if memory]
     assert len(set(ids)) == len(ids)

@@ -1,45 +1,58 @@
-"""Importing the memories of a MAMA v1.0 database, and rolling an import back."""
+"""Importing the memories of a MAMA v1.0 database, and rolling an import back.
 
-from collections.abc import Iterable, Iterator, Mapping
+The manifest of a source, `.mind/.local/imports/mama-<hash of its path>.json`, lists every file with
+its digest before the first of them is written, so that an interrupted import can be completed or
+rolled back. A copy of the source is beside it.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from itertools import islice
+from hashlib import sha256
 from pathlib import Path
-from typing import TypeVar
 
-from mimo.errors import Invalid, NotFound, SecretDetected, StorageFailed
+from mimo import disk
+from mimo.disk import STORE
+from mimo.errors import Conflict, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.features.decisions import checkpoints
 from mimo.features.importing import database
-from mimo.features.importing.database import Manifest, Snapshot
-from mimo.features.importing.mama import EDGES, TABLES, Converted, LinkCounts, convert
+from mimo.features.importing.database import Snapshot
+from mimo.features.importing.mama import EDGES, TABLES, LinkCounts, Source, convert
 from mimo.frozen import frozen
 from mimo.memory import codec
-from mimo.memory.model import Kind, Memory, Problem
+from mimo.memory.model import Kind, Problem
 from mimo.mind import Mind
 from mimo.operations import refresh, saving
+from mimo.store import files
+from mimo.store.locking import lock
 from mimo.store.memories import NewFile, rendered
 
-T = TypeVar("T")
-
 BATCH = 500
-"""Files that are written under one lock: others needn't wait for a whole import."""
-_SAYS_NOTHING = "it says nothing"
+"""Files that are written under one lock: other processes do not wait for a whole import."""
+
+FOLDER = f"{STORE}/.local/imports"
+_PATH = re.compile(rf"{re.escape(STORE)}/(?:private/)?[a-z]+/[A-Za-z0-9_-][A-Za-z0-9_.-]*\.md")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @frozen
 class Row:
-    """A row of the source and its result."""
+    """A row of the source, and its file or the reason why it has none."""
 
-    table: str
-    key: str
-    """The row's own id."""
-    memory: Memory | None = None
+    source: Source
     file: NewFile | None = None
     skipped: str | None = None
-    """The reason why it is skipped."""
-    there: str | None = None
-    """The file that has its id already."""
+    existing: str | None = None
+    """The file that already has its id."""
     changed: bool = False
     """True if that file differs from the row."""
+
+    @property
+    def new(self) -> NewFile | None:
+        """Returns the file to write, if no memory has its id."""
+        return None if self.existing else self.file
 
 
 @frozen
@@ -51,10 +64,22 @@ class Outcome:
     rows: tuple[Row, ...]
     links: LinkCounts
     notes: tuple[str, ...]
-    lost: tuple[Row, ...] = ()
+    lost: tuple[Row, ...]
     """Rows whose memory could not be read back as it should be."""
-    backup: str | None = None
-    manifest: str | None = None
+    backup: str | None
+    manifest: str | None
+
+
+@frozen
+class Manifest:
+    """The files that imports from one source have written."""
+
+    path: str
+    """Its own file; all paths of files are relative to the project's root."""
+    source: str
+    backup: str
+    files: Mapping[str, str]
+    """The digest of each file as it was written."""
 
 
 def import_mama(mind: Mind, named: str | None, *, dry_run: bool) -> Outcome:
@@ -64,182 +89,135 @@ def import_mama(mind: Mind, named: str | None, *, dry_run: bool) -> Outcome:
     not MAMA's, and `StorageFailed`.
     """
     saving.check_format(mind)
-    source, more = database.locate(named, mind.environ)
+    source, others = database.locate(named, mind.environ)
     snapshot = database.snapshot(source, (*TABLES, EDGES))
-    converted = convert(snapshot.tables, now=mind.now().replace(microsecond=0))
+    sources, links = convert(snapshot.tables, now=mind.now().replace(microsecond=0))
+    lost: tuple[Row, ...] = ()
+    backup = manifest = None
     if dry_run:
-        return _outcome(source, snapshot, converted, _planned(mind, converted), more)
-    with database.hold(mind.project.root):
-        rows = _planned(mind, converted)
-        backup = database.keep_backup(mind.project.root, snapshot.data, snapshot.digest)
-        lost = _write(mind, rows, _manifest(mind, source, snapshot, backup, rows))
-    outcome = _outcome(source, snapshot, converted, rows, more)
-    return replace(outcome, lost=lost, backup=backup, manifest=database.path_of(source))
-
-
-def _outcome(
-    source: Path,
-    snapshot: Snapshot,
-    converted: Converted,
-    rows: tuple[Row, ...],
-    more: Iterable[Path],
-) -> Outcome:
+        rows = _planned(mind, sources)
+    else:
+        root, manifest = mind.project.root, _manifest_path(source)
+        with hold(root):
+            rows = _planned(mind, sources)
+            backup = f"{FOLDER}/mama-{snapshot.digest[:16]}.db"
+            with suppress(Conflict):  # the same copy is kept once
+                files.write_new(files.safe_path(root, backup), snapshot.data, mode=0o600)
+            before = _read(root, manifest)
+            new = {row.new.path: row.new.digest for row in rows if row.new}
+            listed = Manifest(
+                path=manifest,
+                source=str(source).encode("utf-8", "replace").decode(),
+                backup=backup,
+                files={**(before.files if before else {}), **new},
+            )
+            _write(root, listed)
+            _create(mind, rows)
+            lost = tuple(_unread(mind, [row for row in rows if row.file]))
+            refresh.refresh(mind)
     return Outcome(
         source=source,
         snapshot=snapshot,
         rows=rows,
-        links=converted.links,
-        notes=(*_notes(snapshot, more), *_left_alone(rows)),
+        links=links,
+        notes=tuple(_notes(snapshot, others, rows)),
+        lost=lost,
+        backup=backup,
+        manifest=manifest,
     )
 
 
-def _planned(mind: Mind, converted: Converted) -> tuple[Row, ...]:
-    """Returns what becomes of each row, given the memories that are there."""
-    rows = [
-        _refused(mind, Row(table=one.table, key=one.key, memory=one.memory))
-        for one in converted.rows
-    ]
-    there = _existing(mind, {row.file.path: row.file.digest for row in rows if row.file})
-    return tuple(_compared(row, there) for row in rows)
-
-
-def _refused(mind: Mind, row: Row) -> Row:
-    """Returns a row with its file, or with the reason why there can be none.
-
-    The one place where something that must not be stored is kept out.
-    """
-    if row.memory is None:
-        return replace(row, skipped=_SAYS_NOTHING)
-    try:
-        saving.check_texts(mind, row.memory)
-        # Sessions are talk, and name folders of this machine: nobody commits them unawares.
-        private = row.memory.type is Kind.CONTEXT
-        return replace(row, file=rendered(row.memory, private=private))
-    except (Invalid, SecretDetected) as error:
-        return replace(row, skipped=error.message)
-
-
-def _existing(mind: Mind, ours: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Returns, for each id that is there, its file's path and digest."""
+def _planned(mind: Mind, sources: Iterable[Source]) -> tuple[Row, ...]:
+    """Returns the result of each row, given the existing memories."""
+    rows = [_row(mind, source) for source in sources]
+    digests = {row.file.path: row.file.digest for row in rows if row.file}
     existing: dict[str, tuple[str, str]] = {}
     for path in mind.store.stamps():
         digest = mind.store.digest(path)
-        read = () if ours.get(path) == digest else mind.store.read(path)
+        read = () if digests.get(path) == digest else mind.store.read(path)
         if not isinstance(read, Problem):
             existing.update((record.memory.id, (path, digest)) for record in read)
-        if path in ours:
-            # The name is taken, whatever the file says.
+        if path in digests:
+            # The name is taken, even if the file can't be read or has another id.
             existing[path.rpartition("/")[2].removesuffix(".md")] = (path, digest)
-    return existing
+    planned = []
+    for row in rows:
+        id = row.source.memory.id if row.source.memory else ""
+        if row.file and id in existing:
+            path, digest = existing[id]
+            planned.append(replace(row, existing=path, changed=digest != row.file.digest))
+        else:
+            planned.append(row)
+    return tuple(planned)
 
 
-def _compared(row: Row, there: Mapping[str, tuple[str, str]]) -> Row:
-    if row.file is None or row.memory is None or row.memory.id not in there:
-        return row
-    path, digest = there[row.memory.id]
-    return replace(row, there=path, changed=digest != row.file.digest)
+def _row(mind: Mind, source: Source) -> Row:
+    """Returns a row with its file, or with the reason why it is not imported."""
+    if source.memory is None:
+        return Row(source=source, skipped="the row is empty")
+    try:
+        saving.check_texts(mind, source.memory)
+        # Sessions hold conversation and paths of this machine, which must not be committed.
+        private = source.memory.type is Kind.CONTEXT
+        return Row(source=source, file=rendered(source.memory, private=private))
+    except (Invalid, SecretDetected) as error:
+        return Row(source=source, skipped=error.message)
 
 
-def _manifest(
-    mind: Mind, source: Path, snapshot: Snapshot, backup: str, rows: Iterable[Row]
-) -> Manifest:
-    """Returns the list of what this import and earlier ones of the same source have written."""
-    before = database.read(mind.project.root, database.path_of(source))
-    new = {row.file.path: row.file.digest for row in rows if row.file and not row.there}
-    return Manifest(
-        source=str(source).encode("utf-8", "replace").decode(),
-        digest=snapshot.digest,
-        backup=backup,
-        began=mind.now(),
-        finished=None,
-        counts={table: len(found) for table, found in snapshot.tables.items()},
-        files={**(before.files if before else {}), **new},
-    )
+def _create(mind: Mind, rows: Iterable[Row]) -> None:
+    """Approves the imported texts, then writes the missing files, as an import may be interrupted.
 
-
-def _write(mind: Mind, rows: Iterable[Row], manifest: Manifest) -> tuple[Row, ...]:
-    """Writes the memories that are missing and returns the rows that could not be read back."""
-    root, path = mind.project.root, database.path_of(Path(manifest.source))
-    database.write(root, path, manifest)
-    ours = [row.file for row in rows if row.file and not row.changed]
-    _approve(mind, ours)
-    new = [row.file for row in rows if row.file and not row.there]
-    _claim(mind, rows)
-    done = 0
-    for batch in _batches(new, BATCH):
+    New checkpoints count as made on this machine, so that work is resumed from the last one.
+    """
+    try:
+        mind.trust.approve(row.file.digest for row in rows if row.file and not row.changed)
+    except StorageFailed as error:
+        mind.note("trust", f"they could not be approved and count as untrusted: {error.message}")
+    memories = [row.source.memory for row in rows if row.new and row.source.memory]
+    if ids := [memory.id for memory in memories if memory.type is Kind.CHECKPOINT]:
+        checkpoints.claim(mind, ids, None)
+    new = [row.new for row in rows if row.new]
+    for start in range(0, len(new), BATCH):
+        batch = new[start : start + BATCH]
         try:
             mind.store.create_all(batch)
         except StorageFailed as error:
-            error.hint = "run it again to write the rest, or take it back with --rollback"
+            error.hint = "run it again to write the rest, or roll it back with --rollback"
             raise
-        for _ in batch:
-            done += 1
-            mind.advance("Importing", done, len(new))
-    lost = tuple(_unread(mind, [row for row in rows if row.file]))
-    refresh.refresh(mind)
-    if not lost:
-        database.write(root, path, replace(manifest, finished=mind.now()))
-    return lost
+        for done in range(start, start + len(batch)):
+            mind.advance("Importing", done + 1, len(new))
 
 
-def _approve(mind: Mind, ours: Iterable[NewFile]) -> None:
-    """Approves exactly these texts before they are written: an import may be interrupted."""
-    try:
-        mind.trust.approve(file.digest for file in ours)
-    except StorageFailed as error:
-        mind.note("trust", f"they could not be approved and count as untrusted: {error.message}")
-
-
-def _claim(mind: Mind, rows: Iterable[Row]) -> None:
-    """Remembers that new checkpoints are this machine's, so that work goes on from the last."""
-    memories = [row.memory for row in rows if row.memory and row.file and not row.there]
-    if ours := [memory.id for memory in memories if memory.type is Kind.CHECKPOINT]:
-        checkpoints.claim(mind, ours, None)
-
-
-def _unread(mind: Mind, rows: list[Row]) -> Iterator[Row]:
-    """Yields the rows whose memory does not stand in its file."""
+def _unread(mind: Mind, rows: Sequence[Row]) -> Iterator[Row]:
+    """Yields the rows whose file does not hold their memory."""
     for done, row in enumerate(rows, 1):
-        path = row.there or (row.file.path if row.file else "")
-        read = mind.store.read(path)
         mind.advance("Verifying", done, len(rows))
-        if isinstance(read, Problem) or row.memory is None:
+        memory, path = row.source.memory, row.existing or (row.file.path if row.file else "")
+        read = mind.store.read(path)
+        if memory is None or isinstance(read, Problem):
             yield row
             continue
-        found = {record.memory.id: record.memory for record in read}.get(row.memory.id)
-        if found is None or not (row.changed or found == codec.normal(row.memory)):
+        stored = {record.memory.id: record.memory for record in read}.get(memory.id)
+        if stored is None or not (row.changed or stored == codec.normal(memory)):
             yield row
 
 
-def _notes(snapshot: Snapshot, more: Iterable[Path]) -> Iterator[str]:
-    """Yields what people should know about the source."""
-    for path in more:
-        yield f"`{path}` is there as well; bring it in with --db"
+def _notes(snapshot: Snapshot, others: Iterable[Path], rows: Iterable[Row]) -> Iterator[str]:
+    """Yields what the user should know about the source and the existing memories."""
+    for path in others:
+        yield f"`{path}` exists as well; import it with --db"
     missing = [table for table in (*TABLES, EDGES) if table not in snapshot.tables]
     if missing:
         yield f"the database has no table {', '.join(missing)}"
     if snapshot.version and snapshot.version > database.NEWEST_VERSION:
         yield (
             f"its schema is version {snapshot.version}, newer than {database.NEWEST_VERSION}: "
-            "columns that are new are kept under their own names"
+            "new columns are kept under their own names"
         )
     for table, count in snapshot.others.items():
-        yield f"table {table} holds no memories: {count:,} rows stay in the backup alone"
-
-
-def _left_alone(rows: Iterable[Row]) -> Iterator[str]:
-    changed = sum(row.changed for row in rows)
-    if changed:
-        yield (
-            f"{changed:,} that were there already say something else than the database, "
-            "and were left as they are"
-        )
-
-
-def _batches(listed: Iterable[T], size: int) -> Iterator[list[T]]:
-    remaining = iter(listed)
-    while batch := list(islice(remaining, size)):
-        yield batch
+        yield f"table {table} holds no memories: {count:,} rows are only in the backup"
+    if changed := sum(row.changed for row in rows):
+        yield f"{changed:,} existing memories differ from the database and were not changed"
 
 
 @frozen
@@ -247,78 +225,114 @@ class RolledBack:
     """The result of a rollback, or its plan."""
 
     manifest: Manifest
-    path: str
-    """The path of the manifest."""
     removed: tuple[str, ...]
-    gone: tuple[str, ...]
+    missing: tuple[str, ...]
     """Files that had been removed already."""
     changed: tuple[str, ...]
-    """Files that stay, since they were changed after the import."""
+    """Files that stay because they were changed after the import."""
 
 
 def roll_back(mind: Mind, named: str | None, *, dry_run: bool) -> RolledBack:
-    """Removes what was imported from a MAMA database, `named` where there were several.
+    """Removes the memories that were imported from a MAMA database.
 
-    With `dry_run` nothing is removed. Raises `NotFound` where nothing was imported, `Invalid` where
-    it isn't clear from where, and `StorageFailed`.
+    `named` chooses one of several databases. With `dry_run` nothing is removed. Raises `NotFound`
+    if nothing was imported, `Invalid` if there are several, and `StorageFailed`.
     """
     saving.check_format(mind)
     root = mind.project.root
-    path = _path(mind, named)
+    path = _imported(mind, named)
     if dry_run:
-        return _sorted(mind, path, _read(root, path))
-    with database.hold(root):
-        found = _sorted(mind, path, _read(root, path))
-        stay = mind.store.delete_all({name: found.manifest.files[name] for name in found.removed})
-        changed = {name: found.manifest.files[name] for name in (*found.changed, *stay)}
+        return _sorted(mind, path)
+    with hold(root):
+        plan = _sorted(mind, path)
+        digests = plan.manifest.files
+        stay = mind.store.delete_all({name: digests[name] for name in plan.removed})
+        changed = {name: digests[name] for name in (*plan.changed, *stay)}
         if changed:
-            database.write(root, path, replace(found.manifest, files=changed))
+            _write(root, replace(plan.manifest, files=changed))
         else:
-            database.forget(root, path)
+            files.remove(files.safe_path(root, path))
     refresh.refresh(mind)
-    removed = tuple(name for name in found.removed if name not in stay)
-    return replace(found, removed=removed, changed=tuple(changed))
+    removed = tuple(name for name in plan.removed if name not in stay)
+    return replace(plan, removed=removed, changed=tuple(changed))
 
 
-def _path(mind: Mind, named: str | None) -> str:
-    """Returns where the list of the import is that is meant."""
+def _imported(mind: Mind, named: str | None) -> str:
+    """Returns the path of the manifest of the named source, or of the only one."""
     root = mind.project.root
-    known = database.known(root)
-    if named:
-        path = database.path_of(database.expanded(named, mind.environ))
-        if path not in known:
-            raise NotFound(f"nothing was imported from `{named}`", hint=_sources(root, known))
-        return path
-    if not known:
-        raise NotFound("nothing was imported here", hint="see `mind import mama --help`")
-    if len(known) > 1:
-        raise Invalid(
-            f"{len(known)} databases were imported; which one goes?", hint=_sources(root, known)
-        )
-    return known[0]
+    paths: list[str] = []
+    with suppress(OSError):
+        folder = files.safe_path(root, FOLDER)
+        paths = sorted(f"{FOLDER}/{path.name}" for path in folder.glob("mama-*.json"))
+    wanted = [_manifest_path(database.expanded(named, mind.environ))] if named else paths
+    if len(wanted) == 1 and wanted[0] in paths:
+        return wanted[0]
+    sources = [manifest.source for path in paths if (manifest := _read(root, path))]
+    hint = f"name one: {', '.join(f'--db {source}' for source in sources)}"
+    if len(wanted) > 1:
+        raise Invalid(f"{len(paths)} databases were imported", hint=hint)
+    raise NotFound(
+        f"nothing was imported from `{named}`" if named else "nothing was imported here",
+        hint=hint if sources else "see `mind import mama --help`",
+    )
 
 
-def _sources(root: Path, known: tuple[str, ...]) -> str:
-    listed = ", ".join(f"--db {_read(root, path).source}" for path in known)
-    return f"name one: {listed}" if listed else "see `mind import mama --help`"
-
-
-def _read(root: Path, path: str) -> Manifest:
-    manifest = database.read(root, path)
+def _sorted(mind: Mind, path: str) -> RolledBack:
+    """Returns which files a rollback would remove, and which would stay."""
+    manifest = _read(mind.project.root, path)
     if manifest is None:
-        raise NotFound("nothing was imported here", hint="somebody has taken it back meanwhile")
-    return manifest
-
-
-def _sorted(mind: Mind, path: str, manifest: Manifest) -> RolledBack:
-    """Returns which files would go and which would stay."""
+        raise NotFound("nothing was imported here", hint="it was rolled back meanwhile")
     stamps = mind.store.stamps()
-    there = {name: digest for name, digest in manifest.files.items() if name in stamps}
-    same = tuple(name for name, digest in there.items() if mind.store.digest(name) == digest)
+    existing = [name for name in manifest.files if name in stamps]
+    same = {name for name in existing if mind.store.digest(name) == manifest.files[name]}
     return RolledBack(
         manifest=manifest,
-        path=path,
-        removed=same,
-        gone=tuple(name for name in manifest.files if name not in there),
-        changed=tuple(name for name in there if name not in set(same)),
+        removed=tuple(name for name in existing if name in same),
+        missing=tuple(name for name in manifest.files if name not in stamps),
+        changed=tuple(name for name in existing if name not in same),
     )
+
+
+# The manifest of a source.
+
+
+def hold(root: Path) -> AbstractContextManager[None]:
+    """Keeps other imports into the project away. Raises `StorageFailed` if one is running."""
+    return lock(files.safe_path(root, f"{FOLDER}/lock"))
+
+
+def _manifest_path(source: Path) -> str:
+    digest = sha256(str(source).encode("utf-8", "replace")).hexdigest()
+    return f"{FOLDER}/mama-{digest[:8]}.json"
+
+
+def _read(root: Path, path: str) -> Manifest | None:
+    """Returns a manifest, or None if it does not exist.
+
+    Raises `StorageFailed` for a damaged one, and for one that lists files that no import writes.
+    """
+    target = files.safe_path(root, path)
+    damaged = StorageFailed(
+        f"`{path}` is damaged", hint="move it away; imported memories are not changed"
+    )
+    try:
+        raw = json.loads(disk.read(target))
+        listed = dict(raw["files"])
+        is_safe = all(_PATH.fullmatch(name) and _DIGEST.fullmatch(listed[name]) for name in listed)
+        source, backup = str(raw["source"]), str(raw["backup"])
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise files.failure("read", target, error) from error
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise damaged from None
+    if not is_safe:
+        raise damaged
+    return Manifest(path=path, source=source, backup=backup, files=listed)
+
+
+def _write(root: Path, manifest: Manifest) -> None:
+    """Writes a manifest over an earlier one. Raises `StorageFailed`."""
+    content = {"source": manifest.source, "backup": manifest.backup, "files": dict(manifest.files)}
+    data = json.dumps(content, indent=1).encode()
+    files.replace(files.safe_path(root, manifest.path), data + b"\n", mode=0o600)

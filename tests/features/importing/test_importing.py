@@ -1,4 +1,4 @@
-"""`mind import mama`: everything comes, once, and can be taken back."""
+"""`mind import mama` imports every row once, and rolls the import back."""
 
 import json
 import sqlite3
@@ -13,7 +13,6 @@ from mimo.errors import Conflict, Invalid, NotFound, StorageFailed
 from mimo.features import importing
 from mimo.features.decisions.checkpoints import Whose
 from mimo.features.decisions.loading import checkpoint
-from mimo.features.importing import database
 from mimo.features.importing.commands import Done, MamaImport, mama
 from mimo.features.notes.commands import edit
 from mimo.features.notes.reading import show
@@ -57,7 +56,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def written(mind: Mind) -> dict[str, bytes]:
-    """Returns the project's files but for the index and the locks."""
+    """Returns the project's files, except the index and the locks."""
     root = mind.project.root
     return {
         path.relative_to(root).as_posix(): path.read_bytes()
@@ -71,7 +70,7 @@ def memories(mind: Mind) -> dict[str, bytes]:
     return {p: data for p, data in written(mind).items() if "/.local/" not in p and p != rules}
 
 
-def bring(mind: Mind, source: Path, **options: bool) -> MamaImport:
+def run_import(mind: Mind, source: Path, **options: bool) -> MamaImport:
     return mama(mind, db=str(source), **options)
 
 
@@ -87,7 +86,7 @@ class TestImporting:
     @pytest.mark.req("004-66")
     @pytest.mark.req("004-79")
     def test_every_row_becomes_a_memory_or_is_accounted_for(self, mind, source):
-        result = bring(mind, source)
+        result = run_import(mind, source)
 
         assert result.done is Done.IMPORTED
         assert result.verified
@@ -112,8 +111,8 @@ class TestImporting:
         }
 
     @pytest.mark.req("004-69")
-    def test_what_was_imported_is_found_trusted_and_in_its_chain(self, mind, source):
-        bring(mind, source)
+    def test_imported_memories_are_found_trusted_and_linked(self, mind, source):
+        run_import(mind, source)
 
         old = show(mind, OLD)
         (hit, *_) = search(mind, "login 인증 JWT를 쓴다").results
@@ -128,8 +127,8 @@ class TestImporting:
         assert any("`gone`, which is not there" in check.message for check in doctor(mind).checks)
 
     @pytest.mark.req("004-69")
-    def test_work_goes_on_where_it_stopped(self, mind, source):
-        bring(mind, source)
+    def test_load_checkpoint_resumes_from_the_imported_one(self, mind, source):
+        run_import(mind, source)
 
         resumed = checkpoint(mind)
 
@@ -137,11 +136,11 @@ class TestImporting:
         assert resumed.open_files == ("a.py",)
         assert resumed.made is Whose.BRANCH
 
-    def test_a_checkpoint_whose_branch_nobody_knows_is_this_machines(self, mind, source):
+    def test_an_imported_checkpoint_counts_as_made_on_this_machine(self, mind, source):
         git = mind.project.root / ".git"
         git.mkdir()
         (git / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
-        bring(mind, source)
+        run_import(mind, source)
 
         resumed = checkpoint(mind)
 
@@ -150,17 +149,17 @@ class TestImporting:
 
     @pytest.mark.req("004-80")
     def test_sessions_are_private(self, mind, source):
-        bring(mind, source)
+        run_import(mind, source)
 
         assert show(mind, "s1").private
         assert not show(mind, OLD).private
 
     @pytest.mark.req("004-62")
     @pytest.mark.req("004-63")
-    def test_the_source_stays_as_it_is_and_a_copy_is_kept(self, mind, source):
+    def test_the_source_is_not_changed_and_a_copy_is_kept(self, mind, source):
         before = {path.name: path.read_bytes() for path in source.parent.iterdir()}
 
-        result = bring(mind, source)
+        result = run_import(mind, source)
 
         assert {path.name: path.read_bytes() for path in source.parent.iterdir()} == before
         assert result.backup is not None
@@ -171,7 +170,7 @@ class TestImporting:
         sql.close()
 
     @pytest.mark.req("004-63")
-    def test_the_copy_is_there_before_anything_else_is_written(self, mind, source, monkeypatch):
+    def test_the_copy_is_written_before_anything_else(self, mind, source, monkeypatch):
         def refuse(*_: object) -> None:
             raise StorageFailed("no space left on the disk")
 
@@ -179,13 +178,13 @@ class TestImporting:
         before = memories(mind)
 
         with pytest.raises(StorageFailed):
-            bring(mind, source)
+            run_import(mind, source)
 
         assert memories(mind) == before
         assert list((mind.folder / ".local/imports").glob("mama-*.db"))
 
-    def test_nothing_of_it_can_be_committed(self, mind, source):
-        result = bring(mind, source)
+    def test_backup_and_manifest_are_ignored_by_git_and_private(self, mind, source):
+        result = run_import(mind, source)
 
         assert result.manifest is not None
         assert (mind.folder / ".local" / ".gitignore").read_text() == "*\n"
@@ -194,10 +193,10 @@ class TestImporting:
     @pytest.mark.parametrize("rollback", [True, False])
     def test_a_dry_run_writes_nothing(self, mind, source, rollback):
         if rollback:
-            bring(mind, source)
+            run_import(mind, source)
         before = written(mind)
 
-        result = bring(mind, source, dry_run=True, rollback=rollback)
+        result = run_import(mind, source, dry_run=True, rollback=rollback)
 
         assert written(mind) == before
         if rollback:
@@ -206,61 +205,61 @@ class TestImporting:
             assert (result.done, result.backup) == (Done.PLANNED, None)
             assert counts(result)["decisions"] == (3, 2, 0, 1)
 
-    def test_a_dry_run_does_not_even_make_an_index(self, mind, source):
-        bring(mind, source, dry_run=True)
+    def test_a_dry_run_makes_no_index(self, mind, source):
+        run_import(mind, source, dry_run=True)
 
         assert not (mind.folder / ".index").exists()
 
 
 class TestAgain:
     @pytest.mark.req("004-65")
-    def test_a_second_time_changes_nothing(self, mind, source):
-        bring(mind, source)
+    def test_a_second_import_changes_nothing(self, mind, source):
+        run_import(mind, source)
         before = memories(mind)
 
-        result = bring(mind, source)
+        result = run_import(mind, source)
 
         assert memories(mind) == before
         assert result.verified
         assert counts(result)["decisions"] == (3, 0, 2, 1)
         assert len(list((mind.folder / ".local/imports").glob("*.db"))) == 1
 
-    def test_what_came_since_is_added(self, mind, source):
-        bring(mind, source)
+    def test_new_rows_are_added(self, mind, source):
+        run_import(mind, source)
         with sqlite3.connect(source) as sql:
             mama_databases.insert(sql, "decisions", [decision("decision_x", supersedes=NEW)])
         sql.close()
 
-        result = bring(mind, source)
+        result = run_import(mind, source)
 
         assert counts(result)["decisions"] == (4, 1, 2, 1)
         assert show(mind, NEW).superseded_by == "decision_x"
-        assert bring(mind, source, rollback=True).removed == 6
+        assert run_import(mind, source, rollback=True).removed == 6
 
-    def test_what_somebody_changed_is_never_overwritten(self, mind, source):
-        bring(mind, source)
+    def test_an_edited_memory_is_not_overwritten(self, mind, source):
+        run_import(mind, source)
         edit(mind, OLD, content="Use sessions, on one node")
 
-        result = bring(mind, source)
+        result = run_import(mind, source)
 
         assert result.verified
         assert show(mind, OLD).content == "Use sessions, on one node"
-        assert any("say something else" in note for note in result.notes)
+        assert any("differ from the database" in note for note in result.notes)
 
-    def test_a_memory_of_that_id_elsewhere_counts(self, mind, source):
-        bring(mind, source)
+    def test_a_moved_memory_is_not_imported_again(self, mind, source):
+        run_import(mind, source)
         moved = mind.folder / "decisions" / "auth" / "sessions.md"
         moved.parent.mkdir()
         (mind.folder / "decisions" / f"{OLD}.md").rename(moved)
 
-        assert counts(bring(mind, source))["decisions"] == (3, 0, 2, 1)
+        assert counts(run_import(mind, source))["decisions"] == (3, 0, 2, 1)
 
-    def test_a_file_of_that_name_that_can_not_be_read_is_told(self, mind, source):
+    def test_an_unreadable_file_of_that_name_is_reported(self, mind, source):
         broken = mind.folder / "decisions" / f"{OLD}.md"
         broken.parent.mkdir()
         broken.write_bytes(b"---\nid: x\n")
 
-        result = bring(mind, source)
+        result = run_import(mind, source)
 
         assert not result.verified
         assert result.exit_status == 1
@@ -269,9 +268,7 @@ class TestAgain:
 
     @pytest.mark.req("004-66")
     @pytest.mark.parametrize("broken_at", [0, 1, 7, 23, 60])
-    def test_an_import_that_was_interrupted_is_completed(
-        self, mind, tmp_path, monkeypatch, broken_at
-    ):
+    def test_an_interrupted_import_is_completed(self, mind, tmp_path, monkeypatch, broken_at):
         """Wherever it stops: a killed process leaves what this leaves."""
         big = mama_databases.many(tmp_path / "big.db", 60)
         monkeypatch.setattr(importing, "BATCH", 8)
@@ -285,18 +282,20 @@ class TestAgain:
 
         monkeypatch.setattr(files, "_give_name", interrupted)
         with suppress(KeyboardInterrupt):
-            bring(mind, big)
+            run_import(mind, big)
         monkeypatch.setattr(files, "_give_name", really)
 
-        result = bring(mind, big)
+        result = run_import(mind, big)
 
         assert result.verified
         (row,) = (row for row in result.tables if row.table == "decisions")
         assert row.written + row.already_there == row.found == 60
         assert len(list((mind.folder / "decisions").iterdir())) == 60
-        assert bring(mind, big, rollback=True).removed == 60
+        assert run_import(mind, big, rollback=True).removed == 60
 
-    def test_a_full_disk_leaves_whole_files_and_a_list_of_them(self, mind, tmp_path, monkeypatch):
+    def test_a_rollback_is_possible_after_a_full_disk(
+        self, mind, tmp_path, monkeypatch
+    ):
         big = mama_databases.many(tmp_path / "big.db", 30)
         monkeypatch.setattr(importing, "BATCH", 10)
         really, flushed = files._flush_file, list[Path]()
@@ -309,20 +308,20 @@ class TestAgain:
 
         monkeypatch.setattr(files, "_flush_file", full)
         with pytest.raises(StorageFailed, match="no space left") as error:
-            bring(mind, big)
+            run_import(mind, big)
         assert "run it again" in error.value.hint
         monkeypatch.setattr(files, "_flush_file", really)
 
         assert len(list((mind.folder / "decisions").iterdir())) == 10
-        assert bring(mind, big, rollback=True).removed == 10
-        assert bring(mind, big).verified
+        assert run_import(mind, big, rollback=True).removed == 10
+        assert run_import(mind, big).verified
 
 
 @pytest.mark.req("004-64")
 class TestRollingBack:
-    def test_all_goes_and_can_come_again(self, mind, source):
+    def test_a_rollback_removes_everything_and_can_be_repeated(self, mind, source):
         before = memories(mind)
-        bring(mind, source)
+        run_import(mind, source)
         after = memories(mind)
 
         result = mama(mind, rollback=True)
@@ -330,14 +329,14 @@ class TestRollingBack:
         assert (result.done, result.removed, result.kept) == (Done.ROLLED_BACK, 5, ())
         assert memories(mind) == before
         assert search(mind, "JWT를 쓴다").total == 0
-        assert bring(mind, source).verified
+        assert run_import(mind, source).verified
         assert memories(mind) == after
 
-    def test_what_was_changed_or_was_there_before_stays(self, mind, source):
+    def test_changed_and_earlier_files_stay(self, mind, source):
         (mind.folder / "insights").mkdir()
         own = mind.folder / "insights" / "e1.md"
         own.write_text("mine\n", encoding="utf-8")
-        bring(mind, source)
+        run_import(mind, source)
         edit(mind, OLD, importance=0.9)
 
         result = mama(mind, rollback=True)
@@ -347,16 +346,16 @@ class TestRollingBack:
         assert own.read_text() == "mine\n"
         assert show(mind, OLD).importance == 0.9
 
-    def test_what_somebody_removed_meanwhile_is_no_obstacle(self, mind, source):
-        bring(mind, source)
+    def test_files_removed_since_are_counted(self, mind, source):
+        run_import(mind, source)
         (mind.folder / "decisions" / f"{OLD}.md").unlink()
 
         result = mama(mind, rollback=True)
 
         assert (result.removed, result.gone) == (4, 1)
 
-    def test_a_change_at_the_last_moment_is_kept(self, mind, source, monkeypatch):
-        bring(mind, source)
+    def test_a_file_changed_during_the_rollback_is_kept(self, mind, source, monkeypatch):
+        run_import(mind, source)
         path = mind.folder / "decisions" / f"{OLD}.md"
         really = type(mind.store).delete_all
 
@@ -369,28 +368,28 @@ class TestRollingBack:
         assert mama(mind, rollback=True).kept == (f".mind/decisions/{OLD}.md",)
         assert path.read_text() == "changed\n"
 
-    def test_it_works_when_the_source_is_gone(self, mind, source):
-        bring(mind, source)
+    def test_a_rollback_works_without_the_source(self, mind, source):
+        run_import(mind, source)
         source.unlink()
 
-        assert bring(mind, source, rollback=True).removed == 5
+        assert run_import(mind, source, rollback=True).removed == 5
 
-    def test_where_nothing_was_imported_that_is_said(self, mind, source):
+    def test_a_rollback_without_an_import_is_an_error(self, mind, source):
         with pytest.raises(NotFound, match="nothing was imported here"):
             mama(mind, rollback=True)
         with pytest.raises(NotFound, match="nothing was imported from"):
-            bring(mind, source, rollback=True)
+            run_import(mind, source, rollback=True)
 
-    def test_of_two_sources_one_is_named(self, mind, source, tmp_path):
+    def test_one_of_two_sources_must_be_named(self, mind, source, tmp_path):
         other = mama_databases.make(tmp_path / "b.db", decisions=[decision("decision_b")])
-        bring(mind, source)
-        bring(mind, other)
+        run_import(mind, source)
+        run_import(mind, other)
 
         with pytest.raises(Invalid, match="2 databases were imported") as error:
             mama(mind, rollback=True)
 
         assert str(other) in error.value.hint
-        assert bring(mind, other, rollback=True).removed == 1
+        assert run_import(mind, other, rollback=True).removed == 1
         assert show(mind, OLD).id == OLD
 
     @pytest.mark.parametrize(
@@ -398,8 +397,8 @@ class TestRollingBack:
         ['{"files": {"../../precious.md": "%s"}}', '{"files": {"README.md": "%s"}}', "[]", "{", ""],
     )
     @pytest.mark.attack("path out of the sandbox")
-    def test_a_list_that_came_with_a_clone_can_not_reach_outside(self, mind, source, planted):
-        result = bring(mind, source)
+    def test_a_foreign_manifest_can_not_reach_outside_the_memory(self, mind, source, planted):
+        result = run_import(mind, source)
         assert result.manifest is not None
         path = mind.project.root / result.manifest
         data = json.loads(path.read_bytes())
@@ -414,17 +413,17 @@ class TestRollingBack:
 
 class TestSources:
     @pytest.mark.req("004-66")
-    def test_a_database_with_nothing_in_it_is_no_error(self, mind, tmp_path):
+    def test_an_empty_database_is_accepted(self, mind, tmp_path):
         path = mama_databases.make(tmp_path / "m.db", with_checkpoints=False)
 
-        result = bring(mind, path)
+        result = run_import(mind, path)
 
         assert result.verified
         assert counts(result)["decisions"] == (0, 0, 0, 0)
         assert "checkpoints" not in counts(result)
         assert result.notes == ("the database has no table checkpoints",)
 
-    def test_a_later_version_comes_as_far_as_it_is_understood(self, mind, tmp_path):
+    def test_a_database_of_a_later_version_is_imported_with_a_note(self, mind, tmp_path):
         path = mama_databases.make(
             tmp_path / "m.db",
             version=40,
@@ -432,7 +431,7 @@ class TestSources:
             link_audit_log=[{"action": "approved"}],
         )
 
-        result = bring(mind, path)
+        result = run_import(mind, path)
 
         assert "A benchmark of both" in show(mind, "decision_a").sections["Reasoning"]
         assert [note.partition(":")[0] for note in result.notes] == [
@@ -440,7 +439,7 @@ class TestSources:
             "table link_audit_log holds no memories",
         ]
 
-    def test_the_database_is_found_where_the_environment_says(self, mind, source):
+    def test_the_environment_names_the_database(self, mind, source):
         mind.environ = {"MAMA_DB_PATH": str(source)}
 
         assert mama(mind).source == str(source)
@@ -450,36 +449,36 @@ class TestSources:
             tmp_path / "m.db", decisions=[decision("decision_a", decision="x" * 1_100_000)]
         )
 
-        result = bring(mind, path)
+        result = run_import(mind, path)
 
         (left,) = result.skipped
         assert left.ids == ("decision_a",)
         assert "too large" in left.reason
 
     def test_two_imports_at_once_wait_for_each_other(self, mind, source, monkeypatch):
-        monkeypatch.setattr(database, "lock", partial(lock, wait=0.01))
-        with database.hold(mind.project.root), pytest.raises(StorageFailed, match="is held by"):
-            bring(mind, source)
+        monkeypatch.setattr(importing, "lock", partial(lock, wait=0.01))
+        with importing.hold(mind.project.root), pytest.raises(StorageFailed, match="is held by"):
+            run_import(mind, source)
 
-    def test_a_store_of_a_later_mind_is_left_alone(self, mind, source):
+    def test_a_store_in_a_later_format_is_not_changed(self, mind, source):
         (mind.folder / "config.toml").write_text("format = 2\n", encoding="utf-8")
 
         with pytest.raises(StorageFailed, match="format 2"):
-            bring(mind.reopened(), source)
+            run_import(mind.reopened(), source)
 
 
-def test_files_in_bulk_leave_what_is_there(tmp_path):
-    there = tmp_path / "a.md"
-    there.write_bytes(b"old")
+def test_writing_files_in_bulk_keeps_existing_ones(tmp_path):
+    existing = tmp_path / "a.md"
+    existing.write_bytes(b"old")
 
-    taken = files.write_all_new({there: b"new", tmp_path / "deep" / "b.md": b"new"})
+    taken = files.write_all_new({existing: b"new", tmp_path / "deep" / "b.md": b"new"})
 
-    assert taken == {there}
-    assert there.read_bytes() == b"old"
+    assert taken == {existing}
+    assert existing.read_bytes() == b"old"
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["a.md", "b.md", "deep"]
 
 
-def test_files_in_bulk_are_removed_only_while_they_are_the_same(tmp_path):
+def test_removing_files_in_bulk_keeps_changed_ones(tmp_path):
     for name in "abc":
         (tmp_path / name).write_bytes(name.encode())
     (tmp_path / "c").write_bytes(b"changed")

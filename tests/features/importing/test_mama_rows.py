@@ -1,10 +1,12 @@
-"""Rows of a MAMA database as memories: what every column becomes."""
+"""The conversion of each column of a MAMA database."""
 
+import json
 from datetime import UTC, datetime
 
 import pytest
 
-from mimo.features.importing.mama import assigned, convert, data, is_small, items, moment, safe
+from mimo.features.importing.cells import data, is_short, items, moment
+from mimo.features.importing.mama import LinkCounts, Source, assigned, convert, safe
 from mimo.memory import codec
 from mimo.memory.codec.file import Parsed
 from mimo.memory.ids import is_id
@@ -15,14 +17,18 @@ NOW = datetime(2026, 11, 20, tzinfo=UTC)
 WHEN = datetime(2025, 9, 4, 15, 33, 20, tzinfo=UTC)
 
 
+def sources(**tables) -> tuple[Source, ...]:
+    return convert(tables, now=NOW)[0]
+
+
 def only(**tables) -> Memory:
-    """Returns the one memory that the tables make, as its file gives it back."""
-    (row,) = convert(tables, now=NOW).rows
+    """Returns the only memory of the tables, as it is read back from its file."""
+    (row,) = sources(**tables)
     assert row.memory is not None
-    return again(row.memory)
+    return read_back(row.memory)
 
 
-def again(memory: Memory) -> Memory:
+def read_back(memory: Memory) -> Memory:
     parsed = codec.parse(codec.render(memory), path=".mind/decisions/x.md", modified=NOW)
     assert isinstance(parsed, Parsed), parsed
     assert parsed.memory == codec.normal(memory)
@@ -44,16 +50,16 @@ class TestTimes:
         assert moment(value) == WHEN
 
     @pytest.mark.req("004-27")
-    def test_what_is_less_than_the_start_of_2020_in_milliseconds_counts_seconds(self):
+    def test_a_number_below_the_start_of_2020_in_milliseconds_is_in_seconds(self):
         assert moment(1_577_836_800_000) == datetime(2020, 1, 1, tzinfo=UTC)
         assert moment(1_577_836_800) == datetime(2020, 1, 1, tzinfo=UTC)
         assert moment(1_577_836_799_999) is None
 
     @pytest.mark.parametrize("value", [None, 0, -1, 10**30, float("inf"), "soon", b"x", "", 1.7e15])
-    def test_a_time_that_can_not_be_right_is_none(self, value):
+    def test_an_impossible_time_is_none(self, value):
         assert moment(value) is None
 
-    def test_a_time_that_is_lost_comes_from_the_id_and_the_odd_one_is_kept(self):
+    def test_an_impossible_time_is_kept_and_replaced_by_that_of_the_id(self):
         memory = decided(created_at=10**17, updated_at=None)
 
         assert memory.created == WHEN
@@ -62,13 +68,13 @@ class TestTimes:
     def test_a_row_without_any_time_is_as_old_as_the_oldest(self):
         rows = [decision("a", created_at=None, updated_at=None), decision("b")]
 
-        first, second = convert({"decisions": rows}, now=NOW).rows
+        first, second = sources(decisions=rows)
 
         assert first.memory is not None
         assert second.memory is not None
         assert first.memory.created == second.memory.created == WHEN
 
-    def test_where_nothing_tells_a_time_it_is_now(self):
+    def test_without_any_time_a_memory_is_created_now(self):
         assert decided(created_at=None, updated_at=None).created == WHEN
         assert only(decisions=[decision("a", created_at=0, updated_at=0)]).created == NOW
 
@@ -76,37 +82,37 @@ class TestTimes:
 class TestIds:
     @pytest.mark.parametrize("raw", ["decision_auth_1757000000000_ab12", "decision__1_x", "A.b"])
     @pytest.mark.req("004-06")
-    def test_an_id_that_can_be_one_is_kept(self, raw):
+    def test_a_valid_id_is_kept(self, raw):
         assert assigned([(Kind.DECISION, raw)]) == (raw,)
 
     @pytest.mark.parametrize("raw", ["결정/1", "a b", ".hidden", "../../etc", "x" * 200, ""])
-    def test_any_other_is_made_safe_and_is_always_the_same(self, raw):
+    def test_an_invalid_id_always_becomes_the_same_safe_one(self, raw):
         (made,) = assigned([(Kind.DECISION, raw)])
 
         assert is_id(made)
         assert made.startswith("decision_")
         assert made == safe(Kind.DECISION, raw)
 
-    def test_ids_that_differ_in_case_alone_get_files_of_their_own(self):
+    def test_ids_that_differ_only_in_case_get_separate_files(self):
         made = assigned([(Kind.DECISION, "Auth"), (Kind.DECISION, "auth"), (Kind.INSIGHT, "auth")])
 
         assert made[0] == "Auth"
         assert len({name.casefold() for name in made}) == 3
 
-    def test_rows_without_an_id_get_one_from_what_they_say(self):
+    def test_rows_without_an_id_get_one_from_their_values(self):
         rows = [decision(None, decision="a"), decision(None, decision="b")]
 
-        first, second = convert({"decisions": rows}, now=NOW).rows
+        first, second = sources(decisions=rows)
 
         assert first.memory is not None
         assert second.memory is not None
         assert first.memory.id != second.memory.id
-        assert convert({"decisions": rows}, now=NOW).rows == (first, second)
+        assert sources(decisions=rows) == (first, second)
 
 
 @pytest.mark.req("004-61")
 class TestDecisions:
-    def test_its_columns_are_the_memory(self):
+    def test_columns_become_fields_and_sections(self):
         memory = decided(
             topic="인증 전략", decision="JWT를 쓴다", reasoning="서버가 둘이다", confidence=0.9,
             outcome="SUCCESS",
@@ -123,7 +129,7 @@ class TestDecisions:
         assert memory.extra == {}
 
     @pytest.mark.req("004-16")
-    def test_a_failure_says_when_and_why(self):
+    def test_a_failure_keeps_its_date_and_reasons(self):
         later = SEPTEMBER + 40 * 86_400_000
 
         memory = decided(
@@ -135,7 +141,7 @@ class TestDecisions:
             "- 2025-10-14 FAILED: It broke\n  under load\n  \n  Limitation: one node"
         )
 
-    def test_confidence_is_what_it_was_whatever_the_outcome(self):
+    def test_an_outcome_does_not_change_the_confidence(self):
         """MAMA's tools never moved it, so the import must not either."""
         assert decided(confidence=0.5, outcome="FAILED", failure_reason="x").confidence == 0.5
 
@@ -145,17 +151,17 @@ class TestDecisions:
         assert memory.outcome is None
         assert memory.sections[Section.OUTCOME] == "- 2025-09-04 PENDING: slow"
 
-    @pytest.mark.parametrize(("told", "outcome"), [("failure", "FAILED"), ("partial", "PARTIAL")])
-    def test_outcomes_are_read_in_every_spelling(self, told, outcome):
-        assert decided(outcome=told).outcome == outcome
+    @pytest.mark.parametrize(("word", "outcome"), [("failure", "FAILED"), ("partial", "PARTIAL")])
+    def test_outcomes_are_read_in_both_vocabularies(self, word, outcome):
+        assert decided(outcome=word).outcome == outcome
 
-    def test_what_can_not_be_understood_is_kept_under_another_name(self):
+    def test_invalid_values_are_kept_under_other_names(self):
         memory = decided(outcome="maybe", confidence=7)
 
         assert (memory.outcome, memory.confidence) == (None, None)
         assert memory.extra == {"mama_outcome": "maybe", "mama_confidence": 7}
 
-    def test_what_else_a_row_says_stands_in_the_header(self):
+    def test_other_columns_are_kept_in_the_header(self):
         memory = decided(
             user_involvement="approved", session_id="s-1", duration_days=1.5, needs_validation=1,
             validation_attempts=2, last_validated_at=SEPTEMBER // 1000, usage_count=3,
@@ -179,7 +185,7 @@ class TestDecisions:
             "refined_from": ["decision_a", "decision_b"],
         }
 
-    def test_defaults_and_nothing_are_not_written(self):
+    def test_defaults_and_empty_values_are_not_written(self):
         memory = decided(
             needs_validation=0, usage_count=0, time_saved=0, refined_from="[]", trust_context="{}",
             duration_days=None, user_involvement="", status="active", kind="decision", is_static=0,
@@ -188,7 +194,7 @@ class TestDecisions:
         assert memory.extra == {}
         assert memory.status is None
 
-    def test_columns_of_later_versions_are_read_where_people_look_for_them(self):
+    def test_columns_of_later_versions_are_kept_in_body_and_header(self):
         memory = decided(
             reasoning="Why", evidence="A benchmark", alternatives='["Sessions", "mTLS"]',
             risks="Key rotation", status="superseded", is_static=1, event_date=SEPTEMBER,
@@ -206,12 +212,12 @@ class TestDecisions:
             "whatever": "new",
         }
 
-    def test_broken_json_stays_the_text_that_it_is(self):
+    def test_broken_json_stays_text(self):
         memory = decided(trust_context='{"source": ', refined_from="[decision_a")
 
         assert memory.extra == {"trust_context": '{"source": ', "refined_from": "[decision_a"}
 
-    def test_what_is_too_long_for_a_header_stands_in_the_body(self):
+    def test_a_long_value_is_in_the_body(self):
         long = {"notes": ["word " * 60]}
 
         memory = decided(trust_context=f'{{"notes": ["{"word " * 60}"]}}')
@@ -220,19 +226,19 @@ class TestDecisions:
         assert f'"{long["notes"][0]}"' in memory.sections[Section.REASONING]
 
     @pytest.mark.parametrize("empty", [None, "", "  \n"])
-    def test_a_row_that_says_nothing_is_none(self, empty):
-        (row,) = convert({"decisions": [decision("x", topic=empty, decision=empty)]}, now=NOW).rows
+    def test_an_empty_row_has_no_memory(self, empty):
+        (row,) = sources(decisions=[decision("x", topic=empty, decision=empty)])
 
         assert row.memory is None
 
-    def test_text_that_no_file_holds_is_mended(self):
+    def test_invalid_characters_are_replaced(self):
         assert decided(decision="a\0b").content == "a\ufffdb"
         assert decided(trust_context='{"a": "\\ud800"}').extra == {"trust_context": {"a": "?"}}
 
 
-def linked(decisions, edges=()):
-    converted = convert({"decisions": decisions, "decision_edges": list(edges)}, now=NOW)
-    return {row.key: again(row.memory) for row in converted.rows if row.memory}, converted.links
+def linked(decisions, edges=()) -> tuple[dict[str, Memory], LinkCounts]:
+    rows, counts = convert({"decisions": decisions, "decision_edges": list(edges)}, now=NOW)
+    return {row.key: read_back(row.memory) for row in rows if row.memory}, counts
 
 
 def edge(source, target, relationship="refines", **columns):
@@ -243,8 +249,8 @@ SUPERSEDES_OLD = Link(to="old", type="supersedes", confidence=1.0)
 
 
 class TestLinks:
-    def test_a_chain_stands_in_the_newer_decision_once(self):
-        """MAMA tells it three times: in both rows and as an edge."""
+    def test_a_superseding_link_is_kept_once_in_the_newer_decision(self):
+        """MAMA states it three times: in both rows and as an edge."""
         rows = [decision("old", superseded_by="new"), decision("new", supersedes="old")]
 
         memories, counts = linked(rows, [edge("new", "old", "supersedes", weight=0.3)])
@@ -254,7 +260,7 @@ class TestLinks:
         assert (counts.found, counts.written, counts.repeated) == (3, 1, 2)
 
     @pytest.mark.parametrize("only", ["supersedes", "superseded_by", "edge"])
-    def test_one_of_the_three_is_enough(self, only):
+    def test_one_of_the_three_statements_is_enough(self, only):
         rows = [
             decision("old", superseded_by="new" if only == "superseded_by" else None),
             decision("new", supersedes="old" if only == "supersedes" else None),
@@ -264,7 +270,7 @@ class TestLinks:
 
         assert memories["new"].links == (SUPERSEDES_OLD,)
 
-    def test_what_the_system_made_counts_for_as_much_as_it_was_sure(self):
+    def test_an_inferred_link_has_its_weight_as_confidence(self):
         memories, _ = linked(
             [decision("a"), decision("b")],
             [edge("a", "b", "refines", weight=0.86), edge("a", "b", "contradicts", weight=None)],
@@ -275,7 +281,7 @@ class TestLinks:
             Link(to="b", type="contradicts", by="system"),
         )
 
-    def test_who_made_a_later_edge_is_kept(self):
+    def test_the_author_of_an_edge_is_kept(self):
         memories, _ = linked(
             [decision("a"), decision("b")],
             [
@@ -293,7 +299,7 @@ class TestLinks:
             {"to": "b", "type": "debates", "approved": False},
         ]
 
-    def test_a_reason_reads_as_mind_itself_writes_it(self):
+    def test_a_reason_is_written_as_evolve_supersede_writes_it(self):
         rows = [decision("a", reasoning="Tokens are shared.", supersedes="b"), decision("b")]
 
         memories, _ = linked(rows, [edge("a", "b", "supersedes", reason="it did not scale")])
@@ -302,7 +308,7 @@ class TestLinks:
             "Tokens are shared.\n\nReplaces b: it did not scale"
         )
 
-    def test_a_link_to_what_is_gone_is_kept_and_counted(self):
+    def test_a_link_to_a_missing_decision_is_kept_and_counted(self):
         memories, counts = linked([decision("a", supersedes="gone")], [edge("a", "결정 9")])
 
         assert [link.to for link in memories["a"].links] == [
@@ -311,7 +317,7 @@ class TestLinks:
         ]
         assert (counts.written, counts.dangling) == (2, 2)
 
-    def test_what_the_gone_newer_one_should_hold_is_told_by_the_older(self):
+    def test_a_link_of_a_missing_decision_is_recorded_by_its_target(self):
         memories, counts = linked([decision("a", superseded_by="gone")])
 
         assert memories["a"].links == ()
@@ -320,7 +326,7 @@ class TestLinks:
         }
         assert counts.kept_aside == 1
 
-    def test_circles_are_kept_and_what_means_nothing_is_counted(self):
+    def test_circles_are_kept_and_meaningless_links_are_counted(self):
         memories, counts = linked(
             [decision("a", supersedes="b"), decision("b", supersedes="a")],
             [edge("a", "a"), edge("x", "y"), edge("a", None)],
@@ -334,12 +340,12 @@ class TestLinks:
 
         assert memories["b"].links[0].to == memories["결정 1"].id == safe(Kind.DECISION, "결정 1")
 
-    def test_more_links_than_a_header_holds_stand_in_the_body(self):
+    def test_links_that_exceed_the_header_are_in_the_body(self):
         edges = [edge("a", f"decision_number_{n}", weight=0.5) for n in range(1000)]
 
         memories, counts = linked([decision("a")], edges)
 
-        assert {link.to for link in memories["a"].links} == {one["to_id"] for one in edges}
+        assert {link.to for link in memories["a"].links} == {row["to_id"] for row in edges}
         assert counts.written == 1000
 
     def test_every_statement_is_counted_once(self):
@@ -369,12 +375,12 @@ class TestOtherTables:
             Section.NEXT_STEPS: "1. test\n2. ship",
         }
 
-    def test_an_archived_checkpoint_says_so(self):
+    def test_an_archived_checkpoint_stays_archived(self):
         row = {"id": 1, "timestamp": SEPTEMBER, "summary": "x", "status": "archived"}
 
         assert only(checkpoints=[row]).status == "archived"
 
-    def test_open_files_that_are_no_list_are_kept_as_they_are(self):
+    def test_open_files_that_are_not_a_list_are_kept_as_text(self):
         row = {"id": 1, "timestamp": SEPTEMBER, "summary": "x", "open_files": '["a.py"'}
 
         assert only(checkpoints=[row]).sections[Section.OPEN_FILES] == '- ["a.py"'
@@ -406,10 +412,10 @@ class TestOtherTables:
             "last_active_at": "2025-09-04T15:33:20Z",
         }
 
-    def test_an_empty_session_is_none(self):
+    def test_an_empty_session_has_no_memory(self):
         row = {"id": "s", "project_path": "/x", "rolling_summary": None, "latest_exchange": "[]"}
 
-        assert convert({"sessions": [row]}, now=NOW).rows[0].memory is None
+        assert sources(sessions=[row])[0].memory is None
 
     def test_an_error_pattern_is_an_insight(self):
         memory = only(
@@ -430,13 +436,13 @@ class TestOtherTables:
             "last_seen": "2025-09-04T15:33:20Z",
         }
 
-    def test_one_id_in_two_tables_is_two_memories(self):
+    def test_equal_ids_in_two_tables_are_two_memories(self):
         tables = {
             "decisions": [decision("checkpoint_1")],
             "checkpoints": [{"id": 1, "timestamp": SEPTEMBER, "summary": "x"}],
         }
 
-        ids = [row.memory.id for row in convert(tables, now=NOW).rows if row.memory]
+        ids = [row.memory.id for row in sources(**tables) if row.memory]
 
         assert ids[0] == "checkpoint_1"
         assert ids[1].startswith("checkpoint_1_")
@@ -444,23 +450,30 @@ class TestOtherTables:
 
 class TestValues:
     @pytest.mark.parametrize(
-        ("value", "said"),
+        ("value", "expected"),
         [(None, None), ("", None), (0, None), ("[]", None), ("{}", None), ("null", None),
          ("[1, 2]", [1, 2]), ("[1", "[1"), (b"bytes", "bytes"), (float("inf"), "inf"),
          ('{"a": 1e999}', {"a": "inf"}), ("x", "x")],
     )  # fmt: skip
-    def test_what_a_value_says(self, value, said):
-        assert data(value) == said
+    def test_values_become_data(self, value, expected):
+        assert data(value) == expected
 
-    def test_json_too_deep_to_read_stays_text(self):
-        deep = "[" * 100_000
+    @pytest.mark.parametrize("deep", ["[" * 100_000, "[" * 400 + "]" * 400])
+    def test_deeply_nested_json_stays_text(self, deep):
         assert data(deep) == deep
+        assert deep in decided(reasoning="Why", trust_context=deep).sections[Section.REASONING]
 
-    def test_a_header_shows_only_what_is_short_and_flat(self):
-        assert is_small({"a": [1, 2]})
-        assert not is_small("two\nlines")
-        assert not is_small({"a": {"b": {"c": 1}}})
-        assert not is_small(["x" * 201])
+    def test_nested_json_is_kept_in_the_header(self):
+        nested = '{"a": {"b": {"c": [1]}}}'
 
-    def test_items_of_a_list_that_are_no_text_are_kept(self):
+        assert decided(trust_context=nested).extra["trust_context"] == json.loads(nested)
+
+    def test_a_header_shows_only_short_values_on_one_line(self):
+        assert is_short({"a": [1, 2]})
+        assert not is_short("two\nlines")
+        assert not is_short(["two\nlines"])
+        assert not is_short(["x" * 201])
+        assert not is_short([[[[[[1]]]]]])
+
+    def test_items_of_a_list_that_are_not_texts_are_kept(self):
         assert items('["a", 1, {"b": 2}, " "]') == ["a", "1", '{"b": 2}']

@@ -1,4 +1,4 @@
-"""Reading somebody's MAMA database: it stays as it is, whatever state it is in."""
+"""Reading a MAMA database does not change it, in any state."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ TABLES = ("decisions", "checkpoints", "sessions", "error_patterns", "decision_ed
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Returns every file of a folder; what readers share in memory is nobody's data."""
+    """Returns every file of a folder, except the memory that readers share."""
     return {path.name: path.read_bytes() for path in folder.iterdir() if not path.match("*-shm")}
 
 
@@ -39,7 +39,7 @@ class TestLocating:
             mama_databases.make(home / place)
         return home
 
-    def test_the_order_is_that_of_the_register(self, user):
+    def test_places_are_searched_in_the_documented_order(self, user):
         environ = {
             "HOME": str(user),
             "MAMA_DB_PATH": "~/first.db",
@@ -58,13 +58,13 @@ class TestLocating:
         (user / ".claude/mama-memory.db").unlink()
         assert database.locate(None, environ) == (user / ".spinelift/memories.db", ())
 
-    def test_one_that_is_named_and_not_there_is_no_reason_to_take_another(self, user):
-        with pytest.raises(NotFound, match=r"gone\.db` is not there") as error:
+    def test_a_named_database_that_is_missing_is_not_replaced_by_another(self, user):
+        with pytest.raises(NotFound, match=r"gone\.db` does not exist") as error:
             database.locate(None, {"HOME": str(user), "MAMA_DB_PATH": "~/gone.db"})
 
         assert "$MAMA_DB_PATH" in error.value.hint
 
-    def test_where_none_is_the_places_are_named(self, tmp_path):
+    def test_without_a_database_the_error_lists_the_places(self, tmp_path):
         with pytest.raises(NotFound, match="no MAMA database") as error:
             database.locate(None, {"HOME": str(tmp_path)})
 
@@ -75,16 +75,16 @@ class TestLocating:
 @pytest.mark.req("004-62")
 class TestLeavingNoTrace:
     @pytest.mark.parametrize("wal", [True, False])
-    def test_a_database_at_rest_is_untouched_and_nothing_appears_beside_it(self, tmp_path, wal):
+    def test_a_closed_database_is_not_changed_and_no_file_appears_beside_it(self, tmp_path, wal):
         path = mama_databases.make(tmp_path / "old" / "m.db", wal=wal, decisions=[decision("a")])
         before = contents(path.parent)
 
         assert ids(database.snapshot(path, TABLES)) == ["a"]
 
         assert contents(path.parent) == before
-        assert [found.name for found in path.parent.iterdir()] == ["m.db"]
+        assert [file.name for file in path.parent.iterdir()] == ["m.db"]
 
-    def test_what_is_in_the_log_alone_is_read_while_another_program_has_it_open(self, source):
+    def test_data_in_the_log_is_read_while_another_program_has_it_open(self, source):
         with sqlite3.connect(source) as other:
             mama_databases.insert(other, "decisions", [decision("b")])
             other.commit()
@@ -96,7 +96,7 @@ class TestLeavingNoTrace:
             assert contents(source.parent) == before
         other.close()
 
-    def test_what_is_not_committed_is_not_read(self, source):
+    def test_uncommitted_data_is_not_read(self, source):
         with sqlite3.connect(source) as other:
             mama_databases.insert(other, "decisions", [decision("b")])
 
@@ -121,7 +121,7 @@ class TestLeavingNoTrace:
         assert contents(left) == before
         assert sorted(path.name for path in left.iterdir()) == ["mama.db", "mama.db-wal"]
 
-    def test_a_change_that_was_broken_off_is_taken_back_in_the_copy_alone(self, tmp_path):
+    def test_an_interrupted_change_is_rolled_back_only_in_the_copy(self, tmp_path):
         path = mama_databases.make(tmp_path / "old" / "m.db", wal=False, decisions=[decision("a")])
         left = tmp_path / "left"
         left.mkdir()
@@ -139,7 +139,7 @@ class TestLeavingNoTrace:
 
         assert contents(left) == before
 
-    def test_a_folder_that_takes_no_new_files_is_no_obstacle(self, source, monkeypatch):
+    def test_a_database_in_a_read_only_folder_is_read(self, source, monkeypatch):
         with sqlite3.connect(source) as other:
             mama_databases.insert(other, "decisions", [decision("b")])
             other.commit()
@@ -155,7 +155,7 @@ class TestLeavingNoTrace:
             assert ids(database.snapshot(source, TABLES)) == ["a", "b"]
         other.close()
 
-    def test_the_copy_is_a_database_of_its_own(self, source, tmp_path):
+    def test_the_copy_is_a_complete_database(self, source, tmp_path):
         copy = tmp_path / "copy.db"
         copy.write_bytes(database.snapshot(source, TABLES).data)
 
@@ -175,12 +175,12 @@ class TestWhatIsRead:
             sql.execute("PRAGMA table_info(vss_memories)").fetchall()
         sql.close()
 
-        found = database.snapshot(path, TABLES)
+        snapshot = database.snapshot(path, TABLES)
 
-        assert ids(found) == ["a"]
-        assert found.others == {}
+        assert ids(snapshot) == ["a"]
+        assert snapshot.others == {}
 
-    def test_a_database_without_checkpoints_is_one(self, tmp_path):
+    def test_a_database_without_checkpoints_is_accepted(self, tmp_path):
         path = mama_databases.make(
             tmp_path / "m.db", with_checkpoints=False, decisions=[decision("a")]
         )
@@ -196,14 +196,14 @@ class TestWhatIsRead:
             link_audit_log=[{"action": "approved"}],
         )
 
-        found = database.snapshot(path, TABLES)
+        snapshot = database.snapshot(path, TABLES)
 
-        assert found.version == 24
-        assert found.tables["decisions"][0]["evidence"] == "e"
-        assert "embedding" not in found.tables["error_patterns"][0]
-        assert found.others == {"link_audit_log": 1}
+        assert snapshot.version == 24
+        assert snapshot.tables["decisions"][0]["evidence"] == "e"
+        assert "embedding" not in snapshot.tables["error_patterns"][0]
+        assert snapshot.others == {"link_audit_log": 1}
 
-    def test_text_that_is_no_utf_8_is_read_as_far_as_it_goes(self, tmp_path):
+    def test_invalid_utf_8_is_replaced(self, tmp_path):
         path = mama_databases.make(tmp_path / "m.db")
         with sqlite3.connect(path) as sql:
             sql.execute(
@@ -216,7 +216,7 @@ class TestWhatIsRead:
 
 
 class TestRefusals:
-    def test_a_locked_database_is_told_in_time(self, tmp_path):
+    def test_a_locked_database_is_reported_after_the_wait(self, tmp_path):
         path = mama_databases.make(tmp_path / "m.db", wal=False)
         holder = sqlite3.connect(path, isolation_level=None)
         holder.execute("BEGIN EXCLUSIVE")
@@ -231,12 +231,12 @@ class TestRefusals:
         ("data", "message"),
         [
             (b"", "is empty"),
-            (b"hello", "no SQLite database, or an encrypted one"),
-            (os.urandom(4096), "no SQLite database, or an encrypted one"),
+            (b"hello", "not an SQLite database, or it is encrypted"),
+            (os.urandom(4096), "not an SQLite database, or it is encrypted"),
         ],
         ids=["empty", "text", "encrypted"],
     )
-    def test_what_is_no_database_is_told(self, tmp_path, data, message):
+    def test_other_files_are_refused(self, tmp_path, data, message):
         path = tmp_path / "m.db"
         path.write_bytes(data)
 
@@ -245,20 +245,20 @@ class TestRefusals:
 
         assert path.read_bytes() == data
 
-    def test_a_folder_is_no_database(self, tmp_path):
-        with pytest.raises(Invalid, match="is no file"):
+    def test_a_folder_is_refused(self, tmp_path):
+        with pytest.raises(Invalid, match="is not a file"):
             database.snapshot(tmp_path, TABLES)
 
-    def test_a_database_of_something_else_is_told(self, tmp_path):
+    def test_a_database_of_another_program_is_refused(self, tmp_path):
         path = tmp_path / "m.db"
         with sqlite3.connect(path) as sql:
             sql.execute("CREATE TABLE bookmarks (url)")
         sql.close()
 
-        with pytest.raises(Invalid, match="none of MAMA's"):
+        with pytest.raises(Invalid, match="not a database of MAMA"):
             database.snapshot(path, TABLES)
 
-    def test_a_damaged_database_is_told_rather_than_half_read(self, tmp_path):
+    def test_a_damaged_database_is_refused(self, tmp_path):
         path = mama_databases.many(tmp_path / "m.db", 200)
         data = bytearray(path.read_bytes())
         data[len(data) // 2 : len(data) // 2 + 8192] = b"\xa5" * 8192
@@ -267,7 +267,7 @@ class TestRefusals:
         with pytest.raises(StorageFailed, match=r"damaged|can't be read"):
             database.snapshot(path, TABLES)
 
-    def test_a_database_cut_short_is_told(self, tmp_path):
+    def test_a_truncated_database_is_refused(self, tmp_path):
         path = mama_databases.many(tmp_path / "m.db", 200)
         path.write_bytes(path.read_bytes()[:3000])
 

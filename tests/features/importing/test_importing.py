@@ -293,9 +293,7 @@ class TestAgain:
         assert len(list((mind.folder / "decisions").iterdir())) == 60
         assert run_import(mind, big, rollback=True).removed == 60
 
-    def test_a_rollback_is_possible_after_a_full_disk(
-        self, mind, tmp_path, monkeypatch
-    ):
+    def test_a_rollback_is_possible_after_a_full_disk(self, mind, tmp_path, monkeypatch):
         big = mama_databases.many(tmp_path / "big.db", 30)
         monkeypatch.setattr(importing, "BATCH", 10)
         really, flushed = files._flush_file, list[Path]()

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from mimo.commands import all_commands
 from mimo.commands.arguments import choose, decode, shown
 from mimo.commands.schema import input_schema
 from mimo.commands.spec import Arg, Effect, Json, Spec, Surface, Tool, command, spec_of
@@ -197,8 +198,7 @@ def test_the_operation_chooses_the_command() -> None:
         ),
     ],
 )
-@pytest.mark.req("000-30")
-def test_a_wrong_operation_or_another_ones_argument_is_told(
+def test_a_wrong_operation_or_another_ones_argument_is_named(
     arguments: dict[str, Any], message: str, hint: str
 ) -> None:
     with pytest.raises(Invalid) as caught:
@@ -206,6 +206,20 @@ def test_a_wrong_operation_or_another_ones_argument_is_told(
 
     assert caught.value.message == message
     assert caught.value.hint.startswith(hint)
+
+
+@pytest.mark.req("000-30")
+@pytest.mark.parametrize("arguments", [{}, {"operation": None}, {"operation": "burn"}])
+def test_a_missing_or_unknown_operation_is_refused_with_the_valid_ones(
+    arguments: dict[str, Any],
+) -> None:
+    with pytest.raises(Invalid) as caught:
+        choose(all_commands().tools()["memory"], arguments)
+
+    assert caught.value.message.startswith("`operation` ")
+    listed = f"{caught.value.message} {caught.value.hint}"
+    for operation in ("store", "search", "list", "delete", "stats", "decay_check"):
+        assert operation in listed
 
 
 def test_null_for_another_operations_argument_counts_as_absent() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mimo.cli.main import main
+from mimo.commands import all_commands
 from mimo.features.clients.table import CLIENTS
 from mimo.features.hooks.exposure import classify
 from mimo.guard.policy import DEFAULT
@@ -147,6 +148,35 @@ def test_the_log_lines_on_the_page_are_those_of_the_server() -> None:
 
     assert exposure_log.name.startswith("mind")
     assert "\n".join(lines) in PAGES["exposure"]
+
+
+@pytest.mark.req("003-48")
+def test_agents_are_asked_to_call_tools_only_if_the_block_does_not_suffice() -> None:
+    rows = re.findall(r"^\| .+ \| `(\w+)` \| 0–(\d) \|$", PAGES["context"], re.MULTILINE)
+    tools = all_commands().tools()
+
+    assert {name: int(most) for name, most in rows} == {
+        "mind_search": 3,
+        "mind_edges": 2,
+        "mind_add_global_edge": 1,
+        "mind_status": 1,
+    }
+    assert all(name in tools for name, _ in rows)
+    assert "Use when CLAUDE.md context isn't enough" in tools["mind_search"][0].description
+    assert "before implementing risky code" in tools["mind_edges"][0].description
+
+
+@pytest.mark.req("004-49")
+def test_the_table_of_exposure_has_the_documented_clients_with_their_hooks() -> None:
+    rows = re.findall(r"^\| (.+) \| (.+) \| .+ \| .+ \|$", PAGES["exposure"], re.MULTILINE)
+    clients = {client.name: client.hooks for client in CLIENTS}
+
+    assert dict(rows[1:]) == {
+        "Claude Code": "yes" if clients["claude-code"] else "no",
+        "Claude Desktop": "yes" if clients["claude-desktop"] else "no",
+        "Codex": "yes" if clients["codex"] else "no",
+        "Antigravity": "those of Gemini CLI" if clients["gemini"] else "no",
+    }
 
 
 @pytest.mark.req("002-29")

@@ -59,6 +59,11 @@ def test_the_smallest_limit_applies_and_a_refusal_uses_up_no_other(root: Path) -
     assert takes(limits, {"namespace agent.b": [Limit(1, 3)]}) == 3
 
 
+@pytest.mark.parametrize("several", [[Limit(1, 3), Limit(1, 9)], [Limit(1, 9), Limit(1, 3)]])
+def test_each_of_several_limits_of_a_tool_is_counted(root: Path, several: list[Limit]) -> None:
+    assert takes(Limits(root), {"tool putMemory": several}) == 3
+
+
 @pytest.mark.req("002-63")
 def test_processes_share_their_counts(root: Path) -> None:
     started = [
@@ -206,6 +211,16 @@ def test_setting_the_clock_back_neither_adds_nor_removes_calls(jumps: list[int])
         assert more <= max(0, jump)
     bucket, more = taken(bucket, limit, now + 5)
     assert more == 5
+
+
+@pytest.mark.req("002-63")
+def test_setting_the_clock_back_blocks_calls_for_a_minute_at_most() -> None:
+    limit = Limit(sustained=10, burst=600)
+    bucket, count = taken(full(limit, 10_000), limit, 10_000)
+    bucket, wait = take(bucket, limit, 6_400)
+
+    assert (count, wait) == (600, WINDOW_SECONDS)
+    assert taken(bucket, limit, 6_400 + WINDOW_SECONDS)[1] == 600
 
 
 def test_a_call_after_the_reported_wait_is_permitted() -> None:

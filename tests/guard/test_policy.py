@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from mimo.guard.policy import (
+    ALL,
     DEFAULT,
     Call,
     InvalidPolicy,
@@ -82,6 +83,18 @@ def test_the_star_rule_applies_to_every_tool_without_a_rule() -> None:
     assert not may_write("mind_add")
     assert not may_write("putMemory")
     assert may_write("save_decision")
+
+
+def test_a_request_for_all_contexts_is_not_refused_by_a_rule_that_allows_some() -> None:
+    rule = Rule(contexts=("session",))
+
+    def permitted(context: str) -> bool:
+        call = Call(tool="getContext", operation=Operation.READ, at=NOW, context=context)
+        return judge(rule, call).permitted
+
+    assert permitted(ALL)
+    assert permitted("session")
+    assert not permitted("task")
 
 
 INVALID = [

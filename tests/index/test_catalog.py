@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from mimo.disk import Stamp
+from mimo.index import catalog
 from mimo.index.index import Index
 from mimo.index.rows import Change
 from mimo.memory.model import (
@@ -155,6 +156,30 @@ def test_lists_and_counts_obey_every_filter(
 
 
 @pytest.mark.req("000-43", "000-44", "000-46")
+@pytest.mark.req("004-25")
+@pytest.mark.parametrize(
+    ("filter", "column"),
+    [
+        (Filter(types=frozenset({Kind.DECISION})), "type=?"),
+        (Filter(topic="auth"), "topic_key=?"),
+        (Filter(outcomes=frozenset({Outcome.FAILED})), "outcome=?"),
+        (Filter(since=JANUARY), "created>?"),
+        (Filter(until=JANUARY), "created<?"),
+        (Filter(topic="auth", since=JANUARY), "topic_key=? AND shadowed=? AND created>?"),
+    ],
+)
+def test_a_filter_is_looked_up_in_a_database_index(
+    index: Index, filter: Filter, column: str
+) -> None:
+    where, values = catalog.condition(filter)
+    with index._database.reading() as sql:
+        plan = sql.execute(f"EXPLAIN QUERY PLAN SELECT * FROM memories m WHERE {where}", values)
+        ((*_, detail),) = plan.fetchall()
+
+    assert detail.startswith("SEARCH m USING INDEX")
+    assert column in detail
+
+
 def test_lists_are_sorted_and_paged(index: Index, change_of: Make) -> None:
     index.apply(
         [

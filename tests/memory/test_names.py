@@ -72,6 +72,12 @@ def test_odd_keys_are_refused_or_have_a_file_of_another_name(key: str) -> None:
         assert "~" in stem_of(key)
 
 
+@pytest.mark.parametrize("key", [".", "..", "..."])
+def test_a_key_of_dots_alone_is_refused(key: str) -> None:
+    with pytest.raises(Invalid):
+        check_key(key)
+
+
 def test_the_longest_names_are_accepted_and_longer_ones_are_not() -> None:
     assert check_key("k" * 200)
     assert check_namespace("n" * 100)

@@ -239,7 +239,7 @@ def test_an_unforeseen_error_never_shows_its_own_text(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ({}, "`operation` is missing"),
         ({"operation": "burn"}, "`operation` must be one of open, shut; not `burn`"),
@@ -249,12 +249,22 @@ def test_an_unforeseen_error_never_shows_its_own_text(
         ({"operation": "open", "wide": 0}, "`wide` is not an argument of `open`"),
     ],
 )
-@pytest.mark.req("000-30")
-def test_wrong_arguments_are_named(era: Any, arguments: dict[str, Any], told: str) -> None:
+def test_wrong_arguments_are_named(era: Any, arguments: dict[str, Any], message: str) -> None:
     result = called("box", arguments, era)
 
     assert result.is_error
-    assert result.content[0].text.startswith(f"error: {told} [VALIDATION_ERROR]\nhint: ")
+    assert result.content[0].text.startswith(f"error: {message} [VALIDATION_ERROR]\nhint: ")
+
+
+@pytest.mark.req("000-30")
+@pytest.mark.parametrize("arguments", [{}, {"operation": "burn"}])
+def test_a_missing_or_unknown_operation_is_answered_with_the_valid_ones(
+    era: Any, arguments: dict[str, Any]
+) -> None:
+    result = called("box", arguments, era)
+
+    assert result.is_error
+    assert "open, shut" in result.content[0].text
 
 
 def test_an_unknown_tool_is_an_error_of_the_protocol_with_the_nearest_names(era: Any) -> None:

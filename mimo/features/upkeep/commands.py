@@ -125,7 +125,7 @@ _LONGEST_WARNING = 300
 class DaemonStatus:
     """The state of the optional daemon; everything works without it."""
 
-    running: bool
+    running: Annotated[bool, Out("False if there is none; `mind daemon start` starts it")]
     pid: int | None
     uptime_seconds: int | None
     projects_watching: int

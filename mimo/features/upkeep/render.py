@@ -55,8 +55,10 @@ def _(result: Status, screen: Screen) -> None:
         screen.line(
             dim(f"{registered}, {count(total.total_memories, 'memory', 'memories')} in all")
         )
-    running = "runs" if result.daemon.running else "does not run; nothing needs it"
-    screen.line(dim(f"the daemon {running}"))
+    if result.daemon.running:
+        screen.line(dim("the daemon is running"))
+    else:
+        screen.line(dim("the daemon is not running; nothing needs it (start: `mind daemon start`)"))
     for warning in result.warnings:
         screen.line(warn(warning))
 

@@ -176,7 +176,7 @@ def test_a_second_daemon_refuses_to_start(running: Mind) -> None:
     assert f"process {found.pid}" in done.stderr
 
 
-@pytest.mark.req("003-44")
+@pytest.mark.req("003-41", "003-44")
 def test_without_a_daemon_its_commands_report_that(
     mind: Mind, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -184,5 +184,5 @@ def test_without_a_daemon_its_commands_report_that(
     assert (report.running, report.exit_status) == (False, 4)
     with pytest.raises(DaemonNotRunning) as caught:
         commands.stop(mind)
-    assert caught.value.exit_status == 4
+    assert (caught.value.code, caught.value.exit_status) == ("DAEMON_NOT_RUNNING", 4)
     assert commands.logs(mind).lines == ()

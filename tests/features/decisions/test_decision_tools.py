@@ -76,13 +76,35 @@ def test_the_store_has_the_version_of_its_layout(mind: Mind) -> None:
     assert "schema_version" not in (mind.project.root / saved.file).read_text(encoding="utf-8")
 
 
+DECISIONS = {
+    "jwt": ("로그인", "세션 대신 JWT 토큰을 사용한다", "서버 상태가 없다"),
+    "lunch": ("점심", "직원 식사는 매일 무료로 제공한다", "모두가 좋아한다"),
+    "billing": ("결제", "고객에게 매달 요금을 청구한다", "예측이 쉽다"),
+    "cache": ("cache", "Keep sessions in Redis", "Two servers share them"),
+    "car": ("transport", "We rent a car for deliveries", "Parking is cheap"),
+    "doctor": ("health", "Call a physician when a worker is ill", "Safety comes first"),
+}
+
+
 @pytest.mark.req("004-26")
-def test_korean_and_english_are_both_found(mind: Mind) -> None:
-    korean = decision(mind, "인증", "세션 대신 JWT 토큰을 사용한다", "서버 상태가 없다")
-    english = decision(mind, "cache", "Keep sessions in Redis", "Two servers share them")
-    assert search(mind, "토큰을 왜 사용하지").results[0].id == korean.id
-    assert search(mind, "shared session storage").results[0].id == english.id
-    assert korean.id.startswith("decision_20261120_") or korean.id.startswith("decision_")
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        # No word in common: only the meaning leads there.
+        ("doctor of sick employees", "doctor"),
+        ("automobile hire", "car"),
+        # Other forms of the words, in another order.
+        ("토큰이 쓰이는 이유", "jwt"),
+        ("요금은 고객들이 언제 내나", "billing"),
+        ("공짜로 주는 식사", "lunch"),
+    ],
+)
+def test_english_and_korean_questions_find_what_other_words_state(
+    mind: Mind, query: str, expected: str
+) -> None:
+    ids = {name: decision(mind, *parts).id for name, parts in DECISIONS.items()}
+
+    assert search(mind, query).results[0].id == ids[expected]
 
 
 @pytest.mark.req("004-70")

@@ -59,7 +59,6 @@ class TestSave:
         )
         assert saved.id.startswith("decision_auth_strategy_20261120_")
 
-    @pytest.mark.req("004-15")
     @pytest.mark.parametrize("spelling", ["auth_strategy", "Auth Strategy", "auth-strategy"])
     def test_a_decision_on_the_same_topic_supersedes_the_current_one(self, mind, clock, spelling):
         first = decision(mind, "auth_strategy", "Use JWT", WHY)
@@ -227,6 +226,22 @@ class TestOutcome:
 
 
 class TestSupersede:
+    @pytest.mark.req("004-15")
+    def test_the_new_decision_is_current_and_linked_to_the_old_one(self, mind, clock):
+        first = decision(mind, "auth", "Use JWT", WHY)
+        clock.forward(days=1)
+
+        second = supersede(mind, first.id, "Use sessions", "Revocable")
+
+        evolution = by_topic(mind, "auth")
+        assert evolution.current == (second.id,)
+        assert [row.id for row in evolution.results] == [second.id, first.id]
+        assert show(mind, first.id).content == "Use JWT"
+        assert show(mind, first.id).superseded_by == second.id
+        assert f"{{to: {first.id}, type: supersedes, confidence: 1.0}}" in text_of(
+            mind, second.file
+        )
+
     def test_the_new_decision_takes_on_topic_and_tags_and_keeps_the_old_file(self, mind):
         first = decision(mind, "auth", "Use JWT", WHY, tags=("auth",))
         before = text_of(mind, first.file)
@@ -348,7 +363,6 @@ class TestContext:
         assert (recent(mind, limit=1).total, len(recent(mind, limit=1).results)) == (3, 1)
 
 
-@pytest.mark.req("004-25")
 @pytest.mark.req("004-76")
 def test_lists_are_narrowed_by_type_topic_outcome_and_time(mind, clock):
     first = decision(mind, "auth", "Use JWT", WHY)

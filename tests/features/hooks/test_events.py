@@ -196,7 +196,6 @@ TABLE: list[tuple[dict[str, Any], Dialect, Moment, dict[str, Any]]] = [
 
 
 @pytest.mark.req("004-28")
-@pytest.mark.req("004-49")
 @pytest.mark.parametrize(("payload", "dialect", "moment", "fields"), TABLE)
 def test_a_payload_is_recognised_by_its_keys(
     payload: dict[str, Any], dialect: Dialect, moment: Moment, fields: dict[str, Any]

@@ -89,7 +89,24 @@ class TestStore:
 
 
 class TestSearch:
-    @pytest.mark.req("000-36", "000-40", "000-41")
+    @pytest.mark.req("000-36")
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({}, "`query` is missing"),
+            ({"query": None}, "`query` is missing"),
+            ({"query": 3}, "`query` must be text, not `3`"),
+            ({"query": ["a"]}, "`query` must be text"),
+            ({"query": " "}, "the query is empty"),
+        ],
+    )
+    def test_a_query_is_a_text_that_must_be_given(self, mind, arguments, message):
+        with pytest.raises(Invalid) as caught:
+            call(mind, "search", **arguments)
+
+        assert caught.value.message.startswith(message)
+
+    @pytest.mark.req("000-40", "000-41")
     def test_rows_have_the_documented_fields_and_the_whole_corpus_counts(self, mind):
         for text in ("uploads fail above 10 MB", "lunch is at noon", "we chose postgres"):
             store(mind, text)

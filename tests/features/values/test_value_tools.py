@@ -11,7 +11,7 @@ from mcp.client import Client
 
 from mimo.commands import all_commands, spelled
 from mimo.commands.invoke import Caller, invoke
-from mimo.commands.schema import input_schema, to_json
+from mimo.commands.schema import input_schema, output_schema, to_json
 from mimo.commands.spec import Effect, Surface, command, spec_of
 from mimo.errors import Denied, Invalid, MindError, NotFound, RateLimited, StorageFailed
 from mimo.features import values
@@ -120,7 +120,22 @@ def test_a_limit_outside_of_its_bounds_is_an_error(mind: Mind, limit: int) -> No
         call(mind, "listMemory", namespace="agent.a", limit=limit)
 
 
-@pytest.mark.req("002-01", "002-02", "002-05", "002-06", "002-07", "002-09")
+@pytest.mark.req("002-09")
+@pytest.mark.parametrize("keys", [(), ("a",), ("a", "b", "c")])
+def test_the_total_is_never_missing_and_equals_the_number_of_keys_of_a_whole_listing(
+    mind: Mind, keys: tuple[str, ...]
+) -> None:
+    fill(mind, "agent.a", *keys)
+
+    answer = call(mind, "listMemory", namespace="agent.a")
+
+    assert (answer["keys"], answer["total"]) == (list(keys), len(keys))
+    schema = output_schema(TOOLS["listMemory"])
+    assert "total" in schema["required"]
+    assert schema["properties"]["total"]["type"] == "integer"
+
+
+@pytest.mark.req("002-01", "002-02", "002-05", "002-06", "002-07")
 def test_a_listing_has_the_total_and_the_requested_keys(mind: Mind) -> None:
     fill(mind, "agent.a", "b", "a2", "a1", "A3")
     fill(mind, "agent.b", "other")

@@ -14,7 +14,7 @@ from mimo.features.hooks.exposure import classify
 from mimo.guard.policy import DEFAULT
 from mimo.guard.policy import parse as parse_policy
 from mimo.memory.codec.file import Parsed, parse
-from mimo.memory.log.grammar import statement
+from mimo.memory.log import statement
 from mimo.memory.model import Version
 from mimo.server.exposure import described
 from mimo.server.exposure import log as exposure_log

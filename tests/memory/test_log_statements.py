@@ -1,8 +1,8 @@
-"""Every documented form of a statement, and what looks like one and is none."""
+"""Every documented form of a statement, and its look-alikes."""
 
 import pytest
 
-from mimo.memory.log.grammar import begins, line_key, remembered, statement
+from mimo.memory.log import begins, line_key, remembered, statement
 from mimo.memory.model import Kind
 
 DECISION, ISSUE, INSIGHT = Kind.DECISION, Kind.ISSUE, Kind.INSIGHT
@@ -61,7 +61,7 @@ FORMS = [
     ("MEMORY: the port is 8080", Kind.FACT, "the port is 8080", 0.8),
 ]
 
-NOT_ONE = [
+LOOK_ALIKES = [
     "We decided not to use Redis",
     "we haven't decided on a colour",
     "We have not yet decided on a colour",
@@ -103,8 +103,8 @@ def test_every_documented_form_is_understood(line, kind, title, confidence):
     assert (result.kind, result.title, result.confidence) == (kind, title, confidence)
 
 
-@pytest.mark.parametrize("line", NOT_ONE)
-def test_what_only_looks_like_a_statement_stays_out(line):
+@pytest.mark.parametrize("line", LOOK_ALIKES)
+def test_a_look_alike_is_ignored(line):
     assert statement(line) is None
 
 
@@ -154,7 +154,7 @@ def test_the_status_of_an_issue_is_read_from_its_line(line, status):
         ("Decided: JWT", None),
     ],
 )
-def test_the_reason_of_a_decision_is_told_apart(line, reason):
+def test_the_reason_of_a_decision_is_separate(line, reason):
     result = statement(line)
 
     assert result is not None
@@ -173,7 +173,7 @@ def test_the_reason_of_a_decision_is_told_apart(line, reason):
         ("Decided: JWT", ()),
     ],
 )
-def test_the_alternatives_of_a_decision_are_told_apart(line, alternatives):
+def test_the_alternatives_of_a_decision_are_separate(line, alternatives):
     result = statement(line)
 
     assert result is not None
@@ -190,11 +190,11 @@ def test_a_key_statement_never_fades(mark):
     assert (decision.kind, decision.key) == (DECISION, True)
 
 
-def test_an_ordinary_key_of_a_pair_is_no_key_statement():
+def test_a_lower_case_key_is_not_a_mark():
     assert statement("key: value of a pair") is None
 
 
-def test_what_comes_next_is_a_plan():
+def test_a_line_after_next_is_a_plan():
     result = statement("Next: write the expiry test")
 
     assert result is not None
@@ -213,7 +213,7 @@ def test_a_comment_is_a_fact_unless_it_is_more():
     assert (fact.kind, issue.kind) == (Kind.FACT, ISSUE)
 
 
-def test_looks_and_a_ticked_box_do_not_change_the_key_of_a_line():
+def test_case_spacing_and_a_ticked_box_do_not_change_the_key_of_a_line():
     assert line_key("[ ]  Problem:  CORS") == line_key("[x] problem: CORS")
     assert line_key("Problem: CORS") != line_key("Problem: CORS on preview")
 
@@ -224,7 +224,7 @@ def test_a_mark_begins_a_statement(line):
     assert not begins("because of " + line)
 
 
-def test_a_line_of_endless_length_takes_no_endless_time():
-    """A log may come from anybody: a pattern that backs up would take hours for this."""
+def test_a_very_long_line_is_read_in_little_time():
+    """A log may have another author: with backtracking this would take hours."""
     assert statement("using " * 100_000) is None
     assert statement("n't " * 100_000) is None

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.memory import log
-from mimo.memory.log.grammar import read_day
+from mimo.memory.log import read_day
 from mimo.memory.model import Kind, Problem, Section
 from mimo.store.init import LOG
 
@@ -43,7 +43,7 @@ WHOLE = """\
 - Decided: two queues
   - because: one of them stalls
 
-> Decided: what somebody else said
+> Decided: a quotation of another author
 
 ```
 Decided: what code says
@@ -88,7 +88,7 @@ def test_every_part_of_a_log_becomes_memories_with_their_lines():
     ]
 
 
-def test_what_a_line_says_is_in_the_fields():
+def test_parts_of_a_line_are_in_its_fields():
     by_line = {record.place.line: record for record in parsed(WHOLE)}
 
     assert by_line[6].memory.tags == ("sveltekit", "supabase")
@@ -136,11 +136,11 @@ def test_headings_are_read_as_days(heading, day):
 
 
 @pytest.mark.parametrize("heading", ["Session Log", "2026-13-40", "31/12/2024", "Decisions 12", ""])
-def test_other_headings_are_no_days(heading):
+def test_other_headings_are_not_days(heading):
     assert read_day(heading, read_at=READ) is None
 
 
-def test_ids_stay_when_other_lines_change_and_when_a_box_is_ticked():
+def test_an_id_does_not_change_with_other_lines_or_a_ticked_box():
     before = {r.memory.title: r.memory.id for r in parsed("- [ ] Bug: mail is lost\nTIL a thing\n")}
     after = {
         r.memory.title: r.memory.id
@@ -151,35 +151,35 @@ def test_ids_stay_when_other_lines_change_and_when_a_box_is_ticked():
     assert before["mail is lost"].startswith("issue_mail_is_lost_")
 
 
-def test_a_line_that_is_there_twice_is_two_memories():
+def test_two_equal_lines_are_two_memories():
     ids = [r.memory.id for r in parsed("- Decided: use tea\n- Decided: use tea\n")]
 
     assert len(set(ids)) == 2
 
 
 @pytest.mark.parametrize("text", [LOG, "", "# Memory\n\n---\n", "<!-- Decided: x -->\n# y\n"])
-def test_a_new_log_holds_no_memory(text):
-    assert log.says_nothing(text)
+def test_a_new_log_has_no_memory(text):
+    assert log.is_empty(text)
     assert parsed(text) == ()
 
 
-def test_placeholders_of_the_state_are_no_memory():
+def test_placeholders_of_the_state_are_ignored():
     state = "- Goal: (describe your goal)\n- Stack: (add your stack)\n- Blocked: None\n"
 
     assert parsed(f"## Project State\n{state}") == ()
 
 
-def test_a_line_right_below_a_quotation_is_the_writers_own():
+def test_a_line_right_below_a_quotation_does_not_belong_to_it():
     text = "## 2026-11-20\n> Decided: theirs\nDecided: ours\n- > Decided: theirs\n  > too\n"
 
     assert [record.memory.title for record in parsed(text)] == ["ours"]
 
 
-def test_a_state_elsewhere_is_no_memory():
+def test_a_state_in_another_section_is_ignored():
     assert parsed("## 2026-01-01\n- Goal: to win\n") == ()
 
 
-def test_two_statements_of_one_list_item_are_two():
+def test_two_statements_in_a_list_item_are_two_memories():
     rows = [r.memory.type for r in parsed("- Decided: use tea\n  Problem: it is cold\n")]
 
     assert rows == [Kind.DECISION, Kind.ISSUE]
@@ -193,7 +193,7 @@ def test_line_ends_and_a_byte_order_mark_do_not_matter():
     assert [(r.place.line, r.memory.title) for r in result] == [(2, "tea is hot")]
 
 
-def test_a_log_that_is_no_text_is_a_problem_with_its_line():
+def test_a_log_that_is_not_text_is_a_problem_with_its_line():
     result = log.parse(b"# a\nb\n\xff\n", path="p", digest="d", modified=READ, dates=dict)
 
     assert result == Problem(path="p", line=3, reason="it is not text in UTF-8")
@@ -207,7 +207,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=40).map("".join))
-def test_whatever_a_log_holds_each_memory_has_a_line_of_it_and_an_id_of_its_own(text):
+def test_each_memory_of_any_log_has_a_line_and_an_id_of_its_own(text):
     result = parsed(text)
 
     ids = [record.memory.id for record in result]

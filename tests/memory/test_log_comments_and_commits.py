@@ -48,11 +48,11 @@ def test_comment_is_recognized_by_the_marks_of_its_language(path, line):
         ("a.py", 'print("MEMORY: decided to use JWT")'),
     ],
 )
-def test_what_is_no_comment_is_no_memory(path, line):
+def test_other_lines_of_code_are_ignored(path, line):
     assert rows(line, path) == []
 
 
-def test_a_comment_keeps_its_id_when_lines_move_and_has_another_in_another_file():
+def test_the_id_of_a_comment_depends_on_its_file_and_not_on_its_line():
     item = next(in_code("# MEMORY: a port", path="a.py", digest="d", modified=WHEN))
     moved = next(in_code("\n\n# MEMORY: a port", path="a.py", digest="e", modified=WHEN))
     other = next(in_code("# MEMORY: a port", path="b.py", digest="d", modified=WHEN))
@@ -90,7 +90,7 @@ def test_four_words_in_a_message_are_memories():
     assert {m.id for m in result} == taken.keys()
 
 
-def test_the_same_words_in_two_commits_are_two_memories():
+def test_equal_lines_of_two_commits_are_two_memories():
     taken: dict[str, int] = {}
     for commit in ("a" * 40, "b" * 40):
         list(in_message("learned: x is y", commit=commit, author="", when=WHEN, taken=taken))

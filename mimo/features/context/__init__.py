@@ -5,7 +5,7 @@ file stays byte for byte.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -51,12 +51,17 @@ def find(data: bytes) -> Block | None:
         if match := _BEGIN.match(line):
             if begun or block:
                 raise _broken(f"a second block of notes begins on line {number}")
-            begun = (start, number, match["attributes"])
-        elif line.rstrip() == END.encode() and begun:
-            block = _block(data, begun, start)
+            begun = (number, start, match["attributes"])
+        elif begun and line.rstrip() == END.encode():
+            first, begin, attributes = begun
+            raw = data[data.find(b"\n", begin) + 1 : start]
+            body = raw.replace(b"\r\n", b"\n").removesuffix(b"\n").decode("utf-8", "replace")
+            digest = _HASH.search(attributes)
+            edited = digest is None or digest[1].decode() != _hash(body)
+            block = Block(begin, start + len(END), first, body, edited)
             begun = None
     if begun:
-        raise _broken(f"the block of notes that begins on line {begun[1]} has no end")
+        raise _broken(f"the block of notes that begins on line {begun[0]} has no end")
     return block
 
 
@@ -70,7 +75,10 @@ def replaced(data: bytes, body: str, *, force: bool = False) -> bytes:
     newline = "\r\n" if b"\r\n" in data else "\n"
     text = whole(body).replace("\n", newline).encode()
     if block is None:
-        start = _top(data)
+        # At the top, after a byte order mark and front matter.
+        start = len(_BOM) if data.startswith(_BOM) else 0
+        header = re.match(rb"---\r?\n(?:[^\n]*\n)*?---\r?\n", data[start:])
+        start += header.end() if header else 0
         rest = data[start:]
         between = newline.encode() * 2 if rest.strip() else newline.encode()
         return data[:start] + text + between + rest
@@ -87,23 +95,13 @@ def whole(body: str) -> str:
     return f"<!-- MIND:CONTEXT sha={_hash(body)} {LABEL} -->\n{body}\n{END}"
 
 
-def _block(data: bytes, begun: tuple[int, int, bytes], end_marker: int) -> Block:
-    start, number, attributes = begun
-    first = data.find(b"\n", start) + 1
-    raw = data[first:end_marker].replace(b"\r\n", b"\n").removesuffix(b"\n")
-    body = raw.decode("utf-8", "replace")
-    digest = _HASH.search(attributes)
-    edited = digest is None or digest[1].decode() != _hash(body)
-    return Block(start, end_marker + len(END), number, body, edited)
-
-
 def _hash(body: str) -> str:
     from hashlib import sha256
 
     return sha256(body.encode("utf-8", "replace")).hexdigest()[:12]
 
 
-def _marker_lines(data: bytes) -> "list[tuple[int, int, bytes]]":
+def _marker_lines(data: bytes) -> list[tuple[int, int, bytes]]:
     """Returns number, offset and text of each line that may be a marker, outside code blocks."""
     markers, start, fence = [], len(_BOM) if data.startswith(_BOM) else 0, b""
     for number, line in enumerate(data[start:].split(b"\n"), 1):
@@ -114,13 +112,6 @@ def _marker_lines(data: bytes) -> "list[tuple[int, int, bytes]]":
             markers.append((number, start, line))
         start += len(line) + 1
     return markers
-
-
-def _top(data: bytes) -> int:
-    """Returns the place of a new block: after a byte order mark and front matter."""
-    start = len(_BOM) if data.startswith(_BOM) else 0
-    header = re.match(rb"---\r?\n(?:[^\n]*\n)*?---\r?\n", data[start:])
-    return start + (header.end() if header else 0)
 
 
 def _broken(message: str) -> Invalid:
@@ -174,18 +165,29 @@ class Notes(NamedTuple):
 
 def sections(notes: Notes) -> list[Section]:
     """Returns the sections that are not empty; they depend on the memories, not on the clock."""
-    shown = {note.id for note in notes.keys}
-    decisions = [note for note in notes.decisions if note.id not in shown]
+    kept = {note.id for note in notes.keys}
+    decisions = [note for note in notes.decisions if note.id not in kept]
+    gotchas = sorted(notes.gotchas, key=_severity)
+    history = [
+        (f"{short_day(note.created)}: {first_sentence(note.text or note.title)}", note)
+        for note in notes.sessions
+    ]
     every = (
-        ("Project State", [_line(note, _bare) for note in notes.state[:STATE]]),
-        ("Key (Never Forget)", [_line(note, _dated) for note in notes.keys[:KEYS]]),
-        ("Recent Decisions", [_line(note, decision) for note in decisions[:DECISIONS]]),
+        ("Project State", [(plain(note.heading), note) for note in notes.state][:STATE]),
+        ("Key (Never Forget)", [(_dated(note), note) for note in notes.keys][:KEYS]),
+        ("Recent Decisions", [(decision(note), note) for note in decisions[:DECISIONS]]),
         ("Open Loops", _loops(notes)[:LOOPS]),
-        ("Gotchas", [_line(note, gotcha) for note in _worst_first(notes.gotchas)[:GOTCHAS]]),
-        ("Session History", [_line(note, _session) for note in notes.sessions[:SUMMARIES]]),
-        ("Continue From", checkpoint(notes.checkpoint) if notes.checkpoint else []),
+        ("Gotchas", [(gotcha(note), note) for note in gotchas[:GOTCHAS]]),
+        ("Session History", history[:SUMMARIES]),
     )
-    return [Section(title, tuple(lines)) for title, lines in every if lines]
+    chosen = [
+        Section(title, tuple(_line(text, note) for text, note in lines))
+        for title, lines in every
+        if lines
+    ]
+    if notes.checkpoint:
+        chosen.append(Section("Continue From", tuple(checkpoint(notes.checkpoint))))
+    return chosen
 
 
 PRIORITY = (
@@ -202,20 +204,18 @@ PRIORITY = (
 
 def within(chosen: Iterable[Section], budget: int) -> list[Section]:
     """Returns the sections cut to a number of characters, by `PRIORITY`."""
-    whole = {section.title: section for section in chosen}
+    given = list(chosen)
     kept: dict[str, tuple[Line, ...]] = {}
-    for title in (title for title in PRIORITY if title in whole):
-        budget -= len(title) + 5
+    for section in sorted(given, key=lambda section: PRIORITY.index(section.title)):
+        left = budget - len(section.title) - 5
         lines: list[Line] = []
-        for line in whole[title].lines:
-            if len(line.text) + 1 <= budget:
-                budget -= len(line.text) + 1
+        for line in section.lines:
+            if len(line.text) + 1 <= left:
+                left -= len(line.text) + 1
                 lines.append(line)
         if lines:
-            kept[title] = tuple(lines)
-        else:
-            budget += len(title) + 5
-    return [Section(title, kept[title]) for title in whole if title in kept]
+            budget, kept[section.title] = left, tuple(lines)
+    return [Section(title, kept[title]) for title, _ in given if title in kept]
 
 
 def rendered(chosen: Iterable[Section]) -> str:
@@ -226,7 +226,14 @@ def rendered(chosen: Iterable[Section]) -> str:
 
 def as_line(note: Note) -> Line:
     """Returns a memory of any type as one line."""
-    return _line(note, {"decision": decision, "edge": gotcha}.get(note.kind, _named))
+    if note.kind == "decision":
+        return _line(decision(note), note)
+    if note.kind == "edge":
+        return _line(gotcha(note), note)
+    words = plain(note.text.lstrip("# ").removeprefix(note.title), 200)
+    title = plain(note.title, 120)
+    text = f"{title}: {words}" if title and words and title != words else title or words
+    return _line(f"{note.kind.capitalize()} ({short_day(note.created)}): {text}", note)
 
 
 def decision(note: Note) -> str:
@@ -241,7 +248,8 @@ def decision(note: Note) -> str:
 
 def gotcha(note: Note) -> str:
     """Returns an edge: its title and its workaround."""
-    cure = str(note.extra.get("workaround") or "") or _below(note.text, "## Workaround")
+    below = note.text.partition("## Workaround\n")[2].partition("\n## ")[0]
+    cure = str(note.extra.get("workaround") or "") or below
     return plain(note.heading, 160) + (f" → {plain(cure, 200)}" if cure.strip() else "")
 
 
@@ -251,60 +259,37 @@ def checkpoint(note: Note) -> list[Line]:
     texts += [f"Next: {step}" for step in tasks(note.sections.get("Next steps", ""))[:_STEPS]]
     if files := tasks(note.sections.get("Open files", "")):
         texts.append(plain(f"Open files: {', '.join(files)}"))
-    return [Line(masked(f"- {text}"), note.mark) for text in texts]
+    return [_line(text, note) for text in texts]
 
 
-def _line(note: Note, write: Callable[[Note], str]) -> Line:
+def _line(text: str, note: Note) -> Line:
     # The whole line is masked again: a title such as `Password` makes the text after it a secret.
-    return Line(masked(f"- {write(note)}"), note.mark)
-
-
-def _bare(note: Note) -> str:
-    return plain(note.heading)
+    return Line(masked(f"- {text}"), note.mark)
 
 
 def _dated(note: Note) -> str:
     return f"{plain(note.heading, 160)} ({short_day(note.created)})"
 
 
-def _session(note: Note) -> str:
-    return f"{short_day(note.created)}: {first_sentence(note.text or note.title)}"
+def _severity(note: Note) -> int:
+    """Returns the place of an edge's severity, the worst first."""
+    word = str(note.extra.get("severity") or "warning").lower()
+    return _SEVERITIES.index(word) if word in _SEVERITIES else 1
 
 
-def _named(note: Note) -> str:
-    """Returns a memory of any type: its day, its title and its text."""
-    text = note.text.lstrip("# ").removeprefix(note.title)
-    words = plain(text, 200)
-    title = plain(note.title, 120)
-    line = f"{title}: {words}" if title and words and title != words else title or words
-    return f"{note.kind.capitalize()} ({short_day(note.created)}): {line}"
-
-
-def _loops(notes: Notes) -> list[Line]:
+def _loops(notes: Notes) -> list[tuple[str, Note]]:
     """Returns open issues, then decisions that are old and were meant to be provisional."""
-    issues = [note for note in notes.issues if note.status.lower() not in DONE]
-    loops = [_line(note, _issue) for note in issues]
+    loops = []
+    for note in notes.issues:
+        if _is_open(note):
+            blocked = " - blocked" if note.status.lower() == "blocked" else ""
+            loops.append((f"{_dated(note)}{blocked}", note))
     newest = max((note.created for note in notes.decisions), default=None)
     for note in notes.decisions:
         text = f"{note.heading} {note.text[:1000]}".lower()
         if newest and newest - note.created > _STALE and compiled(_PROVISIONAL).search(text):
-            loops.append(_line(note, lambda note: f"Still for now? {_dated(note)}"))
+            loops.append((f"Still for now? {_dated(note)}", note))
     return loops
-
-
-def _issue(note: Note) -> str:
-    blocked = " - blocked" if note.status.lower() == "blocked" else ""
-    return f"{_dated(note)}{blocked}"
-
-
-def _worst_first(notes: Sequence[Note]) -> list[Note]:
-    """Returns edges by severity; those of equal severity stay newest first."""
-
-    def rank(note: Note) -> int:
-        word = str(note.extra.get("severity") or "warning").lower()
-        return _SEVERITIES.index(word) if word in _SEVERITIES else 1
-
-    return sorted(notes, key=rank)
 
 
 def _last_reason(outcome: str) -> str:
@@ -314,10 +299,8 @@ def _last_reason(outcome: str) -> str:
     return first_sentence(reason if colon and head.startswith("- 2") else entry, 160)
 
 
-def _below(text: str, heading: str) -> str:
-    """Returns the part of a text below a heading."""
-    _, separator, rest = text.partition(f"{heading}\n")
-    return rest.partition("\n## ")[0] if separator else ""
+def _is_open(note: Note) -> bool:
+    return note.status.lower() not in DONE
 
 
 # The memories, read from the index.
@@ -349,7 +332,3 @@ def checkpoints(look: Glance, limit: int, *, private: bool) -> list[Note]:
         private=private,
         accepts=lambda note: note.status.lower() != "archived",
     )
-
-
-def _is_open(note: Note) -> bool:
-    return note.status.lower() not in DONE

@@ -1,19 +1,22 @@
 """`mind context`: the notes for agents, and the session, the agent and the task."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
 from mimo.errors import Conflict, Denied, Invalid, RateLimited, StorageFailed
 from mimo.features.context import files as context
-from mimo.features.context import session
 from mimo.frozen import frozen
-from mimo.guard.policy import Operation
+from mimo.guard.policy import ALL, Operation
 from mimo.mind import Mind
 from mimo.rendering.results import count, render
 from mimo.rendering.screen import Part, Screen, accent, bad, dim, good
+from mimo.store.git import branch
+
+PARTS = ("session", "agent", "task")
 
 _CHARACTERS_PER_TOKEN = 4
+_CACHED = timedelta(seconds=30)
 
 Budget = Annotated[
     int | None,
@@ -33,19 +36,10 @@ class ContextShown:
 
 
 @frozen
-class ContextFile:
-    """A file with the block."""
-
-    path: Annotated[str, Out("Relative to the project")]
-    created: bool
-    changed: Annotated[bool, Out("False if it was up to date")]
-
-
-@frozen
 class ContextWritten:
     """The result of writing the block."""
 
-    files: tuple[ContextFile, ...]
+    files: tuple[context.ContextFile, ...]
     notice: Omitted[str] = None
 
 
@@ -99,18 +93,12 @@ def write(
     A new block is put at the top of the file. Everything outside the block stays byte for byte,
     and a block that was changed by hand is not replaced.
     """
-    done = [
-        (name, context.write(mind, name, force=force, budget=budget))
-        for name in context.files_of(mind, file)
-    ]
-    empty = [name for name, written in done if written is None]
+    names = context.files_of(mind, file)
+    done = [context.write(mind, name, force=force, budget=budget) for name in names]
+    empty = [name for name, written in zip(names, done, strict=True) if written is None]
     notice = f"there are no notes yet, so {', '.join(empty)} was not changed" if empty else None
     return ContextWritten(
-        files=tuple(
-            ContextFile(path=written.path, created=written.created, changed=written.changed)
-            for _, written in done
-            if written
-        ),
+        files=tuple(written for written in done if written),
         notice="; ".join(filter(None, (mind.notice, notice))) or None,
     )
 
@@ -171,30 +159,68 @@ def get_context(
     Clients set them in MIND_SESSION_ID, MIND_AGENT_ID and MIND_TASK_ID, and the usage in
     MIND_TOKENS_USED and MIND_USD_SPENT.
     """
-    current = session.current(mind, context_type, "getContext", history=include_history)
-    return WorkContext(
-        session_id=current.session,
-        agent_id=current.agent,
-        task_id=current.task,
-        start_time=current.started,
-        memory_usage=_usage(current.usage),
-        tool_history=_history(current),
-    )
+    session = mind.guard.session
+    wanted = PARTS if context_type == ALL else (context_type,)
+    allowed = mind.guard.contexts(wanted, "getContext")
+    if not allowed:
+        error = Denied(
+            f"Access denied to context '{context_type}'",
+            hint="no type of context is allowed by the policy",
+            details={"context_type": context_type, "operation": "read"},
+        )
+        error.reason = "context_type"
+        raise error
+    key = (allowed, include_history, mind.author)
+    state = session.calls if include_history else None
+    if cached := session.answers.get(key):
+        at, its_state, answer = cached
+        is_fresh = timedelta() <= mind.now() - at < _CACHED
+        if is_fresh and its_state == state and isinstance(answer, WorkContext):
+            return answer
+    context = _gathered(mind, allowed, history=include_history)
+    session.answers[key] = (mind.now(), state, context)
+    return context
 
 
-def _usage(usage: session.Usage | None) -> MemoryUsage | None:
-    if usage is None:
-        return None
-    return MemoryUsage(tokens_used=usage.tokens, usd_spent=usage.usd, estimated=usage.estimated)
-
-
-def _history(current: session.Context) -> tuple[ToolUse, ...] | None:
-    if current.history is None:
-        return None
-    return tuple(
+def _gathered(mind: Mind, parts: tuple[str, ...], *, history: bool) -> WorkContext:
+    session = mind.guard.session
+    agent = task = None
+    if "agent" in parts:
+        agent = session.variable("MIND_AGENT_ID") or mind.author or "person"
+    if "task" in parts:
+        on = branch(mind.project.root) if mind.has_project else None
+        task = session.variable("MIND_TASK_ID") or on or "default"
+    calls = tuple(
         ToolUse(tool_name=used.tool, timestamp=used.at, success=used.success)
-        for used in current.history
+        for used in session.history
     )
+    of_session = "session" in parts
+    return WorkContext(
+        session_id=session.id if of_session else None,
+        agent_id=agent,
+        task_id=task,
+        start_time=session.started if of_session else None,
+        memory_usage=_usage(mind) if of_session else None,
+        tool_history=calls if history else None,
+    )
+
+
+def _usage(mind: Mind) -> MemoryUsage:
+    """Returns the usage that the client reports in the environment."""
+    tokens, usd = (
+        _number(mind.environ.get(f"MIND_{name}")) for name in ("TOKENS_USED", "USD_SPENT")
+    )
+    estimated = tokens is None and usd is None
+    return MemoryUsage(tokens_used=int(tokens or 0), usd_spent=usd or 0.0, estimated=estimated)
+
+
+def _number(text: str | None) -> float | None:
+    """Returns the number in a variable of the environment; None if it is not valid."""
+    import re
+
+    if text is None or not re.fullmatch(r"[0-9]{1,15}(?:\.[0-9]{1,9})?", text.strip()):
+        return None
+    return float(text)
 
 
 # How the results print.
@@ -220,12 +246,14 @@ def _(result: ContextWritten, screen: Screen) -> None:
 
 @render.register
 def _(result: WorkContext, screen: Screen) -> None:
+    usage = result.memory_usage
+    spent = f"{usage.tokens_used:,} tokens, {usage.usd_spent:.2f} USD" if usage else None
     rows: list[tuple[str, Part | None]] = [
         ("session", result.session_id),
         ("agent", result.agent_id),
         ("task", result.task_id),
         ("since", f"{result.start_time:%Y-%m-%d %H:%M:%S} UTC" if result.start_time else None),
-        ("usage", _usage_text(result.memory_usage)),
+        ("usage", "not reported" if usage and usage.estimated else spent),
     ]
     screen.pairs([(name, value) for name, value in rows if value])
     for used in result.tool_history or ():
@@ -233,11 +261,3 @@ def _(result: WorkContext, screen: Screen) -> None:
         screen.line(mark, f" {used.timestamp:%H:%M:%S}  {used.tool_name}")
     if result.tool_history == ():
         screen.line(dim("no tool calls in this session yet"))
-
-
-def _usage_text(usage: MemoryUsage | None) -> str | None:
-    if usage is None:
-        return None
-    if usage.estimated:
-        return "not reported"
-    return f"{usage.tokens_used:,} tokens, {usage.usd_spent:.2f} USD"

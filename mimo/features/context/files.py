@@ -2,8 +2,10 @@
 
 import os
 from pathlib import Path, PurePosixPath
+from typing import Annotated
 
 from mimo import disk
+from mimo.commands.spec import Out
 from mimo.errors import Invalid, MindError
 from mimo.features import context
 from mimo.frozen import frozen
@@ -34,13 +36,12 @@ class Shown:
 
 
 @frozen
-class WrittenFile:
-    """The result of writing the block into one file."""
+class ContextFile:
+    """A file with the block."""
 
-    path: str
-    """Relative to the project's root."""
+    path: Annotated[str, Out("Relative to the project")]
     created: bool
-    changed: bool
+    changed: Annotated[bool, Out("False if it was up to date")]
 
 
 def shown(mind: Mind, budget: int | None = None) -> Shown:
@@ -59,13 +60,19 @@ def shown(mind: Mind, budget: int | None = None) -> Shown:
 
 def write(
     mind: Mind, name: str, *, force: bool = False, budget: int | None = None
-) -> WrittenFile | None:
+) -> ContextFile | None:
     """Writes the block into a file of the project; None if there is nothing to write yet.
 
     Everything else in the file stays as it is. Raises `Conflict` if the block was changed by hand
     (unless `force`), and `Invalid`.
     """
-    path = files.safe_path(mind.project.root, _checked(name))
+    parts = PurePosixPath(name).parts
+    if not name.lower().endswith(_MARKDOWN) or {".git", ".mind"} & set(parts):
+        raise Invalid(
+            f"`{name}` can't have the block of notes",
+            hint="name a Markdown file of the project, such as CLAUDE.md or AGENTS.md",
+        )
+    path = files.safe_path(mind.project.root, name)
     notes = shown(mind, budget)
     with lock(files.safe_path(mind.project.root, f"{LOCAL}/context.lock")):
         data = _content(path)
@@ -74,20 +81,20 @@ def write(
             return None
         if data is None:
             files.write_new(path, f"{context.whole(notes.text)}\n".encode())
-            return WrittenFile(path=name, created=True, changed=True)
+            return ContextFile(path=name, created=True, changed=True)
         written = context.replaced(data, notes.text, force=force)
         if written != data:
             files.replace(path, written, expect=files.digest(data))
-        return WrittenFile(path=name, created=False, changed=written != data)
+        return ContextFile(path=name, created=False, changed=written != data)
 
 
-def write_untracked(mind: Mind) -> dict[str, WrittenFile | MindError]:
+def write_untracked(mind: Mind) -> dict[str, ContextFile | MindError]:
     """Writes the block into files that git does not track; returns the result for each.
 
     Instead of a CLAUDE.md that is tracked, or that git would list as new, a CLAUDE.local.md that
     git ignores is written.
     """
-    done: dict[str, WrittenFile | MindError] = {}
+    done: dict[str, ContextFile | MindError] = {}
     for name in mind.config["context.files"] if mind.config["context.daemon"] == "on" else ():
         candidates = filter(None, (name, _LOCAL_FILE.get(name)))
         chosen = next((file for file in candidates if _is_own(mind.project.root, file)), None)
@@ -107,11 +114,13 @@ def files_of(mind: Mind, named: tuple[str, ...]) -> tuple[str, ...]:
     root = mind.project.root
     if not named:
         return tuple(mind.config["context.files"])
-    return tuple(_relative(root, Path(os.path.abspath(name)), name) for name in named)  # noqa: PTH100 - links are refused later, not followed
+    return tuple(_relative(root, name) for name in named)
 
 
-def _relative(root: Path, path: Path, name: str) -> str:
-    for base in (root, Path(os.path.abspath(root))):  # noqa: PTH100 - as above
+def _relative(root: Path, name: str) -> str:
+    # Links are refused later, not followed.
+    path, top = (Path(os.path.abspath(part)) for part in (name, root))  # noqa: PTH100
+    for base in (root, top):
         if path.is_relative_to(base):
             return path.relative_to(base).as_posix()
     raise Invalid(f"`{name}` is outside the project", hint=f"the project is `{root}`")
@@ -125,16 +134,6 @@ def _is_own(root: Path, name: str) -> bool:
     if git.is_tracked(root, name):
         return False
     return (root / name).exists() or git.is_ignored(root, name)
-
-
-def _checked(name: str) -> str:
-    parts = PurePosixPath(name).parts
-    if not name.lower().endswith(_MARKDOWN) or {".git", ".mind"} & set(parts):
-        raise Invalid(
-            f"`{name}` can't have the block of notes",
-            hint="name a Markdown file of the project, such as CLAUDE.md or AGENTS.md",
-        )
-    return name
 
 
 def _content(path: Path) -> bytes | None:

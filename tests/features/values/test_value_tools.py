@@ -542,7 +542,7 @@ def test_a_context_is_cached_for_30_seconds_and_a_history_until_the_next_call(
         made.append("looked")
         return f"b{len(made)}"
 
-    monkeypatch.setattr("mimo.features.context.session.branch", counted)
+    monkeypatch.setattr("mimo.features.context.commands.branch", counted)
 
     def task(**more: Any) -> str:
         return str(call(mind, "getContext", context_type="task", **more)["task_id"])

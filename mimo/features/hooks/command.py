@@ -5,6 +5,7 @@ status 0 and writes errors to a log: a memory must never get in the way of the w
 imports only its own modules, because clients wait for a hook.
 """
 
+import json
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -14,10 +15,12 @@ from pathlib import Path
 from select import select
 from typing import TYPE_CHECKING, Any
 
+from mimo.errors import MindError
+from mimo.features.hooks.events import Event, Moment, Say, answer, recognised
+from mimo.surroundings import home_of, system_clock
+
 if TYPE_CHECKING:
-    from mimo.features.hooks.events import Event, Say
-    from mimo.features.hooks.exposure import Intent
-    from mimo.features.hooks.scene import Scene, Session
+    from mimo.features.hooks.scene import Scene
 
 MAX_BYTES = 1024 * 1024
 MAX_SECONDS = 1.0
@@ -39,11 +42,6 @@ def respond(data: bytes, client: str, environ: Mapping[str, str]) -> dict[str, A
     """Returns the answer to the JSON of a client. Raises `ValueError` if `data` is not JSON."""
     if not data.strip():
         return None
-    import json
-
-    from mimo.features.hooks.events import recognised
-    from mimo.surroundings import home_of, system_clock
-
     event = recognised(json.loads(data), client)
     if event is None:
         return None
@@ -51,66 +49,46 @@ def respond(data: bytes, client: str, environ: Mapping[str, str]) -> dict[str, A
 
 
 def react(
-    event: "Event", *, home: Path, now: datetime, environ: Mapping[str, str]
+    event: Event, *, home: Path, now: datetime, environ: Mapping[str, str]
 ) -> dict[str, Any] | None:
     """Returns the JSON to print for a client; None for nothing. Raises `MindError`."""
-    from mimo.features.hooks.events import Moment, Say, answer
-
     if event.moment is Moment.OTHER or (event.moment is Moment.TOOL and not event.edits):
         return answer(event, Say())
-    from mimo.features.hooks import scene as scenes
+    from mimo.features.hooks.scene import of_event
 
-    scene = scenes.of_event(event, home=home, now=now, environ=environ)
+    scene = of_event(event, home=home, now=now, environ=environ)
     return answer(event, _in_session(scene) if scene else Say())
 
 
-def _in_session(scene: "Scene") -> "Say":
+def _in_session(scene: "Scene") -> Say:
     """Returns the reaction to an event, and remembers it in the file of the session."""
-    from mimo.errors import MindError
-    from mimo.features.hooks.events import Moment, Say
+    from mimo.features.hooks import moments
     from mimo.features.hooks.scene import Session
 
-    intent = None
-    if scene.event.moment is Moment.PROMPT:
-        from mimo.features.hooks import notes
-
-        intent = notes.expose(scene)
+    moment = scene.event.moment
+    resuming = moment is Moment.PROMPT and moments.expose(scene)
     try:
         with scene.locked_sessions():
             session = scene.load_session(scene.event.session)
-            say, changed = _reaction(scene, session, intent)
+            say, changed = moments.reaction(scene, session, resuming=resuming)
             if changed != session:
                 scene.save_session(scene.event.session, changed)
-            if scene.event.moment is Moment.START:
+            if moment is Moment.START:
                 scene.remove_old_sessions()
             return say
     except MindError as error:
-        scene.log_failure(error.message)
+        from mimo.guard.privacy import for_log
+
+        scene.log(f"no answer: {for_log(error.message)}")
         # Without a session file, notes are given at the start only: later ones would repeat.
-        if scene.event.moment is Moment.START:
-            return _reaction(scene, Session(), intent)[0]
-        return Say()
-
-
-def _reaction(scene: "Scene", session: "Session", intent: "Intent | None") -> "tuple[Say, Session]":
-    from mimo.features.hooks.events import Moment
-
-    moment = scene.event.moment
-    if moment in (Moment.START, Moment.PROMPT):
-        from mimo.features.hooks import notes
-
         if moment is Moment.START:
-            return notes.at_start(scene, session)
-        return notes.with_prompt(scene, session, intent)
-    from mimo.features.hooks import moments
-
-    return moments.reaction(scene, session)
+            return moments.reaction(scene, Session(), resuming=False)[0]
+        return Say()
 
 
 def _log(error: BaseException) -> None:
     from mimo.features.hooks import scene
     from mimo.guard.privacy import for_log
-    from mimo.surroundings import home_of, system_clock
 
     reason = getattr(error, "message", "") or f"{type(error).__name__}: {error}"
     scene.log_line(home_of(os.environ), system_clock(), f"failed: {for_log(reason)}")
@@ -139,8 +117,6 @@ def _read(descriptor: int) -> bytes:
 
 
 def _print(answer: dict[str, Any]) -> None:
-    import json
-
     data = f"{json.dumps(answer)}\n".encode("ascii")
     while data:
         data = data[os.write(1, data) :]

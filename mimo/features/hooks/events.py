@@ -114,12 +114,14 @@ def recognised(data: Any, client: str = "") -> Event | None:
     dialect = _dialect(data, CLIENTS.get(client))
     name = _text(data, "hook_event_name", "hookEventName") or _unnamed(data)
     moment = _MOMENTS.get(name.lower(), Moment.OTHER)
+    roots = data.get("workspace_roots")
+    root = roots[0] if isinstance(roots, list) and roots else None
     return Event(
         dialect=dialect,
         name=name[:_MAX_NAME],
         moment=moment,
         session=_text(data, "session_id", "conversation_id", "sessionId")[:_MAX_NAME],
-        folder=_folder(data),
+        folder=root if isinstance(root, str) else _text(data, "cwd"),
         source=_text(data, "source", "trigger"),
         prompt=_text(data, "prompt", "user_prompt") if moment is Moment.PROMPT else "",
         edits=tuple(_edits(data)) if moment is Moment.TOOL else (),
@@ -160,12 +162,6 @@ def _unnamed(data: Mapping[str, Any]) -> str:
     if "reason" in data and "cwd" in data:
         return "sessionEnd"
     return "sessionStart" if "source" in data and "cwd" in data else ""
-
-
-def _folder(data: Mapping[str, Any]) -> str:
-    roots = data.get("workspace_roots")
-    first = roots[0] if isinstance(roots, list) and roots else None
-    return first if isinstance(first, str) else _text(data, "cwd")
 
 
 def _edits(data: Mapping[str, Any]) -> Iterator[Edit]:
@@ -270,19 +266,14 @@ def answer(event: Event, say: Say) -> dict[str, Any] | None:
         text = "\n".join(part for part in (say.context, say.notice) if part)
         output = {"additional_context": text} if text and takes_context(event) else {}
     else:
-        output = _with_context(event, say)
+        output = {}
+        if say.context and takes_context(event):
+            output = _specific(event, additionalContext=say.context)
+        if say.notice:
+            output["systemMessage"] = say.notice
     # Codex treats an empty output after a turn as a failure.
     required = event.dialect is Dialect.CODEX and event.name == "Stop"
     return output or ({} if required else None)
-
-
-def _with_context(event: Event, say: Say) -> dict[str, Any]:
-    output: dict[str, Any] = {}
-    if say.context and takes_context(event):
-        output |= _specific(event, additionalContext=say.context)
-    if say.notice:
-        output["systemMessage"] = say.notice
-    return output
 
 
 def _before_a_tool(event: Event, say: Say) -> dict[str, Any]:

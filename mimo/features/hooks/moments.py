@@ -1,19 +1,56 @@
-"""The moments of a session without notes: a tool is about to write, a turn or the session ends.
+"""The answers at the moments of a session: its start, a prompt, an edit, a summary, its end.
 
-Before a tool writes, its text is checked against the known edges. At compaction and at the end of
-a session the client's own summary is kept as a private memory.
+A note is given once in a session, and not at all if the client reads it from the block in an
+instructions file. Before a tool writes, its text is checked against the known edges. At compaction
+and at the end of a session the client's own summary is kept as a private memory.
+
+Each moment imports what only it needs, because clients wait.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mimo.features.hooks.events import Dialect, Moment, Say, fenced, without_fenced
+from mimo import disk
+from mimo.errors import MindError
+from mimo.features.hooks.events import (
+    Dialect,
+    Moment,
+    Say,
+    fenced,
+    takes_context,
+    without_fenced,
+)
 from mimo.features.hooks.scene import Scene, Session
-from mimo.memory.note import plain
+from mimo.index.glance import Glance
+from mimo.memory.note import Note, plain
+from mimo.store import files
 
 if TYPE_CHECKING:
     from mimo.features.edges.checking import Hit
     from mimo.features.edges.edge import Edge
+
+PROMPT_BUDGET = 2_000
+"""Maximum number of characters of the notes with a prompt."""
+
+MAX_RELATED = 4
+"""Maximum number of memories with a prompt."""
+
+_FILES = {
+    Dialect.CLAUDE: ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md"),
+    Dialect.CODEX: ("AGENTS.override.md", "AGENTS.md"),
+    Dialect.GEMINI: ("GEMINI.md",),
+    Dialect.CURSOR: ("AGENTS.md",),
+    Dialect.VSCODE: ("AGENTS.md", ".github/copilot-instructions.md"),
+    Dialect.COPILOT: ("AGENTS.md", ".github/copilot-instructions.md"),
+}
+"""The instructions files that each client gives to its agent."""
+_MAX_FILE_BYTES = 256 * 1024
+_MAX_CHECKPOINTS = 100
+
+_CLONE = "\0clone"
+"""The name of the session that remembers the notice about the clone itself."""
 
 MAX_EDGES = 3
 """Maximum number of edges in one answer, the worst first."""
@@ -29,9 +66,16 @@ _NEW_CONTEXT = (Dialect.CLAUDE, Dialect.CODEX)
 """Clients that start a session again after compaction."""
 
 
-def reaction(scene: Scene, session: Session) -> tuple[Say, Session]:
-    """Returns the answer to an event that is neither a start nor a prompt. Raises `MindError`."""
+def reaction(scene: Scene, session: Session, *, resuming: bool) -> tuple[Say, Session]:
+    """Returns the answer to an event, and the changed session.
+
+    `resuming` tells that a prompt continues earlier work. Raises `MindError`.
+    """
     event = scene.event
+    if event.moment is Moment.START:
+        return _at_start(scene, session)
+    if event.moment is Moment.PROMPT:
+        return _with_prompt(scene, session, resuming=resuming)
     if event.moment is Moment.TOOL:
         return _before_tool(scene, session)
     if event.moment is Moment.STOPPED:
@@ -47,6 +91,168 @@ def reaction(scene: Scene, session: Session) -> tuple[Say, Session]:
     if len(text) >= MIN_LAST:
         session = _keep_summary(scene, session, text, closing=True)._replace(last="")
     return Say(), session
+
+
+# The start of a session.
+
+
+def _at_start(scene: Scene, session: Session) -> tuple[Say, Session]:
+    """Returns the notes for a new session; a resumed one gets what it has not seen yet."""
+    if scene.event.source != "resume":
+        session = session._replace(shown=(), warned=())
+    approves_nothing = not (scene.trust.state.follow or scene.trust.state.approved)
+    with scene.index() as look:
+        if look is None:
+            if not _has_memories(scene.root):
+                return Say(), session
+            if approves_nothing:
+                return _unapproved(scene, 0), session
+            notice = "mind: this project's memory is not indexed yet; `mind status` indexes it"
+            return Say(notice=notice), session
+        if approves_nothing and (memories := look.count()):
+            return _unapproved(scene, memories), session
+        if not scene.allowed.context:
+            return Say(), session
+        return _sections(scene, look, session)
+
+
+def _unapproved(scene: Scene, count: int) -> Say:
+    """Returns the notice about a clone without approved memories; nothing the second time."""
+    session = scene.load_session(_CLONE)
+    if "untrusted" in session.warned:
+        return Say()
+    scene.save_session(_CLONE, session.and_warned(["untrusted"]))
+    if scene.trust.has_earlier:
+        return Say(
+            notice="mind: approvals that an earlier version made for this path are not used; "
+            "`mind review` shows the memories, `mind trust` approves them again"
+        )
+    memories = "memories" if not count else "1 memory" if count == 1 else f"{count:,} memories"
+    return Say(
+        notice=f"mind: this repository has {memories} that you have not approved, so agents do "
+        "not see them; `mind review` shows them, `mind trust` approves them"
+    )
+
+
+def _has_memories(root: Path) -> bool:
+    """Returns whether there is any file of a memory, reading each folder once."""
+    with suppress(OSError):
+        for folder in (root / ".mind").iterdir():
+            if folder.name[0] != "." and folder.is_dir() and next(folder.glob("*.md"), None):
+                return True
+    return False
+
+
+def _sections(scene: Scene, look: Glance, session: Session) -> tuple[Say, Session]:
+    """Returns the sections without the lines that the agent has in files or in this session."""
+    from mimo.features import context
+
+    notes = context.gather(look, private=True)._replace(checkpoint=_own_checkpoint(scene, look))
+    in_files = _lines_in_files(scene.root, scene.event.dialect)
+    read: list[str] = []
+    new = []
+    for title, every in context.sections(notes):
+        read += [line.mark for line in every if line.text in in_files]
+        fresh = [line for line in every if line.mark not in session.shown]
+        if lines := tuple(line for line in fresh if line.text not in in_files):
+            new.append(context.Section(title, lines))
+    kept = context.within(new, scene.allowed.budget)
+    given = [line.mark for section in kept for line in section.lines]
+    if kept:
+        scene.log(f"{len(given)} lines of notes")
+    say = Say(context=fenced(context.rendered(kept)) if kept else "")
+    return say, session.and_shown([*read, *given])
+
+
+# A prompt.
+
+
+def expose(scene: Scene) -> bool:
+    """Writes the tools that fit a prompt for the server; returns whether it resumes work."""
+    from mimo.features.hooks import exposure
+
+    exposed = exposure.classify(scene.event.prompt)
+    tools = "every tool" if exposed.tools is None else f"{len(exposed.tools)} tools"
+    line = f"{exposed.intent} ({exposed.confidence:g}): {tools}"
+    try:
+        exposure.write(scene.root, exposed._replace(session=scene.event.session, at=scene.now))
+    except MindError as error:
+        line += f"; not written: {error.message}"
+    scene.log(line)
+    return exposed.intent is exposure.Intent.RESUMING
+
+
+def _with_prompt(scene: Scene, session: Session, *, resuming: bool) -> tuple[Say, Session]:
+    """Returns the notes that certainly concern a prompt, and the checkpoint to resume."""
+    if not (scene.allowed.context and takes_context(scene.event)):
+        return Say(), session
+    with scene.index() as look:
+        if look is None:
+            return Say(), session
+        resumed = _own_checkpoint(scene, look) if resuming else None
+        seen = {*session.shown, resumed.mark} if resumed else session.shown
+        related = [
+            note
+            for note in look.related(scene.event.prompt, MAX_RELATED)
+            if note.mark not in seen and _is_current(scene, note)
+        ]
+    if resumed and resumed.mark in session.shown:
+        resumed = None
+    if not (resumed or related):
+        return Say(), session
+    from mimo.features import context
+
+    lines = [*(context.checkpoint(resumed) if resumed else ()), *map(context.as_line, related)]
+    in_files = _lines_in_files(scene.root, scene.event.dialect)
+    texts, budget = [], PROMPT_BUDGET
+    for line in lines:
+        if line.text not in in_files and len(line.text) < budget:
+            budget -= len(line.text) + 1
+            texts.append(line.text)
+    session = session.and_shown(line.mark for line in lines)
+    return Say(context=fenced("\n".join(texts)) if texts else ""), session
+
+
+def _is_current(scene: Scene, note: Note) -> bool:
+    """Returns whether the file that a note was ingested from, if any, is unchanged."""
+    if "/sources/" not in note.path:
+        return True
+    from mimo.operations.freshness import IngestedFiles
+
+    for path, ingested in IngestedFiles(scene.root).read().items():
+        if ingested.kept == note.digest:
+            try:
+                status = (scene.root / path).lstat()
+            except OSError:
+                return False
+            return (status.st_size, status.st_mtime_ns) == (ingested.size, ingested.mtime_ns)
+    return True
+
+
+def _lines_in_files(root: Path, dialect: Dialect) -> frozenset[str]:
+    """Returns the lines of the blocks in the instructions files of a client."""
+    from mimo.features import context
+
+    lines: set[str] = set()
+    for name in _FILES[dialect]:
+        with suppress(OSError, MindError):
+            data, _ = disk.look(files.safe_path(root, name), limit=_MAX_FILE_BYTES)
+            if b"MIND:CONTEXT" in data and (block := context.find(data)):
+                lines.update(block.body.split("\n"))
+    return frozenset(lines)
+
+
+def _own_checkpoint(scene: Scene, look: Glance) -> Note | None:
+    """Returns the checkpoint to resume: of this machine and branch, else the next best."""
+    from mimo.features import context
+    from mimo.store.git import branch
+    from mimo.store.trust import Made
+
+    checkpoints = context.checkpoints(look, _MAX_CHECKPOINTS, private=True)
+    made, current = Made(scene.trust).branches(), branch(scene.root)
+    own = [note for note in checkpoints if note.id in made or note.private]
+    of_branch = (note for note in own if made.get(note.id, current) == current)
+    return next(of_branch, None) or next(iter(own or checkpoints), None)
 
 
 # A tool is about to write.

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mimo import disk
 from mimo.errors import MindError
@@ -109,12 +109,6 @@ class Scene:
         """Adds a line to the log."""
         log_line(self.home, self.now, f"{self.event.dialect} {self.event.name}: {text}")
 
-    def log_failure(self, reason: str) -> None:
-        """Adds the reason for an empty answer to the log, without secrets."""
-        from mimo.guard.privacy import for_log
-
-        self.log(f"no answer: {for_log(reason)}")
-
     @contextmanager
     def index(self) -> Iterator[Glance | None]:
         """Opens the index for reading; None if the user has no index of this project yet."""
@@ -143,7 +137,17 @@ class Scene:
 
     def remove_old_sessions(self) -> None:
         """Removes sessions that are a week old, and all but the newest `MAX_SESSIONS`."""
-        clean_sessions(self.root)
+        with suppress(OSError, MindError):
+            with os.scandir(files.safe_path(self.root, SESSIONS)) as entries:
+                times = [
+                    (entry.stat(follow_symlinks=False).st_mtime, entry.path)
+                    for entry in entries
+                    if entry.name.endswith(".json")
+                ]
+            oldest = time.time() - _OLD_SECONDS
+            for position, (modified, path) in enumerate(sorted(times, reverse=True)):
+                if position >= MAX_SESSIONS or modified < oldest:
+                    files.remove(Path(path))
 
     def _session_key(self, name: str) -> str:
         """Returns the key of a session, which the author of a clone can't guess."""
@@ -170,12 +174,14 @@ def load(root: Path, key: str) -> Session:
     try:
         data, _ = disk.look(_session_path(root, key), limit=_MAX_SESSION_BYTES)
         fields = json.loads(data)
-        return Session(
-            shown=tuple(map(_text, fields["shown"])),
-            warned=tuple(map(_text, fields["warned"])),
-            last=_text(fields["last"]),
-            memory=_text(fields["memory"]),
+        session = Session(
+            shown=tuple(fields["shown"]),
+            warned=tuple(fields["warned"]),
+            last=fields["last"],
+            memory=fields["memory"],
         )
+        texts = (*session.shown, *session.warned, session.last, session.memory)
+        return session if all(isinstance(text, str) for text in texts) else Session()
     except (OSError, MindError, ValueError, TypeError, KeyError, RecursionError):
         return Session()
 
@@ -187,30 +193,9 @@ def save(root: Path, key: str, session: Session) -> None:
     files.replace(_session_path(root, key), data, mode=0o600)
 
 
-def clean_sessions(root: Path) -> None:
-    """Removes the files of old sessions, as `Scene.remove_old_sessions` describes."""
-    with suppress(OSError, MindError):
-        with os.scandir(files.safe_path(root, SESSIONS)) as entries:
-            times = [
-                (entry.stat(follow_symlinks=False).st_mtime, entry.path)
-                for entry in entries
-                if entry.name.endswith(".json")
-            ]
-        oldest = time.time() - _OLD_SECONDS
-        for position, (modified, path) in enumerate(sorted(times, reverse=True)):
-            if position >= MAX_SESSIONS or modified < oldest:
-                files.remove(Path(path))
-
-
 def _session_path(root: Path, key: str) -> Path:
     name = sha256(key.encode("utf-8", "replace")).hexdigest()[:24]
     return files.safe_path(root, f"{SESSIONS}/{name}.json")
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(value)
-    return value
 
 
 def _allowed(home: Path, root: Path) -> Allowed:

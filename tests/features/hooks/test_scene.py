@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from mimo.errors import StorageFailed
 from mimo.features.hooks import scene
-from mimo.features.hooks.scene import MAX_MARKS, MAX_SESSIONS, SESSIONS, Session
+from mimo.features.hooks.events import recognised
+from mimo.features.hooks.scene import MAX_MARKS, MAX_SESSIONS, SESSIONS, Scene, Session
 
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
 
@@ -60,7 +61,9 @@ def test_old_sessions_and_all_but_the_newest_are_removed(root: Path) -> None:
         path for path in files(root) if path.name == scene._session_path(root, "old").name
     )
     os.utime(oldest, (0, 0))
-    scene.clean_sessions(root)
+    event = recognised({"hook_event_name": "SessionStart"})
+    assert event is not None
+    Scene(event, home=root / "home", root=root, now=NOW, environ={}).remove_old_sessions()
 
     assert len(files(root)) == MAX_SESSIONS
     assert oldest not in files(root)

@@ -1,9 +1,11 @@
 """Procedures for tests."""
 
-from mimo.features.procedures import executing
-from mimo.features.procedures.commands import CommandSet
+from collections.abc import Mapping
+from typing import Any
+from unittest.mock import patch
+
+from mimo.features.procedures import calling, executing
 from mimo.features.procedures.executing import Report
-from mimo.features.procedures.library import Commands
 from mimo.features.procedures.storage import Execution
 from mimo.mind import Mind
 from mimo.store import files, procedures
@@ -45,18 +47,35 @@ def put(mind: Mind, name: str, states: str, version: str = "1.0", **header: obje
 
 def begun(mind: Mind, name: str, /, **context: object) -> Execution:
     """Returns an execution that is written and not yet run."""
-    return executing.begin(mind, CommandSet(), name, "latest", context, asynchronous=False)
+    return executing.begin(mind, name, "latest", context, asynchronous=False)
+
+
+class Commands:
+    """Commands that return or raise the given answers, one after the other."""
+
+    def __init__(self, *answers: Any) -> None:
+        """Keep the answers."""
+        self.answers = list(answers)
+        self.calls: list[Mapping[str, Any]] = []
+
+    def call(self, mind: Mind, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Stands in for `calling.call`."""
+        self.calls.append(arguments)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return dict(answer)
 
 
 class Time:
-    """Time that passes only where somebody waits."""
+    """Time that passes only while a run waits."""
 
     def __init__(self) -> None:
-        """Begin at nought."""
+        """Begin at zero."""
         self.seconds = 0.0
 
     def timer(self) -> Timer:
-        """Returns what a memory takes."""
+        """Returns the timer of a memory."""
         return Timer(monotonic=lambda: self.seconds, sleep=self._pass)
 
     def _pass(self, seconds: float) -> None:
@@ -64,10 +83,11 @@ class Time:
 
 
 def ran(mind: Mind, name: str, commands: Commands | None = None, /, **context: object) -> Report:
-    """Returns a procedure's run, carried out to its end."""
-    known = commands or CommandSet()
-    execution = executing.begin(mind, known, name, "latest", context, asynchronous=False)
-    return executing.carry_out(mind, known, execution)
+    """Returns a procedure's run, carried out to its end; `commands` replace those of mind."""
+    if commands is None:
+        return executing.carry_out(mind, begun(mind, name, **context))
+    with patch.multiple(calling, call=commands.call, fault=lambda *_: None):
+        return executing.carry_out(mind, begun(mind, name, **context))
 
 
 def path_of(report: Report) -> list[tuple[str, str, str]]:

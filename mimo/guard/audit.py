@@ -42,6 +42,7 @@ MOST_CALLS = 100
 """Number of calls that a session keeps."""
 QUANTILES = (0.5, 0.9, 0.99)
 
+_TOTALS = "metrics.json"
 _TAIL = 8 * 1024
 _HEAD_TAIL = 512
 _HEX = 64
@@ -51,6 +52,7 @@ _DIGITS = 12
 _LONGEST = 120
 _NAME = re.compile(r"[\w.:@/ -]{1,128}")
 _GROWTH = 1.1
+"""The ratio of the upper bounds of two neighbouring buckets of durations."""
 _SMALLEST = 1e-6
 """Seconds; shorter calls count as this long."""
 
@@ -138,40 +140,19 @@ class Session:
         self._history.append(Used(tool, at, success))
 
 
-class Audit:
-    """Records the calls of one session."""
+def must_be_recorded(call: Call) -> bool:
+    """Returns whether a call may not go on without its record.
 
-    def __init__(self, log: "AuditLog", session: Session) -> None:
-        """Takes the log to write to, and the session of the calls."""
-        self._log = log
-        self._session = session
-
-    def check(self, call: Call) -> None:
-        """Raises `StorageFailed` if a call must be recorded and can't be.
-
-        Only calls that write a value must be. Other writes leave a trace in git, and reading goes
-        on without a record.
-        """
-        if _must_be_recorded(call):
-            self._log.check_writable()
-
-    def record(self, call: Call, ending: Ending) -> None:
-        """Adds the record of a call. Raises `StorageFailed` if a required record can't be added."""
-        if not call.governed:
-            return
-        try:
-            self._log.append(_event(call, ending, self._session))
-        except (StorageFailed, OSError):
-            if _must_be_recorded(call) and ending.error is None:
-                raise
-
-
-def _must_be_recorded(call: Call) -> bool:
+    Only calls that write a value may not. Other writes leave a trace in git.
+    """
     return call.operation is Operation.WRITE and call.namespace is not None
 
 
-def _event(call: Call, ending: Ending, session: Session) -> dict[str, Any]:
+def event_of(call: Call, ending: Ending, session: Session) -> dict[str, Any]:
     """Returns the record of a call, its names without secrets and personal data."""
+    from mimo.guard.privacy import for_log, key_for_log
+
+    named = session.variable("MIND_SESSION_ID")
     event = {
         "event_type": "tool_call",
         "timestamp": call.at.isoformat().replace("+00:00", "Z"),
@@ -179,31 +160,15 @@ def _event(call: Call, ending: Ending, session: Session) -> dict[str, Any]:
         "operation": call.operation.value,
         "status": ending.status.value,
         "seconds": round(ending.seconds, 6),
-        "session": _redacted(session.variable("MIND_SESSION_ID")) or session.id,
-        "agent": _redacted(call.agent),
-        "namespace": _redacted_key(call.namespace),
-        "key": _redacted_key(call.key),
+        "session": for_log(named[:_LONGEST]) if named else session.id,
+        "agent": for_log(call.agent[:_LONGEST]) if call.agent else None,
+        "namespace": call.namespace and key_for_log(call.namespace)[:_LONGEST],
+        "key": call.key and key_for_log(call.key)[:_LONGEST],
         "error": ending.error,
         "reason": ending.reason,
         "redactions": ending.redactions or None,
     }
     return {name: value for name, value in event.items() if value is not None}
-
-
-def _redacted_key(name: str | None) -> str | None:
-    from mimo.guard.privacy import key_for_log
-
-    return key_for_log(name)[:_LONGEST] if name is not None else None
-
-
-def _redacted(text: str | None) -> str | None:
-    if text is None:
-        return None
-    from mimo.guard.privacy import for_log
-
-    with suppress(RecursionError):
-        return for_log(text[:_LONGEST])
-    return "…"
 
 
 Labels = tuple[str, ...]
@@ -243,7 +208,8 @@ class Totals:
             self.redactions[(tool,)] += int(redactions)
         seconds = float(event.get("seconds", 0.0))
         self.seconds[(tool,)] += seconds
-        self.buckets[tool, str(_bucket(seconds))] += 1
+        bucket = ceil(log(max(seconds, _SMALLEST)) / log(_GROWTH))
+        self.buckets[tool, str(bucket)] += 1
 
     def tools(self) -> list[str]:
         """Returns the names of all tools that were called, sorted."""
@@ -258,14 +224,17 @@ class Totals:
         )
 
     def latency(self, tool: str, quantile: float) -> float:
-        """Returns the seconds within which the `quantile` of a tool's calls was answered."""
+        """Returns the seconds within which the `quantile` of a tool's calls was answered.
+
+        It is the value with the same relative distance to both bounds of its bucket.
+        """
         buckets = sorted((int(b), n) for (name, b), n in self.buckets.items() if name == tool)
         rank = quantile * sum(number for _, number in buckets)
         passed = 0
         for bucket, number in buckets:
             passed += number
             if passed >= rank:
-                return _middle(bucket)
+                return float(2 * _GROWTH**bucket / (1 + _GROWTH))
         return 0.0
 
     def as_json(self) -> dict[str, Any]:
@@ -286,16 +255,6 @@ def totals_of(data: Mapping[str, Any]) -> Totals:
         for *key, number in data[name]:
             counter[tuple(str(part) for part in key)] = number + 0
     return totals
-
-
-def _bucket(seconds: float) -> int:
-    """Returns the number of a duration's bucket: its upper bound is `_GROWTH` to that power."""
-    return ceil(log(max(seconds, _SMALLEST)) / log(_GROWTH))
-
-
-def _middle(bucket: int) -> float:
-    """Returns the duration with the same relative distance to both bounds of a bucket."""
-    return float(2 * _GROWTH**bucket / (1 + _GROWTH))
 
 
 class Head(NamedTuple):
@@ -355,7 +314,11 @@ class AuditLog:
 
     def links(self, path: Path) -> Iterator[tuple[int, Link | None]]:
         """Yields the number of each complete line of a file, and its record or None."""
-        for number, line in enumerate(_lines(path), 1):
+        try:
+            lines = append_log.read(path).lines
+        except OSError:
+            return
+        for number, line in enumerate(lines, 1):
             try:
                 yield number, link_of(line)
             except Invalid:
@@ -363,7 +326,11 @@ class AuditLog:
 
     def totals(self) -> Totals:
         """Returns the totals of all records, those in removed logs included."""
-        totals = self._folded()
+        totals = Totals()
+        with suppress(
+            OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError
+        ):
+            totals = totals_of(json.loads(disk.read(self.path.with_name(_TOTALS))))
         for path in self.paths():
             if _last_number(path) <= totals.through:
                 continue
@@ -422,23 +389,20 @@ class AuditLog:
         if last is None or last.number <= head.number:
             return head
         foreign = last.home not in (None, mark_of(key))
-        if fault(last, None if foreign else key) or (foreign and not self._holds(head)):
+        if fault(last, None if foreign else key):
+            return head
+        links = (link for path in reversed(self.paths()) for _, link in self.links(path) if link)
+        if foreign and head.number and not any((link.number, link.hash) == head for link in links):
             return head
         return Head(last.number, last.hash)
-
-    def _holds(self, head: Head) -> bool:
-        """Returns whether the log contains a record."""
-        return not head.number or any(
-            link is not None and (link.number, link.hash) == head
-            for path in reversed(self.paths())
-            for _, link in self.links(path)
-        )
 
     def _make_room(self, path: Path, head: Head, key: bytes) -> Head:
         """Renames a full log, and removes the oldest renamed logs beyond the limit."""
         if not path.exists() or path.stat().st_size < self._largest:
             return head
-        self._fold()
+        # The totals are stored, so that a full log need not be read again.
+        totals = json.dumps(self.totals().as_json(), separators=(",", ":")).encode()
+        files.replace(path.with_name(_TOTALS), totals, mode=0o600)
         first = next((link for _, link in self.links(path) if link), None)
         number = first.number if first else 0
         files.rename(path, path.with_name(f"{path.stem}-{number:0{_DIGITS}}.jsonl"))
@@ -451,21 +415,6 @@ class AuditLog:
         event = {"event_type": "dropped", "through": last.number if last else None}
         return self._add(path, head, event, key)
 
-    def _fold(self) -> None:
-        """Stores the totals, so that a full log need not be read again."""
-        data = json.dumps(self.totals().as_json(), separators=(",", ":")).encode()
-        files.replace(self._totals_path(), data, mode=0o600)
-
-    def _folded(self) -> Totals:
-        with suppress(
-            OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError
-        ):
-            return totals_of(json.loads(disk.read(self._totals_path())))
-        return Totals()
-
-    def _totals_path(self) -> Path:
-        return self.path.with_name("metrics.json")
-
     def _add(self, path: Path, head: Head, event: Mapping[str, Any], key: bytes) -> Head:
         lines = b""
         torn = append_log.torn(path)
@@ -475,17 +424,13 @@ class AuditLog:
             lines += line_of(link)
             head = Head(link.number, link.hash)
         append_log.append(path, lines, durable=False)
-        self._note(head)
-        return head
-
-    def _note(self, head: Head) -> None:
-        """Stores the last record's hash as the last line of a file, which survives a crash."""
-        path = self._head_path()
-        line = f"{head.number} {head.hash}\n".encode()
-        if path.exists() and path.stat().st_size > _LARGEST_HEAD:
-            files.replace(path, line, mode=0o600)
+        # The new head is the last line of a file, which survives a crash.
+        heads, line = self._head_path(), f"{head.number} {head.hash}\n".encode()
+        if heads.exists() and heads.stat().st_size > _LARGEST_HEAD:
+            files.replace(heads, line, mode=0o600)
         else:
-            append_log.append(path, line, durable=False)
+            append_log.append(heads, line, durable=False)
+        return head
 
     def _head_path(self) -> Path:
         import hashlib
@@ -497,13 +442,6 @@ class AuditLog:
 def _last_number(path: Path) -> int:
     last = _last(path)
     return last.number if last else 0
-
-
-def _lines(path: Path) -> list[bytes]:
-    try:
-        return append_log.read(path).lines
-    except OSError:
-        return []
 
 
 def _last(path: Path) -> Link | None:

@@ -51,9 +51,12 @@ def mark_of(key: bytes) -> str:
 
 def fault(link: Link, key: bytes | None) -> str | None:
     """Returns the fault of a single link, or None. Without a key only its hash is checked."""
+    from hmac import compare_digest
+
     if _hash(link.event, link.prev) != link.hash:
         return "it was changed"
-    if key is not None and not _same(_keyed(link.hash, key), link.hmac):
+    hmac = link.hmac.encode("utf-8", "surrogatepass")
+    if key is not None and not compare_digest(_keyed(link.hash, key).encode(), hmac):
         return "it was not sealed with this machine's key"
     return None
 
@@ -102,12 +105,6 @@ def _keyed(text: str, key: bytes) -> str:
     return hmac.digest(key, text.encode(), "sha256").hex()
 
 
-def _same(first: str, second: str) -> bool:
-    import hmac
-
-    return hmac.compare_digest(first.encode(), second.encode("utf-8", "surrogatepass"))
-
-
 class Placed(NamedTuple):
     """A line of the log; `link` is None if the line is not a record."""
 
@@ -143,7 +140,7 @@ def faults(
     own = mark_of(key) if key else None
     before: Link | None = None
     line = Placed("the log", 0, None)
-    first_line: Placed | None = None
+    first, number = line, 1
     foreign: dict[str, tuple[Placed, int]] = {}
     dropped = 0
     for line in lines:
@@ -156,21 +153,26 @@ def faults(
         if what := forged or _step(before, link) or _not_last(link, count, last):
             yield Fault(line.file, line.line, what)
         if is_foreign and not forged:
-            first, number = foreign.get(str(link.home), (line, 0))
-            foreign[str(link.home)] = (first, number + 1)
+            place, records = foreign.get(str(link.home), (line, 0))
+            foreign[str(link.home)] = (place, records + 1)
         if not forged and not is_foreign:
-            dropped = max(dropped, _dropped(link))
+            through = link.event.get("through")  # the last record of the logs that were removed
+            dropped = max(dropped, through if isinstance(through, int) else 0)
             if link.event.get("event_type") == INTERRUPTED:
                 yield Fault(line.file, line.line, _INTERRUPTED, is_broken=False)
-        first_line = line if before is None else first_line
+        first, number = (line, link.number) if before is None else (first, number)
         before = link
-    if from_start and first_line:
-        yield from _missing_at_start(first_line, dropped)
-    for home, (first, number) in foreign.items():
-        yield _of_another(home, first, number)
-    number = before.number if before else 0
-    if number < count:
-        what = f"{_missing(number + 1, count)}: the end was cut off"
+    if from_start and number - 1 not in (0, dropped):
+        yield Fault(first.file, first.line, _missing(1, number - 1))
+    for home, (place, records) in foreign.items():
+        what = (
+            f"{records:,} record{'s' if records > 1 else ''} from here on, sealed by another "
+            f"`$MIND_HOME` (key {home}): only the hashes were checked"
+        )
+        yield Fault(place.file, place.line, what, is_broken=False)
+    end = before.number if before else 0
+    if end < count:
+        what = f"{_missing(end + 1, count)}: the end was cut off"
         yield Fault(line.file, line.line, what)
 
 
@@ -191,27 +193,6 @@ def _not_last(link: Link, count: int, last: str | None) -> str | None:
     if link.number == count and link.hash != last:
         return "it is not the record that was written last"
     return None
-
-
-def _missing_at_start(first: Placed, dropped: int) -> Iterator[Fault]:
-    missing = first.link.number - 1 if first.link else 0
-    if missing not in (0, dropped):
-        yield Fault(first.file, first.line, _missing(1, missing))
-
-
-def _of_another(home: str, first: Placed, number: int) -> Fault:
-    plural = "s" if number > 1 else ""
-    what = (
-        f"{number:,} record{plural} from here on, sealed by another `$MIND_HOME` (key {home}): "
-        "only the hashes were checked"
-    )
-    return Fault(first.file, first.line, what, is_broken=False)
-
-
-def _dropped(link: Link) -> int:
-    """Returns the last record of the logs that were removed before a record; 0 if none were."""
-    through = link.event.get("through")
-    return through if isinstance(through, int) else 0
 
 
 def _missing(first: int, last: int) -> str:

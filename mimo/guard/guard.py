@@ -8,8 +8,16 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from mimo.errors import Denied
-from mimo.guard.audit import Audit, AuditLog, Ending, Session, Status, ended_by
+from mimo.errors import Denied, StorageFailed
+from mimo.guard.audit import (
+    AuditLog,
+    Ending,
+    Session,
+    Status,
+    ended_by,
+    event_of,
+    must_be_recorded,
+)
 from mimo.guard.limits import Limits
 from mimo.guard.policy import (
     ActivePolicies,
@@ -19,7 +27,6 @@ from mimo.guard.policy import (
     PiiAction,
     PolicyFile,
     Verdict,
-    strictest,
 )
 
 _CACHED = timedelta(minutes=5)
@@ -41,7 +48,7 @@ class Guard:
         self.session = session
         self._policy_file = PolicyFile(root, trusted)
         self._limits = Limits(root)
-        self._audit = Audit(log, session) if log else None
+        self._log = log
         self._policies: ActivePolicies | None = None
         self._verdicts: dict[tuple[object, ...], tuple[datetime, Verdict]] = {}
 
@@ -61,7 +68,16 @@ class Guard:
             if call.diagnosis:
                 return
             raise policies.refusal()
-        verdict = self._verdict(policies, call)
+        parts = (call.operation, call.namespace, call.context, call.ttl_seconds)
+        key = (call.tool, call.like, *parts)
+        cached = self._verdicts.get(key)
+        if cached and timedelta() <= call.at - cached[0] < _CACHED:
+            verdict = cached[1]
+        else:
+            verdict = policies.judge(call)
+            if len(self._verdicts) >= _MOST_CACHED:
+                self._verdicts.clear()
+            self._verdicts[key] = (call.at, verdict)
         if not verdict.permitted:
             raise _denied(call, verdict)
 
@@ -82,14 +98,22 @@ class Guard:
 
     def check_record(self, call: Call) -> None:
         """Raises `StorageFailed` if a call must be recorded and can't be."""
-        if self._audit:
-            self._audit.check(call)
+        if self._log and must_be_recorded(call):
+            self._log.check_writable()
 
     def record(self, call: Call, ending: Ending) -> None:
-        """Adds a call to the session and to the audit log."""
+        """Adds a call to the session and to the audit log.
+
+        Raises `StorageFailed` if a required record can't be added.
+        """
         self.session.note(call.tool, call.at, success=ending.status is Status.OK)
-        if self._audit:
-            self._audit.record(call, ending)
+        if not self._log or not call.governed:
+            return
+        try:
+            self._log.append(event_of(call, ending, self.session))
+        except (StorageFailed, OSError):
+            if must_be_recorded(call) and ending.error is None:
+                raise
 
     @contextmanager
     def passing(self, call: Call, monotonic: Callable[[], float]) -> Iterator[None]:
@@ -121,8 +145,8 @@ class Guard:
     @property
     def on_write(self) -> PiiAction:
         """Returns the treatment of values with personal data: the strictest of all policies."""
-        policies = self.policies().policies
-        return strictest([policy.on_write for policy in policies] or list(PiiAction))
+        actions = [policy.on_write for policy in self.policies().policies] or list(PiiAction)
+        return min(actions, key=list(PiiAction).index)
 
     def digests(self) -> tuple[str, ...]:
         """Returns the digest of the policy file, if there is one."""
@@ -132,19 +156,6 @@ class Guard:
     def close(self) -> None:
         """Closes the database of the limits."""
         self._limits.close()
-
-    def _verdict(self, policies: ActivePolicies, call: Call) -> Verdict:
-        """Returns the policies' verdict on a call, which is cached for five minutes."""
-        named = (call.namespace, call.context, call.ttl_seconds)
-        key = (call.tool, call.like, call.operation, *named)
-        cached = self._verdicts.get(key)
-        if cached and timedelta() <= call.at - cached[0] < _CACHED:
-            return cached[1]
-        verdict = policies.judge(call)
-        if len(self._verdicts) >= _MOST_CACHED:
-            self._verdicts.clear()
-        self._verdicts[key] = (call.at, verdict)
-        return verdict
 
 
 def _denied(call: Call, verdict: Verdict) -> Denied:

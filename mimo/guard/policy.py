@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mimo import disk
 from mimo.disk import STORE
@@ -20,6 +20,9 @@ from mimo.errors import Denied, MindError
 from mimo.frozen import frozen
 from mimo.memory.ids import covers, is_pattern
 from mimo.store import files
+
+if TYPE_CHECKING:
+    from mimo.memory.codec.front_matter import Fault, Located, Place
 
 FILE = f"{STORE}/policy.yaml"
 MAX_BYTES = 64 * 1024
@@ -29,13 +32,13 @@ EVERY = "*"
 """The name of the rule for every tool that no other rule names."""
 
 T = TypeVar("T")
-KeyPath = tuple[str | int, ...]
+E = TypeVar("E", bound=StrEnum)
+Check = Callable[["Place", Any], T | None]
 
 _MOST = 1_000_000
 _LONGEST_TTL = 10 * 365 * 24 * 3600
 _GRAIN_NS = 50_000_000
 """Two changes of a file within this time may leave the same time stamp."""
-_RULE_KEYS = ("allowed_namespaces", "operations", "allowed_context_types", "max_ttl_seconds")
 
 FAMILIES = ("save_*", "load_*", "search_*", "evolve_*")
 """Folded names of rules for each tool of a family, such as `save/*`."""
@@ -65,7 +68,6 @@ LEADERS: Mapping[str, str] = {
 
 ALL = "all"
 """The context type that stands for every allowed one."""
-CONTEXTS = ("session", "agent", "task")
 
 WINDOW_SECONDS = 60
 """The period over which a sustained rate is counted."""
@@ -76,6 +78,14 @@ class Operation(StrEnum):
 
     READ = "read"
     WRITE = "write"
+
+
+class Context(StrEnum):
+    """A type of context that a tool may ask for."""
+
+    SESSION = "session"
+    AGENT = "agent"
+    TASK = "task"
 
 
 class PiiAction(StrEnum):
@@ -199,19 +209,9 @@ def judge(rule: Rule, call: Call) -> Verdict:
     return PERMITTED
 
 
-def strictest(actions: Iterable[PiiAction]) -> PiiAction:
-    """Returns the strictest of some actions."""
-    return min(actions, key=list(PiiAction).index)
-
-
 def folded(tool: str) -> str:
     """Returns a tool's name in the form that all its spellings share."""
     return re.sub(r"[/.\-]", "_", tool).lower()
-
-
-def stricter(first: Limit, second: Limit) -> Limit:
-    """Returns the smaller burst and the smaller sustained rate of two limits."""
-    return Limit(min(first.sustained, second.sustained), min(first.burst, second.burst))
 
 
 _KEPT = ("session.*", "agent.*")
@@ -227,7 +227,7 @@ DEFAULT = Policy(
     rules={
         "listmemory": _READ,
         "getmemory": _READ,
-        "getcontext": Rule(operations=(Operation.READ,), contexts=("session", "agent", "task")),
+        "getcontext": Rule(operations=(Operation.READ,), contexts=tuple(Context)),
         "putmemory": Rule(operations=(Operation.WRITE,), namespaces=_KEPT, max_ttl_seconds=3600),
         "deletememory": _WRITE,
     },
@@ -238,20 +238,13 @@ DEFAULT = Policy(
 """The policy of a project without a `policy.yaml`."""
 
 
-class Fault(NamedTuple):
-    """An error in the file, and its line, from 1."""
-
-    line: int
-    reason: str
-
-
 class InvalidPolicy(Exception):
     """A text that is not a valid policy; `faults` are all its errors, in the order of lines."""
 
-    def __init__(self, faults: list[Fault]) -> None:
+    def __init__(self, faults: Iterable["Fault"]) -> None:
         """Takes at least one fault."""
-        super().__init__(faults[0].reason)
         self.faults = tuple(sorted(faults))
+        super().__init__(self.faults[0].reason)
 
 
 def parse(data: bytes, source: str) -> Policy:
@@ -259,112 +252,105 @@ def parse(data: bytes, source: str) -> Policy:
 
     Raises `InvalidPolicy`, also for unknown keys: a mistyped key would protect nothing.
     """
-    header, lines = _loaded(data)
-    reader = _Reader(lines)
-    policy = reader.policy(header, source)
-    if reader.faults:
-        raise InvalidPolicy(reader.faults)
-    return policy
-
-
-def _loaded(data: bytes) -> tuple[dict[str, Any], Mapping[KeyPath, int]]:
-    from mimo.memory.codec import front_matter
     from mimo.memory.codec.document import Unreadable, decode
+    from mimo.memory.codec.front_matter import Fault, Located
 
     try:
         text, _ = decode(data, MAX_BYTES)
-        return front_matter.read(text).data, front_matter.lines(text)
-    except front_matter.NotAMapping:
-        raise InvalidPolicy([Fault(1, "must be a mapping, such as `tool_permissions:`")]) from None
+        reader = _Reader(Located(text))
     except Unreadable as error:
-        raise InvalidPolicy(
-            [Fault(error.line or 1, error.reason.removeprefix("header: "))]
-        ) from None
+        raise InvalidPolicy([Fault(error.line or 1, error.reason)]) from None
+    policy = reader.policy(source)
+    if reader.faults:
+        raise InvalidPolicy(Fault(*fault) for fault in reader.faults)
+    return policy
 
 
 class _Reader:
-    """Reads the parts of a file and collects their errors."""
+    """Reads the parts of a file and collects their errors.
 
-    def __init__(self, lines: Mapping[KeyPath, int]) -> None:
-        self.faults: list[Fault] = []
-        self._lines = lines
+    A check of a single value returns the value, or adds an error and returns None.
+    """
 
-    def policy(self, header: Mapping[str, Any], source: str) -> Policy:
-        parts = self._mapping((), header, ("tool_permissions", "rate_limits", "pii"))
-        rules = dict(self._rules(("tool_permissions",), parts.get("tool_permissions", {})))
-        place = ("rate_limits",)
-        limits = self._mapping(place, parts.get("rate_limits", {}), ("tools", "namespaces"))
-        tools = dict(self._limits((*place, "tools"), limits.get("tools", {}), self._tool))
+    def __init__(self, located: "Located") -> None:
+        self.faults: list[tuple[int, str]] = []
+        self._located = located
+
+    def policy(self, source: str) -> Policy:
+        parts = self._mapping((), self._located.data, ("tool_permissions", "rate_limits", "pii"))
+        permissions = parts.get("tool_permissions", {})
+        rules = {
+            tool: self._rule(place, content, DEFAULT.rules.get(tool, Rule()))
+            for tool, place, content in self._named(("tool_permissions",), permissions, self._tool)
+        }
+        limits = self._mapping(
+            ("rate_limits",), parts.get("rate_limits", {}), ("tools", "namespaces")
+        )
+        tools = self._limits(("rate_limits", "tools"), limits, self._tool)
         for member, leader in LEADERS.items():
             if leader in tools and member not in tools:
                 own = DEFAULT.tool_limits.get(member, tools[leader])
-                tools[member] = stricter(own, tools[leader])
-        namespaces = dict(
-            self._limits((*place, "namespaces"), limits.get("namespaces", {}), self._pattern)
-        )
+                rate, burst = tools[leader]
+                tools[member] = Limit(min(own.sustained, rate), min(own.burst, burst))
+        namespaces = self._limits(("rate_limits", "namespaces"), limits, self._pattern)
         pii = self._mapping(("pii",), parts.get("pii", {}), ("on_write",))
-        word = pii.get("on_write", DEFAULT.on_write.value)
+        word = self._word(PiiAction)(("pii", "on_write"), pii.get("on_write", DEFAULT.on_write))
         return Policy(
             rules={**DEFAULT.rules, **rules},
             named=frozenset(rules),
             tool_limits={**DEFAULT.tool_limits, **tools},
             namespace_limits={**namespaces, **DEFAULT.namespace_limits, **namespaces},
-            on_write=self._word(("pii", "on_write"), word, PiiAction) or PiiAction.REFUSE,
+            on_write=word or PiiAction.REFUSE,
             source=source,
         )
 
-    def _rules(self, place: KeyPath, value: Any) -> Iterator[tuple[str, Rule]]:
-        for name, content in self._named(place, value, self._tool):
-            given = self._mapping((*place, name), content, _RULE_KEYS)
-            rule = DEFAULT.rules.get(folded(name), Rule())
-            yield folded(name), self._rule((*place, name), given, rule)
-
-    def _rule(self, place: KeyPath, given: Mapping[str, Any], rule: Rule) -> Rule:
-        changes: dict[str, Any] = {"line": self._line(place)}
-        if "operations" in given:
-            here = (*place, "operations")
-            changes["operations"] = self._each(
-                here, given["operations"], lambda at, word: self._word(at, word, Operation)
-            )
-        if "allowed_namespaces" in given:
-            here = (*place, "allowed_namespaces")
-            changes["namespaces"] = self._each(here, given["allowed_namespaces"], self._pattern)
-        if "allowed_context_types" in given:
-            here = (*place, "allowed_context_types")
-            changes["contexts"] = self._each(here, given["allowed_context_types"], self._context)
+    def _rule(self, place: "Place", content: Any, default: Rule) -> Rule:
+        lists: dict[str, tuple[str, Check[Any]]] = {
+            "operations": ("operations", self._word(Operation)),
+            "allowed_namespaces": ("namespaces", self._pattern),
+            "allowed_context_types": ("contexts", self._word(Context)),
+        }
+        given = self._mapping(place, content, (*lists, "max_ttl_seconds"))
+        changes: dict[str, Any] = {
+            field: self._each((*place, key), given[key], check)
+            for key, (field, check) in lists.items()
+            if key in given
+        }
         if "max_ttl_seconds" in given:
             here = (*place, "max_ttl_seconds")
-            most = self._number(here, given["max_ttl_seconds"], 0, _LONGEST_TTL)
-            changes["max_ttl_seconds"] = None if most is None else int(most)
-        return replace(rule, **changes)
+            changes["max_ttl_seconds"] = self._number(
+                here, given["max_ttl_seconds"], 0, _LONGEST_TTL
+            )
+        return replace(default, line=self._located.line(place), **changes)
 
     def _limits(
-        self, place: KeyPath, value: Any, check: Callable[[KeyPath, Any], str | None]
-    ) -> Iterator[tuple[str, Limit]]:
-        for name, content in self._named(place, value, check):
-            here = (*place, name)
-            given = self._mapping(here, content, ("sustained", "burst"))
-            rate = self._number((*here, "sustained"), given.get("sustained", 10), 0.001, _MOST)
-            burst = self._number((*here, "burst"), given.get("burst", 50), 1, _MOST)
-            key = name if check == self._pattern else folded(name)
-            yield key, Limit(rate or LIMIT.sustained, int(burst or LIMIT.burst))
+        self, place: "Place", parts: Mapping[str, Any], check: Check[str]
+    ) -> dict[str, Limit]:
+        """Returns the limits in the part of the rate limits that `place` names."""
+        limits = {}
+        for name, here, content in self._named(place, parts.get(str(place[-1]), {}), check):
+            given = {**LIMIT._asdict(), **self._mapping(here, content, LIMIT._fields)}
+            rate = self._number((*here, "sustained"), given["sustained"], 0.001, _MOST)
+            burst = self._number((*here, "burst"), given["burst"], 1, _MOST)
+            limits[name] = Limit(rate or LIMIT.sustained, int(burst or LIMIT.burst))
+        return limits
 
     def _named(
-        self, place: KeyPath, value: Any, check: Callable[[KeyPath, Any], str | None]
-    ) -> Iterator[tuple[str, Any]]:
-        """Yields each name with its content; two spellings of the same name are a fault."""
-        seen: set[str] = set()
-        for name, content in self._mapping(place, value).items():
-            if check((*place, name), name) is None:
-                continue
-            key = name if check == self._pattern else folded(name)
-            if key in seen:
-                self._fault((*place, name), f"`{name}` appears twice")
-            seen.add(key)
-            yield name, content
+        self, place: "Place", value: Any, check: Check[str]
+    ) -> Iterator[tuple[str, "Place", Any]]:
+        """Yields each checked name with its place and content; a duplicate name is an error."""
+        names: set[str] = set()
+        for key, content in self._mapping(place, value).items():
+            here = (*place, key)
+            name = check(here, key)
+            if name in names:
+                self._fault(here, f"`{key}` appears twice")
+            if name is not None:
+                names.add(name)
+                yield name, here, content
 
     def _mapping(
-        self, place: KeyPath, value: Any, keys: tuple[str, ...] | None = None
+        self, place: "Place", value: Any, keys: tuple[str, ...] | None = None
     ) -> dict[str, Any]:
         if not isinstance(value, dict):
             self._fault(place, f"{_key_of(place)} must be a mapping")
@@ -374,65 +360,53 @@ class _Reader:
                 self._fault((*place, key), f"unknown key `{key}`; the keys are {', '.join(keys)}")
         return value
 
-    def _each(
-        self, place: KeyPath, value: Any, check: Callable[[KeyPath, Any], T | None]
-    ) -> tuple[T, ...]:
+    def _each(self, place: "Place", value: Any, check: Check[T]) -> tuple[T, ...]:
         if not isinstance(value, list):
             self._fault(place, f"{_key_of(place)} must be a list")
             return ()
         items = (check((*place, number), item) for number, item in enumerate(value))
         return tuple(item for item in items if item is not None)
 
-    def _word(self, place: KeyPath, value: Any, words: type[T]) -> T | None:
-        try:
-            return words(value)  # type: ignore[call-arg]  # `words` is an enumeration
-        except ValueError:
-            names = ", ".join(str(word) for word in words)  # type: ignore[attr-defined]
-            self._fault(place, f"{_quoted(value)} must be one of {names}")
+    def _word(self, words: type[E]) -> Check[E]:
+        """Returns the check for a word of an enumeration."""
+
+        def check(place: "Place", value: Any) -> E | None:
+            if value in list(words):
+                return words(value)
+            self._fault(place, f"{_quoted(value)} must be one of {', '.join(words)}")
             return None
 
-    def _context(self, place: KeyPath, value: Any) -> str | None:
-        if value in CONTEXTS:
-            return str(value)
-        self._fault(place, f"{_quoted(value)} must be one of {', '.join(CONTEXTS)}")
-        return None
+        return check
 
-    def _pattern(self, place: KeyPath, value: Any) -> str | None:
+    def _pattern(self, place: "Place", value: Any) -> str | None:
         if isinstance(value, str) and is_pattern(value):
             return value
         self._fault(place, f"{_quoted(value)} is not a pattern of namespaces, such as `session.*`")
         return None
 
-    def _tool(self, place: KeyPath, value: Any) -> str | None:
-        if isinstance(value, str):
-            name = folded(value)
-            if name in (EVERY, *FAMILIES) or name.isidentifier():
-                return value
+    def _tool(self, place: "Place", value: Any) -> str | None:
+        """Returns a tool's folded name."""
+        name = folded(value)
+        if name in (EVERY, *FAMILIES) or name.isidentifier():
+            return name
         self._fault(place, f"{_quoted(value)} is not the name of a tool")
         return None
 
-    def _number(self, place: KeyPath, value: Any, low: float, high: float) -> float | None:
-        whole = isinstance(low, int)
-        right = type(value) is int or (type(value) is float and not whole)
-        if right and low <= value <= high:
-            return float(value) if not whole else int(value)
-        kind = "a whole number" if whole else "a number"
+    def _number(self, place: "Place", value: Any, low: float, high: int) -> Any:
+        """Returns a number within the limits; it must be whole if the lower limit is."""
+        is_whole = isinstance(low, int)
+        if type(value) in ((int,) if is_whole else (int, float)) and low <= value <= high:
+            return value
+        kind = "a whole number" if is_whole else "a number"
         self._fault(place, f"{_key_of(place)} must be {kind} from {low:g} to {high:,}")
         return None
 
-    def _fault(self, place: KeyPath, reason: str) -> None:
-        self.faults.append(Fault(self._line(place), reason))
-
-    def _line(self, place: KeyPath) -> int:
-        """Returns the line of a place in the file, or of the nearest part around it."""
-        while place and place not in self._lines:
-            place = place[:-1]
-        return self._lines.get(place, 1)
+    def _fault(self, place: "Place", reason: str) -> None:
+        self.faults.append((self._located.line(place), reason))
 
 
-def _key_of(place: KeyPath) -> str:
-    words = [str(part) for part in place if isinstance(part, str)]
-    return f"`{words[-1]}`" if words else "the policy"
+def _key_of(place: "Place") -> str:
+    return f"`{place[-1]}`" if place else "the policy"
 
 
 def _quoted(value: Any) -> str:
@@ -445,7 +419,7 @@ class ActivePolicies:
 
     policies: tuple[Policy, ...]
     """Each must permit a call. Empty if the file is invalid, which permits nothing."""
-    faults: tuple[Fault, ...] = ()
+    faults: tuple["Fault", ...] = ()
     digest: str = ""
     """The digest of the file; empty without a file."""
     trusted: bool = True
@@ -524,6 +498,8 @@ class PolicyFile:
         )
 
     def _read(self, path: Path) -> None:
+        from mimo.memory.codec.front_matter import Fault
+
         self._policy, self._faults, self._digest = None, (), ""
         try:
             data, _ = disk.look(path, limit=MAX_BYTES)

@@ -36,14 +36,13 @@ def text() -> str:
 def prepare(folder: Path) -> None:
     """Makes a project with the procedure, and agrees to its programs as a person would."""
     from mimo.features.procedures import library
-    from mimo.features.procedures.commands import CommandSet
     from mimo.mind import Mind
 
     subprocess.run([*MIND, "init"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     mind = Mind.open(folder)
-    found, procedure = library.added(mind, text().encode(), CommandSet())
+    file, result = library.added(mind, text().encode())
     mind.ask = lambda question, seconds: "yes"
-    library.require_approved(mind, found, procedure)
+    library.require_approved(mind, file, library.valid(file, result))
 
 
 def moved(journal: Path) -> list[str]:

@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mimo.errors import NotFound, StorageFailed
-from mimo.features.procedures import executing
+from mimo.features.procedures import calling, executing
 from mimo.features.procedures.machine import Status
 from mimo.features.procedures.storage import Execution
 from mimo.mind import Mind
@@ -163,9 +164,6 @@ class Commands:
         self._execution = execution
         self.moves: list[int] = []
 
-    def fault(self, name: str, arguments: Mapping[str, Any]) -> str | None:
-        return None
-
     def call(self, mind: Mind, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         moves = failures = 0
         for record in Execution(self._execution._folder).records():
@@ -194,6 +192,11 @@ def start(mind: Mind, machine: Machine) -> tuple[Execution, Commands]:
     return execution, Commands(machine, execution)
 
 
+def carried_out(mind: Mind, execution: Execution, commands: Commands) -> executing.Report:
+    with patch.object(calling, "call", commands.call):
+        return executing.carry_out(mind, execution)
+
+
 def ended(report: executing.Report) -> End:
     return End(report.status.value, report.run.state, report.run.context, [*path_of(report)])
 
@@ -213,7 +216,7 @@ def mind(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Mind:
 def test_a_procedure_does_what_the_documentation_says(mind: Mind, machine: Machine) -> None:
     execution, commands = start(mind, machine)
 
-    assert ended(executing.carry_out(mind, commands, execution)) == expected(machine)
+    assert ended(carried_out(mind, execution, commands)) == expected(machine)
 
 
 class Killed(BaseException):
@@ -245,11 +248,9 @@ class Killing:
 def killed_at(mind: Mind, machine: Machine, number: int, how: str) -> bool:
     """Kills a run at one of its writes and resumes it; returns whether it came to that write."""
     execution, commands = start(mind, machine)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mimo.features.procedures.storage.append_log.append", Killing(number, how))
-        with suppress(Killed):
-            executing.carry_out(mind, commands, execution)
-            return False
+    with patch.object(append_log, "append", Killing(number, how)), suppress(Killed):
+        carried_out(mind, execution, commands)
+        return False
     again = executing.executions(mind).find(execution.id)
     before = again.records()
     found = executing.report(mind, again)
@@ -258,7 +259,7 @@ def killed_at(mind: Mind, machine: Machine, number: int, how: str) -> bool:
         assert found.status is Status.INTERRUPTED
         done = len(commands.moves)
         mind.timer = Time().timer()
-        found = executing.carry_out(mind, commands, again)
+        found = carried_out(mind, again, commands)
         assert all(moves >= acknowledged for moves in commands.moves[done:])
     assert again.records()[: len(before)] == before
     assert ended(found) == expected(machine)

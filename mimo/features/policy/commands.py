@@ -170,7 +170,7 @@ def policy_check(mind: Mind) -> PolicyChecked:
         file=FILE if policies.digest or policies.faults else None,
         valid=not faults,
         trusted=policies.trusted,
-        faults=tuple(PolicyFault(file=FILE, line=line, reason=why) for line, why in faults),
+        faults=tuple(PolicyFault(file=FILE, line=line or 1, reason=why) for line, why in faults),
     )
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from mimo.errors import AmbiguousId, Denied, Invalid, MindError, NoProject, NotFound, Untrusted
-from mimo.features.procedures import steps
-from mimo.features.procedures.library import Commands
+from mimo.features.procedures import calling, steps
 from mimo.features.procedures.machine import Run
 from mimo.features.procedures.model import (
     OWN,
@@ -20,6 +19,7 @@ from mimo.features.procedures.model import (
     Outcome,
     Refused,
     Step,
+    as_text,
     failed,
     filled,
 )
@@ -135,10 +135,10 @@ class Pace:
 
 @frozen
 class Scope:
-    """The things that an action may use."""
+    """The run of an action, and the things that the action may use."""
 
     mind: Mind
-    commands: Commands
+    run: Run
     pace: Pace
     id: str
 
@@ -148,15 +148,22 @@ class Scope:
         return scrubbed(self.mind.environ, self.mind.config["procedures.env"])
 
 
-def perform(action: Action, run: Run, scope: Scope) -> Outcome:
+def perform(action: Action, scope: Scope) -> Outcome:
     """Returns the outcome of the action of a run's current state.
 
     Raises `Stopped` and `Expired` if the run can't continue.
     """
+    run = scope.run
     own = {"id": scope.id, "name": run.procedure.name, "state": run.state, "error": run.error}
     try:
         args = filled(list(action.args), {**run.context, OWN: own})
-        outcome = _PERFORM[action.module](action, args, run, scope)
+        named = args[0] if args else {}
+        if action.module is Module.SHELL:
+            outcome = _run_program(action, args, scope)
+        elif action.module is Module.COMMAND:
+            outcome = _call_command(action, named, scope)
+        else:
+            outcome = _take_step(action, named, scope)
     except Refused as error:
         return failed(str(error), again=False)
     except TimedOut:
@@ -172,54 +179,62 @@ def perform(action: Action, run: Run, scope: Scope) -> Outcome:
     return outcome
 
 
-def _program(action: Action, args: list[Any], run: Run, scope: Scope) -> Outcome:
-    if any(isinstance(word, dict | list) or word is None for word in args):
+def _run_program(action: Action, words: list[Any], scope: Scope) -> Outcome:
+    if any(isinstance(word, dict | list) or word is None for word in words):
         raise Refused("a program's words must be text or numbers")
-    argv = [word if isinstance(word, str) else json.dumps(word) for word in args]
-    program = Program(argv, folder=scope.mind.project.root, environ=scope.environ)
+    program = Program(
+        [as_text(word) for word in words],
+        folder=scope.mind.project.root,
+        environ=scope.environ,
+    )
     status, out, err = scope.pace.within(action.limit_ms, program.run, program.stop)
     if status != 0:
         lines = (err.strip() or out.strip()).splitlines()
         end = f"was killed by signal {-status}" if status < 0 else f"exited with {status}"
-        return failed(f"`{argv[0]}` {end}{f': {lines[-1][:500]}' if lines else ''}")
+        return failed(f"`{words[0]}` {end}{f': {lines[-1][:500]}' if lines else ''}")
     result = {"exit_status": status, "stdout": out, "stderr": err}
     return Outcome(merge={action.result or "shell": result})
 
 
-def _command(action: Action, args: list[Any], run: Run, scope: Scope) -> Outcome:
-    named = args[0] if args else {}
-    answer = scope.pace.within(
-        action.limit_ms,
-        lambda: scope.commands.call(scope.mind, action.function, named),
-        lambda: None,
-    )
-    return Outcome(merge={action.result: dict(answer)} if action.result else answer)
+def _call_command(action: Action, args: Mapping[str, Any], scope: Scope) -> Outcome:
+    def call() -> dict[str, Any]:
+        return calling.call(scope.mind, action.function, args)
+
+    answer = scope.pace.within(action.limit_ms, call, lambda: None)
+    return Outcome(merge={action.result: answer} if action.result else answer)
 
 
-def _step(action: Action, args: list[Any], run: Run, scope: Scope) -> Outcome:
-    named = args[0] if args else {}
-    context = run.context
+def _take_step(action: Action, args: Mapping[str, Any], scope: Scope) -> Outcome:
+    context, pace, limit = scope.run.context, scope.pace, action.limit_ms
     match Step(action.function):
         case Step.LOG:
-            return _log(named, run, scope)
+            return _log(args, scope)
         case Step.VALIDATE:
-            return steps.validate(named, context)
+            return steps.validate(args, context)
         case Step.CONDITIONAL:
-            return steps.conditional(named, context)
+            return steps.conditional(args, context)
         case Step.SET_CONTEXT:
-            return steps.set_context(named, context, scope.environ)
-        case Step.DELAY:
-            return _delay(action, named, scope)
-        case Step.HTTP_REQUEST:
-            seconds = (action.limit_ms or 1) / 1000
-            request = Request(named, scope.mind.config["procedures.http_hosts"], seconds)
-            return scope.pace.within(action.limit_ms or 1, request.send, request.stop)
+            return steps.set_context(args, context, scope.environ)
         case Step.ASK:
-            return Outcome(question=str(named["question"]))
-    raise AssertionError(action.function)  # checked when the file was read
+            return Outcome(question=str(args["question"]))
+        case Step.HTTP_REQUEST:
+            hosts = scope.mind.config["procedures.http_hosts"]
+            request = Request(args, hosts, (limit or 1) / 1000)
+            return pace.within(limit, request.send, request.stop)
+        case Step.DELAY:
+            try:
+                seconds = max(0.0, float(args.get("ms", 1000))) / 1000
+            except (TypeError, ValueError, OverflowError):
+                raise Refused(f"`ms` must be a number, not `{args.get('ms')}`") from None
+            if limit is not None and seconds > limit / 1000:
+                pace.pause(limit / 1000)
+                raise TimedOut
+            pace.pause(seconds)
+            return Outcome()
 
 
-def _log(args: Mapping[str, Any], run: Run, scope: Scope) -> Outcome:
+def _log(args: Mapping[str, Any], scope: Scope) -> Outcome:
+    run = scope.run
     message = str(args.get("message", f"in state {run.state}"))
     level = str(args.get("level", "info"))
     fields = {str(name): steps.value_of(str(name), run.context) for name in args.get("fields", ())}
@@ -234,22 +249,6 @@ def _log(args: Mapping[str, Any], run: Run, scope: Scope) -> Outcome:
     )
     pairs = (f" {name}={json.dumps(value, ensure_ascii=False)}" for name, value in fields.items())
     return Outcome(log=f"{level}: {message}{''.join(pairs)}"[:_LONGEST_LINE])
-
-
-def _delay(action: Action, args: Mapping[str, Any], scope: Scope) -> Outcome:
-    try:
-        milliseconds = float(args.get("ms", 1000))
-    except (TypeError, ValueError, OverflowError):
-        raise Refused(f"`ms` must be a number, not `{args.get('ms')}`") from None
-    limit = action.limit_ms
-    if limit is not None and milliseconds > limit:
-        scope.pace.pause(limit / 1000)
-        raise TimedOut
-    scope.pace.pause(max(0.0, milliseconds) / 1000)
-    return Outcome()
-
-
-_PERFORM = {Module.STEP: _step, Module.COMMAND: _command, Module.SHELL: _program}
 
 
 # HTTP requests: only to hosts that the user's own settings name.
@@ -305,7 +304,7 @@ def address_of(host: str, port: int) -> str:
     except OSError as error:
         raise ConnectionError(f"`{host}` is not known: {error.strerror}") from None
     address = str(infos[0][4][0])
-    if not (is_public(address) or host == "localhost" or _is_address(host)):
+    if not is_public(address) and host != "localhost" and not _is_address(host):
         raise Refused(
             f"`{host}` leads to `{address}`, which is not a public address; "
             f"allow the address itself if you intend that"
@@ -372,7 +371,10 @@ class Request:
         if len(body) > MOST_BYTES:
             reason = f"the response is larger than {MOST_BYTES:,} bytes"
             return failed(f"{request}: {reason}", again=False)
-        return Outcome(merge={self._key: _parsed(body), "http_status": answer.status})
+        content: Any = body.decode("utf-8", "replace")
+        with suppress(ValueError, RecursionError):
+            content = json.loads(content)
+        return Outcome(merge={self._key: content, "http_status": answer.status})
 
     def stop(self) -> None:
         """Ends the connection."""
@@ -408,14 +410,6 @@ def _body(args: Mapping[str, Any]) -> tuple[dict[str, str], bytes | None]:
         return headers, None if body is None else body.encode()
     headers.setdefault("Content-Type", "application/json")
     return headers, json.dumps(body).encode()
-
-
-def _parsed(body: bytes) -> Any:
-    text = body.decode("utf-8", "replace")
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 # Programs: an argument list, never a shell's line, in a scrubbed environment.

@@ -1,24 +1,18 @@
 """The `mind procedure` commands: adding, checking and showing procedures, and running them."""
 
-from collections.abc import Mapping, Sequence
+import json
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from mimo.commands import Registry, all_commands, called, near
-from mimo.commands.arguments import choose, decode
 from mimo.commands.common import TrustLabel
-from mimo.commands.invoke import Caller, invoke
-from mimo.commands.schema import OPERATION, to_json
-from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Spec, Surface, command
-from mimo.errors import AmbiguousId, Conflict, Denied, Invalid, NotFound, StorageFailed, Untrusted
+from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, command
+from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed, Untrusted
 from mimo.features.procedures import executing, library
 from mimo.features.procedures.executing import Report
-from mimo.features.procedures.library import Checked
 from mimo.features.procedures.machine import Status
 from mimo.features.procedures.model import (
     LATEST,
     NAME,
-    Fault,
     Procedure,
     mermaid,
     split_reference,
@@ -26,72 +20,16 @@ from mimo.features.procedures.model import (
 from mimo.features.procedures.storage import Execution
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
+from mimo.memory.codec.front_matter import Fault
 from mimo.mind import Mind
+from mimo.store import files
 from mimo.store import procedures as store
 from mimo.store.procedures import ProcedureFile
 
-OWN = "procedures"
-"""The toolset that procedures can't call: procedures that start each other might never end."""
 PROGRAM_WAITS_MS = 60_000
 """The default time that a program waits for a run; many give up after this."""
-
-
-class CommandSet:
-    """Mind's own commands for procedures, on the path of all surfaces; loaded on first use."""
-
-    def __init__(self, registry: Registry | None = None) -> None:
-        """Keep the table of commands (default: all commands)."""
-        self._registry = registry
-
-    def _tools(self) -> Mapping[str, Any]:
-        self._registry = self._registry or all_commands()
-        return self._registry.tools()
-
-    def fault(self, name: str, arguments: Mapping[str, Any]) -> str | None:
-        """Returns why a procedure can't call a command with arguments of these names, or None."""
-        specs = called(self._tools(), name)
-        if specs is None:
-            nearest = near(self._tools(), name, "slash")
-            hint = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
-            return f"there is no command `{name}`{hint}"
-        if specs[0].toolset == OWN:
-            return f"a procedure can't call `{name}`: procedures don't run procedures"
-        return _argument_fault(specs, arguments)
-
-    def call(self, mind: Mind, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns a command's result as JSON. Raises `MindError`."""
-        if reason := self.fault(name, arguments):
-            raise Denied(reason)
-        spec, rest = choose(called(self._tools(), name) or (), arguments)
-        decode(spec, rest, Surface.MCP)  # arguments of the command line alone are for people
-        answer = to_json(invoke(spec, mind, _caller(spec, mind), rest))
-        if not isinstance(answer, dict):
-            raise Invalid(f"the result of `{name}` is not an object")
-        return answer
-
-
-def _argument_fault(specs: Sequence[Spec], arguments: Mapping[str, Any]) -> str | None:
-    """Returns a message on an unknown or missing argument, or None."""
-    name = specs[0].name
-    params = [p for spec in specs for p in spec.params if Surface.MCP in p.arg.surfaces]
-    taken = {word for param in params for word in (param.name, *param.aliases)}
-    if specs[0].operation:
-        taken.add(OPERATION)
-    for given in arguments:
-        if given not in taken:
-            known = f"it takes {', '.join(sorted(taken))}" if taken else "it takes none"
-            return f"`{name}` takes no argument `{given}`; {known}"
-    for param in params if len(specs) == 1 else ():
-        if param.required and not {param.name, *param.aliases} & {*arguments}:
-            return f"`{name}` needs the argument `{param.name}`"
-    return None
-
-
-def _caller(spec: Spec, mind: Mind) -> Caller:
-    """Returns the caller of a procedure's commands: the caller of the procedure."""
-    is_person = mind.author is None and Surface.CLI in spec.surfaces
-    surface = Surface.CLI if is_person else Surface.MCP
-    return Caller(surface=surface, name=mind.author, agent=mind.agent)
+TEMPLATE = Path(__file__).with_name("template.md")
+"""The text of `mind procedure new`, with `NAME` in place of the name."""
 
 
 Name = Annotated[str, Arg("Name of the procedure", complete="procedure")]
@@ -286,11 +224,8 @@ def run(
             hint="""such as {"branch": "main"}""",
             details={"field": "context"},
         )
-    commands = CommandSet()
-    execution = executing.begin(mind, commands, name, version, context or {}, asynchronous=async_)
-    if async_:
-        return _in_background(mind, execution)
-    return _ran(executing.carry_out(mind, commands, execution, wait_ms=_wait(mind, timeout)))
+    execution = executing.begin(mind, name, version, context or {}, asynchronous=async_)
+    return _ran(mind, execution, in_background=async_, timeout=timeout)
 
 
 @command(
@@ -367,23 +302,15 @@ def resume(
     execution = executing.executions(mind).find(execution_id)
     if async_:
         executing.require_resumable(mind, execution)
-        return _in_background(mind, execution)
-    wait = _wait(mind, timeout)
-    return _ran(executing.carry_out(mind, CommandSet(), execution, wait_ms=wait))
+    return _ran(mind, execution, in_background=async_, timeout=timeout)
 
 
-def _wait(mind: Mind, timeout: int | None) -> int | None:
-    if timeout is not None or mind.author is None:
-        return timeout
-    return PROGRAM_WAITS_MS
-
-
-def _in_background(mind: Mind, execution: Execution) -> Ran:
-    pid = executing.start(mind, execution)
-    return Ran(execution_id=execution.id, status=Status.RUNNING, pid=str(pid))
-
-
-def _ran(report: Report) -> Ran:
+def _ran(mind: Mind, execution: Execution, *, in_background: bool, timeout: int | None) -> Ran:
+    if in_background:
+        pid = executing.start(mind, execution)
+        return Ran(execution_id=execution.id, status=Status.RUNNING, pid=str(pid))
+    wait_ms = PROGRAM_WAITS_MS if timeout is None and mind.author is not None else timeout
+    report = executing.carry_out(mind, execution, wait_ms=wait_ms)
     run = report.run
     return Ran(
         execution_id=report.id,
@@ -436,7 +363,7 @@ def _history(report: Report) -> tuple[Moved, ...]:
 )
 def list_(mind: Mind) -> Procedures:
     """List the procedures of this project"""
-    every = library.every(mind)
+    checked = library.every(mind)
     rows = tuple(
         Row(
             name=procedure.name,
@@ -445,12 +372,12 @@ def list_(mind: Mind) -> Procedures:
             state_count=len(procedure.states),
             timeout_ms=procedure.timeout_ms,
             max_retries=procedure.max_retries,
-            trust=_trust(mind, file.data, procedure),
+            trust=_trust(mind, file, procedure),
         )
-        for file in every
-        if (procedure := file.procedure) and procedure.active
+        for file, result in checked
+        if (procedure := result.procedure) and procedure.active
     )
-    faults = tuple(row for file in every for row in _rows(file, file.faults))
+    faults = tuple(row for file, result in checked for row in _rows(file, result.faults))
     return Procedures(procedures=rows, count=len(rows), faults=faults)
 
 
@@ -473,19 +400,21 @@ def show(
     ] = "text",
 ) -> Definition:
     """Show a procedure, as a diagram and in full"""
-    file, procedure = library.one(mind, name, version)
+    file, procedure = library.find(mind, name, version)
+    definition = dict(procedure.definition)
+    canonical = json.dumps(definition, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return Definition(
         name=procedure.name,
         version=procedure.version,
         description=procedure.description,
         steps=tuple(procedure.states),
-        hash=library.definition_hash(procedure),
-        definition=dict(procedure.definition),
+        hash=files.digest(canonical.encode("utf-8", "replace")),
+        definition=definition,
         context_schema=dict(procedure.context_schema),
         timeout_ms=procedure.timeout_ms,
         max_retries=procedure.max_retries,
         rollback_procedure=procedure.rollback,
-        trust=_trust(mind, file.data, procedure),
+        trust=_trust(mind, file, procedure),
         file=file.path,
         diagram=mermaid(procedure) if format == "mermaid" else None,
     )
@@ -518,7 +447,7 @@ def add(
     if (file is None) == (text is None):
         raise Invalid("give a file or a text", hint="such as `mind procedure add release.md`")
     data = (text or "").encode() if file is None else store.given(Path(file).expanduser())
-    return _registered(mind, *library.added(mind, data, CommandSet()))
+    return _added(mind, data)
 
 
 @command(
@@ -537,8 +466,21 @@ def new(mind: Mind, name: Annotated[str, Arg("Letters, digits, `-` and `_`")]) -
         raise Invalid(
             f"`{name}` is not a name of a procedure", hint="use letters, digits, `-` and `_`"
         )
-    data = library.template(name).encode()
-    return _registered(mind, *library.added(mind, data, CommandSet()))
+    text = TEMPLATE.read_text(encoding="utf-8")
+    return _added(mind, text.replace("NAME", name).encode())
+
+
+def _added(mind: Mind, data: bytes) -> Registered:
+    file, result = library.added(mind, data)
+    procedure = library.valid(file, result)
+    return Registered(
+        name=procedure.name,
+        version=procedure.version,
+        file=file.path,
+        state_count=len(procedure.states),
+        trust=_trust(mind, file, procedure),
+        warnings=_rows(file, result.warnings),
+    )
 
 
 @command(
@@ -558,38 +500,26 @@ def check(
     ] = None,
 ) -> Checks:
     """Check procedures: every fault at once, with its line"""
-    files = _wanted(mind, name)
-    faults = tuple(row for file in files for row in _rows(file, file.faults))
-    warnings = tuple(row for file in files for row in _rows(file, file.warnings))
-    return Checks(valid=not faults, checked=len(files), faults=faults, warnings=warnings)
-
-
-def _wanted(mind: Mind, name: str | None) -> list[Checked]:
-    commands = CommandSet()
+    reference = split_reference(name) if name else None
     if name is None:
-        return library.every(mind, commands)
-    reference = split_reference(name)
-    if reference and not Path(name).is_file():
-        return library.named(mind, *reference, commands)
-    file = ProcedureFile(path=name, data=store.given(Path(name).expanduser()))
-    return [library.checked(file, commands)]
+        checked = library.every(mind, calls=True)
+    elif reference and not Path(name).is_file():
+        candidates = library.candidates(mind, *reference)
+        if not candidates:
+            raise library.missing(mind, *reference)
+        checked = [(candidates[0], library.check(candidates[0], calls=True))]
+    else:
+        file = ProcedureFile(path=name, data=store.given(Path(name).expanduser()))
+        checked = [(file, library.check(file, calls=True))]
+    faults = tuple(row for file, result in checked for row in _rows(file, result.faults))
+    warnings = tuple(row for file, result in checked for row in _rows(file, result.warnings))
+    return Checks(valid=not faults, checked=len(checked), faults=faults, warnings=warnings)
 
 
-def _registered(mind: Mind, file: Checked, procedure: Procedure) -> Registered:
-    return Registered(
-        name=procedure.name,
-        version=procedure.version,
-        file=file.path,
-        state_count=len(procedure.states),
-        trust=_trust(mind, file.data, procedure),
-        warnings=_rows(file, file.warnings),
-    )
-
-
-def _trust(mind: Mind, data: bytes, procedure: Procedure) -> TrustLabel:
-    approved = library.is_approved(mind, data, procedure)
+def _trust(mind: Mind, file: ProcedureFile, procedure: Procedure) -> TrustLabel:
+    approved = library.is_approved(mind, file.data, procedure)
     return TrustLabel.TRUSTED if approved else TrustLabel.UNTRUSTED
 
 
-def _rows(file: Checked, faults: tuple[Fault, ...]) -> tuple[FaultRow, ...]:
+def _rows(file: ProcedureFile, faults: tuple[Fault, ...]) -> tuple[FaultRow, ...]:
     return tuple(FaultRow(file=file.path, line=f.line, reason=f.reason) for f in faults)

@@ -25,9 +25,8 @@ from mimo.features.procedures.actions import (
     Stopped,
     perform,
 )
-from mimo.features.procedures.library import Commands
 from mimo.features.procedures.machine import Record, Run, Status
-from mimo.features.procedures.model import LATEST, Action, Outcome, Procedure, failed
+from mimo.features.procedures.model import LATEST, Outcome, Procedure, failed
 from mimo.features.procedures.storage import ROLLBACK, Execution, Executions
 from mimo.frozen import frozen
 from mimo.memory.ids import suffix
@@ -42,24 +41,16 @@ _CANCEL_SECONDS = 5.0
 _LARGEST_JOURNAL = 64 * 1024 * 1024
 _ENDING = [n for name in ("SIGTERM", "SIGHUP") if (n := getattr(signal, name, None))]
 
-Stop = Callable[[], str | None]
-"""Returns the reason why a run must stop, or None."""
-
-Undo = Callable[[Run, Stop], Status]
-"""Runs the rollback of a failed run, started before or not, and returns its status."""
-
 
 @frozen
 class Report:
     """The progress of an execution."""
 
     id: str
-    procedure: str
-    version: str
     run: Run
     status: Status
+    """That of the run; `interrupted` if its process is missing."""
     elapsed_ms: int
-    started: datetime
     warnings: tuple[str, ...]
 
 
@@ -69,25 +60,25 @@ class Runner:
     def __init__(
         self,
         mind: Mind,
-        commands: Commands,
         execution: Execution,
         run: Run,
         *,
-        stopped: Stop,
-        undo: Undo | None,
+        rollback: str | None,
+        stopped: Callable[[], str | None],
     ) -> None:
-        """Continue the run after its last record."""
+        """Continue the run after its last record.
+
+        `rollback` is the text of the procedure that undoes it; `stopped` returns the reason why it
+        must stop, or None.
+        """
         self._mind = mind
         self._execution = execution
         self._run = run
-        self._undo = undo
-        self._asked: str | None = None
+        self._rollback = rollback
         self._stopped = stopped
-        procedure = run.procedure
-        self._pace = Pace(
-            mind.timer, spent_ms=run.at, limit_ms=procedure.timeout_ms, stopped=stopped
-        )
-        self._scope = Scope(mind=mind, commands=commands, pace=self._pace, id=execution.id)
+        limit = run.procedure.timeout_ms
+        self._pace = Pace(mind.timer, spent_ms=run.at, limit_ms=limit, stopped=stopped)
+        self._scope = Scope(mind=mind, run=run, pace=self._pace, id=execution.id)
 
     def go(self) -> Run:
         """Returns the run after its end. Raises `StorageFailed` and `KeyboardInterrupt`."""
@@ -99,18 +90,12 @@ class Runner:
             waited = f", while it waited for {' or '.join(run.awaits)}" if run.awaits else ""
             self._write(machine.ended(Status.INTERRUPTED, self._pace.at, f"{stop}{waited}"))
         except KeyboardInterrupt as signal:
+            reason = str(signal) or "Ctrl-C"
             with suppress(MindError):
-                self._write(
-                    machine.ended(Status.INTERRUPTED, self._pace.at, str(signal) or "Ctrl-C")
-                )
+                self._write(machine.ended(Status.INTERRUPTED, self._pace.at, reason))
             raise
-        self._report(
-            "mimo.procedure.complete",
-            {"duration_ms": run.at},
-            status=run.status.value,
-            final_state=run.state,
-            error=run.error,
-        )
+        end = {"status": run.status.value, "final_state": run.state, "error": run.error}
+        self._tell("complete", {"duration_ms": run.at}, **end)
         return run
 
     def _step(self) -> None:
@@ -118,7 +103,8 @@ class Runner:
         run = self._run
         try:
             if run.failing is not None:
-                self._fail()
+                self._undo()
+                self._write(machine.ended(Status.FAILED, self._pace.at, run.failing))
                 return
             limit = machine.exceeded(run, self._pace.at)
             if self._execution.size > _LARGEST_JOURNAL:
@@ -129,83 +115,94 @@ class Runner:
             self._pace.check()
             if run.awaits:
                 self._await()
-            else:
-                self._act(run.current.action)
+                return
+            action = run.current.action
+            outcome = perform(action, self._scope) if action else Outcome()
+            record = machine.after_action(run, outcome, self._pace.at)
+            self._write(record)
+            if record["kind"] == "retry":
+                self._pace.pause(record["wait"] / 1000)
         except Expired:
             limit = machine.exceeded(run, self._pace.at) or machine.TOO_LATE
             self._write(machine.failing(limit, self._pace.at))
 
-    def _act(self, action: Action | None) -> None:
-        outcome = perform(action, self._run, self._scope) if action else Outcome()
-        record = machine.after_action(self._run, outcome, self._pace.at)
-        self._write(record)
-        if record["kind"] == "retry":
-            self._pace.pause(record["wait"] / 1000)
-
     def _await(self) -> None:
         """Waits for an event, at most for the time of the run or of the action."""
-        run = self._run
-        waiting = "mimo.procedure.waiting"
-        self._report(waiting, {"count": 1}, events=run.awaits, question=run.question)
-        while True:
-            sent = self._execution.sent()
-            if len(sent) > run.events:
-                self._write(machine.after_sent(run, sent[run.events], self._pace.at))
-                return
+        run, ask = self._run, self._mind.ask
+        self._tell("waiting", {"count": 1}, events=run.awaits, question=run.question)
+        text = run.question or f"`{run.procedure.name}` waits in state `{run.state}`."
+        while len(sent := self._execution.sent()) <= run.events:
             if run.answer_by is not None and self._pace.at >= run.answer_by:
                 late = failed(f"no answer by {run.answer_by} ms", again=False)
                 self._write(machine.after_action(run, late, self._pace.at))
                 return
-            self._ask_or_pause()
+            if ask is None:
+                self._pace.pause(SLICE)
+                continue
+            self._pace.check()
+            if answer := ask(Question(text=text, choices=run.awaits), SLICE):
+                self._execution.send(answer)
+        counted = {"events": run.events + 1}
+        self._write(machine.after_event(run, sent[run.events], self._pace.at) | counted)
 
-    def _ask_or_pause(self) -> None:
-        run, ask = self._run, self._mind.ask
-        if ask is None:
-            self._pace.pause(SLICE)
+    def _undo(self) -> None:
+        """Runs the rollback procedure if there is one, started before or not.
+
+        It has no rollback of its own. Raises `Stopped` if it is interrupted.
+        """
+        failure, text = self._run, self._rollback
+        if not failure.rollback or not text:
             return
-        self._pace.check()
-        text = run.question or f"`{run.procedure.name}` waits in state `{run.state}`."
-        if answer := ask(Question(text=text, choices=run.awaits), SLICE):
-            self._execution.send(answer)
-
-    def _fail(self) -> None:
-        """Runs the rollback procedure if there is one, and ends."""
-        run = self._run
-        if run.procedure.rollback and self._undo:
-            status = self._undo(run, self._stopped)
-            if status is Status.INTERRUPTED:
-                raise Stopped(self._stopped() or "the rollback was interrupted")
-        self._write(machine.ended(Status.FAILED, self._pace.at, run.failing))
+        own = {"execution_id": self._execution.id, "state": failure.state, "error": failure.failing}
+        context = {**failure.context, "rollback_of": own}
+        execution = executions(self._mind).existing(failure.rollback) or _create(
+            self._mind, failure.rollback, _parsed(text), context=context, texts={"text": text}
+        )
+        with execution.held():
+            records, run = _loaded(execution)
+            if run.status not in (Status.COMPLETED, Status.FAILED):
+                _continue(self._mind, execution, records, run)
+                stopped = self._stopped
+                Runner(self._mind, execution, run, rollback=None, stopped=stopped).go()
+        if run.status is Status.INTERRUPTED:
+            raise Stopped(self._stopped() or "the rollback was interrupted")
 
     def _write(self, record: Record) -> None:
-        if record["kind"] == "failing" and self._run.procedure.rollback:
+        run, kind = self._run, record["kind"]
+        if kind == "failing" and run.procedure.rollback:
             record = {**record, "rollback": f"{self._execution.id}{ROLLBACK}"}
         self._execution.append(record)
-        self._run.apply(record)
-        self._report_record(record)
-
-    def _report_record(self, record: Record) -> None:
-        kind = record["kind"]
-        unknown = kind == "stay" and "event" in record
-        name = f"mimo.procedure.{'unknown_event' if unknown else kind}"
-        keys = ("from", "to", "event", "state", "error", "rollback")
+        run.apply(record)
         if kind != "end" and "question" not in record:
+            keys = ("from", "to", "event", "state", "error", "rollback")
+            event = "unknown_event" if kind == "stay" and "event" in record else kind
             metadata = {key: record[key] for key in keys if key in record}
-            self._report(name, {"at_ms": record["at"]}, **metadata)
+            self._tell(event, {"at_ms": record["at"]}, **metadata)
         if self._mind.progress:
-            done = len(self._run.history)
-            self._mind.progress(f"{self._run.procedure.name}: {self._run.state}", done, 0)
+            self._mind.progress(f"{run.procedure.name}: {run.state}", len(run.history), 0)
 
-    def _report(self, event: str, measurements: dict[str, float], /, **metadata: object) -> None:
-        procedure = self._run.procedure
-        self._mind.tell(
-            event,
-            measurements,
-            execution_id=self._execution.id,
-            name=procedure.name,
-            version=procedure.version,
-            **metadata,
-        )
+    def _tell(self, event: str, measurements: dict[str, float], /, **metadata: object) -> None:
+        _tell(self._mind, self._execution, self._run.procedure, event, measurements, **metadata)
+
+
+def _tell(
+    mind: Mind,
+    execution: Execution,
+    procedure: Procedure,
+    event: str,
+    measurements: dict[str, float],
+    /,
+    **metadata: object,
+) -> None:
+    """Logs an event of an execution."""
+    mind.tell(
+        f"mimo.procedure.{event}",
+        measurements,
+        execution_id=execution.id,
+        name=procedure.name,
+        version=procedure.version,
+        **metadata,
+    )
 
 
 def executions(mind: Mind) -> Executions:
@@ -214,19 +211,13 @@ def executions(mind: Mind) -> Executions:
 
 
 def begin(
-    mind: Mind,
-    commands: Commands,
-    name: str,
-    version: str,
-    context: Mapping[str, Any],
-    *,
-    asynchronous: bool,
+    mind: Mind, name: str, version: str, context: Mapping[str, Any], *, asynchronous: bool
 ) -> Execution:
     """Returns a new execution, written but not yet run.
 
     Raises `NotFound`, `Invalid` for faults, and `Untrusted`, also for the rollback procedure.
     """
-    file, procedure = library.one(mind, name, version, commands)
+    file, procedure = library.find(mind, name, version, calls=True)
     size = len(json.dumps(context))
     if size > LARGEST_CONTEXT:
         raise Invalid(
@@ -235,25 +226,22 @@ def begin(
             details={"field": "context"},
         )
     library.require_approved(mind, file, procedure)
-    rollback = None
+    texts = {"text": file.data.decode()}
     if procedure.rollback is not None:
-        rollback_file, undoing = library.one(mind, procedure.rollback, LATEST, commands)
-        library.require_approved(mind, rollback_file, undoing)
-        rollback = rollback_file.data.decode()
+        file, undoing = library.find(mind, procedure.rollback, LATEST, calls=True)
+        library.require_approved(mind, file, undoing)
+        texts["rollback_text"] = file.data.decode()
     id_ = f"{procedure.name}_{mind.now():%Y%m%d}_{suffix(mind.randomness(4))}"
-    return _create(
-        mind, id_, procedure, file.data, context, rollback=rollback, asynchronous=asynchronous
-    )
+    return _create(mind, id_, procedure, context=context, texts=texts, asynchronous=asynchronous)
 
 
 def _create(
     mind: Mind,
     id_: str,
     procedure: Procedure,
-    text: bytes,
-    context: Mapping[str, Any],
     *,
-    rollback: str | None = None,
+    context: Mapping[str, Any],
+    texts: Mapping[str, str],
     asynchronous: bool = False,
 ) -> Execution:
     warnings = steps.violations(procedure.context_schema, context)
@@ -263,127 +251,72 @@ def _create(
         "version": procedure.version,
         "time": mind.now().isoformat(),
         "at": 0,
-        "text": text.decode(),
-        "rollback_text": rollback,
+        **texts,
         "context": dict(context),
         "warnings": warnings,
     }
     execution = executions(mind).create(id_, start)
-    about = {"execution_id": id_, "name": procedure.name, "version": procedure.version}
-    mind.tell("mimo.procedure.start", {"count": 1}, **about, **{"async": asynchronous})
+    _tell(mind, execution, procedure, "start", {"count": 1}, **{"async": asynchronous})
     for warning in warnings:
-        mind.tell("mimo.procedure.warning", {"count": 1}, **about, message=f"context: {warning}")
+        message = f"context: {warning}"
+        _tell(mind, execution, procedure, "warning", {"count": 1}, message=message)
     return execution
 
 
-def carry_out(
-    mind: Mind, commands: Commands, execution: Execution, *, wait_ms: int | None = None
-) -> Report:
+def carry_out(mind: Mind, execution: Execution, *, wait_ms: int | None = None) -> Report:
     """Runs an execution from its current state to its end, or until it is stopped.
 
     Raises `Conflict` if another process runs it or it has ended, and `Untrusted`.
     """
-    started_for_it = HELD in mind.environ
-    with _signals_interrupt(), execution.held(mind.environ.get(HELD)):
-        records, run = _loaded(execution)
-        start = records[0]
-        if run.status not in (Status.RUNNING, Status.INTERRUPTED):
-            raise Conflict(f"`{execution.id}` is {run.status} already", hint="run it again")
-        _require_ours(mind, execution, start)
-        if not started_for_it:
-            _continue(mind, execution, records, run)
-        stopped = _stop(mind, execution, wait_ms)
-        _runner(mind, commands, execution, start, run, stopped).go()
-    return report(mind, execution)
-
-
-def _continue(mind: Mind, execution: Execution, records: list[Record], run: Run) -> None:
-    """Records that an execution continues."""
-    execution.go_on()
-    if len(records) > 1:
-        _resume(mind, execution, run)
-
-
-def _runner(
-    mind: Mind,
-    commands: Commands,
-    execution: Execution,
-    start: Mapping[str, Any],
-    run: Run,
-    stopped: Stop,
-) -> Runner:
-    text = start.get("rollback_text")
-
-    def undo(failed: Run, stopped: Stop) -> Status:
-        return _undone(mind, commands, execution.id, failed, str(text), stopped)
-
-    return Runner(mind, commands, execution, run, stopped=stopped, undo=undo if text else None)
-
-
-def _undone(
-    mind: Mind, commands: Commands, id_: str, failed: Run, text: str, stopped: Stop
-) -> Status:
-    """Returns the status of the rollback of a failed run; it has no rollback of its own."""
-    data = text.encode()
-    procedure = _parsed(data)
-    assert failed.rollback is not None  # noqa: S101 - written with the failure
-    about = {"execution_id": id_, "state": failed.state, "error": failed.failing}
-    context = {**failed.context, "rollback_of": about}
-    execution = executions(mind).existing(failed.rollback) or _create(
-        mind, failed.rollback, procedure, data, context
-    )
-    with execution.held():
-        (start, *_), run = _loaded(execution)
-        if run.status in (Status.COMPLETED, Status.FAILED):
-            return run.status
-        if run.status is Status.INTERRUPTED:
-            _resume(mind, execution, run)
-        alone = {**start, "rollback_text": None}
-        return _runner(mind, commands, execution, alone, run, stopped).go().status
-
-
-def _resume(mind: Mind, execution: Execution, run: Run) -> None:
-    record = {"kind": "resume", "at": run.at, "time": mind.now().isoformat()}
-    execution.append(record)
-    run.apply(record)
-    mind.tell(
-        "mimo.procedure.resume",
-        {"at_ms": run.at},
-        execution_id=execution.id,
-        name=run.procedure.name,
-        version=run.procedure.version,
-        state=run.state,
-    )
-
-
-def _stop(mind: Mind, execution: Execution, wait_ms: int | None) -> Stop:
-    """Returns the check whether a run must stop: a halted caller, a timeout or `cancel`."""
     deadline = None if wait_ms is None else mind.timer.monotonic() + wait_ms / 1000
 
     def stopped() -> str | None:
         if mind.halted and mind.halted():
-            return "the caller gave up"
+            return "the caller cancelled the call"
         if deadline is not None and mind.timer.monotonic() >= deadline:
             return f"timed out after {wait_ms} ms"
         return execution.cancelled()
 
-    return stopped
+    inherited = mind.environ.get(HELD)
+    with _signals_interrupt(), execution.held(inherited):
+        records, run = _loaded(execution)
+        if run.status not in (Status.RUNNING, Status.INTERRUPTED):
+            raise Conflict(f"`{execution.id}` is {run.status} already", hint="run it again")
+        start = records[0]
+        _require_ours(mind, execution, start)
+        if inherited is None:
+            _continue(mind, execution, records, run)
+        rollback = start.get("rollback_text")
+        Runner(mind, execution, run, rollback=rollback, stopped=stopped).go()
+    return report(mind, execution)
+
+
+def _continue(mind: Mind, execution: Execution, records: list[Record], run: Run) -> None:
+    """Withdraws a request to stop, and records that a run continues that was begun before."""
+    execution.go_on()
+    if len(records) == 1:
+        return
+    record = {"kind": "resume", "at": run.at, "time": mind.now().isoformat()}
+    execution.append(record)
+    run.apply(record)
+    _tell(mind, execution, run.procedure, "resume", {"at_ms": run.at}, state=run.state)
 
 
 def _loaded(execution: Execution) -> tuple[list[Record], Run]:
     """Returns all records of an execution, of which the first holds its texts, and the run."""
-    records = execution.records()
-    start = records[0]
-    procedure = _parsed(str(start.get("text", "")).encode())
+    start, *rest = records = execution.records()
+    procedure = _parsed(str(start.get("text", "")))
+    run = Run(procedure, start.get("context") or {})
     try:
-        run = machine.replayed(procedure, start.get("context") or {}, records[1:])
+        for record in rest:
+            run.apply(record)
     except (KeyError, ValueError, TypeError):
         raise _damaged() from None
     return records, run
 
 
-def _parsed(data: bytes) -> Procedure:
-    procedure = reading.read(data).procedure
+def _parsed(text: str) -> Procedure:
+    procedure = reading.read(text.encode()).procedure
     if procedure is None:
         raise _damaged()
     return procedure
@@ -403,9 +336,9 @@ def require_resumable(mind: Mind, execution: Execution) -> None:
 
 def _require_ours(mind: Mind, execution: Execution, start: Mapping[str, Any]) -> None:
     """Raises `Untrusted` if an execution came with a clone, or its text is no longer approved."""
-    texts = [str(start[key]).encode() for key in ("text", "rollback_text") if start.get(key)]
+    texts = [str(start[key]) for key in ("text", "rollback_text") if start.get(key)]
     ours = executions(mind).is_ours(execution.id, start)
-    if not ours or not all(library.is_approved(mind, data, _parsed(data)) for data in texts):
+    if not ours or not all(library.is_approved(mind, t.encode(), _parsed(t)) for t in texts):
         raise Untrusted(
             f"the text that `{execution.id}` runs is not approved on this machine",
             hint="run the procedure again: it asks on a terminal",
@@ -416,7 +349,6 @@ def report(mind: Mind, execution: Execution) -> Report:
     """Returns the progress of an execution; if its process is missing, it is interrupted."""
     running = execution.is_running
     records, run = _loaded(execution)
-    start = records[0]
     lost = run.status is Status.RUNNING and not running
     elapsed = run.at
     if run.status is Status.RUNNING and running:
@@ -425,13 +357,10 @@ def report(mind: Mind, execution: Execution) -> Report:
         elapsed = max(run.at, started["at"] + int(since.total_seconds() * 1000))
     return Report(
         id=execution.id,
-        procedure=run.procedure.name,
-        version=run.procedure.version,
         run=run,
         status=Status.INTERRUPTED if lost else run.status,
         elapsed_ms=elapsed,
-        started=datetime.fromisoformat(start["time"]),
-        warnings=tuple(start.get("warnings") or ()),
+        warnings=tuple(records[0].get("warnings") or ()),
     )
 
 
@@ -513,13 +442,13 @@ def _signals_interrupt() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, _interrupt) for number in _ENDING}
+
+    def interrupt(number: int, _: Any) -> None:
+        raise KeyboardInterrupt(signal.Signals(number).name)
+
+    before = {number: signal.signal(number, interrupt) for number in _ENDING}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _interrupt(number: int, _: Any) -> None:
-    raise KeyboardInterrupt(signal.Signals(number).name)

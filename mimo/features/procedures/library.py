@@ -1,22 +1,19 @@
 """The procedures of a project: finding, checking, adding and approving them."""
 
-import json
-from collections.abc import Mapping
-from typing import Any, Protocol
+from dataclasses import replace
 
 from mimo.errors import Invalid, NotFound, Untrusted
-from mimo.features.procedures import reading
+from mimo.features.procedures import calling, reading
 from mimo.features.procedures.model import (
     LATEST,
     VERSION,
-    Fault,
-    Module,
     Procedure,
     describe,
     split_reference,
     version_key,
 )
-from mimo.frozen import frozen
+from mimo.features.procedures.reading import Reading
+from mimo.memory.codec.front_matter import Fault
 from mimo.mind import Mind
 from mimo.operations.saving import approving
 from mimo.store import files
@@ -27,150 +24,38 @@ from mimo.surroundings import Question
 
 MOST_FAULTS = 100
 _ASKED_SECONDS = 0.2
-_TEMPLATE = """\
----
-name: {name}
-version: 1.0
-description: Greets a person by name if the context has one
-timeout_ms: 300000
-max_retries: 3
-context_schema:
-  properties:
-    who: {{type: string, minLength: 1}}
----
-# {name}
-
-A procedure is a state machine. It starts in `initial_state` and performs the action of its current
-state. The action ends with an event: `success`, `error`, or one that the action names. The
-transition of that event leads to the next state. A state without transitions is an end. The prose
-around the block is yours.
-
-Try it: `mind procedure run {name} --context '{{"who": "Ada"}}'`. After a change, check it with
-`mind procedure check {name}` and `mind procedure show {name}`.
-
-```yaml
-initial_state: prepare
-
-states:
-  prepare:
-    # Steps: log, validate, delay, conditional, set_context, http_request, ask.
-    action:
-      module: step
-      function: set_context
-      args: [{{values: {{greeting: "Hello"}}}}]
-    transitions:
-      - {{event: success, target: has_name}}
-
-  has_name:
-    # Ends with the event "true" or "false"; they need quotes.
-    action:
-      module: step
-      function: conditional
-      args: [{{field: who, operator: ne, value: null}}]
-    transitions:
-      - {{event: "true", target: greet}}
-      - {{event: "false", target: greet_all}}
-
-  greet:
-    # {{{{name}}}} is replaced by its value in the context.
-    action:
-      module: step
-      function: log
-      args: [{{message: "{{{{greeting}}}}, {{{{who}}}}!"}}]
-    transitions:
-      - {{event: success, target: done}}
-
-  greet_all:
-    action:
-      module: step
-      function: log
-      args: [{{message: "{{{{greeting}}}}, everyone!"}}]
-    transitions:
-      - {{event: success, target: done}}
-
-  # Any command of mind, by name (the result goes into the context, here as `found`):
-  #   action:
-  #     module: mind
-  #     function: mind_search
-  #     args: [{{query: "{{{{who}}}}"}}]
-  #     result: found
-  #
-  # A program and its arguments; it runs after a person has approved this text:
-  #   action:
-  #     module: shell
-  #     function: run
-  #     args: [git, status, --short]
-  #     timeout: 5000
-
-  done: {{}}
-```
-"""
 
 
-def template(name: str) -> str:
-    """Returns the Markdown of a complete procedure to start from."""
-    return _TEMPLATE.format(name=name)
+def check(file: ProcedureFile, *, calls: bool = False) -> Reading:
+    """Returns a file's procedure or faults; with `calls` the commands that it calls are checked.
 
-
-class Commands(Protocol):
-    """The command set as procedures call it: by name."""
-
-    def fault(self, name: str, arguments: Mapping[str, Any]) -> str | None:
-        """Returns why a procedure can't call a command with arguments of these names, or None."""
-
-    def call(self, mind: Mind, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns a command's result as JSON. Raises `MindError`."""
-
-
-@frozen
-class Checked:
-    """A procedure's file, read and checked."""
-
-    path: str
-    data: bytes
-    procedure: Procedure | None
-    faults: tuple[Fault, ...] = ()
-    warnings: tuple[Fault, ...] = ()
-
-    @property
-    def digest(self) -> str:
-        """Returns the digest by which the text is approved."""
-        return files.digest(self.data)
-
-
-def checked(file: ProcedureFile, commands: Commands | None) -> Checked:
-    """Returns a file's procedure or faults; with `commands`, their names are checked too."""
+    That loads all commands.
+    """
     if file.problem:
-        fault = Fault(line=None, reason=file.problem)
-        return Checked(path=file.path, data=b"", procedure=None, faults=(fault,))
-    result = reading.read(file.data, commands.fault) if commands else reading.read(file.data)
-    procedure, faults = result.procedure, result.faults
-    if procedure and file.path.startswith(f"{store.FOLDER}/") and file.stem != procedure.key:
-        reason = f"the file must be named `{procedure.key}.md`, as in its header"
-        procedure, faults = None, (Fault(line=2, reason=reason),)
-    return Checked(
-        path=file.path,
-        data=file.data,
-        procedure=procedure,
-        faults=faults[:MOST_FAULTS],
-        warnings=result.warnings,
-    )
+        return Reading(procedure=None, faults=(Fault(None, file.problem),))
+    result = reading.read(file.data, calling.fault) if calls else reading.read(file.data)
+    key = result.procedure.key if result.procedure else file.stem
+    if file.path.startswith(f"{store.FOLDER}/") and file.stem != key:
+        reason = f"the file must be named `{key}.md`, as in its header"
+        return Reading(procedure=None, faults=(Fault(2, reason),))
+    return replace(result, faults=result.faults[:MOST_FAULTS])
 
 
-def every(mind: Mind, commands: Commands | None = None) -> list[Checked]:
+def every(mind: Mind, *, calls: bool = False) -> list[tuple[ProcedureFile, Reading]]:
     """Returns all procedure files, checked: by name, the newest version first."""
-
-    def order(file: ProcedureFile) -> tuple[str, int, int]:
-        name, _, version = file.stem.partition("@")
-        major, minor = version_key(version) if VERSION.fullmatch(version) else (0, 0)
-        return name, -major, -minor
-
-    return [checked(file, commands) for file in sorted(store.listed(mind.project.root), key=order)]
+    files = sorted(store.listed(mind.project.root), key=_order)
+    return [(file, check(file, calls=calls)) for file in files]
 
 
-def one(
-    mind: Mind, name: str, version: str, commands: Commands | None = None
-) -> tuple[Checked, Procedure]:
+def _order(file: ProcedureFile) -> tuple[str, int, int]:
+    name, _, version = file.stem.partition("@")
+    major, minor = version_key(version) if VERSION.fullmatch(version) else (0, 0)
+    return name, -major, -minor
+
+
+def find(
+    mind: Mind, name: str, version: str, *, calls: bool = False
+) -> tuple[ProcedureFile, Procedure]:
     """Returns a procedure by its name (or `name@version`) and version; `latest` is the highest.
 
     Raises `Invalid` with all faults of its file, and `NotFound`.
@@ -182,96 +67,71 @@ def one(
     version = reference[1] if version == LATEST else version
     if version != LATEST and not VERSION.fullmatch(version):
         raise Invalid(f"`{version}` is not a version", hint="give one such as 1.0, or `latest`")
-    for file in _candidates(mind, name, version):
-        result = checked(file, commands)
-        if result.procedure is None:
-            raise faulty(result)
-        if result.procedure.active:
-            return result, result.procedure
-    raise _missing(mind, name, version)
+    for file in candidates(mind, name, version):
+        procedure = valid(file, check(file, calls=calls))
+        if procedure.active:
+            return file, procedure
+    raise missing(mind, name, version)
 
 
-def _candidates(mind: Mind, name: str, version: str) -> list[ProcedureFile]:
+def candidates(mind: Mind, name: str, version: str) -> list[ProcedureFile]:
     """Returns the files that may hold a procedure, the highest version first."""
-    candidates = []
+    named = []
     for file in store.listed(mind.project.root):
-        file_name, _, file_version = file.stem.partition("@")
-        wanted = file_name == name and version in (file_version, LATEST)
-        if wanted and VERSION.fullmatch(file_version):
-            candidates.append((version_key(file_version), file))
-    return [file for _, file in sorted(candidates, key=lambda pair: pair[0], reverse=True)]
+        of_file, _, given = file.stem.partition("@")
+        if of_file == name and version in (given, LATEST) and VERSION.fullmatch(given):
+            named.append(file)
+    return sorted(named, key=_order)
 
 
-def _missing(mind: Mind, name: str, version: str) -> NotFound:
-    procedures = [one.procedure for one in every(mind) if one.procedure and one.procedure.active]
-    versions = [procedure.version for procedure in procedures if procedure.name == name]
+def missing(mind: Mind, name: str, version: str) -> NotFound:
+    """Returns the error for a procedure that is missing, with the existing ones as its hint."""
+    procedures = [result.procedure for _, result in every(mind)]
+    active = [procedure for procedure in procedures if procedure and procedure.active]
+    versions = [procedure.version for procedure in active if procedure.name == name]
     if versions:
         hint = f"versions of `{name}` are {', '.join(versions)}"
         return NotFound(f"no version {version} of procedure `{name}`", hint=hint)
-    names = ", ".join(dict.fromkeys(procedure.name for procedure in procedures))
+    names = ", ".join(dict.fromkeys(procedure.name for procedure in active))
     hint = f"procedures are {names}" if names else "make one with `mind procedure new NAME`"
     return NotFound(f"no procedure `{name}`", hint=hint, details={"name": name})
 
 
-def faulty(file: Checked) -> Invalid:
-    """Returns the error of a file with faults, which names them all."""
-    reasons = [f"line {f.line}: {f.reason}" if f.line else f.reason for f in file.faults]
+def valid(file: ProcedureFile, result: Reading) -> Procedure:
+    """Returns the procedure of a file. Raises `Invalid` with all faults."""
+    if result.procedure:
+        return result.procedure
+    reasons = [f"line {f.line}: {f.reason}" if f.line else f.reason for f in result.faults]
     more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-    return Invalid(
+    raise Invalid(
         f"`{file.path}` is not a valid procedure: {reasons[0]}{more}",
         hint="; ".join(reasons[1:11]) or "see `mind procedure check`",
-        details={
-            "file": file.path,
-            "faults": [{"line": fault.line, "reason": fault.reason} for fault in file.faults],
-        },
+        details={"file": file.path, "faults": [fault._asdict() for fault in result.faults]},
     )
 
 
-def added(mind: Mind, data: bytes, commands: Commands) -> tuple[Checked, Procedure]:
-    """Writes a procedure into the project and returns it.
+def added(mind: Mind, data: bytes) -> tuple[ProcedureFile, Reading]:
+    """Writes a procedure into the project and returns its file, checked.
 
     A text that mind writes is approved unless it runs programs or sends requests: a person must
     approve that. Raises `Invalid` with all faults, `Conflict`, and `StorageFailed`.
     """
-    draft = checked(ProcedureFile(path="the text", data=data), commands)
-    if draft.procedure is None:
-        raise faulty(draft)
-    procedure = draft.procedure
-    with approving(mind, wanted=not any(action.reaches_out for action in procedure.actions)):
-        file = store.write(mind.project.root, procedure.key, data)
-    return checked(file, None), procedure
+    draft = ProcedureFile(path="the text", data=data)
+    result = check(draft, calls=True)
+    procedure = valid(draft, result)
+    with approving(mind, wanted=not procedure.reaches_out):
+        return store.write(mind.project.root, procedure.key, data), result
 
 
-def named(mind: Mind, name: str, version: str, commands: Commands) -> list[Checked]:
-    """Returns the file of a procedure, checked, faulty or not. Raises `NotFound`."""
-    candidates = _candidates(mind, name, version)
-    if not candidates:
-        raise _missing(mind, name, version)
-    return [checked(candidates[0], commands)]
-
-
-def definition_hash(procedure: Procedure) -> str:
-    """Returns the SHA-256 of a definition as canonical JSON."""
-    text = json.dumps(
-        procedure.definition, sort_keys=True, separators=(",", ":"), ensure_ascii=False
-    )
-    return files.digest(text.encode("utf-8", "replace"))
-
-
-def runs_programs(procedure: Procedure) -> bool:
-    """Returns whether a procedure runs programs."""
-    return any(action.module is Module.SHELL for action in procedure.actions)
-
-
-def require_approved(mind: Mind, file: Checked, procedure: Procedure) -> None:
+def require_approved(mind: Mind, file: ProcedureFile, procedure: Procedure) -> None:
     """Passes if the text is approved on this machine, or the user approves it on the terminal.
 
     Raises `Untrusted` otherwise: a text that came with a clone must not run by itself.
     """
     if is_approved(mind, file.data, procedure):
         return
-    if mind.ask is None or not _agreed(mind, procedure):
-        runs = runs_programs(procedure)
+    if not _agreed(mind, procedure):
+        runs = procedure.runs_programs
         raise Untrusted(
             f"the current text of `{file.path}`{', which runs programs,' if runs else ''} "
             "is not approved on this machine",
@@ -295,22 +155,26 @@ def _approvals(mind: Mind, data: bytes, procedure: Procedure) -> list[str]:
     that no file can have it.
     """
     digest = files.digest(data)
-    if not runs_programs(procedure):
+    if not procedure.runs_programs:
         return [digest]
     secret = index_owner(mind.home, mind.randomness)
     return [digest, files.digest(f"{secret}\nprograms of {digest}".encode())]
 
 
 def _agreed(mind: Mind, procedure: Procedure) -> bool:
+    """Returns whether the user, asked on the terminal, approves a procedure."""
+    if mind.ask is None:
+        return False
+    states = procedure.definition["states"].values()
+    actions = [state["action"] for state in states if state and state.get("action")]
     text = "\n".join(
         [
             f"The current text of `{procedure.key}` is not approved on this machine. Its actions:",
-            *dict.fromkeys(f"  {describe(action)}" for action in procedure.actions),
+            *dict.fromkeys(f"  {describe(action)}" for action in actions),
             "Approve this text and run it?",
         ]
     )
     question = Question(text=text, choices=("yes", "no"))
-    answer = None
-    while answer is None and mind.ask is not None:
-        answer = mind.ask(question, _ASKED_SECONDS)
+    while (answer := mind.ask(question, _ASKED_SECONDS)) is None:
+        pass
     return answer == "yes"

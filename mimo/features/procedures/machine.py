@@ -5,7 +5,7 @@ Nothing here acts, waits or reads a clock: `at` is the number of milliseconds th
 taken, without the time in which it was interrupted.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -41,7 +41,7 @@ class Run:
         self.attempts = 0
         """Failures of this state's action since the state was entered."""
         self.waiting = False
-        """Whether its action is done, with an event that no transition takes."""
+        """True if its action is done, with an event that no transition takes."""
         self.events = 0
         """The number of events sent to it that were processed."""
         self.question: str | None = None
@@ -80,50 +80,29 @@ class Run:
         self.events = record.get("events", self.events)
         if "log" in record:
             self.log.append(record["log"])
-        _APPLY[record["kind"]](self, record)
-
-    def _moved(self, record: Record) -> None:
-        step = {key: record[key] for key in ("from", "to", "event")}
-        self.history.append({**step, "timestamp": record["at"]})
-        self.state, self.attempts, self.waiting = record["to"], 0, False
-        self.error, self.question = record.get("error"), None
-
-    def _stayed(self, record: Record) -> None:
-        self.waiting = True
-        if "question" in record:
-            self.question, self.asked_at = record["question"], record["at"]
-
-    def _tried(self, record: Record) -> None:
-        self.attempts += 1
-        self.error = record["error"]
-
-    def _failing(self, record: Record) -> None:
-        self.failing = self.error = record["error"]
-        self.rollback = record.get("rollback")
-
-    def _ended(self, record: Record) -> None:
-        self.status, self.error = Status(record["status"]), record.get("error")
-
-    def _resumed(self, _: Record) -> None:
-        self.status, self.error = Status.RUNNING, self.failing
-
-
-_APPLY = {
-    "transition": Run._moved,  # noqa: SLF001 - of the class above
-    "stay": Run._stayed,  # noqa: SLF001
-    "retry": Run._tried,  # noqa: SLF001
-    "failing": Run._failing,  # noqa: SLF001
-    "end": Run._ended,  # noqa: SLF001
-    "resume": Run._resumed,  # noqa: SLF001
-}
-
-
-def replayed(procedure: Procedure, context: Mapping[str, Any], records: Iterable[Record]) -> Run:
-    """Returns the run after all its records."""
-    run = Run(procedure, context)
-    for record in records:
-        run.apply(record)
-    return run
+        error = record.get("error")
+        match record["kind"]:
+            case "transition":
+                move = {key: record[key] for key in ("from", "to", "event")}
+                self.history.append({**move, "timestamp": record["at"]})
+                self.state, self.attempts, self.waiting = record["to"], 0, False
+                self.error, self.question = error, None
+            case "stay":
+                self.waiting = True
+                if "question" in record:
+                    self.question, self.asked_at = record["question"], record["at"]
+            case "retry":
+                self.attempts += 1
+                self.error = error
+            case "failing":
+                self.failing = self.error = error
+                self.rollback = record.get("rollback")
+            case "end":
+                self.status, self.error = Status(record["status"]), error
+            case "resume":
+                self.status, self.error = Status.RUNNING, self.failing
+            case unknown:
+                raise ValueError(f"`{unknown}` is not a kind of record")
 
 
 def after_action(run: Run, outcome: Outcome, at: int) -> Record:
@@ -133,7 +112,12 @@ def after_action(run: Run, outcome: Outcome, at: int) -> Record:
     with a longer delay each time, until the retries are used up.
     """
     if outcome.error is not None:
-        return _after_failure(run, outcome, at)
+        if ERROR in run.current.transitions:
+            return after_event(run, ERROR, at) | {"error": outcome.error}
+        if not outcome.again or run.attempts >= run.procedure.max_retries:
+            return failing(outcome.error, at)
+        retry = {"error": outcome.error, "wait": 2**run.attempts * 1000}
+        return {"kind": "retry", "state": run.state, "at": at} | retry
     merged = {"merge": dict(outcome.merge)} | ({"log": outcome.log} if outcome.log else {})
     if run.current.terminal:
         return ended(Status.COMPLETED, at) | merged
@@ -141,20 +125,6 @@ def after_action(run: Run, outcome: Outcome, at: int) -> Record:
         question = {"question": outcome.question}
         return {"kind": "stay", "state": run.state, "at": at} | question | merged
     return after_event(run, outcome.event, at) | merged
-
-
-def _after_failure(run: Run, outcome: Outcome, at: int) -> Record:
-    if ERROR in run.current.transitions:
-        return after_event(run, ERROR, at) | {"error": outcome.error}
-    if outcome.again and run.attempts < run.procedure.max_retries:
-        wait = 2**run.attempts * 1000
-        return {"kind": "retry", "state": run.state, "error": outcome.error, "wait": wait, "at": at}
-    return failing(outcome.error or "", at)
-
-
-def after_sent(run: Run, event: str, at: int) -> Record:
-    """Returns the record of an event that was sent to the run."""
-    return after_event(run, event, at) | {"events": run.events + 1}
 
 
 def after_event(run: Run, event: str, at: int) -> Record:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 from typing import Any
@@ -26,21 +26,6 @@ MOST_RETRIES = 20
 OWN = "run"
 """`{{run.id}}`, `{{run.name}}`, `{{run.state}}`, `{{run.error}}` are values of the run itself."""
 _PLACEHOLDER = re.compile(r"\{\{\s*([\w.-]+)\s*\}\}")
-
-_NUMBERS = (int, float)
-TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "float": (float,),
-    "number": _NUMBERS,
-    "boolean": (bool,),
-    "list": (list,),
-    "array": (list,),
-    "map": (dict,),
-    "object": (dict,),
-    "null": (type(None),),
-}
-"""The types that rules and schemas name."""
 
 
 class Module(StrEnum):
@@ -82,11 +67,6 @@ class Action:
     def named(self) -> Mapping[str, Any]:
         """Returns the arguments of an action that takes them by name."""
         return self.args[0] if self.args and isinstance(self.args[0], dict) else {}
-
-    @property
-    def reaches_out(self) -> bool:
-        """Returns whether it runs a program or sends a request to another machine."""
-        return self.module is Module.SHELL or self.function == Step.HTTP_REQUEST
 
     @property
     def limit_ms(self) -> int | None:
@@ -137,13 +117,16 @@ class Procedure:
         """Returns all its actions."""
         return tuple(state.action for state in self.states.values() if state.action)
 
+    @property
+    def runs_programs(self) -> bool:
+        """Returns whether one of its actions runs a program."""
+        return any(action.module is Module.SHELL for action in self.actions)
 
-@frozen
-class Fault:
-    """An error in a procedure's file, and its line."""
-
-    line: int | None
-    reason: str
+    @property
+    def reaches_out(self) -> bool:
+        """Returns whether it runs programs or sends requests to another machine."""
+        sends = any(action.function == Step.HTTP_REQUEST for action in self.actions)
+        return sends or self.runs_programs
 
 
 def version_key(version: str) -> tuple[int, int]:
@@ -159,18 +142,6 @@ def split_reference(text: str) -> tuple[str, str] | None:
     return (name, version or LATEST) if good else None
 
 
-def has_type(value: Any, kind: str) -> bool:
-    """Returns whether a value has the type of that name; true is not a number."""
-    if isinstance(value, bool):
-        return kind == "boolean"
-    return isinstance(value, TYPES[kind])
-
-
-def is_number(value: Any) -> bool:
-    """Returns whether a value can be compared with numbers."""
-    return isinstance(value, _NUMBERS) and not isinstance(value, bool)
-
-
 @frozen
 class Outcome:
     """The result of an action: its event and additions to the context, or its error."""
@@ -183,7 +154,7 @@ class Outcome:
     """A question to the user: the state waits for an event that answers it."""
     error: str | None = None
     again: bool = True
-    """Whether a failed action may be retried."""
+    """True if a failed action may be retried."""
 
 
 class Refused(Exception):
@@ -274,40 +245,24 @@ def tree(definition: Mapping[str, Any]) -> list[str]:
             continue
         seen.add(name)
         action = state.get("action")
-        lines.append(
-            f"{lead}{name}{'' if below else ' ■'}{f'  {_described(action)}' if action else ''}"
-        )
-        stack += reversed(list(_branches(below, indent)))
+        end, work = "" if below else " ■", f"  {describe(action)}" if action else ""
+        lines.append(f"{lead}{name}{end}{work}")
+        for event, target in reversed(below):
+            last = (event, target) == below[-1]
+            branch, trunk = ("└─", "   ") if last else ("├─", "│  ")
+            stack.append((target, f"{indent}{branch} {event} → ", f"{indent}{trunk}"))
     return lines
 
 
-def _branches(below: list[tuple[str, str]], indent: str) -> Iterator[tuple[str, str, str]]:
-    """Yields, for each transition, its target, the target's lead, and the indent below it."""
-    for number, (event, target) in enumerate(below, 1):
-        last = number == len(below)
-        branch, trunk = ("└─", "   ") if last else ("├─", "│  ")
-        yield target, f"{indent}{branch} {event} → ", f"{indent}{trunk}"
-
-
-def describe(action: Action) -> str:
-    """Returns a one-line description of an action."""
-    return _one_line(action.module, action.function, list(action.args))
-
-
-def _described(action: Mapping[str, Any]) -> str:
-    args = action.get("args") or []
-    return _one_line(
-        action["module"], action["function"], args if isinstance(args, list) else [args]
-    )
-
-
-def _one_line(module: str, function: str, args: list[Any]) -> str:
+def describe(action: Mapping[str, Any]) -> str:
+    """Returns a one-line description of an action of a definition."""
+    module, function, args = action["module"], action["function"], action.get("args") or []
     if module == Module.SHELL:
-        text = f"$ {' '.join(_quoted(word) for word in args)}"
+        text = f"$ {' '.join(map(_quoted, args))}"
     else:
-        name = function if module == Module.STEP else module.rpartition(".")[2]
-        name = f"mind {function}" if module == Module.COMMAND else name
-        named = args[0] if args and isinstance(args[0], dict) else {}
+        name = f"mind {function}" if module == Module.COMMAND else module.rpartition(".")[2]
+        name = function if module == Module.STEP else name
+        named = args if isinstance(args, dict) else args[0] if args else {}
         pairs = ", ".join(f"{key}: {as_text(value)}" for key, value in named.items())
         text = f"[{name}{f' {pairs}' if pairs else ''}]"
     # One line for each action: none may look like several.

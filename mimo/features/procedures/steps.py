@@ -1,62 +1,83 @@
 """The checks and the built-in steps that read nothing but a run's context."""
 
-from collections.abc import Callable, Iterator, Mapping
+import operator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from mimo.features.procedures.model import (
-    TYPES,
-    Fault,
-    Outcome,
-    Refused,
-    Step,
-    failed,
-    has_type,
-    is_number,
-    lookup,
-)
+from mimo.features.procedures.model import Outcome, Refused, Step, failed, lookup
+from mimo.memory.codec.front_matter import Place
 from mimo.text import patterns
 from mimo.text.patterns import Unusable
 
 Args = Mapping[str, Any]
+Check = Callable[[Any], str | None]
+"""Returns why a value in a file is not valid, to follow the value's name; None if it is."""
 
 LEVELS = ("debug", "info", "warning", "error")
-ARGUMENTS: dict[Step, tuple[str, ...]] = {
-    Step.LOG: ("message", "level", "fields"),
-    Step.VALIDATE: ("rules",),
-    Step.DELAY: ("ms",),
-    Step.CONDITIONAL: ("field", "operator", "value", "true_event", "false_event"),
-    Step.SET_CONTEXT: ("values",),
-    Step.HTTP_REQUEST: ("url", "method", "headers", "body", "result_key"),
-    Step.ASK: ("question",),
-}
-_NEEDED = {
-    Step.VALIDATE: "rules",
-    Step.CONDITIONAL: "field",
-    Step.SET_CONTEXT: "values",
-    Step.HTTP_REQUEST: "url",
-    Step.ASK: "question",
-}
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
-    "eq": lambda actual, value: bool(actual == value),
-    "ne": lambda actual, value: bool(actual != value),
-    "gt": lambda actual, value: bool(actual > value),
-    "gte": lambda actual, value: bool(actual >= value),
-    "lt": lambda actual, value: bool(actual < value),
-    "lte": lambda actual, value: bool(actual <= value),
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "gt": operator.gt,
+    "gte": operator.ge,
+    "lt": operator.lt,
+    "lte": operator.le,
     "contains": lambda actual, value: isinstance(actual, str | list | dict) and value in actual,
     "in": lambda actual, value: actual in value,
 }
-_RULES = ("required", "type", "min", "max", "regex")
-_NUMBERS = ("minLength", "maxLength", "minimum", "maximum")
-_SCHEMA_WORDS = ("type", *_NUMBERS, "enum", "pattern", "description", "default")
+_NUMBERS = (int, float)
+TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "float": _NUMBERS,
+    "number": _NUMBERS,
+    "boolean": (bool,),
+    "list": (list,),
+    "array": (list,),
+    "map": (dict,),
+    "object": (dict,),
+    "null": (type(None),),
+}
+"""The types that rules and schemas name."""
+
+
+def is_text(value: Any) -> bool:
+    """Returns whether a value is text."""
+    return isinstance(value, str)
+
+
+def is_mapping(value: Any) -> bool:
+    """Returns whether a value is a mapping."""
+    return isinstance(value, dict)
+
+
+def is_number(value: Any) -> bool:
+    """Returns whether a value can be compared with numbers; true and false can't."""
+    return isinstance(value, _NUMBERS) and not isinstance(value, bool)
+
+
+def anything(_: Any) -> None:
+    """Accepts every value."""
+
+
+def must(test: Callable[[Any], object], requirement: str) -> Check:
+    """Returns a check whose fault is that the value must meet the requirement."""
+    return lambda value: None if test(value) else f"must {requirement}, not `{str(value)[:60]}`"
+
+
+def one_of(words: Collection[str]) -> Check:
+    """Returns a check for one of some words."""
+    return must(lambda word: is_text(word) and word in words, f"be one of {', '.join(words)}")
 
 
 def pattern_fault(pattern: Any) -> str | None:
     """Returns why a regular expression can't be used, or None."""
     if not isinstance(pattern, str):
-        return "a pattern must be text"
+        return "must be text"
     made = patterns.compiled_exactly(pattern)
-    return _unusable(pattern, made) if isinstance(made, Unusable) else None
+    if not isinstance(made, Unusable):
+        return None
+    syntax = "the syntax is RE2's, without look-around and back-references"
+    return f"must be a usable regular expression, not `{pattern}`: {made.reason} ({syntax})"
 
 
 def matches(pattern: str, text: str) -> bool:
@@ -66,57 +87,97 @@ def matches(pattern: str, text: str) -> bool:
     """
     made = patterns.compiled_exactly(pattern)
     if isinstance(made, Unusable):
-        raise Refused(_unusable(pattern, made))
+        raise Refused(f"`{pattern}` is not a usable regular expression: {made.reason}")
     data = text.encode("utf-8", "replace")
     return bool(made.search(data) or made.search(data.removesuffix(b"\n")))
 
 
-def _unusable(pattern: str, made: Unusable) -> str:
-    return (
-        f"`{pattern}` is not a usable regular expression: {made.reason} "
-        "(the syntax is RE2's, without look-around and back-references)"
-    )
+def faults(
+    values: Args, checks: Mapping[str, Check], unknown: str, *, nulls: bool = False
+) -> Iterator[tuple[str, str]]:
+    """Yields the keys with a fault and the reason, which is `unknown` for a key without a check.
+
+    With `nulls` a null counts as a missing value.
+    """
+    for key, value in values.items():
+        if key not in checks:
+            yield key, f"`{key}` {unknown}"
+        elif not (nulls and value is None) and (reason := checks[key](value)):
+            yield key, f"`{key}` {reason}"
 
 
-# The schema of the initial context: a small part of JSON Schema.
+# Constraints: those in the schema of the context, and the rules of `validate`.
 
 
-def schema_faults(schema: Args, lines: Callable[[Any, Any], int]) -> Iterator[Fault]:
-    """Yields the faults of a schema; `lines` returns the line of a mapping's key."""
+def _has_type(value: Any, kind: str) -> bool:
+    return isinstance(value, TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
+
+
+_CONSTRAINTS: dict[str, tuple[Callable[[Any], bool], Callable[[Any, Any], bool], str]] = {
+    "type": (lambda _: True, _has_type, "be of type {}"),
+    "enum": (lambda _: True, lambda value, words: value in words, "be one of {}"),
+    "minimum": (is_number, operator.ge, "be at least {}"),
+    "maximum": (is_number, operator.le, "be at most {}"),
+    "minLength": (is_text, lambda text, least: len(text) >= least, "have at least {} characters"),
+    "maxLength": (is_text, lambda text, most: len(text) <= most, "have at most {} characters"),
+    "pattern": (is_text, lambda text, pattern: matches(str(pattern), text), "match `{}`"),
+}
+"""By the word: whether it applies to a value, whether the value meets it, and the requirement."""
+
+_is_type = one_of(TYPES)
+_is_number = must(is_number, "be a number")
+_SCHEMA: dict[str, Check] = {
+    "type": _is_type,
+    "minLength": _is_number,
+    "maxLength": _is_number,
+    "minimum": _is_number,
+    "maximum": _is_number,
+    "enum": must(lambda words: isinstance(words, list), "be a list"),
+    "pattern": pattern_fault,
+    "description": anything,
+    "default": anything,
+}
+_RULES: dict[str, tuple[str, Check]] = {
+    "required": ("", anything),
+    "type": ("type", _is_type),
+    "min": ("minimum", _is_number),
+    "max": ("maximum", _is_number),
+    "regex": ("pattern", pattern_fault),
+}
+"""The rules of `validate`: the constraint that each sets, and the check of its value."""
+
+
+def _violation(word: str, limit: Any, value: Any, *, applies: bool) -> str | None:
+    """Returns how a value violates a constraint, or None.
+
+    With `applies` a value that the constraint is not meant for violates it, too.
+    """
+    is_meant, meets, requirement = _CONSTRAINTS[word]
+    if meets(value, limit) if is_meant(value) else not applies:
+        return None
+    shown = ", ".join(map(str, limit)) if isinstance(limit, list) else limit
+    return f"must {requirement.format(shown)}"
+
+
+def schema_faults(schema: Args) -> Iterator[tuple[Place, str]]:
+    """Yields the faults of a schema, a small part of JSON Schema, with their places in it."""
     for key in schema:
         if key not in ("type", "required", "properties", "description"):
-            reason = f"context_schema: `{key}` is not one of required, properties"
-            yield Fault(line=lines(schema, key), reason=reason)
+            yield (key,), f"`{key}` is not one of required, properties"
     required = schema.get("required", [])
-    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
-        reason = "context_schema: `required` must be a list of names"
-        yield Fault(line=lines(schema, "required"), reason=reason)
+    if not isinstance(required, list) or not all(map(is_text, required)):
+        yield ("required",), "`required` must be a list of names"
     properties = schema.get("properties", {})
     if not isinstance(properties, dict):
-        reason = "context_schema: `properties` must be a mapping"
-        yield Fault(line=lines(schema, "properties"), reason=reason)
+        yield ("properties",), "`properties` must be a mapping"
         return
     for name, rules in properties.items():
-        where = f"context_schema: `{name}`"
+        place = ("properties", name)
         if not isinstance(rules, dict):
-            reason = f"{where} must be a mapping such as {{type: string}}"
-            yield Fault(line=lines(properties, name), reason=reason)
+            yield place, f"`{name}` must be a mapping such as {{type: string}}"
             continue
-        for key, value in rules.items():
-            if reason := _property_fault(key, value):
-                yield Fault(line=lines(rules, key), reason=f"{where}: {reason}")
-
-
-def _property_fault(key: str, value: Any) -> str:
-    if key not in _SCHEMA_WORDS:
-        return f"`{key}` is not one of {', '.join(_SCHEMA_WORDS)}"
-    if key == "type" and (not isinstance(value, str) or value not in TYPES):
-        return f"`{value}` is not a type; types are {', '.join(TYPES)}"
-    if key in _NUMBERS and not is_number(value):
-        return f"`{key}` must be a number"
-    if key == "enum" and not isinstance(value, list):
-        return "`enum` must be a list"
-    return (pattern_fault(value) or "") if key == "pattern" else ""
+        for key, reason in faults(rules, _SCHEMA, f"is not one of {', '.join(_SCHEMA)}"):
+            yield (*place, key), f"`{name}`: {reason}"
 
 
 def violations(schema: Args, context: Args) -> list[str]:
@@ -124,94 +185,11 @@ def violations(schema: Args, context: Args) -> list[str]:
     missing = [name for name in schema.get("required", []) if context.get(name) is None]
     messages = [f"`{name}` is missing" for name in missing]
     for name, rules in schema.get("properties", {}).items():
-        if context.get(name) is not None:
-            messages += [f"`{name}` {reason}" for reason in _violated(rules, context[name])]
+        value = context.get(name)
+        words = [word for word in rules if word in _CONSTRAINTS and value is not None]
+        reasons = [_violation(word, rules[word], value, applies=False) for word in words]
+        messages += [f"`{name}` {reason}" for reason in reasons if reason]
     return messages
-
-
-def _violated(rules: Args, value: Any) -> Iterator[str]:
-    kind = rules.get("type")
-    if kind and not (has_type(value, kind) or (kind == "float" and is_number(value))):
-        yield f"must be of type {kind}"
-        return
-    if "enum" in rules and value not in rules["enum"]:
-        yield f"must be one of {', '.join(map(str, rules['enum']))}"
-    if isinstance(value, str):
-        if "minLength" in rules and len(value) < rules["minLength"]:
-            yield f"must have at least {rules['minLength']} characters"
-        if "maxLength" in rules and len(value) > rules["maxLength"]:
-            yield f"must have at most {rules['maxLength']} characters"
-        if "pattern" in rules and not matches(rules["pattern"], value):
-            yield f"must match `{rules['pattern']}`"
-    if is_number(value):
-        if "minimum" in rules and value < rules["minimum"]:
-            yield f"must be at least {rules['minimum']}"
-        if "maximum" in rules and value > rules["maximum"]:
-            yield f"must be at most {rules['maximum']}"
-
-
-# The arguments of steps, checked when a file is read.
-
-
-def argument_faults(step: Step, args: Args) -> Iterator[tuple[str | None, str]]:
-    """Yields the faults of a step's arguments: the argument's name, and the reason."""
-    for name in args:
-        if name not in ARGUMENTS[step]:
-            yield (
-                name,
-                f"`{step}` takes no argument `{name}`; it takes {', '.join(ARGUMENTS[step])}",
-            )
-    needed = _NEEDED.get(step)
-    if needed and args.get(needed) is None:
-        yield None, f"`{step}` needs the argument `{needed}`"
-        return
-    for name, reason in _value_faults(step, args):
-        yield name, f"`{step}`: {reason}"
-
-
-def _value_faults(step: Step, args: Args) -> Iterator[tuple[str, str]]:
-    match step:
-        case Step.LOG:
-            if args.get("level", "info") not in LEVELS:
-                yield "level", f"`level` must be one of {', '.join(LEVELS)}"
-            if not isinstance(args.get("fields", []), list):
-                yield "fields", "`fields` must be a list of names"
-        case Step.DELAY:
-            ms = args.get("ms", 1000)
-            if not isinstance(ms, str) and not (is_number(ms) and ms >= 0):
-                yield "ms", "`ms` must be a number of milliseconds"
-        case Step.SET_CONTEXT:
-            if not isinstance(args["values"], dict):
-                yield "values", "`values` must be a mapping"
-        case Step.CONDITIONAL:
-            yield from _conditional_faults(args)
-        case Step.VALIDATE:
-            yield from _rules_faults(args)
-
-
-def _conditional_faults(args: Args) -> Iterator[tuple[str, str]]:
-    if args.get("operator", "eq") not in OPERATORS:
-        yield "operator", f"`operator` must be one of {', '.join(OPERATORS)}"
-    for name in ("field", "true_event", "false_event"):
-        if not isinstance(args.get(name, ""), str):
-            yield name, f"`{name}` must be text; put it in quotes"
-
-
-def _rules_faults(args: Args) -> Iterator[tuple[str, str]]:
-    try:
-        for field, rule, value in _rules(args["rules"]):
-            if reason := _rule_fault(rule, value):
-                yield "rules", f"`{field}`: {reason}"
-    except Refused as error:
-        yield "rules", str(error)
-
-
-def _rule_fault(rule: str, value: Any) -> str | None:
-    if rule == "type" and value not in TYPES:
-        return f"`{value}` is not a type; types are {', '.join(TYPES)}"
-    if rule in ("min", "max") and not is_number(value):
-        return f"`{rule}` must be a number"
-    return pattern_fault(value) if rule == "regex" else None
 
 
 def _rules(rules: Any) -> Iterator[tuple[str, str, Any]]:
@@ -224,21 +202,75 @@ def _rules(rules: Any) -> Iterator[tuple[str, str, Any]]:
             if not isinstance(of_field, dict):
                 raise Refused(f"the rules for `{field}` must be a mapping")
             for rule, value in of_field.items():
-                yield field, _rule(rule), value
+                yield field, rule, value
     elif isinstance(rules, list):
         for item in rules:
-            if not isinstance(item, dict) or not isinstance(item.get("field"), str):
+            if not isinstance(item, dict) or not is_text(item.get("field")):
                 raise Refused("each rule needs a `field` and a `type`")
-            rule = _rule(item.get("type"))
+            rule = str(item.get("type"))
             yield item["field"], rule, item.get("value", True if rule == "required" else None)
     else:
         raise Refused("`rules` must be a mapping or a list")
 
 
-def _rule(word: Any) -> str:
-    if word not in _RULES:
-        raise Refused(f"`{word}` is not a rule; rules are {', '.join(_RULES)}")
-    return str(word)
+def _rules_fault(rules: Any) -> str | None:
+    reasons = []
+    try:
+        for field, rule, value in _rules(rules):
+            if rule not in _RULES:
+                reasons.append(f"`{rule}` is not a rule; rules are {', '.join(_RULES)}")
+            elif reason := _RULES[rule][1](value):
+                reasons.append(f"`{rule}` for `{field}` {reason}")
+    except Refused as error:
+        reasons.append(str(error))
+    return f"are not valid: {'; '.join(reasons)}" if reasons else None
+
+
+# The arguments of steps, checked when a file is read.
+
+_needed = must(lambda value: value is not None, "have a value")
+_text = must(is_text, "be text in quotes")
+ARGUMENTS: dict[Step, dict[str, Check]] = {
+    Step.LOG: {
+        "message": anything,
+        "level": one_of(LEVELS),
+        "fields": must(lambda fields: isinstance(fields, list), "be a list of names"),
+    },
+    Step.VALIDATE: {"rules": _rules_fault},
+    Step.DELAY: {
+        "ms": must(
+            lambda ms: is_text(ms) or (is_number(ms) and ms >= 0), "be a number of milliseconds"
+        )
+    },
+    Step.CONDITIONAL: {
+        "field": _text,
+        "operator": one_of(OPERATORS),
+        "value": anything,
+        "true_event": _text,
+        "false_event": _text,
+    },
+    Step.SET_CONTEXT: {"values": must(is_mapping, "be a mapping")},
+    Step.HTTP_REQUEST: {
+        "url": _needed,
+        "method": anything,
+        "headers": anything,
+        "body": anything,
+        "result_key": anything,
+    },
+    Step.ASK: {"question": _needed},
+}
+_REQUIRED = ("rules", "field", "values", "url", "question")
+
+
+def argument_faults(step: Step, args: Args) -> Iterator[tuple[Place, str]]:
+    """Yields the faults of a step's arguments with their places."""
+    checks = ARGUMENTS[step]
+    unknown = f"is not an argument; it takes {', '.join(checks)}"
+    for name, reason in faults(args, checks, unknown):
+        yield (name,), f"`{step}`: {reason}"
+    for name in _REQUIRED:
+        if name in checks and name not in args:
+            yield (), f"`{step}` needs the argument `{name}`"
 
 
 # The steps.
@@ -246,45 +278,31 @@ def _rule(word: Any) -> str:
 
 def validate(args: Args, context: Args) -> Outcome:
     """Returns `validation_passed`, or an error that names every broken rule."""
-    reasons = [
-        reason
-        for field, rule, value in _rules(args["rules"])
-        if (reason := _broken(field, rule, value, value_of(field, context)))
-    ]
+    reasons = []
+    for field, rule, limit in _rules(args["rules"]):
+        value = value_of(field, context)
+        if rule == "required":
+            reason = "is missing" if limit and value is None else None
+        else:
+            reason = _violation(_RULES[rule][0], limit, value, applies=True)
+        if reason:
+            reasons.append(f"`{field}` {reason}")
     if reasons:
         return failed("; ".join(reasons), again=False)
     return Outcome(merge={"validation_passed": True})
 
 
-def _broken(field: str, rule: str, value: Any, actual: Any) -> str | None:
-    match rule:
-        case "required":
-            return f"`{field}` is missing" if value and actual is None else None
-        case "type":
-            return None if has_type(actual, value) else f"`{field}` must be of type {value}"
-        case "min":
-            good = is_number(actual) and actual >= value
-            return None if good else f"`{field}` must be at least {value}"
-        case "max":
-            good = is_number(actual) and actual <= value
-            return None if good else f"`{field}` must be at most {value}"
-        case _:
-            good = isinstance(actual, str) and matches(value, actual)
-            return None if good else f"`{field}` must match `{value}`"
-
-
 def conditional(args: Args, context: Args) -> Outcome:
     """Returns the event that a comparison leads to. Raises `Refused` for incomparable values."""
-    operator = args.get("operator", "eq")
+    name = args.get("operator", "eq")
     actual = value_of(args["field"], context)
     try:
-        holds = OPERATORS[operator](actual, args.get("value"))
+        holds = OPERATORS[name](actual, args.get("value"))
     except TypeError:
-        comparison = f"`{args['field']}` {operator} `{args.get('value')}`"
+        comparison = f"`{args['field']}` {name} `{args.get('value')}`"
         raise Refused(f"{comparison} can't be compared: it is `{actual}`") from None
-    if holds:
-        return Outcome(event=str(args.get("true_event", "true")))
-    return Outcome(event=str(args.get("false_event", "false")))
+    word = "true" if holds else "false"
+    return Outcome(event=str(args.get(f"{word}_event", word)))
 
 
 def set_context(args: Args, context: Args, environ: Mapping[str, str]) -> Outcome:

@@ -16,10 +16,10 @@ from typing import Any
 from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
+from mimo.features.procedures.model import LATEST
 from mimo.store import append_log, files, locking
 
 FOLDER = f"{STORE}/.local/executions"
-LATEST = "latest"
 ROLLBACK = ".rollback"
 """The suffix of a rollback's id, after the id of the run that it undoes."""
 _KEPT = 500
@@ -54,24 +54,19 @@ class Execution:
         Raises `StorageFailed` if any other record is missing or can't be read: continuing without
         it could repeat a step.
         """
-        records: list[Record] = []
         data = self._read(self._journal)
         self.size = len(data)
-        damaged = 0
-        for number, line in enumerate(append_log.split(data).lines, 1):
-            try:
+        records: list[Record] = []
+        lines = append_log.split(data).lines
+        with suppress(ValueError, RecursionError):
+            for line in lines:
                 record = json.loads(line)
-            except (ValueError, RecursionError):
-                # Earlier versions left a torn line in place, with the same record after it.
-                damaged = damaged or number
-                continue
-            damaged = 0 if _number(record) == len(records) else number
-            if damaged:
-                break
-            records.append(record)
-        if damaged or not records:
+                if not isinstance(record, dict) or record.get("n") != len(records):
+                    break
+                records.append(record)
+        if not lines or len(records) < len(lines):
             raise StorageFailed(
-                f"`{self._journal}` is damaged at line {damaged or 1}",
+                f"`{self._journal}` is damaged at line {len(records) + 1}",
                 hint="run the procedure again from its start",
             )
         self._count = len(records)
@@ -79,9 +74,7 @@ class Execution:
 
     def append(self, record: Mapping[str, Any]) -> None:
         """Writes one record, durably. Raises `StorageFailed`."""
-        if self._count is None:
-            self.records()
-        count = self._count or 0
+        count = len(self.records()) if self._count is None else self._count
         line = json.dumps({"n": count, **record}, ensure_ascii=False).encode("utf-8", "replace")
         # After an interruption here the records are counted again: the line may be written or not.
         self._count = None
@@ -100,21 +93,17 @@ class Execution:
         `inherited` is the number of a descriptor that the process may have inherited. Raises
         `Conflict` if another process runs it.
         """
-        if inherited and inherited.isdigit() and self._is_lock(int(inherited)):
-            os.set_inheritable(int(inherited), False)
-            return int(inherited)
+        if inherited and inherited.isdigit():
+            with suppress(OSError):  # it is not an open descriptor, or the lock file is missing
+                if os.path.samestat(os.fstat(int(inherited)), self._lock.stat()):
+                    os.set_inheritable(int(inherited), False)
+                    return int(inherited)
         descriptor = locking.hold(self._lock, wait=_WAIT_SECONDS)
         if descriptor is None:
             raise Conflict(
                 f"`{self.id}` is running already", hint=f"see `mind procedure status {self.id}`"
             )
         return descriptor
-
-    def _is_lock(self, descriptor: int) -> bool:
-        try:
-            return os.path.samestat(os.fstat(descriptor), self._lock.stat())
-        except OSError:
-            return False
 
     @contextmanager
     def held(self, inherited: str | None = None) -> Iterator[None]:
@@ -167,12 +156,6 @@ class Execution:
             return b""
         except OSError as error:
             raise files.failure("read", path, error) from error
-
-
-def _number(record: Any) -> int:
-    """Returns the number of a journal's record, -1 for any other data."""
-    number = record.get("n") if isinstance(record, dict) else None
-    return number if isinstance(number, int) else -1
 
 
 class Executions:

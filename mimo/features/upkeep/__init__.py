@@ -341,14 +341,14 @@ def _merging(mind: Mind) -> Iterator[Finding]:
 def _procedures(mind: Mind) -> Iterator[Finding]:
     from mimo.features.procedures import library
 
-    for procedure in library.every(mind):
-        for fault in procedure.faults:
+    for file, result in library.every(mind):
+        for fault in result.faults:
             yield Finding(
                 name="procedures",
                 verdict="fault",
                 message=fault.reason,
                 hint="see `mind procedure check`",
-                file=procedure.path,
+                file=file.path,
                 line=fault.line,
             )
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from datetime import UTC, date, datetime, time
 from enum import StrEnum
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from mimo.errors import Invalid
 from mimo.frozen import frozen
@@ -247,28 +247,49 @@ def _load_yaml(text: str) -> dict[str, Any]:
     return data
 
 
-def read(text: str) -> Header:
+def read(text: str, *, deepest: int = MAX_DEPTH) -> Header:
     """Returns the entries of a header with their places. Raises the errors of `load`."""
-    with reported(text):
-        return Reader(loader_class()(text)).header()
+    with _reported(text):
+        return _Reader(_loader_class()(text), deepest).header()
 
 
-def lines(text: str) -> dict[tuple[str | int, ...], int]:
-    """Returns the 1-based line of each key and item, by the path of keys and positions to it.
+class Fault(NamedTuple):
+    """An error in a file, and its line, from 1."""
 
-    Raises the errors of `load`.
-    """
-    with reported(text):
-        loader = loader_class()(text)
-        places: dict[tuple[str | int, ...], int] = {}
+    line: int | None
+    reason: str
+
+
+Place = tuple[str | int, ...]
+"""The path of keys and positions to a part of a YAML text."""
+
+
+class Located:
+    """The data of a YAML text that is a file or a part of one, with the line of each part."""
+
+    def __init__(self, text: str, *, first_line: int = 1, deepest: int = MAX_DEPTH) -> None:
+        """Reads the text. Raises `Unreadable`, as lines are counted from `first_line`."""
+        self._before = first_line - 1
+        self._lines: dict[Place, int] = {}
+        try:
+            self.data = read(text, deepest=deepest).data
+        except NotAMapping:
+            raise Unreadable("it must be a mapping of `key: value` lines", first_line) from None
+        except Unreadable as error:
+            reason = error.reason.removeprefix("header: ")
+            raise Unreadable(reason, self._before + (error.line or 1)) from None
+        loader = _loader_class()(text)
         if (node := loader.get_single_node()) is not None:
-            _place(node, (), loader.starred, places)
-        return places
+            _place(node, (), loader.starred, self._lines)
+
+    def line(self, place: Place) -> int:
+        """Returns the line of a place in the file, or of the nearest part around it."""
+        while place and place not in self._lines:
+            place = place[:-1]
+        return self._before + self._lines.get(place, 1)
 
 
-def _place(
-    node: Any, path: tuple[str | int, ...], starred: bool, places: dict[tuple[str | int, ...], int]
-) -> None:
+def _place(node: Any, path: Place, starred: bool, places: dict[Place, int]) -> None:
     if node.id == "mapping":
         for key, value in node.value:
             name = key.value.replace(_STAND_IN, "*") if starred else key.value
@@ -292,7 +313,7 @@ def resolve(text: str) -> Any:
 
 
 @cache
-def loader_class() -> Any:
+def _loader_class() -> Any:
     """Returns the class of the loaders that read this YAML."""
     import yaml
 
@@ -307,7 +328,7 @@ def loader_class() -> Any:
             super().__init__(text)
 
         def get_single_data(self) -> dict[str, Any]:
-            return Reader(self).header().data
+            return _Reader(self).header().data
 
     return RestrictedLoader
 
@@ -328,14 +349,14 @@ def _handler() -> Any:
             return self.header, ""
 
         def load(self, fm: str, **_: object) -> Any:
-            with reported(fm):
-                return yaml.load(fm, Loader=loader_class())  # noqa: S506 - a safe loader's child
+            with _reported(fm):
+                return yaml.load(fm, Loader=_loader_class())  # noqa: S506 - a safe loader's child
 
     return Handler
 
 
 @contextmanager
-def reported(text: str) -> Iterator[None]:
+def _reported(text: str) -> Iterator[None]:
     """Turns any exception of a parser into `Unreadable`; there are more than `YAMLError`."""
     try:
         yield
@@ -357,17 +378,16 @@ def _unreadable(error: Exception, text: str) -> Unreadable:
     return Unreadable(f"header: {problem}" + (f" ({hint})" if hint else ""), mark.line + 1)
 
 
-class Reader:
+class _Reader:
     """Builds a header from a parser's events; refuses the first one that isn't allowed."""
 
-    deepest = MAX_DEPTH
-
-    def __init__(self, loader: Any) -> None:
+    def __init__(self, loader: Any, deepest: int = MAX_DEPTH) -> None:
         """Keep a loader that has not read anything yet."""
         import yaml
 
         self._yaml: Any = yaml
         self._loader = loader
+        self._deepest = deepest
 
     def header(self) -> Header:
         """Returns all entries; raises `Unreadable` and `NotAMapping`."""
@@ -421,9 +441,9 @@ class Reader:
             return Value(
                 data=data, start=start, end=event.end_mark.index, column=column, shape=Shape.SCALAR
             )
-        if depth > self.deepest:
+        if depth > self._deepest:
             line = event.start_mark.line + 1
-            raise Unreadable(f"header: nested deeper than {self.deepest}", line)
+            raise Unreadable(f"header: nested deeper than {self._deepest}", line)
         is_list = isinstance(event, self._yaml.SequenceStartEvent)
         shape = Shape.FLOW if event.flow_style else Shape.LIST if is_list else Shape.BLOCK
         data, end = self._items(depth) if is_list else self._mapping(depth)

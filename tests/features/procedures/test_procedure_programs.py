@@ -13,7 +13,6 @@ import pytest
 
 from mimo.errors import Untrusted
 from mimo.features.procedures import actions, executing, library
-from mimo.features.procedures.commands import CommandSet
 from mimo.features.procedures.machine import Status
 from mimo.features.procedures.model import Refused
 from mimo.features.review import trusting
@@ -148,9 +147,9 @@ def test_whoever_stops_a_run_stops_its_program(mind: Mind) -> None:
     agree(mind)
     execution = begun(mind, "work")
     mind.halted = (mind.project.root / "child").exists
-    done = executing.carry_out(mind, CommandSet(), execution)
+    done = executing.carry_out(mind, execution)
 
-    assert (done.status, done.run.error) == (Status.INTERRUPTED, "the caller gave up")
+    assert (done.status, done.run.error) == (Status.INTERRUPTED, "the caller cancelled the call")
     while not (written := (mind.project.root / "child").read_text(encoding="utf-8")):
         time.sleep(0.01)
     while not is_gone(int(written)):
@@ -174,11 +173,10 @@ def test_programs_run_only_where_somebody_at_a_terminal_agreed(mind: Mind) -> No
 
 
 def test_what_an_agent_adds_does_not_run_programs(mind: Mind) -> None:
-    file, procedure = library.added(
-        mind, text("work", program("-c", "print(1)")).encode(), CommandSet()
-    )
+    file, result = library.added(mind, text("work", program("-c", "print(1)")).encode())
 
-    assert not library.is_approved(mind, file.data, procedure)
+    assert result.procedure
+    assert not library.is_approved(mind, file.data, result.procedure)
     with pytest.raises(Untrusted):
         begun(mind, "work")
 

@@ -85,29 +85,29 @@ other: 1
 ```
 """
     assert faults(file) == [
-        (2, "`name` must be letters, digits, `-` and `_`, 64 at most; not `two words`"),
+        (2, "`name` must be letters, digits, `-` and `_`, 64 at most, not `two words`"),
         (3, "`version` must be two numbers such as 1.0, not `1`"),
-        (4, "`timeout_ms` must be a whole number from 1 to 2678400000"),
-        (5, "`max_retries` must be a whole number from 0 to 20"),
+        (4, "`timeout_ms` must be a whole number from 1 to 2678400000, not `0`"),
+        (5, "`max_retries` must be a whole number from 0 to 20, not `1.5`"),
         (
             6,
             "`colour` is not a key of a procedure's header; put your own under `metadata`",
         ),
-        (7, "`description` must be text; put it in quotes"),
-        (8, "`active` must be true or false"),
+        (7, "`description` must be text in quotes, not `['no']`"),
+        (8, "`active` must be true or false, not `perhaps`"),
         (9, "`rollback_procedure` must be `name` or `name@1.0`, not `a b`"),
         (
             11,
             (
-                "context_schema: `n`: `text` is not a type; types are string, integer, float, "
-                "number, boolean, list, array, map, object, null"
+                "context_schema: `n`: `type` must be one of string, integer, float, number, "
+                "boolean, list, array, map, object, null, not `text`"
             ),
         ),
         (
             11,
             (
-                "context_schema: `m`: `(` is not a usable regular expression: missing ): ( "
-                "(the syntax is RE2's, without look-around and back-references)"
+                "context_schema: `m`: `pattern` must be a usable regular expression, not `(`: "
+                "missing ): ( (the syntax is RE2's, without look-around and back-references)"
             ),
         ),
         (12, "context_schema: `requires` is not one of required, properties"),
@@ -126,8 +126,8 @@ other: 1
                 "ever loaded"
             ),
         ),
-        (29, "state `c`: `timeout` must be a whole number of milliseconds"),
-        (29, "state `c`: `result` must be a name"),
+        (29, "state `c`: `timeout` must be a whole number from 1 to 2678400000, not `soon`"),
+        (29, "state `c`: `result` must be a name, not `1`"),
         (30, "state `c`: `surprise` is not a part of a state"),
         (31, "state `d` must be a mapping with `action` and `transitions`"),
         (32, "state `e`: `transitions` must be a list"),
@@ -215,7 +215,10 @@ def test_other_blocks_belong_to_the_prose() -> None:
     [
         ("{module: step, function: fly}", "there is no step `fly`"),
         ("{module: step, function: log, args: [1]}", "takes one mapping of arguments"),
-        ("{module: step, function: log, args: [{text: a}]}", "takes no argument `text`"),
+        (
+            "{module: step, function: log, args: [{text: a}]}",
+            "`text` is not an argument; it takes message, level, fields",
+        ),
         ("{module: step, function: log, args: [{level: loud}]}", "`level` must be one of"),
         ("{module: step, function: log, args: [{fields: a}]}", "`fields` must be a list"),
         ("{module: step, function: log, result: x}", "only for commands and programs"),
@@ -224,11 +227,11 @@ def test_other_blocks_belong_to_the_prose() -> None:
         ("{module: step, function: validate, args: [{rules: 1}]}", "must be a mapping or a list"),
         ("{module: step, function: validate, args: [{rules: {a: 1}}]}", "must be a mapping"),
         ("{module: step, function: validate, args: [{rules: {a: {odd: 1}}}]}", "is not a rule"),
-        ("{module: step, function: validate, args: [{rules: {a: {type: x}}}]}", "is not a type"),
+        ("{module: step, function: validate, args: [{rules: {a: {type: x}}}]}", "must be one of"),
         ("{module: step, function: validate, args: [{rules: {a: {min: x}}}]}", "be a number"),
         (
             "{module: step, function: validate, args: [{rules: {a: {regex: '['}}}]}",
-            "not a usable regular",
+            "must be a usable regular",
         ),
         ("{module: step, function: conditional, args: [{field: a, operator: is}]}", "`operator`"),
         ("{module: step, function: conditional, args: [{field: a, true_event: true}]}", "quotes"),

@@ -252,17 +252,17 @@ class Index:
 
     def saying(self, memory: Memory) -> tuple[Record, ...]:
         """Returns the current memories with the same statement as a new one, oldest first."""
-        from mimo.index import duplicates
+        from mimo.index import writing
 
-        return self._answer(duplicates.same, memory)
+        return self._answer(writing.same, memory)
 
     def much_like(self, memory: Memory) -> Record | None:
         """Returns the current memory that is a near-duplicate of a new one, if there is one."""
-        from mimo.index import duplicates
+        from mimo.index import writing
 
-        draft = duplicates.draft_of(memory)
+        draft = writing.draft_of(memory)
         self._embed([draft])
-        return self._answer(duplicates.alike, draft, self._vectors)
+        return self._answer(writing.alike, draft, self._vectors)
 
     def graph(
         self,

@@ -53,8 +53,8 @@ class Hit:
     line: int
     """The 1-based line of the file on which the passage begins."""
     newer: Newer
-    embedded: bool
-    """True if it was compared by meaning, and not by words alone."""
+    competing: tuple[str, ...] = ()
+    """The other current decisions on its topic."""
 
 
 @frozen

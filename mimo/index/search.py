@@ -113,8 +113,7 @@ class Search:
         }
         best = below_successors(ranked, successors)[:limit]
         records = rows.by_key(sql, [match.key for match in best])
-        names = {match.key: candidates.vector_of(match.key) for match in best}
-        vectors = self._vectors.get(names.values()) if self._vectors else {}
+        competing = catalog.competing(sql, [record.memory.id for record in records.values()])
         hits = []
         for match in best:
             record, unit = records[match.key], candidates.unit(match.key, match.unit)
@@ -126,7 +125,7 @@ class Search:
                     passage=text or record.memory.heading,
                     line=unit.line,
                     newer=newer[record.memory.id],
-                    embedded=bool(vectors.get(names[match.key])),
+                    competing=competing.get(record.memory.id, ()),
                 )
             )
         return tuple(hits)
@@ -211,10 +210,6 @@ class Candidates:
     def id_of(self, key: int) -> str:
         """Returns the id of a memory."""
         return self._memories[key].id
-
-    def vector_of(self, key: int) -> bytes:
-        """Returns the name of the vector of a memory's whole text."""
-        return self._memories[key].vector
 
     def unit(self, key: int, number: int) -> StoredUnit:
         """Returns one unit of a memory, counted from 0."""

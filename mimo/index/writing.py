@@ -1,4 +1,7 @@
-"""Writing changes of files into the tables: cut into units, embedded, and inserted."""
+"""Writing changes of files into the tables: cut into units, embedded, and inserted.
+
+The end of the module finds the duplicates of a memory that is not written yet.
+"""
 
 import math
 import sqlite3
@@ -6,13 +9,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from mimo.disk import Stamp
-from mimo.index import rows
+from mimo.index import lookup, rows
 from mimo.index.documents import Document, name_of, statement_of
 from mimo.index.documents import document as document_of
 from mimo.index.embedding import Embedder
 from mimo.index.rows import Change
-from mimo.index.vectors import Vectors
-from mimo.memory.model import Memory, Problem, topic_key
+from mimo.index.schema import CURRENT
+from mimo.index.vectors import Vectors, cosines
+from mimo.memory import duplicates
+from mimo.memory.model import Filter, Kind, Memory, Place, Problem, Record, topic_key
 
 Batch = tuple[list[Change], list[Document]]
 """Changes, and the documents in them."""
@@ -22,6 +27,9 @@ BATCH = 2_000
 
 _BATCH_CHARACTERS = 4_000_000
 """A batch ends earlier at this much text: a file may hold many memories, or a very long one."""
+
+_COMPARED = 20
+"""The number of memories that words find, best first, and that a new one is compared with."""
 
 _MOST_TOUCHED = 1_000
 """The number of names in `touched`. More changes, such as a first index, empty the table."""
@@ -314,3 +322,44 @@ def _claim(id: str, path: str, parent: str | None, position: int) -> tuple[bool,
     """Returns the sort key of a memory among several with one id; the lowest keeps it."""
     stem = path.rpartition("/")[2].rpartition(".")[0]
     return stem not in (id, parent), path, position
+
+
+def draft_of(memory: Memory) -> Document:
+    """Returns a memory without a file, as the index would store it."""
+    return document_of(Record(memory=memory, place=Place(path="", line=1, digest="")))
+
+
+def same(sql: sqlite3.Connection, memory: Memory) -> tuple[Record, ...]:
+    """Returns the current memories with the same statement, oldest first."""
+    # The plus keeps SQLite from scanning `memories_created` to avoid sorting.
+    current = CURRENT.format("m")
+    rest = f"WHERE m.statement = ? AND +m.shadowed = 0 AND {current} ORDER BY m.created, m.id"
+    return tuple(rows.select(sql, rest, (statement_of(memory),)))
+
+
+def alike(sql: sqlite3.Connection, draft: Document, vectors: Vectors | None) -> Record | None:
+    """Returns the current memory that is the nearest duplicate of a draft, if there is one."""
+    own = duplicates.words_of(" ".join([draft.title, *(unit.tokens for unit in draft.units)]))
+    frequencies = {term: lookup.frequency(sql, term) for term in duplicates.sample(own)}
+    terms = [term for term in duplicates.telling(frequencies) if frequencies[term]]
+    memories = lookup.totals(sql).memories
+    matches = sum(frequencies[term] for term in terms)
+    reach = lookup.Reach(memories=memories, admitted=memories, matches=matches)
+    keys = lookup.memories_with(sql, terms, Filter(), reach)[:_COMPARED]
+    texts = sql.execute(
+        "SELECT m.key, m.vector, m.title_tokens || ' ' || group_concat(u.tokens, ' ')"
+        " FROM memories m JOIN units u ON u.memory = m.key"
+        f" WHERE m.key IN ({rows.marks(keys)}) AND m.shadowed = 0 AND m.type <> ? AND m.id <> ?"
+        f" AND {CURRENT.format('m')} GROUP BY m.key",
+        (*keys, Kind.CHECKPOINT.value, draft.record.memory.id),
+    ).fetchall()
+    stored = vectors.get({draft.vector, *(name for _, name, _ in texts)}) if vectors else {}
+    vector = stored.get(draft.vector, b"")
+    compared = {key: stored[name] for key, name, _ in texts if vector and stored.get(name)}
+    near = dict(zip(compared, cosines(vector, list(compared.values())), strict=True))
+    scored = [
+        (duplicates.likeness(own, duplicates.words_of(tokens), near.get(key)), -key)
+        for key, _, tokens in texts
+    ]
+    likeness, best = max(scored, default=(0.0, 0))
+    return rows.by_key(sql, [-best])[-best] if likeness >= duplicates.ALIKE else None

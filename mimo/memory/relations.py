@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from mimo.frozen import frozen
-from mimo.memory.model import Record
+from mimo.memory.model import SUPERSEDES, Record
 
 MAX_DEPTH = 5
 """Most links between a memory and the start of a walk."""
@@ -48,6 +48,23 @@ class Graph:
     """Ids in links or starts without a memory; sorted."""
     cut: bool = False
     """True if there are more nodes than requested."""
+
+    def newest_first(self) -> list[Record]:
+        """Returns the memories, newest first; of equal age, the superseding one first."""
+        waiting = [node.record for node in self.nodes]
+        waiting.sort(key=lambda record: record.memory.created, reverse=True)
+        newer: dict[str, set[str]] = {}
+        for edge in self.edges:
+            if edge.type == SUPERSEDES:
+                newer.setdefault(edge.target, set()).add(edge.source)
+        records: list[Record] = []
+        while waiting:
+            moment, left = waiting[0].memory.created, {record.memory.id for record in waiting}
+            equal = [record for record in waiting if record.memory.created == moment]
+            free = [record for record in equal if not newer.get(record.memory.id, set()) & left]
+            records.append((free or equal)[0])
+            waiting.remove(records[-1])
+        return records
 
 
 class Relation(StrEnum):

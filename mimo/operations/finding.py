@@ -1,10 +1,10 @@
 """Finding memories: by a query, by id, and in lists; in one project or in all of them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mimo.errors import (
     AmbiguousId,
@@ -21,9 +21,11 @@ from mimo.guard.policy import Call, Operation
 from mimo.index.rows import Found, Hit, Newer
 from mimo.memory.decay import Use
 from mimo.memory.model import Filter, Kind, Record, Sort
+from mimo.memory.relations import MAX_DEPTH, Graph
 from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.store import projects
+from mimo.text.phrases import notices
 
 if TYPE_CHECKING:
     from mimo.store.revisions import Commit
@@ -40,10 +42,10 @@ SURE_LENGTH = 6
 MOST_QUERY = 10_000
 """The maximum length of a query, in characters."""
 
+_UNRELATED = "nothing matches well; these are the nearest"
 _TYPES = frozenset({"source", *(kind.value for kind in Kind)})
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 
 @frozen
@@ -59,13 +61,6 @@ class Options:
     """The order of a list; a search sorts by relevance."""
     threshold: float | None = THRESHOLD
     """Minimum score of a match; None for the default and, if no match reaches it, the closest."""
-    everywhere: bool = False
-    """True if all registered projects are searched."""
-    private: bool = False
-    """True if private memories of other projects are searched; never for an agent."""
-
-
-EVERYTHING = Options()
 
 
 EVERYTHING = Options()
@@ -79,48 +74,6 @@ class Page:
     total: int
 
 
-@frozen
-class ProjectHit:
-    """A match, with its project and the decisions that compete with it."""
-
-    mind: Mind
-    hit: Hit
-    shared: bool = False
-    """True if private memories of the project must not be named beside it."""
-
-    @property
-    def score(self) -> float:
-        """Returns the score of the match."""
-        return self.hit.score
-
-
-@frozen
-class ProjectHits:
-    """The matches in one or more projects, best first."""
-
-    hits: tuple[ProjectHit, ...]
-    notice: str | None = None
-
-
-Matches = TypeVar("Matches", Found, ProjectHits)
-
-
-def find(mind: Mind, text: str, options: Options) -> ProjectHits:
-    """Returns the best matches in this project or, with `everywhere`, in all registered ones.
-
-    Each other project is searched through its own guard. The notice names projects that could not
-    be searched, with the reason. Otherwise as `search`.
-    """
-    mind.prepare()
-    if options.everywhere:
-        matches = _in_projects(mind, text, options)
-    else:
-        matches = _of_project(mind, peek(mind, text, options))
-    for project in {id(hit.mind): hit.mind for hit in matches.hits}.values():
-        _note_related(project, [hit.hit for hit in matches.hits if hit.mind is project])
-    return matches if options.threshold is not None else _related_or_closest(matches)
-
-
 def search(mind: Mind, text: str, options: Options) -> Found:
     """Returns the memories of this project that best match `text`, best first.
 
@@ -129,7 +82,55 @@ def search(mind: Mind, text: str, options: Options) -> Found:
     """
     matches = peek(mind, text, options)
     _note_related(mind, matches.hits)
-    return matches if options.threshold is not None else _related_or_closest(matches)
+    if options.threshold is None and matches.hits and matches.hits[0].score < THRESHOLD:
+        return replace(matches, notice=notices(matches.notice, _UNRELATED))
+    return matches
+
+
+def search_projects(
+    mind: Mind, text: str, options: Options, *, private: bool
+) -> tuple[list[tuple[Mind, Hit]], str | None]:
+    """Returns the best matches of all registered projects with their projects, best first.
+
+    Each other project is searched through its own guard, and its private memories are neither
+    matched nor named unless a person asks for `private` ones. The notice names the projects that
+    could not be searched, with the reason. Otherwise as `search`.
+    """
+    _check_query(text)
+    with_private = private and mind.agent is None
+    shared = replace(options, filter=replace(options.filter, shared=True))
+
+    def search_one(other: Mind, here: bool) -> Found:
+        if here or with_private:
+            return peek(other, text, options)
+        found = peek(other, text, shared)
+        return replace(found, hits=tuple(_without_private(other, hit) for hit in found.hits))
+
+    answers, skipped = ask_each(mind, "mind_search", search_one)
+    incomplete = [f"{name}: {found.notice}" for name, _, found in answers if found.notice]
+    notice = notices(*skipped, *incomplete)
+    matches = [(project, hit) for _, project, found in answers for hit in found.hits]
+    matches.sort(key=lambda match: -match[1].score)
+    if options.threshold is None and matches and matches[0][1].score < THRESHOLD:
+        matches, notice = matches[:NEAREST], notices(notice, _UNRELATED)
+    elif options.threshold is None:
+        matches = [match for match in matches if match[1].score >= THRESHOLD]
+    matches = matches[: options.limit]
+    for project in {project for project, _ in matches}:
+        _note_related(project, [hit for owner, hit in matches if owner is project])
+    return matches, notice
+
+
+def _without_private(mind: Mind, hit: Hit) -> Hit:
+    """Returns a match that names no private memory: an id has words of the text."""
+    newer = hit.newer
+    ids = {*newer.superseded_by, *newer.claimed_by, *hit.competing}
+    private = {id for id in ids if not (named := mind.index.get(id)) or named.place.private}
+    superseded_by, claimed_by, competing = (
+        tuple(id for id in ids if id not in private)
+        for ids in (newer.superseded_by, newer.claimed_by, hit.competing)
+    )
+    return replace(hit, newer=Newer(superseded_by, claimed_by), competing=competing)
 
 
 def peek(mind: Mind, text: str, options: Options) -> Found:
@@ -138,6 +139,7 @@ def peek(mind: Mind, text: str, options: Options) -> Found:
     Without a threshold, these may be unrelated if there are no related ones.
     """
     _check_query(text)
+    mind.prepare()
     is_open = options.threshold is None
     try:
         refresh.refresh(mind)
@@ -156,13 +158,8 @@ def peek(mind: Mind, text: str, options: Options) -> Found:
     # Order and score have different formulas. A score never rises from one match to the next:
     # a match above another one is at least as relevant.
     scores = [*accumulate((hit.score for hit in reversed(matches.hits)), max)][::-1]
-    return replace(
-        matches,
-        hits=tuple(
-            replace(hit, score=score) for hit, score in zip(matches.hits, scores, strict=True)
-        ),
-        notice=_joined(mind.notice, matches.notice),
-    )
+    hits = (replace(hit, score=score) for hit, score in zip(matches.hits, scores, strict=True))
+    return replace(matches, hits=tuple(hits), notice=notices(mind.notice, matches.notice))
 
 
 def _check_query(text: str) -> None:
@@ -177,82 +174,9 @@ def _check_query(text: str) -> None:
         )
 
 
-def _joined(*notices: str | None) -> str | None:
-    return "; ".join(filter(None, notices)) or None
-
-
 def _note_related(mind: Mind, hits: Iterable[Hit]) -> None:
     """Counts the related memories as used, but not the closest of unrelated ones."""
     note(mind, [hit.record for hit in hits if hit.score >= THRESHOLD])
-
-
-def _related_or_closest(matches: Matches) -> Matches:
-    """Returns the related matches or, if there are none, the few closest.
-
-    Texts that share no word rarely score high enough, and the caller can judge them.
-    """
-    related = tuple(hit for hit in matches.hits if hit.score >= THRESHOLD)
-    if related or not matches.hits:
-        return replace(matches, hits=related)
-    notice = _joined(matches.notice, "nothing matches well; these are the nearest")
-    return replace(matches, hits=matches.hits[:NEAREST], notice=notice)
-
-
-def _in_projects(mind: Mind, text: str, options: Options) -> ProjectHits:
-    """Returns the best matches in all registered projects, ranked together by their score."""
-    _check_query(text)
-    with_private = options.private and mind.agent is None
-    shared = replace(options, filter=replace(options.filter, shared=True))
-
-    def search_one(other: Mind, *, here: bool) -> Found:
-        return peek(other, text, options if here or with_private else shared)
-
-    answers, skipped = ask_each(mind, "mind_search", search_one)
-    hits: list[ProjectHit] = []
-    notices = list(skipped)
-    for answer in answers:
-        only_shared = not (answer.here or with_private)
-        hits += _of_project(answer.mind, answer.value, shared=only_shared).hits
-        if answer.value.notice:
-            notices.append(f"{answer.name}: {answer.value.notice}")
-    hits.sort(key=lambda hit: -hit.score)
-    return ProjectHits(hits=tuple(hits[: options.limit]), notice=_joined(*notices))
-
-
-def _of_project(mind: Mind, matches: Found, *, shared: bool = False) -> ProjectHits:
-    """Returns the matches of a project; with `shared`, none names a private memory."""
-    hits = matches.hits
-    if shared:
-        hits = tuple(replace(hit, newer=_shared_of(mind, hit.newer)) for hit in hits)
-    rows = tuple(ProjectHit(mind=mind, hit=hit, shared=shared) for hit in hits)
-    return ProjectHits(hits=rows, notice=matches.notice)
-
-
-def _shared_of(mind: Mind, newer: Newer) -> Newer:
-    return Newer(_shared(mind, newer.superseded_by), _shared(mind, newer.claimed_by))
-
-
-def _shared(mind: Mind, ids: Iterable[str]) -> tuple[str, ...]:
-    """Returns the ids without those of private memories: an id has words of the text."""
-    records = ((id, mind.index.get(id)) for id in ids)
-    return tuple(id for id, record in records if record and not record.place.private)
-
-
-def with_competing(
-    hits: tuple[ProjectHit, ...],
-) -> list[tuple[ProjectHit, tuple[str, ...] | None]]:
-    """Returns each match with the ids of the decisions of its project that compete with it."""
-    ids: dict[int, list[str]] = {}
-    minds = {id(hit.mind): hit.mind for hit in hits}
-    for hit in hits:
-        ids.setdefault(id(hit.mind), []).append(hit.hit.record.memory.id)
-    others = {name: mind.index.competing(ids[name]) for name, mind in minds.items()}
-
-    def competing(hit: ProjectHit) -> tuple[str, ...] | None:
-        named = others[id(hit.mind)].get(hit.hit.record.memory.id)
-        return (_shared(hit.mind, named) or None) if named and hit.shared else named
-
-    return [(hit, competing(hit)) for hit in hits]
 
 
 # Uses of memories, which keep them from fading.
@@ -274,7 +198,7 @@ def uses(mind: Mind) -> dict[str, Use]:
     return mind.accesses.uses()
 
 
-# Lists and ids.
+# Lists, links and ids.
 
 
 def listing(mind: Mind, options: Options = EVERYTHING) -> Page:
@@ -289,6 +213,24 @@ def listing(mind: Mind, options: Options = EVERYTHING) -> Page:
 def total(mind: Mind, *, shared: bool = False) -> int:
     """Returns the number of memories of a project; with `shared`, without private ones."""
     return refresh.up_to_date(mind).count(Filter(shared=shared))
+
+
+def linked(
+    mind: Mind,
+    start: Sequence[str],
+    *,
+    depth: int,
+    types: Collection[str] = (),
+    most: int | None = None,
+) -> Graph:
+    """Returns the memories within `depth` links of `start`, and the links between them.
+
+    A start is an id or a title, as in a link. At most `MAX_DEPTH` links are followed, in both
+    directions, only links of `types` if any are given, and the nearest `most` memories are kept.
+    """
+    return refresh.up_to_date(mind).graph(
+        start, depth=max(0, min(depth, MAX_DEPTH)), types=types, most=most, now=mind.now()
+    )
 
 
 def successor(mind: Mind, id: str) -> str | None:
@@ -413,41 +355,19 @@ def at(mind: Mind, revision: str) -> Past:
 # All projects of the user, each other one through its own guard.
 
 
-class Question(Protocol[T_co]):
-    """A question for each project; `here` is true for the open one."""
-
-    def __call__(self, mind: Mind, /, *, here: bool) -> T_co:
-        """Returns the answer of a project."""
-
-
-class Answer(NamedTuple, Generic[T]):
-    """The answer of a project."""
-
-    name: str
-    mind: Mind
-    here: bool
-    value: T
-
-
-class Answers(NamedTuple, Generic[T]):
-    """The answers of the projects that could be asked."""
-
-    answers: tuple[Answer[T], ...]
-    skipped: tuple[str, ...]
-    """The other projects, each with the reason; a reason reveals nothing of a policy."""
-
-
 def ask_each(
-    mind: Mind, tool: str, question: Question[T], *, diagnosis: bool = False
-) -> Answers[T]:
-    """Returns the answers of the open project and of all registered ones.
+    mind: Mind, tool: str, question: Callable[[Mind, bool], T], *, diagnosis: bool = False
+) -> tuple[list[tuple[str, Mind, T]], list[str]]:
+    """Returns each registered project's name, memory and answer, the open one's last; and problems.
 
-    The policy of each other project permits, limits and records the call of `tool`. A project with
-    `search_all` off is asked only if it is the open one.
+    `question` gets a project, and whether it is the open one. The policy of each other project
+    permits, limits and records the call of `tool`. A project with `search_all` off is asked only
+    if it is the open one. Each problem is the reason for which a project was skipped, which reveals
+    nothing of its policy.
     """
     registry = projects.registered(mind.home)
     here = mind.project.root if mind.has_project else None
-    answers: list[Answer[T]] = []
+    answers: list[tuple[str, Mind, T]] = []
     skipped = [registry.problem] if registry.problem else []
     for entry in registry.projects:
         mind.heed()
@@ -466,20 +386,19 @@ def ask_each(
                 at=mind.now(),
             )
             with other.guard.passing(call, mind.timer.monotonic):
-                answers.append(Answer(entry.name, other, False, question(other, here=False)))
+                answers.append((entry.name, other, question(other, False)))
         except Exception as error:  # one broken project must not stop the others
             if mind.halted and mind.halted():
                 raise
             skipped.append(f"{entry.name} was skipped: {_reason(error, tool)}")
     if here:
-        name = next(
-            (entry.name for entry in registry.projects if entry.path == here), mind.project.name
-        )
+        names = (entry.name for entry in registry.projects if entry.path == here)
+        name = next(names, mind.project.name)
         try:
-            answers.append(Answer(name, mind, True, question(mind, here=True)))
+            answers.append((name, mind, question(mind, True)))
         except (SearchFailed, StorageFailed) as error:
             skipped.append(f"{name}: {error.message}")
-    return Answers(tuple(answers), tuple(skipped))
+    return answers, skipped
 
 
 def _reason(error: Exception, tool: str) -> str:

@@ -93,9 +93,9 @@ def note_change(mind: Mind, *paths: str) -> None:
     A failing index is not an error: the files are safe, and the next refresh indexes them.
     """
     if mind.config["autocommit"]:
-        from mimo.operations.autocommit import later
+        from mimo.operations.syncing import commit_later
 
-        later(mind)
+        commit_later(mind)
     stamps = {path: mind.store.stamp(path) for path in paths}
     missing = [path for path, stamp in stamps.items() if stamp is None]
     written = {path: stamp for path, stamp in stamps.items() if stamp is not None}

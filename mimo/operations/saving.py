@@ -1,7 +1,7 @@
 """Adding, changing and removing memories: first the approval, then the file, then the index."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,9 +9,10 @@ from typing import Any
 
 from mimo.config import FORMAT
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
+from mimo.frozen import frozen
 from mimo.guard import privacy
 from mimo.index.embedding import FAILURES
-from mimo.memory import ids
+from mimo.memory import duplicates, ids, outcomes
 from mimo.memory.model import (
     SUPERSEDES,
     Kind,
@@ -28,6 +29,7 @@ from mimo.privacy import texts_of
 from mimo.privacy.model import without
 from mimo.privacy.secrets import secrets_in
 from mimo.store import files, memories
+from mimo.store.locking import courtesy
 from mimo.store.memories import check_whole
 from mimo.store.walk import COMMITS
 
@@ -80,6 +82,86 @@ def store(mind: Mind, draft: Memory, *, private: bool = False) -> Record:
     record = _create(mind, memory, private=private)
     refresh.note_change(mind, record.place.path)
     return record
+
+
+@frozen
+class Stored:
+    """A new memory, or the memory of which it is a duplicate."""
+
+    record: Record
+    already: bool = False
+    """True if it was stored before, and nothing was written."""
+    notice: str | None = None
+    """Names the duplicate or near-duplicate."""
+
+
+def store_once(
+    mind: Mind,
+    draft: Memory,
+    write: Callable[[], Record] | None = None,
+    *,
+    private: bool = False,
+    again: bool = False,
+) -> Stored:
+    """Stores a memory unless it duplicates a current one; reports a near-duplicate.
+
+    `again` stores a duplicate, too, and `write` replaces `store`. These are not duplicates: a
+    statement that only superseded, unapproved or, unless this one is private, private memories
+    make, and one in a document, which its author may change. An index that fails does not prevent
+    storing. Raises `Invalid` for a text that can't be stored.
+    """
+    write = write or (lambda: store(mind, draft, private=private))
+    check_content(draft.content)
+    clean_tags(draft.tags)
+    if again or not duplicates.is_single(draft):
+        return Stored(record=write())
+    from mimo.memory import codec
+
+    normal = codec.normal(draft)
+    with suppress(MindError):
+        refresh.refresh_roughly(mind)
+    existing = _duplicate(mind, normal, private=private)
+    if existing and mind.store.digest(existing.place.path) != existing.place.digest:
+        refresh.refresh(mind)
+        existing = _duplicate(mind, normal, private=private)
+    if existing:
+        return _already(existing, normal, private=private)
+    alike = None
+    with suppress(MindError, UnicodeEncodeError):
+        alike = mind.index.much_like(normal)
+    with courtesy(mind.project.root, "adding"):
+        # Another process adds its memory to the index before it releases the lock.
+        if existing := _duplicate(mind, normal, private=private):
+            return _already(existing, normal, private=private)
+        record = write()
+    if alike is None or alike.memory.id in {link.to for link in record.memory.links}:
+        return Stored(record=record)
+    notice = f"much like {alike.memory.id}; if they state the same, remove one of them"
+    return Stored(record=record, notice=notice)
+
+
+def _duplicate(mind: Mind, draft: Memory, *, private: bool) -> Record | None:
+    """Returns the memory that states all of a draft, if the index knows one."""
+    with suppress(MindError, UnicodeEncodeError):
+        for record in mind.index.saying(draft):
+            is_own = record.place.owned and record.parent is None
+            is_visible = private or not record.place.private
+            is_approved = mind.trust.trusted(record.place.digest)
+            if is_own and is_visible and is_approved and duplicates.covers(record.memory, draft):
+                return record
+    return None
+
+
+def _already(existing: Record, draft: Memory, *, private: bool) -> Stored:
+    memory = existing.memory
+    messages = [f"{memory.id} states this already, so nothing was written"]
+    if warning := outcomes.warning(memory):
+        messages.append(warning)
+    if private and not existing.place.private:
+        messages.append("it is not private")
+    if names := duplicates.left_out(memory, draft):
+        messages.append(f"its {' and '.join(names)} stayed as they were; `mind edit` changes them")
+    return Stored(record=existing, already=True, notice="; ".join(messages))
 
 
 def draft(kind: Kind, content: str, **fields: Any) -> Memory:
@@ -138,27 +220,24 @@ def rewrite(mind: Mind, record: Record, text: str) -> Record:
     check_secrets(mind, {"file_text": text}, before=file_text(mind, record))
     check_format(mind)
     if mind.author is not None:
-        _check_origin(record, text)
+        from mimo.memory import codec
+
+        path, old = record.place.path, record.memory
+        new = codec.parse(text.encode(), path=path, modified=old.created)
+        if not isinstance(new, Problem) and (new.memory.by, new.memory.created) != (
+            old.by,
+            old.created,
+        ):
+            raise Invalid(
+                f"an agent can't change `by` and `created` of `{old.id}`",
+                hint="leave both lines of the header as they are",
+            )
     data, before = text.encode(), record.place.digest
     by_a_person = mind.author is None and files.digest(data) != before
     with approving(mind, wanted=by_a_person or mind.trust.trusted(before)):
         changed = mind.store.rewrite(record, data)
     refresh.note_change(mind, changed.place.path)
     return changed
-
-
-def _check_origin(record: Record, text: str) -> None:
-    """Raises `Invalid` if a text changes the author or the time of a memory."""
-    from mimo.memory import codec
-
-    new = codec.parse(text.encode(), path=record.place.path, modified=record.memory.created)
-    if isinstance(new, Problem):
-        return
-    if new.memory.by != record.memory.by or new.memory.created != record.memory.created:
-        raise Invalid(
-            f"an agent can't change `by` and `created` of `{record.memory.id}`",
-            hint="leave both lines of the header as they are",
-        )
 
 
 def file_text(mind: Mind, record: Record) -> str:
@@ -241,27 +320,26 @@ def _relink(mind: Mind, newer: Sequence[Record], removed: Sequence[Record]) -> N
     """Makes successors of removed memories supersede those that these had superseded."""
     removed_ids = {record.memory.id for record in removed}
     for successor in newer:
-        if successor.place.owned and successor.memory.id not in removed_ids:
-            links = successor.memory.links
-            for record in removed:
-                # A claim of an unapproved memory must not become one of an approved memory.
-                older = record.memory.links if mind.trust.trusted(record.place.digest) else ()
-                if not successor.place.private:
-                    older = tuple(link for link in older if not is_private(mind, link.to))
-                links = _relinked(successor.memory.id, links, record.memory.id, older)
-            edit(mind, successor, links=links)
-
-
-def _relinked(
-    newer: str, links: tuple[Link, ...], removed: str, links_of_removed: tuple[Link, ...]
-) -> tuple[Link, ...]:
-    """Returns the links of `newer`; that to `removed` becomes those to what it superseded."""
-    older = [link for link in links_of_removed if link.type == SUPERSEDES and link.to != newer]
-    relinked: list[Link] = []
-    for link in links:
-        is_to_removed = link.type == SUPERSEDES and link.to == removed
-        relinked.extend(older if is_to_removed else [link])
-    return tuple(dict.fromkeys(relinked))
+        own_id, shared = successor.memory.id, not successor.place.private
+        if own_id in removed_ids or not successor.place.owned:
+            continue
+        links = list(successor.memory.links)
+        for record in removed:
+            # A claim of an unapproved memory must not become one of an approved memory.
+            older = record.memory.links if mind.trust.trusted(record.place.digest) else ()
+            inherited = [
+                link
+                for link in older
+                if link.type == SUPERSEDES
+                and link.to != own_id
+                and not (shared and is_private(mind, link.to))
+            ]
+            relinked: list[Link] = []
+            for link in links:
+                is_to_removed = link.type == SUPERSEDES and link.to == record.memory.id
+                relinked += inherited if is_to_removed else [link]
+            links = list(dict.fromkeys(relinked))
+        edit(mind, successor, links=tuple(links))
 
 
 def clean_tags(tags: tuple[str, ...]) -> tuple[str, ...]:

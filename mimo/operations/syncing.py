@@ -1,11 +1,14 @@
-"""The memory in git: commit, pull and push, the merge driver, and leaks of private files."""
+"""The memory in git: commits, the merge driver, and leaks of private files."""
 
+import os
+import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from mimo import disk
-from mimo.errors import Invalid
+from mimo.errors import Invalid, MindError
 from mimo.frozen import frozen
 from mimo.guard import privacy
 from mimo.memory import changes
@@ -16,8 +19,13 @@ from mimo.store import files, git, init
 from mimo.store.files import unshared_folder
 from mimo.store.revisions import Change, is_memory
 
-LACKING = "git merges memories here as plain text"
 _SHOWN = 3
+
+PAUSE_SECONDS = 20
+"""The time for which an automatic commit waits for more changes."""
+
+_LOST_SECONDS = 120
+"""The time after which a process that has not committed counts as dead."""
 
 
 @frozen
@@ -95,16 +103,16 @@ def _message(mind: Mind, pending: Sequence[Change]) -> str:
     memories = [entry for entry in pending if is_memory(entry.path)]
     for entry in memories or pending:
         memory = None if entry.change == "removed" else _memory(mind, entry.path)
-        name = f"{memory.type.value}: {memory.heading}" if memory else _name(entry.path)
+        if memory:
+            name = f"{memory.type.value}: {memory.heading}"
+        elif is_memory(entry.path):
+            name = entry.path.rpartition("/")[2].removesuffix(".md")
+        else:
+            name = entry.path
         titles[entry.change].append(changes.one_line(name))
         if memory and memory.by and entry.change == "added":
             agents.append(memory.by)
     return changes.message(titles, agents)
-
-
-def _name(path: str) -> str:
-    """Returns the id in the name of a memory's file; the path of any other file."""
-    return path.rpartition("/")[2].removesuffix(".md") if is_memory(path) else path
 
 
 def _memory(mind: Mind, path: str) -> Memory | None:
@@ -115,6 +123,49 @@ def _memory(mind: Mind, path: str) -> Memory | None:
     if isinstance(records, Problem) or len(records) != 1:
         return None
     return records[0].memory
+
+
+# Automatic commits. The first change starts a separate process, which waits for more changes and
+# commits all of them together. Commands do not wait for it, and its failures do not affect them.
+
+
+def commit_later(mind: Mind) -> None:
+    """Schedules a commit of the written files unless another process has scheduled one."""
+    with suppress(MindError, OSError):
+        root = mind.project.root
+        path = _scheduled(root)
+        with suppress(FileNotFoundError):
+            if time.time() - path.lstat().st_mtime < _LOST_SECONDS:
+                return
+            files.remove(path)
+        files.write_new(path, b"")
+        _start(root, mind.home)
+
+
+def commit_scheduled(root: Path, home: Path) -> None:
+    """Commits the collected changes; if that fails, a later change schedules it again."""
+    with suppress(MindError, OSError):
+        files.remove(_scheduled(root))
+    with suppress(MindError, OSError):
+        mind = Mind.open(root, project=root, environ={**os.environ, "MIND_HOME": str(home)})
+        sync(mind, message=None)
+
+
+def _scheduled(root: Path) -> Path:
+    return files.safe_path(root, f"{disk.STORE}/.local/autocommit")
+
+
+def _start(root: Path, home: Path) -> None:
+    import subprocess
+
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mimo.operations.syncing", str(root), str(home)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    process.returncode = 0  # The process outlives this one; prevents a warning about that.
 
 
 # The merge driver, and private files in git.
@@ -139,7 +190,7 @@ def lacking(root: Path) -> str | None:
         return None
     with suppress(Invalid):
         if not git.merges(root):
-            return LACKING
+            return "git merges memories here as plain text"
     return None
 
 
@@ -171,3 +222,8 @@ def leaks(root: Path) -> Iterator[Leak]:
             "keep them",
             file=tracked[0],
         )
+
+
+if __name__ == "__main__":
+    time.sleep(PAUSE_SECONDS)
+    commit_scheduled(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -36,6 +36,11 @@ def cut(text: str, limit: int) -> str:
     return f"{(words if len(words) >= limit * _SHORTEST else start).rstrip()}…"
 
 
+def notices(*messages: str | None) -> str | None:
+    """Returns the messages as one text; None if there are none."""
+    return "; ".join(filter(None, messages)) or None
+
+
 @cache
 def sentence_end() -> re.Pattern[str]:
     """Returns the pattern of the gap between two sentences, in scripts with and without spaces."""

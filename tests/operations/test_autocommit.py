@@ -9,14 +9,14 @@ import pytest
 from mimo.cli.main import main
 from mimo.config import setting
 from mimo.errors import Invalid
-from mimo.operations import autocommit
+from mimo.operations import syncing
 
 
 @pytest.fixture
 def started(monkeypatch):
     """The projects for which a process was started."""
     results: list[Path] = []
-    monkeypatch.setattr(autocommit, "_start", lambda root, _: results.append(root))
+    monkeypatch.setattr(syncing, "_start", lambda root, _: results.append(root))
     return results
 
 
@@ -57,7 +57,7 @@ def test_many_changes_start_one_process_and_become_one_commit(on, mind, reposito
     say(mind, "list")
     assert started == [repository]
 
-    autocommit.commit(repository, home)
+    syncing.commit_scheduled(repository, home)
 
     assert subjects(repository) == ["memory: 2 remembered"]
     say(mind, "add", "Milk")
@@ -66,7 +66,7 @@ def test_many_changes_start_one_process_and_become_one_commit(on, mind, reposito
 
 def test_a_process_that_died_does_not_stop_the_next_one(on, mind, repository, started, monkeypatch):
     say(mind, "add", "Tea")
-    monkeypatch.setattr(autocommit, "_LOST_SECONDS", 0)
+    monkeypatch.setattr(syncing, "_LOST_SECONDS", 0)
     say(mind, "add", "Coffee")
     assert len(started) == 2
 
@@ -75,7 +75,7 @@ def test_a_command_does_not_fail_where_nothing_can_be_committed(on, mind, projec
     (project / ".mind" / ".local").mkdir(exist_ok=True)
     (project / ".mind" / ".local" / "autocommit").mkdir()
     say(mind, "add", "Tea")
-    autocommit.commit(project, home)
+    syncing.commit_scheduled(project, home)
 
 
 def test_the_process_is_told_where_it_commits(monkeypatch, tmp_path):
@@ -88,9 +88,9 @@ def test_the_process_is_told_where_it_commits(monkeypatch, tmp_path):
             calls.append(words)
 
     monkeypatch.setattr("subprocess.Popen", Process)
-    autocommit._start(tmp_path, tmp_path / "home")
+    syncing._start(tmp_path, tmp_path / "home")
     assert calls == [
-        [sys.executable, "-m", "mimo.operations.autocommit", str(tmp_path), str(tmp_path / "home")]
+        [sys.executable, "-m", "mimo.operations.syncing", str(tmp_path), str(tmp_path / "home")]
     ]
 
 

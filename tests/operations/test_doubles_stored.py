@@ -14,7 +14,7 @@ from mimo.features import decisions
 from mimo.features.ingest import Options, ingest_files
 from mimo.memory.chunking import Chunking, Strategy
 from mimo.memory.model import Kind, Link, Outcome
-from mimo.operations import duplicates, refresh, saving
+from mimo.operations import refresh, saving
 from mimo.store.locking import courtesy, lock
 
 TEXT = "The staging database is reset every night at four"
@@ -22,7 +22,7 @@ TEXT = "The staging database is reset every night at four"
 
 def store(mind, text=TEXT, *, kind=Kind.FACT, private=False, again=False, **fields):
     draft = saving.draft(kind, text, **fields)
-    return duplicates.store(mind, draft, private=private, again=again)
+    return saving.store_once(mind, draft, private=private, again=again)
 
 
 def decide(mind, text="Use JWT", *, topic="auth", **options):
@@ -110,13 +110,13 @@ class TestSame:
         def broken(*_):
             raise Invalid("broken")
 
-        monkeypatch.setattr("mimo.index.duplicates.same", broken)
-        monkeypatch.setattr("mimo.index.duplicates.alike", broken)
+        monkeypatch.setattr("mimo.index.writing.same", broken)
+        monkeypatch.setattr("mimo.index.writing.alike", broken)
         assert not store(mind).already
 
     def test_one_that_hangs_while_it_adds_stops_no_writing(self, mind, monkeypatch):
         at_once = partial(courtesy, wait=0)
-        monkeypatch.setattr("mimo.operations.duplicates.courtesy", at_once)
+        monkeypatch.setattr("mimo.operations.saving.courtesy", at_once)
         with lock(mind.folder / ".local" / "adding"):
             assert not store(mind).already
 
@@ -250,11 +250,11 @@ import sys
 from pathlib import Path
 from mimo.memory.model import Kind
 from mimo.mind import Mind
-from mimo.operations import duplicates, saving
+from mimo.operations import saving
 mind = Mind.open(Path(sys.argv[1]))
 draft = saving.draft(Kind.FACT, sys.argv[2])
 sys.stdin.readline()
-print(duplicates.store(mind, draft).already)
+print(saving.store_once(mind, draft).already)
 mind.close()
 """
 

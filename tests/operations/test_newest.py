@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from mimo.features import decisions, graph
+from mimo.features import decisions
 from mimo.features.decisions.commands import checkpoint
 from mimo.features.decisions.loading import checkpoint as load
 from mimo.features.notes.reading import list_
@@ -53,7 +53,7 @@ def test_competing_decisions_and_the_graph_are_newest_first(mind: Mind, clock: C
         names.append(saving.store(mind, draft).memory.id)
 
     assert [record.memory.id for record in decisions.current(mind, "auth")] == names[::-1]
-    chain = graph.newest_first(graph.traverse(mind, names[:1], depth=9))
+    chain = finding.linked(mind, names[:1], depth=9).newest_first()
     assert [record.memory.id for record in chain] == names[::-1]
 
 

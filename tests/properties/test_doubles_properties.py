@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mimo.memory.duplicates import ALIKE, likeness, statement, telling
 from mimo.memory.model import Kind, Memory
-from mimo.operations import duplicates, saving
+from mimo.operations import saving
 from tests.properties.test_codec_properties import PROSE, TEXT
 
 LETTERS = "abcdefghijklmnop"
@@ -25,7 +25,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 def test_what_was_stored_is_known_when_it_is_said_again(mind, kind, content, title, topic):
     """However its file had to put it, be it with a heading, a link or half a header in it."""
     first, again = (
-        duplicates.store(mind, saving.draft(kind, content, title=title, topic=topic))
+        saving.store_once(mind, saving.draft(kind, content, title=title, topic=topic))
         for _ in range(2)
     )
     assert again.already

@@ -466,7 +466,7 @@ STARTS_PROGRAMS = {
     "features/procedures/actions.py",
     "features/procedures/executing.py",
     "features/upkeep/demo.py",
-    "operations/autocommit.py",
+    "operations/syncing.py",
     "store/git.py",
 }
 STARTING = {"fork", "popen", "posix_spawn", "posix_spawnp", "startfile", "system"}

@@ -16,7 +16,7 @@ from mimo.features.notes.reading import list_
 from mimo.features.upkeep.commands import Check, doctor, status
 from mimo.memory.model import Kind, Link
 from mimo.mind import Mind
-from mimo.operations import autocommit, overview, refresh, saving
+from mimo.operations import overview, refresh, saving, syncing
 from mimo.store import commit
 from mimo.store.files import is_private, is_shared
 
@@ -117,7 +117,7 @@ def test_what_is_private_is_not_committed_without_ignore_rules(
 
     assert all(is_shared(one.file) for one in sync(mind, dry_run=True).files)
     if by_itself:
-        autocommit.commit(repository, mind.home)
+        syncing.commit_scheduled(repository, mind.home)
     else:
         notice = sync(mind).notice or ""
         assert "lacks rules" in notice

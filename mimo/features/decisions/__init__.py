@@ -8,7 +8,8 @@ from mimo.frozen import frozen
 from mimo.memory import outcomes
 from mimo.memory.model import SUPERSEDES, Link, Memory, Outcome, Record, Section
 from mimo.mind import Mind
-from mimo.operations import duplicates, finding, refresh, saving
+from mimo.operations import finding, refresh, saving
+from mimo.text.phrases import notices
 
 
 @frozen
@@ -100,13 +101,13 @@ def save(
         replaced = [id for id, why in reasons.items() if not why]
         return saving.store(mind, _superseding(draft, replaced), private=private)
 
-    stored = duplicates.store(mind, draft, write, private=private, again=again)
+    stored = saving.store_once(mind, draft, write, private=private, again=again)
     links = () if stored.already else stored.record.memory.links
     return Saved(
         record=stored.record,
         supersedes=tuple(link.to for link in links if link.type == SUPERSEDES),
         already=stored.already,
-        notice=duplicates.notices(
+        notice=notices(
             stored.notice, *(f"`{id}` is not superseded: {why}" for id, why in left.items())
         ),
     )

@@ -13,10 +13,11 @@ from mimo.memory import outcomes
 from mimo.memory.model import Kind, Outcome, Record, Section, topic_key
 from mimo.memory.outcomes import outcome_of
 from mimo.mind import Mind
-from mimo.operations import duplicates, saving
+from mimo.operations import saving
 from mimo.rendering.results import count, render, row_labels
 from mimo.rendering.screen import Screen, accent, bad, dim, good, strong
 from mimo.text import phrases
+from mimo.text.phrases import notices
 
 MOST_TOPIC = 200
 """Characters of the longest topic."""
@@ -290,7 +291,7 @@ def insight(
         source=source,
         links=relations.links_of(mind, links),
     )
-    stored = duplicates.store(mind, draft, private=private, again=again)
+    stored = saving.store_once(mind, draft, private=private, again=again)
     return SavedInsight(
         already=stored.already or None, **_facts(mind, stored.record, stored.notice)
     )
@@ -303,7 +304,7 @@ def _facts(mind: Mind, record: Record, notice: str | None = None) -> dict[str, A
         "title": record.memory.heading,
         "file": record.place.path,
         "private": record.place.private,
-        "notice": duplicates.notices(notice, mind.notice),
+        "notice": notices(notice, mind.notice),
     }
 
 

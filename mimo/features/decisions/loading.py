@@ -24,7 +24,7 @@ from mimo.errors import (
     SecretDetected,
     StorageFailed,
 )
-from mimo.features import decisions, graph
+from mimo.features import decisions
 from mimo.features.decisions import checkpoints
 from mimo.features.decisions.checkpoints import Resumed, Whose
 from mimo.features.decisions.commands import Evolved
@@ -41,7 +41,7 @@ from mimo.memory.model import (
     topic_key,
 )
 from mimo.memory.outcomes import outcome_of
-from mimo.memory.relations import Graph
+from mimo.memory.relations import MAX_DEPTH, Graph
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
 from mimo.rendering.results import (
@@ -221,7 +221,7 @@ def context(
     """
     record = decisions.newest(mind, id)
     finding.note(mind, [record])
-    around = graph.traverse(mind, [record.memory.id], depth=CONTEXT_DEPTH, most=MOST_RELATED + 1)
+    around = finding.linked(mind, [record.memory.id], depth=CONTEXT_DEPTH, most=MOST_RELATED + 1)
     (row,) = remembered(mind, [record], most=MAX_CONTENT_BYTES)
     return Context(
         memory=row,
@@ -307,8 +307,8 @@ def recall_decision(
     """Show the history of the decisions on a topic"""
     on_topic = _on_topic(mind, topic) or _on_topic(mind, _nearest(mind, topic))
     ids = [record.memory.id for record in on_topic]
-    chain = graph.traverse(mind, ids, depth=graph.MAX_DEPTH, types=(SUPERSEDES,))
-    records = graph.newest_first(chain)
+    chain = finding.linked(mind, ids, depth=MAX_DEPTH, types=(SUPERSEDES,))
+    records = chain.newest_first()
     finding.note(mind, records)
     message = f"{len(records)} on `{topic}`" if records else f"no decision on `{topic}`"
     return History(history=remembered(mind, records), message=message)

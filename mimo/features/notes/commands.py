@@ -8,10 +8,11 @@ from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected
 from mimo.frozen import frozen
 from mimo.memory.model import Kind, kind_of
 from mimo.mind import Mind
-from mimo.operations import duplicates, finding, saving, undoing
-from mimo.operations.duplicates import Stored
+from mimo.operations import finding, saving, undoing
+from mimo.operations.saving import Stored
 from mimo.rendering.results import count, labels, render
 from mimo.rendering.screen import Screen, accent, dim, good, strong
+from mimo.text.phrases import notices
 
 
 @frozen
@@ -70,7 +71,7 @@ def add(
     note = saving.draft(
         kind_of(type), content, importance=importance, tags=tags, topic=topic, title=title
     )
-    return _written(mind, duplicates.store(mind, note, private=private, again=again))
+    return _written(mind, saving.store_once(mind, note, private=private, again=again))
 
 
 @command(
@@ -130,7 +131,7 @@ def _written(mind: Mind, stored: Stored) -> Written:
         file=record.place.path,
         private=record.place.private,
         already=stored.already or None,
-        notice=duplicates.notices(stored.notice, mind.notice),
+        notice=notices(stored.notice, mind.notice),
     )
 
 

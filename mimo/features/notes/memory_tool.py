@@ -36,9 +36,10 @@ from mimo.index.rows import Hit
 from mimo.memory import decay
 from mimo.memory.model import MAX_CONTENT_BYTES, Category, Kind, Outcome, Record, Sort
 from mimo.mind import Mind
-from mimo.operations import duplicates, finding, freshness, overview, saving
+from mimo.operations import finding, freshness, overview, saving
 from mimo.rendering.results import count, day, render, row_labels, tagged
 from mimo.rendering.screen import Screen, accent, bad, dim, good, strong
+from mimo.text.phrases import notices
 
 _BEGINNING = 2_000
 """Characters in a list of an ingested file that is larger than a memory can be."""
@@ -157,12 +158,12 @@ def store(
 ) -> Stored:
     """Store a fact, an observation, an action or a plan"""
     note = saving.draft(Kind(category), content, importance=importance, tags=tags)
-    stored = duplicates.store(mind, note, private=private, again=again)
+    stored = saving.store_once(mind, note, private=private, again=again)
     return Stored(
         id=stored.record.memory.id,
         embedding_generated=saving.is_embedded(mind, stored.record),
         already=stored.already or None,
-        notice=duplicates.notices(stored.notice, mind.notice),
+        notice=notices(stored.notice, mind.notice),
     )
 
 

@@ -1,15 +1,34 @@
-"""`mind scan`: the search for secrets in existing files."""
+"""`mind scan`: the search for secrets in existing files, in staged changes and in git's history."""
 
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
-from mimo.errors import Invalid, NotFound, SandboxViolation, StorageFailed
-from mimo.features import scan as scanning
-from mimo.features.scan import Scan
+from mimo.disk import STORE
+from mimo.errors import Invalid, MindError, NotFound, SandboxViolation, StorageFailed
+from mimo.features.ingest import relative, sandbox_of
 from mimo.frozen import frozen
 from mimo.mind import Mind
+from mimo.privacy.model import excerpts
+from mimo.privacy.secrets import secrets_in
 from mimo.rendering.results import count, render
 from mimo.rendering.screen import Screen, accent, bad, dim, good, warn
+from mimo.store import git, sandbox
+from mimo.store.sandbox import Sandbox
+from mimo.store.walk import files_below
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+_RAW = ("--raw", "-z", "--no-renames", "--no-abbrev", "--relative", "--diff-filter=d")
+_SUBMODULE = "160000"
+_SECONDS = 600
+"""Deadline for listing a whole history."""
+_LONGEST = 32 * 1024 * 1024
+"""Bytes of the largest file that is scanned."""
+_PASSED_OVER = (".index", ".local")
 
 
 @frozen
@@ -80,26 +99,191 @@ def scan(
             hint="name a folder instead, such as `mind scan .`",
             details={"field": "all"},
         )
-    if staged:
-        return _scanned(scanning.scan_staged(mind, everything=all))
-    if history:
-        return _scanned(scanning.scan_history(mind, everything=all))
-    return _scanned(scanning.scan_files(mind, paths))
-
-
-def _scanned(done: Scan) -> Scanned:
-    rows = tuple(
-        SecretRow(
-            kind=secret.kind,
-            file=secret.file,
-            line=secret.line,
-            excerpt=secret.excerpt,
-            commit=secret.commit,
-            trash=secret.trash,
+    if staged or history:
+        where = (".",) if all else (STORE,)
+        versions = (
+            _staged(mind.project.root, where) if staged else _history(mind.project.root, where)
         )
-        for secret in done.secrets
+        return _scan_versions(mind, versions)
+    return _scan_files(mind, paths)
+
+
+def _scan_files(mind: Mind, names: Sequence[str]) -> Scanned:
+    """Scans files, folders and globs, or everything under `.mind/` if there are no names.
+
+    Raises `NotFound` or `Invalid` for a name without files.
+    """
+    files = list(_named(mind, names) if names else _of_memory(mind))
+    root = mind.project.root
+    reader = sandbox_of(mind) if names else Sandbox(root, root)
+    secrets: list[SecretRow] = []
+    unread: list[str] = []
+    for number, path in enumerate(files, 1):
+        try:
+            data = reader.read(path, _LONGEST)
+        except (MindError, OSError):
+            unread.append(relative(mind, path))
+        else:
+            secrets += _in(data, relative(mind, path))
+        mind.advance("Scanning", number, len(files))
+    kept, trash = 0, mind.trash
+    for id_ in () if names else trash.ids():
+        with suppress(NotFound):
+            for file in trash.kept(id_):
+                if file.before:
+                    kept += 1
+                    secrets += _in(file.before, file.path, trash=id_)
+    return _scanned(secrets, len(files) + kept, unread)
+
+
+def _scanned(secrets: Sequence[SecretRow], files: int, unread: Sequence[str] = ()) -> Scanned:
+    return Scanned(
+        clean=not secrets, found=tuple(secrets), files=files, unread=tuple(unread) or None
     )
-    return Scanned(clean=not rows, found=rows, files=done.files, unread=done.unread or None)
+
+
+def _named(mind: Mind, names: Sequence[str]) -> Iterator[Path]:
+    for name in names:
+        for target in sandbox.targets(sandbox_of(mind), name):
+            if target.problem is None:
+                yield target.path
+
+
+def _of_memory(mind: Mind) -> Iterator[Path]:
+    """Yields every file under `.mind/` that can't be rebuilt, and the documents of `include`."""
+    root = mind.project.root
+    below = files_below(root / STORE, lambda name: name not in _PASSED_OVER)
+    yield from (path for path in below if not path.is_symlink())
+    if mind.config["include"]:
+        stamps = mind.store.stamps()
+        yield from (root / path for path in sorted(stamps) if not path.startswith(f"{STORE}/"))
+
+
+# The versions of files in git.
+
+
+class Version(NamedTuple):
+    """One state of a file."""
+
+    path: str
+    """Relative to the project's root."""
+    blob: str
+    """The object id of its content."""
+    before: str | None = None
+    """The object id of the content that it replaces."""
+    commit: str | None = None
+    """The first commit with this content."""
+
+
+def _staged(root: Path, paths: Sequence[str]) -> list[Version]:
+    """Returns the files that the next commit changes, below some paths of the project.
+
+    Raises `Invalid` outside a git repository.
+    """
+    raw = _output(root, "diff", "--cached", *_RAW, "--", *paths)
+    return [
+        Version(path, new, before=old if old.strip("0") else None)
+        for _, old, new, path in _changes(raw)
+    ]
+
+
+def _history(root: Path, paths: Sequence[str]) -> list[Version]:
+    """Returns every content that a file below some paths had in any commit of any branch, once.
+
+    Raises `Invalid` outside a git repository.
+    """
+    words = ("--all", "--topo-order", "--reverse", "-m", "--format=%x01%H")
+    raw = _output(root, "log", *words, *_RAW, "--", *paths)
+    versions: dict[str, Version] = {}
+    for commit, _, new, path in _changes(raw):
+        versions.setdefault(new, Version(path, new, commit=commit))
+    return list(versions.values())
+
+
+def _changes(raw: bytes) -> Iterator[tuple[str | None, str, str, str]]:
+    """Yields commit, old content, new content and path of each change in git's raw format."""
+    commit = None
+    words = iter(raw.decode("utf-8", "surrogateescape").split("\0"))
+    for word in words:
+        if word.startswith("\x01"):
+            commit = word[1:41]
+        elif word.lstrip("\n").startswith(":"):
+            _, mode, old, new, _ = word.split()
+            path = next(words)
+            if mode != _SUBMODULE:
+                yield (
+                    commit,
+                    old,
+                    new,
+                    path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"),
+                )
+
+
+def _output(root: Path, *words: str) -> bytes:
+    result = git.run(root, *words, seconds=_SECONDS, index=True)
+    if result.returncode:
+        raise Invalid(f"git {words[0]}: {git.complaint(result.stderr)}", hint="see `git status`")
+    return result.stdout
+
+
+def _scan_versions(mind: Mind, versions: Sequence[Version]) -> Scanned:
+    """Scans versions of files. Text that the version before already has does not count."""
+    secrets: dict[tuple[str, str, str], SecretRow] = {}
+    if versions:
+        with git.running(mind.project.root, "cat-file", "--batch") as process:
+            for number, version in enumerate(versions, 1):
+                before = _read(process, version.before) if version.before else b""
+                data = _read(process, version.blob)
+                for row in _in(data, version.path, commit=version.commit, before=before):
+                    # Later commits of a file contain its secrets as well.
+                    secrets.setdefault((row.file, row.kind, row.excerpt), row)
+                mind.advance("Scanning", number, len(versions))
+    return _scanned(tuple(secrets.values()), len(versions))
+
+
+def _read(process: "Popen[bytes]", blob: str) -> bytes:
+    """Returns a content from `git cat-file --batch`, empty if it is too large.
+
+    Raises `Invalid` if it is missing.
+    """
+    ask, answer = process.stdin, process.stdout
+    if ask is None or answer is None:
+        raise StorageFailed("git could not be asked")
+    with suppress(BrokenPipeError):  # git has ended: its answer is empty.
+        ask.write(f"{blob}\n".encode())
+        ask.flush()
+    head = answer.readline().split()
+    if len(head) != 3:
+        raise Invalid(f"git does not have the content `{blob}`", hint=git.PARTIAL)
+    left, kept = int(head[2]), b""
+    if left <= _LONGEST:
+        kept, left = answer.read(left), 0
+    while left:
+        left -= len(answer.read(min(left, 1 << 20))) or left
+    answer.read(1)
+    return kept
+
+
+def _in(
+    data: bytes,
+    path: str,
+    *,
+    commit: str | None = None,
+    trash: str | None = None,
+    before: bytes = b"",
+) -> list[SecretRow]:
+    """Returns the secrets in a file's content that are not in the content before."""
+    if b"\0" in data[:8_192]:
+        return []
+    text, old = data.decode("utf-8", "replace"), before.decode("utf-8", "replace")
+    spans = secrets_in(text)
+    return [
+        SecretRow(
+            kind=span.kind, file=path, line=span.line, excerpt=excerpt, commit=commit, trash=trash
+        )
+        for span, excerpt in zip(spans, excerpts(text, spans), strict=True)
+        if not old or text[span.start : span.end] not in old
+    ]
 
 
 @render.register

@@ -13,18 +13,17 @@ from mimo.commands.common import (
 )
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import Invalid, SearchFailed
-from mimo.features import graph
 from mimo.features.decisions.loading import RelatedLink, RelatedMemory, links_in, related, show
 from mimo.features.search.commands import Threshold
 from mimo.frozen import frozen
 from mimo.memory.model import SUPERSEDES, Filter
+from mimo.memory.relations import MAX_DEPTH
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
 from mimo.rendering.results import count, day, render, row_labels
 from mimo.rendering.screen import Screen, accent, dim, good, strong, warn
 
 TOPIC_DEPTH = 3
-CONTEXT_DEPTH = graph.MAX_DEPTH
 MOST_RELATED = 20
 """Linked memories in an answer."""
 
@@ -91,24 +90,23 @@ def by_topic(
     """Show how the decisions on a topic evolved"""
     on_topic = finding.listing(mind, finding.Options(filter=Filter(topic=topic))).records
     ids = [record.memory.id for record in on_topic]
-    chain = graph.traverse(mind, ids, depth=TOPIC_DEPTH, types=(SUPERSEDES,))
-    records = graph.newest_first(chain)
+    chain = finding.linked(mind, ids, depth=TOPIC_DEPTH, types=(SUPERSEDES,))
+    records = chain.newest_first()
     finding.note(mind, records)
     current = refresh.up_to_date(mind).current(topic)
+    notice = mind.notice
+    if not records:
+        near = mind.index.nearest_topics(topic)
+        suggestion = f"; did you mean {' or '.join(near)}?" if near else ""
+        notice = f"no memory on that topic{suggestion}"
     return Evolution(
         topic=topic,
         total=len(records),
         current=tuple(record.memory.id for record in current),
         results=remembered(mind, records),
         links=links_in(chain, given=False),
-        notice=mind.notice if records else _no_such_topic(mind, topic),
+        notice=notice,
     )
-
-
-def _no_such_topic(mind: Mind, topic: str) -> str:
-    near = mind.index.nearest_topics(topic)
-    suggestion = f"; did you mean {' or '.join(near)}?" if near else ""
-    return f"no memory on that topic{suggestion}"
 
 
 @command(
@@ -144,7 +142,7 @@ def by_context(
     matches = finding.search(mind, query, options)
     records = [hit.record for hit in matches.hits]
     ids = [record.memory.id for record in records]
-    around = graph.traverse(mind, ids, depth=CONTEXT_DEPTH, most=len(ids) + MOST_RELATED)
+    around = finding.linked(mind, ids, depth=MAX_DEPTH, most=len(ids) + MOST_RELATED)
     return InContext(
         query=query,
         total=len(records),

@@ -1,6 +1,5 @@
 """`mind search`: finds memories by meaning and by words."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
@@ -23,13 +22,27 @@ from mimo.commands.common import (
 from mimo.commands.spec import Arg, Effect, Omitted, Out, Surface, command
 from mimo.errors import Denied, Invalid, NotFound, SearchFailed
 from mimo.frozen import frozen
+from mimo.index.rows import Hit
 from mimo.memory.model import Kind, Outcome
 from mimo.mind import Mind
 from mimo.operations import finding, freshness
-from mimo.operations.finding import ProjectHit
+from mimo.rendering.results import (
+    count,
+    day,
+    first_lines,
+    render,
+    row_labels,
+    tagged,
+    without_title,
+)
+from mimo.rendering.screen import Screen, accent, bad, dim, strong
+from mimo.text.phrases import notices
 
 MOST_CONTENT = 2_000
 """Characters of a memory that is returned whole; of a longer one the best passage is."""
+
+_LINES = 6
+"""Lines of a result that are printed; `mind show` prints all."""
 
 Threshold = Annotated[
     float | None,
@@ -145,28 +158,34 @@ def search(
         ),
         limit=limit,
         threshold=threshold,
-        everywhere=scope is Scope.ALL,
-        private=private,
     )
-    matches = finding.find(mind, query, options)
-    stale = _stale(matches.hits)
+    if scope is Scope.ALL:
+        matches, notice = finding.search_projects(mind, query, options, private=private)
+    else:
+        answer = finding.search(mind, query, options)
+        matches, notice = [(mind, hit) for hit in answer.hits], answer.notice
+    stale = {
+        project: freshness.stale(
+            project, [hit.record for owner, hit in matches if owner is project]
+        )
+        for project in {project for project, _ in matches}
+    }
     rows = tuple(
-        _row(match, competing, stale[id(match.mind)].get(match.hit.record.memory.id))
-        for match, competing in finding.with_competing(matches.hits)
+        _row(project, hit, stale[project].get(hit.record.memory.id)) for project, hit in matches
     )
-    notice = "; ".join(filter(None, (revision, matches.notice))) or None
-    return SearchResults(query=query, total=len(rows), results=rows, notice=notice)
+    return SearchResults(
+        query=query, total=len(rows), results=rows, notice=notices(revision, notice)
+    )
 
 
-def _row(match: ProjectHit, competing: tuple[str, ...] | None, stale: str | None) -> SearchResult:
-    hit = match.hit
-    memory = facts_of(match.mind, hit.record, hit.newer, competing, stale)
+def _row(mind: Mind, hit: Hit, stale: str | None) -> SearchResult:
+    memory = facts_of(mind, hit.record, hit.newer, hit.competing or None, stale)
     is_long = len(memory.content) > MOST_CONTENT
     is_whole = hit.passage.strip() == memory.content.strip()
     return memory.row(
         SearchResult,
         content=hit.passage if is_long else memory.content,
-        project=match.mind.project.name,
+        project=mind.project.name,
         source_file=memory.file,
         source_line=hit.line,
         confidence=1.0 if memory.confidence is None else memory.confidence,
@@ -177,10 +196,33 @@ def _row(match: ProjectHit, competing: tuple[str, ...] | None, stale: str | None
     )
 
 
-def _stale(matches: Sequence[ProjectHit]) -> dict[int, dict[str, str]]:
-    """Returns why memories may be out of date, by project and id."""
-    minds = {id(match.mind): match.mind for match in matches}
-    return {
-        key: freshness.stale(mind, [match.hit.record for match in matches if match.mind is mind])
-        for key, mind in minds.items()
-    }
+@render.register
+def _(result: SearchResults, screen: Screen) -> None:
+    if not result.results:
+        screen.line(f"nothing found for “{result.query}”")
+        screen.note(result.notice or "try other words; `mind list` lists all memories")
+        return
+    terms = [word for word in result.query.split() if len(word) > 2]
+    several = len({row.project for row in result.results}) > 1
+    for row in result.results:
+        _write(row, screen, terms, project=several)
+    screen.line(dim(f"{count(result.total, 'result')}; `mind show ID` shows one whole"))
+    if result.notice:
+        screen.note(result.notice)
+
+
+def _write(row: SearchResult, screen: Screen, terms: list[str], *, project: bool) -> None:
+    screen.line(dim(f"{row.relevance:.2f}"), "  ", strong(row.title), *row_labels(row))
+    about = "  ".join(part for part in (row.type, day(row.date), tagged(row.tags)) if part)
+    screen.line(accent(row.id), "  ", dim(about), indent=6)
+    place = f"{row.project}: " if project else ""
+    origin = f"  from {row.source}" if row.source else ""
+    screen.line(dim(f"{place}{row.source_file}:{row.source_line}{origin}"), indent=6)
+    for warning in filter(None, (row.warning, row.stale)):
+        screen.line(bad(warning), indent=6)
+    body = without_title(row.passage or row.content, row.title)
+    if body:
+        screen.text(first_lines(body, _LINES), terms=terms, indent=6)
+    if row.reasoning and row.reasoning.splitlines()[0] not in body:
+        screen.text(f"because {row.reasoning.splitlines()[0]}", terms=terms, indent=6)
+    screen.blank()

@@ -290,16 +290,15 @@ def _origins(counted: Origins) -> ProjectOrigins:
 
 
 def _everywhere(mind: Mind) -> GlobalStats:
-    counted = finding.ask_each(mind, "mind_status", _total, diagnosis=True)
+    def total(project: Mind, here: bool) -> int:
+        return finding.total(project, shared=not here)
+
+    totals, _ = finding.ask_each(mind, "mind_status", total, diagnosis=True)
     return GlobalStats(
         projects_registered=len(projects.registered(mind.home).projects),
         global_edges=len(sources.of_user(mind)),
-        total_memories=sum(answer.value for answer in counted.answers),
+        total_memories=sum(total for _, _, total in totals),
     )
-
-
-def _total(mind: Mind, *, here: bool) -> int:
-    return finding.total(mind, shared=not here)
 
 
 @frozen

@@ -134,8 +134,8 @@ class TestUses:
 def _projects(mind):
     from mimo.operations import finding
 
-    answers = finding.ask_each(mind, "mind_search", lambda _, *, here: here)
-    return [(one.name, one.mind) for one in answers.answers]
+    answers, _ = finding.ask_each(mind, "mind_search", lambda _, here: here)
+    return [(name, project) for name, project, _ in answers]
 
 
 def git(root: Path, *words: str) -> str:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mimo.features import graph
 from mimo.features.notes.commands import add
 from mimo.memory.relations import Graph
 from mimo.mind import Mind
+from mimo.operations import finding
 
 
 def write(
@@ -38,7 +38,7 @@ def test_a_walk_ends_after_five_links(mind: Mind, asked: int, reached: int) -> N
     for number in range(8):
         write(mind, f"m{number}", f"m{number + 1}")
 
-    assert len(graph.traverse(mind, ["m0"], depth=asked).nodes) == reached
+    assert len(finding.linked(mind, ["m0"], depth=asked).nodes) == reached
 
 
 def test_links_in_the_text_count_by_id_and_by_title(mind: Mind) -> None:
@@ -46,7 +46,7 @@ def test_links_in_the_text_count_by_id_and_by_title(mind: Mind) -> None:
     write(mind, "b", body="See [[Tea]]")
     write(mind, "c", body="More of [[Tea]]")
 
-    found = graph.traverse(mind, ["a"], depth=1)
+    found = finding.linked(mind, ["a"], depth=1)
 
     assert ids(found) == ["a", "b", "c"]
     assert {edge.type for edge in found.edges} == {"relates_to"}
@@ -57,20 +57,20 @@ def test_a_file_that_an_editor_changes_shows_at_once(mind: Mind) -> None:
     path = write(mind, "a", "b")
     write(mind, "b")
     write(mind, "c")
-    assert ids(graph.traverse(mind, ["a"], depth=1)) == ["a", "b"]
+    assert ids(finding.linked(mind, ["a"], depth=1)) == ["a", "b"]
 
     write(mind, "a", "c", "b")
-    assert ids(graph.traverse(mind, ["a"], depth=1)) == ["a", "b", "c"]
+    assert ids(finding.linked(mind, ["a"], depth=1)) == ["a", "b", "c"]
 
     path.unlink()
-    found = graph.traverse(mind, ["a"], depth=1)
+    found = finding.linked(mind, ["a"], depth=1)
     assert (ids(found), found.missing) == ([], ("a",))
 
 
 @pytest.mark.req("004-57")
 def test_a_link_that_another_process_makes_shows_at_once(mind: Mind, home: Path) -> None:
     write(mind, "a")
-    assert ids(graph.traverse(mind, ["a"], depth=1)) == ["a"]
+    assert ids(finding.linked(mind, ["a"], depth=1)) == ["a"]
 
     words = [
         sys.executable,
@@ -83,7 +83,7 @@ def test_a_link_that_another_process_makes_shows_at_once(mind: Mind, home: Path)
     ]
     subprocess.run(words, check=True, capture_output=True, env={"MIND_HOME": str(home)})
 
-    assert len(graph.traverse(mind, ["a"], depth=1).nodes) == 2
+    assert len(finding.linked(mind, ["a"], depth=1).nodes) == 2
 
 
 def test_every_view_of_a_memory_shares_one_walk(
@@ -93,9 +93,9 @@ def test_every_view_of_a_memory_shares_one_walk(
     later = time.time_ns() + 3_600_000_000_000  # Of fresh files every question is a new one.
     monkeypatch.setattr(time, "time_ns", lambda: later)
 
-    first = graph.traverse(mind, ["a"], depth=1)
+    first = finding.linked(mind, ["a"], depth=1)
 
-    assert graph.traverse(mind.acting_as("claude-code"), ["a"], depth=1) is first
+    assert finding.linked(mind.acting_as("claude-code"), ["a"], depth=1) is first
 
 
 @pytest.mark.req("004-60")
@@ -106,7 +106,7 @@ def test_links_are_never_inferred(mind: Mind) -> None:
     made = [add(mind, text, type=kind, title="JWT", topic="auth", tags=("auth",)) for kind in kinds]
 
     for written in made:
-        found = graph.traverse(mind, [written.id], depth=5)
+        found = finding.linked(mind, [written.id], depth=5)
         assert ids(found) == [written.id]
         assert (found.edges, found.missing) == ((), ())
         assert "links" not in (mind.project.root / written.file).read_text(encoding="utf-8")

@@ -74,8 +74,7 @@ def test_chunks_are_memories_of_their_own(mind, project):
     assert taken.strategy is Strategy.MARKDOWN
     assert [id_.rpartition(".")[2] for id_ in taken.ids] == ["1", "2", "3"]
     assert finding.total(mind) == 3
-    found = finding.search(mind, "how do I remove it again", finding.Options(limit=3, threshold=0))
-    assert all(hit.embedded for hit in found.hits)
+    assert mind.index.stats().vectors == 3
     record = finding.one(mind, taken.ids[1])
     assert (record.memory.type, record.memory.tags, record.memory.importance) == (
         Kind.PLAN,

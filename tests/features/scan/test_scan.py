@@ -86,9 +86,9 @@ def test_named_files_folders_and_globs_are_looked_at(
         scan(mind, paths=("nowhere",))
 
 
-def test_a_file_that_can_not_be_read_is_told(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_file_is_reported(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
     write(mind, ".mind/facts/a.md", "x" * 100)
-    monkeypatch.setattr("mimo.features.scan._LONGEST", 50)
+    monkeypatch.setattr("mimo.features.scan.commands._LONGEST", 50)
 
     done = scan(mind)
 

@@ -80,6 +80,7 @@ def search(mind: Mind, text: str, options: Options) -> Found:
     `notice` reports an incomplete search. Each match that reaches the default threshold counts as
     used. Raises `SearchFailed` if not even the files can be read.
     """
+    mind.prepare()
     matches = peek(mind, text, options)
     _note_related(mind, matches.hits)
     if options.threshold is None and matches.hits and matches.hits[0].score < THRESHOLD:
@@ -103,13 +104,13 @@ def search_projects(
     def search_one(other: Mind, here: bool) -> Found:
         if here or with_private:
             return peek(other, text, options)
-        found = peek(other, text, shared)
-        return replace(found, hits=tuple(_without_private(other, hit) for hit in found.hits))
+        matched = peek(other, text, shared)
+        return replace(matched, hits=tuple(_without_private(other, hit) for hit in matched.hits))
 
     answers, skipped = ask_each(mind, "mind_search", search_one)
-    incomplete = [f"{name}: {found.notice}" for name, _, found in answers if found.notice]
+    incomplete = [f"{name}: {answer.notice}" for name, _, answer in answers if answer.notice]
     notice = notices(*skipped, *incomplete)
-    matches = [(project, hit) for _, project, found in answers for hit in found.hits]
+    matches = [(project, hit) for _, project, answer in answers for hit in answer.hits]
     matches.sort(key=lambda match: -match[1].score)
     if options.threshold is None and matches and matches[0][1].score < THRESHOLD:
         matches, notice = matches[:NEAREST], notices(notice, _UNRELATED)
@@ -139,7 +140,6 @@ def peek(mind: Mind, text: str, options: Options) -> Found:
     Without a threshold, these may be unrelated if there are no related ones.
     """
     _check_query(text)
-    mind.prepare()
     is_open = options.threshold is None
     try:
         refresh.refresh(mind)

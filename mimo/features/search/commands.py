@@ -1,5 +1,6 @@
 """`mind search`: finds memories by meaning and by words."""
 
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
@@ -164,18 +165,21 @@ def search(
     else:
         answer = finding.search(mind, query, options)
         matches, notice = [(mind, hit) for hit in answer.hits], answer.notice
+    rows = tuple(_rows(matches))
+    return SearchResults(
+        query=query, total=len(rows), results=rows, notice=notices(revision, notice)
+    )
+
+
+def _rows(matches: Sequence[tuple[Mind, Hit]]) -> Iterator[SearchResult]:
     stale = {
         project: freshness.stale(
             project, [hit.record for owner, hit in matches if owner is project]
         )
         for project in {project for project, _ in matches}
     }
-    rows = tuple(
-        _row(project, hit, stale[project].get(hit.record.memory.id)) for project, hit in matches
-    )
-    return SearchResults(
-        query=query, total=len(rows), results=rows, notice=notices(revision, notice)
-    )
+    for project, hit in matches:
+        yield _row(project, hit, stale[project].get(hit.record.memory.id))
 
 
 def _row(mind: Mind, hit: Hit, stale: str | None) -> SearchResult:

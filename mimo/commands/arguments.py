@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
-from mimo.commands.schema import OPERATION, to_json
-from mimo.commands.spec import Param, Shape, Spec, Surface
+from mimo.commands.spec import OPERATION, Param, Shape, Spec, Surface, to_json
 from mimo.errors import Invalid
 
 NOUNS = {
@@ -76,15 +75,18 @@ def decode(spec: Spec, arguments: Mapping[str, Any], surface: Surface) -> dict[s
     return {param.attribute: _value(param, given) for param in params}
 
 
-def _takes_null(param: Param) -> bool:
-    """Returns whether null is a value, rather than the absence of one."""
-    return param.required and param.shape.kind == "json"
-
-
 def _value(param: Param, given: Mapping[str, Any]) -> Any:
-    if _takes_null(param) and given.get(param.name, ...) is None:
-        return None
-    return _taken(param, given.get(param.name))
+    value = given.get(param.name)
+    if value is None:
+        if param.required and param.name not in given:
+            raise Invalid(
+                f"`{param.name}` is missing", hint=_meaning(param), details={"field": param.name}
+            )
+        return param.default
+    _check_limits(param, value)
+    if param.arg.spellings and isinstance(value, str):
+        value = param.arg.spellings.get(value.casefold(), value)
+    return _checked(param, param.shape, value)
 
 
 def _by_name(params: Iterable[Param], arguments: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
@@ -94,7 +96,8 @@ def _by_name(params: Iterable[Param], arguments: Mapping[str, Any], spec: Spec) 
         if name not in canonical:
             raise _unknown(name, spec, [param.name for param in canonical.values()])
         param = canonical[name]
-        if value is None and not _takes_null(param):
+        takes_null = param.required and param.shape.kind == "json"
+        if value is None and not takes_null:
             continue
         if param.name in given:
             raise Invalid(f"`{param.name}` is given twice", details={"field": param.name})
@@ -118,24 +121,6 @@ def nearest(word: str, names: Iterable[str]) -> list[str]:
     from difflib import get_close_matches
 
     return get_close_matches(word, list(names), n=3, cutoff=0.6)
-
-
-def _taken(param: Param, value: Any) -> Any:
-    if value is None and param.required:
-        raise Invalid(
-            f"`{param.name}` is missing", hint=_meaning(param), details={"field": param.name}
-        )
-    if value is None:
-        return param.default
-    _check_limits(param, value)
-    return _checked(param, param.shape, _respelled(param, value))
-
-
-def _respelled(param: Param, value: Any) -> Any:
-    """Returns the choice for one of its other spellings."""
-    if param.arg.spellings is None or not isinstance(value, str):
-        return value
-    return param.arg.spellings.get(value.casefold(), value)
 
 
 def _checked(param: Param, shape: Shape, value: Any) -> Any:

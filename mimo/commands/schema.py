@@ -1,32 +1,28 @@
-"""JSON Schemas of arguments and results, and the encoder of results."""
+"""JSON Schemas of the arguments and results of commands, as MCP publishes them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
-from datetime import UTC, datetime
-from enum import Enum, StrEnum
-from functools import cache
-from math import isfinite
-from typing import Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from dataclasses import is_dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal, TypeAlias
 from typing import get_args as args_of
 from typing import get_origin as origin_of
 
 from mimo.commands.spec import (
+    OPERATION,
     SCALARS,
     Json,
-    Out,
     Param,
     Shape,
     Spec,
     Surface,
+    fields_of,
     item_type,
-    notes_of,
     split_null,
+    to_json,
 )
 
 Schema: TypeAlias = dict[str, Any]
-
-OPERATION = "operation"
-"""The argument that chooses among the operations of a tool."""
 
 
 def input_schema(specs: Sequence[Spec]) -> Schema:
@@ -37,8 +33,11 @@ def input_schema(specs: Sequence[Spec]) -> Schema:
     """
     if specs[0].operation is None:
         (spec,) = specs
-        taken = {param.name: _argument(param) for param in published(spec)}
-        return _object(taken, [param.name for param in published(spec) if param.required])
+        taken = published(spec)
+        return _object(
+            {p.name: parameter_schema(p) | {"description": p.arg.help} for p in taken},
+            [p.name for p in taken if p.required],
+        )
     names = [spec.operation or "" for spec in specs]
     chosen = {"type": "string", "enum": names, "description": "What to do"}
     return _object({OPERATION: chosen} | _union(specs), [OPERATION])
@@ -54,19 +53,12 @@ def _object(properties: Schema, required: list[str]) -> Schema:
     return schema | ({"required": required} if required else {}) | {"additionalProperties": False}
 
 
-def _argument(param: Param) -> Schema:
-    return parameter_schema(param) | {"description": param.arg.help}
-
-
 def parameter_schema(param: Param) -> Schema:
     """Returns the schema of one parameter with its default and without its help."""
-    return _parameter(param) | _default(param)
-
-
-def _parameter(param: Param) -> Schema:
     schema = {"type": "object"} if param.arg.object else _shape(param.shape)
     limits = {"minimum": param.arg.ge, "maximum": param.arg.le}
-    return schema | {name: limit for name, limit in limits.items() if limit is not None}
+    schema |= {name: limit for name, limit in limits.items() if limit is not None}
+    return schema | _default(param)
 
 
 def _shape(shape: Shape) -> Schema:
@@ -151,10 +143,6 @@ def _type(inner: Any) -> Schema:
         return {"type": "string", "enum": [member.value for member in inner]}
     if isinstance(inner, type) and is_dataclass(inner):
         return _record(inner)
-    return _container(inner)
-
-
-def _container(inner: Any) -> Schema:
     if origin_of(inner) is dict and args_of(inner)[0] is str:
         return {"type": "object", "additionalProperties": _value(args_of(inner)[1])}
     if item := item_type(inner):
@@ -203,78 +191,3 @@ def _merge_properties(first: Schema, other: Schema) -> Schema:
 def _types(schema: Schema) -> list[str]:
     types = schema.get("type", [])
     return [types] if isinstance(types, str) else list(types)
-
-
-class Published(NamedTuple):
-    """A published field of a result."""
-
-    attribute: str
-    name: str
-    type: Any
-    help: str
-    omit: bool
-
-
-@cache
-def fields_of(cls: type) -> tuple[Published, ...]:
-    """Returns the published fields of a result's dataclass, in order."""
-    return tuple(_published(field.name, field.type) for field in fields(cls))
-
-
-def _published(attribute: str, annotation: Any) -> Published:
-    notes = notes_of(annotation)
-    outs = [note for note in notes if isinstance(note, Out)]
-    helps = [*(note for note in notes if isinstance(note, str)), *(out.help for out in outs)]
-    wire = next((out.wire for out in outs if out.wire), attribute)
-    omit = any(out.omit for out in outs)
-    return Published(attribute, wire, annotation, next(filter(None, helps), ""), omit)
-
-
-def to_json(value: Any) -> Any:
-    """Returns a result as plain JSON data: dataclasses as objects, times as ISO 8601 UTC with `Z`.
-
-    Raises `ValueError` for an infinite number and for a time without a zone, `TypeError` for a type
-    that a result may not have.
-    """
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, str):
-        return _encodable(value)
-    if value is None or isinstance(value, bool | int):
-        return value
-    if isinstance(value, float):
-        return _finite(value)
-    if isinstance(value, datetime):
-        return _timestamp(value)
-    if isinstance(value, Mapping):
-        return {str(key): to_json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_json(item) for item in value]
-    return _members(value)
-
-
-def _members(value: Any) -> Schema:
-    members = {}
-    cls: Any = type(value)
-    for field in fields_of(cls):
-        member = getattr(value, field.attribute)
-        if member is not None or not field.omit:
-            members[field.name] = to_json(member)
-    return members
-
-
-def _encodable(text: str) -> str:
-    """Returns the text without lone surrogates, which come from undecodable file names."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-def _finite(number: float) -> float:
-    if not isfinite(number):
-        raise ValueError("JSON has no infinite numbers")
-    return number
-
-
-def _timestamp(time: datetime) -> str:
-    if time.tzinfo is None:
-        raise ValueError("a result's time must have a zone")
-    return time.astimezone(UTC).isoformat().replace("+00:00", "Z")

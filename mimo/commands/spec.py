@@ -3,12 +3,17 @@
 @command("mind_search", cli="search", effect=Effect.READ, toolset="search")
 def search(mind: Mind, query: Annotated[str, Arg("Words to look for")]) -> SearchResult:
     '''Find the memories that best match a query'''
+
+The end of the module has the published fields of results, and results as JSON.
 """
 
 import types
 from collections.abc import Callable, Iterable, Mapping
-from enum import Flag, StrEnum, auto
+from dataclasses import fields
+from datetime import UTC, datetime
+from enum import Enum, Flag, StrEnum, auto
 from functools import cache
+from math import isfinite
 from types import FunctionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, Union
 from typing import get_args as args_of
@@ -107,6 +112,10 @@ def item_type(annotation: Any) -> tuple[Any] | None:
 def notes_of(annotation: Any) -> tuple[Any, ...]:
     """Returns the metadata of an `Annotated` type."""
     return args_of(annotation)[1:] if origin_of(annotation) is Annotated else ()
+
+
+OPERATION = "operation"
+"""The argument that chooses among the operations of a tool."""
 
 
 ATTRIBUTE = "__command__"
@@ -378,3 +387,67 @@ def _param(function: Callable[..., object], parameter: Any) -> Param:
         positional=required or parameter.kind is not parameter.KEYWORD_ONLY,
         default=None if required else parameter.default,
     )
+
+
+class Published(NamedTuple):
+    """A published field of a result."""
+
+    attribute: str
+    name: str
+    type: Any
+    help: str
+    omit: bool
+
+
+@cache
+def fields_of(cls: type) -> tuple[Published, ...]:
+    """Returns the published fields of a result's dataclass, in order."""
+    published = []
+    for field in fields(cls):
+        notes = notes_of(field.type)
+        outs = [note for note in notes if isinstance(note, Out)]
+        helps = [*(note for note in notes if isinstance(note, str)), *(out.help for out in outs)]
+        published.append(
+            Published(
+                attribute=field.name,
+                name=next((out.wire for out in outs if out.wire), field.name),
+                type=field.type,
+                help=next(filter(None, helps), ""),
+                omit=any(out.omit for out in outs),
+            )
+        )
+    return tuple(published)
+
+
+def to_json(value: Any) -> Any:
+    """Returns a result as plain JSON data: dataclasses as objects, times as ISO 8601 UTC with `Z`.
+
+    Raises `ValueError` for an infinite number and for a time without a zone, `TypeError` for a type
+    that a result may not have.
+    """
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, str):
+        # Lone surrogates come from undecodable file names.
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        if not isfinite(value):
+            raise ValueError("JSON has no infinite numbers")
+        return value
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise ValueError("a result's time must have a zone")
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, Mapping):
+        return {str(key): to_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(item) for item in value]
+    cls: Any = type(value)
+    members = [(field, getattr(value, field.attribute)) for field in fields_of(cls)]
+    return {
+        field.name: to_json(member)
+        for field, member in members
+        if member is not None or not field.omit
+    }

@@ -17,8 +17,7 @@ from typing import Any, Protocol
 
 from mimo.commands.invoke import Caller
 from mimo.commands.invoke import invoke as run
-from mimo.commands.schema import to_json
-from mimo.commands.spec import Surface, spec_of
+from mimo.commands.spec import Surface, spec_of, to_json
 from mimo.errors import Internal, Invalid, MindError, NotFound
 from mimo.features import modules
 from mimo.features.modules import FoundModule, Manifest, ModuleCommand, find

@@ -20,7 +20,7 @@ from typing import Any, TextIO
 
 from mimo import rendering
 from mimo.commands.common import TrustLabel
-from mimo.commands.schema import to_json
+from mimo.commands.spec import to_json
 from mimo.memory.model import Outcome
 from mimo.rendering.screen import Part, PlainScreen, Screen, bad, dim, good, warn
 

@@ -54,8 +54,8 @@ from mimo import __version__
 from mimo.commands import Registry, all_commands, called, listed, near, spelled
 from mimo.commands.arguments import choose
 from mimo.commands.invoke import Caller, fault, invoke
-from mimo.commands.schema import input_schema, output_schema, to_json
-from mimo.commands.spec import Effect, Spec, Surface
+from mimo.commands.schema import input_schema, output_schema
+from mimo.commands.spec import Effect, Spec, Surface, to_json
 from mimo.errors import Internal, MindError
 from mimo.guard.logs import Redacting
 from mimo.guard.privacy import redact_error, redacted

@@ -9,8 +9,7 @@ import pytest
 from mimo.cli.params import candidates
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
-from mimo.commands.schema import to_json
-from mimo.commands.spec import Effect, Spec, Surface
+from mimo.commands.spec import Effect, Spec, Surface, to_json
 from mimo.errors import MindError, NotFound, PiiDetected, SecretDetected
 from mimo.features import audit
 from mimo.mind import Mind

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from mimo.commands.schema import input_schema, output_schema, to_json
+from mimo.commands.schema import input_schema, output_schema
 from mimo.commands.spec import (
     Arg,
     Effect,
@@ -23,6 +23,7 @@ from mimo.commands.spec import (
     command,
     shape_of,
     spec_of,
+    to_json,
 )
 
 

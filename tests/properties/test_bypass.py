@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
-from mimo.commands.schema import to_json
-from mimo.commands.spec import Surface
+from mimo.commands.spec import Surface, to_json
 from mimo.errors import Denied, Invalid, MindError, RateLimited
 from mimo.guard.policy import FILE
 from mimo.memory.ids import covers

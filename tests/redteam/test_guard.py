@@ -16,8 +16,7 @@ from mcp.client.stdio import StdioServerParameters
 from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
-from mimo.commands.schema import to_json
-from mimo.commands.spec import Spec, Surface, command, specs_in
+from mimo.commands.spec import Spec, Surface, command, specs_in, to_json
 from mimo.errors import Denied, MindError, NotFound, RateLimited, StorageFailed
 from mimo.features import audit
 from mimo.features.policy.commands import REQUESTS

@@ -15,8 +15,7 @@ from mcp.client.stdio import StdioServerParameters
 from mimo.cli.main import MARKS, NAMED, agent_of, main
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
-from mimo.commands.schema import to_json
-from mimo.commands.spec import Surface
+from mimo.commands.spec import Surface, to_json
 from mimo.errors import Denied, Invalid
 from mimo.features import audit
 from mimo.mind import Mind

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mimo.cli.main import main
-from mimo.commands.schema import to_json
+from mimo.commands.spec import to_json
 from mimo.errors import Invalid
 from mimo.features.ingest import Options, ingest_files
 from mimo.features.notes.commands import edit

@@ -7,8 +7,7 @@ from typing import Any
 from mimo.commands import Tools, all_commands, called, near
 from mimo.commands.arguments import choose, decode
 from mimo.commands.invoke import Caller, invoke
-from mimo.commands.schema import OPERATION, to_json
-from mimo.commands.spec import Spec, Surface
+from mimo.commands.spec import OPERATION, Spec, Surface, to_json
 from mimo.errors import Denied, Invalid
 from mimo.mind import Mind
 

@@ -15,8 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
-from mimo.commands.schema import to_json
-from mimo.commands.spec import Surface
+from mimo.commands.spec import Surface, to_json
 from mimo.errors import MindError, StorageFailed
 from mimo.mind import Mind
 from tests.conftest import Clock

@@ -6,7 +6,7 @@ import pytest
 
 from mimo import __version__
 from mimo.commands import all_commands
-from mimo.commands.schema import to_json
+from mimo.commands.spec import to_json
 from mimo.config import FORMAT
 from mimo.features.decisions.commands import decision
 from mimo.features.decisions.loading import context

@@ -10,7 +10,8 @@ import pytest
 from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.commands.common import TrustLabel
-from mimo.commands.schema import input_schema, to_json
+from mimo.commands.schema import input_schema
+from mimo.commands.spec import to_json
 from mimo.errors import EdgeExists, Invalid, NoProject, StorageFailed
 from mimo.features.edges.commands import (
     Format,

@@ -7,8 +7,8 @@ import pytest
 from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
-from mimo.commands.schema import input_schema, output_schema, to_json
-from mimo.commands.spec import Surface
+from mimo.commands.schema import input_schema, output_schema
+from mimo.commands.spec import Surface, to_json
 from mimo.errors import Invalid, SandboxViolation
 from mimo.features.ingest.commands import ingest
 from mimo.features.notes.commands import edit, rm

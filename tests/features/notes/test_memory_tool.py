@@ -6,8 +6,8 @@ import pytest
 
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
-from mimo.commands.schema import input_schema, to_json
-from mimo.commands.spec import Surface, spec_of
+from mimo.commands.schema import input_schema
+from mimo.commands.spec import Surface, spec_of, to_json
 from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.features.fading.commands import decay_check, stats
 from mimo.features.notes.memory_tool import MemorySort, delete, list_memories, search, store

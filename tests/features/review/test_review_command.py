@@ -3,7 +3,7 @@
 import pytest
 
 from mimo.cli.main import main
-from mimo.commands.schema import to_json
+from mimo.commands.spec import to_json
 from mimo.features.review.commands import keep, review, settle
 from mimo.features.upkeep.commands import status
 

@@ -10,7 +10,7 @@ from mcp.client import Client
 
 from mimo.cli.main import main
 from mimo.commands import all_commands
-from mimo.commands.schema import to_json
+from mimo.commands.spec import to_json
 from mimo.features.notes.commands import add, edit
 from mimo.features.search.recall import recall_memory
 from mimo.memory.model import Kind

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mimo.commands.common import TrustLabel
-from mimo.commands.schema import to_json
+from mimo.commands.spec import to_json
 from mimo.errors import Invalid, NoProject
 from mimo.features.notes.commands import add
 from mimo.features.search.commands import MOST_CONTENT, Scope, search

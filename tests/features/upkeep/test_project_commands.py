@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mimo.commands.schema import to_json
+from mimo.commands.spec import to_json
 from mimo.errors import Invalid
 from mimo.features.notes.commands import add
 from mimo.features.review.commands import trust, untrust

@@ -11,8 +11,8 @@ from mcp.client import Client
 
 from mimo.commands import all_commands, spelled
 from mimo.commands.invoke import Caller, invoke
-from mimo.commands.schema import input_schema, output_schema, to_json
-from mimo.commands.spec import Effect, Surface, command, spec_of
+from mimo.commands.schema import input_schema, output_schema
+from mimo.commands.spec import Effect, Surface, command, spec_of, to_json
 from mimo.errors import Denied, Invalid, MindError, NotFound, RateLimited, StorageFailed
 from mimo.features import values
 from mimo.features.daemon.process import Loop

@@ -173,10 +173,11 @@ class Host:
             return ToolResult(name=name, error="the call was cancelled")
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a module never ends its host
             return ToolResult(name=name, error=f"{type(error).__name__}: {error}")
-        if not _fits(output, command):
-            return ToolResult(
-                name=name, error=f"the result of `{name}` does not match its manifest"
-            )
+        required = command.response.get("required")
+        names = required if isinstance(required, list) else []
+        if not isinstance(output, Mapping) or not all(name in output for name in names):
+            reason = f"the result of `{name}` does not match its manifest"
+            return ToolResult(name=name, error=reason)
         return ToolResult(name=name, output=output)
 
 
@@ -194,10 +195,3 @@ def entry_point(name: str) -> Callable[..., Any]:
     module, _, function = name.partition(":")
     call: Callable[..., Any] = getattr(import_module(module), function)
     return call
-
-
-def _fits(output: object, command: ModuleCommand) -> bool:
-    """Returns whether a result is an object with every field that the command requires."""
-    required = command.response.get("required")
-    names = required if isinstance(required, list) else []
-    return isinstance(output, Mapping) and all(name in output for name in names)

@@ -53,17 +53,23 @@ MODULES = (
         (
             Mutant("if call.operation not in rule.operations:", "if not rule.operations:"),
             Mutant("call.ttl_seconds > most:", "call.ttl_seconds >= most:"),
-            Mutant("return min(actions, key=", "return max(actions, key="),
             Mutant("if name not in self.named:", "if self.named:"),
             Mutant("if call.context in (None, ALL)", "if call.context is None"),
         ),
+    ),
+    Module(
+        "mimo/guard/guard.py",
+        ("tests/guard",),
+        (Mutant("return min(actions, key=", "return max(actions, key="),),
     ),
     Module(
         "mimo/guard/chain.py",
         ("tests/guard",),
         (
             Mutant('(prev or "").encode() + _canonical(event)', "_canonical(event)"),
-            Mutant("if key is not None and not _same", "if key is None and not _same"),
+            Mutant(
+                "if key is not None and not compare_digest", "if key is None and not compare_digest"
+            ),
             Mutant("if not (exact and texts and linked):", "if not (texts and linked):"),
         ),
     ),

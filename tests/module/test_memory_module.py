@@ -23,7 +23,7 @@ def manifest(mind: Any) -> Path:
     """The manifest in a project that remembers something."""
     add(mind, "The API allows 50 requests a second")
     mind.close()
-    return install(mind.project.root).folder / MANIFEST
+    return Path(install(mind.project.root).folder) / MANIFEST
 
 
 @pytest.mark.req("001-10", "001-15")

@@ -1,12 +1,12 @@
 """Reading the record of calls and the event log, and the metrics that they add up to."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
-from mimo.guard.audit import QUANTILES, AuditLog, Totals
-from mimo.guard.chain import Fault, Link, Placed, faults, line_of
+from mimo.guard.audit import QUANTILES, AuditLog, Labels, Totals
+from mimo.guard.chain import Fault, Link, Placed, faults
 from mimo.mind import Mind
 from mimo.store.events import Event
 
@@ -22,25 +22,19 @@ def log_of(mind: Mind) -> AuditLog:
 def recorded(mind: Mind, since: datetime | None, until: datetime | None) -> Iterator[Link]:
     """Yields the records from a span of time, oldest first."""
     for placed in _placed(log_of(mind)):
-        if placed.link and _is_between(_time(placed.link), since, until):
+        if placed.link is None:
+            continue
+        at = None
+        with suppress(ValueError):
+            at = datetime.fromisoformat(str(placed.link.event.get("timestamp")))
+        begun = since is None or (at is not None and at >= since)
+        if begun and (until is None or (at is not None and at < until)):
             yield placed.link
 
 
 def unreadable(mind: Mind) -> int:
     """Returns how many lines of the log are not records."""
     return sum(placed.link is None for placed in _placed(log_of(mind)))
-
-
-def _is_between(at: datetime | None, since: datetime | None, until: datetime | None) -> bool:
-    """Returns whether a time is in a half-open span; a missing time only if there are no limits."""
-    if at is None:
-        return since is None and until is None
-    return (since is None or at >= since) and (until is None or at < until)
-
-
-def line(link: Link) -> str:
-    """Returns a record as it is stored, with its hashes."""
-    return line_of(link).decode("utf-8", "replace")
 
 
 def broken(mind: Mind, *, newest: bool = False) -> tuple[int, list[Fault]]:
@@ -72,65 +66,53 @@ def _placed(log: AuditLog, paths: Iterable[Path] | None = None) -> Iterator[Plac
             yield Placed(path.name, line, link)
 
 
-def _time(link: Link) -> datetime | None:
-    try:
-        return datetime.fromisoformat(str(link.event.get("timestamp")))
-    except ValueError:
-        return None
+Sample = tuple[str, Mapping[str, str], float]
+"""A name, its labels and a value."""
 
 
-def exposition(totals: Totals, memories: dict[str, int]) -> str:
+def exposition(totals: Totals, memories: Mapping[str, int]) -> str:
     """Returns the metrics in the text format that Prometheus reads."""
-    from prometheus_client import CollectorRegistry, generate_latest
+    name = "memory_tool_latency_seconds"
+    latency: list[Sample] = []
+    for tool in totals.tools():
+        own = {"tool_name": tool}
+        for quantile in QUANTILES:
+            labels = {**own, "quantile": f"{quantile:g}"}
+            latency.append((name, labels, totals.latency(tool, quantile)))
+        latency.append((f"{name}_count", own, totals.calls(tool)))
+        latency.append((f"{name}_sum", own, totals.seconds[(tool,)]))
+    kinds = [("mind_memories", {"type": kind}, number) for kind, number in sorted(memories.items())]
+    families = [
+        _counter("requests", "Calls of tools", "namespace status", totals.requests),
+        _counter("permission_denies", "Calls that were denied", "reason", totals.denies),
+        _counter(
+            "pii_redactions", "Secrets and personal data redacted in answers", "", totals.redactions
+        ),
+        _family(name, "summary", "Seconds until a call was answered", latency),
+        _family("mind_memories", "gauge", "Memories in the project", kinds),
+    ]
+    return "".join(families)
 
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collector(totals, memories))
-    return generate_latest(registry).decode()
+
+def _counter(name: str, help: str, more: str, counts: Mapping[Labels, int]) -> str:
+    """Returns a counter of tools' calls, with the labels `tool_name` and those in `more`."""
+    full = f"memory_tool_{name}_total"
+    labels = ("tool_name", *more.split())
+    counted = sorted(counts.items())
+    samples = [(full, dict(zip(labels, key, strict=True)), number) for key, number in counted]
+    return _family(full, "counter", help, samples)
 
 
-class _Collector:
-    """The metrics in the form that a registry collects."""
+def _family(name: str, kind: str, help: str, samples: Iterable[Sample]) -> str:
+    lines = [f"# HELP {name} {help}\n# TYPE {name} {kind}\n"]
+    for sample, labels, value in samples:
+        pairs = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
+        lines.append(f"{sample}{{{pairs}}} {float(value)}\n")
+    return "".join(lines)
 
-    def __init__(self, totals: Totals, memories: dict[str, int]) -> None:
-        self._totals = totals
-        self._memories = memories
 
-    def collect(self) -> Iterator[Any]:
-        """Yields each family of metrics."""
-        from prometheus_client.core import (
-            CounterMetricFamily,
-            GaugeMetricFamily,
-            SummaryMetricFamily,
-        )
-
-        for name, help, labels, counts in self._counters():
-            counter = CounterMetricFamily(name, help, labels=labels)
-            for values, number in sorted(counts.items()):
-                counter.add_metric(values, number)
-            yield counter
-        name = "memory_tool_latency_seconds"
-        latency = SummaryMetricFamily(name, "Seconds until a call was answered")
-        for tool in self._totals.tools():
-            own = {"tool_name": tool}
-            for quantile in QUANTILES:
-                seconds = self._totals.latency(tool, quantile)
-                latency.add_sample(name, own | {"quantile": f"{quantile:g}"}, seconds)
-            latency.add_sample(f"{name}_count", own, self._totals.calls(tool))
-            latency.add_sample(f"{name}_sum", own, self._totals.seconds[(tool,)])
-        yield latency
-        gauge = GaugeMetricFamily("mind_memories", "Memories in the project", labels=["type"])
-        for kind, number in sorted(self._memories.items()):
-            gauge.add_metric([kind], number)
-        yield gauge
-
-    def _counters(self) -> Iterator[tuple[str, str, list[str], Any]]:
-        totals = self._totals
-        labels = ["tool_name", "namespace", "status"]
-        yield "memory_tool_requests", "Calls of tools", labels, totals.requests
-        labels = ["tool_name", "reason"]
-        yield "memory_tool_permission_denies", "Calls that were denied", labels, totals.denies
-        help = "Secrets and personal data redacted in answers"
-        yield "memory_tool_pii_redactions", help, ["tool_name"], totals.redactions
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def newest(mind: Mind, name: str, limit: int) -> list[Event]:

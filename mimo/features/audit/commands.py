@@ -11,8 +11,8 @@ from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, 
 from mimo.errors import Invalid, StorageFailed
 from mimo.features import audit
 from mimo.frozen import frozen
-from mimo.guard.audit import Status, Totals
-from mimo.guard.chain import Link
+from mimo.guard.audit import Status
+from mimo.guard.chain import Link, line_of
 from mimo.guard.policy import Operation
 from mimo.mind import Mind
 from mimo.operations import overview
@@ -153,24 +153,17 @@ def show(
 
 def _record_row(link: Link) -> AuditRow:
     event = link.event
-
-    def text(name: str) -> str | None:
-        return str(event[name]) if event.get(name) is not None else None
-
+    names = ("namespace", "key", "agent", "session", "error", "reason")
+    texts = {name: str(event[name]) if event.get(name) is not None else None for name in names}
     return AuditRow(
         number=link.number,
         time=datetime.fromisoformat(str(event.get("timestamp"))),
         tool=str(event.get("tool")),
         operation=str(event.get("operation")),
         status=str(event.get("status")),
-        namespace=text("namespace"),
-        key=text("key"),
-        agent=text("agent"),
-        session=text("session"),
-        error=text("error"),
-        reason=text("reason"),
         redactions=int(event.get("redactions", 0)),
         seconds=float(event.get("seconds", 0.0)),
+        **texts,
     )
 
 
@@ -230,7 +223,7 @@ def export(
     links = list(audit.recorded(mind, span.since, span.until))
     return AuditExport(
         records=tuple(dict(link._asdict()) for link in links),
-        text="".join(audit.line(link) for link in links),
+        text=b"".join(map(line_of, links)).decode("utf-8", "replace"),
         unreadable=audit.unreadable(mind),
     )
 
@@ -259,21 +252,20 @@ def metrics(
     by_type = overview.overview(mind).by_type if mind.has_project else {}
     memories = {kind.value: number for kind, number in by_type.items()}
     text = audit.exposition(totals, memories) if format is MetricsFormat.PROMETHEUS else None
-    rows = tuple(_tool(totals, tool) for tool in totals.tools())
-    return Metrics(tools=rows, memories=memories, text=text)
-
-
-def _tool(totals: Totals, tool: str) -> ToolMetrics:
-    return ToolMetrics(
-        tool=tool,
-        calls=totals.calls(tool),
-        denied=totals.calls(tool, Status.DENIED.value),
-        failed=totals.calls(tool, Status.FAILED.value),
-        redactions=totals.redactions[(tool,)],
-        p50_seconds=totals.latency(tool, 0.5),
-        p90_seconds=totals.latency(tool, 0.9),
-        p99_seconds=totals.latency(tool, 0.99),
+    rows = tuple(
+        ToolMetrics(
+            tool=tool,
+            calls=totals.calls(tool),
+            denied=totals.calls(tool, Status.DENIED.value),
+            failed=totals.calls(tool, Status.FAILED.value),
+            redactions=totals.redactions[(tool,)],
+            p50_seconds=totals.latency(tool, 0.5),
+            p90_seconds=totals.latency(tool, 0.9),
+            p99_seconds=totals.latency(tool, 0.99),
+        )
+        for tool in totals.tools()
     )
+    return Metrics(tools=rows, memories=memories, text=text)
 
 
 @frozen

@@ -9,9 +9,10 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from mimo import disk
+from mimo.commands.spec import Out
 from mimo.errors import Conflict, Invalid, MindError
 from mimo.frozen import frozen
 from mimo.store import files
@@ -118,13 +119,13 @@ def _schema(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 @frozen
-class Installed:
-    """The files of an installation."""
+class InstalledModule:
+    """The files of the module's folder."""
 
     id: str
-    folder: Path
-    written: tuple[str, ...]
-    unchanged: tuple[str, ...]
+    folder: str
+    written: Annotated[tuple[str, ...], Out("Files that were written, within the folder")]
+    unchanged: Annotated[tuple[str, ...], Out("Files that existed already")]
 
 
 @frozen
@@ -159,7 +160,7 @@ def packaged() -> Manifest:
     return read_manifest(PACKAGED / MANIFEST)
 
 
-def install(root: Path, *, force: bool = False) -> Installed:
+def install(root: Path, *, force: bool = False) -> InstalledModule:
     """Writes our module's folder below `root`; existing identical files are not changed.
 
     Raises `Conflict`, with nothing written, if a file was changed (unless `force`), and
@@ -169,7 +170,9 @@ def install(root: Path, *, force: bool = False) -> Installed:
         raise Invalid(f"`{root}` is not a folder", hint="create it first, or name another one")
     module = packaged().id
     folder = f"{MODULES}/{module}"
-    wanted = {name: disk.read(PACKAGED / name) for name in _packaged_files()}
+    paths = sorted(PACKAGED.rglob("*"))
+    names = [path.relative_to(PACKAGED).as_posix() for path in paths if path.is_file()]
+    wanted = {name: disk.read(PACKAGED / name) for name in names if "__pycache__" not in name}
     present = {name: _present(files.safe_path(root, f"{folder}/{name}")) for name in wanted}
     changed = [name for name, data in wanted.items() if present[name] not in (None, data)]
     if changed and not force:
@@ -185,18 +188,12 @@ def install(root: Path, *, force: bool = False) -> Installed:
             files.write_new(path, wanted[name])
         else:
             files.replace(path, wanted[name], expect=files.digest(old))
-    return Installed(
+    return InstalledModule(
         id=module,
-        folder=root / folder,
+        folder=str(root / folder),
         written=tuple(written),
         unchanged=tuple(name for name in wanted if name not in written),
     )
-
-
-def _packaged_files() -> list[str]:
-    paths = (path for path in PACKAGED.rglob("*") if path.is_file())
-    names = (path.relative_to(PACKAGED).as_posix() for path in paths)
-    return sorted(name for name in names if "__pycache__" not in name)
 
 
 def _present(path: Path) -> bytes | None:
@@ -217,7 +214,16 @@ def find(root: Path, *, allow: Collection[str] = ()) -> tuple[FoundModule, ...]:
     ours = packaged()
     modules = [_read(root, file, ours, allow) for file in _manifests(root)]
     modules.sort(key=lambda module: (module.manifest != ours, module.file))
-    return tuple(_without_duplicates(modules))
+    taken: set[str] = set()
+    for number, module in enumerate(modules):
+        if module.manifest is None or module.reason:
+            continue
+        names = {command.name for command in module.manifest.commands}
+        if duplicates := sorted(names & taken):
+            modules[number] = replace(module, reason=f"another module has {', '.join(duplicates)}")
+        else:
+            taken |= names
+    return tuple(modules)
 
 
 def _manifests(root: Path) -> Iterator[str]:
@@ -237,34 +243,20 @@ def _names(folder: Path) -> list[str]:
 
 
 def _read(root: Path, file: str, ours: Manifest, allow: Collection[str]) -> FoundModule:
-    path = root / file
+    manifest = None
     try:
         manifest = read_manifest(files.safe_path(root, file))
+        reason = None
+        if not manifest.is_python:
+            reason = f"its entry point `{manifest.entrypoint}` is not Python's"
+        elif manifest != ours and manifest.entrypoint not in allow:
+            code = (
+                f"its entry point `{manifest.entrypoint}` is other code, which is not allowed here"
+            )
+            stale = (
+                "its manifest is not the one that mind writes; `mind module install --force` does"
+            )
+            reason = stale if manifest.entrypoint == ours.entrypoint else code
     except MindError as error:
-        return FoundModule(path=path, file=file, manifest=None, reason=error.message)
-    reason = _reason(manifest, ours, allow)
-    return FoundModule(path=path, file=file, manifest=manifest, reason=reason)
-
-
-def _reason(manifest: Manifest, ours: Manifest, allow: Collection[str]) -> str | None:
-    if not manifest.is_python:
-        return f"its entry point `{manifest.entrypoint}` is not Python's"
-    if manifest == ours or manifest.entrypoint in allow:
-        return None
-    if manifest.entrypoint == ours.entrypoint:
-        return "its manifest is not the one that mind writes; `mind module install --force` does"
-    return f"its entry point `{manifest.entrypoint}` is other code, which is not allowed here"
-
-
-def _without_duplicates(modules: list[FoundModule]) -> Iterator[FoundModule]:
-    taken: set[str] = set()
-    for module in modules:
-        if module.manifest is None or module.reason:
-            yield module
-            continue
-        names = {command.name for command in module.manifest.commands}
-        if names & taken:
-            yield replace(module, reason=f"another module has {', '.join(sorted(names & taken))}")
-        else:
-            taken |= names
-            yield module
+        reason = error.message
+    return FoundModule(path=root / file, file=file, manifest=manifest, reason=reason)

@@ -6,7 +6,7 @@ from typing import Annotated
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features import modules
-from mimo.features.modules import FoundModule
+from mimo.features.modules import FoundModule, InstalledModule
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.mind import Mind
@@ -19,18 +19,8 @@ Target = Annotated[
 
 
 @frozen
-class InstalledModule:
-    """The files of the module's folder."""
-
-    id: str
-    folder: str
-    written: Annotated[tuple[str, ...], Out("Files that were written, within the folder")]
-    unchanged: Annotated[tuple[str, ...], Out("Files that existed already")]
-
-
-@frozen
 class ModuleRow:
-    """A module that was found."""
+    """A module that was module."""
 
     file: Annotated[str, Out("Its manifest, relative to the folder that holds .mcp/")]
     runs: Annotated[bool, Out("Whether a host runs it by default")]
@@ -72,10 +62,7 @@ def install(
 
     It holds the manifest of `recall_memory`, instructions, a sample call and the script to run it.
     """
-    done = modules.install(_root(mind, target), force=force)
-    return InstalledModule(
-        id=done.id, folder=str(done.folder), written=done.written, unchanged=done.unchanged
-    )
+    return modules.install(_root(mind, target), force=force)
 
 
 @command(
@@ -101,17 +88,17 @@ def _root(mind: Mind, target: str | None) -> Path:
     return mind.project.root if mind.has_project else Path.cwd()
 
 
-def _row(found: FoundModule) -> ModuleRow:
-    manifest = found.manifest
+def _row(module: FoundModule) -> ModuleRow:
+    manifest = module.manifest
     return ModuleRow(
-        file=found.file,
-        runs=found.reason is None,
+        file=module.file,
+        runs=module.reason is None,
         id=manifest.id if manifest else None,
         name=manifest.name if manifest else None,
         version=manifest.version if manifest else None,
         entrypoint=manifest.entrypoint if manifest else None,
         commands=tuple(command.name for command in manifest.commands) if manifest else (),
-        reason=found.reason,
+        reason=module.reason,
     )
 
 

@@ -300,8 +300,6 @@ def resume(
     The action of that state is performed again, since it may not be complete.
     """
     execution = executing.executions(mind).find(execution_id)
-    if async_:
-        executing.require_resumable(mind, execution)
     return _ran(mind, execution, in_background=async_, timeout=timeout)
 
 

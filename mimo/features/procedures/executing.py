@@ -279,16 +279,32 @@ def carry_out(mind: Mind, execution: Execution, *, wait_ms: int | None = None) -
 
     inherited = mind.environ.get(HELD)
     with _signals_interrupt(), execution.held(inherited):
-        records, run = _loaded(execution)
-        if run.status not in (Status.RUNNING, Status.INTERRUPTED):
-            raise Conflict(f"`{execution.id}` is {run.status} already", hint="run it again")
-        start = records[0]
-        _require_ours(mind, execution, start)
+        records, run = _opened(mind, execution)
         if inherited is None:
             _continue(mind, execution, records, run)
-        rollback = start.get("rollback_text")
+        rollback = records[0].get("rollback_text")
         Runner(mind, execution, run, rollback=rollback, stopped=stopped).go()
     return report(mind, execution)
+
+
+def _opened(mind: Mind, execution: Execution) -> tuple[list[Record], Run]:
+    """Returns the records and the run of an execution that is about to continue.
+
+    Raises `Conflict` if it has ended, and `Untrusted` if it came with a clone or its text is no
+    longer approved.
+    """
+    records, run = _loaded(execution)
+    start = records[0]
+    if run.status not in (Status.RUNNING, Status.INTERRUPTED):
+        raise Conflict(f"`{execution.id}` is {run.status} already", hint="run it again")
+    texts = [str(start[key]) for key in ("text", "rollback_text") if start.get(key)]
+    ours = executions(mind).is_ours(execution.id, start)
+    if not ours or not all(library.is_approved(mind, t.encode(), _parsed(t)) for t in texts):
+        raise Untrusted(
+            f"the text that `{execution.id}` runs is not approved on this machine",
+            hint="run the procedure again: it asks on a terminal",
+        )
+    return records, run
 
 
 def _continue(mind: Mind, execution: Execution, records: list[Record], run: Run) -> None:
@@ -324,25 +340,6 @@ def _parsed(text: str) -> Procedure:
 
 def _damaged() -> StorageFailed:
     return StorageFailed("the execution's journal is damaged", hint="run the procedure again")
-
-
-def require_resumable(mind: Mind, execution: Execution) -> None:
-    """Raises the errors of `carry_out` before a process is started for it."""
-    status = report(mind, execution).status
-    if status is not Status.INTERRUPTED:
-        raise Conflict(f"`{execution.id}` is {status} already", hint="run it again")
-    _require_ours(mind, execution, execution.records()[0])
-
-
-def _require_ours(mind: Mind, execution: Execution, start: Mapping[str, Any]) -> None:
-    """Raises `Untrusted` if an execution came with a clone, or its text is no longer approved."""
-    texts = [str(start[key]) for key in ("text", "rollback_text") if start.get(key)]
-    ours = executions(mind).is_ours(execution.id, start)
-    if not ours or not all(library.is_approved(mind, t.encode(), _parsed(t)) for t in texts):
-        raise Untrusted(
-            f"the text that `{execution.id}` runs is not approved on this machine",
-            hint="run the procedure again: it asks on a terminal",
-        )
 
 
 def report(mind: Mind, execution: Execution) -> Report:
@@ -401,10 +398,11 @@ def cancel(mind: Mind, execution: Execution, reason: str) -> Report:
 
 
 def start(mind: Mind, execution: Execution) -> int:
-    """Returns the id of a new process that carries out an execution. Raises `StorageFailed`.
+    """Returns the id of a new process that carries out an execution.
 
     It has a session of its own and none of our standard streams. It inherits the execution's lock,
-    so that the execution counts as running at every moment.
+    so that the execution counts as running at every moment. Raises the errors of `carry_out`, and
+    `StorageFailed`.
     """
     import subprocess
 
@@ -413,7 +411,7 @@ def start(mind: Mind, execution: Execution) -> int:
     # -P: the project's folder must not be where Python looks for modules.
     argv = [sys.executable, "-P", "-m", "mimo", "--project", root]
     try:
-        _continue(mind, execution, *_loaded(execution))
+        _continue(mind, execution, *_opened(mind, execution))
         process = subprocess.Popen(
             [*argv, "procedure", "resume", execution.id],
             stdin=subprocess.DEVNULL,

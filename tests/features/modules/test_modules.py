@@ -31,7 +31,8 @@ def put(root: Path, folder: str, text: str, name: str = MANIFEST) -> Path:
 def test_the_folder_holds_manifest_entry_point_docs_and_sample(tmp_path):
     done = install(tmp_path)
 
-    written = {path.relative_to(tmp_path / OURS).as_posix() for path in done.folder.rglob("*.*")}
+    folder = tmp_path / OURS
+    written = {path.relative_to(folder).as_posix() for path in folder.rglob("*.*")}
     assert written == {
         "memory-tool.module.json",
         "memory_module.py",
@@ -80,16 +81,17 @@ def test_the_manifest_has_the_one_command_word_for_word(tmp_path):
 
 def test_a_second_time_nothing_is_written(tmp_path):
     first = install(tmp_path)
-    stamps = {path: path.stat().st_mtime_ns for path in first.folder.rglob("*")}
+    stamps = {path: path.stat().st_mtime_ns for path in (tmp_path / OURS).rglob("*")}
     second = install(tmp_path)
 
     assert second.written == ()
     assert set(second.unchanged) == set(first.written)
-    assert stamps == {path: path.stat().st_mtime_ns for path in first.folder.rglob("*")}
+    assert stamps == {path: path.stat().st_mtime_ns for path in (tmp_path / OURS).rglob("*")}
 
 
 def test_a_file_that_somebody_changed_is_overwritten_only_by_force(tmp_path):
-    folder = install(tmp_path).folder
+    install(tmp_path)
+    folder = tmp_path / OURS
     (folder / "docs" / "usage.md").write_text("mine", encoding="utf-8")
     (folder / "memory_module.py").unlink()
 

@@ -156,7 +156,7 @@ def test_a_check_that_fails_is_a_finding(mind: Mind, monkeypatch: pytest.MonkeyP
     found = doctor(mind)
 
     faults = {check.name for check in found.checks if check.verdict.value == "fault"}
-    assert faults == {"registry", "edges"}
+    assert faults == {"projects", "edges"}
     assert {"index", "trust"} <= {check.name for check in found.checks}
 
 

@@ -13,7 +13,8 @@ from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features import decisions
 from mimo.features.history.commands import sync
 from mimo.features.notes.reading import list_
-from mimo.features.upkeep.commands import Check, doctor, status
+from mimo.features.upkeep import Check
+from mimo.features.upkeep.commands import doctor, status
 from mimo.memory.model import Kind, Link
 from mimo.mind import Mind
 from mimo.operations import overview, refresh, saving, syncing

@@ -4,28 +4,29 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 from mimo.commands.common import File
+from mimo.commands.schema import to_json
 from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, command
-from mimo.config import SETTINGS, Setting, setting
+from mimo.config import SETTINGS, setting
 from mimo.disk import STORE
 from mimo.errors import Invalid, MindError, StorageFailed
 from mimo.features import daemon, review, upkeep
 from mimo.features.edges import sources
 from mimo.features.review import trusting
 from mimo.features.review.trusting import FirstLook, look_of
+from mimo.features.upkeep import Check, Verdict
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import finding, overview, refresh, syncing
-from mimo.operations.overview import Health, Origins, Overview
+from mimo.operations.overview import Health
 from mimo.store import projects
 from mimo.store.init import init as make
-from mimo.store.projects import Project, Registered, find
+from mimo.store.projects import Registered, find
 from mimo.surroundings import Question
 from mimo.text.clean import one_line
 
@@ -78,27 +79,31 @@ def init(
     if not nested:
         _check_nesting(mind, root)
     report = make(root, mind.home, now=mind.now())
-    syncing.install(report.project.root)
+    project = report.project
+    syncing.install(project.root)
+    arrived = None
+    with suppress(MindError):
+        opened = mind.at(Registered(path=project.root, name=project.name))
+        arrived = look_of(opened) if opened else None
     return Initialised(
-        path=str(report.project.root),
-        name=report.project.name,
+        path=str(project.root),
+        name=project.name,
         created=report.created,
         added=report.added,
         trusted=report.created,
         found=report.found,
         include=report.include_line,
         notices=report.notices,
-        arrived=_arrived(mind, report.project),
+        arrived=arrived,
     )
 
 
 def _check_nesting(mind: Mind, root: Path) -> None:
     """Raises `Invalid` if a new project would be inside another one and the user does not agree."""
-    if os.path.lexists(root / STORE):
-        return
     around = None
-    with suppress(MindError, OSError):
-        around = find(root.parent, mind.home)
+    if not os.path.lexists(root / STORE):
+        with suppress(MindError, OSError):
+            around = find(root.parent, mind.home)
     if around is None:
         return
     question = Question(f"`{root}` is inside the project `{around.root}`. Separate it?", _ANSWERS)
@@ -107,15 +112,6 @@ def _check_nesting(mind: Mind, root: Path) -> None:
             f"`{root}` is inside the project `{around.root}`, whose memory is used here",
             hint="for a memory of its own, run `mind init --nested`",
         )
-
-
-def _arrived(mind: Mind, project: Project) -> FirstLook | None:
-    """Returns a summary of an existing store whose files are not approved."""
-    opened = mind.at(Registered(path=project.root, name=project.name))
-    try:
-        return look_of(opened) if opened else None
-    except MindError:
-        return None
 
 
 _LONGEST_WARNING = 300
@@ -210,94 +206,76 @@ class Status:
     description="Check Mind daemon status and project stats.",
 )
 def status(mind: Mind) -> Status:
-    """Show how the memory is"""
-    current = _project(mind) if mind.has_project else None
-    return Status(
-        daemon=_daemon(mind),
-        current_project=current,
-        global_stats=_everywhere(mind),
-        warnings=(*map(_shortened, mind.config.warnings), *_of_git(mind)),
-    )
-
-
-def _shortened(warning: str) -> str:
-    """Returns a warning about settings on one line: its words may be those of a clone."""
-    line = one_line(warning)
-    return line if len(line) <= _LONGEST_WARNING else f"{line[:_LONGEST_WARNING]}…"
-
-
-def _of_git(mind: Mind) -> Iterator[str]:
-    """Yields warnings about private files in git, and about how git merges memories."""
-    if not mind.has_project:
-        return
-    for leak in syncing.leaks(mind.project.root):
-        yield f"{leak.message}: {leak.hint}"
-    if warning := syncing.lacking(mind.project.root):
-        yield f"{warning}; `mind doctor --fix` mends that"
-
-
-def _daemon(mind: Mind) -> DaemonStatus:
+    """Show the state of the memory"""
     process = daemon.running(mind.home)
     started = process.started if process else None
-    return DaemonStatus(
-        running=process is not None,
-        pid=process.pid if process else None,
-        uptime_seconds=int((mind.now() - started).total_seconds()) if started else None,
-        projects_watching=len(process.watching) if process else 0,
-        last_index=mind.index.changed_at() if mind.has_project else None,
+    totals, _ = finding.ask_each(
+        mind,
+        "mind_status",
+        lambda project, here: finding.total(project, shared=not here),
+        diagnosis=True,
     )
+    return Status(
+        daemon=DaemonStatus(
+            running=process is not None,
+            pid=process.pid if process else None,
+            uptime_seconds=int((mind.now() - started).total_seconds()) if started else None,
+            projects_watching=len(process.watching) if process else 0,
+            last_index=mind.index.changed_at() if mind.has_project else None,
+        ),
+        current_project=_project(mind) if mind.has_project else None,
+        global_stats=GlobalStats(
+            projects_registered=len(projects.registered(mind.home).projects),
+            global_edges=len(sources.of_user(mind)),
+            total_memories=sum(total for _, _, total in totals),
+        ),
+        warnings=tuple(_warnings(mind)),
+    )
+
+
+def _warnings(mind: Mind) -> Iterator[str]:
+    """Yields warnings about settings, private files in git, and the merging of memories."""
+    for warning in mind.config.warnings:
+        # The text may be from a clone.
+        line = one_line(warning)
+        yield line if len(line) <= _LONGEST_WARNING else f"{line[:_LONGEST_WARNING]}…"
+    if mind.has_project:
+        for leak in syncing.leaks(mind.project.root):
+            yield f"{leak.message}: {leak.hint}"
+        if lacking := syncing.lacking(mind.project.root):
+            yield f"{lacking}; `mind doctor --fix` repairs that"
 
 
 def _project(mind: Mind) -> ProjectStatus:
     counted = overview.overview(mind)
+    number, origins = counted.by_type, counted.origins
     return ProjectStatus(
         path=str(mind.project.root),
         name=mind.project.name,
         stack=sources.technologies(mind),
         memory_health=counted.health(mind.now()),
         last_activity=counted.newest,
-        stats=_stats(counted),
+        stats=ProjectStats(
+            decisions=number.get(Kind.DECISION, 0),
+            issues_open=number.get(Kind.ISSUE, 0) - counted.issues_resolved,
+            issues_resolved=counted.issues_resolved,
+            learnings=number.get(Kind.INSIGHT, 0),
+            edges=number.get(Kind.EDGE, 0),
+            sessions_inferred=counted.sessions,
+        ),
         memories=counted.total,
-        origins=_origins(counted.origins),
+        origins=ProjectOrigins(
+            in_place=origins.in_place,
+            included=origins.included,
+            ingested_files=origins.ingested_files,
+            chunks=origins.chunks,
+        ),
         trust=trusting.describe(mind),
         waiting=review.count(mind),
         unreadable=tuple(
             Unreadable(file=problem.path, line=problem.line, reason=problem.reason)
             for problem in refresh.problems(mind)
         ),
-    )
-
-
-def _stats(counted: Overview) -> ProjectStats:
-    number = counted.by_type
-    return ProjectStats(
-        decisions=number.get(Kind.DECISION, 0),
-        issues_open=number.get(Kind.ISSUE, 0) - counted.issues_resolved,
-        issues_resolved=counted.issues_resolved,
-        learnings=number.get(Kind.INSIGHT, 0),
-        edges=number.get(Kind.EDGE, 0),
-        sessions_inferred=counted.sessions,
-    )
-
-
-def _origins(counted: Origins) -> ProjectOrigins:
-    return ProjectOrigins(
-        in_place=counted.in_place,
-        included=counted.included,
-        ingested_files=counted.ingested_files,
-        chunks=counted.chunks,
-    )
-
-
-def _everywhere(mind: Mind) -> GlobalStats:
-    def total(project: Mind, here: bool) -> int:
-        return finding.total(project, shared=not here)
-
-    totals, _ = finding.ask_each(mind, "mind_status", total, diagnosis=True)
-    return GlobalStats(
-        projects_registered=len(projects.registered(mind.home).projects),
-        global_edges=len(sources.of_user(mind)),
-        total_memories=sum(total for _, _, total in totals),
     )
 
 
@@ -349,31 +327,22 @@ def config(
     A setting is written to the project's `.mind/config.toml`, or with `--user` to the user's own
     file, where comments and everything else stay as they are.
     """
-    if key is None:
-        return _rows(mind, SETTINGS)
-    target = setting(key)
-    if value is None and not unset:
-        return _rows(mind, (target,))
-    changed = upkeep.change(mind, target, value, user=user)
-    return _rows(changed, (target,))
-
-
-def _rows(mind: Mind, wanted: tuple[Setting, ...]) -> Settings:
+    rows = SETTINGS if key is None else (setting(key),)
+    if key is not None and (unset or value is not None):
+        mind = upkeep.change(mind, rows[0], value, user=user)
     values = mind.config
-    rows = tuple(
-        SettingRow(
-            key=row.key,
-            value=_plain(values[row.key]),
-            origin=values.origins[row.key],
-            help=row.help,
-        )
-        for row in wanted
+    return Settings(
+        settings=tuple(
+            SettingRow(
+                key=row.key,
+                value=to_json(values[row.key]),
+                origin=values.origins[row.key],
+                help=row.help,
+            )
+            for row in rows
+        ),
+        warnings=values.warnings,
     )
-    return Settings(settings=rows, warnings=values.warnings)
-
-
-def _plain(value: object) -> Json:
-    return list(value) if isinstance(value, tuple) else value  # type: ignore[return-value]
 
 
 @frozen
@@ -387,26 +356,6 @@ class Indexed:
     passages: Annotated[int, Out("Pieces of text that are searched")]
     unreadable: Annotated[int, Out("Files that could not be read; `mind doctor` lists them")]
     notice: Omitted[str] = None
-
-
-class Verdict(StrEnum):
-    """The verdict of a check."""
-
-    OK = "ok"
-    WARNING = "warning"
-    FAULT = "fault"
-
-
-@frozen
-class Check:
-    """The result of one check."""
-
-    name: str
-    verdict: Verdict
-    message: str
-    hint: Omitted[str] = None
-    file: Annotated[Omitted[str], Out("The file that it is about", omit=True)] = None
-    line: Annotated[Omitted[int], Out("The line in it, from 1", omit=True)] = None
 
 
 @frozen
@@ -477,16 +426,8 @@ def doctor(
     approves nothing.
     """
     if fix:
-        upkeep.mend(mind)
-    rows = tuple(
-        Check(
-            name=finding.name,
-            verdict=Verdict(finding.verdict),
-            message=finding.message,
-            hint=finding.hint or None,
-            file=finding.file,
-            line=finding.line,
-        )
-        for finding in upkeep.examine(mind)
+        upkeep.repair(mind)
+    checks = tuple(upkeep.examine(mind))
+    return Diagnosis(
+        healthy=all(check.verdict is not Verdict.FAULT for check in checks), checks=checks
     )
-    return Diagnosis(healthy=all(row.verdict is not Verdict.FAULT for row in rows), checks=rows)

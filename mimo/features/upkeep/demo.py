@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from mimo.commands.spec import Arg, Effect, Needs, Out, Surface, command
 from mimo.errors import Internal
@@ -63,13 +63,13 @@ def steps(scratch: Path, source: Path) -> Iterator[Step]:
     for query in _SEARCHES:
         yield _mind(scratch, f"Search: {query}", "search", "-n", "3", query)
     yield _over_mcp(scratch, _SEARCHES[0])
-    yield _mind(scratch, "How the memory is", "status")
+    yield _mind(scratch, "Show the state of the memory", "status")
 
 
 def _copy_markdown(source: Path, scratch: Path) -> int:
-    """Copies the Markdown below `source` into the scratch project and returns how many files.
+    """Copies the Markdown below `source` into the scratch project; returns the number of files.
 
-    Memories keep their place, documents go into `docs/`; private memories and links stay behind.
+    Memories keep their place, documents go into `docs/`. Private memories and links are left out.
     """
     paths = list(islice(_markdown(source), _MOST_FILES))
     for path in paths:
@@ -82,65 +82,19 @@ def _copy_markdown(source: Path, scratch: Path) -> int:
 
 def _markdown(source: Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(source):
-        at_top = Path(folder) == source
-        folders[:] = sorted(n for n in folders if not _is_skipped(n) or (at_top and n == ".mind"))
+        kept = (".mind",) if Path(folder) == source else ()
+        folders[:] = sorted(
+            name
+            for name in folders
+            if name in kept or not (name.startswith(".") or name in _SKIPPED)
+        )
         for name in sorted(names):
             path = Path(folder, name)
             if name.endswith(".md") and not path.is_symlink():
                 yield path
 
 
-def _is_skipped(folder: str) -> bool:
-    return folder.startswith(".") or folder in _SKIPPED
-
-
 def _mind(scratch: Path, title: str, *words: str) -> Step:
-    return Step(title=title, command=shlex.join(["mind", *words]), output=_run(scratch, words))
-
-
-def _over_mcp(scratch: Path, query: str) -> Step:
-    """Asks the real server over a real pipe, as an agent's client would."""
-    call = {"name": "mind_search", "arguments": {"query": query, "limit": 1}}
-    client = {"name": "demo", "version": "1"}
-    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
-    messages = (
-        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
-        {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call},
-    )
-    answers = _converse(scratch, [json.dumps(message) for message in messages], last=2)
-    content = answers["result"]["structuredContent"]
-    return Step(
-        title="What an agent gets over MCP",
-        command=f"mind mcp    # tools/call {json.dumps(call)}",
-        output=json.dumps(content, indent=2, ensure_ascii=False),
-    )
-
-
-def _converse(scratch: Path, lines: list[str], *, last: int) -> dict[str, Any]:
-    """Returns the server's answer to the message whose id is `last`."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "mimo", "mcp"],
-        cwd=scratch,
-        env=_environment(scratch),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        encoding="utf-8",
-    ) as server:
-        if server.stdin is None or server.stdout is None:
-            raise Internal("the server has no pipe")
-        server.stdin.write("\n".join(lines) + "\n")
-        server.stdin.flush()
-        for line in server.stdout:
-            answer: dict[str, Any] = json.loads(line)
-            if answer.get("id") == last:
-                server.stdin.close()
-                return answer
-    raise Internal("the server closed before it answered")
-
-
-def _run(scratch: Path, words: tuple[str, ...]) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "mimo", *words],
         cwd=scratch,
@@ -152,7 +106,42 @@ def _run(scratch: Path, words: tuple[str, ...]) -> str:
         timeout=_SECONDS,
         check=False,
     )
-    return done.stdout.rstrip()
+    return Step(title=title, command=shlex.join(["mind", *words]), output=done.stdout.rstrip())
+
+
+def _over_mcp(scratch: Path, query: str) -> Step:
+    """Asks the real server over a real pipe, as an agent's client does."""
+    call = {"name": "mind_search", "arguments": {"query": query, "limit": 1}}
+    client = {"name": "demo", "version": "1"}
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
+    messages = (
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call},
+    )
+    with subprocess.Popen(
+        [sys.executable, "-m", "mimo", "mcp"],
+        cwd=scratch,
+        env=_environment(scratch),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        encoding="utf-8",
+    ) as server:
+        if server.stdin is None or server.stdout is None:
+            raise Internal("the server has no pipe")
+        server.stdin.writelines(f"{json.dumps(message)}\n" for message in messages)
+        server.stdin.flush()
+        answers = map(json.loads, server.stdout)
+        answer = next((answer for answer in answers if answer.get("id") == 2), None)
+        server.stdin.close()
+    if answer is None:
+        raise Internal("the server closed before it answered")
+    return Step(
+        title="The answer that an agent gets over MCP",
+        command=f"mind mcp    # tools/call {json.dumps(call)}",
+        output=json.dumps(answer["result"]["structuredContent"], indent=2, ensure_ascii=False),
+    )
 
 
 def _environment(scratch: Path) -> dict[str, str]:
@@ -204,7 +193,7 @@ def _(result: Demonstration, screen: Screen) -> None:
         screen.line(accent(f"$ {step.command}"), indent=3)
         screen.text(step.output, indent=3)
         screen.blank()
-    screen.line("Yours to play with:")
+    screen.line("To try it yourself:")
     screen.line(accent(f"cd {result.project} && export MIND_HOME={result.home}"), indent=3)
     screen.line(accent("`mind search how is the index kept`"), indent=3)
     screen.line("In a project of your own, begin with ", accent("`mind init`"))

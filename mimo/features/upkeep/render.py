@@ -1,16 +1,14 @@
 """The output of `mind init`, `status`, `config`, `index` and `doctor`."""
 
 from mimo.features.review.trusting import show_look
+from mimo.features.upkeep import Verdict
 from mimo.features.upkeep.commands import (
-    Check,
     Diagnosis,
     Indexed,
     Initialised,
-    ProjectOrigins,
     ProjectStatus,
     Settings,
     Status,
-    Verdict,
 )
 from mimo.rendering.results import count, day, render, shown, tally
 from mimo.rendering.screen import Part, Screen, accent, bad, dim, good, strong, warn
@@ -33,8 +31,10 @@ def _(result: Initialised, screen: Screen) -> None:
     if result.arrived:
         show_look(result.arrived, screen)
         screen.blank()
-        screen.line("It came from somebody else: go through it with ", accent("`mind review`"))
-        screen.line("or approve all of it with ", accent("`mind trust`"))
+        screen.line(
+            "These files are from another author: go through them with ", accent("`mind review`")
+        )
+        screen.line("or approve all of them with ", accent("`mind trust`"))
     screen.line("next: ", accent('mind add "what should be remembered"'))
 
 
@@ -67,18 +67,20 @@ def _project(project: ProjectStatus, screen: Screen) -> None:
     health = good("good") if project.memory_health == "good" else warn(project.memory_health)
     screen.line(strong(project.name), "  ", dim(project.path))
     rows: list[tuple[str, Part]] = [("memory", health), ("holds", _counts(project))]
-    if project.origins.in_place:
-        rows.append(("in place", _in_place(project.origins)))
-    if project.origins.chunks:
-        chunks, files = project.origins.chunks, project.origins.ingested_files
-        rows.append(("ingested", f"{count(files, 'file')}, {count(chunks, 'chunk')}"))
+    origins = project.origins
+    if origins.in_place:
+        included = f", {origins.included:,} of them by `include`" if origins.included else ""
+        rows.append(("in place", count(origins.in_place, "document") + included))
+    if origins.chunks:
+        files = count(origins.ingested_files, "file")
+        rows.append(("ingested", f"{files}, {count(origins.chunks, 'chunk')}"))
     if project.last_activity:
         rows.append(("last activity", day(project.last_activity)))
     if project.stack:
         rows.append(("stack", ", ".join(project.stack)))
     rows.append(("trust", project.trust))
     if project.waiting:
-        rows.append(("waits for you", warn(f"{tally(project.waiting)}  (`mind review`)")))
+        rows.append(("to review", warn(f"{tally(project.waiting)}  (`mind review`)")))
     screen.pairs(rows, indent=2)
     for unread in project.unreadable[:_SHOWN]:
         line = f":{unread.line}" if unread.line else ""
@@ -86,11 +88,6 @@ def _project(project: ProjectStatus, screen: Screen) -> None:
     if len(project.unreadable) > _SHOWN:
         more = len(project.unreadable) - _SHOWN
         screen.line(warn(f"and {more:,} more; `mind doctor` lists them"), indent=2)
-
-
-def _in_place(origins: ProjectOrigins) -> str:
-    included = f", {origins.included:,} of them by `include`" if origins.included else ""
-    return count(origins.in_place, "document") + included
 
 
 def _counts(project: ProjectStatus) -> str:
@@ -102,7 +99,7 @@ def _counts(project: ProjectStatus) -> str:
         count(stats.learnings, "learning"),
         count(stats.edges, "edge"),
     ]
-    return ", ".join(part for part in parts[:1] + [p for p in parts[1:] if not p.startswith("0 ")])
+    return ", ".join([parts[0], *(part for part in parts[1:] if not part.startswith("0 "))])
 
 
 @render.register
@@ -128,7 +125,7 @@ def _(result: Indexed, screen: Screen) -> None:
         screen.note(result.notice)
     held = count(result.memories, "memory", "memories")
     screen.line(good("✓ "), f"{held}, {count(result.passages, 'passage')}")
-    changes = f"{result.added:,} new, {result.changed:,} changed, {result.removed:,} gone"
+    changes = f"{result.added:,} new, {result.changed:,} changed, {result.removed:,} deleted"
     screen.line(dim(f"files: {changes}"), indent=2)
     if result.unreadable:
         unread = count(result.unreadable, "file could", "files could")
@@ -138,15 +135,12 @@ def _(result: Indexed, screen: Screen) -> None:
 @render.register
 def _(result: Diagnosis, screen: Screen) -> None:
     for check in result.checks:
-        _check(check, screen)
+        line = f":{check.line}" if check.line else ""
+        place = f"{check.file}{line}  " if check.file else ""
+        screen.line(_MARKS[check.verdict], dim(f"{check.name:<9}"), place, check.message)
+        if check.hint and check.verdict is not Verdict.OK and not check.file:
+            screen.line(dim(f"hint: {check.hint}"), indent=17)
     screen.blank()
     warnings = sum(check.verdict is Verdict.WARNING for check in result.checks)
     noted = f", {count(warnings, 'warning')}" if warnings else ""
-    screen.line(good(f"healthy{noted}") if result.healthy else bad("something is at fault"))
-
-
-def _check(check: Check, screen: Screen) -> None:
-    place = f"{check.file}{f':{check.line}' if check.line else ''}  " if check.file else ""
-    screen.line(_MARKS[check.verdict], dim(f"{check.name:<9}"), place, check.message)
-    if check.hint and check.verdict is not Verdict.OK and not check.file:
-        screen.line(dim(f"hint: {check.hint}"), indent=17)
+    screen.line(good(f"healthy{noted}") if result.healthy else bad("not healthy"))

@@ -124,7 +124,7 @@ class TestImporting:
         mind.trust.follow(False)
         assert show(mind, NEW).trust is TrustLabel.TRUSTED
         assert [row.to for row in show(mind, NEW).links] == [OLD, "gone"]
-        assert any("`gone`, which is not there" in check.message for check in doctor(mind).checks)
+        assert any("`gone`, which is missing" in check.message for check in doctor(mind).checks)
 
     @pytest.mark.req("004-69")
     def test_load_checkpoint_resumes_from_the_imported_one(self, mind, source):

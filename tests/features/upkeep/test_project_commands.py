@@ -9,7 +9,8 @@ from mimo.errors import Invalid
 from mimo.features.notes.commands import add
 from mimo.features.review.commands import trust, untrust
 from mimo.features.search.commands import search
-from mimo.features.upkeep.commands import Verdict, config, doctor, init, status
+from mimo.features.upkeep import Verdict
+from mimo.features.upkeep.commands import config, doctor, init, status
 from mimo.mind import Mind
 
 
@@ -21,7 +22,7 @@ def nowhere(home: Path) -> Mind:
 
 class TestInit:
     @pytest.mark.req("003-36")
-    def test_a_new_project_is_made_registered_and_trusted(self, nowhere, tmp_path):
+    def test_init_makes_a_registered_and_trusted_project(self, nowhere, tmp_path):
         root = tmp_path / "blog"
         root.mkdir()
 
@@ -31,7 +32,7 @@ class TestInit:
         assert ".mind/config.toml" in made.added
         assert status(nowhere).global_stats.projects_registered == 1
 
-    def test_one_inside_another_is_made_if_the_user_agrees(self, nowhere, project):
+    def test_init_inside_another_project_asks_the_user(self, nowhere, project):
         inner = project / "packages" / "api"
         inner.mkdir(parents=True)
 
@@ -50,7 +51,7 @@ class TestInit:
         (other := project / "packages" / "web").mkdir()
         assert init(nowhere, str(other), nested=True).created
 
-    def test_a_home_of_another_configuration_can_not_be_made_one(self, nowhere, tmp_path):
+    def test_init_refuses_a_home_of_mind(self, nowhere, tmp_path):
         root = tmp_path / "x"
         (root / ".mind").mkdir(parents=True)
         (root / ".mind" / "index-owner").write_text("", encoding="utf-8")
@@ -58,7 +59,7 @@ class TestInit:
         with pytest.raises(Invalid, match="a home of mind"):
             init(nowhere, str(root))
 
-    def test_a_second_time_changes_nothing(self, nowhere, tmp_path):
+    def test_a_second_init_changes_nothing(self, nowhere, tmp_path):
         init(nowhere, str(tmp_path))
 
         again = init(nowhere, str(tmp_path))
@@ -73,9 +74,7 @@ class TestInit:
 
         assert (made.created, made.trusted) == (False, False)
 
-    def test_decision_records_that_are_here_are_named_with_the_line_that_includes_them(
-        self, nowhere, tmp_path
-    ):
+    def test_init_suggests_to_include_existing_decision_records(self, nowhere, tmp_path):
         records = tmp_path / "docs" / "adr"
         records.mkdir(parents=True)
         (records / "0001-x.md").write_text("# X\n", encoding="utf-8")
@@ -88,7 +87,7 @@ class TestInit:
 
 
 class TestTrust:
-    def test_approval_covers_what_is_here_now_and_not_what_comes_later(self, mind):
+    def test_trust_approves_current_files_only(self, mind):
         untrust(mind)
         facts = mind.folder / "facts"
         facts.mkdir()
@@ -101,7 +100,7 @@ class TestTrust:
         labels = {row.source_file: row.trust for row in search(mind, "text").results}
         assert labels == {".mind/facts/one.md": "trusted", ".mind/facts/two.md": "untrusted"}
 
-    def test_following_covers_what_comes_later_too(self, mind):
+    def test_trust_follow_approves_later_files(self, mind):
         untrust(mind)
         trust(mind, follow=True)
         (mind.folder / "facts").mkdir()
@@ -109,7 +108,7 @@ class TestTrust:
 
         assert search(mind, "second").results[0].trust == "trusted"
 
-    def test_untrust_takes_everything_back(self, mind):
+    def test_untrust_revokes_all_approvals(self, mind):
         add(mind, "tea is hot")
 
         state = untrust(mind)
@@ -119,7 +118,7 @@ class TestTrust:
 
 class TestStatus:
     @pytest.mark.req("003-26", "003-27", "003-32")
-    def test_without_a_project_and_without_a_daemon_it_answers(self, nowhere):
+    def test_status_works_without_project_and_daemon(self, nowhere):
         answer = to_json(status(nowhere))
 
         assert answer["current_project"] is None
@@ -132,7 +131,7 @@ class TestStatus:
         }
 
     @pytest.mark.req("003-28", "003-29", "003-30", "003-31", "003-37", "003-44")
-    def test_the_current_project_is_counted_exactly(self, mind, clock):
+    def test_status_counts_the_current_project(self, mind, clock):
         (mind.project.root / "pyproject.toml").write_text("", encoding="utf-8")
         add(mind, "use JWT", type="decision")
         add(mind, "uploads fail", type="issue")
@@ -154,7 +153,7 @@ class TestStatus:
         assert to_json(status(mind))["global_stats"]["total_memories"] == 3
 
     @pytest.mark.req("003-29")
-    def test_memory_without_news_for_two_weeks_is_stale_and_none_is_empty(self, mind, clock):
+    def test_memory_without_changes_for_two_weeks_is_stale(self, mind, clock):
         assert to_json(status(mind))["current_project"]["memory_health"] == "empty"
         add(mind, "tea is hot")
         clock.forward(days=15)
@@ -163,28 +162,28 @@ class TestStatus:
 
 
 class TestDoctor:
-    def test_a_sound_project_is_healthy(self, mind):
+    def test_a_project_without_faults_is_healthy(self, mind):
         add(mind, "tea is hot")
 
-        found = doctor(mind)
+        diagnosis = doctor(mind)
 
-        assert found.healthy
-        assert {check.verdict for check in found.checks} == {Verdict.OK}
+        assert diagnosis.healthy
+        assert {check.verdict for check in diagnosis.checks} == {Verdict.OK}
 
-    def test_what_is_wrong_is_named_with_file_and_line(self, mind):
+    def test_a_fault_has_its_file_and_line(self, mind):
         facts = mind.folder / "facts"
         facts.mkdir()
         (facts / "broken.md").write_text("---\na: 1\nb: [open\n---\nx\n", encoding="utf-8")
         (facts / "lost.md").write_text("see [[nowhere]]\n", encoding="utf-8")
 
-        found = doctor(mind)
+        diagnosis = doctor(mind)
 
-        assert not found.healthy
-        fault = next(check for check in found.checks if check.verdict is Verdict.FAULT)
+        assert not diagnosis.healthy
+        fault = next(check for check in diagnosis.checks if check.verdict is Verdict.FAULT)
         assert (fault.file, fault.line) == (".mind/facts/broken.md", 4)
-        assert any("nowhere" in check.message for check in found.checks)
+        assert any("nowhere" in check.message for check in diagnosis.checks)
 
-    def test_two_files_with_one_id_are_named(self, mind):
+    def test_a_duplicate_id_is_reported(self, mind):
         facts = mind.folder / "facts"
         facts.mkdir()
         (facts / "tea.md").write_text("---\nid: tea\ntype: fact\n---\none\n", encoding="utf-8")
@@ -194,20 +193,20 @@ class TestDoctor:
 
         assert named == [".mind/facts/copy.md"]
 
-    def test_without_a_project_it_says_what_to_do(self, nowhere):
+    def test_doctor_without_a_project_suggests_init(self, nowhere):
         assert any("mind init" in (check.hint or "") for check in doctor(nowhere).checks)
 
-    def test_a_setting_that_is_not_understood_is_a_warning(self, mind):
+    def test_an_unknown_setting_is_a_warning(self, mind):
         (mind.folder / "config.toml").write_text("format = 1\ncolour = 3\n", encoding="utf-8")
 
-        found = doctor(mind.reopened())
+        diagnosis = doctor(mind.reopened())
 
-        assert found.healthy
-        assert any("colour" in check.message for check in found.checks)
+        assert diagnosis.healthy
+        assert any("colour" in check.message for check in diagnosis.checks)
 
 
 class TestConfig:
-    def test_a_setting_is_changed_where_it_stands_and_comments_stay(self, mind):
+    def test_a_changed_setting_keeps_comments(self, mind):
         path = mind.folder / "config.toml"
         before = path.read_text(encoding="utf-8")
 
@@ -216,19 +215,19 @@ class TestConfig:
         assert (changed.settings[0].value, changed.settings[0].origin) == (0.05, "project")
         assert path.read_text(encoding="utf-8").startswith(before.rstrip("\n"))
 
-    def test_unset_goes_back_to_the_default(self, mind):
+    def test_unset_restores_the_default(self, mind):
         config(mind, "decay.rate", "0.05")
 
         assert config(mind, "decay.rate", unset=True).settings[0].value == 0.1
 
-    def test_a_users_setting_is_kept_in_the_users_file(self, mind, home):
+    def test_a_user_setting_is_written_to_the_users_file(self, mind, home):
         config(mind, "mcp.tool_names", "slash")
 
         assert "slash" in (home / "config.toml").read_text(encoding="utf-8")
         with pytest.raises(Invalid, match="setting of the project"):
             config(mind, "include", "docs/*.md", user=True)
 
-    def test_a_file_that_cannot_be_parsed_is_not_touched(self, mind):
+    def test_a_damaged_settings_file_is_not_changed(self, mind):
         path = mind.folder / "config.toml"
         path.write_text("include = [", encoding="utf-8")
 
@@ -237,5 +236,5 @@ class TestConfig:
 
         assert path.read_text(encoding="utf-8") == "include = ["
 
-    def test_without_a_key_every_setting_is_listed(self, nowhere):
+    def test_config_without_a_key_lists_all_settings(self, nowhere):
         assert len(config(nowhere).settings) > 4

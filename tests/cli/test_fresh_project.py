@@ -99,8 +99,8 @@ def test_a_clone_that_was_approved_is_not_called_somebody_elses_again(
     shutil.copytree(tmp_path / "shop", tmp_path / "clone", ignore=tracked)
     monkeypatch.chdir(tmp_path / "clone")
 
-    assert "to review:     untrusted 1  (`mind review`)" in say("status")
-    assert "approve them all with `mind trust`" in say("init")
+    assert "untrusted 1  (`mind review`)" in say("status")
+    assert "approve all of them with `mind trust`" in say("init")
     say("trust")
     assert "mind trust" not in say("init")
     assert "to review" not in say("status")

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from mimo.commands.common import File
-from mimo.commands.schema import to_json
-from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, command
+from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, command, to_json
 from mimo.config import SETTINGS, setting
 from mimo.disk import STORE
 from mimo.errors import Invalid, MindError, StorageFailed

@@ -31,9 +31,7 @@ def _(result: Initialised, screen: Screen) -> None:
     if result.arrived:
         show_look(result.arrived, screen)
         screen.blank()
-        screen.line(
-            "These files are from another author: go through them with ", accent("`mind review`")
-        )
+        screen.line("another author wrote them: go through them with ", accent("`mind review`"))
         screen.line("or approve all of them with ", accent("`mind trust`"))
     screen.line("next: ", accent('mind add "what should be remembered"'))
 

@@ -9,11 +9,13 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
+from mimo.commands.spec import Omitted, Out
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 from mimo.features.clients import edits as editing
 from mimo.features.clients import json_file, storage
@@ -25,7 +27,8 @@ from mimo.features.clients.table import (
     PLUGIN,
     SERVER,
     Client,
-    File,
+    ClientName,
+    Places,
     Scope,
     client,
     places,
@@ -37,6 +40,38 @@ from mimo.store import files
 NOT_OURS = f"the entry `{SERVER}` starts another program"
 _SECONDS = 60
 """Time limit for a client's own program."""
+
+
+class Action(StrEnum):
+    """The change of a file."""
+
+    CREATED = "created"
+    CHANGED = "changed"
+    REMOVED = "removed"
+    UNCHANGED = "unchanged"
+    YOURS = "yours"
+
+
+@frozen
+class FileRow:
+    """A file of a client and its change."""
+
+    file: str
+    action: Annotated[Action, Out("`yours` if the user must do it")]
+    note: Annotated[Omitted[str], Out("Remark on the change", omit=True)] = None
+    backup: Annotated[Omitted[str], Out("Copy of the earlier content", omit=True)] = None
+    diff: Annotated[Omitted[str], Out("The change as a unified diff", omit=True)] = None
+
+
+@frozen
+class ClientRow:
+    """A client and its state on this machine."""
+
+    client: ClientName
+    title: str
+    found: Annotated[bool, Out("Whether it seems to be installed on this machine")]
+    installed: Annotated[tuple[Scope, ...], Out("Scopes in which its configuration has the server")]
+    problem: Annotated[Omitted[str], Out("Why its configuration can't be read", omit=True)] = None
 
 
 @frozen
@@ -57,14 +92,29 @@ class Machine:
         return shutil.which(program, path=self.path)
 
 
-@frozen
-class Target:
+class Target(NamedTuple):
     """A file of a client and the edits to make in it."""
 
     path: Path
-    format: Format
     edits: tuple[Edit, ...]
     within: Path | None
+
+
+class Plan(NamedTuple):
+    """The planned change of one file."""
+
+    found: Found
+    data: bytes | None
+    """The new content; None to remove the file."""
+    note: Note | None = None
+    remark: str | None = None
+
+
+class Doubt(NamedTuple):
+    """A problem, and how to solve it."""
+
+    message: str
+    hint: str
 
 
 def machine(mind: Mind) -> Machine:
@@ -94,6 +144,34 @@ def scope_of(client: Client, scope: Scope | None, here: Machine) -> Scope:
     return scope
 
 
+def install(
+    mind: Mind, client: Client, scope: Scope, here: Machine, *, force: bool, dry_run: bool
+) -> Iterator[FileRow]:
+    """Changes the files, unless it is a dry run, after every plan has succeeded; yields the rows.
+
+    Raises `Conflict` if another entry has the server's name, `Invalid` for a file that can't be
+    read or changed in place, and `StorageFailed`.
+    """
+    plans = [
+        plan_install(mind, client, target, force=force) for target in targets(client, scope, here)
+    ]
+    if client.adds_itself and scope is Scope.USER:
+        command = "mind" if here.which("mind") else here.executable
+        entry = client.server(Scope.USER, command, project=None, home=here.home)
+        yield _by_program(client, here, entry.value, force=force, dry_run=dry_run)
+    yield from (apply(mind, plan, scope, dry_run=dry_run) for plan in plans)
+
+
+def uninstall(
+    mind: Mind, client: Client, scope: Scope, here: Machine, *, dry_run: bool
+) -> Iterator[FileRow]:
+    """Changes the files, unless it is a dry run, and yields the rows. Raises as `install`."""
+    plans = [plan_uninstall(mind, client, target) for target in targets(client, scope, here)]
+    if client.adds_itself and scope is Scope.USER:
+        yield _by_program(client, here, None, dry_run=dry_run)
+    yield from (apply(mind, plan, scope, dry_run=dry_run) for plan in plans)
+
+
 def targets(client: Client, scope: Scope, here: Machine) -> list[Target]:
     """Returns the files to change; a file for both entry and hooks is listed once."""
     command = here.executable
@@ -101,106 +179,65 @@ def targets(client: Client, scope: Scope, here: Machine) -> list[Target]:
         scope is Scope.PROJECT or here.which("mind")
     ):
         command = "mind"
-    project = str(here.project) if here.project else None
-    wanted: list[tuple[File, tuple[Edit, ...]]] = []
+    wanted: list[tuple[Places, tuple[Edit, ...]]] = []
     if not (client.adds_itself and scope is Scope.USER):
+        project = str(here.project) if here.project else None
         entry = client.server(scope, command, project=project, home=here.home)
         wanted.append((client.files[scope], (entry,)))
     if client.hooks:
         wanted.append((client.hooks.files[scope], client.hooks.edits(home=here.home)))
-    targets: dict[Path, Target] = {}
-    for file, edits in wanted:
+    edits: dict[Path, tuple[Edit, ...]] = {}
+    for file, some in wanted:
         path = place_of(file, here)
-        before = targets[path].edits if path in targets else ()
-        within = here.project if scope is Scope.PROJECT else None
-        target = Target(path=path, format=file.format, edits=(*before, *edits), within=within)
-        targets[path] = target
-    return list(targets.values())
+        edits[path] = (*edits.get(path, ()), *some)
+    within = here.project if scope is Scope.PROJECT else None
+    return [Target(path, every, within) for path, every in edits.items()]
 
 
-def place_of(file: File, here: Machine) -> Path:
+def place_of(file: Places, here: Machine) -> Path:
     """Returns the first existing place of a file, else its first place."""
     names = {**here.places, "project": str(here.project)}
-    if here.project is None and "{project}" in file.places[0]:
+    if here.project is None and "{project}" in file[0]:
         raise Invalid("there is no project here", hint="run `mind init` first, or use --scope user")
-    paths = [Path(place.format_map(names)) for place in file.places]
+    paths = [Path(place.format_map(names)) for place in file]
     return next((path for path in paths if path.exists()), paths[0])
-
-
-@frozen
-class Step:
-    """The change of one file, or a step that the user must take."""
-
-    file: Path
-    action: str
-    """`created`, `changed`, `removed`, `unchanged` or `yours`."""
-    diff: str | None = None
-    backup: Path | None = None
-    remark: str | None = None
-
-
-@frozen
-class Plan:
-    """The planned change of one file."""
-
-    found: Found
-    data: bytes | None
-    """The new content; None to remove the file."""
-    note: Note | None
-    remark: str | None = None
-
-    @property
-    def action(self) -> str:
-        """Returns the kind of change, as in `Step`."""
-        if self.data == self.found.data:
-            return "unchanged"
-        if self.data is None:
-            return "removed"
-        return "created" if self.found.data is None else "changed"
 
 
 def plan_install(mind: Mind, client: Client, target: Target, *, force: bool) -> Plan:
     """Returns the plan that adds the missing edits to a file. Raises as `install` does."""
     found = storage.look(target.path, within=target.within)
     note = storage.note_of(mind.home, target.path)
-    data = read(found, target.format)
+    data = read(found)
     try:
-        text = editing.put_in(target.format, found.text, target.edits, force=force)
+        text = editing.put_in(found.format, found.text, target.edits, force=force)
     except MindError as error:
-        raise _with_path(error, target.path, _by_hand(target.edits)) from None
+        entries = (edit for edit in target.edits if isinstance(edit, Entry))
+        by_hand = "; ".join(
+            f"the entry would be {'.'.join(entry.path)} = "
+            f"{json.dumps(entry.value, ensure_ascii=False)}"
+            for entry in entries
+        )
+        raise _with_path(error, target.path, by_hand) from None
     differing = [line for edit in target.edits if (line := editing.differing(data, edit))]
     remark = None
     if differing and not force:
         remark = f"it runs `{differing[0]}`; `--force` replaces it"
+    clients = tuple(dict.fromkeys((*(note.clients if note else ()), client.name)))
     if text == found.text:
-        if note:
-            note = replace(note, clients=tuple(dict.fromkeys((*note.clients, client.name))))
-        return Plan(found=found, data=found.data, note=note, remark=remark)
-    after = found.encoded(text)
+        return Plan(found, found.data, replace(note, clients=clients) if note else None, remark)
     current = None if found.data is None else files.digest(found.data)
-    fresh = note is not None and note.after == current
-    clients = (*note.clients, client.name) if note else (client.name,)
-    made = editing.missing(target.format, found.text, target.edits)
-    return Plan(
-        found=found,
-        data=after,
-        note=Note(
-            clients=tuple(dict.fromkeys(clients)),
-            before=note.before if note and fresh else ("" if note else current),
-            after=files.digest(after),
-            made=tuple(dict.fromkeys((*(note.made if note else ()), *made))),
-        ),
-        remark=remark,
+    before = current
+    if note:
+        before = note.before if note.after == current else ""
+    made = editing.missing(found.format, found.text, target.edits)
+    after = found.encoded(text)
+    note = Note(
+        clients=clients,
+        before=before,
+        after=files.digest(after),
+        made=tuple(dict.fromkeys((*(note.made if note else ()), *made))),
     )
-
-
-def _by_hand(edits: Sequence[Edit]) -> str:
-    """Returns the entry for a user who adds it by hand."""
-    entry = next((edit for edit in edits if isinstance(edit, Entry)), None)
-    if entry is None:
-        return ""
-    value = json.dumps(entry.value, ensure_ascii=False)
-    return f"the entry would be {'.'.join(entry.path)} = {value}"
+    return Plan(found, after, note, remark)
 
 
 def plan_uninstall(mind: Mind, client: Client, target: Target) -> Plan:
@@ -210,91 +247,69 @@ def plan_uninstall(mind: Mind, client: Client, target: Target) -> Plan:
     """
     found = storage.look(target.path, within=target.within)
     note = storage.note_of(mind.home, target.path)
-    others = [name for name in note.clients if name != client.name] if note else []
-    if note and others:
-        left = replace(note, clients=tuple(others))
-        return Plan(
-            found=found, data=found.data, note=left, remark=f"{', '.join(others)} uses it too"
-        )
+    if note and (others := tuple(name for name in note.clients if name != client.name)):
+        remark = f"{', '.join(others)} uses it too"
+        return Plan(found, found.data, replace(note, clients=others), remark)
     if found.data is None:
-        return Plan(found=found, data=None, note=None)
-    if note and note.after == files.digest(found.data) and note.before != "":
-        before = None
-        if note.before is not None:
-            before = storage.kept(mind.home, target.path, note.before)
-        if before is not None or note.before is None:
-            return Plan(found=found, data=before, note=None)
-    return _plan_cut(found, target, note)
-
-
-def _plan_cut(found: Found, target: Target, note: Note | None) -> Plan:
-    """Returns the plan for a file that was changed since, or that has no note."""
-    data = read(found, target.format)
+        return Plan(found, None)
+    if note and note.after == files.digest(found.data):
+        if note.before is None:
+            return Plan(found, None)
+        if (before := storage.kept(mind.home, target.path, note.before)) is not None:
+            return Plan(found, before)
+    data = read(found)
+    made = note.made if note else None
     try:
-        text = editing.take_out(
-            target.format, found.text, target.edits, made=note.made if note else None
-        )
+        text = editing.take_out(found.format, found.text, target.edits, made=made)
     except MindError as error:
         raise _with_path(error, target.path) from None
-    entry = next((edit for edit in target.edits if isinstance(edit, Entry)), None)
-    current = editing.at(data, entry.path) if entry else None
-    remark = None
-    if current is not None and not editing.is_ours(current):
-        remark = NOT_OURS
-    needed = {edit.path[0]: edit.value for edit in target.edits if isinstance(edit, Needed)}
-    if note and note.before is None and _holds_only(target.format, text, needed):
-        return Plan(found=found, data=None, note=None, remark=remark)
-    return Plan(found=found, data=found.encoded(text), note=None, remark=remark)
+    entries = [editing.at(data, edit.path) for edit in target.edits if isinstance(edit, Entry)]
+    others_run = any(entry is not None and not editing.is_ours(entry) for entry in entries)
+    is_ours_alone = note is not None and note.before is None and _is_empty(text, found, target)
+    after = None if is_ours_alone else found.encoded(text)
+    return Plan(found, after, remark=NOT_OURS if others_run else None)
 
 
-def _holds_only(format: Format, text: str, needed: Mapping[str, Any]) -> bool:
+def _is_empty(text: str, found: Found, target: Target) -> bool:
     """Returns whether a text has only the keys that hooks need, and no comment."""
-    if format is not Format.JSON:
+    if found.format is not Format.JSON:
         return not text.strip()
+    needed = {edit.path[0]: edit.value for edit in target.edits if isinstance(edit, Needed)}
     return not json_file.has_comments(text) and json_file.load(text) in ({}, needed)
 
 
-def apply(mind: Mind, plan: Plan, scope: Scope, *, dry_run: bool) -> Step:
-    """Carries out a plan, unless it is a dry run, and returns the step."""
-    changes = plan.data != plan.found.data
-    backup = None
+def apply(mind: Mind, plan: Plan, scope: Scope, *, dry_run: bool) -> FileRow:
+    """Carries out a plan, unless it is a dry run, and returns the change."""
+    found, data = plan.found, plan.data
+    action, diff, backup = Action.UNCHANGED, None, None
+    if data != found.data:
+        action = Action.CREATED if found.data is None else Action.CHANGED
+        action = Action.REMOVED if data is None else action
+        if dry_run:
+            diff = _diff(plan)
+        else:
+            backup = None if found.data is None else str(storage.keep(mind.home, found))
+            storage.change(found, data, private=scope is Scope.USER)
     if not dry_run:
-        if changes and plan.found.data is not None:
-            backup = storage.keep(mind.home, plan.found)
-        if changes and plan.data is None:
-            storage.remove(plan.found)
-        elif changes and plan.data is not None:
-            storage.change(plan.found, plan.data, private=scope is Scope.USER)
-        storage.write_note(mind.home, plan.found.path, plan.note)
-    return Step(
-        file=plan.found.path,
-        action=plan.action,
-        diff=_diff(plan) if changes and dry_run else None,
-        backup=backup,
-        remark=plan.remark,
-    )
+        storage.write_note(mind.home, found.path, plan.note)
+    return FileRow(file=str(found.path), action=action, note=plan.remark, backup=backup, diff=diff)
 
 
 def _diff(plan: Plan) -> str:
     from difflib import unified_diff
 
-    sides = [(data or b"").decode("utf-8", "replace") for data in (plan.found.data, plan.data)]
-    old, new = (side.splitlines(keepends=True) for side in sides)
-    name = str(plan.found.path)
-    lines = unified_diff(
-        old,
-        new,
-        "/dev/null" if plan.found.data is None else name,
-        "/dev/null" if plan.data is None else name,
-    )
+    sides = (plan.found.data, plan.data)
+    old, new = ((data or b"").decode("utf-8", "replace").splitlines(True) for data in sides)
+    before, after = ("/dev/null" if data is None else str(plan.found.path) for data in sides)
     missing = "\n\\ No newline at end of file\n"
+    lines = unified_diff(old, new, before, after)
     return "".join(line if line.endswith("\n") else line + missing for line in lines)
 
 
-def read(found: Found, format: Format) -> Any:
+def read(found: Found) -> Any:
     """Returns the data in a file. Raises `Invalid` with the file's path."""
     try:
-        return load(format, found.text)
+        return load(found.format, found.text)
     except Invalid as error:
         raise _with_path(error, found.path) from None
 
@@ -308,66 +323,59 @@ def _with_path(error: MindError, path: Path, hint: str = "") -> MindError:
     )
 
 
-# Clients that rewrite their configuration often: their own program must change it.
+# A client that rewrites its configuration often: its own program must change it.
 
 
-def _add_by_program(client: Client, here: Machine, *, force: bool, dry_run: bool) -> Step:
-    """Adds the entry to the user's configuration.
+def _by_program(
+    client: Client,
+    here: Machine,
+    wanted: Mapping[str, Any] | None,
+    *,
+    force: bool = False,
+    dry_run: bool,
+) -> FileRow:
+    """Adds the wanted entry to the user's configuration, or removes ours if it is None.
 
     Raises `Conflict` if another entry has its name, and `StorageFailed`.
     """
-    command = "mind" if here.which("mind") else here.executable
-    value = dict(client.server(Scope.USER, command, project=None, home=here.home).value)
-    present = _present(client, here)
-    if present is not None and (present == value or (editing.is_ours(present) and not force)):
-        return Step(file=_file(client, here), action="unchanged")
+    path = Path(client.files[Scope.USER][0].format_map(here.places))
+    try:
+        present = editing.at(read(storage.look(path, within=None)), (client.section, SERVER))
+    except MindError:
+        present = None  # the client's own program reports the error
+    is_ours = editing.is_ours(present)
+    if present == wanted or (wanted and is_ours and not force):
+        return FileRow(file=str(path), action=Action.UNCHANGED)
+    remove = ["remove", "--scope", "user", SERVER]
+    if wanted is None:
+        if not is_ours:
+            return FileRow(file=str(path), action=Action.UNCHANGED, note=NOT_OURS)
+        return _run(client, here, path, remove, dry_run=dry_run)
     if present is not None and not force:
         raise Conflict(
-            f"`{_file(client, here)}` has an entry `{SERVER}` that differs",
+            f"`{path}` has an entry `{SERVER}` that differs",
             hint="nothing was changed; `--force` replaces it",
         )
-    words = ["add-json", "--scope", "user", SERVER, json.dumps(value, separators=(",", ":"))]
     if present is not None and not dry_run:
-        _run(client, here, ["remove", "--scope", "user", SERVER])
-    return _run(client, here, words, dry_run=dry_run)
+        _run(client, here, path, remove, dry_run=False)
+    entry = json.dumps(wanted, separators=(",", ":"))
+    words = ["add-json", "--scope", "user", SERVER, entry]
+    return _run(client, here, path, words, dry_run=dry_run)
 
 
-def _remove_by_program(client: Client, here: Machine, *, dry_run: bool) -> Step:
-    """Removes the entry from the user's configuration."""
-    present = _present(client, here)
-    if present is None:
-        return Step(file=_file(client, here), action="unchanged")
-    if not editing.is_ours(present):
-        return Step(file=_file(client, here), action="unchanged", remark=NOT_OURS)
-    return _run(client, here, ["remove", "--scope", "user", SERVER], dry_run=dry_run)
-
-
-def _file(client: Client, here: Machine) -> Path:
-    return Path(client.files[Scope.USER].places[0].format_map(here.places))
-
-
-def _present(client: Client, here: Machine) -> Any:
-    file = client.files[Scope.USER]
-    try:
-        text = storage.look(_file(client, here), within=None).text
-        return editing.at(load(file.format, text), (client.section, SERVER))
-    except MindError:
-        return None  # the client's own program reports the error
-
-
-def _run(client: Client, here: Machine, words: list[str], *, dry_run: bool = False) -> Step:
+def _run(client: Client, here: Machine, path: Path, words: list[str], *, dry_run: bool) -> FileRow:
     """Runs the client's own program; if it is not on the PATH, returns the command to run."""
     import subprocess
 
     name = str(client.program)
     line = shlex.join([name, "mcp", *words])
-    found = here.which(name)
-    if dry_run or found is None:
-        why = "would run" if found else f"`{name}` is not on the PATH; run where it is"
-        return Step(file=_file(client, here), action="yours", remark=f"{why}: {line}")
+    program = here.which(name)
+    if dry_run or program is None:
+        why = "would run" if program else f"`{name}` is not on the PATH; run where it is"
+        return FileRow(file=str(path), action=Action.YOURS, note=f"{why}: {line}")
     try:
         done = subprocess.run(
-            [found, "mcp", *words],
+            [program, "mcp", *words],
             capture_output=True,
             check=False,
             encoding="utf-8",
@@ -380,148 +388,95 @@ def _run(client: Client, here: Machine, words: list[str], *, dry_run: bool = Fal
     if done.returncode:
         output = (done.stderr or done.stdout).strip()
         raise StorageFailed(f"`{line}` failed: {output}", hint="run it yourself to see more")
-    return Step(file=_file(client, here), action="changed", remark=f"ran {line}")
+    return FileRow(file=str(path), action=Action.CHANGED, note=f"ran {line}")
 
 
-# The commands.
+# The state of the clients.
 
 
-@frozen
-class State:
-    """The state of a client on this machine."""
-
-    client: Client
-    is_here: bool
-    installed: tuple[Scope, ...]
-    problem: str | None
-
-
-def install(
-    mind: Mind, client: Client, scope: Scope, here: Machine, *, force: bool, dry_run: bool
-) -> Iterator[Step]:
-    """Changes the files, unless it is a dry run, after every plan has succeeded; yields the steps.
-
-    Raises `Conflict` if another entry has the server's name, `Invalid` for a file that can't be
-    read or changed in place, and `StorageFailed`.
-    """
-    plans = [
-        plan_install(mind, client, target, force=force) for target in targets(client, scope, here)
-    ]
-    if client.adds_itself and scope is Scope.USER:
-        yield _add_by_program(client, here, force=force, dry_run=dry_run)
-    yield from (apply(mind, plan, scope, dry_run=dry_run) for plan in plans)
-
-
-def uninstall(
-    mind: Mind, client: Client, scope: Scope, here: Machine, *, dry_run: bool
-) -> Iterator[Step]:
-    """Changes the files, unless it is a dry run, and yields the steps. Raises as `install`."""
-    plans = [plan_uninstall(mind, client, target) for target in targets(client, scope, here)]
-    if client.adds_itself and scope is Scope.USER:
-        yield _remove_by_program(client, here, dry_run=dry_run)
-    yield from (apply(mind, plan, scope, dry_run=dry_run) for plan in plans)
-
-
-def states(mind: Mind, here: Machine) -> Iterator[State]:
+def states(mind: Mind, here: Machine) -> Iterator[ClientRow]:
     """Yields the state of every client."""
     for candidate in CLIENTS:
         traces = (Path(trace.format_map(here.places)) for trace in candidate.traces)
         runs = candidate.program is not None and here.which(candidate.program) is not None
         installed, problem = [], None
-        for scope, entry in entries(candidate, here):
+        for scope, entry in _entries(candidate, here):
             if isinstance(entry, MindError):
                 problem = entry.message
             elif editing.is_ours(entry):
                 installed.append(scope)
-        yield State(
-            client=candidate,
-            is_here=runs or any(trace.exists() for trace in traces),
+        yield ClientRow(
+            client=ClientName(candidate.name),
+            title=candidate.title,
+            found=runs or any(trace.exists() for trace in traces),
             installed=tuple(installed),
             problem=problem,
         )
-
-
-def entries(client: Client, here: Machine) -> Iterator[tuple[Scope, Any]]:
-    """Yields the entry of the server in each scope, or the error of reading it."""
-    for scope, file in client.files.items():
-        if scope is Scope.PROJECT and here.project is None:
-            continue
-        path = place_of(file, here)
-        try:
-            data = read(storage.look(path, within=None), file.format)
-        except MindError as error:
-            yield scope, error
-        else:
-            yield scope, editing.at(data, (client.section, SERVER))
-
-
-@frozen
-class Doubt:
-    """A problem, and how to solve it."""
-
-    message: str
-    hint: str
 
 
 def doubts(mind: Mind) -> Iterator[Doubt]:
     """Yields problems: missing programs, and hooks that run twice or not at all."""
     here = machine(mind)
     for candidate in CLIENTS:
-        yield from _missing_programs(candidate, here)
-    yield from _hooks_run_twice(here)
-    yield from _hooks_in_two_files(here)
+        for scope, entry in _entries(candidate, here):
+            if isinstance(entry, MindError) or not editing.is_ours(entry):
+                continue
+            command = editing.command_of(entry)[0]
+            if here.which(command) is None:
+                again = f"mind install {candidate.name} --scope {scope} --force"
+                has_path = PurePath(command).is_absolute()
+                yield Doubt(
+                    f"{place_of(candidate.files[scope], here)} starts the missing `{command}`",
+                    again if has_path else "put it on your PATH: pipx install mimo",
+                )
+    yield from _doubtful_hooks(here)
 
 
-def _missing_programs(client: Client, here: Machine) -> Iterator[Doubt]:
-    for scope, entry in entries(client, here):
-        if isinstance(entry, MindError) or not editing.is_ours(entry):
-            continue
-        command = editing.command_of(entry)[0]
-        if here.which(command) is not None:
-            continue
-        bare = not PurePath(command).is_absolute()
-        yield Doubt(
-            message=f"{place_of(client.files[scope], here)} starts the missing `{command}`",
-            hint="put it on your PATH: pipx install mimo"
-            if bare
-            else f"mind install {client.name} --scope {scope} --force",
-        )
-
-
-def _hooks_run_twice(here: Machine) -> Iterator[Doubt]:
-    """Yields scopes in which both the plugin and the settings of Claude Code run hooks."""
-    hooks = client("claude-code").hooks
-    found = (
-        {scope: _data(file, scope, here) for scope, file in hooks.files.items()} if hooks else {}
-    )
-    if not any(editing.at(data, ("enabledPlugins", PLUGIN)) is True for data in found.values()):
-        return
-    for scope, data in found.items():
-        if editing.has_hook(data, ("hooks", "SessionStart")):
+def _doubtful_hooks(here: Machine) -> Iterator[Doubt]:
+    """Yields scopes in which Claude Code runs hooks twice, or Codex reads only some of them."""
+    start = ("hooks", "SessionStart")
+    claude = {scope: _data(file, scope, here) for scope, file in _hook_files("claude-code")}
+    if any(editing.at(data, ("enabledPlugins", PLUGIN)) is True for data in claude.values()):
+        for scope, data in claude.items():
+            if editing.has_hook(data, start):
+                yield Doubt(
+                    f"the plugin {PLUGIN} and {scope} settings both run mind's hooks",
+                    f"mind uninstall claude-code --scope {scope}",
+                )
+    for scope, file in _hook_files("codex"):
+        other = client("codex").files[scope]
+        if editing.has_hook(_data(file, scope, here), start) and editing.at(
+            _data(other, scope, here), ("hooks",)
+        ):
             yield Doubt(
-                message=f"the plugin {PLUGIN} and {scope} settings both run mind's hooks",
-                hint=f"mind uninstall claude-code --scope {scope}",
+                f"Codex has hooks in {place_of(other, here)} and in hooks.json",
+                "it reads them from one of the two: put all into one",
             )
 
 
-def _hooks_in_two_files(here: Machine) -> Iterator[Doubt]:
-    """Yields scopes in which Codex has hooks in both of its files; it reads only one."""
-    codex = client("codex")
-    for scope, file in codex.hooks.files.items() if codex.hooks else ():
-        ours = editing.has_hook(_data(file, scope, here), ("hooks", "SessionStart"))
-        if ours and editing.at(_data(codex.files[scope], scope, here), ("hooks",)):
-            other = place_of(codex.files[scope], here)
-            yield Doubt(
-                message=f"Codex has hooks in {other} and in hooks.json",
-                hint="it reads them from one of the two: put all into one",
-            )
+def _hook_files(name: str) -> list[tuple[Scope, Places]]:
+    hooks = client(name).hooks
+    return list(hooks.files.items()) if hooks else []
 
 
-def _data(file: File, scope: Scope, here: Machine) -> Any:
+def _entries(client: Client, here: Machine) -> Iterator[tuple[Scope, Any]]:
+    """Yields the entry of the server in each scope, or the error of reading it."""
+    for scope, file in client.files.items():
+        if scope is Scope.PROJECT and here.project is None:
+            continue
+        try:
+            data = read(storage.look(place_of(file, here), within=None))
+        except MindError as error:
+            yield scope, error
+        else:
+            yield scope, editing.at(data, (client.section, SERVER))
+
+
+def _data(file: Places, scope: Scope, here: Machine) -> Any:
     """Returns the data in a file; None if it is missing or can't be read."""
     if scope is Scope.PROJECT and here.project is None:
         return None
     try:
-        return read(storage.look(place_of(file, here), within=None), file.format)
+        return read(storage.look(place_of(file, here), within=None))
     except MindError:
         return None

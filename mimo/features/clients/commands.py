@@ -1,14 +1,13 @@
 """`mind install` and `mind uninstall`, for programs that speak MCP."""
 
-from collections.abc import Iterator
-from enum import StrEnum
 from typing import Annotated
 
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features import clients
-from mimo.features.clients import Machine, Step, machine, scope_of
-from mimo.features.clients.table import Client, ClientName, Scope, client
+from mimo.features.clients import Action, ClientRow, FileRow, machine, scope_of
+from mimo.features.clients.table import ClientName, Scope
+from mimo.features.clients.table import client as client_of
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.mind import Mind
@@ -26,38 +25,6 @@ HOME_SHARED = (
     "the project's files name this machine's MIND_HOME; if they are shared, use --scope user"
 )
 NOT_FOUND = "`mind` is not on your PATH, where clients look for it: pipx install mimo"
-
-
-class Action(StrEnum):
-    """The change of a file."""
-
-    CREATED = "created"
-    CHANGED = "changed"
-    REMOVED = "removed"
-    UNCHANGED = "unchanged"
-    YOURS = "yours"
-
-
-@frozen
-class FileRow:
-    """A file of a client and its change."""
-
-    file: str
-    action: Annotated[Action, Out("`yours` if the user must do it")]
-    note: Annotated[Omitted[str], Out("Remark on the change", omit=True)] = None
-    backup: Annotated[Omitted[str], Out("Copy of the earlier content", omit=True)] = None
-    diff: Annotated[Omitted[str], Out("The change as a unified diff", omit=True)] = None
-
-
-@frozen
-class ClientRow:
-    """A client and its state on this machine."""
-
-    client: ClientName
-    title: str
-    found: Annotated[bool, Out("Whether it seems to be installed on this machine")]
-    installed: Annotated[tuple[Scope, ...], Out("Scopes in which its configuration has the server")]
-    problem: Annotated[Omitted[str], Out("Why its configuration can't be read", omit=True)] = None
 
 
 @frozen
@@ -105,10 +72,13 @@ def install(
     """
     here = machine(mind)
     if client is None:
-        return Installation(clients=tuple(map(_row, clients.states(mind, here))))
-    chosen, for_scope = _chosen(client, scope, here)
-    steps = clients.install(mind, chosen, for_scope, here, force=force, dry_run=dry_run)
-    rows = tuple(map(_file, steps))
+        return Installation(clients=tuple(clients.states(mind, here)))
+    chosen = client_of(client)
+    for_scope = scope_of(chosen, scope, here)
+    rows = tuple(clients.install(mind, chosen, for_scope, here, force=force, dry_run=dry_run))
+    notices = [NOT_FOUND] if here.which("mind") is None else []
+    if here.home and for_scope is Scope.PROJECT:
+        notices.append(HOME_SHARED)
     changed = not dry_run and any(row.action is not Action.UNCHANGED for row in rows)
     return Installation(
         client=client,
@@ -116,7 +86,7 @@ def install(
         dry_run=dry_run,
         files=rows,
         then=chosen.after if changed else None,
-        notice="; ".join(_notices(here, for_scope)) or None,
+        notice="; ".join(notices) or None,
     )
 
 
@@ -144,47 +114,13 @@ def uninstall(
     Removes only what `mind install` added. Memories are not changed.
     """
     here = machine(mind)
-    chosen, for_scope = _chosen(client, scope, here)
-    steps = clients.uninstall(mind, chosen, for_scope, here, dry_run=dry_run)
-    return Installation(
-        client=client, scope=for_scope, dry_run=dry_run, files=tuple(map(_file, steps))
-    )
+    chosen = client_of(client)
+    for_scope = scope_of(chosen, scope, here)
+    rows = tuple(clients.uninstall(mind, chosen, for_scope, here, dry_run=dry_run))
+    return Installation(client=client, scope=for_scope, dry_run=dry_run, files=rows)
 
 
-def _notices(here: Machine, scope: Scope) -> Iterator[str]:
-    """Yields warnings for the user."""
-    if here.which("mind") is None:
-        yield NOT_FOUND
-    if here.home and scope is Scope.PROJECT:
-        yield HOME_SHARED
-
-
-def _chosen(name: ClientName, scope: Scope | None, here: Machine) -> tuple[Client, Scope]:
-    chosen = client(name)
-    return chosen, scope_of(chosen, scope, here)
-
-
-def _file(step: Step) -> FileRow:
-    return FileRow(
-        file=str(step.file),
-        action=Action(step.action),
-        note=step.remark,
-        backup=str(step.backup) if step.backup else None,
-        diff=step.diff,
-    )
-
-
-def _row(state: clients.State) -> ClientRow:
-    return ClientRow(
-        client=ClientName(state.client.name),
-        title=state.client.title,
-        found=state.is_here,
-        installed=state.installed,
-        problem=state.problem,
-    )
-
-
-# How the results print.
+# The output.
 
 
 _MARKS: dict[Action, Part] = {
@@ -192,7 +128,6 @@ _MARKS: dict[Action, Part] = {
     Action.CHANGED: good("✓ "),
     Action.REMOVED: good("✓ "),
     Action.UNCHANGED: dim("= "),
-    Action.YOURS: warn("! "),
 }
 
 
@@ -207,21 +142,17 @@ def _(result: Installation, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
     for file in result.files:
-        _show_file(file, screen, dry_run=result.dry_run)
+        if file.action is not Action.YOURS:
+            would = "would be " if result.dry_run and file.diff else ""
+            screen.line(_MARKS[file.action], f"{would}{file.action}  ", accent(file.file))
+        if file.note:
+            screen.line(warn(file.note), indent=2)
+        if file.backup:
+            screen.line(dim(f"copy of the earlier content: {file.backup}"), indent=2)
+        if file.diff:
+            screen.verbatim(file.diff)
     if result.then:
         screen.line("next: ", result.then)
-
-
-def _show_file(row: FileRow, screen: Screen, *, dry_run: bool) -> None:
-    if row.action is not Action.YOURS:
-        action = f"would be {row.action}" if dry_run and row.diff else row.action
-        screen.line(_MARKS[row.action], f"{action}  ", accent(row.file))
-    if row.note:
-        screen.line(warn(row.note), indent=2)
-    if row.backup:
-        screen.line(dim(f"copy of the earlier content: {row.backup}"), indent=2)
-    if row.diff:
-        screen.verbatim(row.diff)
 
 
 def _cells(row: ClientRow) -> tuple[Part, ...]:

@@ -7,7 +7,8 @@ from typing import Any
 
 from mimo.errors import Conflict, Invalid
 from mimo.features.clients import json_file
-from mimo.features.clients.formats import Format, Path, drop, load, put
+from mimo.features.clients.formats import Format, drop, load, put
+from mimo.features.clients.json_file import Path
 from mimo.frozen import frozen
 
 _OUR_HOOK = re.compile(r"(?:^|[/\\\"'])mind(?:\.exe)?[\"']? hook(?: |$)")
@@ -53,7 +54,7 @@ def put_in(format: Format, text: str, edits: Iterable[Edit], *, force: bool = Fa
             continue
         if isinstance(edit, Hook):
             after = json_file.append(text, edit.path, edit.value)
-            expected = _appended(data, edit)
+            expected = _with(data, edit.path, [*(at(data, edit.path) or []), edit.value])
         else:
             after = put(format, text, edit.path, edit.value)
             expected = _with(data, edit.path, edit.value)
@@ -69,15 +70,19 @@ def take_out(
     Empty containers are removed if they are in `made`, or if `made` is unknown (None). Raises
     `Invalid` if that would change something else.
     """
+    removable = None if made is None else set(made)
     for edit in reversed(edits):
-        data = load(format, text)
-        if isinstance(edit, Entry) and is_ours(found := at(data, edit.path)) and found:
-            text = _dropped(format, text, edit.path)
-        elif isinstance(edit, Hook):
+        if isinstance(edit, Hook):
             text = _without_hooks(text, edit.path)
+        elif isinstance(edit, Entry) and is_ours(at(load(format, text), edit.path)):
+            text = _dropped(format, text, edit.path)
         else:
             continue
-        text = _pruned(format, text, edit.path, None if made is None else set(made))
+        for end in range(len(edit.path), 0, -1):
+            above = edit.path[:end]
+            is_empty = at(load(format, text), above) in ({}, [])
+            if is_empty and (removable is None or above in removable):
+                text = _dropped(format, text, above)
     return text
 
 
@@ -119,11 +124,11 @@ def command_of(entry: Mapping[str, Any]) -> list[str]:
 
 def differing(data: Any, edit: Edit) -> str | None:
     """Returns the command line, with its $MIND_HOME, of our entry if its values differ."""
-    found = at(data, edit.path)
-    if isinstance(edit, Entry) and is_ours(found) and found != edit.value:
-        sets = (value for value in found.values() if isinstance(value, Mapping))
+    entry = at(data, edit.path)
+    if isinstance(edit, Entry) and is_ours(entry) and entry != edit.value:
+        sets = (value for value in entry.values() if isinstance(value, Mapping))
         homes = [f"MIND_HOME={env['MIND_HOME']}" for env in sets if "MIND_HOME" in env]
-        return " ".join((*homes, *command_of(found)))
+        return " ".join((*homes, *command_of(entry)))
     return None
 
 
@@ -135,26 +140,23 @@ def has_hook(data: Any, path: Path) -> bool:
 def _is_there(data: Any, edit: Edit, *, force: bool) -> bool:
     if isinstance(edit, Hook):
         return has_hook(data, edit.path)
-    found = at(data, edit.path)
-    if found is None or isinstance(edit, Needed):
-        return found is not None
-    if found == edit.value or (is_ours(found) and not force):
+    value = at(data, edit.path)
+    if value is None or isinstance(edit, Needed):
+        return value is not None
+    if value == edit.value or (is_ours(value) and not force):
         return True
     if not force:
+        words = command_of(value) if isinstance(value, Mapping) else [str(value)]
         raise Conflict(
-            f"it has an entry `{'.'.join(edit.path)}` that differs: {' '.join(_words(found))}",
+            f"it has an entry `{'.'.join(edit.path)}` that differs: {' '.join(words)}",
             hint="nothing was changed; `--force` replaces it",
         )
     return False
 
 
-def _words(entry: Any) -> list[str]:
-    return command_of(entry) if isinstance(entry, Mapping) else [str(entry)]
-
-
 def _our_items(items: Any) -> list[int]:
-    found = items if isinstance(items, list) else []
-    return [place for place, item in enumerate(found) if _runs_us(item)]
+    listed = items if isinstance(items, list) else []
+    return [place for place, item in enumerate(listed) if _runs_us(item)]
 
 
 def _runs_us(item: Any) -> bool:
@@ -172,16 +174,6 @@ def _without_hooks(text: str, path: Path) -> str:
         after = json_file.drop_item(text, path, places[-1])
         del at(expected := deepcopy(data), path)[places[-1]]
         text = _verified(Format.JSON, after, expected)
-    return text
-
-
-def _pruned(format: Format, text: str, path: Path, made: set[Path] | None) -> str:
-    for end in range(len(path), 0, -1):
-        above = path[:end]
-        data = load(format, text)
-        if at(data, above) not in ({}, []) or (made is not None and above not in made):
-            continue
-        text = _dropped(format, text, above)
     return text
 
 
@@ -213,10 +205,6 @@ def _with(data: Any, path: Path, value: Any) -> Any:
         holder = holder[key]
     holder[path[-1]] = value
     return expected
-
-
-def _appended(data: Any, edit: Hook) -> Any:
-    return _with(data, edit.path, [*(at(data, edit.path) or []), edit.value])
 
 
 def _without(data: Any, path: Path) -> Any:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from mimo.errors import Invalid
 from mimo.features.clients import json_file
+from mimo.features.clients.json_file import Path, newline_of
 
 if TYPE_CHECKING:
     from yaml import Node
-
-Path = tuple[str, ...]
 
 _UNCHANGED = "mend the file first; nothing was changed"
 
@@ -28,27 +27,20 @@ class Format(StrEnum):
 
 def load(format: Format, text: str) -> Any:
     """Returns the data in a text; an empty one holds an object. Raises `Invalid` with the place."""
-    return {Format.JSON: json_file.load, Format.TOML: _load_toml, Format.YAML: _load_yaml}[format](
-        text
-    )
+    loads = {Format.JSON: json_file.load, Format.TOML: _load_toml, Format.YAML: _load_yaml}
+    return loads[format](text)
 
 
 def put(format: Format, text: str, path: Path, value: Any) -> str:
     """Returns the text with `value` at `path`. Raises `Invalid` if that is not possible."""
-    return {Format.JSON: json_file.put, Format.TOML: _put_toml, Format.YAML: _put_yaml}[format](
-        text, path, value
-    )
+    puts = {Format.JSON: json_file.put, Format.TOML: _put_toml, Format.YAML: _put_yaml}
+    return puts[format](text, path, value)
 
 
 def drop(format: Format, text: str, path: Path) -> str:
     """Returns the text without the value at `path`."""
-    return {Format.JSON: json_file.drop, Format.TOML: _drop_toml, Format.YAML: _drop_yaml}[format](
-        text, path
-    )
-
-
-def _newline(text: str) -> str:
-    return "\r\n" if "\r\n" in text else "\n"
+    drops = {Format.JSON: json_file.drop, Format.TOML: _drop_toml, Format.YAML: _drop_yaml}
+    return drops[format](text, path)
 
 
 # TOML: a table at the end of the file.
@@ -67,7 +59,7 @@ def _put_toml(text: str, path: Path, value: Any) -> str:
     import tomlkit
 
     text = _drop_toml(text, path)
-    newline = _newline(text)
+    newline = newline_of(text)
     table = tomlkit.item(value)
     for key in reversed(path[1:]):
         table = tomlkit.table(is_super_table=True).append(key, table)
@@ -99,7 +91,7 @@ def _drop_toml(text: str, path: Path) -> str:
     common = next((at for at, (old, new) in pairs if old != new), len(left))
     place = left.rfind("\n", 0, common) + 1
     before, after = left[:place], tail + left[place:]
-    newline = _newline(text)
+    newline = newline_of(text)
     if not after.strip():
         return before.removesuffix(newline) if before.endswith(newline * 2) else before
     starts = not before or before.endswith(newline * 2)
@@ -144,7 +136,7 @@ def _put_yaml(text: str, path: Path, value: Any) -> str:
 
     section, name = path
     text = _drop_yaml(text, path)
-    newline = _newline(text)
+    newline = newline_of(text)
     member = _member(yaml.compose(text, yaml.SafeLoader), section)
     if text and not text.endswith("\n"):
         text += newline
@@ -181,7 +173,7 @@ def _drop_yaml(text: str, path: Path) -> str:
     holder, keys = node, []
     for name in path:
         holder, member = node, _member(node, name)
-        if member is None or not _is_block(holder):
+        if member is None or holder.flow_style:
             return text
         keys.append(member[0])
         node = member[1]
@@ -208,17 +200,9 @@ def _end_of_yaml(text: str, key: "Node", node: "Node") -> int:
     return text.find("\n", end) + 1 or len(text)
 
 
-def _is_block(node: "Node | None") -> bool:
-    """Returns whether a node is a mapping with each entry on lines of its own."""
-    import yaml
-
-    return isinstance(node, yaml.MappingNode) and not node.flow_style
-
-
 def _member(node: "Node | None", name: str) -> "tuple[Node, Node] | None":
-    """Returns the key and the value of that name in a mapping."""
+    """Returns the key and the value of that name in a mapping; None if there is none."""
     import yaml
 
-    if not isinstance(node, yaml.MappingNode):
-        return None
-    return next((pair for pair in node.value if pair[0].value == name), None)
+    pairs = node.value if isinstance(node, yaml.MappingNode) else ()
+    return next((pair for pair in pairs if pair[0].value == name), None)

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple, NoReturn
 from mimo.errors import Invalid
 
 _DEEPEST = 200
-_BLANK = re.compile(r"[ \t\r\n]*")
-_LINE_COMMENT = re.compile(r"//[^\r\n]*")
-_BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
+_GAP = re.compile(rf"(?:[ \t\r\n]+|{_COMMENT.pattern})*", re.DOTALL)
 _PLAIN = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
 _CLOSING = {"{": "}", "[": "]"}
@@ -35,10 +34,10 @@ class Node(NamedTuple):
 
     def find(self, key: str) -> Element | None:
         """Returns the member of that name. Raises `Invalid` if there are two."""
-        found = [element for element in self.elements if element.key == key]
-        if len(found) > 1:
+        members = [element for element in self.elements if element.key == key]
+        if len(members) > 1:
             raise Invalid(f"`{key}` occurs twice", hint="remove one of them first")
-        return found[0] if found else None
+        return members[0] if members else None
 
 
 class Document(NamedTuple):
@@ -76,18 +75,15 @@ class _Reader:
 
     def skip(self, at: int) -> int:
         """Returns the start of the next token, after blanks and comments."""
-        while True:
-            at = _blank_end(self.text, at)
-            if found := _LINE_COMMENT.match(self.text, at):
-                self.comment_ends.append(found.end())
-            elif self.text.startswith("/*", at):
-                found = _BLOCK_COMMENT.match(self.text, at)
-                if not found:
-                    self.refuse(at, "the comment is not closed")
-            else:
-                return at
+        gap = _GAP.match(self.text, at)
+        end = gap.end() if gap else at
+        if self.text.startswith("/*", end):
+            self.refuse(end, "the comment is not closed")
+        for comment in _COMMENT.finditer(self.text, at, end):
             self.has_comments = True
-            at = found.end()
+            if comment[0].startswith("//"):
+                self.comment_ends.append(comment.end())
+        return end
 
     def value(self, at: int, depth: int) -> Node:
         first = self.text[at : at + 1]
@@ -97,16 +93,16 @@ class _Reader:
             return self._container(at, depth)
         if first == '"':
             return self._string(at)
-        if not (found := _PLAIN.match(self.text, at)):
+        if not (match := _PLAIN.match(self.text, at)):
             self.refuse(at, "a value is missing here" if first else "the document ends too soon")
-        return Node(at, found.end(), json.loads(found[0]))
+        return Node(at, match.end(), json.loads(match[0]))
 
     def _string(self, at: int) -> Node:
-        found = _STRING.match(self.text, at)
-        if not found:
+        match = _STRING.match(self.text, at)
+        if not match:
             self.refuse(at, "the text is not closed on its line")
         try:
-            return Node(at, found.end(), json.loads(found[0]))
+            return Node(at, match.end(), json.loads(match[0]))
         except json.JSONDecodeError as error:
             self.refuse(at + error.pos, "the text has an escape that is not allowed")
 
@@ -117,35 +113,31 @@ class _Reader:
         while not self.text.startswith(close, at):
             if elements and elements[-1].comma is None:
                 self.refuse(at, f"a comma or `{close}` is missing here")
-            element = self._element(at, close, depth)
-            elements.append(element)
-            at = self.skip(element.node.end if element.comma is None else element.comma + 1)
-        if close == "]":
-            return Node(start, at + 1, [one.node.value for one in elements], tuple(elements))
-        value = {one.key: one.node.value for one in elements}
+            begin, key = at, None
+            if close == "}":
+                key, at = self._key(at)
+            node = self.value(at, depth + 1)
+            at = self.skip(node.end)
+            comma = at if self.text.startswith(",", at) else None
+            elements.append(Element(key, begin, node, comma))
+            at = at if comma is None else self.skip(comma + 1)
+        values = [element.node.value for element in elements]
+        keys = [element.key for element in elements]
+        value = values if close == "]" else dict(zip(keys, values, strict=True))
         return Node(start, at + 1, value, tuple(elements))
 
-    def _element(self, start: int, close: str, depth: int) -> Element:
-        key, at = None, start
-        if close == "}":
-            if not self.text.startswith('"', at):
-                self.refuse(at, "a name in double quotes is missing here")
-            name = self._string(at)
-            key, at = name.value, self.skip(name.end)
-            if not self.text.startswith(":", at):
-                self.refuse(at, "a colon is missing here")
-            at = self.skip(at + 1)
-        node = self.value(at, depth + 1)
-        after = self.skip(node.end)
-        return Element(key, start, node, after if self.text.startswith(",", after) else None)
+    def _key(self, at: int) -> tuple[str, int]:
+        """Returns the name of a member, and the start of its value."""
+        if not self.text.startswith('"', at):
+            self.refuse(at, "a name in double quotes is missing here")
+        name = self._string(at)
+        at = self.skip(name.end)
+        if not self.text.startswith(":", at):
+            self.refuse(at, "a colon is missing here")
+        return name.value, self.skip(at + 1)
 
 
-def _blank_end(text: str, at: int) -> int:
-    found = _BLANK.match(text, at)
-    return found.end() if found else at
-
-
-EMPTY = "{}\n"
+_EMPTY = "{}\n"
 _INDENT = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 _BLANKS = " \t\r\n"
 
@@ -167,13 +159,18 @@ def has_comments(text: str) -> bool:
     return bool(text.strip()) and parse(text).has_comments
 
 
+def newline_of(text: str) -> str:
+    """Returns the newline of a text in any format."""
+    return "\r\n" if "\r\n" in text else "\n"
+
+
 def put(text: str, path: Path, value: Any) -> str:
     """Returns the text with `value` at `path`; missing objects above it are created.
 
     Raises `Invalid` if a value above it is not an object.
     """
     if not text.strip():
-        text = EMPTY
+        text = _EMPTY
     document = parse(text)
     node = document.root
     for depth, key in enumerate(path):
@@ -190,7 +187,7 @@ def put(text: str, path: Path, value: Any) -> str:
 
 def append(text: str, path: Path, value: Any) -> str:
     """Returns the text with `value` at the end of the list at `path`, created if missing."""
-    document = parse(text) if text.strip() else parse(EMPTY)
+    document = parse(text) if text.strip() else parse(_EMPTY)
     node = _at(document, path)
     if node is None:
         return put(text, path, [value])
@@ -234,24 +231,23 @@ def _check_object(node: Node, path: Path) -> None:
 def _insert(document: Document, node: Node, key: str | None, value: Any) -> str:
     """Returns the text with one element more at the end of a container."""
     text, last = document.text, (node.elements[-1] if node.elements else None)
-    close = node.end - 1
+    named = f"{json.dumps(key, ensure_ascii=False)}: " if key is not None else ""
+    has_comma = last is not None and last.comma is not None
     if last is not None and "\n" not in text[node.start : node.end]:
-        comma = "" if last.comma is not None else ","
-        named = f"{json.dumps(key, ensure_ascii=False)}: " if key is not None else ""
-        added = f"{comma} {named}{json.dumps(value, ensure_ascii=False)}"
+        added = f" {named}{json.dumps(value, ensure_ascii=False)}"
         at = last.node.end if last.comma is None else last.comma + 1
-        return text[:at] + added + ("," if last.comma is not None else "") + text[at:]
-    newline = _newline(text)
+        return text[:at] + (f"{added}," if has_comma else f",{added}") + text[at:]
+    newline = newline_of(text)
     outer = _indent_at(text, node.start)
     inner = _indent_of(text, last) if last else None
     inner = outer + _unit(text) if inner is None else inner
-    named = f"{json.dumps(key, ensure_ascii=False)}: " if key is not None else ""
     added = f"{newline}{inner}{named}{_render(value, text, inner)}"
+    close = node.end - 1
     at = _content_end(text, close)
     if last is None:
         tail = "" if "\n" in text[at:close] else newline + outer
         return text[:at] + added + tail + text[at:].lstrip(" \t" if tail else "")
-    if last.comma is not None:
+    if has_comma:
         return text[:at] + added + "," + text[at:]
     end = last.node.end
     return text[:end] + "," + text[end:at] + added + text[at:]
@@ -282,14 +278,10 @@ def _content_end(text: str, at: int) -> int:
     return len(text[:at].rstrip(_BLANKS))
 
 
-def _newline(text: str) -> str:
-    return "\r\n" if "\r\n" in text else "\n"
-
-
 def _unit(text: str) -> str:
     """Returns the indentation of one level: the first one in the text."""
-    found = _INDENT.search(text)
-    return found[1] if found else "  "
+    indent = _INDENT.search(text)
+    return indent[1] if indent else "  "
 
 
 def _indent_at(text: str, at: int) -> str:
@@ -305,7 +297,7 @@ def _indent_of(text: str, element: Element) -> str | None:
 
 
 def _render(value: Any, text: str, indent: str) -> str:
-    return (_newline(text) + indent).join(_lines(value, _unit(text)))
+    return (newline_of(text) + indent).join(_lines(value, _unit(text)))
 
 
 def _lines(value: Any, unit: str) -> list[str]:

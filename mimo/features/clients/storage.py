@@ -6,13 +6,12 @@ that the file can be restored exactly.
 
 import json
 import os
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from mimo import disk
 from mimo.errors import Conflict, Invalid, StorageFailed
+from mimo.features.clients.formats import Format
 from mimo.frozen import frozen
 from mimo.store import files
 
@@ -29,6 +28,11 @@ class Found:
     """The path behind symbolic links."""
     data: bytes | None
     """None if the file does not exist."""
+
+    @property
+    def format(self) -> Format:
+        """Returns the format, by the ending of the path."""
+        return {".toml": Format.TOML, ".yaml": Format.YAML}.get(self.path.suffix, Format.JSON)
 
     @property
     def text(self) -> str:
@@ -88,22 +92,21 @@ def look(path: Path, *, within: Path | None) -> Found:
     return Found(path=path, real=real, data=data)
 
 
-def change(file: Found, data: bytes, *, private: bool) -> None:
-    """Writes a file, which must be unchanged since it was read, and reads it again.
+def change(file: Found, data: bytes | None, *, private: bool) -> None:
+    """Writes a file, or removes it if `data` is None; it must be unchanged since it was read.
 
     Raises `Conflict` if another program changed it meanwhile, and `StorageFailed`.
     """
-    if file.data is None:
+    before = None if file.data is None else files.digest(file.data)
+    if data is None:
+        files.remove(file.real, expect=before)
+        return
+    if before is None:
         files.write_new(file.real, data, mode=0o600 if private else 0o666)
     else:
-        files.replace(file.real, data, expect=files.digest(file.data))
+        files.replace(file.real, data, expect=before)
     if disk.read(file.real) != data:
         raise Conflict(f"`{file.path}` was changed while it was written", hint="check its content")
-
-
-def remove(file: Found) -> None:
-    """Removes a file, which must be unchanged. Raises `Conflict` and `StorageFailed`."""
-    files.remove(file.real, expect=files.digest(file.data or b""))
 
 
 def keep(home: Path, file: Found) -> Path:
@@ -144,12 +147,12 @@ def write_note(home: Path, path: Path, note: Note | None) -> None:
         if target.exists():
             files.remove(target)
         return
-    fields: Mapping[str, Any] = {
+    fields = {
         "path": str(path),
-        "clients": list(note.clients),
+        "clients": note.clients,
         "before": note.before,
         "after": note.after,
-        "made": [list(made) for made in note.made],
+        "made": note.made,
     }
     files.replace(target, json.dumps(fields, indent=1).encode() + b"\n", mode=0o600)
 

@@ -8,7 +8,6 @@ from enum import StrEnum
 from typing import Any
 
 from mimo.features.clients.edits import Edit, Entry, Hook, Needed
-from mimo.features.clients.formats import Format
 from mimo.frozen import frozen
 
 SERVER = "mind"
@@ -24,19 +23,17 @@ class Scope(StrEnum):
     USER = "user"
 
 
-@frozen
-class File:
-    """A file of a client."""
+PROJECT, USER = Scope.PROJECT, Scope.USER
 
-    places: tuple[str, ...]
-    format: Format = Format.JSON
+Places = tuple[str, ...]
+"""The places that a file may have; the first existing one is used, else the first one."""
 
 
 @frozen
 class Hooks:
     """The hooks of a client: their files, and the item for the list of each event."""
 
-    files: Mapping[Scope, File]
+    files: Mapping[Scope, Places]
     events: Mapping[str, Mapping[str, Any]]
     version: int | None = None
     """The file's `version`, for clients that require one."""
@@ -63,7 +60,7 @@ class Client:
     title: str
     section: str
     """The key of the client's servers."""
-    files: Mapping[Scope, File]
+    files: Mapping[Scope, Places]
     entry: Mapping[str, Any]
     """The server's entry; `COMMAND`, `ARGUMENTS` and `LINE` stand for the command line."""
     traces: tuple[str, ...]
@@ -91,10 +88,10 @@ class Client:
         named = ("--project", project) if self.fixed and project else ()
         arguments = [*ARGUMENTS, *named]
         words = {"COMMAND": command, "ARGUMENTS": arguments, "LINE": [command, *arguments]}
-        more = (self.only or {}).get(scope, {})
+        parts = {**self.entry, **(self.only or {}).get(scope, {})}
         value = {
             key: words.get(part, part) if isinstance(part, str) else part
-            for key, part in {**self.entry, **more}.items()
+            for key, part in parts.items()
         }
         if home:
             value[self.env] = {"MIND_HOME": home}
@@ -132,41 +129,71 @@ _PLAIN = {"command": "COMMAND", "args": "ARGUMENTS"}
 _STDIO = {"type": "stdio", **_PLAIN}
 
 
-def _grouped(command: str, *, matcher: str | None = None, **more: Any) -> dict[str, Any]:
-    """Returns a group of one hook, in the format of Claude Code."""
-    group = {"hooks": [{"type": "command", "command": command, **more}]}
-    return group if matcher is None else {"matcher": matcher, **group}
+def _groups(
+    client: str, timeouts: Mapping[str, int | None], matchers: Mapping[str, str], **more: str
+) -> dict[str, Any]:
+    """Returns a group of one hook for each event, in the format of Claude Code.
+
+    An event without a timeout does not wait for its hook.
+    """
+    groups = {}
+    for event, timeout in timeouts.items():
+        limit = {"async": True} if timeout is None else {"timeout": timeout}
+        hook = {"type": "command", "command": f"mind hook {client}", **more, **limit}
+        matcher = {"matcher": matchers[event]} if event in matchers else {}
+        groups[event] = {**matcher, "hooks": [hook]}
+    return groups
 
 
-_ASIDE: dict[str, Any] = {"async": True}
-
-CLAUDE_CODE_EVENTS = {
-    "SessionStart": _grouped("mind hook claude-code", timeout=10),
-    "UserPromptSubmit": _grouped("mind hook claude-code", timeout=5),
-    "PreToolUse": _grouped(
-        "mind hook claude-code", matcher="Write|Edit|MultiEdit|NotebookEdit", timeout=5
-    ),
-    "PostCompact": _grouped("mind hook claude-code", timeout=10),
-    "Stop": _grouped("mind hook claude-code", **_ASIDE),
-    "SessionEnd": _grouped("mind hook claude-code", timeout=5),
-}
+CLAUDE_CODE_EVENTS = _groups(
+    "claude-code",
+    {
+        "SessionStart": 10,
+        "UserPromptSubmit": 5,
+        "PreToolUse": 5,
+        "PostCompact": 10,
+        "Stop": None,
+        "SessionEnd": 5,
+    },
+    {"PreToolUse": "Write|Edit|MultiEdit|NotebookEdit"},
+)
 """The hooks of each event; `hooks/hooks.json` of the plugin has the same."""
+
+_CODEX_EVENTS = _groups(
+    "codex",
+    {"SessionStart": 10, "UserPromptSubmit": 5, "PreToolUse": 5, "PostCompact": 10, "Stop": 10},
+    {"SessionStart": "startup|resume|clear|compact", "PreToolUse": "apply_patch|Edit|Write"},
+)
+_GEMINI_EVENTS = _groups(
+    "gemini",
+    {
+        "SessionStart": 10_000,
+        "BeforeAgent": 5_000,
+        "BeforeTool": 5_000,
+        "AfterAgent": 10_000,
+        "PreCompress": 10_000,
+        "SessionEnd": 10_000,
+    },
+    {"BeforeTool": "write_file|replace"},
+    name="mind",
+)
+_GEMINI_FILES = {
+    PROJECT: ("{project}/.gemini/settings.json",),
+    USER: ("{home}/.gemini/settings.json",),
+}
 
 CLIENTS: tuple[Client, ...] = (
     Client(
         name="claude-code",
         title="Claude Code",
         section="mcpServers",
-        files={
-            Scope.PROJECT: File(places=("{project}/.mcp.json",)),
-            Scope.USER: File(places=("{claude_json}",)),
-        },
+        files={PROJECT: ("{project}/.mcp.json",), USER: ("{claude_json}",)},
         entry=_STDIO,
         adds_itself=True,
         hooks=Hooks(
             files={
-                Scope.PROJECT: File(places=("{project}/.claude/settings.json",)),
-                Scope.USER: File(places=("{claude}/settings.json",)),
+                PROJECT: ("{project}/.claude/settings.json",),
+                USER: ("{claude}/settings.json",),
             },
             events=CLAUDE_CODE_EVENTS,
         ),
@@ -178,7 +205,7 @@ CLIENTS: tuple[Client, ...] = (
         name="claude-desktop",
         title="Claude Desktop",
         section="mcpServers",
-        files={Scope.USER: File(places=("{config}/Claude/claude_desktop_config.json",))},
+        files={USER: ("{config}/Claude/claude_desktop_config.json",)},
         entry=_PLAIN,
         absolute=True,
         fixed=True,
@@ -189,27 +216,11 @@ CLIENTS: tuple[Client, ...] = (
         name="codex",
         title="Codex",
         section="mcp_servers",
-        files={
-            Scope.PROJECT: File(places=("{project}/.codex/config.toml",), format=Format.TOML),
-            Scope.USER: File(places=("{codex}/config.toml",), format=Format.TOML),
-        },
+        files={PROJECT: ("{project}/.codex/config.toml",), USER: ("{codex}/config.toml",)},
         entry=_PLAIN,
         hooks=Hooks(
-            files={
-                Scope.PROJECT: File(places=("{project}/.codex/hooks.json",)),
-                Scope.USER: File(places=("{codex}/hooks.json",)),
-            },
-            events={
-                "SessionStart": _grouped(
-                    "mind hook codex", matcher="startup|resume|clear|compact", timeout=10
-                ),
-                "UserPromptSubmit": _grouped("mind hook codex", timeout=5),
-                "PreToolUse": _grouped(
-                    "mind hook codex", matcher="apply_patch|Edit|Write", timeout=5
-                ),
-                "PostCompact": _grouped("mind hook codex", timeout=10),
-                "Stop": _grouped("mind hook codex", timeout=10),
-            },
+            files={PROJECT: ("{project}/.codex/hooks.json",), USER: ("{codex}/hooks.json",)},
+            events=_CODEX_EVENTS,
         ),
         program="codex",
         traces=("{codex}",),
@@ -219,27 +230,9 @@ CLIENTS: tuple[Client, ...] = (
         name="gemini",
         title="Gemini CLI",
         section="mcpServers",
-        files={
-            Scope.PROJECT: File(places=("{project}/.gemini/settings.json",)),
-            Scope.USER: File(places=("{home}/.gemini/settings.json",)),
-        },
+        files=_GEMINI_FILES,
         entry=_PLAIN,
-        hooks=Hooks(
-            files={
-                Scope.PROJECT: File(places=("{project}/.gemini/settings.json",)),
-                Scope.USER: File(places=("{home}/.gemini/settings.json",)),
-            },
-            events={
-                "SessionStart": _grouped("mind hook gemini", name="mind", timeout=10_000),
-                "BeforeAgent": _grouped("mind hook gemini", name="mind", timeout=5_000),
-                "BeforeTool": _grouped(
-                    "mind hook gemini", matcher="write_file|replace", name="mind", timeout=5_000
-                ),
-                "AfterAgent": _grouped("mind hook gemini", name="mind", timeout=10_000),
-                "PreCompress": _grouped("mind hook gemini", name="mind", timeout=10_000),
-                "SessionEnd": _grouped("mind hook gemini", name="mind", timeout=10_000),
-            },
-        ),
+        hooks=Hooks(files=_GEMINI_FILES, events=_GEMINI_EVENTS),
         program="gemini",
         traces=("{home}/.gemini",),
         after="start a new session",
@@ -248,15 +241,12 @@ CLIENTS: tuple[Client, ...] = (
         name="cursor",
         title="Cursor",
         section="mcpServers",
-        files={
-            Scope.PROJECT: File(places=("{project}/.cursor/mcp.json",)),
-            Scope.USER: File(places=("{home}/.cursor/mcp.json",)),
-        },
+        files={PROJECT: ("{project}/.cursor/mcp.json",), USER: ("{home}/.cursor/mcp.json",)},
         entry=_STDIO,
         hooks=Hooks(
             files={
-                Scope.PROJECT: File(places=("{project}/.cursor/hooks.json",)),
-                Scope.USER: File(places=("{home}/.cursor/hooks.json",)),
+                PROJECT: ("{project}/.cursor/hooks.json",),
+                USER: ("{home}/.cursor/hooks.json",),
             },
             events={
                 "sessionStart": {"command": "mind hook cursor"},
@@ -272,27 +262,16 @@ CLIENTS: tuple[Client, ...] = (
         name="vscode",
         title="VS Code",
         section="servers",
-        files={
-            Scope.PROJECT: File(places=("{project}/.vscode/mcp.json",)),
-            Scope.USER: File(places=("{code}/mcp.json",)),
-        },
+        files={PROJECT: ("{project}/.vscode/mcp.json",), USER: ("{code}/mcp.json",)},
         entry=_STDIO,
         hooks=Hooks(
             files={
-                Scope.PROJECT: File(places=("{project}/.github/hooks/mind.json",)),
-                Scope.USER: File(places=("{home}/.copilot/hooks/mind.json",)),
+                PROJECT: ("{project}/.github/hooks/mind.json",),
+                USER: ("{home}/.copilot/hooks/mind.json",),
             },
             events={
-                "SessionStart": {
-                    "type": "command",
-                    "command": "mind hook vscode",
-                    "timeout": 10,
-                },
-                "UserPromptSubmit": {
-                    "type": "command",
-                    "command": "mind hook vscode",
-                    "timeout": 5,
-                },
+                event: {"type": "command", "command": "mind hook vscode", "timeout": timeout}
+                for event, timeout in (("SessionStart", 10), ("UserPromptSubmit", 5))
             },
             has_env=True,
         ),
@@ -305,11 +284,11 @@ CLIENTS: tuple[Client, ...] = (
         title="Copilot CLI",
         section="mcpServers",
         files={
-            Scope.PROJECT: File(places=("{project}/.mcp.json", "{project}/.github/mcp.json")),
-            Scope.USER: File(places=("{copilot}/mcp-config.json",)),
+            PROJECT: ("{project}/.mcp.json", "{project}/.github/mcp.json"),
+            USER: ("{copilot}/mcp-config.json",),
         },
         entry=_STDIO,
-        only={Scope.USER: {"tools": ["*"]}},
+        only={USER: {"tools": ["*"]}},
         program="copilot",
         traces=("{copilot}",),
         after="start a new session",
@@ -319,17 +298,13 @@ CLIENTS: tuple[Client, ...] = (
         title="OpenCode",
         section="mcp",
         files={
-            Scope.PROJECT: File(
-                places=(
-                    "{project}/opencode.json",
-                    "{project}/opencode.jsonc",
-                    "{project}/.opencode/opencode.json",
-                    "{project}/.opencode/opencode.jsonc",
-                )
+            PROJECT: (
+                "{project}/opencode.json",
+                "{project}/opencode.jsonc",
+                "{project}/.opencode/opencode.json",
+                "{project}/.opencode/opencode.jsonc",
             ),
-            Scope.USER: File(
-                places=("{xdg}/opencode/opencode.json", "{xdg}/opencode/opencode.jsonc")
-            ),
+            USER: ("{xdg}/opencode/opencode.json", "{xdg}/opencode/opencode.jsonc"),
         },
         entry={"type": "local", "command": "LINE", "enabled": True},
         env="environment",
@@ -341,10 +316,7 @@ CLIENTS: tuple[Client, ...] = (
         name="zed",
         title="Zed",
         section="context_servers",
-        files={
-            Scope.PROJECT: File(places=("{project}/.zed/settings.json",)),
-            Scope.USER: File(places=("{zed}/settings.json",)),
-        },
+        files={PROJECT: ("{project}/.zed/settings.json",), USER: ("{zed}/settings.json",)},
         entry={"source": "custom", **_PLAIN, "env": {}},
         absolute=True,
         traces=("{zed}",),
@@ -354,7 +326,7 @@ CLIENTS: tuple[Client, ...] = (
         name="windsurf",
         title="Windsurf",
         section="mcpServers",
-        files={Scope.USER: File(places=("{home}/.codeium/windsurf/mcp_config.json",))},
+        files={USER: ("{home}/.codeium/windsurf/mcp_config.json",)},
         entry=_PLAIN,
         absolute=True,
         traces=("{home}/.codeium/windsurf",),
@@ -364,7 +336,7 @@ CLIENTS: tuple[Client, ...] = (
         name="goose",
         title="Goose",
         section="extensions",
-        files={Scope.USER: File(places=("{goose}/config.yaml",), format=Format.YAML)},
+        files={USER: ("{goose}/config.yaml",)},
         entry={
             "name": SERVER,
             "description": "Long-term memory of the project",
@@ -385,11 +357,9 @@ CLIENTS: tuple[Client, ...] = (
         title="Cline",
         section="mcpServers",
         files={
-            Scope.USER: File(
-                places=(
-                    "{code}/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
-                    "{cline}/data/settings/cline_mcp_settings.json",
-                )
+            USER: (
+                "{code}/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
+                "{cline}/data/settings/cline_mcp_settings.json",
             )
         },
         entry={**_PLAIN, "disabled": False},

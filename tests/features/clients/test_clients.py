@@ -1,4 +1,4 @@
-"""Installing into clients: which file gets what, and what happens to files that are there."""
+"""Installing into clients: the files of each one, and the treatment of existing files."""
 
 import json
 import tomllib
@@ -13,7 +13,7 @@ import yaml
 from mimo.cli.main import main
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features import clients
-from mimo.features.clients import Machine, Step, machine, place_of, scope_of, storage
+from mimo.features.clients import FileRow, Machine, machine, place_of, scope_of, storage
 from mimo.features.clients.table import CLIENTS, Scope, client, places
 from mimo.mind import Mind
 from mimo.store import files, projects
@@ -154,7 +154,7 @@ GOLDEN: dict[tuple[str, str], dict[str, Any]] = {
         CLINE: {"mcpServers": {"mind": {"command": MIND, "args": ARGS, "disabled": False}}}
     },
 }
-"""What each client is given, file by file, in a project and for a user."""
+"""The files of each client, in a project and for a user."""
 
 READ: dict[str, Callable[[str], Any]] = {
     ".json": json.loads,
@@ -181,21 +181,15 @@ def mind(project: Path, home: Path, user: Path) -> Mind:
 
 @pytest.fixture
 def here(mind: Mind, user: Path) -> Machine:
-    found = machine(mind)
-    return Machine(
-        places=places(str(user), {}, "linux"),
-        project=found.project,
-        path=found.path,
-        executable=found.executable,
-    )
+    return replace(machine(mind), places=places(str(user), {}, "linux"), home=None)
 
 
-def install(mind: Mind, name: str, scope: str, here: Machine, **more: bool) -> list[Step]:
+def install(mind: Mind, name: str, scope: str, here: Machine, **more: bool) -> list[FileRow]:
     options = {"force": False, "dry_run": False} | more
     return list(clients.install(mind, client(name), Scope(scope), here, **options))
 
 
-def uninstall(mind: Mind, name: str, scope: str, here: Machine) -> list[Step]:
+def uninstall(mind: Mind, name: str, scope: str, here: Machine) -> list[FileRow]:
     return list(clients.uninstall(mind, client(name), Scope(scope), here, dry_run=False))
 
 
@@ -237,15 +231,15 @@ def test_a_custom_home_is_in_the_environment_of_the_server(
     before = tree(project, user)
     steps = install(mind, name, scope, chosen)
 
-    one = client(name)
-    file = place_of(one.files[Scope(scope)], chosen)
+    installed = client(name)
+    file = place_of(installed.files[Scope(scope)], chosen)
     if file.exists():
-        entry = READ[file.suffix](file.read_text(encoding="utf-8"))[one.section]["mind"]
-        assert entry[one.env] == {"MIND_HOME": "/srv/own mind"}
+        entry = READ[file.suffix](file.read_text(encoding="utf-8"))[installed.section]["mind"]
+        assert entry[installed.env] == {"MIND_HOME": "/srv/own mind"}
     else:
-        assert '"env":{"MIND_HOME":"/srv/own mind"}' in str(steps[0].remark)
-    if one.hooks and one.hooks.has_env:
-        text = place_of(one.hooks.files[Scope(scope)], chosen).read_text(encoding="utf-8")
+        assert '"env":{"MIND_HOME":"/srv/own mind"}' in str(steps[0].note)
+    if installed.hooks and installed.hooks.has_env:
+        text = place_of(installed.hooks.files[Scope(scope)], chosen).read_text(encoding="utf-8")
         for items in json.loads(text)["hooks"].values():
             assert items[0]["env"] == {"MIND_HOME": "/srv/own mind"}
     uninstall(mind, name, scope, chosen)
@@ -272,7 +266,7 @@ def test_a_project_installation_warns_about_a_custom_home(
 
 
 def test_every_client_has_a_golden_file() -> None:
-    assert set(GOLDEN) == {(one.name, scope.value) for one in CLIENTS for scope in one.files}
+    assert set(GOLDEN) == {(each.name, scope.value) for each in CLIENTS for scope in each.files}
 
 
 def test_uninstall_restores_an_existing_file(mind: Mind, project: Path, here: Machine) -> None:
@@ -288,7 +282,9 @@ def test_uninstall_restores_an_existing_file(mind: Mind, project: Path, here: Ma
         file.chmod(0o640)
         (step, *_) = install(mind, "claude-code", "project", here)
 
-        assert (step.action, step.backup and step.backup.read_bytes()) == ("changed", text.encode())
+        assert step.action == "changed"
+        assert step.backup is not None
+        assert Path(step.backup).read_bytes() == text.encode()
         assert file.stat().st_mode & 0o777 == 0o640
         uninstall(mind, "claude-code", "project", here)
         assert file.read_bytes() == text.encode()
@@ -316,7 +312,7 @@ def test_a_shared_entry_is_removed_with_its_last_client(
     install(mind, "copilot", "project", here)
     (step, *_) = uninstall(mind, "claude-code", "project", here)
 
-    assert (step.action, step.remark) == ("unchanged", "copilot uses it too")
+    assert (step.action, step.note) == ("unchanged", "copilot uses it too")
     assert (project / ".mcp.json").exists()
     uninstall(mind, "copilot", "project", here)
     assert not (project / ".mcp.json").exists()
@@ -371,7 +367,7 @@ def test_an_entry_of_another_program_is_replaced_only_by_force(
     with pytest.raises(Conflict, match="brain") as caught:
         install(mind, "copilot", "project", here)
     assert "--force" in caught.value.hint
-    assert uninstall(mind, "copilot", "project", here)[0].remark == clients.NOT_OURS
+    assert uninstall(mind, "copilot", "project", here)[0].note == clients.NOT_OURS
     install(mind, "copilot", "project", here, force=True)
     assert json.loads(file.read_text())["mcpServers"]["mind"] == STDIO
 
@@ -384,7 +380,7 @@ def test_a_changed_entry_is_reported_and_kept(mind: Mind, project: Path, here: M
     (step,) = install(mind, "opencode", "project", here)
 
     assert step.action == "unchanged"
-    assert step.remark == "it runs `mind mcp --toolsets all`; `--force` replaces it"
+    assert step.note == "it runs `mind mcp --toolsets all`; `--force` replaces it"
     assert file.read_text() == changed
 
 
@@ -449,7 +445,7 @@ def test_a_changed_copy_is_not_restored(mind: Mind, project: Path, here: Machine
     file.write_text('{"a": 1}')
     (step, *_) = install(mind, "claude-code", "project", here)
     assert step.backup is not None
-    files.replace(step.backup, b"{}")
+    files.replace(Path(step.backup), b"{}")
     uninstall(mind, "claude-code", "project", here)
 
     assert file.read_text() == '{"a": 1}'
@@ -467,7 +463,7 @@ def test_the_configuration_of_claude_code_is_changed_by_its_program(
 ) -> None:
     (step, _) = install(mind, "claude-code", "user", here)
     assert (step.action, (user / ".claude.json").exists()) == ("yours", False)
-    assert "`claude` is not on the PATH; run where it is: claude mcp add-json" in str(step.remark)
+    assert "`claude` is not on the PATH; run where it is: claude mcp add-json" in str(step.note)
 
     program = user / "bin" / "claude"
     program.write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{CLAUDE}")

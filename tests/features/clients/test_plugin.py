@@ -1,4 +1,4 @@
-"""The Claude Code plugin in this repository has the documented shape, and says what is true."""
+"""The Claude Code plugin in this repository has the documented shape and correct contents."""
 
 import json
 import re

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mimo import disk
 from mimo.errors import Invalid
@@ -33,52 +33,50 @@ class Scope(StrEnum):
     ANY = "any"
 
 
-@frozen
-class Setting:
+PROJECT, USER, ANY = Scope
+
+
+class Setting(NamedTuple):
     """The declaration of a setting. The type of the default is the type of its values."""
 
     key: str
     default: Any
     scope: Scope
     help: str
-    choices: tuple[str, ...] = ()
-    lowest: float | None = None
-    highest: float | None = None
+    allowed: tuple[Any, ...] = ()
+    """The possible words; for a number, the lowest and the highest value."""
 
     def check(self, value: Any) -> Any:
         """Returns `value` in the setting's type. Raises `Invalid` if it does not fit."""
         if isinstance(self.default, tuple):
-            return self._strings(value)
+            if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
+                raise self._wrong(value, "must be a list of strings")
+            return tuple(value)
         if isinstance(self.default, float) and type(value) is int:
             value = float(value)
         if type(value) is not type(self.default):
             raise self._wrong(value, f"must be a {type(self.default).__name__}")
         if isinstance(value, float) and not isfinite(value):
             raise self._wrong(value, "must be a finite number")
-        if self.choices and value not in self.choices:
-            raise self._wrong(value, f"must be one of {', '.join(self.choices)}")
-        too_low = self.lowest is not None and value < self.lowest
-        if too_low or (self.highest is not None and value > self.highest):
-            raise self._wrong(value, f"must be between {self.lowest} and {self.highest}")
+        if not self.allowed:
+            return value
+        if isinstance(value, str):
+            if value not in self.allowed:
+                raise self._wrong(value, f"must be one of {', '.join(self.allowed)}")
+        elif not self.allowed[0] <= value <= self.allowed[1]:
+            raise self._wrong(value, f"must be between {self.allowed[0]} and {self.allowed[1]}")
         return value
 
     def parse(self, text: str) -> Any:
         """Returns the value for a text from the command line."""
         if isinstance(self.default, tuple):
             return tuple(part.strip() for part in text.split(",") if part.strip())
-        if isinstance(self.default, str):
-            return self.check(text)
         if isinstance(self.default, bool):
             return self.check({"true": True, "false": False}.get(text.strip().lower(), text))
         try:
             return self.check(type(self.default)(text))
         except ValueError:
             raise self._wrong(text, f"must be a {type(self.default).__name__}") from None
-
-    def _strings(self, value: Any) -> tuple[str, ...]:
-        if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
-            raise self._wrong(value, "must be a list of strings")
-        return tuple(value)
 
     def _wrong(self, value: Any, must: str) -> Invalid:
         return Invalid(
@@ -88,206 +86,147 @@ class Setting:
         )
 
 
-SETTINGS: tuple[Setting, ...] = (
+_ON_OFF = ("on", "off")
+
+SETTINGS = (
+    Setting("trust.only", (), USER, "Commits to follow: `signed`, and e-mail addresses of authors"),
     Setting(
-        key="trust.only",
-        default=(),
-        scope=Scope.USER,
-        help="Commits to follow: `signed`, and e-mail addresses of authors",
+        "safe.projects", (), USER, "Projects of other users to use, as absolute paths; `*` for all"
     ),
     Setting(
-        key="safe.projects",
-        default=(),
-        scope=Scope.USER,
-        help="Projects of other users to use, as absolute paths; `*` for all",
+        "include", (), PROJECT, "Markdown elsewhere in the project to read as memories, as globs"
     ),
     Setting(
-        key="include",
-        default=(),
-        scope=Scope.PROJECT,
-        help="Markdown elsewhere in the project to read as memories, as globs",
+        "comments", (), PROJECT, "Code whose `MEMORY: …` comments are read as memories, as globs"
     ),
     Setting(
-        key="comments",
-        default=(),
-        scope=Scope.PROJECT,
-        help="Code whose `MEMORY: …` comments are read as memories, as globs",
+        "commits",
+        500,
+        PROJECT,
+        "Number of last commits to read `decided:`, `problem:`, `learned:`, `fixed:` from",
+        (0, 10_000),
+    ),
+    Setting("autocommit", False, USER, "Commit saved memories in the background (true or false)"),
+    Setting("decay.rate", 0.1, ANY, "Rate at which memories fade, per day", (0, 1)),
+    Setting(
+        "decay.floor", 0.05, ANY, "Decay score below which a memory counts as forgotten", (0.001, 1)
     ),
     Setting(
-        key="commits",
-        default=500,
-        scope=Scope.PROJECT,
-        help="Number of last commits to read `decided:`, `problem:`, `learned:`, `fixed:` from",
-        lowest=0,
-        highest=10_000,
+        "ingest.max_bytes",
+        10 * 1024 * 1024,
+        ANY,
+        "Maximum size of an ingested file, in bytes",
+        (1, 100_000_000),
+    ),
+    Setting("ingest.max_chunks", 1_000, ANY, "Maximum number of chunks of one file", (1, 100_000)),
+    Setting(
+        "trash.megabytes",
+        100,
+        USER,
+        "Maximum size of the text kept for `mind undo`, in megabytes",
+        (1, 100_000),
     ),
     Setting(
-        key="autocommit",
-        default=False,
-        scope=Scope.USER,
-        help="Commit saved memories in the background (true or false)",
+        "trash.days", 90, USER, "Number of days that text is kept for `mind undo`", (1, 36_500)
     ),
     Setting(
-        key="decay.rate",
-        default=0.1,
-        scope=Scope.ANY,
-        help="Rate at which memories fade, per day",
-        lowest=0,
-        highest=1,
+        "values.consistency",
+        "READ_YOUR_WRITES",
+        ANY,
+        "Default consistency of answers about values",
+        ("EVENTUAL", "READ_YOUR_WRITES", "STRONG"),
     ),
     Setting(
-        key="decay.floor",
-        default=0.05,
-        scope=Scope.ANY,
-        help="Decay score below which a memory counts as forgotten",
-        lowest=0.001,
-        highest=1,
+        "embedding.model",
+        "",
+        USER,
+        "Folder of a model2vec model to use instead of the built-in one",
     ),
     Setting(
-        key="ingest.max_bytes",
-        default=10 * 1024 * 1024,
-        scope=Scope.ANY,
-        help="Maximum size of an ingested file, in bytes",
-        lowest=1,
-        highest=100_000_000,
+        "daemon.inactivity_minutes",
+        30,
+        USER,
+        "Minutes without activity after which a session counts as ended",
+        (1, 1_440),
     ),
     Setting(
-        key="ingest.max_chunks",
-        default=1_000,
-        scope=Scope.ANY,
-        help="Maximum number of chunks of one file",
-        lowest=1,
-        highest=100_000,
+        "daemon.check_seconds",
+        60,
+        USER,
+        "Seconds between the daemon's checks that no file change triggers",
+        (1, 3_600),
     ),
     Setting(
-        key="trash.megabytes",
-        default=100,
-        scope=Scope.USER,
-        help="Maximum size of the text kept for `mind undo`, in megabytes",
-        lowest=1,
-        highest=100_000,
+        "context.files",
+        ("CLAUDE.md",),
+        ANY,
+        "Files of the project with the block of notes, such as CLAUDE.md or AGENTS.md",
     ),
     Setting(
-        key="trash.days",
-        default=90,
-        scope=Scope.USER,
-        help="Number of days that text is kept for `mind undo`",
-        lowest=1,
-        highest=36_500,
+        "context.budget",
+        6_000,
+        ANY,
+        "Maximum number of characters in that block, and at the start of a session",
+        (500, 9_000),
     ),
     Setting(
-        key="values.consistency",
-        default="READ_YOUR_WRITES",
-        scope=Scope.ANY,
-        help="Default consistency of answers about values",
-        choices=("EVENTUAL", "READ_YOUR_WRITES", "STRONG"),
+        "context.daemon",
+        "on",
+        ANY,
+        "Let the daemon write the block, into files that git does not track",
+        _ON_OFF,
+    ),
+    Setting("hook.context", "on", ANY, "Let `mind hook` show notes to agents", _ON_OFF),
+    Setting(
+        "hook.edges",
+        "on",
+        ANY,
+        "Let `mind hook` check for known edges in what a tool writes",
+        _ON_OFF,
     ),
     Setting(
-        key="embedding.model",
-        default="",
-        scope=Scope.USER,
-        help="Folder of a model2vec model to use instead of the built-in one",
+        "hook.summaries",
+        "on",
+        ANY,
+        "Let `mind hook` save summaries of sessions as private memories",
+        _ON_OFF,
+    ),
+    Setting("mcp.toolsets", (), USER, "Groups of tools that the MCP server lists"),
+    Setting(
+        "mcp.tool_names",
+        "underscore",
+        USER,
+        "Spelling of tool names in the MCP server",
+        ("underscore", "slash", "dot"),
     ),
     Setting(
-        key="daemon.inactivity_minutes",
-        default=30,
-        scope=Scope.USER,
-        help="Minutes without activity after which a session counts as ended",
-        lowest=1,
-        highest=1440,
+        "mcp.exposure",
+        "auto",
+        USER,
+        "Narrowing of the MCP server's list to the tools that a prompt asks for",
+        ("auto", "static", "dynamic"),
     ),
     Setting(
-        key="daemon.check_seconds",
-        default=60,
-        scope=Scope.USER,
-        help="Seconds between the daemon's checks that no file change triggers",
-        lowest=1,
-        highest=3600,
+        "procedures.http_hosts",
+        (),
+        USER,
+        "Hosts that procedures may send HTTP requests to, such as api.example.com",
     ),
     Setting(
-        key="context.files",
-        default=("CLAUDE.md",),
-        scope=Scope.ANY,
-        help="Files of the project with the block of notes, such as CLAUDE.md or AGENTS.md",
-    ),
-    Setting(
-        key="context.budget",
-        default=6_000,
-        scope=Scope.ANY,
-        help="Maximum number of characters in that block, and at the start of a session",
-        lowest=500,
-        highest=9_000,
-    ),
-    Setting(
-        key="context.daemon",
-        default="on",
-        scope=Scope.ANY,
-        help="Let the daemon write the block, into files that git does not track",
-        choices=("on", "off"),
-    ),
-    Setting(
-        key="hook.context",
-        default="on",
-        scope=Scope.ANY,
-        help="Let `mind hook` show notes to agents",
-        choices=("on", "off"),
-    ),
-    Setting(
-        key="hook.edges",
-        default="on",
-        scope=Scope.ANY,
-        help="Let `mind hook` check for known edges in what a tool writes",
-        choices=("on", "off"),
-    ),
-    Setting(
-        key="hook.summaries",
-        default="on",
-        scope=Scope.ANY,
-        help="Let `mind hook` save summaries of sessions as private memories",
-        choices=("on", "off"),
-    ),
-    Setting(
-        key="mcp.toolsets",
-        default=(),
-        scope=Scope.USER,
-        help="Groups of tools that the MCP server lists",
-    ),
-    Setting(
-        key="mcp.tool_names",
-        default="underscore",
-        scope=Scope.USER,
-        help="Spelling of tool names in the MCP server",
-        choices=("underscore", "slash", "dot"),
-    ),
-    Setting(
-        key="mcp.exposure",
-        default="auto",
-        scope=Scope.USER,
-        help="Narrowing of the MCP server's list to the tools that a prompt asks for",
-        choices=("auto", "static", "dynamic"),
-    ),
-    Setting(
-        key="procedures.http_hosts",
-        default=(),
-        scope=Scope.USER,
-        help="Hosts that procedures may send HTTP requests to, such as api.example.com",
-    ),
-    Setting(
-        key="procedures.env",
-        default=(),
-        scope=Scope.USER,
-        help="Environment variables that procedures and the programs they run may see",
+        "procedures.env",
+        (),
+        USER,
+        "Environment variables that procedures and the programs they run may see",
     ),
 )
 
 
 def setting(key: str) -> Setting:
     """Returns the setting with that key. Raises `Invalid`."""
-    for declared in SETTINGS:
-        if declared.key == key:
-            return declared
-    names = ", ".join(s.key for s in SETTINGS)
-    raise Invalid(f"`{key}` is not a setting", hint=f"settings are {names}")
+    by_key = {declared.key: declared for declared in SETTINGS}
+    if key not in by_key:
+        raise Invalid(f"`{key}` is not a setting", hint=f"settings are {', '.join(by_key)}")
+    return by_key[key]
 
 
 @frozen

@@ -1,27 +1,4 @@
-"""Every error that mind reports, each with its code, exit status and hint.
-
-MindError
-├── Invalid            VALIDATION_ERROR         2   an argument or a setting is wrong
-├── NotFound           NOT_FOUND                1   no memory or other object has that name
-├── AmbiguousId        AMBIGUOUS_ID             1   an abbreviated id matches several memories
-├── NoProject          PROJECT_NOT_REGISTERED   3   the command needs a project
-├── IndexNotReady      INDEX_NOT_READY          1   another process is still building the index
-├── SearchFailed       SEARCH_FAILED            1   neither the index nor the files can be read
-├── StorageFailed      STORAGE_ERROR            1   a file can't be read or written
-├── Conflict           STORAGE_ERROR            1   another process changed a file
-├── DaemonNotRunning   DAEMON_NOT_RUNNING       4   the command needs the daemon
-├── FileTooLarge       FILE_TOO_LARGE           1   a file to ingest is larger than allowed
-├── TooManyChunks      TOO_MANY_CHUNKS          1   a file to ingest has too many chunks
-├── SandboxViolation   SANDBOX_VIOLATION        5   a path leads out of the sandbox
-├── EdgeExists         EDGE_EXISTS              1   an edge with that title exists
-├── Denied             PERMISSION_DENIED        5   a policy forbids it
-├── RateLimited        RATE_LIMITED             1   too many calls; wait and try again
-├── QuotaExceeded      QUOTA_EXCEEDED           1   a namespace is full, or a value too large
-├── SecretDetected     SECRET_DETECTED          1   a text contains a secret
-├── PiiDetected        PII_DETECTED             1   a value contains personal data
-├── Cancelled          CANCELLED                130 the caller cancelled the work
-├── Untrusted          UNTRUSTED                5   the text is unapproved, or another user's
-└── Internal           INTERNAL_ERROR           1   a bug in mind; details only in the log
+"""Every error that mind reports, each with its code and exit status.
 
 The wire form is the same everywhere:
 `{"type": "error", "error": {"code", "message", "details"}}`.
@@ -41,6 +18,7 @@ class MindError(Exception):
 
     code: ClassVar[str]
     exit_status: ClassVar[int] = 1
+    """0 is success, 1 a failure, 2 wrong usage, 3 no project, 4 no daemon, 5 a refusal."""
     details_are_whole: ClassVar[bool] = False
     """True if the wire form omits the hint, which is then shown only to people."""
 
@@ -55,8 +33,9 @@ class MindError(Exception):
 
     def wire(self) -> dict[str, Any]:
         """Returns the JSON form, which is the same on every surface."""
-        hint = {"hint": self.hint} if self.hint and not self.details_are_whole else {}
-        details = self.details | hint
+        details = dict(self.details)
+        if self.hint and not self.details_are_whole:
+            details["hint"] = self.hint
         error = {"code": self.code, "message": self.message, "details": details}
         return {"type": "error", "error": error}
 

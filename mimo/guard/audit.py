@@ -31,8 +31,8 @@ from mimo.errors import (
 from mimo.frozen import frozen
 from mimo.guard.chain import INTERRUPTED, Link, fault, line_of, link_of, mark_of, sealed
 from mimo.guard.policy import Call, Operation
-from mimo.store import append_log, files
-from mimo.store.locking import lock
+from mimo.store import files
+from mimo.store.files import lock
 
 LARGEST = 4 * 1024 * 1024
 """Size in bytes at which a log is renamed to `audit-<number of its first record>.jsonl`."""
@@ -304,7 +304,7 @@ class AuditLog:
         path = self.path
         self._key()
         with lock(path.with_suffix(".lock"), wait=_WAIT_SECONDS):
-            append_log.append(path, b"", durable=False)
+            files.append(path, b"", durable=False)
 
     def paths(self) -> list[Path]:
         """Returns the files of the log, oldest first."""
@@ -315,7 +315,7 @@ class AuditLog:
     def links(self, path: Path) -> Iterator[tuple[int, Link | None]]:
         """Yields the number of each complete line of a file, and its record or None."""
         try:
-            lines = append_log.read(path).lines
+            lines = files.log_of(disk.read(path)).lines
         except OSError:
             return
         for number, line in enumerate(lines, 1):
@@ -347,7 +347,7 @@ class AuditLog:
     @property
     def torn(self) -> int:
         """Returns the bytes of an incomplete record that an interrupted write left at the end."""
-        return append_log.torn(self.path)
+        return files.torn(self.path)
 
     @property
     def key(self) -> bytes | None:
@@ -417,19 +417,19 @@ class AuditLog:
 
     def _add(self, path: Path, head: Head, event: Mapping[str, Any], key: bytes) -> Head:
         lines = b""
-        torn = append_log.torn(path)
+        torn = files.torn(path)
         interrupted = [{"event_type": INTERRUPTED, "bytes": torn}] if torn else []
         for item in (*interrupted, event):
             link = sealed({"n": head.number + 1, **item, "home": mark_of(key)}, head.hash, key)
             lines += line_of(link)
             head = Head(link.number, link.hash)
-        append_log.append(path, lines, durable=False)
+        files.append(path, lines, durable=False)
         # The new head is the last line of a file, which survives a crash.
         heads, line = self._head_path(), f"{head.number} {head.hash}\n".encode()
         if heads.exists() and heads.stat().st_size > _LARGEST_HEAD:
             files.replace(heads, line, mode=0o600)
         else:
-            append_log.append(heads, line, durable=False)
+            files.append(heads, line, durable=False)
         return head
 
     def _head_path(self) -> Path:
@@ -457,6 +457,6 @@ def _end(path: Path, size: int) -> list[bytes]:
     try:
         with os.fdopen(disk.opened(path), "rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - size))
-            return append_log.split(file.read()).lines
+            return files.log_of(file.read()).lines
     except OSError:
         return []

@@ -29,7 +29,6 @@ from mimo.privacy import texts_of
 from mimo.privacy.model import without
 from mimo.privacy.secrets import secrets_in
 from mimo.store import files, memories
-from mimo.store.locking import courtesy
 from mimo.store.memories import check_whole
 from mimo.store.walk import COMMITS
 
@@ -129,7 +128,7 @@ def store_once(
     alike = None
     with suppress(MindError, UnicodeEncodeError):
         alike = mind.index.much_like(normal)
-    with courtesy(mind.project.root, "adding"):
+    with files.courtesy(files.local(mind.project.root, "adding")):
         # Another process adds its memory to the index before it releases the lock.
         if existing := _duplicate(mind, normal, private=private):
             return _already(existing, normal, private=private)

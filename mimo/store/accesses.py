@@ -10,18 +10,17 @@ A process writes every few seconds at most, since each write wakes the watchers 
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 
 from mimo import disk
-from mimo.disk import STORE
 from mimo.errors import MindError
 from mimo.memory.decay import Use
 from mimo.memory.model import ID_PATTERN
-from mimo.store import append_log, files
-from mimo.store.locking import lock
+from mimo.store import files
+from mimo.store.files import lock
 
 _LONGEST_LOG = 256 * 1024
 """Size in bytes at which a log is summed up."""
@@ -68,9 +67,9 @@ class Accesses:
         with self._lock:
             lines, self._waiting = self._waiting, []
         if lines:
-            with lock(self._path("accesses.lock"), wait=_WAIT_SECONDS):
-                log = self._path(_log_of(self._read("accesses")))
-                append_log.append(log, "".join(lines).encode(), durable=False)
+            with lock(files.local(self._root, "accesses.lock"), wait=_WAIT_SECONDS):
+                log = files.local(self._root, _log_of(self._read("accesses")))
+                files.append(log, "".join(lines).encode(), durable=False)
                 if log.stat().st_size > _LONGEST_LOG:
                     self._sum_up(log)
 
@@ -91,22 +90,21 @@ class Accesses:
     def _read(self, name: str) -> bytes:
         """Returns the complete lines of a file; none if it can't be read."""
         try:
-            data, _ = disk.look(self._path(name), limit=_MOST_BYTES)
+            data, _ = disk.look(files.local(self._root, name), limit=_MOST_BYTES)
         except (OSError, MindError):
             return b""
-        return append_log.split(data).whole
+        return files.log_of(data).whole
 
     def _sum_up(self, log: Path) -> None:
         latest = sorted(self._counted().items(), key=lambda item: item[1][1])[-_MOST_KEPT:]
         number = int(match[1] or 0) if (match := _LOG.fullmatch(log.name.encode())) else 0
-        header = f"accesses-{number + 1}.log\n".encode()
-        files.replace(self._path("accesses"), header + _lines(dict(latest)), mode=0o600)
+        following = f"accesses-{number + 1}.log"
+        rows = (f"{count} {last} {id_}\n" for id_, (count, last) in latest)
+        sums = f"{following}\n{''.join(rows)}".encode()
+        files.replace(log.with_name("accesses"), sums, mode=0o600)
         for other in log.parent.glob("accesses*.log"):
-            if other.name.encode() + b"\n" != header:
+            if other.name != following:
                 files.remove(other)
-
-    def _path(self, name: str) -> Path:
-        return files.safe_path(self._root, f"{STORE}/.local/{name}")
 
 
 def _log_of(sums: bytes) -> str:
@@ -130,8 +128,3 @@ def _add(counted: dict[str, _Counted], data: bytes) -> None:
 
 def _is_number(text: str, most: int) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= len(str(most)) and int(text) <= most
-
-
-def _lines(counted: Mapping[str, _Counted]) -> bytes:
-    rows = (f"{count} {last} {id_}\n" for id_, (count, last) in counted.items())
-    return "".join(rows).encode()

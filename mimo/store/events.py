@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from mimo import disk
-from mimo.disk import STORE
 from mimo.frozen import frozen
-from mimo.store import append_log, files
-from mimo.store.locking import lock
+from mimo.store import files
+from mimo.store.files import lock
 
 LARGEST = 1024 * 1024
 """Size in bytes at which a log is renamed."""
@@ -62,16 +61,13 @@ class EventLog:
             "metadata": dict(event.metadata),
         }
         line = json.dumps(data, ensure_ascii=False, default=str).encode("utf-8", "replace") + b"\n"
-        with lock(self._path("events.lock"), wait=_WAIT_SECONDS):
-            self._make_room(len(line))
-            append_log.append(self._path(_NAMES[0]), line, durable=False)
-
-    def _make_room(self, size: int) -> None:
-        log, old, oldest = (self._path(name) for name in _NAMES)
-        if log.exists() and log.stat().st_size + size > self._largest:
-            if old.exists():
-                files.rename(old, oldest)
-            files.rename(log, old)
+        log, old, oldest = (files.local(self._root, name) for name in _NAMES)
+        with lock(log.with_name("events.lock"), wait=_WAIT_SECONDS):
+            if log.exists() and log.stat().st_size + len(line) > self._largest:
+                if old.exists():
+                    files.rename(old, oldest)
+                files.rename(log, old)
+            files.append(log, line, durable=False)
 
     def read(self) -> tuple[list[Event], Place]:
         """Returns all events, oldest first, and the position after them."""
@@ -79,8 +75,10 @@ class EventLog:
 
     def since(self, place: Place) -> tuple[list[Event], Place]:
         """Returns the events after a position, and the position after them."""
-        if self._is_end(place):
-            return [], place
+        with suppress(FileNotFoundError):
+            status = files.local(self._root, _NAMES[0]).stat()
+            if (status.st_ino, status.st_size) == (place.inode, place.offset):
+                return [], place
         # Newest first: a log that is renamed meanwhile is then read twice, and not missed.
         contents: dict[int, bytes] = {}
         end = Place()
@@ -93,23 +91,13 @@ class EventLog:
                 break
         return [event for data in reversed(contents.values()) for event in _events(data)], end
 
-    def _is_end(self, place: Place) -> bool:
-        try:
-            status = self._path(_NAMES[0]).stat()
-        except FileNotFoundError:
-            return False
-        return (status.st_ino, status.st_size) == (place.inode, place.offset)
-
     def _look(self, name: str) -> tuple[bytes, int]:
         """Returns the complete lines of a log and its inode; no lines and 0 if it is missing."""
         try:
-            data, status = disk.look(self._path(name), limit=_MOST_BYTES)
+            data, status = disk.look(files.local(self._root, name), limit=_MOST_BYTES)
         except FileNotFoundError:
             return b"", 0
-        return append_log.split(data).whole, status.st_ino
-
-    def _path(self, name: str) -> Path:
-        return files.safe_path(self._root, f"{STORE}/.local/{name}")
+        return files.log_of(data).whole, status.st_ino
 
 
 def _events(lines: bytes) -> Iterator[Event]:

@@ -1,6 +1,6 @@
-"""Atomic and durable writes, never through a symbolic link.
+"""Writing files: atomic and durable writes, append logs, and locks.
 
-Only this module changes files, except logs (see `append_log`). New content goes to a temporary
+Only this module changes files, and never through a symbolic link. New content goes to a temporary
 file beside the target, is flushed to the disk, and takes the target's name in one step. Then the
 folder is flushed, too. In a private place (see `mimo.disk`) only the user can read new files.
 """
@@ -9,13 +9,14 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
+from typing import NamedTuple
 
 from mimo import disk
-from mimo.disk import PRIVATE_FOLDERS, STORE
+from mimo.disk import PRIVATE_FOLDERS, STORE, WAIT_SECONDS
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 
 CONFIG = "config.toml"
@@ -66,6 +67,8 @@ TEMPORARY_PREFIX = ".mind-"
 TEMPORARY_SUFFIX = ".tmp"
 _STALE_SECONDS = 3600
 _AT_ONCE = 8
+_BLOCK = 4096
+_LONGEST_PAUSE = 0.05
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS)
 _DISK_FAILED = (errno.EIO, errno.ENOSPC, errno.EDQUOT)
 _HINTS = {
@@ -114,6 +117,11 @@ def safe_path(root: Path, relative: str) -> Path:
     return Path(path)
 
 
+def local(root: Path, name: str) -> Path:
+    """Returns the path of a file in `.mind/.local/`. Raises as `safe_path` does."""
+    return safe_path(root, f"{LOCAL}/{name}")
+
+
 def write_new(path: Path, data: bytes, *, mode: int = 0o666) -> None:
     """Creates a file with `mode` less the umask, and its folders.
 
@@ -134,6 +142,8 @@ def write_all_new(contents: Mapping[Path, bytes], *, mode: int = 0o666) -> froze
     All contents are on the disk before the first file gets its name. Raises `StorageFailed`; then
     some files may be missing, but none is incomplete.
     """
+    from concurrent.futures import ThreadPoolExecutor
+
     for folder in (folders := dict.fromkeys(path.parent for path in contents)):
         with reported("write", folder):
             make_folder(folder)
@@ -144,7 +154,9 @@ def write_all_new(contents: Mapping[Path, bytes], *, mode: int = 0o666) -> froze
         for path, data in contents.items():
             written.enter_context(reported("write", path))
             temporary[path] = written.enter_context(_temporary(path, data, mode, flush=False))
-        _flush_all(tuple(temporary.values()))
+        # In parallel, which lets the file system combine the writes.
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            list(pool.map(_flush, temporary.values()))
         _announce(contents)
         for path, name in temporary.items():
             try:
@@ -313,28 +325,16 @@ def flush_folder(folder: Path) -> None:
     """Flushes the names in a folder to the disk. Raises `OSError` if the disk fails or is full."""
     if os.name != "posix":
         return
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | disk.CLOSE_ON_EXEC)
     try:
-        os.fsync(descriptor)
+        _flush(folder)
     except OSError as error:
         # Some network file systems can't flush a folder; the file itself is safe.
         if error.errno in _DISK_FAILED:
             raise
-    finally:
-        os.close(descriptor)
 
 
-def _flush_all(paths: Sequence[Path]) -> None:
-    """Flushes many files to the disk in parallel, which lets the file system combine the writes."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for _ in pool.map(_flush_file, paths):
-            pass
-
-
-def _flush_file(path: Path) -> None:
-    descriptor = disk.opened(path)
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | disk.NO_WAIT | disk.CLOSE_ON_EXEC)
     try:
         os.fsync(descriptor)
     finally:
@@ -359,4 +359,236 @@ def failure(verb: str, path: Path, error: OSError) -> StorageFailed:
         f"can't {verb} `{path}`: {reason}",
         hint=hint,
         details={"path": str(path), "errno": errno.errorcode.get(error.errno or 0)},
+    )
+
+
+# Append logs: files that grow by whole lines.
+
+
+class Log(NamedTuple):
+    """The content of an append log."""
+
+    whole: bytes
+    """The complete lines, each with its newline."""
+    torn: bytes
+    """The line without a newline that an interrupted write left at the end; usually empty.
+
+    It was never acknowledged: readers skip it, and the next append removes it.
+    """
+
+    @property
+    def lines(self) -> list[bytes]:
+        """Returns the complete lines, without their newlines."""
+        return self.whole.split(b"\n")[:-1]
+
+
+def log_of(data: bytes) -> Log:
+    """Returns the complete lines of some bytes, and the torn line after them."""
+    end = data.rfind(b"\n") + 1
+    return Log(data[:end], data[end:])
+
+
+def torn(path: Path) -> int:
+    """Returns the length of the torn line at the end of a log; usually 0."""
+    try:
+        descriptor = disk.opened(path)
+    except OSError:
+        return 0
+    try:
+        return os.fstat(descriptor).st_size - _end_of_lines(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def append(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Adds complete lines to a log, which is created if it is missing. Raises `StorageFailed`.
+
+    Processes append one after the other. After a failure the log is unchanged. Data that is not
+    `durable` may be lost if the machine fails. Empty data only checks that the log is writable.
+    """
+    with reported("write", path):
+        make_folder(path.parent)
+        descriptor = _locked_log(path)
+        try:
+            disk.tighten_open(descriptor, path)
+            if not data:
+                return
+            end = _end_of_lines(descriptor)
+            if end < os.fstat(descriptor).st_size:
+                os.ftruncate(descriptor, end)
+            try:
+                left = memoryview(data)
+                while left:
+                    left = left[os.write(descriptor, left) :]
+                if durable:
+                    os.fsync(descriptor)
+                    if not end:
+                        flush_folder(path.parent)
+            except BaseException:
+                with suppress(OSError):
+                    os.ftruncate(descriptor, end)
+                raise
+        finally:
+            os.close(descriptor)
+
+
+def _locked_log(path: Path) -> int:
+    """Returns a descriptor of the log, which holds its lock until it is closed."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+    while True:
+        descriptor = disk.opened(path, flags)
+        try:
+            wait_for(descriptor, path, WAIT_SECONDS)
+            # Meanwhile, another process may have replaced the log by a new file.
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), path.lstat()):
+                    return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _end_of_lines(descriptor: int) -> int:
+    """Returns the length of the complete lines of a file."""
+    end = os.fstat(descriptor).st_size
+    while end:
+        start = max(0, end - _BLOCK) if end % _BLOCK == 0 else end - end % _BLOCK
+        newline = os.pread(descriptor, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
+        end = start
+    return 0
+
+
+# Lock files. The system releases a lock when its holder exits or is killed.
+
+
+@contextmanager
+def lock(path: Path, *, wait: float = WAIT_SECONDS) -> Iterator[None]:
+    """Holds the lock file at `path` while the block runs; a missing file is created.
+
+    The lock is not re-entrant, and excludes threads as well as processes. Raises `StorageFailed`
+    with the holder after `wait` seconds, or once the command has waited for 10 s in total.
+    """
+    descriptor = _opened_lock(path)
+    try:
+        wait_for(descriptor, path, wait)
+        # The process id is for error messages only, so a full disk does not matter. It is padded,
+        # since truncating the file would take longer than everything else here.
+        with suppress(OSError):
+            os.pwrite(descriptor, f"{os.getpid():<20}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def courtesy(path: Path, *, wait: float = WAIT_SECONDS) -> Iterator[None]:
+    """Holds a lock file if it is free within `wait` seconds.
+
+    The block runs in any case, so a process that hangs does not stop others.
+    """
+    with ExitStack() as held:
+        with suppress(StorageFailed):
+            held.enter_context(lock(path, wait=wait))
+        yield
+
+
+def hold(path: Path, *, wait: float) -> int | None:
+    """Returns a descriptor that holds the lock file at `path` until all its copies are closed.
+
+    A child process that inherits it holds the lock, too. None if the lock isn't free within `wait`
+    seconds.
+    """
+    descriptor = _opened_lock(path)
+    try:
+        wait_for(descriptor, path, wait)
+    except StorageFailed:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+@contextmanager
+def holding(path: Path) -> Iterator[bool]:
+    """Gives whether the block holds the lock file at `path`; does not wait for it."""
+    descriptor = hold(path, wait=0)
+    try:
+        yield descriptor is not None
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def holder(path: Path) -> int | None:
+    """Returns the process that holds the lock file at `path`; None if it is free."""
+    try:
+        descriptor = disk.opened(path, os.O_RDWR, follow=True)
+    except OSError:
+        return None
+    try:
+        return None if _try(descriptor) else _named(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def is_held(path: Path) -> bool:
+    """Returns whether a process holds the lock file at `path`, which may be missing."""
+    try:
+        descriptor = disk.opened(path, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        # Shared, so that two processes that check at once do not block each other.
+        return not _try(descriptor, shared=True)
+    finally:
+        os.close(descriptor)
+
+
+def _opened_lock(path: Path) -> int:
+    try:
+        disk.make_folder(path.parent)
+        return disk.opened(path, os.O_RDWR | os.O_CREAT)
+    except OSError as error:
+        raise failure("lock", path, error) from error
+
+
+def wait_for(descriptor: int, path: Path, wait: float) -> None:
+    """Takes the lock of an open file. Raises `StorageFailed` if it isn't free in `wait` seconds."""
+    patience = disk.current()
+    deadline = time.monotonic() + min(wait, patience.left)
+    pause = 0.001
+    while not _try(descriptor):
+        if time.monotonic() >= deadline:
+            raise busy(path, _named(descriptor))
+        with patience.spent():
+            time.sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def _try(descriptor: int, *, shared: bool = False) -> bool:
+    """Returns whether the lock could be taken at once."""
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _named(descriptor: int) -> int | None:
+    """Returns the process id in a lock file."""
+    text = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+    return int(text) if text.isdigit() else None
+
+
+def busy(path: Path, pid: int | None = None) -> StorageFailed:
+    """Returns the error for a file that another process has locked."""
+    holder = f"process {pid}" if pid else "another process"
+    return StorageFailed(
+        f"`{path}` is held by {holder}",
+        hint="wait until it is done, or end it",
+        details={"path": str(path), "pid": pid},
     )

@@ -10,9 +10,8 @@ from pathlib import Path
 from threading import RLock
 
 from mimo import disk
-from mimo.disk import STORE
 from mimo.errors import StorageFailed
-from mimo.store import files, locking
+from mimo.store import files
 
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
@@ -36,7 +35,7 @@ class LocalDatabase:
     @property
     def path(self) -> Path:
         """Returns the path. Raises `StorageFailed` if it leads through a link."""
-        return files.safe_path(self._root, f"{STORE}/.local/{self._name}")
+        return files.local(self._root, self._name)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
@@ -125,7 +124,7 @@ class LocalDatabase:
                 self.close()
                 raise _damaged(self.path, str(error)) from error
             if code == sqlite3.SQLITE_BUSY:
-                raise locking.busy(self.path) from error
+                raise files.busy(self.path) from error
             raise StorageFailed(
                 f"`{self.path}` can't be used: {error}",
                 hint="check the disk's free space and the folder's permissions",

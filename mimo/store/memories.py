@@ -14,8 +14,7 @@ from mimo.disk import STORE, WAIT_SECONDS, Stamp
 from mimo.errors import Conflict, Invalid, MindError
 from mimo.memory.model import Memory, Place, Problem, Record
 from mimo.store import files, git
-from mimo.store.files import ALONE, PRIVATE, is_private
-from mimo.store.locking import lock
+from mimo.store.files import ALONE, PRIVATE, is_private, lock
 from mimo.store.walk import COMMITS, LOG, Walk, fixed_part, is_markdown, stamp_of, walk
 
 if TYPE_CHECKING:
@@ -344,7 +343,7 @@ class MemoryStore:
 
     def locked(self) -> AbstractContextManager[None]:
         """Locks out other writers of memories. Raises `StorageFailed`."""
-        return lock(files.safe_path(self.root, f"{STORE}/.local/lock"), wait=self._wait)
+        return lock(files.local(self.root, "lock"), wait=self._wait)
 
 
 def rendered(memory: Memory, *, private: bool = False) -> NewFile:

@@ -12,8 +12,7 @@ from mimo import disk
 from mimo.disk import STORE, read
 from mimo.errors import Conflict, NoProject, Untrusted
 from mimo.store import files
-from mimo.store.files import CONFIG, LOCAL, failure, write_new
-from mimo.store.locking import lock
+from mimo.store.files import CONFIG, LOCAL, failure, lock, write_new
 
 REGISTRY = "projects.json"
 _MAX_BYTES = 4_000_000

@@ -21,9 +21,8 @@ from mimo.disk import STORE
 from mimo.errors import AmbiguousId, MindError, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.memory.ids import suffix
-from mimo.store import append_log, files
-from mimo.store.files import LOCAL
-from mimo.store.locking import lock
+from mimo.store import files
+from mimo.store.files import LOCAL, lock
 
 FOLDER = f"{LOCAL}/trash"
 _SUFFIX = ".jsonl"
@@ -207,7 +206,7 @@ class Trash:
     ) -> None:
         """Adds lines to an entry, numbered from `number`. Raises `StorageFailed`."""
         data = b"".join(self._signed(id, n, line) for n, line in enumerate(lines, number))
-        append_log.append(self._path(id), data, durable=durable)
+        files.append(self._path(id), data, durable=durable)
 
     def entry(self, id: str) -> Entry | None:
         """Returns an entry; None if it is missing or not signed by this user."""

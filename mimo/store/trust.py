@@ -24,10 +24,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mimo import disk
 from mimo.errors import MindError, StorageFailed
-from mimo.store import append_log, files, identity
-from mimo.store.files import ALONE
+from mimo.store import files, identity
+from mimo.store.files import ALONE, lock
 from mimo.store.identity import Location, Seen, locate
-from mimo.store.locking import lock
 from mimo.store.projects import index_owner, known_owner, owner_file
 
 if TYPE_CHECKING:
@@ -194,7 +193,7 @@ class Trust:
             new = [digest for digest in wanted if digest not in self._lists.approved]
             if new:
                 lines = "".join(f"{digest}\n" for digest in new)
-                append_log.append(folder / "approved", lines.encode())
+                files.append(folder / "approved", lines.encode())
                 # Reading the list again after each of many approvals would be quadratic.
                 approved = self._lists.approved.union(new)
                 self._lists = self._lists._replace(approved=approved)
@@ -486,7 +485,7 @@ def _read_git(folder: Path) -> Seen | None:
 
 def _read_list(path: Path) -> tuple[frozenset[str], bool]:
     """Returns the digests of a list, and whether it ends in a torn line, which is skipped."""
-    log = append_log.split(_read(path) or b"")
+    log = files.log_of(_read(path) or b"")
     if not _APPROVED.fullmatch(log.whole):
         raise _damaged(path)
     return frozenset(log.whole.decode("ascii").split()), bool(log.torn)
@@ -534,13 +533,13 @@ class Made:
     def add(self, ids: Iterable[str], branch: str | None) -> None:
         """Adds checkpoints with their branch, if it is known. Raises `StorageFailed`."""
         lines = "".join(f"{id_}\t{branch or ''}\n" for id_ in ids)
-        append_log.append(self._trust.begin() / "made", lines.encode())
+        files.append(self._trust.begin() / "made", lines.encode())
 
     def branches(self) -> dict[str, str | None]:
         """Returns the branch of each checkpoint; None if it was saved without one."""
         folder = self._trust.folder
         try:
-            lines = append_log.read(folder / "made").lines if folder else []
+            lines = files.log_of(disk.read(folder / "made")).lines if folder else []
         except OSError:
             return {}
         pairs = (line.decode("utf-8", "replace").split("\t", 1) for line in lines)

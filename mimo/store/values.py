@@ -23,8 +23,8 @@ from mimo.memory.codec.value import MAX_BYTES, packed
 from mimo.memory.ids import SUFFIX, check_key, check_namespace, is_passing, stem_of
 from mimo.memory.model import Problem
 from mimo.store import files
+from mimo.store.files import lock
 from mimo.store.local import LocalDatabase
-from mimo.store.locking import lock
 from mimo.store.projects import own_name
 
 FOLDER = f"{STORE}/values"
@@ -364,7 +364,7 @@ class Values:
 
     def locked(self) -> AbstractContextManager[None]:
         """Locks out other writers."""
-        return lock(files.safe_path(self._root, f"{STORE}/.local/values.lock"))
+        return lock(files.local(self._root, "values.lock"))
 
     def close(self) -> None:
         """Closes the database."""

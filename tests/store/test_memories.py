@@ -10,7 +10,7 @@ from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.memory.codec.file import normal
 from mimo.memory.model import Kind, Memory, Outcome, Problem
 from mimo.store import files
-from mimo.store.locking import lock
+from mimo.store.files import lock
 from mimo.store.memories import MemoryStore
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)

@@ -12,7 +12,7 @@ from typing import BinaryIO
 from mimo import disk
 from mimo.frozen import frozen
 from mimo.mind import Mind
-from mimo.store import files, locking
+from mimo.store import files
 
 _LOCK = "daemon.pid"
 _STATE = "daemon.json"
@@ -34,13 +34,13 @@ class Running:
 @contextmanager
 def held(home: Path) -> Iterator[None]:
     """Holds the lock of the daemon. Raises `StorageFailed` if another process has it."""
-    with locking.lock(home / _LOCK, wait=_WAIT_SECONDS):
+    with files.lock(home / _LOCK, wait=_WAIT_SECONDS):
         yield
 
 
 def running(home: Path) -> Running | None:
     """Returns the running daemon, or None."""
-    pid = locking.holder(home / _LOCK)
+    pid = files.holder(home / _LOCK)
     if pid is None:
         return None
     try:

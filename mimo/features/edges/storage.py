@@ -15,7 +15,7 @@ from mimo.errors import StorageFailed
 from mimo.features.edges.edge import Detection, Edge, Severity, edge_of
 from mimo.memory.model import Kind, Memory, Place, Problem, Record
 from mimo.store import files
-from mimo.store.locking import lock
+from mimo.store.files import lock
 from mimo.store.walk import is_markdown, stamp_of
 
 FOLDER = "edges"

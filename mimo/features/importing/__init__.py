@@ -26,7 +26,7 @@ from mimo.memory.model import Kind, Problem
 from mimo.mind import Mind
 from mimo.operations import refresh, saving
 from mimo.store import files
-from mimo.store.locking import lock
+from mimo.store.files import lock
 from mimo.store.memories import NewFile, rendered
 
 BATCH = 500

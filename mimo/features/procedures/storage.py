@@ -17,7 +17,7 @@ from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.features.procedures.model import LATEST
-from mimo.store import append_log, files, locking
+from mimo.store import files
 
 FOLDER = f"{STORE}/.local/executions"
 ROLLBACK = ".rollback"
@@ -57,7 +57,7 @@ class Execution:
         data = self._read(self._journal)
         self.size = len(data)
         records: list[Record] = []
-        lines = append_log.split(data).lines
+        lines = files.log_of(data).lines
         with suppress(ValueError, RecursionError):
             for line in lines:
                 record = json.loads(line)
@@ -78,14 +78,14 @@ class Execution:
         line = json.dumps({"n": count, **record}, ensure_ascii=False).encode("utf-8", "replace")
         # After an interruption here the records are counted again: the line may be written or not.
         self._count = None
-        append_log.append(self._journal, line + b"\n")
+        files.append(self._journal, line + b"\n")
         self.size += len(line) + 1
         self._count = count + 1
 
     @property
     def is_running(self) -> bool:
         """Returns whether a process runs it."""
-        return locking.is_held(self._lock)
+        return files.is_held(self._lock)
 
     def hold(self, inherited: str | None = None) -> int:
         """Returns a descriptor that locks the run for this process until it is closed.
@@ -98,7 +98,7 @@ class Execution:
                 if os.path.samestat(os.fstat(int(inherited)), self._lock.stat()):
                     os.set_inheritable(int(inherited), False)
                     return int(inherited)
-        descriptor = locking.hold(self._lock, wait=_WAIT_SECONDS)
+        descriptor = files.hold(self._lock, wait=_WAIT_SECONDS)
         if descriptor is None:
             raise Conflict(
                 f"`{self.id}` is running already", hint=f"see `mind procedure status {self.id}`"
@@ -116,13 +116,13 @@ class Execution:
 
     def send(self, event: str) -> None:
         """Adds an event to the run's inbox. Raises `StorageFailed`."""
-        with locking.lock(self._folder / "inbox.lock"):
-            append_log.append(self._inbox, json.dumps({"event": event}).encode() + b"\n")
+        with files.lock(self._folder / "inbox.lock"):
+            files.append(self._inbox, json.dumps({"event": event}).encode() + b"\n")
 
     def sent(self) -> list[str]:
         """Returns all events that were ever sent to it."""
         events = []
-        for line in append_log.split(self._read(self._inbox)).lines:
+        for line in files.log_of(self._read(self._inbox)).lines:
             with suppress(ValueError, RecursionError, KeyError, TypeError):
                 events.append(str(json.loads(line)["event"]))
         return events

@@ -15,7 +15,7 @@ from mimo.memory.relations import Relation
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
 from mimo.store import files
-from mimo.store.locking import lock
+from mimo.store.files import lock
 from mimo.store.projects import index_owner, known_owner, own_name
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")

@@ -21,7 +21,7 @@ from mimo.features.upkeep.commands import doctor
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.store import files
-from mimo.store.locking import lock
+from mimo.store.files import lock
 from tests import mama_databases
 from tests.mama_databases import SEPTEMBER, decision
 
@@ -296,7 +296,7 @@ class TestAgain:
     def test_a_rollback_is_possible_after_a_full_disk(self, mind, tmp_path, monkeypatch):
         big = mama_databases.many(tmp_path / "big.db", 30)
         monkeypatch.setattr(importing, "BATCH", 10)
-        really, flushed = files._flush_file, list[Path]()
+        really, flushed = files._flush, list[Path]()
 
         def full(path: Path) -> None:
             if len(flushed) >= 15:
@@ -304,11 +304,11 @@ class TestAgain:
             flushed.append(path)
             really(path)
 
-        monkeypatch.setattr(files, "_flush_file", full)
+        monkeypatch.setattr(files, "_flush", full)
         with pytest.raises(StorageFailed, match="no space left") as error:
             run_import(mind, big)
         assert "run it again" in error.value.hint
-        monkeypatch.setattr(files, "_flush_file", really)
+        monkeypatch.setattr(files, "_flush", really)
 
         assert len(list((mind.folder / "decisions").iterdir())) == 10
         assert run_import(mind, big, rollback=True).removed == 10

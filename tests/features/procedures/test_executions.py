@@ -8,7 +8,7 @@ import pytest
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.features.procedures import storage
 from mimo.features.procedures.storage import Execution, Executions
-from mimo.store import append_log, files
+from mimo.store import files
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_after_an_interrupted_record_the_next_one_counts(
 ) -> None:
     """A signal may come when the line stands already, but before that is noted."""
     run = runs.create("ship_1", {"kind": "start"})
-    append = append_log.append
+    append = files.append
 
     def interrupted(path: Path, data: bytes) -> None:
         if written:
@@ -64,7 +64,7 @@ def test_after_an_interrupted_record_the_next_one_counts(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(append_log, "append", interrupted)
+        patched.setattr(files, "append", interrupted)
         with pytest.raises(KeyboardInterrupt):
             run.append({"kind": "enter"})
     run.append({"kind": "end"})

@@ -348,16 +348,11 @@ class Mind:
     @part
     def trust(self) -> "Trust":
         """The approvals of the project's files on this machine."""
-        from mimo.store.trust import opened
+        from mimo.store.trust import Trust
 
         config = self.config
-        return opened(
-            self.home,
-            self.project.root,
-            config["trust.only"],
-            include=config["include"],
-            comments=config["comments"],
-        )
+        globs = (*config["include"], *config["comments"])
+        return Trust(self.home, self.project.root, config["trust.only"], globs=globs)
 
     @property
     def trash(self) -> "Trash":

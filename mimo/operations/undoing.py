@@ -90,7 +90,7 @@ def recorded(
         return name if is_memory or not memory_only else None
 
     recorder = Recorder(named, lambda: mind.trash, entry, partial(mind.note, "trash"))
-    with trash.recording(recorder):
+    with files.watched(recorder):
         try:
             yield recorder
         except BaseException:

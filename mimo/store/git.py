@@ -7,7 +7,7 @@ files. Some facts are read from git's files, which is faster than starting git.
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -82,6 +82,9 @@ _SECONDS_OF_RUNNING = 600
 PARTIAL = "in a partial clone, `git fetch --refetch --no-filter` gets the missing files"
 _NO_GIT = "install git; without it, mind works except for history and sync"
 
+_MADE = re.compile(
+    rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) [^\t]*\tcommit(?: \((initial|amend|merge)\))?: "
+)
 _BRANCH = re.compile(r"ref: refs/heads/([^\x00-\x1f\x7f]{1,200})")
 
 DRIVER = "mind merge-driver %O %A %B %P || git merge-file %A %O %B"
@@ -419,3 +422,79 @@ def _first_line(file: Path) -> str:
         return disk.first_line(file)
     except (OSError, ValueError):
         return ""
+
+
+# Reflogs: git's local logs of HEAD.
+
+
+class Entry(NamedTuple):
+    """A commit that was made in this clone, from a reflog."""
+
+    commit: str
+    amended: str | None
+    """The commit that it replaced by `git commit --amend`."""
+
+
+class Entries(NamedTuple):
+    """The new entries of the reflogs."""
+
+    made: tuple[Entry, ...]
+    positions: Mapping[str, str]
+    """By the name of a reflog, the digest of its last line."""
+
+
+def reflog_entries(common: Path, positions: Mapping[str, str]) -> Entries:
+    """Returns the commits that were made in this clone since `positions`, in every worktree.
+
+    A reflog without a position is read from its start.
+    """
+    made, ends = list[Entry](), dict(positions)
+    for name, path in _logs(common):
+        lines = _lines(path)
+        if lines:
+            made += _made(_after(lines, positions.get(name)))
+            ends[name] = _mark(lines[-1])
+    return Entries(tuple(dict.fromkeys(made)), ends)
+
+
+def reflog_ends(common: Path) -> dict[str, str]:
+    """Returns the positions at the current ends of the reflogs."""
+    return {name: _mark(lines[-1]) for name, path in _logs(common) if (lines := _lines(path))}
+
+
+def _logs(common: Path) -> Iterator[tuple[str, Path]]:
+    yield "", common / "logs" / "HEAD"
+    with suppress(OSError):
+        for name in sorted(os.listdir(common / "worktrees")):  # noqa: PTH208 - names are enough
+            yield name, common / "worktrees" / name / "logs" / "HEAD"
+
+
+def _lines(path: Path) -> list[bytes]:
+    try:
+        return disk.read(path).splitlines()
+    except OSError:
+        return []
+
+
+def _after(lines: list[bytes], position: str | None) -> list[bytes]:
+    """Returns the lines after a position; if it is missing, all lines of a new log, or none."""
+    if position is None:
+        return lines
+    for number in range(len(lines) - 1, -1, -1):
+        if _mark(lines[number]) == position:
+            return lines[number + 1 :]
+    is_new = not lines[0].partition(b" ")[0].strip(b"0")
+    return lines if is_new else []
+
+
+def _made(lines: list[bytes]) -> Iterator[Entry]:
+    for line in lines:
+        if match := _MADE.match(line):
+            amended = match[1].decode() if match[3] == b"amend" else None
+            yield Entry(match[2].decode(), amended)
+
+
+def _mark(line: bytes) -> str:
+    from hashlib import sha256
+
+    return sha256(line).hexdigest()[:32]

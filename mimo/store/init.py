@@ -99,19 +99,26 @@ def init(root: Path, home: Path, *, now: datetime) -> InitReport:
     _check(root, home)
     project = Project(root=root, name=root.name)
     created = not os.path.lexists(project.store)
-    added = tuple(path for path in _write(root) if path)
+    added = []
+    for name, text in (("config.toml", CONFIG), ("MEMORY.md", LOG)):
+        if not os.path.lexists(project.store / name):
+            files.write_new(project.store / name, text.encode())
+            added.append(f"{STORE}/{name}")
+    added += complete(root)
     notices = [notice] if (notice := register(home, project, now=now)) else []
     if created:
         try:
             Trust(home, root).begin()
         except StorageFailed as error:
             notices.append(f"texts can't be approved here: {error.message}")
-    existing = _existing(root)
+    existing = [path for path in _DECISIONS if _has_markdown(root / path)]
+    existing += [n for n in _NOTES if (root / n).is_file() and not (root / n).is_symlink()]
+    existing += ["docs"] if _has_markdown(root / "docs") else []
     return InitReport(
         project=project,
         created=created,
-        added=added,
-        found=existing,
+        added=tuple(added),
+        found=tuple(existing),
         include=tuple(f"{path}/*.md" if (root / path).is_dir() else path for path in existing),
         notices=tuple(notices),
     )
@@ -145,15 +152,6 @@ def _check(root: Path, home: Path) -> None:
         raise StorageFailed(f"`{store}` is a file", hint="move it away first")
 
 
-def _write(root: Path) -> tuple[str | None, ...]:
-    """Returns new files and files with added lines; None for unchanged ones."""
-    return (
-        _made(root, "config.toml", CONFIG),
-        _made(root, "MEMORY.md", LOG),
-        *complete(root),
-    )
-
-
 def complete(root: Path) -> tuple[str, ...]:
     """Adds missing lines to the files for git, also in private folders.
 
@@ -162,8 +160,19 @@ def complete(root: Path) -> tuple[str, ...]:
     for folder in disk.private_folders(root / STORE):
         with files.reported("write", folder):
             files.make_folder(folder)
-    wanted = (*_FOR_GIT, *_of_private_folders(root))
-    return tuple(path for name, lines in wanted if (path := _completed(root, name, lines)))
+    changed = []
+    for name, lines in (*_FOR_GIT, *_of_private_folders(root)):
+        path, data = files.safe_path(root, f"{STORE}/{name}"), _read(root, name)
+        missing = b"".join(line + b"\n" for line in _missing(data, lines))
+        if not missing:
+            continue
+        if data is None:
+            files.write_new(path, missing)
+        else:
+            start = data if not data or data.endswith(b"\n") else data + b"\n"
+            files.replace(path, start + missing, expect=files.digest(data))
+        changed.append(f"{STORE}/{name}")
+    return tuple(changed)
 
 
 def exposed(root: Path) -> tuple[str, ...]:
@@ -190,29 +199,6 @@ def _lacks(root: Path, name: str, lines: tuple[str, ...]) -> bool:
         return True
 
 
-def _made(root: Path, name: str, text: str) -> str | None:
-    path = root / STORE / name
-    if os.path.lexists(path):
-        return None
-    files.write_new(path, text.encode())
-    return f"{STORE}/{name}"
-
-
-def _completed(root: Path, name: str, lines: tuple[str, ...]) -> str | None:
-    """Adds the missing lines to a file; without them, private memories would be committed."""
-    path = files.safe_path(root, f"{STORE}/{name}")
-    data = _read(root, name)
-    missing = b"".join(line + b"\n" for line in _missing(data, lines))
-    if not missing:
-        return None
-    if data is None:
-        files.write_new(path, missing)
-    else:
-        start = data if not data or data.endswith(b"\n") else data + b"\n"
-        files.replace(path, start + missing, expect=files.digest(data))
-    return f"{STORE}/{name}"
-
-
 def _read(root: Path, name: str) -> bytes | None:
     path = files.safe_path(root, f"{STORE}/{name}")
     try:
@@ -231,14 +217,6 @@ def _missing(data: bytes | None, lines: tuple[str, ...]) -> list[bytes]:
             present.clear()
         present.add(line.rstrip())
     return [line.encode() for line in lines if line.encode() not in present]
-
-
-def _existing(root: Path) -> tuple[str, ...]:
-    """Returns existing decision records, agents' notes and documents."""
-    folders = [path for path in _DECISIONS if _has_markdown(root / path)]
-    notes = [n for n in _NOTES if (root / n).is_file() and not (root / n).is_symlink()]
-    docs = ["docs"] if _has_markdown(root / "docs") else []
-    return (*folders, *notes, *docs)
 
 
 def _has_markdown(folder: Path) -> bool:

@@ -6,6 +6,7 @@ The codec is imported only when a file is read or written, since most commands r
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,7 +21,7 @@ from mimo.store.walk import COMMITS, LOG, Walk, fixed_part, is_markdown, stamp_o
 if TYPE_CHECKING:
     from mimo.memory import codec
     from mimo.memory.chunking import Chunk
-    from mimo.memory.sources import Marked, Source
+    from mimo.memory.sources import Source
 
 
 _MOST_BYTES = 4_000_000
@@ -42,26 +43,20 @@ def read(root: Path, path: str, *, commits: int) -> tuple[Record, ...] | Problem
     """
     if path == COMMITS:
         return tuple(_of_commits(root, commits))
+    from mimo.memory import log
+
     data, status = disk.look(files.safe_path(root, path), limit=_MOST_BYTES)
     if len(data) > _MOST_BYTES:
         reason = f"too large: {status.st_size:,} bytes, at most {_MOST_BYTES:,} are read"
         return Problem(path=path, line=None, reason=reason) if path == LOG else ()
-    modified = datetime.fromtimestamp(status.st_mtime, UTC)
+    modified, digest = datetime.fromtimestamp(status.st_mtime, UTC), files.digest(data)
     if path == LOG:
-        return _of_log(root, data, modified)
-    return _of_code(path, data, modified) if _MARK in data else ()
-
-
-def _of_log(root: Path, data: bytes, modified: datetime) -> tuple[Record, ...] | Problem:
-    from mimo.memory import log
-
-    return log.parse(
-        data,
-        path=LOG,
-        digest=files.digest(data),
-        modified=modified,
-        dates=lambda: _dates(root),
-    )
+        dates = partial(_dates, root)
+        return log.parse(data, path=LOG, digest=digest, modified=modified, dates=dates)
+    if _MARK not in data:
+        return ()
+    text = data.decode("utf-8", "replace")
+    return tuple(log.in_code(text, path=path, digest=digest, modified=modified))
 
 
 def _dates(root: Path) -> dict[str, datetime]:
@@ -72,13 +67,6 @@ def _dates(root: Path) -> dict[str, datetime]:
             dates.setdefault(line.text.strip(), line.when)
     dates.pop("", None)
     return dates
-
-
-def _of_code(path: str, data: bytes, modified: datetime) -> tuple[Record, ...]:
-    from mimo.memory import log
-
-    text = data.decode("utf-8", "replace")
-    return tuple(log.in_code(text, path=path, digest=files.digest(data), modified=modified))
 
 
 def _of_commits(root: Path, most: int) -> Iterator[Record]:
@@ -158,8 +146,7 @@ class MemoryStore:
         try:
             if is_read_only(path):
                 return read(self.root, path, commits=self.commits)
-            target = files.safe_path(self.root, path)
-            data, modified = _content(target, path)
+            data, modified = _content(files.safe_path(self.root, path), path)
             return records_of(data, path, modified)
         except MindError as error:
             return Problem(path=path, line=None, reason=error.message)
@@ -384,20 +371,18 @@ def records_of(data: bytes, path: str, modified: datetime) -> tuple[Record, ...]
         if isinstance(chunks, Problem):
             return chunks
         if chunks is not None:
-            digest = files.digest(data)
-            return tuple(_chunk(marked, path, digest) for marked in chunks)
+            digest, private = files.digest(data), is_private(path)
+            return tuple(
+                Record(
+                    memory=chunk.memory,
+                    place=Place(path=path, line=chunk.line, digest=digest, private=private),
+                    parent=chunk.memory.id.rpartition(".")[0],
+                    position=chunk.number - 1,
+                )
+                for chunk in chunks
+            )
     parsed = codec.parse(data, path=path, modified=modified)
     return parsed if isinstance(parsed, Problem) else (_record(parsed, path, data),)
-
-
-def _chunk(marked: "Marked", path: str, digest: str) -> Record:
-    private = is_private(path)
-    return Record(
-        memory=marked.memory,
-        place=Place(path=path, line=marked.line, digest=digest, private=private),
-        parent=marked.memory.id.rpartition(".")[0],
-        position=marked.number - 1,
-    )
 
 
 def check_whole(record: Record) -> None:

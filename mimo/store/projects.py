@@ -184,7 +184,12 @@ def check_owner(root: Path, home: Path) -> None:
     for name in (STORE, f"{STORE}/{CONFIG}", LOCAL):
         with suppress(OSError):
             status = os.lstat(f"{root}/{name}")
-            if disk.is_foreign(status) and not _is_allowed(root, home):
+            if not disk.is_foreign(status):
+                continue
+            from mimo.config import load
+
+            allowed = load(user=home / CONFIG, project=None)["safe.projects"]
+            if "*" not in allowed and str(root) not in allowed:
                 raise disk.refusal(
                     root / name,
                     status,
@@ -203,13 +208,6 @@ def check_home(home: Path) -> None:
                 status,
                 hint="set MIND_HOME to a folder of your own, or change the owner with chown",
             )
-
-
-def _is_allowed(root: Path, home: Path) -> bool:
-    from mimo.config import load
-
-    allowed = load(user=home / CONFIG, project=None)["safe.projects"]
-    return "*" in allowed or str(root) in allowed
 
 
 def _project_at(folder: Path, home: Path, own: Path) -> Project | None:
@@ -259,7 +257,7 @@ def registered(home: Path) -> Registry:
     except FileNotFoundError:
         return Registry()
     except OSError as error:
-        return Registry(problem=files.failure("read", path, error).message)
+        return Registry(problem=failure("read", path, error).message)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return Registry(problem=f"`{path}` is damaged")
 
@@ -278,23 +276,18 @@ def register(home: Path, project: Project, *, now: datetime) -> str | None:
             return None
         notice = None
         if registry.problem is not None:
-            aside = _set_aside(path)
+            try:
+                data = disk.read(path)
+            except OSError as error:
+                raise failure("read", path, error) from error
+            aside = path.with_name(f"{path.name}.damaged-{files.digest(data)[:8]}")
+            files.replace(aside, data)
             notice = f"{registry.problem}; it was renamed to `{aside}`, and a new list was created"
         added = Registered(path=project.root, name=project.name, added=now.astimezone(UTC))
         items = [_data(item) for item in (*registry.projects, added)]
         text = json.dumps(items, indent=2, ensure_ascii=False)
         files.replace(path, f"{text}\n".encode("utf-8", "surrogateescape"))
         return notice
-
-
-def _set_aside(path: Path) -> Path:
-    try:
-        data = disk.read(path)
-    except OSError as error:
-        raise files.failure("read", path, error) from error
-    aside = path.with_name(f"{path.name}.damaged-{files.digest(data)[:8]}")
-    files.replace(aside, data)
-    return aside
 
 
 def _registered(item: Any) -> Registered:

@@ -8,9 +8,9 @@ from a clone and edited lines are never restored.
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -138,10 +138,10 @@ class Recorder:
         return Kept(path=relative, before=before, after=after, mode=mode)
 
     def _write(self, kept: Sequence[Kept]) -> None:
-        lines = []
-        entry = self._written or self._entry(self._trash.new_id())
-        if self._written is None:
-            lines.append(_of_entry(entry, undoes=self.undoes))
+        entry, lines = self._written, []
+        if entry is None:
+            entry = replace(self._entry(self._trash.new_id()), undoes=self.undoes)
+            lines.append(_of_entry(entry))
         lines += [_of_kept(copy) for copy in kept]
         durable = any(copy.before is not None for copy in kept)
         self._trash.append(entry.id, self._lines, lines, durable=durable)
@@ -212,7 +212,8 @@ class Trash:
         """Returns an entry; None if it is missing or not signed by this user."""
         with suppress(OSError, MindError):
             data, _ = disk.look(self._path(id), limit=_LARGEST_HEADER)
-            return _read_entry(id, self._checked(id, 0, data.partition(b"\n")[0]))
+            if (header := self._checked(id, 0, data.partition(b"\n")[0])) is not None:
+                return Entry(id=id, **{**header, "time": datetime.fromisoformat(header["time"])})
         return None
 
     def kept(self, id: str) -> tuple[Kept, ...]:
@@ -275,16 +276,14 @@ class Trash:
             if not left:
                 self.remove(id_)
             elif len(left) < len(kept):
-                lines = [_of_entry(entry, undoes=entry.undoes), *map(_of_kept, left)]
+                lines = [_of_entry(entry), *map(_of_kept, left)]
                 data = b"".join(self._signed(id_, n, line) for n, line in enumerate(lines))
                 files.replace(self._path(id_), data, mode=0o600)
         return purged
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Locks out other processes that undo."""
-        with lock(files.safe_path(self._root, f"{LOCAL}/trash.lock")):
-            yield
+        return lock(files.local(self._root, "trash.lock"))
 
     def _path(self, id: str) -> Path:
         return files.safe_path(self._root, f"{FOLDER}/{id}{_SUFFIX}")
@@ -326,13 +325,6 @@ def current() -> Recorder | None:
     return next((w for w in files.WATCHERS.get() if isinstance(w, Recorder)), None)
 
 
-@contextmanager
-def recording(recorder: Recorder) -> Iterator[Recorder]:
-    """Lets `recorder` copy the files that the block changes."""
-    with files.watched(recorder):
-        yield recorder
-
-
 def _after(stamp: str) -> str | None:
     """Returns the stamp of the next microsecond; None for another kind of name."""
     try:
@@ -342,24 +334,10 @@ def _after(stamp: str) -> str | None:
         return None
 
 
-def _of_entry(entry: Entry, *, undoes: str | None) -> dict[str, Any]:
-    return {
-        "time": entry.time.astimezone(UTC).isoformat(),
-        "command": entry.command,
-        "tool": entry.tool,
-        "is_tool": entry.is_tool,
-        "like": entry.like,
-        "by": entry.by,
-        "namespace": entry.namespace,
-        "key": entry.key,
-        "undoes": undoes,
-    }
-
-
-def _read_entry(id: str, data: dict[str, Any] | None) -> Entry | None:
-    if data is None:
-        return None
-    return Entry(id=id, **{**data, "time": datetime.fromisoformat(data["time"])})
+def _of_entry(entry: Entry) -> dict[str, Any]:
+    data = asdict(entry) | {"time": entry.time.astimezone(UTC).isoformat()}
+    del data["id"]
+    return data
 
 
 def _of_kept(kept: Kept) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The texts that the user trusts on this machine.
 
-Approvals are stored outside every repository, in `$MIND_HOME/trust/<hash of the project's mark>/`
-(see `identity`): worktrees of a repository share them, and a clone can't bring any. The files are:
+Approvals are stored outside every repository, in `$MIND_HOME/trust/<hash of the project's mark>/`:
+worktrees of a repository share them, and a clone can't bring any. The files are:
 
 `approved`   SHA-256 digests of files, one on each line: mind's own writes, and approved texts
 `state.json` whether later changes are followed, and the path of the project
@@ -12,29 +12,158 @@ Approvals are stored outside every repository, in `$MIND_HOME/trust/<hash of the
 
 A procedure whose text is in `approved` may run. Texts in the other lists may only be shown. If a
 list can't be read, nothing in it is trusted.
+
+A path is not enough to identify a project, since another repository may be cloned into it. So a
+project has a mark, which no clone or pull brings: the file `mind-trust-…` in the git common
+directory, or `.mind/.local/trust-mark-…` outside git. The rest of its name is derived from the
+user's secret, so that a mark in a clone, a submodule or an archive is not read. A project keeps its
+mark when it is moved or becomes a repository.
 """
 
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mimo import disk
-from mimo.errors import MindError, StorageFailed
-from mimo.store import files, identity
+from mimo.errors import Conflict, Invalid, MindError, StorageFailed
+from mimo.store import files
 from mimo.store.files import ALONE, lock
-from mimo.store.identity import Location, Seen, locate
-from mimo.store.projects import index_owner, known_owner, owner_file
+from mimo.store.projects import index_owner, known_owner, own_name, owner_file
 
 if TYPE_CHECKING:
     from mimo.store.vouching import Vouching
 
 _APPROVED = re.compile(rb"(?:[0-9a-f]{64}\n)*")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_MARK = re.compile(rb"[0-9a-f]{32}\n")
 _FILES = ("state.json", "approved", "git.json", "committed", "followed")
+
+
+class Location(NamedTuple):
+    """The place of a project, found without running git. All paths are resolved."""
+
+    root: Path
+    common: Path | None = None
+    """The git common directory, which the worktrees of a repository share; None outside git."""
+    git_dir: Path | None = None
+    """The git directory of this worktree; `common` for the main worktree."""
+    inside: str = "."
+    """The project's folder relative to the working tree, with `/`."""
+
+    def git_stamp(self, branch: str | None) -> list[tuple[int, ...] | None]:
+        """Returns a value that changes whenever git's answers may change, without running git."""
+        if self.common is None or self.git_dir is None:
+            return []
+        names = [self.git_dir / "HEAD", self.git_dir / "logs" / "HEAD", self.common / "packed-refs"]
+        names += [self.common / "config", *([self.common / branch] if branch else [])]
+        return [_stamp(str(name), follow=True) for name in names]
+
+    def mark_file(self, owner: str) -> Path:
+        """Returns the path of the mark. Raises `StorageFailed` if it leads through a link."""
+        if self.common is None:
+            return files.local(self.root, own_name("trust-mark", owner))
+        return self.common / own_name("mind-trust", owner)
+
+
+def locate(root: Path) -> Location:
+    """Returns the place of a project.
+
+    An unpacked archive must not get the trust of another repository. So a `.git` that is a symbolic
+    link is ignored, and so is a `.git` file unless the directory that it names points back, as in
+    git's worktrees. Such a project counts as one outside git.
+    """
+    root = root.resolve()
+    for folder in (root, *root.parents):
+        marker = folder / ".git"
+        if marker.is_symlink():
+            break
+        if marker.is_dir():
+            return Location(root, marker, marker, root.relative_to(folder).as_posix())
+        if marker.is_file():
+            if directories := _of_worktree(marker):
+                return Location(root, *directories, root.relative_to(folder).as_posix())
+            break
+    return Location(root)
+
+
+def read_mark(location: Location, owner: str | None) -> str | None:
+    """Returns the mark of a project made with the user's secret; None without one."""
+    if owner is None:
+        return None
+    with suppress(OSError, StorageFailed, Invalid):
+        data, _ = disk.look(location.mark_file(owner), limit=64)
+        return data.decode().strip() if _MARK.fullmatch(data) else None
+    return None
+
+
+def make_mark(location: Location, owner: str, mark: str | None = None) -> str:
+    """Returns the project's mark; creates a missing one.
+
+    Raises `StorageFailed` if it can't be written. Without a mark, texts can't be approved.
+    """
+    if existing := read_mark(location, owner):
+        return existing
+    mark = mark or os.urandom(16).hex()
+    path = location.mark_file(owner)
+    with suppress(Conflict):  # another process created it, or it is damaged
+        files.write_new(path, f"{mark}\n".encode(), mode=0o600)
+        return mark
+    if existing := read_mark(location, owner):
+        return existing
+    raise StorageFailed(
+        f"`{path}` is damaged, so texts can't be approved", hint="remove it and approve again"
+    )
+
+
+def _of_worktree(marker: Path) -> tuple[Path, Path] | None:
+    """Returns the common directory and the git directory of a worktree; None if it is not one."""
+    directory = _pointer(marker, "gitdir:")
+    if directory is None:
+        return None
+    back = _pointer(directory / "gitdir")
+    common = _pointer(directory / "commondir")
+    if back is None or common is None or back != marker.resolve() or not common.is_dir():
+        return None
+    return common, directory
+
+
+def _pointer(file: Path, prefix: str = "") -> Path | None:
+    """Returns the path in one of git's files; it may be relative to the file's folder."""
+    try:
+        line = disk.first_line(file)
+    except (OSError, ValueError):
+        return None
+    if not line.startswith(prefix) or not line.removeprefix(prefix).strip():
+        return None
+    return (file.parent / line.removeprefix(prefix).strip()).resolve()
+
+
+class Seen(NamedTuple):
+    """The last answers of git, and the state of the repository that they belong to."""
+
+    stamps: Mapping[str, str] = {}
+    """By worktree, the state of git's files when git was asked there."""
+    positions: Mapping[str, str] = {}
+    """The last position that was read in each reflog."""
+    only: tuple[str, ...] = ()
+    """The setting `trust.only` at that time."""
+    signed: str | None = None
+    """The commit up to which signatures were checked."""
+    ref: str | None = None
+    """The default branch, for example the target of `refs/remotes/origin/HEAD`."""
+    tip: str | None = None
+    base: str | None = None
+    """A commit of the history that the user follows."""
+    stopped: str | None = None
+    """The reason why the default branch is not followed although the user chose to."""
+    committed: frozenset[str] = frozenset()
+    """Digests of the texts that the user committed."""
+    followed: frozenset[str] = frozenset()
+    """Digests of the texts on the default branch that `only` permits."""
 
 
 class TrustState(NamedTuple):
@@ -56,14 +185,6 @@ class TrustState(NamedTuple):
     """The reason why no text is trusted although some were approved."""
 
 
-class _Lists(NamedTuple):
-    """The digests of the trusted texts, by the reason."""
-
-    approved: frozenset[str] = frozenset()
-    committed: frozenset[str] = frozenset()
-    followed: frozenset[str] = frozenset()
-
-
 class Trust:
     """The approvals of one project; approvals by other processes apply at once."""
 
@@ -72,18 +193,23 @@ class Trust:
         home: Path,
         root: Path,
         only: Sequence[str] = (),
-        vouching: "Callable[[Location], Vouching] | None" = None,
+        *,
+        globs: Sequence[str] | None = None,
     ) -> None:
         """Takes $MIND_HOME, a project's root, and the setting `trust.only`.
 
-        `vouching` asks git. Without it, the last answers of git are used.
+        `only` may contain `signed`, for commits signed with a key that git trusts, and addresses of
+        authors. `globs` name memory outside of `.mind/`. Without them, git is not asked, and its
+        last answers are used.
         """
         self._home, self._root = home, root
         self._only = tuple(only)
-        self._make_vouching = vouching
-        self._lists = _Lists()
-        self._state = TrustState()
+        self._globs = globs
+        self._approved: frozenset[str] = frozenset()
+        self._follow = False
         self._git: Seen | None = None
+        self._problem: str | None = None
+        self._notice: str | None = None
         self._identify()
 
     def _identify(self) -> None:
@@ -92,76 +218,86 @@ class Trust:
         self._owner = known_owner(self._home)
         with suppress(StorageFailed, OSError):
             self._take_along()
-        self._mark = identity.read_mark(self.location, self._owner)
         self._made_vouching: Vouching | None = None
         self._git_folder = f"{self._root}/.git"
         is_known = os.path.isdir(self._git_folder)  # noqa: PTH112 - asked each time
         self._may_join_git = self.location.common is None and not is_known
         self._asked: str | None = None
         """The state of the repository when git was last asked."""
-        self._use_folder()
+        self._use_mark(read_mark(self.location, self._owner))
+
+    def _use_mark(self, mark: str | None) -> None:
+        self._mark = mark
+        self.folder = _folder(self._home, mark, self.location.inside) if mark else None
+        """The folder of the approvals; None if there never were any."""
+        # As strings: these files are checked for every shown text, and joining paths is slow.
+        self._files: list[str] = []
+        self._seen: tuple[object, ...] | None = None
+        with suppress(StorageFailed):
+            owner = self._owner
+            self._files = [str(self.location.mark_file(owner) if owner else owner_file(self._home))]
+            self._files += [f"{self.folder}/{name}" for name in _FILES[:3]] if self.folder else []
 
     @property
     def _vouching(self) -> "Vouching | None":
         """Returns the object that asks git, which is loaded only if git must be asked."""
-        if self._made_vouching is None and self._make_vouching:
-            self._made_vouching = self._make_vouching(self.location)
+        if self._made_vouching is None and self._globs is not None:
+            from mimo.store.vouching import Vouching
+
+            self._made_vouching = Vouching(self.location, self._only, self._globs)
         return self._made_vouching
-
-    def _use_folder(self) -> None:
-        folder = self.folder
-        with suppress(StorageFailed):
-            # As strings: these files are checked for every shown text, and joining paths is slow.
-            owner = self._owner
-            self._files = [str(self.location.mark_file(owner) if owner else owner_file(self._home))]
-            self._files += [str(folder / name) for name in _FILES[:3]] if folder else []
-            self._seen: tuple[object, ...] | None = None
-            return
-        self._files, self._seen = [], None
-
-    @property
-    def folder(self) -> Path | None:
-        """Returns the folder of the approvals; None if there never were any."""
-        if self._mark is None:
-            return None
-        return identity.trust_folder(self._home, self._mark, self.location.inside)
 
     @property
     def state(self) -> TrustState:
         """Returns the current state."""
         self._refresh()
         self._ask_git()
-        return self._state
+        followed = self._git if self._git and self._follow else Seen()
+        return TrustState(
+            follow=self._follow,
+            approved=len(self._approved),
+            in_git=self.location.common is not None,
+            branch=followed.ref,
+            stopped=followed.stopped,
+            notice=self._notice,
+            problem=self._problem,
+        )
 
     @property
     def has_earlier(self) -> bool:
         """Returns whether an earlier version of mind left approvals, by the path of the project."""
-        return (identity.earlier_folder(self._home, self.location) / "state.json").exists()
+        return (self._earlier_folder() / "state.json").exists()
+
+    def _earlier_folder(self) -> Path:
+        here = self.location
+        key = here.root if here.common is None else here.common / here.inside
+        return self._home / "trust" / files.digest(os.fsencode(key))
 
     def trusted(self, digest: str) -> bool:
         """Returns whether the text with this digest may be shown to an agent."""
-        if self.approved(digest):
-            return True
-        return not digest.startswith(ALONE) and self.checker()(digest)
+        return self.approved(digest) or self.checker()(digest)
 
     def checker(self) -> Callable[[str], bool]:
         """Returns a function that checks many digests against the current lists."""
         self._refresh()
         self._ask_git()
-        approved, committed, followed = self._lists
-        every = self._state.follow and not self._state.in_git and not self._only
+        approved, seen = self._approved, self._git or Seen()
+        in_git = self.location.common is not None
+        every = self._follow and not in_git and not self._only
+        # Texts that were followed under another `trust.only` do not count.
+        followed = seen.followed if self._follow and seen.only == self._only else frozenset()
 
         def trusted(digest: str) -> bool:
             if digest.startswith(ALONE):
                 return digest.removeprefix(ALONE) in approved
-            return digest in approved or digest in committed or digest in followed or every
+            return digest in approved or digest in seen.committed or digest in followed or every
 
         return trusted
 
     def approved(self, digest: str) -> bool:
         """Returns whether exactly this text was approved; committed and followed texts are not."""
         self._refresh()
-        return digest.removeprefix(ALONE) in self._lists.approved
+        return digest.removeprefix(ALONE) in self._approved
 
     @property
     def own_address(self) -> str:
@@ -190,14 +326,12 @@ class Trust:
         if wrong := [digest for digest in wanted if not _DIGEST.fullmatch(digest)]:
             raise ValueError(wrong[0])
         with self._changing() as folder:
-            new = [digest for digest in wanted if digest not in self._lists.approved]
+            new = [digest for digest in wanted if digest not in self._approved]
             if new:
-                lines = "".join(f"{digest}\n" for digest in new)
-                files.append(folder / "approved", lines.encode())
+                files.append(folder / "approved", "".join(f"{d}\n" for d in new).encode())
                 # Reading the list again after each of many approvals would be quadratic.
-                approved = self._lists.approved.union(new)
-                self._lists = self._lists._replace(approved=approved)
-                self._state = self._state._replace(approved=len(approved), notice=None)
+                self._approved = self._approved.union(new)
+                self._notice = None
                 self._seen = tuple(map(_stamp, self._files))
         return len(new)
 
@@ -227,179 +361,26 @@ class Trust:
         """Ends the approval of texts and returns their number. Raises `StorageFailed`."""
         revoked = frozenset(digest.removeprefix(ALONE) for digest in digests)
         with self._changing() as folder:
-            lists = self._lists
-            taken = revoked & (lists.approved | lists.committed)
-            if revoked & lists.approved:
-                _write_list(folder / "approved", lists.approved - revoked)
-            if self._git is not None and revoked & lists.committed:
-                self._write_git(folder, self._git._replace(committed=lists.committed - revoked))
+            committed = self._git.committed if self._git else frozenset()
+            taken = revoked & (self._approved | committed)
+            if revoked & self._approved:
+                _write_list(folder / "approved", self._approved - revoked)
+            if self._git is not None and revoked & committed:
+                self._write_git(folder, self._git._replace(committed=committed - revoked))
         return len(taken)
 
     def forget(self) -> None:
         """Ends every approval. Raises `StorageFailed`."""
         self._refresh()
         self.forget_earlier()
-        folder = self.folder
-        if folder is None or not folder.exists():
+        if self.folder is None or not self.folder.exists():
             return
         with self._locked():
-            for name in _FILES:
-                if (folder / name).exists():
-                    files.remove(folder / name)
+            _remove(self.folder, _FILES)
 
     def forget_earlier(self) -> None:
         """Removes the approvals of an earlier version of mind. Raises `StorageFailed`."""
-        folder = identity.earlier_folder(self._home, self.location)
-        for name in _FILES[:2]:
-            if (folder / name).exists():
-                files.remove(folder / name)
-
-    def _locked(self) -> AbstractContextManager[None]:
-        folder = self.folder
-        if folder is None:
-            raise StorageFailed("there are no approvals here yet", hint="run `mind trust`")
-        return lock(folder / "lock")
-
-    @contextmanager
-    def _changing(self) -> Iterator[Path]:
-        self._refresh()
-        if self._mark is None:
-            self._owner = index_owner(self._home, os.urandom)
-            self._mark = identity.make_mark(self.location, self._owner)
-            self._use_folder()
-        folder = self.folder
-        if folder is None:
-            raise StorageFailed("the project has no mark", hint="try again")
-        with self._locked():
-            self._refresh()
-            if self._state.problem is not None:
-                # Otherwise a new approval would silently end all earlier ones.
-                raise StorageFailed(self._state.problem, hint="run `mind trust` to approve again")
-            if not (folder / "state.json").exists():
-                self._begin(folder)
-                self._refresh()
-            yield folder
-
-    def _begin(self, folder: Path) -> None:
-        if self.location.common is not None:
-            from mimo.store import vouching
-
-            # Earlier commits may be those of another user who packed the repository.
-            self._write_git(folder, Seen(positions=vouching.ends(self.location.common)))
-        self._write_state(folder, follow=False)
-
-    def _take_along(self) -> None:
-        """Moves the mark of a project that has become a repository."""
-        here = self.location
-        owner = self._owner
-        if here.common is None or owner is None:
-            return
-        outside = Location(here.root)
-        mark = identity.read_mark(outside, owner)
-        before = identity.trust_folder(self._home, mark, outside.inside) if mark else None
-        if mark is None or before is None or not _was_outside(before):
-            return
-        after = identity.trust_folder(
-            self._home, identity.make_mark(here, owner, mark), here.inside
-        )
-        if before != after and not after.exists():
-            files.rename(before, after)
-        if after.exists():
-            with lock(after / "lock"):
-                follow = json.loads(disk.read(after / "state.json"))["follow"]
-                self._write_state(after, follow=follow)
-                self._write_git(after, Seen())
-        files.remove(outside.mark_file(owner))
-
-    def _refresh(self) -> None:
-        if self._may_join_git and os.path.isdir(self._git_folder):  # noqa: PTH112 - asked each time
-            self._identify()
-        seen = tuple(map(_stamp, self._files))
-        if seen == self._seen:
-            return
-        if self._seen is None or seen[:1] != self._seen[:1]:
-            mark = identity.read_mark(self.location, known_owner(self._home))
-            if mark != self._mark or self._owner is None:
-                self._identify()
-                seen = tuple(map(_stamp, self._files))
-        try:
-            self._read()
-        except StorageFailed as error:
-            self._use(_Lists(), None, follow=None)
-            self._state = self._state._replace(problem=error.message)
-        self._seen = seen
-
-    def _read(self) -> None:
-        folder, in_git = self.folder, self.location.common is not None
-        lists, git, follow, torn = _Lists(), None, None, False
-        if folder is not None:
-            follow = _read_state(folder)
-            approved, torn = _read_list(folder / "approved")
-            lists = _Lists(approved)
-        if folder is not None and in_git and follow is not None:
-            git = _read_git(folder)
-        self._use(lists._replace(committed=git.committed) if git else lists, git, follow=follow)
-        if torn and folder is not None:
-            notice = (
-                f"`{folder}/approved` ends in the torn line of an interrupted write; it is skipped"
-            )
-            self._state = self._state._replace(notice=notice)
-
-    def _use(self, lists: _Lists, git: Seen | None, *, follow: bool | None) -> None:
-        """Sets the trusted texts, without those followed under another `trust.only`."""
-        in_git = self.location.common is not None
-        if git and follow and git.only == self._only:
-            lists = lists._replace(followed=git.followed)
-        self._git, self._lists = git, lists
-        self._state = TrustState(
-            follow=bool(follow),
-            approved=len(lists.approved),
-            in_git=in_git,
-            branch=git.ref if git and follow else None,
-            stopped=git.stopped if git and follow else None,
-        )
-
-    def _ask_git(self) -> None:
-        """Asks git for new texts if the repository has changed since the last time."""
-        if self._make_vouching is None or self._git is None:
-            return
-        stamp = self._git_stamp(self._git)
-        if stamp in (self._git.stamps.get(str(self.location.git_dir)), self._asked):
-            return
-        self._asked = stamp
-        with suppress(MindError), self._locked():
-            self._refresh()
-            self._look()
-
-    def _git_stamp(self, seen: Seen) -> str:
-        return repr((self._only, self.location.git_stamp(seen.ref)))
-
-    def _look(self) -> None:
-        """Stores git's current answers. Hold the lock. Raises `Invalid` if git can't be asked."""
-        folder, last, vouching = self.folder, self._git, self._vouching
-        if last is None or folder is None or vouching is None:
-            return
-        stamp = self._git_stamp(last)
-        fresh = vouching.look(last, follow=self._state.follow)
-        if fresh.ref != last.ref:
-            stamp = self._git_stamp(fresh)  # The stamp depends on the branch.
-        fresh = fresh._replace(stamps={**fresh.stamps, str(self.location.git_dir): stamp})
-        try:
-            self._write_git(folder, fresh)
-            self._refresh()
-        except StorageFailed:  # Use the answers in this process only.
-            lists = self._lists._replace(committed=fresh.committed)
-            self._use(lists, fresh, follow=self._state.follow)
-
-    def _write_git(self, folder: Path, seen: Seen) -> None:
-        if seen.committed != self._lists.committed:
-            _write_list(folder / "committed", seen.committed)
-        if seen.followed or (folder / "followed").exists():
-            _write_list(folder / "followed", seen.followed)
-        plain = seen._replace(committed=frozenset(), followed=frozenset())._asdict()
-        del plain["committed"], plain["followed"]
-        # Written last: a reader of the new file must get the new lists.
-        files.replace(folder / "git.json", f"{json.dumps(plain)}\n".encode(), mode=0o600)
+        _remove(self._earlier_folder(), _FILES[:2])
 
     def repair(self) -> str | None:
         """Renames damaged lists, so that the next approval creates new ones.
@@ -407,7 +388,7 @@ class Trust:
         Returns a message for the user; None if no list was damaged. Raises `StorageFailed`.
         """
         self._refresh()
-        problem, folder = self._state.problem, self.folder
+        problem, folder = self._problem, self.folder
         if problem is None or folder is None:
             return None
         with self._locked():
@@ -418,82 +399,161 @@ class Trust:
         self._refresh()
         return f"{problem}; it was renamed to `{folder}/*.damaged`, and earlier approvals ended"
 
+    # Changing the lists.
+
+    def _locked(self) -> AbstractContextManager[None]:
+        if self.folder is None:
+            raise StorageFailed("there are no approvals here yet", hint="run `mind trust`")
+        return lock(self.folder / "lock")
+
+    @contextmanager
+    def _changing(self) -> Iterator[Path]:
+        self._refresh()
+        if self._mark is None:
+            self._owner = index_owner(self._home, os.urandom)
+            self._use_mark(make_mark(self.location, self._owner))
+        folder = self.folder
+        with self._locked():
+            self._refresh()
+            if self._problem is not None or folder is None:
+                # Otherwise a new approval would silently end all earlier ones.
+                reason = self._problem or "the project has no mark"
+                raise StorageFailed(reason, hint="run `mind trust` to approve again")
+            if not (folder / "state.json").exists():
+                if self.location.common is not None:
+                    from mimo.store import git
+
+                    # Earlier commits may be those of another user who packed the repository.
+                    self._write_git(folder, Seen(positions=git.reflog_ends(self.location.common)))
+                self._write_state(folder, follow=False)
+                self._refresh()
+            yield folder
+
     def _write_state(self, folder: Path, *, follow: bool) -> None:
         shown = str(self.location.root).encode("utf-8", "replace").decode()
         in_git = self.location.common is not None
         text = json.dumps({"path": shown, "git": in_git, "follow": follow})
         files.replace(folder / "state.json", f"{text}\n".encode(), mode=0o600)
 
+    def _write_git(self, folder: Path, seen: Seen) -> None:
+        if seen.committed != (self._git.committed if self._git else frozenset()):
+            _write_list(folder / "committed", seen.committed)
+        if seen.followed or (folder / "followed").exists():
+            _write_list(folder / "followed", seen.followed)
+        plain = seen._asdict()
+        del plain["committed"], plain["followed"]
+        # Written last: a reader of the new file must get the new lists.
+        files.replace(folder / "git.json", f"{json.dumps(plain)}\n".encode(), mode=0o600)
 
-def opened(
-    home: Path,
-    root: Path,
-    only: Sequence[str] = (),
-    *,
-    include: Sequence[str] = (),
-    comments: Sequence[str] = (),
-) -> Trust:
-    """Returns the approvals of a project, which ask git for the user's commits and followed texts.
+    def _take_along(self) -> None:
+        """Moves the mark of a project that has become a repository."""
+        here, owner = self.location, self._owner
+        outside = Location(here.root)
+        mark = read_mark(outside, owner) if here.common else None
+        if mark is None or owner is None:
+            return
+        before = _folder(self._home, mark, outside.inside)
+        if not _was_outside(before):
+            return
+        after = _folder(self._home, make_mark(here, owner, mark), here.inside)
+        if before != after and not after.exists():
+            files.rename(before, after)
+        if after.exists():
+            with lock(after / "lock"):
+                follow = json.loads(disk.read(after / "state.json"))["follow"]
+                self._write_state(after, follow=follow)
+                self._write_git(after, Seen())
+        files.remove(outside.mark_file(owner))
 
-    `only` is the setting `trust.only`: `signed`, for commits signed with a key that git trusts, and
-    addresses of authors. The globs name memory outside of `.mind/`.
-    """
+    # Reading the lists, and asking git.
 
-    def vouching(location: Location) -> "Vouching":
-        from mimo.store.vouching import Vouching
+    def _refresh(self) -> None:
+        """Reads the lists again if they have changed."""
+        if self._may_join_git and os.path.isdir(self._git_folder):  # noqa: PTH112 - asked each time
+            self._identify()
+        seen = tuple(map(_stamp, self._files))
+        if seen == self._seen:
+            return
+        if self._seen is None or seen[:1] != self._seen[:1]:
+            mark = read_mark(self.location, known_owner(self._home))
+            if mark != self._mark or self._owner is None:
+                self._identify()
+                seen = tuple(map(_stamp, self._files))
+        self._approved, self._follow, self._git = frozenset(), False, None
+        self._problem = self._notice = None
+        if self.folder is not None:
+            try:
+                self._read_lists(self.folder)
+            except StorageFailed as error:
+                self._approved, self._git, self._notice = frozenset(), None, None
+                self._problem = error.message
+        self._seen = seen
 
-        return Vouching(location, only, include=include, comments=comments)
+    def _read_lists(self, folder: Path) -> None:
+        """Reads the lists. Raises `StorageFailed` if one is damaged."""
+        self._approved, torn = _read_list(folder / "approved")
+        if torn:
+            self._notice = (
+                f"`{folder}/approved` ends in the torn line of an interrupted write; it is skipped"
+            )
+        if (state := _read(folder / "state.json")) is None:
+            return
+        with _checked(folder / "state.json"):
+            follow = json.loads(state)["follow"]
+            if not isinstance(follow, bool):
+                raise TypeError(follow)
+        if self.location.common is not None and (data := _read(folder / "git.json")) is not None:
+            with _checked(folder / "git.json"):
+                plain = json.loads(data)
+                seen = Seen(**{**plain, "only": tuple(plain["only"])})
+            self._git = seen._replace(
+                committed=_read_list(folder / "committed")[0],
+                followed=_read_list(folder / "followed")[0],
+            )
+        self._follow = follow
 
-    return Trust(home, root, only, vouching)
+    def _ask_git(self) -> None:
+        """Asks git for new texts if the repository has changed since the last time."""
+        if self._globs is None or self._git is None:
+            return
+        stamp = self._git_stamp(self._git)
+        if stamp in (self._git.stamps.get(str(self.location.git_dir)), self._asked):
+            return
+        self._asked = stamp
+        with suppress(MindError), self._locked():
+            self._refresh()
+            self._store_answers()
+
+    def _git_stamp(self, seen: Seen) -> str:
+        return repr((self._only, self.location.git_stamp(seen.ref)))
+
+    def _store_answers(self) -> None:
+        """Stores git's current answers. Hold the lock. Raises `Invalid` if git can't be asked."""
+        folder, last, vouching = self.folder, self._git, self._vouching
+        if last is None or folder is None or vouching is None:
+            return
+        stamp = self._git_stamp(last)
+        fresh = vouching.look(last, follow=self._follow)
+        if fresh.ref != last.ref:
+            stamp = self._git_stamp(fresh)  # The stamp depends on the branch.
+        fresh = fresh._replace(stamps={**fresh.stamps, str(self.location.git_dir): stamp})
+        try:
+            self._write_git(folder, fresh)
+            self._refresh()
+        except StorageFailed:  # Use the answers in this process only.
+            self._git = fresh
+
+
+def _folder(home: Path, mark: str, inside: str) -> Path:
+    """Returns the folder of the approvals for a project."""
+    return home / "trust" / files.digest(os.fsencode(f"{mark}\0{inside}"))
 
 
 def _was_outside(folder: Path) -> bool:
     """Returns whether a project was outside git when its approvals were written."""
-    with suppress(OSError, ValueError, TypeError, KeyError, StorageFailed):
+    with suppress(OSError, ValueError, TypeError, KeyError):
         return json.loads(disk.read(folder / "state.json"))["git"] is False
     return False
-
-
-def _read_state(folder: Path) -> bool | None:
-    """Returns whether changes are followed; None if there are no approvals yet."""
-    data = _read(folder / "state.json")
-    if data is None:
-        return None
-    try:
-        follow = json.loads(data)["follow"]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise _damaged(folder / "state.json") from None
-    if not isinstance(follow, bool):
-        raise _damaged(folder / "state.json")
-    return follow
-
-
-def _read_git(folder: Path) -> Seen | None:
-    """Returns the last answers of git; None if it was never asked."""
-    data = _read(folder / "git.json")
-    if data is None:
-        return None
-    try:
-        plain: dict[str, Any] = json.loads(data)
-        seen = Seen(**plain)._replace(only=tuple(plain["only"]))
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise _damaged(folder / "git.json") from None
-    return seen._replace(
-        committed=_read_list(folder / "committed")[0], followed=_read_list(folder / "followed")[0]
-    )
-
-
-def _read_list(path: Path) -> tuple[frozenset[str], bool]:
-    """Returns the digests of a list, and whether it ends in a torn line, which is skipped."""
-    log = files.log_of(_read(path) or b"")
-    if not _APPROVED.fullmatch(log.whole):
-        raise _damaged(path)
-    return frozenset(log.whole.decode("ascii").split()), bool(log.torn)
-
-
-def _write_list(path: Path, digests: Iterable[str]) -> None:
-    data = "".join(f"{digest}\n" for digest in sorted(digests)).encode()
-    files.replace(path, data, mode=0o600)
 
 
 def _read(path: Path) -> bytes | None:
@@ -505,18 +565,46 @@ def _read(path: Path) -> bytes | None:
         raise files.failure("read", path, error) from error
 
 
-def _stamp(path: str) -> tuple[int, ...] | None:
+def _read_list(path: Path) -> tuple[frozenset[str], bool]:
+    """Returns the digests of a list, and whether it ends in a torn line, which is skipped."""
+    log = files.log_of(_read(path) or b"")
+    if not _APPROVED.fullmatch(log.whole):
+        raise _damaged(path)
+    return frozenset(log.whole.decode("ascii").split()), bool(log.torn)
+
+
+@contextmanager
+def _checked(path: Path) -> Iterator[None]:
+    """Raises `StorageFailed` if the block can't use the content of a file."""
     try:
-        status = os.lstat(path)
-    except OSError:
-        return None
-    return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+        yield
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise _damaged(path) from None
 
 
 def _damaged(path: Path) -> StorageFailed:
     return StorageFailed(
         f"`{path}` is damaged, so no text is trusted", hint="run `mind trust` to approve again"
     )
+
+
+def _write_list(path: Path, digests: Iterable[str]) -> None:
+    data = "".join(f"{digest}\n" for digest in sorted(digests)).encode()
+    files.replace(path, data, mode=0o600)
+
+
+def _remove(folder: Path, names: Iterable[str]) -> None:
+    for name in names:
+        if (folder / name).exists():
+            files.remove(folder / name)
+
+
+def _stamp(path: str, *, follow: bool = False) -> tuple[int, ...] | None:
+    try:
+        status = os.stat(path, follow_symlinks=follow)  # noqa: PTH116 - faster
+    except OSError:
+        return None
+    return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
 class Made:

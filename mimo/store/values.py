@@ -41,12 +41,15 @@ _LATEST = datetime.max.replace(tzinfo=UTC).timestamp() - 86_400
 
 
 @frozen
-class Kept:
-    """A permanent value, from its file."""
+class Found:
+    """A value and its place."""
 
     value: Any
-    path: str
-    digest: str
+    expires: datetime | None = None
+    """The time of expiry of a temporary value; None without a time to live."""
+    file: str | None = None
+    """The file of a permanent value."""
+    digest: str | None = None
 
 
 class ValueFiles:
@@ -56,36 +59,51 @@ class ValueFiles:
         """Takes a project's root; nothing is read yet."""
         self._root = root
 
-    def read(self, namespace: str, key: str) -> Kept | None:
+    def read(self, namespace: str, key: str) -> Found | None:
         """Returns a value, or None. Raises `StorageFailed` if its file can't be read."""
         entry = self._look(path_of(namespace, key), namespace)
-        if entry is None:
-            return None
         if isinstance(entry, Problem):
-            raise _broken(entry)
-        return entry[1]
+            place = f"{entry.path}:{entry.line}" if entry.line else entry.path
+            raise StorageFailed(
+                f"`{place}`: {entry.reason}",
+                hint="the file was left as it is; mend it or move it away",
+                details={"file": entry.path, "line": entry.line},
+            )
+        return entry[1] if entry else None
 
     def keys(self, namespace: str) -> list[str]:
-        """Returns the keys of a namespace, unsorted; files with other names are ignored."""
-        return list(self._named(namespace))
+        """Returns the keys of a namespace, unsorted; files with other names are ignored.
+
+        A file is read only if its name does not show its key.
+        """
+        folder = f"{FOLDER}/{stem_of(namespace)}"
+        keys = []
+        for entry in _listed(files.safe_path(self._root, folder)):
+            stem = entry.name.removesuffix(SUFFIX)
+            if stem == entry.name or entry.name.startswith("."):
+                continue
+            if stem_of(stem) == stem and "~" not in stem:
+                keys.append(stem)
+            elif isinstance(value := self._look(f"{folder}/{entry.name}", namespace), tuple):
+                keys.append(value[0])
+        return keys
 
     def size(self, namespace: str, *, but: str) -> tuple[int, int]:
         """Returns the number of files and their total size, without the file of one key."""
-        folder = self._folder(namespace)
-        own = path_of(namespace, but).rpartition("/")[2]
+        own = files.safe_path(self._root, path_of(namespace, but))
         sizes = [
             entry.stat(follow_symlinks=False).st_size
-            for entry in _listed(folder)
-            if entry.name.endswith(SUFFIX) and entry.name != own
+            for entry in _listed(own.parent)
+            if entry.name.endswith(SUFFIX) and entry.name != own.name
         ]
         return len(sizes), sum(sizes)
 
-    def write(self, namespace: str, key: str, value: Any) -> Kept:
+    def write(self, namespace: str, key: str, value: Any) -> Found:
         """Writes a value, and replaces the earlier one. Raises `StorageFailed`."""
         path = path_of(namespace, key)
         data = codec.render(namespace, key, value)
         files.replace(files.safe_path(self._root, path), data)
-        return Kept(value=value, path=path, digest=files.digest(data))
+        return Found(value=value, file=path, digest=files.digest(data))
 
     def remove(self, namespace: str, key: str) -> bool:
         """Removes a value and returns whether there was one. Raises `StorageFailed`."""
@@ -94,7 +112,7 @@ class ValueFiles:
         files.remove(files.safe_path(self._root, path_of(namespace, key)))
         return True
 
-    def everything(self) -> Iterator[Kept | Problem]:
+    def everything(self) -> Iterator[Found | Problem]:
         """Yields every value, and a problem for every other file."""
         base = files.safe_path(self._root, FOLDER)
         for folder in _sorted(base):
@@ -105,28 +123,12 @@ class ValueFiles:
                 yield Problem(path=place, line=None, reason="is outside of any namespace")
                 continue
             for entry in _sorted(Path(folder.path)):
-                if not entry.name.startswith("."):
-                    yield self._one(f"{place}/{entry.name}", folder.name)
+                if entry.name.startswith("."):
+                    continue
+                if file := self._look(f"{place}/{entry.name}", None):
+                    yield file if isinstance(file, Problem) else file[1]
 
-    def _one(self, relative: str, folder: str) -> Kept | Problem:
-        entry = self._look(relative, None)
-        if isinstance(entry, tuple):
-            return entry[1]
-        return entry or Problem(path=relative, line=None, reason=f"was removed from {folder}")
-
-    def _named(self, namespace: str) -> Iterator[str]:
-        """Yields the keys of a namespace, read only from files whose names do not show them."""
-        place = f"{FOLDER}/{stem_of(namespace)}"
-        for entry in _listed(self._folder(namespace)):
-            stem = entry.name.removesuffix(SUFFIX)
-            if stem == entry.name or entry.name.startswith("."):
-                continue
-            if stem_of(stem) == stem and "~" not in stem:
-                yield stem
-            elif isinstance(value := self._look(f"{place}/{entry.name}", namespace), tuple):
-                yield value[0]
-
-    def _look(self, relative: str, namespace: str | None) -> tuple[str, Kept] | Problem | None:
+    def _look(self, relative: str, namespace: str | None) -> tuple[str, Found] | Problem | None:
         """Returns the key and value of a file, the problem with it, or None if it is missing."""
         try:
             path = files.safe_path(self._root, relative)
@@ -142,10 +144,7 @@ class ValueFiles:
             return Problem(path=relative, line=None, reason=error.message)
         except OSError as error:
             return Problem(path=relative, line=None, reason=(error.strerror or str(error)).lower())
-        return key, Kept(value=value, path=relative, digest=files.digest(data))
-
-    def _folder(self, namespace: str) -> Path:
-        return files.safe_path(self._root, f"{FOLDER}/{stem_of(namespace)}")
+        return key, Found(value=value, file=relative, digest=files.digest(data))
 
 
 def path_of(namespace: str, key: str) -> str:
@@ -184,24 +183,6 @@ def _listed(folder: Path) -> "list[os.DirEntry[str]]":
         raise files.failure("list", folder, error) from error
 
 
-def _broken(problem: Problem) -> StorageFailed:
-    place = f"{problem.path}:{problem.line}" if problem.line else problem.path
-    return StorageFailed(
-        f"`{place}`: {problem.reason}",
-        hint="the file was left as it is; mend it or move it away",
-        details={"file": problem.path, "line": problem.line},
-    )
-
-
-@frozen
-class Passing:
-    """A temporary value."""
-
-    value: Any
-    expires: datetime | None
-    """None for a value of a session without a time to live."""
-
-
 class PassingValues:
     """The temporary values of one project and one user."""
 
@@ -209,7 +190,7 @@ class PassingValues:
         """Takes a project's root and the user's secret; no file is opened yet."""
         self._database = LocalDatabase(root, f"{own_name('values', owner)}.db", _SCHEMA)
 
-    def read(self, namespace: str, key: str, now: datetime) -> Passing | None:
+    def read(self, namespace: str, key: str, now: datetime) -> Found | None:
         """Returns a value, or None. Raises `StorageFailed`."""
         self.sweep(now)
         rows = self._rows(
@@ -221,7 +202,7 @@ class PassingValues:
         )
         for value, expires in rows:
             until = None if expires is None else datetime.fromtimestamp(min(expires, _LATEST), UTC)
-            return Passing(value=json.loads(value), expires=until)
+            return Found(value=json.loads(value), expires=until)
         return None
 
     def keys(self, namespace: str, now: datetime) -> list[str]:
@@ -295,17 +276,6 @@ class PassingValues:
             return connection.execute(query, values).fetchall() if connection else []
 
 
-@frozen
-class Found:
-    """A value and its place."""
-
-    value: Any
-    expires: datetime | None = None
-    file: str | None = None
-    """The file of a permanent value."""
-    digest: str | None = None
-
-
 class Values:
     """The values of one project; may be used by several threads and processes at once."""
 
@@ -319,10 +289,9 @@ class Values:
     def get(self, namespace: str, key: str, now: datetime) -> Found | None:
         """Returns a value, or None. Raises `StorageFailed` if it can't be read."""
         passing = self._passing.read(namespace, key, now)
-        if passing is not None:
-            return Found(value=passing.value, expires=passing.expires)
-        kept = None if is_passing(namespace) else self._files.read(namespace, key)
-        return _found(kept) if kept else None
+        if passing or is_passing(namespace):
+            return passing
+        return self._files.read(namespace, key)
 
     def put(self, namespace: str, key: str, value: Any, ttl: int | None, now: datetime) -> Found:
         """Writes a value, and replaces the earlier one; with a `ttl` of 0 it expires at once.
@@ -339,7 +308,7 @@ class Values:
             if ttl is None and not is_passing(namespace):
                 kept = self._files.write(namespace, key, value)
                 self._passing.remove(namespace, key, now)
-                return _found(kept)
+                return kept
             until = self._passing.write(namespace, key, text, ttl, now)
             if in_file:
                 self._files.remove(namespace, key)
@@ -385,10 +354,6 @@ class Values:
         if held + size > MOST_BYTES:
             reason = f"it holds {MOST_BYTES:,} bytes at most; {held:,} are used"
             raise _full(namespace, reason, "bytes")
-
-
-def _found(kept: Kept) -> Found:
-    return Found(value=kept.value, file=kept.path, digest=kept.digest)
 
 
 def _full(namespace: str, reason: str, quota: str) -> QuotaExceeded:

@@ -5,122 +5,38 @@ signatures with the programs and lists of signers in the user's settings; those 
 are ignored. Anyone can write any e-mail address into a commit, so an address alone proves nothing.
 """
 
-import hashlib
 import os
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import MindError
 from mimo.store import git, revisions
 from mimo.store.files import digest, is_shared
-from mimo.store.identity import Location, Seen
+
+if TYPE_CHECKING:
+    from mimo.store.trust import Location, Seen
 
 SIGNED = "signed"
 _GOOD = "G"
 _OWN = ("gpg.ssh.allowedSignersFile", "gpg.ssh.revocationFile", "gpg.minTrustLevel")
 """Settings that decide which signatures are good."""
 _FIELDS = "%x1e%H%x1f%ae%x1f%ce%x1f%at%x1f%ct%x1f%G?%x1f%GS"
-_MADE = re.compile(
-    rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) [^\t]*\tcommit(?: \((initial|amend|merge)\))?: "
-)
-
-
-class Entry(NamedTuple):
-    """A commit that was made in this clone, from a reflog."""
-
-    commit: str
-    amended: str | None
-    """The commit that it replaced by `git commit --amend`."""
-
-
-class Entries(NamedTuple):
-    """The new entries of the reflogs."""
-
-    made: tuple[Entry, ...]
-    positions: Mapping[str, str]
-    """By the name of a reflog, the digest of its last line."""
-
-
-def read(common: Path, positions: Mapping[str, str]) -> Entries:
-    """Returns the commits that were made in this clone since `positions`, in every worktree.
-
-    A reflog without a position is read from its start.
-    """
-    made, ends = list[Entry](), dict(positions)
-    for name, path in _logs(common):
-        lines = _lines(path)
-        if lines:
-            made += _made(_after(lines, positions.get(name)))
-            ends[name] = _mark(lines[-1])
-    return Entries(tuple(dict.fromkeys(made)), ends)
-
-
-def ends(common: Path) -> dict[str, str]:
-    """Returns the positions at the current ends of the reflogs."""
-    return {name: _mark(lines[-1]) for name, path in _logs(common) if (lines := _lines(path))}
-
-
-def _logs(common: Path) -> Iterator[tuple[str, Path]]:
-    yield "", common / "logs" / "HEAD"
-    with suppress(OSError):
-        for name in sorted(os.listdir(common / "worktrees")):  # noqa: PTH208 - names are enough
-            yield name, common / "worktrees" / name / "logs" / "HEAD"
-
-
-def _lines(path: Path) -> list[bytes]:
-    try:
-        return disk.read(path).splitlines()
-    except OSError:
-        return []
-
-
-def _after(lines: list[bytes], position: str | None) -> list[bytes]:
-    """Returns the lines after a position; if it is missing, all lines of a new log, or none."""
-    if position is None:
-        return lines
-    for number in range(len(lines) - 1, -1, -1):
-        if _mark(lines[number]) == position:
-            return lines[number + 1 :]
-    is_new = not lines[0].partition(b" ")[0].strip(b"0")
-    return lines if is_new else []
-
-
-def _made(lines: list[bytes]) -> Iterator[Entry]:
-    for line in lines:
-        if match := _MADE.match(line):
-            amended = match[1].decode() if match[3] == b"amend" else None
-            yield Entry(match[2].decode(), amended)
-
-
-def _mark(line: bytes) -> str:
-    return hashlib.sha256(line).hexdigest()[:32]
 
 
 class Vouching:
     """Questions to the git repository of one project."""
 
-    def __init__(
-        self,
-        location: Location,
-        only: Sequence[str] = (),
-        *,
-        include: Sequence[str] = (),
-        comments: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, location: "Location", only: Sequence[str], globs: Sequence[str]) -> None:
         """Takes the place of the project, the setting `trust.only`, and the project's globs."""
         self._location = location
         self._root = location.root
         self._only = tuple(only)
-        self._globs = [glob.removeprefix("./").split("/") for glob in (*include, *comments)]
+        self._globs = [glob.removeprefix("./").split("/") for glob in globs]
         inside = location.inside
         self._prefix = "" if inside == "." else f"{inside}/"
 
-    def look(self, seen: Seen, *, follow: bool) -> Seen:
+    def look(self, seen: "Seen", *, follow: bool) -> "Seen":
         """Returns git's current answers. Raises `Invalid` if git can't be asked."""
         seen = self._with_own_commits(seen)
         return self._with_default_branch(seen) if follow else _without_branch(seen)
@@ -156,12 +72,12 @@ class Vouching:
 
     # --- the user's commits
 
-    def _with_own_commits(self, seen: Seen) -> Seen:
+    def _with_own_commits(self, seen: "Seen") -> "Seen":
         common = self._location.common
         email = self.email()
         if common is None or not email:
             return seen
-        entries = read(common, seen.positions)
+        entries = git.reflog_entries(common, seen.positions)
         digests = seen.committed | self._own(entries.made, email)
         seen = seen._replace(positions=entries.positions, committed=digests)
         if not self._line("config", "--global", "--get", "user.signingkey"):
@@ -171,7 +87,7 @@ class Vouching:
             signed=revisions.commit_id(self._root, "HEAD"), committed=digests | signed
         )
 
-    def _own(self, made: Sequence[Entry], email: str) -> frozenset[str]:
+    def _own(self, made: Sequence[git.Entry], email: str) -> frozenset[str]:
         """Returns the texts that the user's commits brought, without those of other authors.
 
         A merge brings the texts that neither side has. An amended commit brings its changes to the
@@ -249,7 +165,7 @@ class Vouching:
 
     # --- the default branch
 
-    def _with_default_branch(self, seen: Seen) -> Seen:
+    def _with_default_branch(self, seen: "Seen") -> "Seen":
         ref = self._default_ref()
         tip = revisions.commit_id(self._root, ref) if ref else None
         if ref is None or tip is None:
@@ -351,7 +267,7 @@ class Vouching:
         return os.fsdecode(git.run(self._root, *words).stdout).strip().splitlines()
 
 
-def _without_branch(seen: Seen) -> Seen:
+def _without_branch(seen: "Seen") -> "Seen":
     """Returns answers without the default branch; the chosen history stays."""
     return seen._replace(ref=None, tip=None, stopped=None, followed=frozenset())
 

@@ -8,10 +8,9 @@ import pytest
 
 from mimo.errors import StorageFailed
 from mimo.store.files import ALONE
-from mimo.store.identity import locate
+from mimo.store.git import reflog_ends, reflog_entries
 from mimo.store.projects import known_owner, own_name
-from mimo.store.trust import Trust, opened
-from mimo.store.vouching import ends, read
+from mimo.store.trust import Trust, locate
 
 
 def digest(number):
@@ -384,14 +383,15 @@ def test_a_reflog_tells_what_was_committed_here(tmp_path):
                "commit (merge): f", "commit (cherry-pick): g", "revert: h", "checkout: commit: i"),
         encoding="utf-8",
     )  # fmt: skip
-    found = read(tmp_path, {})
+    found = reflog_entries(tmp_path, {})
     assert [int(entry.commit, 16) for entry in found.made] == [2, 4, 9]
     assert [entry.amended and int(entry.amended, 16) for entry in found.made] == [None, 3, None]
-    assert found.positions == ends(tmp_path)
-    assert read(tmp_path, found.positions).made == ()
+    assert found.positions == reflog_ends(tmp_path)
+    assert reflog_entries(tmp_path, found.positions).made == ()
 
     log.write_text(log.read_text() + f"{12:040x} {13:040x} A <a@b> 1 +0000\tcommit: j\n")
-    assert [int(entry.commit, 16) for entry in read(tmp_path, found.positions).made] == [13]
+    (entry,) = reflog_entries(tmp_path, found.positions).made
+    assert int(entry.commit, 16) == 13
 
 
 @pytest.mark.attack("commit forged under the user's address")
@@ -399,10 +399,10 @@ def test_a_reflog_whose_position_is_lost_counts_only_if_it_is_new(tmp_path):
     (tmp_path / "logs").mkdir()
     log = tmp_path / "logs" / "HEAD"
     log.write_text(logged("commit (initial): a", "commit: b"), encoding="utf-8")
-    position = ends(tmp_path)
+    position = reflog_ends(tmp_path)
     text = logged("commit (initial): a", "commit: b", "commit: c")
     log.write_text(text.partition("\n")[2].replace("commit: b", "commit: x"), encoding="utf-8")
-    assert read(tmp_path, position).made == ()
+    assert reflog_entries(tmp_path, position).made == ()
 
 
 def test_where_git_s_answer_can_t_be_kept_it_counts_for_this_process(home, root, monkeypatch):
@@ -417,7 +417,7 @@ def test_where_git_s_answer_can_t_be_kept_it_counts_for_this_process(home, root,
         raise StorageFailed(f"can't write `{path}`", hint="")
 
     monkeypatch.setattr("mimo.store.files.replace", full)
-    assert opened(home, root).trusted(hashlib.sha256(b"tea").hexdigest())
+    assert Trust(home, root, globs=()).trusted(hashlib.sha256(b"tea").hexdigest())
     monkeypatch.undo()
     assert not Trust(home, root).trusted(hashlib.sha256(b"tea").hexdigest())
 

@@ -19,7 +19,7 @@ from mimo.memory.model import Problem
 from mimo.mind import Mind
 from mimo.operations import saving
 from mimo.operations.saving import approving
-from mimo.store.values import Found, Kept, ValueFiles
+from mimo.store.values import Found, ValueFiles
 
 _MAX_CURSOR = 400
 _SEAL = 16
@@ -62,8 +62,7 @@ def put(mind: Mind, namespace: str, key: str, value: Any, ttl_seconds: int | Non
     check_key(key)
     saving.check_format(mind)
     with approving(mind):
-        done = mind.values.put(namespace, key, value, ttl_seconds, mind.now())
-    return _shown(done, key)
+        return _shown(mind.values.put(namespace, key, value, ttl_seconds, mind.now()), key)
 
 
 def get(mind: Mind, namespace: str, key: str, level: Consistency) -> Found:
@@ -113,7 +112,12 @@ def page(
         after = _key_at(mind, position, every)
         wanted = [key for key in every if key.startswith(prefix) and key > after]
         shown = wanted[:limit]
-        problems = {key: reason for key in shown if (reason := _problem(mind, namespace, key))}
+        problems = {}
+        for key in shown:
+            try:
+                _get(mind, namespace, key)
+            except StorageFailed as error:
+                problems[key] = error.message
     more = len(wanted) > len(shown)
     return Page(
         keys=tuple(key for key in shown if key not in problems),
@@ -125,7 +129,8 @@ def page(
 
 def broken(mind: Mind) -> Iterator[Problem]:
     """Yields the files of values that can't be read; they are left as they are."""
-    for problem in _lasting(mind):
+    # Not from `mind.values`, which needs a secret that a read-only home may not have.
+    for problem in ValueFiles(mind.project.root).everything():
         if isinstance(problem, Problem):
             stem = problem.path.rpartition("/")[2].removesuffix(SUFFIX)
             path, reason = masked([problem.path, problem.reason], stem.partition("~")[0])
@@ -134,12 +139,8 @@ def broken(mind: Mind) -> Iterator[Problem]:
 
 def digests(mind: Mind) -> tuple[str, ...]:
     """Returns the digest of each file that holds a value."""
-    return tuple(kept.digest for kept in _lasting(mind) if not isinstance(kept, Problem))
-
-
-def _lasting(mind: Mind) -> Iterator[Kept | Problem]:
-    """Yields the values in files; needs no secret, which a read-only home may not have."""
-    return ValueFiles(mind.project.root).everything()
+    every = ValueFiles(mind.project.root).everything()
+    return tuple(kept.digest for kept in every if isinstance(kept, Found) and kept.digest)
 
 
 def is_trusted(mind: Mind, found: Found) -> bool:
@@ -150,14 +151,6 @@ def is_trusted(mind: Mind, found: Found) -> bool:
 def expire(mind: Mind, now: datetime | None = None) -> int:
     """Removes the values that have expired and returns their number."""
     return mind.values.expire(now or mind.now())
-
-
-def _problem(mind: Mind, namespace: str, key: str) -> str | None:
-    try:
-        _get(mind, namespace, key)
-    except StorageFailed as error:
-        return error.message
-    return None
 
 
 def _get(mind: Mind, namespace: str, key: str) -> Found | None:

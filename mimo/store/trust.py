@@ -23,7 +23,7 @@ mark when it is moved or becomes a repository.
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,7 +32,15 @@ from mimo import disk
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 from mimo.store import files
 from mimo.store.files import ALONE, lock
-from mimo.store.projects import index_owner, known_owner, own_name, owner_file
+from mimo.store.projects import (
+    Location,
+    Seen,
+    index_owner,
+    known_owner,
+    locate,
+    owner_file,
+    stamp,
+)
 
 if TYPE_CHECKING:
     from mimo.store.vouching import Vouching
@@ -41,53 +49,6 @@ _APPROVED = re.compile(rb"(?:[0-9a-f]{64}\n)*")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _MARK = re.compile(rb"[0-9a-f]{32}\n")
 _FILES = ("state.json", "approved", "git.json", "committed", "followed")
-
-
-class Location(NamedTuple):
-    """The place of a project, found without running git. All paths are resolved."""
-
-    root: Path
-    common: Path | None = None
-    """The git common directory, which the worktrees of a repository share; None outside git."""
-    git_dir: Path | None = None
-    """The git directory of this worktree; `common` for the main worktree."""
-    inside: str = "."
-    """The project's folder relative to the working tree, with `/`."""
-
-    def git_stamp(self, branch: str | None) -> list[tuple[int, ...] | None]:
-        """Returns a value that changes whenever git's answers may change, without running git."""
-        if self.common is None or self.git_dir is None:
-            return []
-        names = [self.git_dir / "HEAD", self.git_dir / "logs" / "HEAD", self.common / "packed-refs"]
-        names += [self.common / "config", *([self.common / branch] if branch else [])]
-        return [_stamp(str(name), follow=True) for name in names]
-
-    def mark_file(self, owner: str) -> Path:
-        """Returns the path of the mark. Raises `StorageFailed` if it leads through a link."""
-        if self.common is None:
-            return files.local(self.root, own_name("trust-mark", owner))
-        return self.common / own_name("mind-trust", owner)
-
-
-def locate(root: Path) -> Location:
-    """Returns the place of a project.
-
-    An unpacked archive must not get the trust of another repository. So a `.git` that is a symbolic
-    link is ignored, and so is a `.git` file unless the directory that it names points back, as in
-    git's worktrees. Such a project counts as one outside git.
-    """
-    root = root.resolve()
-    for folder in (root, *root.parents):
-        marker = folder / ".git"
-        if marker.is_symlink():
-            break
-        if marker.is_dir():
-            return Location(root, marker, marker, root.relative_to(folder).as_posix())
-        if marker.is_file():
-            if directories := _of_worktree(marker):
-                return Location(root, *directories, root.relative_to(folder).as_posix())
-            break
-    return Location(root)
 
 
 def read_mark(location: Location, owner: str | None) -> str | None:
@@ -117,53 +78,6 @@ def make_mark(location: Location, owner: str, mark: str | None = None) -> str:
     raise StorageFailed(
         f"`{path}` is damaged, so texts can't be approved", hint="remove it and approve again"
     )
-
-
-def _of_worktree(marker: Path) -> tuple[Path, Path] | None:
-    """Returns the common directory and the git directory of a worktree; None if it is not one."""
-    directory = _pointer(marker, "gitdir:")
-    if directory is None:
-        return None
-    back = _pointer(directory / "gitdir")
-    common = _pointer(directory / "commondir")
-    if back is None or common is None or back != marker.resolve() or not common.is_dir():
-        return None
-    return common, directory
-
-
-def _pointer(file: Path, prefix: str = "") -> Path | None:
-    """Returns the path in one of git's files; it may be relative to the file's folder."""
-    try:
-        line = disk.first_line(file)
-    except (OSError, ValueError):
-        return None
-    if not line.startswith(prefix) or not line.removeprefix(prefix).strip():
-        return None
-    return (file.parent / line.removeprefix(prefix).strip()).resolve()
-
-
-class Seen(NamedTuple):
-    """The last answers of git, and the state of the repository that they belong to."""
-
-    stamps: Mapping[str, str] = {}
-    """By worktree, the state of git's files when git was asked there."""
-    positions: Mapping[str, str] = {}
-    """The last position that was read in each reflog."""
-    only: tuple[str, ...] = ()
-    """The setting `trust.only` at that time."""
-    signed: str | None = None
-    """The commit up to which signatures were checked."""
-    ref: str | None = None
-    """The default branch, for example the target of `refs/remotes/origin/HEAD`."""
-    tip: str | None = None
-    base: str | None = None
-    """A commit of the history that the user follows."""
-    stopped: str | None = None
-    """The reason why the default branch is not followed although the user chose to."""
-    committed: frozenset[str] = frozenset()
-    """Digests of the texts that the user committed."""
-    followed: frozenset[str] = frozenset()
-    """Digests of the texts on the default branch that `only` permits."""
 
 
 class TrustState(NamedTuple):
@@ -332,7 +246,7 @@ class Trust:
                 # Reading the list again after each of many approvals would be quadratic.
                 self._approved = self._approved.union(new)
                 self._notice = None
-                self._seen = tuple(map(_stamp, self._files))
+                self._seen = tuple(map(stamp, self._files))
         return len(new)
 
     def follow(self, follow: bool) -> None:
@@ -471,14 +385,14 @@ class Trust:
         """Reads the lists again if they have changed."""
         if self._may_join_git and os.path.isdir(self._git_folder):  # noqa: PTH112 - asked each time
             self._identify()
-        seen = tuple(map(_stamp, self._files))
+        seen = tuple(map(stamp, self._files))
         if seen == self._seen:
             return
         if self._seen is None or seen[:1] != self._seen[:1]:
             mark = read_mark(self.location, known_owner(self._home))
             if mark != self._mark or self._owner is None:
                 self._identify()
-                seen = tuple(map(_stamp, self._files))
+                seen = tuple(map(stamp, self._files))
         self._approved, self._follow, self._git = frozenset(), False, None
         self._problem = self._notice = None
         if self.folder is not None:
@@ -597,14 +511,6 @@ def _remove(folder: Path, names: Iterable[str]) -> None:
     for name in names:
         if (folder / name).exists():
             files.remove(folder / name)
-
-
-def _stamp(path: str, *, follow: bool = False) -> tuple[int, ...] | None:
-    try:
-        status = os.stat(path, follow_symlinks=follow)  # noqa: PTH116 - faster
-    except OSError:
-        return None
-    return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
 class Made:

@@ -7,15 +7,12 @@ are ignored. Anyone can write any e-mail address into a commit, so an address al
 
 import os
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from mimo.disk import STORE
 from mimo.errors import MindError
 from mimo.store import git, revisions
 from mimo.store.files import digest, is_shared
-
-if TYPE_CHECKING:
-    from mimo.store.trust import Location, Seen
+from mimo.store.projects import Location, Seen
 
 SIGNED = "signed"
 _GOOD = "G"
@@ -27,7 +24,7 @@ _FIELDS = "%x1e%H%x1f%ae%x1f%ce%x1f%at%x1f%ct%x1f%G?%x1f%GS"
 class Vouching:
     """Questions to the git repository of one project."""
 
-    def __init__(self, location: "Location", only: Sequence[str], globs: Sequence[str]) -> None:
+    def __init__(self, location: Location, only: Sequence[str], globs: Sequence[str]) -> None:
         """Takes the place of the project, the setting `trust.only`, and the project's globs."""
         self._location = location
         self._root = location.root
@@ -36,7 +33,7 @@ class Vouching:
         inside = location.inside
         self._prefix = "" if inside == "." else f"{inside}/"
 
-    def look(self, seen: "Seen", *, follow: bool) -> "Seen":
+    def look(self, seen: Seen, *, follow: bool) -> Seen:
         """Returns git's current answers. Raises `Invalid` if git can't be asked."""
         seen = self._with_own_commits(seen)
         return self._with_default_branch(seen) if follow else _without_branch(seen)
@@ -72,7 +69,7 @@ class Vouching:
 
     # --- the user's commits
 
-    def _with_own_commits(self, seen: "Seen") -> "Seen":
+    def _with_own_commits(self, seen: Seen) -> Seen:
         common = self._location.common
         email = self.email()
         if common is None or not email:
@@ -165,7 +162,7 @@ class Vouching:
 
     # --- the default branch
 
-    def _with_default_branch(self, seen: "Seen") -> "Seen":
+    def _with_default_branch(self, seen: Seen) -> Seen:
         ref = self._default_ref()
         tip = revisions.commit_id(self._root, ref) if ref else None
         if ref is None or tip is None:
@@ -267,7 +264,7 @@ class Vouching:
         return os.fsdecode(git.run(self._root, *words).stdout).strip().splitlines()
 
 
-def _without_branch(seen: "Seen") -> "Seen":
+def _without_branch(seen: Seen) -> Seen:
     """Returns answers without the default branch; the chosen history stays."""
     return seen._replace(ref=None, tip=None, stopped=None, followed=frozenset())
 

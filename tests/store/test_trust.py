@@ -9,8 +9,8 @@ import pytest
 from mimo.errors import StorageFailed
 from mimo.store.files import ALONE
 from mimo.store.git import reflog_ends, reflog_entries
-from mimo.store.projects import known_owner, own_name
-from mimo.store.trust import Trust, locate
+from mimo.store.projects import known_owner, locate, own_name
+from mimo.store.trust import Trust
 
 
 def digest(number):

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
 from mimo.errors import Denied, StorageFailed
 from mimo.guard.audit import (
@@ -18,7 +19,6 @@ from mimo.guard.audit import (
     event_of,
     must_be_recorded,
 )
-from mimo.guard.limits import Limits
 from mimo.guard.policy import (
     ActivePolicies,
     Call,
@@ -28,6 +28,9 @@ from mimo.guard.policy import (
     PolicyFile,
     Verdict,
 )
+
+if TYPE_CHECKING:
+    from mimo.guard.limits import Limits
 
 _CACHED = timedelta(minutes=5)
 _MOST_CACHED = 1_000
@@ -47,7 +50,9 @@ class Guard:
         """Takes a project's root, or None outside of a project; nothing is read yet."""
         self.session = session
         self._policy_file = PolicyFile(root, trusted)
-        self._limits = Limits(root)
+        self._root = root
+        self._limits: Limits | None = None
+        self._opening = Lock()
         self._log = log
         self._policies: ActivePolicies | None = None
         self._verdicts: dict[tuple[object, ...], tuple[datetime, Verdict]] = {}
@@ -83,18 +88,19 @@ class Guard:
 
     def limit(self, call: Call) -> None:
         """Counts a call. Raises `RateLimited` if there were too many."""
-        policies = self.policies().policies if call.governed else ()
         limits: dict[str, list[Limit]] = {}
-        for policy in policies:
-            for name in dict.fromkeys((call.tool, call.like or call.tool)):
-                if (tool := policy.limit_of_tool(name)) is not None:
-                    limits.setdefault(f"tool {name}", []).append(tool)
-            namespace = policy.limit_of_namespace(call.namespace) if call.namespace else None
-            if namespace is not None:
-                limits.setdefault(f"namespace {call.namespace}", []).append(namespace)
-        if limits:
-            lasting = call.operation is Operation.WRITE
-            self._limits.take(limits, call.at.timestamp(), lasting=lasting)
+        for policy in self.policies().policies if call.governed else ():
+            for kind, name, limit in policy.limits_on(call):
+                limits.setdefault(f"{kind} {name}", []).append(limit)
+        if not limits:
+            return
+        with self._opening:
+            if self._limits is None:
+                from mimo.guard.limits import Limits
+
+                self._limits = Limits(self._root)
+        lasting = call.operation is Operation.WRITE
+        self._limits.take(limits, call.at.timestamp(), lasting=lasting)
 
     def check_record(self, call: Call) -> None:
         """Raises `StorageFailed` if a call must be recorded and can't be."""
@@ -155,7 +161,8 @@ class Guard:
 
     def close(self) -> None:
         """Closes the database of the limits."""
-        self._limits.close()
+        if self._limits:
+            self._limits.close()
 
 
 def _denied(call: Call, verdict: Verdict) -> Denied:

@@ -178,6 +178,14 @@ class Policy:
         limits = self.namespace_limits.items()
         return next((limit for pattern, limit in limits if covers(pattern, namespace)), None)
 
+    def limits_on(self, call: Call) -> Iterator[tuple[str, str, Limit]]:
+        """Yields each limit on a call: `tool` or `namespace`, its name, and the limit."""
+        for tool in dict.fromkeys((call.tool, call.like or call.tool)):
+            if limit := self.limit_of_tool(tool):
+                yield "tool", tool, limit
+        if call.namespace and (limit := self.limit_of_namespace(call.namespace)):
+            yield "namespace", call.namespace, limit
+
 
 class Verdict(NamedTuple):
     """The answer to whether a call is permitted."""

@@ -36,6 +36,7 @@ REQUESTS: Mapping[str, tuple[str | None, ...]] = {
 A policy may name a request as a tool. The requested object decides which of the others applies.
 """
 
+_NO_RULE = "no rule names it, so everything is permitted"
 _FREE = "; applies only to agents, not to people"
 
 DENIED = 5
@@ -136,7 +137,14 @@ def policy_show(mind: Mind) -> PolicyShown:
     last = policies.policies[-1]
     # An untrusted policy applies beside the default one, and may have the same rules.
     rules = dict.fromkeys(
-        _rule(tools.get(name, name), rule, policy)
+        PolicyRule(
+            tool=tools.get(name, name),
+            operations=rule.operations,
+            namespaces=rule.namespaces,
+            context_types=rule.contexts,
+            max_ttl_seconds=rule.max_ttl_seconds,
+            source=_place(policy, rule),
+        )
         for policy in policies.policies
         for name, rule in policy.rules.items()
     )
@@ -144,8 +152,8 @@ def policy_show(mind: Mind) -> PolicyShown:
         file=FILE if policies.digest else None,
         trusted=policies.trusted,
         rules=tuple(rules),
-        tool_limits=_limits({tools.get(key, key): item for key, item in last.tool_limits.items()}),
-        namespace_limits=_limits(last.namespace_limits),
+        tool_limits=tuple(_limit(tools.get(key, key), it) for key, it in last.tool_limits.items()),
+        namespace_limits=tuple(_limit(key, it) for key, it in last.namespace_limits.items()),
         pii_on_write=mind.guard.on_write,
     )
 
@@ -223,14 +231,21 @@ def policy_explain(
     # A request may ask for several things: one that is denied is what the user must know of.
     verdicts = [(policies.judge(call), call) for call in calls]
     verdict, call = min(verdicts, key=lambda pair: pair[0].permitted)
-    binds_agents = spec is not None and spec.needs.person
+    places = [
+        _place(policy, rule) for policy in policies.policies for rule in policy.rules_of(call.tool)
+    ]
+    rules = f"permitted by {' and '.join(dict.fromkeys(places))}" if places else _NO_RULE
     return PolicyVerdict(
         tool=name,
         namespace=namespace,
         operation=call.operation,
         permitted=verdict.permitted,
-        reason=(verdict.message or _permitted(policies, call)) + (_FREE if binds_agents else ""),
-        limits=tuple(_limits_on(policies, call)),
+        reason=(verdict.message or rules) + (_FREE if spec and spec.needs.person else ""),
+        limits=tuple(
+            _limit(name, limit)
+            for policy in policies.policies
+            for _, name, limit in policy.limits_on(call)
+        ),
     )
 
 
@@ -250,40 +265,12 @@ def _names() -> dict[str, str]:
     return {folded(name): name for name in names}
 
 
-def _rule(tool: str, rule: Rule, policy: Policy) -> PolicyRule:
-    return PolicyRule(
-        tool=tool,
-        operations=rule.operations,
-        namespaces=rule.namespaces,
-        context_types=rule.contexts,
-        max_ttl_seconds=rule.max_ttl_seconds,
-        source=f"{policy.source}:{rule.line}" if rule.line else "default",
-    )
-
-
-def _limits(limits: Mapping[str, Limit]) -> tuple[PolicyLimit, ...]:
-    return tuple(_limit(name, limit) for name, limit in limits.items())
-
-
 def _limit(name: str, limit: Limit) -> PolicyLimit:
     return PolicyLimit(limits=name, sustained=float(limit.sustained), burst=limit.burst)
 
 
-def _limits_on(policies: ActivePolicies, call: Call) -> Iterator[PolicyLimit]:
-    for policy in policies.policies:
-        for name in dict.fromkeys((call.tool, call.like or call.tool)):
-            if limit := policy.limit_of_tool(name):
-                yield _limit(name, limit)
-        if call.namespace and (limit := policy.limit_of_namespace(call.namespace)):
-            yield _limit(call.namespace, limit)
-
-
-def _permitted(policies: ActivePolicies, call: Call) -> str:
-    rules = [(policy, rule) for policy in policies.policies for rule in policy.rules_of(call.tool)]
-    if not rules:
-        return "no rule names it, so everything is permitted"
-    places = [f"{policy.source}:{rule.line}" if rule.line else "default" for policy, rule in rules]
-    return f"permitted by {' and '.join(dict.fromkeys(places))}"
+def _place(policy: Policy, rule: Rule) -> str:
+    return f"{policy.source}:{rule.line}" if rule.line else "default"
 
 
 def _unknown_tools(policies: ActivePolicies) -> Iterator[tuple[int, str]]:
@@ -294,7 +281,7 @@ def _unknown_tools(policies: ActivePolicies) -> Iterator[tuple[int, str]]:
             near = nearest(name, list(names))
             hint = f"; did you mean `{names[near[0]]}`?" if near else ""
             rule = policy.rules.get(name)
-            yield rule.line or 1 if rule else 1, f"there is no tool `{name}`{hint}"
+            yield (rule.line if rule else None) or 1, f"there is no tool `{name}`{hint}"
 
 
 @render.register
@@ -307,11 +294,12 @@ def _(result: PolicyShown, screen: Screen) -> None:
         (
             rule.tool,
             " ".join(rule.operations) or "none",
-            _listed(rule.namespaces if rule.context_types is None else rule.context_types),
+            "anywhere" if where is None else " ".join(where) or "nowhere",
             "" if rule.max_ttl_seconds is None else f"{rule.max_ttl_seconds:,} s",
             rule.source.rpartition("/")[2],
         )
         for rule in result.rules
+        for where in [rule.namespaces if rule.context_types is None else rule.context_types]
     ]
     screen.table(("TOOL", "MAY", "WHERE", "MAX TTL", "SOURCE"), rows)
     screen.blank()
@@ -342,10 +330,6 @@ def _(result: PolicyVerdict, screen: Screen) -> None:
     screen.line(dim(result.reason), indent=2)
     for limit in result.limits:
         screen.line(dim(_shown(limit)), indent=2)
-
-
-def _listed(names: tuple[str, ...] | None) -> str:
-    return "anywhere" if names is None else " ".join(names) or "nowhere"
 
 
 def _shown(limit: PolicyLimit) -> str:

@@ -30,7 +30,6 @@ HEAVY = {
     "pydantic",
     "rich",
     "tomlkit",
-    "usearch",
     "yaml",
 }
 """Packages that no everyday command needs before it has something to do for them."""

@@ -7,7 +7,7 @@ from typing import Any
 from mimo.disk import Stamp
 from mimo.index import rows
 from mimo.index.rows import Newer
-from mimo.index.schema import CURRENT, newest_first
+from mimo.index.schema import CURRENT, from_sql, marks, newest_first
 from mimo.memory.model import Filter, Problem, Record, Sort, topic_key
 
 _ORDERS = {
@@ -114,7 +114,7 @@ def condition(filter: Filter) -> tuple[str, list[Any]]:
     """Returns a filter as SQL over `memories m`, and the values to bind."""
     terms, values = ["m.shadowed = 0"], list[Any]()
     if filter.types is not None:
-        terms.append(f"m.type IN ({rows.marks(tuple(filter.types))})")
+        terms.append(f"m.type IN ({marks(tuple(filter.types))})")
         values += sorted(kind.value for kind in filter.types)
     for tag in sorted(filter.tags):
         terms.append("EXISTS (SELECT 1 FROM tags WHERE memory = m.key AND tag = ?)")
@@ -123,7 +123,7 @@ def condition(filter: Filter) -> tuple[str, list[Any]]:
         terms.append("m.topic_key = ?")
         values.append(topic_key(filter.topic))
     if filter.outcomes:
-        terms.append(f"m.outcome IN ({rows.marks(tuple(filter.outcomes))})")
+        terms.append(f"m.outcome IN ({marks(tuple(filter.outcomes))})")
         values += sorted(outcome.value for outcome in filter.outcomes)
     if filter.shared:
         terms.append("m.private = 0")
@@ -191,7 +191,7 @@ def competing(sql: sqlite3.Connection, ids: Sequence[str]) -> dict[str, tuple[st
     selected = sql.execute(
         "SELECT m.id, o.id FROM memories m CROSS JOIN memories o"
         " ON o.topic_key = m.topic_key AND o.key <> m.key"
-        f" WHERE m.id IN ({rows.marks(ids)})"
+        f" WHERE m.id IN ({marks(ids)})"
         f" AND {_current_decision('m')} AND {_current_decision('o')}"
         " AND NOT approved(m.digest) = NOT approved(o.digest)"
         f" ORDER BY {newest_first('o')}",
@@ -209,7 +209,7 @@ def newer(sql: sqlite3.Connection, ids: Sequence[str]) -> dict[str, Newer]:
         "SELECT l.target, m.id, approved(m.digest) OR NOT approved(o.digest)"
         " FROM links l CROSS JOIN memories m ON m.key = l.source"
         " LEFT JOIN memories o ON o.id = l.target AND o.shadowed = 0"
-        f" WHERE l.type = 'supersedes' AND l.target IN ({rows.marks(ids)})"
+        f" WHERE l.type = 'supersedes' AND l.target IN ({marks(ids)})"
         f" AND m.shadowed = 0 AND m.id <> l.target ORDER BY {newest_first('m')}",
         ids,
     )
@@ -227,7 +227,7 @@ def stamps(sql: sqlite3.Connection) -> dict[str, tuple[Stamp, int]]:
     """Returns, by path, the stamp of each indexed file and the time (ns) at which it was read."""
     selected = sql.execute("SELECT path, size, mtime_ns, ctime_ns, inode, looked_at_ns FROM files")
     return {
-        rows.from_sql(path): (Stamp(size, mtime, ctime, int(inode)), looked_at)
+        from_sql(path): (Stamp(size, mtime, ctime, int(inode)), looked_at)
         for path, size, mtime, ctime, inode, looked_at in selected
     }
 
@@ -236,16 +236,16 @@ def problems(sql: sqlite3.Connection) -> tuple[Problem, ...]:
     """Returns why files, or memories in them, can't be selected, sorted by path."""
     unread = sql.execute("SELECT path, reason_line, reason FROM files WHERE reason IS NOT NULL")
     reasons = [
-        Problem(path=rows.from_sql(path), line=line, reason=reason) for path, line, reason in unread
+        Problem(path=from_sql(path), line=line, reason=reason) for path, line, reason in unread
     ]
     shadowed = sql.execute(
         "SELECT s.path, s.line, s.id, o.path FROM memories s"
         " JOIN memories o ON o.id = s.id AND o.shadowed = 0 WHERE s.shadowed = 1"
     )
     for path, line, id, owner in shadowed:
-        place = "another part of it" if owner == path else f"`{rows.from_sql(owner)}`"
+        place = "another part of it" if owner == path else f"`{from_sql(owner)}`"
         reason = f"its id `{id}` belongs to {place}"
-        reasons.append(Problem(path=rows.from_sql(path), line=line, reason=reason))
+        reasons.append(Problem(path=from_sql(path), line=line, reason=reason))
     return tuple(sorted(reasons, key=lambda problem: (problem.path, problem.line or 0)))
 
 

@@ -10,6 +10,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from enum import Enum
 from pathlib import Path
 
 from mimo import disk
@@ -23,7 +24,7 @@ WRITE_WAIT_SECONDS = disk.WAIT_SECONDS
 """The time for which a write waits for another process's write."""
 
 _JOURNAL_BYTES = 8_000_000
-_name = re.compile(r"index(?:-([1-9][0-9]{0,8}))?\.db")
+_NAME = re.compile(r"([a-z]+)(?:-([1-9][0-9]{0,8}))?\.db")
 _SURROUNDINGS = frozenset(
     (
         sqlite3.SQLITE_PERM,
@@ -53,13 +54,13 @@ class IndexBusy(StorageFailed):
     """Another process is writing; its last commit can be read."""
 
 
-class Unusable(Exception):
-    """A file is not a usable index."""
+class State(Enum):
+    """The state of a file that may be an index."""
 
-    def __init__(self, *, newer: bool = False) -> None:
-        """Take whether a later version of mind made it."""
-        super().__init__()
-        self.newer = newer
+    USABLE = "usable"
+    NEWER = "newer"
+    """A later version of mind made it."""
+    UNUSABLE = "unusable"
 
 
 class Database:
@@ -112,33 +113,23 @@ class Database:
             finally:
                 connection.rollback()
 
-    def check(self, owner: str) -> None:
-        """Raises `Unusable` if the file is damaged, or has another format or owner.
+    def state(self, owner: str) -> State:
+        """Returns whether the file is whole and has the current format and this owner.
 
         An index that came with a clone may differ from the files.
         """
         if self.path is not None and _is_cut_short(self.path):
-            raise Unusable
+            return State.UNUSABLE
         try:
             with self._connection() as connection:
                 meta = dict(connection.execute("SELECT name, value FROM meta"))
         except IndexDamaged:
-            raise Unusable from None
+            return State.UNUSABLE
         number = meta.get("format")
-        if number != schema.FORMAT:
-            raise Unusable(newer=isinstance(number, int) and number > schema.FORMAT)
-        if meta.get("owner") != owner:
-            raise Unusable
-
-    def is_idle(self) -> bool:
-        """Returns whether no other process has the file open."""
-        try:
-            with closing(disk.connect(self.path, mode="rw")) as connection:
-                return bool(connection.execute("PRAGMA journal_mode = DELETE").fetchone())
-        except (sqlite3.OperationalError, OSError):
-            return False
-        except sqlite3.DatabaseError:
-            return True
+        if isinstance(number, int) and number > schema.FORMAT:
+            return State.NEWER
+        is_ours = number == schema.FORMAT and meta.get("owner") == owner
+        return State.USABLE if is_ours else State.UNUSABLE
 
     def size(self) -> int:
         """Returns the size of the file and its journal in bytes."""
@@ -179,17 +170,21 @@ class Database:
         return connection
 
     def _begin(self, connection: sqlite3.Connection, wait: float) -> None:
-        if _begins(connection, wait):
-            return
-        is_empty = connection.execute("SELECT 1 FROM files LIMIT 1").fetchone() is None
-        if is_empty and _begins(connection, max(0.0, WRITE_WAIT_SECONDS - wait)):
-            return
-        if is_empty:
-            raise not_ready()
-        raise IndexBusy(
-            f"another process has been writing the index `{self.path}` for more than {wait:g} s",
-            hint="your files are safe; the next command indexes them",
-        )
+        # The first index is waited for longer: without it, there is nothing to read.
+        for seconds in (wait, max(0.0, WRITE_WAIT_SECONDS - wait)):
+            try:
+                disk.begin(connection, seconds)
+                return
+            except sqlite3.OperationalError as error:
+                if _code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                    raise
+            if connection.execute("SELECT 1 FROM files LIMIT 1").fetchone():
+                raise IndexBusy(
+                    f"another process has been writing the index `{self.path}` for more than"
+                    f" {wait:g} s",
+                    hint="your files are safe; the next command indexes them",
+                )
+        raise not_ready()
 
 
 def not_ready() -> IndexNotReady:
@@ -199,29 +194,25 @@ def not_ready() -> IndexNotReady:
     )
 
 
-def _begins(connection: sqlite3.Connection, wait: float) -> bool:
-    """Begins a transaction; returns False if another process is writing for `wait` seconds."""
+def generations(folder: Path, stem: str = "index") -> list[int]:
+    """Returns the numbers of the generations of a database in a folder, lowest first."""
     try:
-        disk.begin(connection, wait)
-    except sqlite3.OperationalError as error:
-        if _code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise
-        return False
-    return True
-
-
-def generations(folder: Path) -> list[int]:
-    """Returns the numbers of the generations in a folder, lowest first."""
-    try:
-        matches = [_name.fullmatch(name) for name in os.listdir(folder)]  # noqa: PTH208
+        matches = [_NAME.fullmatch(name) for name in os.listdir(folder)]  # noqa: PTH208
     except OSError:
         return []
-    return sorted(int(match[1] or 0) for match in matches if match)
+    return sorted(int(match[2] or 0) for match in matches if match and match[1] == stem)
 
 
-def path_of(folder: Path, number: int) -> Path:
+def path_of(folder: Path, number: int, stem: str = "index") -> Path:
     """Returns the file of a generation."""
-    return folder / (f"index-{number}.db" if number else "index.db")
+    return folder / (f"{stem}-{number}.db" if number else f"{stem}.db")
+
+
+def remove(path: Path) -> None:
+    """Removes a database and the files that SQLite keeps beside it, as far as possible."""
+    for suffix in ("", "-journal", "-wal", "-shm"):
+        with suppress(OSError):
+            beside(path, suffix).unlink()
 
 
 def beside(path: Path, suffix: str) -> Path:
@@ -234,18 +225,22 @@ def _is_cut_short(path: Path) -> bool:
     try:
         if (journal := beside(path, "-wal")).exists() and journal.stat().st_size:
             return False
-        data, status = disk.look(path, limit=99)
-        header, size = data, status.st_size
+        header, status = disk.look(path, limit=99)
     except OSError:
         return True
     page = int.from_bytes(header[16:18], "big")
     page = 65_536 if page == 1 else page
-    return len(header) < 100 or size < page * int.from_bytes(header[28:32], "big")
+    return len(header) < 100 or status.st_size < page * int.from_bytes(header[28:32], "big")
 
 
 def _code(error: sqlite3.Error) -> int:
     """Returns the primary result code of an SQLite error; 0 if it has none."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def is_damage(error: sqlite3.DatabaseError) -> bool:
+    """Returns whether an error means that the file is damaged, not that the system failed."""
+    return not isinstance(error, sqlite3.ProgrammingError) and _code(error) not in _SURROUNDINGS
 
 
 @contextmanager
@@ -258,7 +253,7 @@ def translated(path: Path | None) -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.ProgrammingError):
             raise  # A bug in our code.
-        if _code(error) not in _SURROUNDINGS:
+        if is_damage(error):
             raise _damaged(path, error) from error
         raise StorageFailed(
             f"the index `{path}` can't be used ({error})",
@@ -284,7 +279,7 @@ def open_newest(folder: Path, owner: str = "") -> Database:
             raise PermissionError
     for number in reversed(generations(folder)):
         database = Database(path_of(folder, number), number)
-        if _verdict(database, owner) is None:
+        if database.state(owner) is State.USABLE:
             break
         database.close()
     else:
@@ -307,11 +302,15 @@ def make_next(folder: Path, owner: str = "") -> Database:
             with closing(disk.connect(draft)) as connection:
                 schema.create(connection, owner)
                 connection.execute("PRAGMA journal_mode = WAL")
-            with suppress(FileExistsError):
-                _publish(draft, path)
+            try:
+                path.hardlink_to(draft)
+            except FileExistsError:
+                pass
+            except OSError:  # Some file systems have no hard links.
+                if not path.exists():
+                    draft.rename(path)
         finally:
-            for suffix in ("", "-journal", "-wal", "-shm"):
-                beside(draft, suffix).unlink(missing_ok=True)
+            remove(draft)
     return Database(path, number)
 
 
@@ -326,19 +325,6 @@ def identity(database: Database) -> object:
     return inode, max(generations(database.path.parent), default=-1)
 
 
-def _publish(draft: Path, path: Path) -> None:
-    """Gives a draft its final name. Raises `FileExistsError` if the name is taken."""
-    try:
-        path.hardlink_to(draft)
-    except FileExistsError:
-        raise
-    except OSError:
-        # Some file systems have no hard links.
-        if path.exists():
-            raise FileExistsError from None
-        draft.rename(path)
-
-
 @contextmanager
 def _writable(folder: Path) -> Iterator[None]:
     try:
@@ -350,15 +336,6 @@ def _writable(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def _verdict(database: Database, owner: str) -> Unusable | None:
-    """Returns the reason for which a database is not usable; None if it is."""
-    try:
-        database.check(owner)
-    except Unusable as reason:
-        return reason
-    return None
-
-
 def _tidy(folder: Path, ours: int, owner: str) -> None:
     """Removes generations that are not needed, as far as possible."""
     for number in generations(folder):
@@ -366,10 +343,19 @@ def _tidy(folder: Path, ours: int, owner: str) -> None:
             continue
         path = path_of(folder, number)
         database = Database(path, number)
-        verdict = _verdict(database, owner)
+        state = database.state(owner)
         database.close()
-        ours_is_better = number < ours or verdict is not None
-        if ours_is_better and not (verdict and verdict.newer) and database.is_idle():
-            for suffix in ("", "-wal", "-shm"):
-                with suppress(OSError):
-                    beside(path, suffix).unlink()
+        is_needed = state is State.NEWER or (state is State.USABLE and number > ours)
+        if not is_needed and _is_idle(path):
+            remove(path)
+
+
+def _is_idle(path: Path) -> bool:
+    """Returns whether no other process has the database open."""
+    try:
+        with closing(disk.connect(path, mode="rw")) as connection:
+            return bool(connection.execute("PRAGMA journal_mode = DELETE").fetchone())
+    except (sqlite3.OperationalError, OSError):
+        return False
+    except sqlite3.DatabaseError:
+        return True

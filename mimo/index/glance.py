@@ -7,15 +7,15 @@ import json
 import math
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mimo.index.database import Approves, Database, Unusable, generations, path_of
-from mimo.index.schema import CURRENT, newest_first
+from mimo.index.database import Approves, Database, State, generations, path_of
+from mimo.index.schema import CURRENT, from_sql, newest_first, to_sql
 from mimo.memory.note import Note
 from mimo.text.tokens import QUESTION_WORDS, query_terms
 
@@ -66,16 +66,12 @@ def open_index(
         database = Database(path_of(folder, number), number)
         database.approves = approves
         try:
-            database.check(owner)
-        except Unusable:
-            database.close()
-            continue
-        try:
-            with database.reading() as sql:
-                yield Glance(sql, root)
+            if database.state(owner) is State.USABLE:
+                with database.reading() as sql:
+                    yield Glance(sql, root)
+                return
         finally:
             database.close()
-        return
     yield None
 
 
@@ -118,15 +114,14 @@ class Glance:
             f" AND {condition} ORDER BY {newest_first('m')} LIMIT ?",
             (kind, _MOST_READ),
         )
-        notes = (note for row in rows if (note := self._note(row)) and accepts(note))
-        return list(islice(notes, limit))
+        return self._notes(rows, limit, accepts)
 
     def one(self, id: str) -> Note | None:
         """Returns the memory with that id, if it is approved."""
         row = self._sql.execute(
             f"SELECT {_COLUMNS} FROM memories m WHERE m.id = ? AND {_APPROVED}", (id,)
         ).fetchone()
-        return self._note(row) if row else None
+        return next(iter(self._notes([row] if row else [], 1)), None)
 
     def decisions(self, limit: int, *, private: bool = False) -> list[Note]:
         """Returns the newest current decisions."""
@@ -144,8 +139,7 @@ class Glance:
             f" AND m.rest LIKE '%\"protected\":true%' ORDER BY {newest_first('m')}",
             (_MOST_READ,),
         )
-        notes = (note for row in rows if (note := self._note(row)) and note.keep)
-        return list(islice(notes, limit))
+        return self._notes(rows, limit, lambda note: note.keep)
 
     def related(self, prompt: str, limit: int) -> list[Note]:
         """Returns the approved memories that are clearly related to a prompt, best first."""
@@ -153,13 +147,13 @@ class Glance:
         if not weights:
             return []
         match = " OR ".join(f'"{term}"' for term in weights)
-        rows = self._best_units(match)
         best: dict[int, float] = {}
-        for tokens, title, topic, key in rows:
+        for tokens, title, topic, key in self._best_units(match):
             best.setdefault(key, _fit(weights, tokens, title, topic))
         keys = sorted((key for key, fit in best.items() if fit), key=lambda key: -best[key])
-        notes = (note for key in keys if (note := self._note(self._row(key))))
-        return list(islice(notes, limit))
+        by_key = f"SELECT {_COLUMNS} FROM memories m WHERE m.key = ?"
+        rows = (self._sql.execute(by_key, (key,)).fetchone() for key in keys)
+        return self._notes(rows, limit)
 
     def _best_units(self, match: str) -> list[Sequence[Any]]:
         """Returns the tokens of the best units, and of the titles and topics of their memories.
@@ -181,24 +175,35 @@ class Glance:
                 return [row[:4] for row in approved[:_UNITS] if row[5]]
             most *= 8
 
-    def _note(self, row: Sequence[Any]) -> Note | None:
-        """Returns the note of a row; None if its file has changed."""
-        note = _note(row)
-        return note if self._root is None or self._is_fresh(self._root, note) else None
+    def _notes(
+        self,
+        rows: Iterable[Sequence[Any]],
+        limit: int,
+        accepts: Callable[[Note], bool] = lambda _: True,
+    ) -> list[Note]:
+        """Returns the first accepted notes of rows, without those whose files have changed."""
+        notes = map(_note, rows)
+        return list(islice((n for n in notes if self._is_fresh(n) and accepts(n)), limit))
 
-    def _is_fresh(self, root: Path, note: Note) -> bool:
+    def _is_fresh(self, note: Note) -> bool:
+        if self._root is None:
+            return True
         row = self._sql.execute(
-            "SELECT size, mtime_ns, inode FROM files WHERE path = ?", (_sql_path(note.path),)
+            "SELECT size, mtime_ns, inode FROM files WHERE path = ?", (to_sql(note.path),)
         ).fetchone()
         try:
-            now = os.lstat(root / note.path)
+            now = os.lstat(self._root / note.path)
         except OSError:
             return note.path.startswith(".git/")
         return row is not None and row == (now.st_size, now.st_mtime_ns, str(now.st_ino))
 
     def _weights(self, prompt: str) -> dict[str, float]:
         """Returns the words to search for, each with its weight: rare words weigh more."""
-        terms = [term for term in query_terms(prompt).content if _has_meaning(term)]
+        terms = [
+            term
+            for term in query_terms(prompt).content
+            if len(term) > 1 and not term.isdigit() and term not in QUESTION_WORDS
+        ]
         (units,) = self._sql.execute("SELECT units FROM totals").fetchone()
         weights = {}
         for term in terms[: 8 * _MOST_TERMS]:
@@ -207,14 +212,6 @@ class Glance:
             weights[term] = math.log(1 + (units - count + 0.5) / (count + 0.5))
         rarest = sorted(weights, key=lambda term: -weights[term])[:_MOST_TERMS]
         return {term: weights[term] for term in rarest}
-
-    def _row(self, key: int) -> Sequence[Any]:
-        rows = self._sql.execute(f"SELECT {_COLUMNS} FROM memories m WHERE m.key = ?", (key,))
-        return tuple(rows.fetchone())
-
-
-def _has_meaning(term: str) -> bool:
-    return len(term) > 1 and not term.isdigit() and term not in QUESTION_WORDS
 
 
 def _fit(weights: dict[str, float], tokens: str, title: str, topic: str) -> float:
@@ -252,14 +249,6 @@ def _note(row: Sequence[Any]) -> Note:
         keep=rest.get("protected") is True,
         sections=rest.get("sections", {}),
         extra=rest.get("extra", {}),
-        path=row[9] if isinstance(row[9], str) else row[9].decode("utf-8", "surrogateescape"),
+        path=from_sql(row[9]),
         digest=row[10],
     )
-
-
-def _sql_path(path: str) -> str | bytes:
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return path.encode("utf-8", "surrogateescape")
-    return path

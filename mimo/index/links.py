@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from mimo.frozen import frozen
 from mimo.index import rows
-from mimo.index.schema import newest_first
+from mimo.index.schema import marks, newest_first
 from mimo.memory.relations import MAX_DEPTH, Edge, Graph, Node
 
 _CHUNK = 500
@@ -89,7 +89,7 @@ def newest(sql: sqlite3.Connection, types: Collection[str], most: int) -> Graph:
 def _linked_ids(sql: sqlite3.Connection, types: Collection[str], limit: int) -> tuple[str, ...]:
     """Returns the ids of the newest memories that may hold a link or be the target of one."""
     named = sorted(types)
-    of_types = f" WHERE links.type IN ({rows.marks(named)})" if named else ""
+    of_types = f" WHERE links.type IN ({marks(named)})" if named else ""
     selected = sql.execute(
         "WITH linked (key) AS ("
         f"SELECT source FROM links{of_types} UNION"
@@ -229,13 +229,13 @@ class _Walker:
         """Returns the condition on the type of a link, with the values to bind."""
         if not self._types:
             return "", ()
-        return f" AND type IN ({rows.marks(self._types)})", self._types
+        return f" AND type IN ({marks(self._types)})", self._types
 
     def _select(self, query: str, names: Sequence[Any], more: Sequence[str] = ()) -> list[Any]:
         """Returns the rows of a query over many names, which replace its `{}`."""
         selected: list[Any] = []
         for chunk in _chunks(names):
-            selected += self._sql.execute(query.format(rows.marks(chunk)), (*chunk, *more))
+            selected += self._sql.execute(query.format(marks(chunk)), (*chunk, *more))
         return selected
 
 

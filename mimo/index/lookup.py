@@ -4,8 +4,8 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from mimo.index import catalog, rows
-from mimo.index.schema import newest_first
+from mimo.index import catalog
+from mimo.index.schema import marks, newest_first
 from mimo.index.vectors import Vectors
 from mimo.memory.model import Filter
 
@@ -201,7 +201,7 @@ def _units_of(sql: sqlite3.Connection, filter: Filter, vectors: Sequence[bytes])
     return sql.execute(
         # SQLite makes a cross join from left to right: vectors are looked up in `units`.
         "SELECT u.vector, m.key, m.created, m.id FROM units u CROSS JOIN memories m"
-        f" ON m.key = u.memory WHERE {where} AND u.vector IN ({rows.marks(vectors)})",
+        f" ON m.key = u.memory WHERE {where} AND u.vector IN ({marks(vectors)})",
         (*values, *vectors),
     ).fetchall()
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from mimo.disk import Stamp
 from mimo.frozen import frozen
+from mimo.index.schema import from_sql, marks, to_sql
 from mimo.memory.model import (
     Filter,
     Kind,
@@ -177,25 +178,6 @@ def to_number(time: datetime) -> int:
 def to_time(number: int) -> datetime:
     """Returns the time, UTC, for a number of microseconds since 1970."""
     return _EPOCH + timedelta(microseconds=number)
-
-
-def to_sql(path: str) -> str | bytes:
-    """Returns a path as SQLite can hold it: bytes if the file's name is not valid Unicode."""
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return path.encode("utf-8", "surrogateescape")
-    return path
-
-
-def from_sql(path: str | bytes) -> str:
-    """Returns the path that `to_sql` was given."""
-    return path if isinstance(path, str) else path.decode("utf-8", "surrogateescape")
-
-
-def marks(values: Sequence[object]) -> str:
-    """Returns one question mark for each value, for `IN (…)`."""
-    return ",".join("?" * len(values))
 
 
 def select(connection: sqlite3.Connection, rest: str, values: Sequence[Any] = ()) -> list[Record]:

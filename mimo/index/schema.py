@@ -7,6 +7,7 @@ the names that changed last.
 """
 
 import sqlite3
+from collections.abc import Sequence
 
 FORMAT = 4
 """Rises with every change of the tables, of the tokens or of the stored values."""
@@ -155,3 +156,22 @@ def clear(connection: sqlite3.Connection) -> None:
     """Empties every table, within the open transaction."""
     for statement in _CLEAR.split(";"):
         connection.execute(statement)
+
+
+def to_sql(path: str) -> str | bytes:
+    """Returns a path as SQLite can hold it: bytes if the file's name is not valid Unicode."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return path.encode("utf-8", "surrogateescape")
+    return path
+
+
+def from_sql(path: str | bytes) -> str:
+    """Returns the path that `to_sql` was given."""
+    return path if isinstance(path, str) else path.decode("utf-8", "surrogateescape")
+
+
+def marks(values: Sequence[object]) -> str:
+    """Returns one question mark for each value, for `IN (…)`."""
+    return ",".join("?" * len(values))

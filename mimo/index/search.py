@@ -8,6 +8,7 @@ from mimo.index import catalog, lookup, rows
 from mimo.index.database import IndexDamaged
 from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.rows import Found, Hit, Request
+from mimo.index.schema import marks
 from mimo.index.vectors import Vectors, cosines
 from mimo.memory.model import Filter
 from mimo.ranking import below_successors, rank, understand
@@ -276,7 +277,7 @@ class Candidates:
 
 def _memories(sql: sqlite3.Connection, keys: Sequence[int]) -> Iterable[_Memory]:
     selected = sql.execute(
-        f"SELECT {_COLUMNS}, 1 FROM memories m WHERE m.key IN ({rows.marks(keys)})", keys
+        f"SELECT {_COLUMNS}, 1 FROM memories m WHERE m.key IN ({marks(keys)})", keys
     )
     return [_Memory(*row) for row in selected]
 
@@ -302,7 +303,7 @@ def _units(sql: sqlite3.Connection, keys: Sequence[int]) -> dict[int, list[Store
     units: dict[int, list[StoredUnit]] = {key: [] for key in keys}
     selected = sql.execute(
         "SELECT memory, tokens, speakers, vector, line, start, length FROM units"
-        f" WHERE memory IN ({rows.marks(keys)}) ORDER BY key",
+        f" WHERE memory IN ({marks(keys)}) ORDER BY key",
         keys,
     )
     for memory, *row in selected:
@@ -315,6 +316,6 @@ def _parents(sql: sqlite3.Connection, ids: Iterable[str]) -> dict[tuple[str | by
     if not wanted:
         return {}
     selected = sql.execute(
-        f"SELECT path, id, tokens FROM parents WHERE id IN ({rows.marks(wanted)})", wanted
+        f"SELECT path, id, tokens FROM parents WHERE id IN ({marks(wanted)})", wanted
     )
     return {(path, id): tokens for path, id, tokens in selected}

@@ -14,7 +14,7 @@ from mimo.index.documents import Document, name_of, statement_of
 from mimo.index.documents import document as document_of
 from mimo.index.embedding import Embedder
 from mimo.index.rows import Change
-from mimo.index.schema import CURRENT
+from mimo.index.schema import CURRENT, from_sql, marks, to_sql
 from mimo.index.vectors import Vectors, cosines
 from mimo.memory import duplicates
 from mimo.memory.model import Filter, Kind, Memory, Place, Problem, Record, topic_key
@@ -123,8 +123,8 @@ def _readable(change: Change) -> tuple[Change, list[Document]]:
 
 
 _MEMORY = f"INSERT INTO memories (key, {rows.COLUMNS}, topic_key, title_tokens, topic_tokens, \
-passages, vector, statement) VALUES ({rows.marks(range(24))})"
-_UNIT = f"INSERT INTO units VALUES ({rows.marks(range(8))})"
+passages, vector, statement) VALUES ({marks(range(24))})"
+_UNIT = f"INSERT INTO units VALUES ({marks(range(8))})"
 _WORDS = "INSERT INTO words (rowid, heading, tokens) VALUES (?, ?, ?)"
 _DELETE_WORDS = "INSERT INTO words (words, rowid, heading, tokens) VALUES ('delete', ?, ?, ?)"
 
@@ -147,7 +147,7 @@ class Writer:
         for change in changes:
             self._delete(change.path)
         self._sql.executemany(
-            f"INSERT INTO files VALUES ({rows.marks(range(8))})",
+            f"INSERT INTO files VALUES ({marks(range(8))})",
             [_file(change, change.stamp, self._now_ns) for change in changes if change.stamp],
         )
         self._insert(documents)
@@ -199,7 +199,7 @@ class Writer:
                 words.append((number, heading, unit.tokens))
                 heading = ""
                 if record.parent is not None:
-                    place = rows.to_sql(record.place.path)
+                    place = to_sql(record.place.path)
                     parents[place, record.parent].update(unit.tokens.split())
             self._next_unit += len(document.units)
             self._count(1, [unit.tokens for unit in document.units], document.passages)
@@ -214,7 +214,7 @@ class Writer:
         )
 
     def _delete(self, path: str) -> None:
-        place = rows.to_sql(path)
+        place = to_sql(path)
         self._sql.execute("DELETE FROM files WHERE path = ?", (place,))
         selected = self._sql.execute(
             "SELECT key, id, trim(title_tokens || ' ' || topic_tokens), passages, shadowed"
@@ -266,7 +266,7 @@ class Writer:
             return
         owner = min(
             claims,
-            key=lambda claim: (not claim[4], _claim(id, rows.from_sql(claim[1]), *claim[2:4])),
+            key=lambda claim: (not claim[4], _claim(id, from_sql(claim[1]), *claim[2:4])),
         )
         for key, *_, shadowed in claims:
             loses = int(key != owner[0])
@@ -289,7 +289,7 @@ class Writer:
 def _file(change: Change, stamp: Stamp, now_ns: int) -> tuple[object, ...]:
     problem = change.problem
     return (
-        rows.to_sql(change.path),
+        to_sql(change.path),
         stamp.size,
         stamp.mtime_ns,
         stamp.ctime_ns,
@@ -349,7 +349,7 @@ def alike(sql: sqlite3.Connection, draft: Document, vectors: Vectors | None) -> 
     texts = sql.execute(
         "SELECT m.key, m.vector, m.title_tokens || ' ' || group_concat(u.tokens, ' ')"
         " FROM memories m JOIN units u ON u.memory = m.key"
-        f" WHERE m.key IN ({rows.marks(keys)}) AND m.shadowed = 0 AND m.type <> ? AND m.id <> ?"
+        f" WHERE m.key IN ({marks(keys)}) AND m.shadowed = 0 AND m.type <> ? AND m.id <> ?"
         f" AND {CURRENT.format('m')} GROUP BY m.key",
         (*keys, Kind.CHECKPOINT.value, draft.record.memory.id),
     ).fetchall()

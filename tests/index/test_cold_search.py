@@ -37,7 +37,7 @@ def test_a_search_in_a_new_process_needs_no_heavy_library(
         now_ns=1,
     )
     index.close()
-    heavy = ["numpy", "usearch", "model2vec", "tokenizers", "asyncio", "yaml", "difflib"]
+    heavy = ["numpy", "model2vec", "tokenizers", "asyncio", "yaml", "difflib"]
     done = subprocess.run(
         [sys.executable, "-c", SEARCH, str(folder), "which beverages are there?", *heavy],
         capture_output=True,

@@ -13,9 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from mimo.errors import StorageFailed
 from mimo.index import vectors
-from mimo.index import vectors as cosine
-from mimo.index import vectors as graph
-from mimo.index.vectors import Vectors
+from mimo.index.vectors import Vectors, cosines
 
 MODEL = "some-model:0123"
 DIMS = 32
@@ -66,17 +64,16 @@ def test_vectors_outlive_the_process(tmp_path: Path, opened: Opened) -> None:
     assert again.get([name(0), name(2), name(9)]) == {name(0): vector(0), name(2): vector(2)}
     assert again.known([name(1), name(9)]) == {name(1)}
     assert again.count() == 3
-    assert again.size() > 0
 
 
-def test_nothing_is_known_of_nothing(opened: Opened) -> None:
+def test_an_empty_file_answers_with_nothing(opened: Opened) -> None:
     empty = opened(None)
     empty.put({})
 
     assert empty.known([]) == set()
     assert empty.get([]) == {}
-    assert empty.count() == empty.size() == 0
-    assert empty.prune([]) == 0
+    assert empty.count() == 0
+    empty.prune([])
     assert empty.nearest(vector(1), 3) == []
 
 
@@ -147,7 +144,7 @@ def test_a_damaged_file_is_replaced_by_an_empty_one(
     assert opened(tmp_path).count() == 3000
 
 
-def test_damage_done_while_the_file_is_open_is_got_over(tmp_path: Path, opened: Opened) -> None:
+def test_damage_of_an_open_file_is_repaired(tmp_path: Path, opened: Opened) -> None:
     made = opened(tmp_path)
     made.put(some(0, 2000))
     made.close()
@@ -162,9 +159,7 @@ def test_damage_done_while_the_file_is_open_is_got_over(tmp_path: Path, opened: 
     assert opened(tmp_path).count() == 2
 
 
-def test_a_folder_that_is_removed_while_it_is_open_is_made_again(
-    tmp_path: Path, opened: Opened
-) -> None:
+def test_a_folder_removed_while_open_is_created_again(tmp_path: Path, opened: Opened) -> None:
     folder = tmp_path / "index"
     made = opened(folder)
     made.put(some(0, 2))
@@ -187,7 +182,7 @@ def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     assert caught.value.hint
 
 
-def test_a_full_disk_loses_nothing_that_was_kept(tmp_path: Path, opened: Opened) -> None:
+def test_a_full_disk_loses_no_stored_vector(tmp_path: Path, opened: Opened) -> None:
     made = opened(tmp_path)
     made.put(some(0, 100))
     pages = made._file._connection.execute("PRAGMA page_count").fetchone()[0]
@@ -200,11 +195,12 @@ def test_a_full_disk_loses_nothing_that_was_kept(tmp_path: Path, opened: Opened)
     made.put(some(0, 3))
 
 
-def test_pruning_keeps_what_it_is_told_to_keep(opened: Opened) -> None:
+def test_pruning_keeps_the_given_names(opened: Opened) -> None:
     made = opened(None)
     made.put(some(0, 10))
 
-    assert made.prune([name(3), name(99)]) == 9
+    made.prune([name(3), name(99)])
+
     assert made.get(some(0, 10)) == some(3, 4)
 
 
@@ -227,14 +223,14 @@ class AgainstDict(RuleBasedStateMachine):
     @rule(numbers=numbers)
     def prune(self, numbers: set[int]) -> None:
         keep = {name(number) for number in numbers}
-        removed = self.kept.keys() - keep
-        assert self.vectors.prune(keep) == len(removed)
+        self.vectors.prune(keep)
         self.kept = {each: self.kept[each] for each in self.kept.keys() & keep}
 
     @rule(query=st.integers(0, 400), k=st.integers(0, 30))
     def nearest(self, query: int, k: int) -> None:
         results = self.vectors.nearest(vector(query), k)
-        scored = {each: cosine.cosine(vector(query), kept) for each, kept in self.kept.items()}
+        near = cosines(vector(query), list(self.kept.values()))
+        scored = dict(zip(self.kept, near, strict=True))
         assert results == sorted(scored.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
 
     @invariant()
@@ -305,75 +301,15 @@ def test_a_scan_sees_what_another_process_has_added(tmp_path: Path, opened: Open
     assert made.nearest(vector(9), 1)[0][0] == name(9)
 
 
-@pytest.fixture
-def _graph_for_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graph, "EXACT", 100)
-
-
-def test_few_vectors_need_no_graph(opened: Opened) -> None:
-    made = opened(None)
-    made.put(some(0, 3))
-
-    assert not made.build_graph()
-
-
-@pytest.mark.usefixtures("_graph_for_few")
-def test_a_graph_finds_nearly_all_that_a_scan_finds(tmp_path: Path, opened: Opened) -> None:
-    made = opened(tmp_path)
-    made.put(some(0, 1000))
-    exact = [made.nearest(vector(query), 10) for query in range(2000, 2020)]
-
-    assert made.build_graph()
-    about = [made.nearest(vector(query), 10) for query in range(2000, 2020)]
-
-    shared = [len(set(a) & set(b)) for a, b in zip(exact, about, strict=True)]
-    assert sum(shared) >= 0.9 * 10 * len(exact)
-
-
-@pytest.mark.usefixtures("_graph_for_few")
-def test_a_graph_is_left_aside_after_a_change_until_it_is_brought_up_to_date(
-    tmp_path: Path, opened: Opened
-) -> None:
-    made = opened(tmp_path)
-    made.put(some(0, 200))
-    made.build_graph()
-    made.prune([name(number) for number in range(50, 200)])
-    made.put(some(500, 501))
-
-    assert made.nearest(vector(500), 1)[0][0] == name(500)
-    assert made.build_graph()
-    assert made.nearest(vector(500), 1)[0][0] == name(500)
-    assert made.nearest(vector(3), 1)[0][0] != name(3)
-
-
-@pytest.mark.usefixtures("_graph_for_few")
-@pytest.mark.parametrize("damaged", [False, True])
-def test_a_graph_is_kept_beside_the_vectors_and_rebuilt_where_it_is_damaged(
-    tmp_path: Path, opened: Opened, damaged: bool
-) -> None:
-    first = opened(tmp_path)
-    first.put(some(0, 200))
-    first.build_graph()
-    (kept,) = tmp_path.glob("*.usearch")
-    if damaged:
-        kept.write_bytes(b"damaged" * 100)
-    before = kept.stat().st_mtime_ns
-
-    again = opened(tmp_path)
-
-    assert again.build_graph()
-    assert (kept.stat().st_mtime_ns != before) is damaged
-    assert again.nearest(vector(5), 1)[0][0] == name(5)
-
-
 class TestAmong:
-    """The nearest of some: found alike one by one, in the matrix, and where there is a graph."""
+    """The nearest of some: the same one by one and in the matrix."""
 
     def expected(self, query: bytes, numbers: range, k: int) -> list[bytes]:
-        scored = sorted((-cosine.cosine(query, vector(n)), name(n)) for n in numbers)
+        near = cosines(query, [vector(n) for n in numbers])
+        scored = sorted((-number, name(n)) for n, number in zip(numbers, near, strict=True))
         return [results for _, results in scored[:k]]
 
-    def test_only_those_that_are_named_are_compared(self, opened: Opened) -> None:
+    def test_only_the_named_vectors_are_compared(self, opened: Opened) -> None:
         vectors = opened(None)
         vectors.put(some(0, 40))
         query, asked = vector(7), range(10, 30)
@@ -389,9 +325,7 @@ class TestAmong:
         )
 
     @pytest.mark.parametrize("scans", [0, 1])
-    def test_what_is_unknown_empty_or_asked_with_nothing_is_not_found(
-        self, opened: Opened, scans: int
-    ) -> None:
+    def test_unknown_and_empty_vectors_are_not_returned(self, opened: Opened, scans: int) -> None:
         vectors = opened(None)
         vectors.put({name(1): vector(1), name(2): b""})
         for _ in range(scans):
@@ -404,7 +338,7 @@ class TestAmong:
         assert vectors.among(vector(1), [], 5) == []
         assert vectors.among(b"", [name(1)], 5) == []
 
-    def test_equal_ones_stand_in_the_order_of_their_names(self, opened: Opened) -> None:
+    def test_equally_near_vectors_are_in_the_order_of_their_names(self, opened: Opened) -> None:
         vectors = opened(None)
         vectors.put({name(n): vector(0) for n in range(9)})
 
@@ -420,15 +354,3 @@ class TestAmong:
         vectors.put(some(3, 5))
 
         assert vectors.among(vector(4), [name(n) for n in range(5)], 1)[0][0] == name(4)
-
-    def test_a_graph_is_not_asked_for_some(
-        self, opened: Opened, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(graph, "EXACT", 10)
-        vectors = opened(None)
-        vectors.put(some(0, 40))
-        assert vectors.build_graph()
-
-        for _ in range(2):
-            results = vectors.among(vector(7), [name(n) for n in range(10, 30)], 5)
-            assert [name_ for name_, _ in results] == self.expected(vector(7), range(10, 30), 5)

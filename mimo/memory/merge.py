@@ -10,14 +10,15 @@ has the value as the header writes it.
 """
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from mimo.errors import Invalid
 from mimo.frozen import frozen
-from mimo.memory.codec import fields, front_matter
+from mimo.memory.codec import front_matter
 from mimo.memory.codec.document import (
     MAX_SOURCE_BYTES,
     Document,
@@ -28,7 +29,7 @@ from mimo.memory.codec.document import (
     render_body,
     trim,
 )
-from mimo.memory.codec.file import Parsed, is_owned, parse, read_document
+from mimo.memory.codec.file import KEYS, Parsed, is_owned, parse, read_document, understand, written
 from mimo.memory.model import Memory, Section, Version
 
 TEXT = "the text"
@@ -72,22 +73,17 @@ def merge(base: bytes, ours: bytes, theirs: bytes, *, path: str) -> Merged | Non
     `base` is empty if the sides have no ancestor in common.
     """
     try:
+        whole = _one_sided(base, ours, theirs)
         if is_source(path):
-            return _source(base, ours, theirs)
-        if (whole := _one_sided(base, ours, theirs)) is not _UNDECIDED:
+            # Chunks can't be merged as text: the newer copy of an ingested file is kept.
+            both = whole is _UNDECIDED
+            return Merged(data=max(ours, theirs, key=_age) if both else whole, dropped=both)
+        if whole is not _UNDECIDED:
             read_document(whole)
             return Merged(data=whole)
         return _memory((_ancestor(base), read_document(ours)[0], read_document(theirs)[0]), path)
     except (Unreadable, NoMerge, Invalid):
         return None
-
-
-def _source(base: bytes, ours: bytes, theirs: bytes) -> Merged:
-    """Returns the newer copy of an ingested file; its chunks can't be merged as text."""
-    chosen = _one_sided(base, ours, theirs)
-    if chosen is not _UNDECIDED:
-        return Merged(data=chosen)
-    return Merged(data=max(ours, theirs, key=_age), dropped=True)
 
 
 def _age(data: bytes) -> tuple[str, bytes]:
@@ -114,30 +110,51 @@ def _one_sided(base: Any, ours: Any, theirs: Any) -> Any:
 
 
 def _memory(documents: Sides, path: str) -> Merged | None:
-    owned = all(_owned(document, path) for document in documents[1:])
+    headers = (read_document(document.text.encode())[1] for document in documents[1:])
+    owned = all(is_owned(understand(header)[0], path) for header in headers)
     layouts = [layout_of(doc.body, newline=doc.newline, sections=owned) for doc in documents]
     rivals = [_rivals(layout.versions) for layout in layouts]
     of_header = [{n: v for n, v in side.items() if not is_text(n)} for side in rivals]
     header, competing = _merged_header(documents, of_header)
-    texts = [layout.content.text for layout in layouts]
-    content = _merged_text(TEXT, texts, rivals, competing)
+
+    def merged(name: str, texts: Sequence[str]) -> str:
+        """Returns the current text, and adds the versions that compete with it."""
+        sides = (
+            _Versions(value=text, competing=side.get(name, frozenset()))
+            for text, side in zip(texts, rivals, strict=True)
+        )
+        result = _resolve_text(*sides)
+        # The edges of a hunk may leave nothing but blank lines.
+        value = trim(result.value)
+        if others := {trim(text) for text in result.competing} - {value}:
+            competing[name] = frozenset(others)
+        return value
+
+    content = merged(TEXT, [layout.content.text for layout in layouts])
     sections = {}
     for section in Section if owned else ():
         texts = [layout.texts.get(section, "") for layout in layouts]
-        if text := _merged_text(section_name(section), texts, rivals, competing):
+        if text := merged(section_name(section), texts):
             sections[section] = text
-    wanted = (content, sections, tuple(_versions(competing)))
-    text = _fenced(documents, header) + _body(layouts, wanted, owned=owned)
+    versions = tuple(
+        Version(field=name, text=text)
+        for name in sorted(competing, key=lambda name: (is_text(name), name))
+        for text in sorted(competing[name])
+    )
+    body = _Body(content, sections, versions)
+    text = _fenced(documents, header) + _merged_body(layouts, body, owned=owned)
     newline = _one_sided(*(document.newline for document in documents))
     bom = bool(_one_sided(*(document.bom for document in documents)))
     text = "\ufeff" * bom + text.replace("\n", "\n" if newline is _UNDECIDED else newline)
-    return _checked(text.encode(), path, wanted, owned=owned)
-
-
-def _owned(document: Document, path: str) -> bool:
-    _, header = read_document(document.text.encode())
-    understood, _ = fields.understand(header)
-    return is_owned(understood, path)
+    # A conflict is better than a wrong merge.
+    parsed = parse(text.encode(), path=path, modified=_ANY_TIME)
+    if not isinstance(parsed, Parsed) or parsed.owned != owned:
+        return None
+    memory = parsed.memory
+    if (memory.content, memory.sections, memory.competing) != body:
+        return None
+    fields = tuple(dict.fromkeys(version.field for version in versions))
+    return Merged(data=text.encode(), competing=fields)
 
 
 def _rivals(versions: Sequence[Version]) -> dict[str, frozenset[str]]:
@@ -147,46 +164,25 @@ def _rivals(versions: Sequence[Version]) -> dict[str, frozenset[str]]:
     return rivals
 
 
-def _versions(competing: Rivals) -> Iterator[Version]:
-    for name in sorted(competing, key=lambda name: (is_text(name), name)):
-        for text in sorted(competing[name]):
-            yield Version(field=name, text=text)
+class _Body(NamedTuple):
+    """The parts of a merged body."""
+
+    content: str
+    sections: Mapping[Section, str]
+    versions: tuple[Version, ...]
 
 
-def _merged_text(
-    name: str, texts: Sequence[str], rivals: Sequence[Rivals], competing: dict[str, frozenset[str]]
-) -> str:
-    """Returns the current text, and adds the versions that compete with it to `competing`."""
-    base, ours, theirs = (
-        _Versions(value=text, competing=rival.get(name, frozenset()))
-        for text, rival in zip(texts, rivals, strict=True)
-    )
-    merged = _resolve_text(base, ours, theirs)
-    # The edges of a hunk may leave nothing but blank lines.
-    value = trim(merged.value)
-    if others := {trim(text) for text in merged.competing} - {value}:
-        competing[name] = frozenset(others)
-    return value
-
-
-def _body(
-    layouts: Sequence[Layout],
-    wanted: tuple[str, Mapping[Section, str], tuple[Version, ...]],
-    *,
-    owned: bool,
-) -> str:
-    """Returns the body as a merge of its lines has it, if that reads as wanted.
+def _merged_body(layouts: Sequence[Layout], body: _Body, *, owned: bool) -> str:
+    """Returns the body as a merge of its lines has it, if that has the same parts.
 
     Blank lines and the order of sections are then preserved.
     """
-    base, ours, theirs = ("\n".join(layout.lines) for layout in layouts)
-    texts = merged_lines(base, ours, theirs)
+    texts = merged_lines(*("\n".join(layout.lines) for layout in layouts))
     if len(texts) == 1:
         layout = layout_of(texts[0], newline="\n", sections=owned)
-        if (layout.content.text, layout.texts, layout.versions) == wanted:
+        if (layout.content.text, layout.texts, layout.versions) == body:
             return texts[0]
-    content, sections, versions = wanted
-    return render_body(content, sections, versions, escaped=owned)
+    return render_body(*body, escaped=owned)
 
 
 def _fenced(documents: Sides, header: str) -> str:
@@ -196,23 +192,6 @@ def _fenced(documents: Sides, header: str) -> str:
             return document.text[: document.body_start].replace("\r\n", "\n")
     fence = "+++" if any(document.syntax == "toml" for document in documents[1:]) else "---"
     return f"{fence}\n{header}{fence}\n" if header else ""
-
-
-def _checked(
-    data: bytes,
-    path: str,
-    wanted: tuple[str, Mapping[Section, str], tuple[Version, ...]],
-    *,
-    owned: bool,
-) -> Merged | None:
-    """Returns the result if it reads as wanted: a conflict is better than a wrong merge."""
-    parsed = parse(data, path=path, modified=_ANY_TIME)
-    if not isinstance(parsed, Parsed) or parsed.owned != owned:
-        return None
-    memory = parsed.memory
-    if (memory.content, memory.sections, memory.competing) != wanted:
-        return None
-    return Merged(data=data, competing=tuple(dict.fromkeys(version.field for version in wanted[2])))
 
 
 # The header, key by key.
@@ -301,7 +280,7 @@ def _merged_key(
         _Versions(value=_shown(side.data, key), competing=rival)
         for side, rival in zip(sides, rivals, strict=True)
     ]
-    merged = _resolve(versions[0], versions[1], versions[2], order_of(key))
+    merged = _resolve(versions[0], versions[1], versions[2], partial(order_of, key))
     return _raw(key, merged.value, sides), merged.competing
 
 
@@ -336,10 +315,10 @@ def _order(sides: tuple[_Keys, _Keys, _Keys]) -> list[str]:
     base, ours, theirs = sides
     order = list(base.raw)
     new = {key for side in (ours, theirs) for key in side.raw if key not in base.raw}
-    own = [key for key in fields.KEYS if key in new]
+    own = [key for key in KEYS if key in new]
     for key in own:
-        place = fields.KEYS.index(key)
-        before = [n for n, other in enumerate(order) if other in fields.KEYS[:place]]
+        place = KEYS.index(key)
+        before = [n for n, other in enumerate(order) if other in KEYS[:place]]
         order.insert(max(before) + 1 if before else 0, key)
     return [*order, *sorted(new.difference(own))]
 
@@ -349,35 +328,28 @@ def _order(sides: tuple[_Keys, _Keys, _Keys]) -> list[str]:
 
 def united(base: Sequence[Any], ours: Sequence[Any], theirs: Sequence[Any]) -> list[Any]:
     """Returns a list of tags or links with the additions and without the removals of both sides."""
-    before, left, right = ({_name(item): item for item in side} for side in (base, ours, theirs))
+    before, left, right = (
+        {json.dumps(item, sort_keys=True, ensure_ascii=False, default=str): item for item in side}
+        for side in (base, ours, theirs)
+    )
     kept = [item for name, item in before.items() if name in left and name in right]
     added = {name: item for name, item in {**left, **right}.items() if name not in before}
     return [*kept, *(added[name] for name in sorted(added))]
 
 
-def _name(item: Any) -> str:
-    return json.dumps(item, sort_keys=True, ensure_ascii=False, default=str)
-
-
-def order_of(key: str) -> Callable[[str], Any]:
-    """Returns the sort key for versions of a header key: the careful one first, a removal last."""
-
-    def place(text: str) -> tuple[bool, float, str]:
-        return (text == GONE, _care(key, text), text)
-
-    return place
-
-
-def _care(key: str, text: str) -> float:
+def order_of(key: str, text: str) -> tuple[bool, float, str]:
+    """Returns the sort key of a version of a header key: the careful one first, a removal last."""
+    care = 0.0
     if key == "outcome":
-        return _OUTCOMES.index(text) if text in _OUTCOMES else len(_OUTCOMES)
-    if key in ("confidence", "importance"):
+        care = _OUTCOMES.index(text) if text in _OUTCOMES else len(_OUTCOMES)
+    elif key in ("confidence", "importance"):
         try:
-            number = float(text.strip('"'))
+            care = float(text.strip('"')) * (1 if key == "confidence" else -1)
         except ValueError:
-            return 2.0
-        return number if key == "confidence" else -number
-    return 0.0 if key != "protected" or text == "true" else 1.0
+            care = 2.0
+    elif key == "protected":
+        care = float(text != "true")
+    return (text == GONE, care, text)
 
 
 @frozen
@@ -406,15 +378,9 @@ def _resolve(
         return theirs
     both, either = ours.all & theirs.all, ours.all | theirs.all
     kept = both | (either - base.all) or either
-    value = _current(base.value, ours.value, theirs.value, kept, order)
+    chosen = _one_sided(base.value, ours.value, theirs.value)
+    value = chosen if chosen in kept else min(kept, key=order)
     return _Versions(value=value, competing=kept - {value})
-
-
-def _current(
-    base: str, ours: str, theirs: str, kept: Collection[str], order: Callable[[str], Any]
-) -> str:
-    chosen = _one_sided(base, ours, theirs)
-    return str(chosen) if chosen in kept else min(kept, key=order)
 
 
 def _resolve_text(base: _Versions, ours: _Versions, theirs: _Versions) -> _Versions:
@@ -440,37 +406,25 @@ def _longest_first(text: str) -> tuple[int, str]:
 # Texts, line by line.
 
 
-class _Hunk(NamedTuple):
-    """A stretch of a merge on each side, equal if the sides agree."""
-
-    ours: Sequence[str]
-    theirs: Sequence[str]
-
-
 def merged_lines(base: str, ours: str, theirs: str) -> tuple[str, ...]:
     """Returns the text with the changes of both sides, or two texts if these conflict.
 
     Each of the two has all changes that don't conflict.
     """
-    if ours == theirs or theirs == base:
-        return (ours,)
-    if ours == base:
-        return (theirs,)
-    hunks = list(_hunks(base.split("\n"), ours.split("\n"), theirs.split("\n")))
-    first = "\n".join(line for hunk in hunks for line in hunk.ours)
-    second = "\n".join(line for hunk in hunks for line in hunk.theirs)
-    return (first,) if first == second else (first, second)
-
-
-def _hunks(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> Iterator[_Hunk]:
+    if (whole := _one_sided(base, ours, theirs)) is not _UNDECIDED:
+        return (whole,)
+    sides = (base.split("\n"), ours.split("\n"), theirs.split("\n"))
+    first: list[str] = []
+    second: list[str] = []
     at_base = at_ours = at_theirs = 0
-    for start, left, right, length in _common(base, ours, theirs):
-        changed = _Hunk(ours[at_ours:left], theirs[at_theirs:right])
-        merged = _one_sided(base[at_base:start], *changed)
-        yield changed if merged is _UNDECIDED else _Hunk(merged, merged)
-        same = base[start : start + length]
-        yield _Hunk(same, same)
+    for start, left, right, length in _common(*sides):
+        changed = (sides[1][at_ours:left], sides[2][at_theirs:right])
+        merged = _one_sided(sides[0][at_base:start], *changed)
+        same = sides[0][start : start + length]
+        first += [*(changed[0] if merged is _UNDECIDED else merged), *same]
+        second += [*(changed[1] if merged is _UNDECIDED else merged), *same]
         at_base, at_ours, at_theirs = start + length, left + length, right + length
+    return tuple(dict.fromkeys(("\n".join(first), "\n".join(second))))
 
 
 def _common(
@@ -519,7 +473,7 @@ def current_version(memory: Memory, name: str) -> str:
     if section := _section(name):
         return memory.sections.get(section, "")
     key = next(iter(_header(name, GONE)))
-    return _shown({**memory.extra, **fields.written(memory, memory.links)}, key)
+    return _shown({**memory.extra, **written(memory, memory.links)}, key)
 
 
 def chosen(memory: Memory, name: str, text: str) -> Memory:
@@ -535,11 +489,11 @@ def chosen(memory: Memory, name: str, text: str) -> Memory:
         return replace(memory, sections={**memory.sections, section: text})
     header = _header(name, text)
     key = next(iter(header))
-    understood, extra = fields.understand(header)
+    understood, extra = understand(header)
     others = {other: value for other, value in memory.extra.items() if other != key}
     if text != GONE and key in extra:
         others |= extra
-    if key not in fields.KEYS:
+    if key not in KEYS:
         return replace(memory, extra=others)
     changes: dict[str, Any] = {key: understood.get(key, _DEFAULTS.get(key))}
     return replace(memory, extra=others, **changes)

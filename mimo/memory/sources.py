@@ -14,14 +14,14 @@ from mimo.errors import Invalid
 from mimo.frozen import frozen
 from mimo.memory import ids
 from mimo.memory.chunking import LINES, Chunk, Chunking, Strategy
-from mimo.memory.codec import fields, front_matter
+from mimo.memory.codec import front_matter
 from mimo.memory.codec.document import (
     MAX_HEADER_BYTES,
     MAX_SOURCE_BYTES,
     Document,
     Unreadable,
 )
-from mimo.memory.codec.file import read_document
+from mimo.memory.codec.file import read_document, understand, written
 from mimo.memory.model import Kind, Memory, Problem
 from mimo.text.clean import compiled
 
@@ -173,7 +173,7 @@ def parse(data: bytes, *, path: str, modified: datetime) -> Sequence[Marked] | P
         reason = "it has no line `<!-- chunk n lines a-b -->`"
         lost = Problem(path=path, line=document.body_line, reason=reason)
         return lost if "strategy" in header else None
-    understood, extra = fields.understand(header)
+    understood, extra = understand(header)
     source_id = understood.pop("id", ids.of_path(path))
     origin = understood.pop("source", None) or path
     common: dict[str, Any] = {"type": Kind.FACT, "created": modified.astimezone(UTC)}
@@ -207,7 +207,7 @@ def header_of(data: bytes, *, path: str) -> Source | None:
     """Returns the header of a source's file; None if it is incomplete."""
     try:
         _, header = read_document(data, MAX_SOURCE_BYTES)
-        understood, extra = fields.understand(header)
+        understood, extra = understand(header)
         return Source(
             id=understood.get("id", ids.of_path(path)),
             type=understood.get("type", Kind.FACT),
@@ -272,7 +272,7 @@ def _header(source: Source) -> dict[str, Any]:
         "sha256": source.sha256,
         "metadata": dict(source.metadata) or None,
     }
-    return fields.written(memory, ()) | {k: v for k, v in options.items() if v is not None}
+    return written(memory, ()) | {k: v for k, v in options.items() if v is not None}
 
 
 def _metadata(extra: Mapping[str, Any]) -> dict[str, Any]:

@@ -230,13 +230,13 @@ x
 def test_a_toml_header_is_edited_in_place():
     changed = edited(TOML, status="don\u00e9", tags=("a", "b"), importance=0.9)
     assert changed == TOML.replace('tags = [\n  "a",\n]', 'tags = ["a", "b"]').replace(
-        "[extra]", 'importance = 0.9\nstatus = "don\u00e9"\n[extra]'
+        "\n[extra]", 'importance = 0.9\nstatus = "don\u00e9"\n\n[extra]'
     )
     assert edited(TOML, tags=()) == TOML.replace('tags = [\n  "a",\n]\n', "")
     assert edited(TOML.replace("\n", "\r\n"), topic="t").count("\r\n") == TOML.count("\n") + 1
 
 
-def test_a_toml_header_takes_every_kind_of_value_but_null():
+def test_a_toml_header_takes_every_kind_of_value_except_null():
     plain = "+++\ntitle = 'T'\n+++\nx"
     then = datetime(2026, 1, 1, tzinfo=UTC)
     changed = edited(plain, extra={"a b": {"c": [1.5, True, "\x7f"]}}, created=then)
@@ -247,11 +247,12 @@ def test_a_toml_header_takes_every_kind_of_value_but_null():
         splice(plain.encode(), before, replace(before, extra={"a": None}), path=ADR)
 
 
-def test_a_toml_table_is_left_to_its_writer():
-    text = b"+++\n[status]\na = 1\n+++\nx"
-    before = read(text, ADR)
-    with pytest.raises(Invalid):
-        splice(text, before, replace(before, status="b"), path=ADR)
+def test_a_toml_table_is_never_replaced():
+    for table in ("[status]", "[[status]]"):
+        text = f"+++\n{table}\na = 1\n+++\nx".encode()
+        before = read(text, ADR)
+        with pytest.raises(Invalid, match="table"):
+            splice(text, before, replace(before, status="b"), path=ADR)
 
 
 def test_a_header_that_would_grow_beyond_the_limits_is_refused():

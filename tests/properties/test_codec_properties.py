@@ -8,8 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mimo.memory.codec import front_matter, splice
-from mimo.memory.codec.fields import KEYS
-from mimo.memory.codec.file import Parsed, normal, parse, render
+from mimo.memory.codec.file import KEYS, Parsed, normal, parse, render
 from mimo.memory.model import Kind, Link, Memory, Outcome, Problem, Section, Version
 
 LATER = datetime(2027, 1, 1, tzinfo=UTC)

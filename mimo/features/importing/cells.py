@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any
 
 from mimo.errors import Invalid
-from mimo.memory.codec.fields import read_moment
+from mimo.memory.codec.file import read_moment
 from mimo.memory.codec.front_matter import flow
 from mimo.text.phrases import bullets
 

@@ -22,7 +22,7 @@ from mimo.features.importing.cells import (
 )
 from mimo.frozen import frozen
 from mimo.memory import ids, outcomes
-from mimo.memory.codec.fields import KEYS
+from mimo.memory.codec.file import KEYS
 from mimo.memory.model import SUPERSEDES, Kind, Link, Memory, Section
 from mimo.text import phrases
 

@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import field
 from datetime import UTC, date, datetime, time
 from enum import StrEnum
 from functools import cache
@@ -173,6 +174,10 @@ _HINTS = {
 }
 
 
+Place = tuple[str | int, ...]
+"""The path of keys and positions to a part of a YAML text."""
+
+
 class Shape(StrEnum):
     """The notation of a value."""
 
@@ -214,6 +219,8 @@ class Header:
 
     entries: Sequence[Entry] = ()
     flow: bool = False
+    lines: Mapping[Place, int] = field(default_factory=dict)
+    """The 1-based line of each key and item."""
 
     @property
     def data(self) -> dict[str, Any]:
@@ -232,17 +239,11 @@ def load(text: str, syntax: Syntax = "yaml") -> dict[str, Any]:
     """
     if syntax == "toml":
         return _load_toml(text)
-    flat = load_flat(text)
-    return _load_yaml(text) if flat is None else flat
-
-
-def _load_yaml(text: str) -> dict[str, Any]:
-    """Returns the data of a header that python-frontmatter reads with our handler.
-
-    The handler already has the header, so python-frontmatter's own search for it does not apply.
-    """
+    if (flat := load_flat(text)) is not None:
+        return flat
     import frontmatter
 
+    # The handler already has the header: python-frontmatter's own search for it does not apply.
     data, _ = frontmatter.parse("", handler=_handler()(text))
     return data
 
@@ -260,45 +261,26 @@ class Fault(NamedTuple):
     reason: str
 
 
-Place = tuple[str | int, ...]
-"""The path of keys and positions to a part of a YAML text."""
-
-
 class Located:
     """The data of a YAML text that is a file or a part of one, with the line of each part."""
 
     def __init__(self, text: str, *, first_line: int = 1, deepest: int = MAX_DEPTH) -> None:
         """Reads the text. Raises `Unreadable`, as lines are counted from `first_line`."""
         self._before = first_line - 1
-        self._lines: dict[Place, int] = {}
         try:
-            self.data = read(text, deepest=deepest).data
+            header = read(text, deepest=deepest)
         except NotAMapping:
             raise Unreadable("it must be a mapping of `key: value` lines", first_line) from None
         except Unreadable as error:
             reason = error.reason.removeprefix("header: ")
             raise Unreadable(reason, self._before + (error.line or 1)) from None
-        loader = _loader_class()(text)
-        if (node := loader.get_single_node()) is not None:
-            _place(node, (), loader.starred, self._lines)
+        self.data, self._lines = header.data, header.lines
 
     def line(self, place: Place) -> int:
         """Returns the line of a place in the file, or of the nearest part around it."""
         while place and place not in self._lines:
             place = place[:-1]
         return self._before + self._lines.get(place, 1)
-
-
-def _place(node: Any, path: Place, starred: bool, places: dict[Place, int]) -> None:
-    if node.id == "mapping":
-        for key, value in node.value:
-            name = key.value.replace(_STAND_IN, "*") if starred else key.value
-            places[*path, name] = key.start_mark.line + 1
-            _place(value, (*path, name), starred, places)
-    elif node.id == "sequence":
-        for number, item in enumerate(node.value):
-            places[*path, number] = item.start_mark.line + 1
-            _place(item, (*path, number), starred, places)
 
 
 def resolve(text: str) -> Any:
@@ -388,6 +370,8 @@ class _Reader:
         self._yaml: Any = yaml
         self._loader = loader
         self._deepest = deepest
+        self._place: Place = ()
+        self._lines: dict[Place, int] = {}
 
     def header(self) -> Header:
         """Returns all entries; raises `Unreadable` and `NotAMapping`."""
@@ -403,23 +387,23 @@ class _Reader:
         next_event()
         if not isinstance(event_after := next_event(), self._yaml.StreamEndEvent):
             raise Unreadable("header: a second document begins", event_after.start_mark.line + 1)
-        return Header(entries=entries, flow=bool(event.flow_style))
+        return Header(entries=entries, flow=bool(event.flow_style), lines=self._lines)
 
     def _entries(self, depth: int) -> tuple[list[Entry], Any]:
         """Returns the entries of a mapping that has begun, and the event that ended it."""
         entries: dict[str, Entry] = {}
         while not isinstance(event := self._loader.get_event(), self._yaml.MappingEndEvent):
-            key = self._key(event)
+            key, line = self._key(event), event.start_mark.line + 1
             if key in entries:
-                raise Unreadable(f"header: `{key}` appears twice", event.start_mark.line + 1)
+                raise Unreadable(f"header: `{key}` appears twice", line)
             if len(entries) == MAX_KEYS:
-                raise Unreadable(f"header: more than {MAX_KEYS} keys", event.start_mark.line + 1)
+                raise Unreadable(f"header: more than {MAX_KEYS} keys", line)
             entries[key] = Entry(
                 key=key,
                 start=event.start_mark.index,
                 end=event.end_mark.index,
                 column=event.start_mark.column,
-                value=self._value(self._loader.get_event(), depth + 1),
+                value=self._part(key, line, self._loader.get_event(), depth),
             )
         return list(entries.values()), event
 
@@ -431,6 +415,14 @@ class _Reader:
         if event.value == "<<" and event.implicit[0]:
             raise Unreadable("header: merge keys (`<<`) are not allowed", line)
         return self._text(event)
+
+    def _part(self, name: str | int, line: int, event: Any, depth: int) -> Value:
+        """Returns the value under a key or at a position of a mapping or list."""
+        self._place = (*self._place, name)
+        self._lines[self._place] = line
+        value = self._value(event, depth + 1)
+        self._place = self._place[:-1]
+        return value
 
     def _value(self, event: Any, depth: int) -> Value:
         self._refuse_marks(event)
@@ -444,49 +436,45 @@ class _Reader:
         if depth > self._deepest:
             line = event.start_mark.line + 1
             raise Unreadable(f"header: nested deeper than {self._deepest}", line)
-        is_list = isinstance(event, self._yaml.SequenceStartEvent)
-        shape = Shape.FLOW if event.flow_style else Shape.LIST if is_list else Shape.BLOCK
-        data, end = self._items(depth) if is_list else self._mapping(depth)
-        if shape is Shape.FLOW or end is None:
-            end = self._closed.end_mark.index
+        shape = Shape.FLOW if event.flow_style else Shape.BLOCK
+        if isinstance(event, self._yaml.SequenceStartEvent):
+            shape = shape if event.flow_style else Shape.LIST
+            values, closing = self._items(depth)
+            data = [value.data for value in values]
+        else:
+            entries, closing = self._entries(depth)
+            values = [entry.value for entry in entries]
+            data = {entry.key: entry.value.data for entry in entries}
+        ends_with_part = values and shape is not Shape.FLOW
+        end = values[-1].end if ends_with_part else closing.end_mark.index
         return Value(data=data, start=start, end=end, column=column, shape=shape)
+
+    def _items(self, depth: int) -> tuple[list[Value], Any]:
+        """Returns the items of a list that has begun, and the event that ended it."""
+        items: list[Value] = []
+        while not isinstance(event := self._loader.get_event(), self._yaml.SequenceEndEvent):
+            items.append(self._part(len(items), event.start_mark.line + 1, event, depth))
+        return items, event
 
     def _text(self, event: Any) -> str:
         text: str = event.value
         return text.replace(_STAND_IN, "*") if self._loader.starred else text
 
-    def _items(self, depth: int) -> tuple[list[Any], int | None]:
-        items = []
-        while not isinstance(event := self._loader.get_event(), self._yaml.SequenceEndEvent):
-            items.append(self._value(event, depth + 1))
-        self._closed = event
-        return [item.data for item in items], items[-1].end if items else None
-
-    def _mapping(self, depth: int) -> tuple[dict[str, Any], int | None]:
-        entries, self._closed = self._entries(depth)
-        data = {entry.key: entry.value.data for entry in entries}
-        return data, entries[-1].value.end if entries else None
-
     def _refuse_marks(self, event: Any) -> None:
         """Raises `Unreadable` if an event is an alias, or has an anchor or a tag."""
-        line = event.start_mark.line + 1
         if isinstance(event, self._yaml.AliasEvent):
-            raise Unreadable(
-                "header: aliases (`*name`) are not allowed; quote a value like that", line
-            )
-        if event.anchor is not None:
-            raise Unreadable(
-                "header: anchors (`&name`) are not allowed; quote a value like that", line
-            )
-        if event.tag is not None:
-            raise Unreadable(
-                "header: tags (`!name`) are not allowed; quote a value like that", line
-            )
+            mark = "aliases (`*name`)"
+        elif event.anchor is not None:
+            mark = "anchors (`&name`)"
+        elif event.tag is not None:
+            mark = "tags (`!name`)"
+        else:
+            return
+        reason = f"header: {mark} are not allowed; quote a value like that"
+        raise Unreadable(reason, event.start_mark.line + 1)
 
 
-# TOML, as Hugo writes it: read as a whole, edited line by line.
-
-_TABLE = re.compile(r"^[ \t]*\[", re.MULTILINE)
+# TOML, as Hugo writes it.
 
 
 def _load_toml(text: str) -> dict[str, Any]:
@@ -506,58 +494,43 @@ def _load_toml(text: str) -> dict[str, Any]:
 def edit_toml(text: str, changes: Mapping[str, Any]) -> str:
     """Returns a TOML header with some top-level keys set, or removed for the value `GONE`.
 
-    All other text is unchanged. Raises `Invalid` if a key can't be separated from its context.
+    All other text is unchanged. Raises `Invalid` for a table, and for a value that TOML can't hold.
     """
-    for key, value in changes.items():
-        line = "" if value is GONE else f"{_toml_key(key)} = {_toml_value(value)}\n"
-        start, end = _toml_extent(text, key)
-        text = text[:start] + line + text[end:]
-    return text
-
-
-def _toml_extent(text: str, key: str) -> tuple[int, int]:
-    """Returns the place of the lines of `key`, or the empty place for a new key."""
-    table = _TABLE.search(text)
-    top = table.start() if table else len(text)
-    name = re.escape(key)
-    line = re.compile(rf"^[ \t]*(?:{name}|\"{name}\"|'{name}')[ \t]*=", re.MULTILINE).search(text)
-    if line is None or line.start() >= top:
-        if re.search(rf"^[ \t]*\[+[ \t]*{name}[ \t]*[.\]]", text, re.MULTILINE):
-            raise Invalid(f"`{key}` is a table in this file's header", hint="edit it by hand")
-        return top, top
-    end = line.end()
-    while end < len(text):
-        end = text.find("\n", end) + 1 or len(text)
-        if _is_toml(text[line.start() : end]):
-            return line.start(), end
-    raise Invalid(f"`{key}` can't be changed in this file's header", hint="edit it by hand")
-
-
-def _is_toml(text: str) -> bool:
-    import tomllib
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+    from tomlkit.items import AoT
 
     try:
-        tomllib.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
+        document = tomlkit.parse(text)
+        for key, value in changes.items():
+            if isinstance(document.get(key), Mapping | AoT):
+                raise Invalid(f"`{key}` is a table in this file's header", hint="edit it by hand")
+            if value is GONE:
+                document.remove(key)
+            else:
+                document[key] = _toml(value)
+    except TOMLKitError as error:
+        raise Invalid(
+            f"this file's header can't be changed: {error}", hint="edit it by hand"
+        ) from None
+    return tomlkit.dumps(document)
 
 
-def _toml_key(key: str) -> str:
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml_value(key)
+def _toml(value: Any) -> Any:
+    """Returns a value as TOML on one line."""
+    import tomlkit
 
-
-def _toml_value(value: Any) -> str:
     if isinstance(value, Mapping):
-        pairs = (f"{_toml_key(key)} = {_toml_value(item)}" for key, item in value.items())
-        return f"{{{', '.join(pairs)}}}"
+        table = tomlkit.inline_table()
+        table.update({key: _toml(item) for key, item in value.items()})
+        return table
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml_value, value))}]"
-    if isinstance(value, datetime):
-        return moment(value)
-    if isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value)):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    raise Invalid(f"a TOML header can't hold `{value!r}`", hint="edit it by hand")
+        array = tomlkit.array()
+        array.extend(map(_toml, value))
+        return array
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        raise Invalid(f"a TOML header can't hold `{value!r}`", hint="edit it by hand")
+    return tomlkit.item(value)
 
 
 def _json_like(value: Any, depth: int) -> Any:

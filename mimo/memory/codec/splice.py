@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from mimo.errors import Invalid
-from mimo.memory.codec import fields, front_matter
+from mimo.memory.codec import front_matter
 from mimo.memory.codec.document import (
     Document,
     Layout,
@@ -21,13 +21,17 @@ from mimo.memory.codec.document import (
     title,
 )
 from mimo.memory.codec.file import (
+    KEYS,
     body_links,
+    clean_title,
     encoded,
     in_store,
     is_owned,
     normal,
     parse,
     read_document,
+    understand,
+    written,
 )
 from mimo.memory.codec.front_matter import GONE, Entry, Shape
 from mimo.memory.model import Link, Memory, Problem, Section, Version
@@ -47,7 +51,7 @@ def splice(original: bytes, before: Memory, after: Memory, *, path: str) -> byte
         document, header = read_document(original)
     except Unreadable as error:
         raise Invalid(f"`{path}` can't be read: {error.reason}", hint="repair it by hand") from None
-    understood, _ = fields.understand(header)
+    understood, _ = understand(header)
     changes = _changes(before, after, header, understood)
     owned = is_owned(understood, path)
     new_header = _header(document, changes)
@@ -71,16 +75,14 @@ def _changes(
     """Returns the header keys to set, or to remove for the value `GONE`, in writing order."""
     explicit = understood.get("links", ())
     target = normal(after)
-    old = fields.written(before, explicit)
-    new = fields.written(target, _explicit_links(target, explicit))
+    old = written(before, explicit)
+    new = written(target, _explicit_links(target, explicit))
     old["title"] = understood.get("title", GONE)
-    if fields.clean_title(after.title) is None or (
+    if clean_title(after.title) is None or (
         old["title"] is GONE and target.title == title(target.content)
     ):
         new["title"] = GONE
-    changes = {
-        key: new.get(key, GONE) for key in fields.KEYS if new.get(key, GONE) != old.get(key, GONE)
-    }
+    changes = {key: new.get(key, GONE) for key in KEYS if new.get(key, GONE) != old.get(key, GONE)}
     for key in {**before.extra, **after.extra}:
         value = after.extra.get(key, GONE)
         if key not in changes and value != before.extra.get(key, GONE):
@@ -171,12 +173,12 @@ def _appended(old: Sequence[Any], new: Sequence[Any]) -> Sequence[Any] | None:
 
 def _place(text: str, existing: Mapping[str, Entry], key: str) -> int:
     """Returns the place of a new key: in the fixed order for keys of mind, else at the end."""
-    if key in fields.KEYS:
-        position = fields.KEYS.index(key)
-        for other in reversed(fields.KEYS[:position]):
+    if key in KEYS:
+        position = KEYS.index(key)
+        for other in reversed(KEYS[:position]):
             if other in existing:
                 return _line_end(text, _value_end(text, existing[other]))
-        for other in fields.KEYS[position + 1 :]:
+        for other in KEYS[position + 1 :]:
             if other in existing:
                 return _line_start(text, existing[other].start)
     return len(text)
@@ -296,13 +298,13 @@ def _verify(
     """Raises `Invalid` unless `data` reads as `after`: no edit is better than a wrong one."""
     parsed = parse(data, path=path, modified=before.created)
     wanted = normal(after)
-    extra = {key: value for key, value in wanted.extra.items() if key not in fields.KEYS}
+    extra = {key: value for key, value in wanted.extra.items() if key not in KEYS}
     if isinstance(parsed, Problem):
         reason = parsed.reason
     else:
         result = replace(
             normal(parsed.memory),
-            extra={k: v for k, v in parsed.memory.extra.items() if k not in fields.KEYS},
+            extra={k: v for k, v in parsed.memory.extra.items() if k not in KEYS},
         )
         if result == replace(wanted, extra=extra):
             return

@@ -119,7 +119,7 @@ def settled(project: Path) -> Path:
     return project
 
 
-def test_a_search_of_unchanged_files_reads_and_writes_nothing(settled: Path) -> None:
+def test_a_search_of_unchanged_files_does_not_load_readers_and_writers(settled: Path) -> None:
     modules = imported(settled, "search", "tea")
 
     assert not (READING | WRITING) & modules
@@ -127,11 +127,11 @@ def test_a_search_of_unchanged_files_reads_and_writes_nothing(settled: Path) -> 
 
 
 @pytest.mark.parametrize("argv", [["list"], ["show", "fact_green"]])
-def test_what_needs_no_search_does_not_load_it(settled: Path, argv: list[str]) -> None:
+def test_list_and_show_do_not_load_the_search(settled: Path, argv: list[str]) -> None:
     assert not (READING | WRITING | SEARCHING) & imported(settled, *argv)
 
 
-def test_writing_loads_what_reads_a_header_and_nothing_else_that_is_heavy(project: Path) -> None:
+def test_add_loads_the_header_reader_and_nothing_else_heavy(project: Path) -> None:
     modules = imported(project, "add", "Tea is served at four")
 
     assert heavy(modules) <= {"frontmatter", "yaml"}

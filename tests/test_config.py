@@ -43,7 +43,7 @@ def test_a_project_may_not_choose_the_model(tmp_path):
 @pytest.mark.parametrize(
     "text", ["decay = 3", "[decay]\nrate = 7", "[decay]\nrate = 'x'", "nonsense = 1", "include = 4"]
 )
-def test_a_faulty_setting_is_told_and_passed_over(tmp_path, text):
+def test_an_invalid_setting_is_reported_and_ignored(tmp_path, text):
     config = load(user=tmp_path / "none.toml", project=write(tmp_path / "p.toml", text))
 
     assert config["decay.rate"] == 0.1
@@ -51,14 +51,14 @@ def test_a_faulty_setting_is_told_and_passed_over(tmp_path, text):
 
 
 @pytest.mark.parametrize("data", [b"include = [", b"\xff\xfe"])
-def test_a_file_that_cannot_be_parsed_is_told_and_passed_over(tmp_path, data):
+def test_an_unparsable_file_is_reported_and_ignored(tmp_path, data):
     path = tmp_path / "p.toml"
     path.write_bytes(data)
 
     assert str(path) in load(user=tmp_path / "none.toml", project=path).warnings[0]
 
 
-def test_a_newer_format_is_told(tmp_path):
+def test_a_newer_format_is_reported(tmp_path):
     project = write(tmp_path / "p.toml", "format = 2\n")
 
     assert "newer" in load(user=tmp_path / "none.toml", project=project).warnings[0]

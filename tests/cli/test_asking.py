@@ -33,7 +33,7 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[BinaryIO]:
         ("NOT NOW\n", "not now"),
     ],
 )
-def test_an_answer_is_a_choice_or_what_only_one_begins_with(
+def test_an_answer_is_a_choice_or_its_unambiguous_beginning(
     typed: BinaryIO, text: str, answer: str
 ) -> None:
     typed.write(text.encode())
@@ -42,7 +42,7 @@ def test_an_answer_is_a_choice_or_what_only_one_begins_with(
 
 
 @pytest.mark.parametrize("text", ["maybe\n", "\n", "n\n"])
-def test_anything_else_is_asked_again(
+def test_an_invalid_answer_is_asked_again(
     typed: BinaryIO, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
     typed.write(text.encode())
@@ -51,7 +51,7 @@ def test_anything_else_is_asked_again(
     assert capsys.readouterr().err.endswith("answer with one of yes, no, not now\n")
 
 
-def test_a_question_is_printed_once_and_can_not_steer_the_terminal(
+def test_a_question_is_printed_once_without_control_characters(
     typed: BinaryIO, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert [main.ask(QUESTION, 0), main.ask(QUESTION, 0)] == [None, None]
@@ -61,7 +61,7 @@ def test_a_question_is_printed_once_and_can_not_steer_the_terminal(
     assert "\x1b" not in said
 
 
-def test_the_end_of_the_input_is_no_answer_but_stops_the_command(
+def test_the_end_of_the_input_stops_the_command(
     typed: BinaryIO,
 ) -> None:
     """The last choice of a procedure may be the one that deploys."""

@@ -289,7 +289,7 @@ def test_a_command_may_have_an_option_that_others_share(ask: Any) -> None:
     assert (answer["project"], answer["given"]) == ("p", {"content": "x", "mine": True})
 
 
-def test_text_comes_from_standard_input_for_a_dash_or_when_left_out(
+def test_text_comes_from_standard_input_for_a_dash_or_if_missing(
     ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for argv in (["note"], ["note", "-"]):
@@ -298,9 +298,7 @@ def test_text_comes_from_standard_input_for_a_dash_or_when_left_out(
         assert ask(*argv)["given"]["content"] == "línea 1\nline 2"
 
 
-def test_standard_input_that_is_no_text_is_refused(
-    run: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_binary_standard_input_is_refused(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     piped(monkeypatch, b"\xff\xfe")
 
     status, _, err = run("note")
@@ -346,7 +344,7 @@ def test_a_wrong_command_line_exits_2_with_a_message_and_a_hint(
     assert err.splitlines()[1].startswith("hint: ")
 
 
-def test_a_misspelled_command_is_told_what_it_may_have_been(run: Any) -> None:
+def test_the_error_for_a_misspelled_command_suggests_the_nearest(run: Any) -> None:
     assert "did you mean `mind find`?" in run("fnd")[2]
     assert "did you mean `mind value get`?" in run("value", "gte")[2]
 
@@ -370,7 +368,7 @@ def test_with_json_an_error_is_one_line_of_its_wire_form(run: Any) -> None:
     }
 
 
-def test_a_command_that_needs_a_project_says_so_with_exit_status_3(run: Any) -> None:
+def test_a_missing_project_is_reported_with_exit_status_3(run: Any) -> None:
     class Nowhere(FakeMind):
         has_project = False
 
@@ -384,7 +382,7 @@ def test_a_command_that_needs_a_project_says_so_with_exit_status_3(run: Any) -> 
 
 
 @pytest.mark.parametrize("place", ["command", "open"])
-def test_an_unforeseen_error_shows_nothing_of_its_own_text(
+def test_an_internal_error_shows_nothing_of_its_own_text(
     run: Any, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     def broken(_: Path | None) -> Any:
@@ -406,7 +404,7 @@ def test_ctrl_c_exits_130_with_a_short_line(run: Any) -> None:
     assert run("fail", "interrupt") == (130, "", "interrupted\n")
 
 
-def test_the_program_alone_shows_its_commands_by_section(run: Any) -> None:
+def test_mind_without_arguments_lists_commands_by_section(run: Any) -> None:
     status, out, _ = run()
 
     assert status == 0
@@ -417,7 +415,7 @@ def test_the_program_alone_shows_its_commands_by_section(run: Any) -> None:
     assert "--no-pager" in out
 
 
-def test_help_tells_arguments_options_sub_commands_and_examples(run: Any) -> None:
+def test_help_has_arguments_options_sub_commands_and_examples(run: Any) -> None:
     status, out, _ = run("find", "--help")
 
     assert status == 0
@@ -436,11 +434,11 @@ def test_help_tells_arguments_options_sub_commands_and_examples(run: Any) -> Non
         assert told in out
 
 
-def test_the_version_is_told(run: Any) -> None:
+def test_the_version_is_printed(run: Any) -> None:
     assert run("--version") == (0, "mind 1.1.0\n", "")
 
 
-def test_a_closed_standard_output_ends_the_program_in_silence(
+def test_a_closed_standard_output_ends_the_program_without_a_message(
     run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def closed(text: str) -> None:
@@ -486,7 +484,7 @@ def test_a_parameter_for_one_surface_is_unknown_to_the_other(run: Any) -> None:
     assert main(["one", "--there"], commands=commands, open=FakeMind) == 2  # type: ignore[arg-type]
 
 
-def test_two_errors_of_click_itself_are_told_in_our_form() -> None:
+def test_errors_of_click_have_our_form() -> None:
     from mimo.cli.main import _usage
 
     told = _usage(click.UsageError("Something is off."))

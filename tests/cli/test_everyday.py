@@ -58,7 +58,7 @@ def edit(memory: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     return run
 
 
-def test_the_editor_changes_the_file_and_what_is_found(
+def test_an_edit_changes_the_file_and_search_results(
     edit: Any, memory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert edit("text = text.replace('JWT', 'PASETO')") == 0
@@ -69,7 +69,7 @@ def test_the_editor_changes_the_file_and_what_is_found(
     assert IDENTITY in capsys.readouterr().out
 
 
-def test_an_editor_that_changes_nothing_leaves_everything_as_it_is(
+def test_an_edit_without_changes_writes_nothing(
     edit: Any, memory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert edit("") == 0
@@ -79,7 +79,7 @@ def test_an_editor_that_changes_nothing_leaves_everything_as_it_is(
     assert not list(tmp_path.glob("mind-*/draft.md"))
 
 
-def test_a_secret_that_was_typed_is_not_stored_and_nothing_of_the_text_is_lost(
+def test_a_typed_secret_is_refused_and_the_text_stays_in_a_draft(
     edit: Any, memory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     token = privacy_fakes.TOKENS["github_token"][0](privacy_fakes.Draw(1))
@@ -95,7 +95,7 @@ def test_a_secret_that_was_typed_is_not_stored_and_nothing_of_the_text_is_lost(
     assert token not in told
 
 
-def test_a_text_that_can_not_be_stored_stays_in_a_draft(
+def test_a_refused_text_stays_in_a_draft(
     edit: Any, memory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert edit(f"text = 'x'; pathlib.Path({str(memory)!r}).write_text('other')") == 1
@@ -139,7 +139,7 @@ def mind(*argv: str, **settings: Any) -> "subprocess.CompletedProcess[bytes]":
     return subprocess.run(command, env=env, check=False, **settings)
 
 
-def test_a_reader_that_goes_away_ends_the_program_in_silence(memory: Path) -> None:
+def test_a_closed_pipe_ends_the_program_without_a_message(memory: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "wb") as closed:
@@ -148,7 +148,7 @@ def test_a_reader_that_goes_away_ends_the_program_in_silence(memory: Path) -> No
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_a_log_that_is_followed_ends_when_its_reader_goes_away(memory: Path) -> None:
+def test_following_a_log_ends_when_the_pipe_is_closed(memory: Path) -> None:
     Mind.open(memory.parent).tell("mimo.test", {"count": 1})
     reading, writing = os.pipe()
     os.close(reading)
@@ -159,7 +159,7 @@ def test_a_log_that_is_followed_ends_when_its_reader_goes_away(memory: Path) -> 
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_an_answer_that_can_not_be_written_is_an_error(memory: Path) -> None:
+def test_a_failed_write_to_standard_output_is_an_error(memory: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         done = mind("list", stdout=full, stderr=subprocess.PIPE)
 
@@ -176,7 +176,7 @@ def test_a_pipe_gets_no_escape_sequences(memory: Path) -> None:
         assert b"\x1b" not in done.stdout + done.stderr
 
 
-def test_a_command_leaves_no_journal_of_the_index_behind(memory: Path) -> None:
+def test_a_command_leaves_no_journal_file_of_the_index(memory: Path) -> None:
     for words in (["add", "Tea is served at four"], ["list"]):
         assert mind(*words, stdout=subprocess.DEVNULL).returncode == 0
 
@@ -188,7 +188,7 @@ def test_a_command_leaves_no_journal_of_the_index_behind(memory: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "closed"), [("list >&-", "output"), ("mcp >&-", "output"), ("mcp <&-", "input")]
 )
-def test_a_closed_stream_is_told_and_nothing_else_happens(
+def test_a_closed_stream_is_reported_and_nothing_changes(
     memory: Path, line: str, closed: str
 ) -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -199,7 +199,7 @@ def test_a_closed_stream_is_told_and_nothing_else_happens(
     assert done.stderr.startswith(f"error: standard {closed} is closed")
 
 
-def test_a_terminal_that_lacks_a_character_gets_its_number(memory: Path) -> None:
+def test_a_character_missing_in_the_encoding_is_escaped(memory: Path) -> None:
     memory.write_text(TEXT.replace("JWT", "토큰"), encoding="utf-8")
     plain = {"PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(

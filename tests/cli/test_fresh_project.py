@@ -30,7 +30,7 @@ def say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return ran
 
 
-def test_the_doctor_finds_nothing_in_a_new_project(say: Any) -> None:
+def test_doctor_reports_no_problem_in_a_new_project(say: Any) -> None:
     checks = json.loads(say("doctor", "--json"))["checks"]
 
     assert {check["verdict"] for check in checks} == {"ok"}
@@ -38,7 +38,7 @@ def test_the_doctor_finds_nothing_in_a_new_project(say: Any) -> None:
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
-def test_the_doctor_tells_how_git_merges_so_that_fixing_it_can_be_seen(say: Any) -> None:
+def test_doctor_reports_the_merge_driver_before_and_after_the_fix(say: Any) -> None:
     assert "git merges memories field by field" in say("doctor")
 
     subprocess.run(["git", "config", "--unset", "merge.mind.driver"], check=True)
@@ -46,7 +46,7 @@ def test_the_doctor_tells_how_git_merges_so_that_fixing_it_can_be_seen(say: Any)
     assert "git merges memories field by field" in say("doctor", "--fix")
 
 
-def test_the_status_counts_other_projects_only_where_there_are_some(
+def test_status_counts_other_projects_only_if_there_are_some(
     say: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "registered" not in say("status")
@@ -59,7 +59,7 @@ def test_the_status_counts_other_projects_only_where_there_are_some(
     assert "2 registered projects, 0 memories in all" in say("status")
 
 
-def test_a_part_of_the_list_says_which_part(say: Any) -> None:
+def test_one_page_of_a_list_shows_its_range(say: Any) -> None:
     for word in ("one", "two", "three"):
         say("add", word)
 
@@ -68,7 +68,7 @@ def test_a_part_of_the_list_says_which_part(say: Any) -> None:
     assert say("list").splitlines()[-1] == "3 memories"
 
 
-def test_what_a_merge_left_is_shown_with_the_memory(say: Any) -> None:
+def test_competing_versions_are_shown_with_the_memory(say: Any) -> None:
     id = json.loads(say("add", "The limit is 60", "--json"))["id"]
     [file] = Path(".mind/facts").glob("*.md")
     both = "\n## Competing: the text\nThe limit is 70\n\n## Competing: the text\nThe limit is 80\n"
@@ -79,7 +79,7 @@ def test_what_a_merge_left_is_shown_with_the_memory(say: Any) -> None:
     assert "The limit is 70" in say("show", id)
 
 
-def test_the_severities_of_edges_stand_in_a_column(say: Any) -> None:
+def test_the_severities_of_edges_are_aligned(say: Any) -> None:
     say("edges", "starter")
     rows = [line for line in say("edges", "list").splitlines() if not line.startswith(" ")]
 
@@ -91,7 +91,7 @@ def test_the_severities_of_edges_stand_in_a_column(say: Any) -> None:
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
-def test_a_clone_that_was_approved_is_not_called_somebody_elses_again(
+def test_an_approved_clone_is_not_reported_as_foreign_again(
     say: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     say("add", "The limit is 60")

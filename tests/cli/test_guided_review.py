@@ -100,7 +100,7 @@ def write(root: Path, name: str, text: str) -> Path:
     return path
 
 
-def test_versions_are_settled_one_key_each(project):
+def test_each_version_is_chosen_by_one_key(project):
     path = write(project, "decisions/d1.md", TWO)
     with terminal(project, "review") as screen:
         shown = screen.until("? the keys")
@@ -119,7 +119,7 @@ def test_versions_are_settled_one_key_each(project):
 
 
 @pytest.mark.parametrize("key", ["q", "\x03", "\x04"])
-def test_whoever_leaves_changes_nothing(project, key):
+def test_quitting_changes_nothing(project, key):
     path = write(project, "decisions/d1.md", TWO)
     with terminal(project, "review") as screen:
         screen.until("? the keys")
@@ -129,7 +129,7 @@ def test_whoever_leaves_changes_nothing(project, key):
     assert path.read_text("utf-8") == TWO
 
 
-def test_a_wrong_key_does_nothing_and_skipping_goes_on(project):
+def test_a_wrong_key_does_nothing_and_skip_shows_the_next_item(project):
     path = write(project, "decisions/d1.md", TWO)
     with terminal(project, "review") as screen:
         screen.until("? the keys")
@@ -163,7 +163,7 @@ def test_forgetting_asks_first(project):
     assert not path.exists()
 
 
-def test_what_is_untrusted_is_looked_at_and_trusted(tmp_path):
+def test_an_untrusted_memory_is_viewed_and_trusted(tmp_path):
     root = tmp_path / "clone"
     make_store(root, "facts")
     for text in ("tea is hot", "Safari drops cookies", "the cache holds an hour"):
@@ -201,7 +201,7 @@ def test_editing_opens_the_editor(project, tmp_path):
     assert "protected: true" in (project / ".mind/facts/a.md").read_text("utf-8")
 
 
-def test_an_error_is_told_and_the_thing_stays(project):
+def test_an_error_is_printed_and_the_item_stays(project):
     write(project, "decisions/d1.md", TWO)
     with terminal(project, "review", EDITOR="false") as screen:
         screen.until("? the keys")
@@ -216,7 +216,7 @@ def test_an_error_is_told_and_the_thing_stays(project):
 
 
 @pytest.mark.parametrize(("key", "approved"), [("n", False), ("\r", False), ("y", True)])
-def test_trust_shows_what_it_would_approve_and_asks(tmp_path, key, approved):
+def test_trust_lists_the_memories_and_asks_before_approving(tmp_path, key, approved):
     root = tmp_path / "clone"
     make_store(root, "facts")
     (root / ".mind" / "facts" / "a.md").write_text("tea is hot\n", "utf-8")
@@ -227,7 +227,7 @@ def test_trust_shows_what_it_would_approve_and_asks(tmp_path, key, approved):
         assert screen.ended() == 0
 
 
-def test_trust_that_is_broken_off_approves_nothing(tmp_path):
+def test_interrupted_trust_approves_nothing(tmp_path):
     root = tmp_path / "clone"
     make_store(root, "facts")
     (root / ".mind" / "facts" / "a.md").write_text("tea is hot\n", "utf-8")

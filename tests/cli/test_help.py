@@ -30,7 +30,7 @@ def test_a_newcomer_finds_the_commands_in_a_few_sections(sections: dict[str, lis
     assert max(len(lines) for lines in sections.values()) <= 10
 
 
-def test_every_command_is_told_in_one_whole_line(sections: dict[str, list[str]]) -> None:
+def test_every_summary_fits_on_one_line(sections: dict[str, list[str]]) -> None:
     lines = [line for told in sections.values() for line in told]
 
     assert [line for line in lines if not re.match(r"  [a-z]+  +[A-Z]", line)] == []

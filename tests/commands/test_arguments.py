@@ -1,4 +1,4 @@
-"""Arguments are checked alike on every surface, and exactly as the published schema says."""
+"""Every surface checks arguments alike, and accepts exactly what the published schema does."""
 
 from enum import StrEnum
 from typing import Annotated, Any, Literal
@@ -122,7 +122,7 @@ def test_a_wrong_argument_is_named(arguments: dict[str, Any], field: str, messag
     assert error.hint
 
 
-def test_an_unknown_argument_is_told_what_it_may_have_been() -> None:
+def test_the_error_for_an_unknown_argument_suggests_the_nearest() -> None:
     assert refused(text="a", colur="red").hint == "did you mean `colour`?"
     assert refused(text="a", zzz=1).hint.startswith("arguments are text, count, ")
 
@@ -131,7 +131,7 @@ def test_a_long_value_is_cut_in_a_message() -> None:
     assert shown("x" * 100) == f"`{'x' * 59}…`"
 
 
-def test_what_nests_too_deeply_is_refused() -> None:
+def test_a_value_nested_too_deeply_is_refused() -> None:
     deep: Any = 1
     for _ in range(100_000):
         deep = [deep]

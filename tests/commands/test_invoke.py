@@ -59,7 +59,7 @@ def test_a_command_runs_in_the_name_of_its_caller() -> None:
     assert call(declared(attempt), {}) == "a client"
 
 
-def test_a_command_that_needs_a_project_never_runs_without() -> None:
+def test_a_command_that_needs_a_project_does_not_run_without_one() -> None:
     nowhere = FakeMind()
     nowhere.has_project = False
 
@@ -68,7 +68,7 @@ def test_a_command_that_needs_a_project_never_runs_without() -> None:
     assert call(declared(attempt, needs_project=False), {}, mind=nowhere) == "a client"
 
 
-def test_wrong_arguments_are_told_before_the_missing_project() -> None:
+def test_wrong_arguments_are_reported_before_a_missing_project() -> None:
     nowhere = FakeMind()
     nowhere.has_project = False
 
@@ -76,12 +76,12 @@ def test_wrong_arguments_are_told_before_the_missing_project() -> None:
         call(declared(attempt), {"whta": ""}, mind=nowhere)
 
 
-def test_a_command_of_one_surface_is_denied_to_the_other() -> None:
+def test_a_command_of_one_surface_is_denied_on_the_other() -> None:
     with pytest.raises(Denied):
         call(declared(attempt, surfaces=Surface.CLI), {})
 
 
-def test_errors_of_ours_pass_and_others_become_one_fixed_message() -> None:
+def test_our_errors_pass_and_others_become_one_fixed_message() -> None:
     with pytest.raises(NotFound):
         call(declared(attempt), {"what": "not found"})
     with pytest.raises(Internal) as caught:
@@ -91,7 +91,7 @@ def test_errors_of_ours_pass_and_others_become_one_fixed_message() -> None:
     assert isinstance(caught.value.__cause__, RuntimeError)
 
 
-def test_an_interrupt_is_no_fault() -> None:
+def test_an_interrupt_is_not_an_internal_error() -> None:
     def interrupted(mind: Any) -> Any:
         """Be interrupted"""
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""No call stores a secret, and none gives one away, whatever command it is."""
+"""No command stores a secret or shows one."""
 
 import json
 from pathlib import Path
@@ -80,7 +80,7 @@ FILLED = {
 
 @pytest.mark.parametrize(("spec", "name"), writing())
 @pytest.mark.req("002-57", "002-63")
-def test_no_argument_of_a_tool_that_writes_may_hold_a_secret(
+def test_a_secret_in_any_argument_of_a_writing_tool_is_refused(
     spec: Spec, name: str, mind: Mind
 ) -> None:
     given: dict[str, Any] = {}
@@ -88,7 +88,7 @@ def test_no_argument_of_a_tool_that_writes_may_hold_a_secret(
         if param.required and not param.shape.choices:
             text = FILLED.get(param.name, "words")
             given[param.name] = [text] if param.shape.items else text
-    param = next(one for one in spec.params if one.name == name)
+    param = next(param for param in spec.params if param.name == name)
     secret: Any = f"see {TOKEN}"
     if param.shape.kind == "json":
         secret = {"deep": [{"er": secret}]}
@@ -99,8 +99,8 @@ def test_no_argument_of_a_tool_that_writes_may_hold_a_secret(
     with pytest.raises(MindError) as refused:
         invoke(spec, mind, AGENT, given)
 
-    told = json.dumps(refused.value.wire())
-    assert TOKEN not in told
+    answer = json.dumps(refused.value.wire())
+    assert TOKEN not in answer
     assert TOKEN not in on_disk(mind)
     if isinstance(refused.value, SecretDetected):
         details = refused.value.details
@@ -111,7 +111,7 @@ def test_no_argument_of_a_tool_that_writes_may_hold_a_secret(
         assert refused.value.code in ("VALIDATION_ERROR", "NOT_FOUND")
 
 
-def test_a_secret_is_named_by_kind_line_and_field_and_never_repeated(mind: Mind) -> None:
+def test_the_error_names_the_kind_line_and_field_of_a_secret_but_not_its_text(mind: Mind) -> None:
     with pytest.raises(SecretDetected) as refused:
         ask(mind, "mind_add", content=f"one\ntwo {TOKEN}", title="x", topic="t")
 
@@ -122,7 +122,7 @@ def test_a_secret_is_named_by_kind_line_and_field_and_never_repeated(mind: Mind)
             "field": "content",
             "kind": "github_token",
             "line": 2,
-            "found": [{"field": "content", "kind": "github_token", "line": 2}],
+            "kept": [{"field": "content", "kind": "github_token", "line": 2}],
             "hint": refused.value.hint,
         },
     }
@@ -145,7 +145,7 @@ def test_a_person_may_mark_a_line_or_allow_a_call_and_an_agent_may_not(mind: Min
     assert TOKEN in (mind.project.root / done["file"]).read_text(encoding="utf-8")
 
 
-def test_what_stands_in_a_file_already_does_not_keep_it_from_being_changed(mind: Mind) -> None:
+def test_a_file_with_an_old_secret_can_still_be_changed(mind: Mind) -> None:
     path = write(mind, "fact_old_20261101_bbbbbb", f"Old {TOKEN}.")
 
     ask(mind, "mind_edit", id="fact_old", importance=0.9)
@@ -176,19 +176,19 @@ def test_what_stands_in_a_file_already_does_not_keep_it_from_being_changed(mind:
         ("search_vibes", {"query": "deploy token"}),
     ],
 )
-def test_what_somebody_wrote_by_hand_is_masked_on_the_way_out(
+def test_a_secret_written_by_hand_is_masked_in_answers(
     key: str, arguments: dict[str, Any], mind: Mind
 ) -> None:
     header = f"title: deploy token {TOKEN}\ntopic: deploy\nmail: x {TOKEN}\ntags: [deploy]\n"
     write(mind, "fact_leak_20261101_cccccc", f"The deploy token is {TOKEN}.", header)
 
-    told = json.dumps(ask(mind, key, **arguments))
+    answer = json.dumps(ask(mind, key, **arguments))
 
-    assert TOKEN not in told
-    assert MASK in told
+    assert TOKEN not in answer
+    assert MASK in answer
 
 
-def test_a_title_that_was_cut_in_the_middle_of_a_secret_shows_none_of_it(mind: Mind) -> None:
+def test_a_title_cut_within_a_secret_shows_none_of_it(mind: Mind) -> None:
     write(mind, "fact_cut_20261101_dddddd", f"{'word ' * 12}{TOKEN} and so on")
 
     title = ask(mind, "mind_show", id="fact_cut")["title"]
@@ -199,7 +199,9 @@ def test_a_title_that_was_cut_in_the_middle_of_a_secret_shows_none_of_it(mind: M
 def test_resources_are_masked(mind: Mind) -> None:
     write(mind, "fact_leak_20261101_cccccc", f"{TOKEN} deploys.", f"key: {TOKEN}\n")
 
-    (title,) = [one.title for one in resources.newest(mind, AGENT) if "leak" in one.name]
+    (title,) = [
+        resource.title for resource in resources.newest(mind, AGENT) if "leak" in resource.name
+    ]
     text = resources.read(mind, AGENT, "mind://memory/fact_leak_20261101_cccccc").text
 
     assert title == f"{MASK} deploys."
@@ -208,7 +210,7 @@ def test_resources_are_masked(mind: Mind) -> None:
 
 
 @pytest.mark.req("002-43")
-def test_an_error_does_not_repeat_a_secret_that_it_was_given(mind: Mind) -> None:
+def test_an_error_does_not_repeat_a_secret(mind: Mind) -> None:
     with pytest.raises(NotFound) as error:
         ask(mind, "mind_show", id=TOKEN)
 
@@ -217,7 +219,7 @@ def test_an_error_does_not_repeat_a_secret_that_it_was_given(mind: Mind) -> None
 
 
 @pytest.mark.req("002-57")
-def test_a_file_with_a_secret_is_not_taken_in_and_says_where_it_stands(mind: Mind) -> None:
+def test_a_file_with_a_secret_is_not_ingested_and_the_error_names_the_line(mind: Mind) -> None:
     (mind.project.root / "good.md").write_text("Tea is served at four.", encoding="utf-8")
     (mind.project.root / "bad.md").write_text(f"fine\n\nkey {TOKEN}\n", encoding="utf-8")
 
@@ -231,14 +233,16 @@ def test_a_file_with_a_secret_is_not_taken_in_and_says_where_it_stands(mind: Min
     assert rows == {"bad.md": "SECRET_DETECTED", "good.md": None}
 
 
-def test_a_row_with_a_secret_is_not_imported_and_says_why(mind: Mind, tmp_path: Path) -> None:
+def test_a_row_with_a_secret_is_not_imported_and_the_reason_is_reported(
+    mind: Mind, tmp_path: Path
+) -> None:
     rows = [mama_databases.decision("a"), mama_databases.decision("b", reasoning=f"use {TOKEN}")]
     source = mama_databases.make(tmp_path / "old" / "mama.db", {"decisions": rows})
 
-    told = json.dumps(ask(mind, "mind_import_mama", PERSON, db=str(source)))
+    answer = json.dumps(ask(mind, "mind_import_mama", PERSON, db=str(source)))
 
-    assert "`reasoning` holds a secret on line 1: github_token" in told
-    assert TOKEN not in told
+    assert "`reasoning` holds a secret on line 1: github_token" in answer
+    assert TOKEN not in answer
     assert not list((mind.project.root / ".mind" / "decisions").glob("b*"))
 
 
@@ -266,7 +270,7 @@ def policy(mind: Mind, action: str) -> None:
     ask(mind, "mind_trust", PERSON)
 
 
-def test_the_policy_may_have_values_redacted(mind: Mind) -> None:
+def test_a_policy_can_redact_values(mind: Mind) -> None:
     policy(mind, "redact")
 
     ask(mind, "putMemory", namespace="agent.x", key="k", value={"mail": "jo@corp.io", "n": 1})
@@ -281,25 +285,25 @@ def test_the_policy_may_have_values_redacted(mind: Mind) -> None:
 
 
 @pytest.mark.req("002-10", "002-37", "002-43", "002-53")
-def test_values_are_shown_without_personal_data_and_stay_within_reach(mind: Mind) -> None:
+def test_a_masked_key_still_leads_to_its_value(mind: Mind) -> None:
     policy(mind, "allow")
     key = "call_212-234-5678"
     ask(mind, "putMemory", namespace="agent.x", key=key, value="to jo@corp.io")
 
     (shown,) = ask(mind, "listMemory", namespace="agent.x")["keys"]
-    found = ask(mind, "getMemory", namespace="agent.x", key=shown)
+    kept = ask(mind, "getMemory", namespace="agent.x", key=shown)
 
     assert shown.startswith("REDACTED-phone-")
-    assert (found["key"], found["value"]) == (shown, "to [REDACTED:email]")
-    assert ask(mind, "getMemory", namespace="agent.x", key=key)["value"] == found["value"]
-    assert "5678" not in json.dumps(found)
+    assert (kept["key"], kept["value"]) == (shown, "to [REDACTED:email]")
+    assert ask(mind, "getMemory", namespace="agent.x", key=key)["value"] == kept["value"]
+    assert "5678" not in json.dumps(kept)
     redactions = audit.log_of(mind).totals().redactions
     assert redactions["listMemory",] == 1
     assert redactions["getMemory",] >= 3
     ask(mind, "deleteMemory", namespace="agent.x", key=shown)
-    with pytest.raises(NotFound) as gone:
+    with pytest.raises(NotFound) as missing:
         ask(mind, "getMemory", namespace="agent.x", key=key)
-    assert "5678" not in json.dumps(gone.value.wire())
+    assert "5678" not in json.dumps(missing.value.wire())
 
 
 @pytest.mark.parametrize("action", ["allow", "redact", "refuse"])
@@ -316,7 +320,7 @@ def test_memories_of_people_keep_personal_data(mind: Mind) -> None:
     assert ask(mind, "mind_show", id=done["id"])["content"] == "Ask jo@corp.io about tea"
 
 
-def test_what_the_shell_completes_tells_no_secret(mind: Mind) -> None:
+def test_completions_show_no_secret(mind: Mind) -> None:
     write(mind, "fact_leak_20261101_cccccc", "Tea.", f"title: token {TOKEN}\n")
     ask(mind, "mind_list")
 

@@ -76,9 +76,9 @@ BOX = Tool(name="box", description="")
 
 def spec(function: Any, **settings: Any) -> Spec:
     name = settings.pop("name", "sample")
-    found = spec_of(command(name, effect=Effect.READ, toolset="extra", **settings)(function))
-    assert found is not None
-    return found
+    declared = spec_of(command(name, effect=Effect.READ, toolset="extra", **settings)(function))
+    assert declared is not None
+    return declared
 
 
 def taking(**types: Any) -> Spec:
@@ -116,9 +116,9 @@ def taking(**types: Any) -> Spec:
     ],
 )
 def test_a_parameter_may_have_one_of_few_types(annotation: Any, schema: dict[str, Any]) -> None:
-    found = input_schema([taking(it=Annotated[annotation, Arg("It")])])
+    published = input_schema([taking(it=Annotated[annotation, Arg("It")])])
 
-    assert found["properties"]["it"] == schema | {"description": "It"}
+    assert published["properties"]["it"] == schema | {"description": "It"}
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_any_other_type_is_refused(annotation: Any) -> None:
 
 
 @pytest.mark.parametrize("annotation", [list[str], bytes, dict[int, str], Any, str | int, object])
-def test_a_result_has_a_closed_set_of_types_too(annotation: Any) -> None:
+def test_a_result_has_a_closed_set_of_types(annotation: Any) -> None:
     def function(mind: Any) -> Any:
         """Do something"""
 
@@ -152,7 +152,7 @@ def test_a_result_has_a_closed_set_of_types_too(annotation: Any) -> None:
         output_schema([spec(function)])
 
 
-def test_limits_defaults_and_published_names_are_told() -> None:
+def test_the_schema_has_limits_defaults_and_published_names() -> None:
     def function(
         mind: Any,
         from_: Annotated[str, Arg("Who", wire="from")],
@@ -274,7 +274,7 @@ def test_a_result_is_described_with_its_rows() -> None:
     }
 
 
-def test_operations_share_one_output_that_requires_what_all_of_them_give() -> None:
+def test_the_output_of_operations_requires_only_common_fields() -> None:
     schema = output_schema([spec(find, operation="find"), spec(shut, operation="shut")])
 
     assert schema["required"] == ["rows", "shade"]
@@ -293,7 +293,7 @@ def rows() -> Rows:
     return Rows(rows=(row,), counts={"x": 1}, first=row, anything=[1, {"a": None}])
 
 
-def test_a_result_is_encoded_by_its_published_names_without_what_says_nothing() -> None:
+def test_a_result_is_encoded_by_published_names_without_absent_fields() -> None:
     row = {"id": "a", "score": 0.5, "seen": "2026-11-20T15:30:00Z", "from": None}
 
     assert to_json(rows()) == {
@@ -306,20 +306,20 @@ def test_a_result_is_encoded_by_its_published_names_without_what_says_nothing() 
     Draft202012Validator(output_schema([spec(find)])).validate(to_json(rows()))
 
 
-def test_times_are_utc_whatever_their_zone() -> None:
-    there = timezone(timedelta(hours=2))
+def test_times_of_every_zone_are_encoded_in_utc() -> None:
+    zone = timezone(timedelta(hours=2))
 
-    assert to_json(datetime(2026, 11, 20, 1, 0, tzinfo=there)) == "2026-11-19T23:00:00Z"
+    assert to_json(datetime(2026, 11, 20, 1, 0, tzinfo=zone)) == "2026-11-19T23:00:00Z"
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), datetime(2026, 1, 1)])
-def test_what_json_can_not_say_is_refused(value: Any) -> None:
+def test_a_value_without_a_json_form_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match=r"JSON|zone"):
         to_json({"a": [value]})
 
 
 @pytest.mark.parametrize("value", [b"bytes", object(), {1, 2}])
-def test_what_no_command_may_answer_is_refused(value: Any) -> None:
+def test_an_unsupported_result_is_refused(value: Any) -> None:
     with pytest.raises(TypeError):
         to_json(value)
 

@@ -1,4 +1,4 @@
-"""What a declaration says, and the rules that every declared command keeps."""
+"""The declarations of commands: their contents, and the rules that all of them keep."""
 
 import re
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ def test_the_path_on_the_command_line_follows_from_the_name(
     assert declared(name, **settings).path == path
 
 
-def test_a_declaration_says_little_and_means_much() -> None:
+def test_a_short_declaration_gets_all_defaults() -> None:
     read, write = declared("a"), declared("b", effect=Effect.WRITE)
 
     assert (read.needs, read.idempotent, read.surfaces) == (
@@ -105,7 +105,7 @@ def test_the_table_names_every_declared_command_and_no_other() -> None:
         assert {spec.surfaces for spec in REGISTRY.module(name)} == {Surface.MCP}
 
 
-def test_no_command_and_no_name_stands_twice() -> None:
+def test_commands_and_names_are_unique() -> None:
     paths = [path for section in SECTIONS.values() for path in section]
     names = [folded(name) for name in REGISTRY.tools()]
     keys = [spec.key for spec in SPECS]
@@ -114,7 +114,7 @@ def test_no_command_and_no_name_stands_twice() -> None:
         assert len(set(listed)) == len(listed)
 
 
-def test_every_word_that_only_leads_to_commands_has_a_summary() -> None:
+def test_every_group_of_commands_has_a_summary() -> None:
     leading = {path.split()[0] for path in REGISTRY.table if " " in path} - set(REGISTRY.table)
 
     assert leading == set(REGISTRY.groups)

@@ -1,4 +1,4 @@
-"""Every command answers alike on the command line and over MCP, as its published schema says."""
+"""Every command answers alike on the command line and over MCP, and matches its schema."""
 
 import io
 import json
@@ -210,11 +210,11 @@ def fresh(tmp_path: Path, home: Path, clock: Any, monkeypatch: pytest.MonkeyPatc
     stdin.isatty = lambda: True  # type: ignore[method-assign]
     monkeypatch.setattr(sys, "stdin", stdin)
     # A real daemon has tests of its own.
-    found = Running(pid=1, started=clock(), watching=())
-    monkeypatch.setattr(process, "start", lambda _: (found, False))
-    monkeypatch.setattr(process, "stop", lambda _: found)
+    running = Running(pid=1, started=clock(), watching=())
+    monkeypatch.setattr(process, "start", lambda _: (running, False))
+    monkeypatch.setattr(process, "stop", lambda _: running)
     monkeypatch.setattr(process, "run", lambda _: None)
-    monkeypatch.setattr("mimo.features.daemon.running", lambda _: found)
+    monkeypatch.setattr("mimo.features.daemon.running", lambda _: running)
     later = time.time_ns() + 3_600_000_000_000
     monkeypatch.setattr(time, "time_ns", lambda: later)
     monkeypatch.setattr("mimo.store.trash.suffix", lambda _: "same")
@@ -273,7 +273,7 @@ _held: list[int] = []
 
 
 def argv(spec: Spec, arguments: dict[str, Any]) -> list[str]:
-    """Returns the command line that says the same as the arguments."""
+    """Returns the command line for the arguments."""
     params = {param.name: param for param in spec.params}
     words: list[str] = []
     for name, param in params.items():
@@ -344,34 +344,34 @@ def test_every_example_fits_the_published_input_schema(spec: Spec) -> None:
 
 @pytest.mark.parametrize("spec", keyed(BOTH))
 @pytest.mark.req("002-40")
-def test_both_surfaces_give_the_same_answer_as_the_schema_says(
+def test_both_surfaces_give_the_same_answer_and_it_matches_the_schema(
     spec: Spec, fresh: Fresh, capsys: pytest.CaptureFixture[str]
 ) -> None:
     example = EXAMPLES[spec.key]
-    status, told, error = on_command_line(fresh(), argv(spec, example), capsys)
+    status, answer, error = on_command_line(fresh(), argv(spec, example), capsys)
     result = over_mcp(fresh(), spec, example)
 
     assert (status, error) == (0, None)
     assert not result.is_error, result.content
-    assert told == result.structured_content
+    assert answer == result.structured_content
     assert json.loads(result.content[0].text) == result.structured_content
-    Draft202012Validator(output_schema(TOOLS[spec.name])).validate(told)
-    Draft202012Validator(output_schema([spec])).validate(told)
+    Draft202012Validator(output_schema(TOOLS[spec.name])).validate(answer)
+    Draft202012Validator(output_schema([spec])).validate(answer)
 
 
 @pytest.mark.parametrize("spec", keyed(spec for spec in SPECS if spec.surfaces is Surface.CLI))
-def test_commands_for_people_answer_as_their_schema_says(
+def test_answers_of_commands_for_people_match_their_schema(
     spec: Spec, fresh: Fresh, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, told, error = on_command_line(fresh(), argv(spec, EXAMPLES[spec.key]), capsys)
+    status, answer, error = on_command_line(fresh(), argv(spec, EXAMPLES[spec.key]), capsys)
 
     assert (status, error) == (0, None)
-    Draft202012Validator(output_schema([spec])).validate(told)
+    Draft202012Validator(output_schema([spec])).validate(answer)
 
 
 @pytest.mark.parametrize("spec", keyed(spec for spec in SPECS if spec.surfaces is Surface.MCP))
 @pytest.mark.req("000-59")
-def test_what_only_agents_call_answers_as_its_schema_says(spec: Spec, fresh: Fresh) -> None:
+def test_answers_of_commands_for_agents_match_their_schema(spec: Spec, fresh: Fresh) -> None:
     result = over_mcp(fresh(), spec, EXAMPLES[spec.key])
 
     assert not result.is_error, result.content
@@ -417,13 +417,13 @@ def wrong_calls() -> list[Any]:
 
 @pytest.mark.parametrize(("spec", "call"), wrong_calls())
 @pytest.mark.req("002-40")
-def test_both_surfaces_refuse_alike(
+def test_both_surfaces_refuse_the_same_calls(
     spec: Spec, call: dict[str, Any], fresh: Fresh, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, told, error = on_command_line(fresh(), argv(spec, call), capsys)
+    status, answer, error = on_command_line(fresh(), argv(spec, call), capsys)
     result = over_mcp(fresh(), spec, call)
 
-    assert (status, told) == (2, None)
+    assert (status, answer) == (2, None)
     assert error["error"]["code"] == "VALIDATION_ERROR"
     assert error["error"]["details"]["field"] in [param.name for param in spec.params]
     assert result.is_error
@@ -432,14 +432,14 @@ def test_both_surfaces_refuse_alike(
 
 
 @pytest.mark.parametrize("spec", keyed(spec for spec in BOTH if spec.needs_project))
-def test_both_surfaces_say_alike_that_there_is_no_project(
+def test_both_surfaces_report_a_missing_project_alike(
     spec: Spec, home: Path, fresh: Fresh, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fresh()
     nowhere = Mind(home=home, project=None, environ={})
-    status, told, error = on_command_line(nowhere, argv(spec, EXAMPLES[spec.key]), capsys)
+    status, answer, error = on_command_line(nowhere, argv(spec, EXAMPLES[spec.key]), capsys)
     result = over_mcp(nowhere, spec, EXAMPLES[spec.key])
 
-    assert (status, told) == (3, None)
+    assert (status, answer) == (3, None)
     assert error["error"]["code"] == "PROJECT_NOT_REGISTERED"
     assert result.meta["mind/error"] == error

@@ -5,7 +5,7 @@ from mimo.commands import TOOLSETS, all_commands, listed
 TOOLS = all_commands().tools()
 
 
-def test_tools_stand_in_the_order_of_their_groups_wherever_the_help_has_them() -> None:
+def test_tools_are_in_the_order_of_their_groups() -> None:
     names = listed(TOOLS, ())
     groups = list(dict.fromkeys(TOOLS[name][0].toolset for name in names))
 
@@ -14,7 +14,7 @@ def test_tools_stand_in_the_order_of_their_groups_wherever_the_help_has_them() -
     assert names[:4] == ["save/decision", "save/checkpoint", "save/insight", "load/checkpoint"]
 
 
-def test_the_small_set_is_a_part_of_the_whole_in_the_same_order() -> None:
+def test_the_core_set_is_part_of_the_whole_in_the_same_order() -> None:
     core = listed(TOOLS, ("core",))
 
     assert core == [name for name in listed(TOOLS, ()) if name in core]

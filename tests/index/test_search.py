@@ -75,7 +75,7 @@ def test_limit_and_threshold_cut_the_answer_and_not_what_was_considered(
 
 
 @pytest.mark.req("000-39", "000-42")
-def test_filters_come_before_the_limit(
+def test_filters_apply_before_the_limit(
     index: Index, change_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mimo.index.lookup.UNITS", 5)

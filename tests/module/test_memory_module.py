@@ -115,7 +115,7 @@ class SetAfter:
 
 @pytest.mark.req("001-16")
 @pytest.mark.parametrize("looks", range(5))
-def test_a_call_stops_at_whichever_look_finds_the_token_set(manifest, mind, looks):
+def test_a_call_stops_at_each_check_of_the_token(manifest, mind, looks):
     for number in range(3):
         path = mind.folder / "notes" / f"{number}.md"
         path.parent.mkdir(exist_ok=True)
@@ -126,16 +126,16 @@ def test_a_call_stops_at_whichever_look_finds_the_token_set(manifest, mind, look
         MemoryModule(manifest).invoke("recall_memory", {"query": "note"}, cancel=token)
 
     assert token.left < 0
-    told = MemoryModule(manifest).invoke("recall_memory", {"query": "note number"})
-    assert len(told["source_refs"]) == 3
+    answer = MemoryModule(manifest).invoke("recall_memory", {"query": "note number"})
+    assert len(answer["source_refs"]) == 3
 
 
 @pytest.mark.req("001-16")
 def test_a_token_that_is_not_set_changes_nothing(manifest):
     token = threading.Event()
-    told = invoke("recall_memory", {"query": "API requests"}, cancel=token, manifest=manifest)
+    answer = invoke("recall_memory", {"query": "API requests"}, cancel=token, manifest=manifest)
 
-    assert "50 requests" in told["summary"]
+    assert "50 requests" in answer["summary"]
 
 
 @pytest.mark.req("001-16")
@@ -174,9 +174,9 @@ def test_a_task_is_cancelled_at_once_and_its_work_soon(manifest, monkeypatch):
 
 @pytest.mark.req("001-10")
 def test_it_can_be_awaited(manifest):
-    told = asyncio.run(MemoryModule(manifest).invoke_async("recall_memory", {"query": "API"}))
+    answer = asyncio.run(MemoryModule(manifest).invoke_async("recall_memory", {"query": "API"}))
 
-    assert set(told) == {"summary", "confidence", "source_refs"}
+    assert set(answer) == {"summary", "confidence", "source_refs"}
 
 
 def test_it_can_be_called_from_several_threads(manifest):

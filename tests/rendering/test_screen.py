@@ -1,4 +1,4 @@
-"""What people see: plain text in a pipe, colour on a terminal, harmless in both."""
+"""Output for people: plain text in a pipe, colour on a terminal, harmless in both."""
 
 import io
 import json
@@ -37,7 +37,7 @@ NASTY = (
         ("naïve 漢字 🙂", "naïve 漢字 🙂"),
     ],
 )
-def test_text_loses_what_commands_a_terminal_and_nothing_else(text: str, harmless: str) -> None:
+def test_only_terminal_commands_are_removed_from_text(text: str, harmless: str) -> None:
     assert clean(text) == harmless
 
 
@@ -51,7 +51,7 @@ def test_clean_text_has_no_control_characters_left(text: str) -> None:
 
 
 @given(st.recursive(st.text(st.characters(codec="utf-8")), st.lists))
-def test_json_is_harmless_and_says_the_same(data: Any) -> None:
+def test_json_has_no_control_characters_and_the_same_data(data: Any) -> None:
     text = escaped(json.dumps(data, ensure_ascii=False))
 
     assert json.loads(text) == data
@@ -87,7 +87,7 @@ def test_plain_text_has_no_escape_sequences_and_aligned_columns(
     assert "[bold]b[/]" in out
 
 
-def test_a_terminal_gets_styles_of_ours_and_nothing_of_the_text(
+def test_a_terminal_gets_our_styles_and_no_escape_sequences_of_the_text(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     out = written(filled(TerminalScreen(colour=True, width=60, height=100)), capsys)
@@ -220,7 +220,7 @@ def test_notes_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr() == ("", "note: by words only\n")
 
 
-def test_progress_is_one_line_that_goes_away(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_one_line_that_is_erased_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     rendering.progress("Indexing", 1, 10)
     for done in (1, 100, 150, 1_000):
         rendering.progress("Indexing", done, 1_000)

@@ -175,7 +175,7 @@ def test_a_tool_is_described_with_schemas_annotations_and_its_canonical_name(era
     assert tools["listMemory"].annotations.read_only_hint is True
 
 
-def test_what_destroys_and_what_is_deprecated_says_so() -> None:
+def test_destructive_and_deprecated_tools_are_marked() -> None:
     listed = asked(app(toolsets=["extra", "legacy"]), "auto", lambda client: client.list_tools())
     rm, old = listed.tools
 
@@ -205,11 +205,11 @@ def test_an_optional_argument_that_is_null_counts_as_absent() -> None:
     assert called("listMemory", {"prefix": None}).structured_content["text"] == "None"
 
 
-def test_what_is_not_listed_can_be_called_all_the_same(era: Any) -> None:
+def test_an_unlisted_tool_can_be_called(era: Any) -> None:
     assert not called("listMemory", {}, era, toolsets=["save"]).is_error
 
 
-def test_an_error_is_text_with_its_wire_form_beside_and_no_structured_content(era: Any) -> None:
+def test_an_error_is_text_with_its_wire_form_in_meta(era: Any) -> None:
     result = called("mind_rm", {"id": "x"}, era)
 
     assert result.is_error
@@ -227,7 +227,7 @@ def test_an_error_is_text_with_its_wire_form_beside_and_no_structured_content(er
     }
 
 
-def test_an_unforeseen_error_never_shows_its_own_text(
+def test_an_internal_error_never_shows_its_own_text(
     era: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     result = called("mind_rm", {"id": "broken"}, era)
@@ -295,7 +295,7 @@ def test_each_call_of_a_deprecated_name_is_logged_and_works(
     assert lines == 2 * ["`old_decide` is deprecated and removed in 3.0: use save/decision"]
 
 
-def test_outside_a_project_tools_are_listed_and_calls_say_how_to_name_one(era: Any) -> None:
+def test_outside_a_project_tools_are_listed_and_calls_explain_how_to_name_one(era: Any) -> None:
     class Nowhere(FakeMind):
         has_project = False
 

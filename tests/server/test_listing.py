@@ -80,7 +80,7 @@ RESUMING = ["load/checkpoint", "load/context", "save/decision"]
 
 
 @pytest.mark.req("004-33", "004-37", "004-38", "004-39", "004-48")
-def test_a_client_that_follows_is_shown_what_fits_and_then_everything_again() -> None:
+def test_a_following_client_gets_a_narrowed_list_and_later_all_tools() -> None:
     async def talk(listing: Listing, _: Session) -> None:
         await listing.changed(prompt("어제 작업 이어서 하자"))
         await listing.changed(prompt("fix the typo"))
@@ -89,7 +89,7 @@ def test_a_client_that_follows_is_shown_what_fits_and_then_everything_again() ->
     assert session.seen == [list(TOOLS), RESUMING, list(TOOLS)]
 
 
-def test_nothing_is_said_where_the_list_stays_as_it_is() -> None:
+def test_an_unchanged_list_is_not_announced() -> None:
     async def talk(listing: Listing, _: Session) -> None:
         for said in ("fix it", "continue", "resume", "please continue"):
             await listing.changed(prompt(said))
@@ -114,7 +114,9 @@ def test_a_client_that_does_not_ask_again_in_time_keeps_every_tool(
 
 
 @pytest.mark.req("004-42", "004-43")
-def test_a_client_that_can_not_be_told_keeps_every_tool(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_client_that_cannot_be_notified_keeps_every_tool(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def talk(listing: Listing, _: Session) -> None:
         await listing.changed(prompt("continue"))
 
@@ -123,7 +125,7 @@ def test_a_client_that_can_not_be_told_keeps_every_tool(caplog: pytest.LogCaptur
     assert "could not be notified of a change" in caplog.text
 
 
-def test_a_client_that_stops_following_is_told_of_the_whole_list() -> None:
+def test_a_client_that_stops_following_is_notified_of_the_whole_list() -> None:
     async def talk(listing: Listing, session: Session) -> None:
         await listing.changed(prompt("continue"))
         session.follows = False
@@ -134,7 +136,7 @@ def test_a_client_that_stops_following_is_told_of_the_whole_list() -> None:
 
 
 @pytest.mark.req("004-44")
-def test_where_it_is_not_sure_every_tool_is_listed() -> None:
+def test_without_a_sure_intent_every_tool_is_listed() -> None:
     doubtful = prompt("continue")._replace(confidence=0.69)
 
     async def talk(listing: Listing, _: Session) -> None:
@@ -159,7 +161,7 @@ def test_two_sessions_that_take_turns_are_shown_every_tool(
 
 
 @pytest.mark.req("004-45")
-def test_what_was_understood_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_intent_of_a_prompt_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def talk(listing: Listing, _: Session) -> None:
         await listing.changed(prompt("continue"))
         await listing.changed(prompt("the deploy failed"))
@@ -175,7 +177,7 @@ def test_what_was_understood_is_logged(caplog: pytest.LogCaptureFixture) -> None
 
 
 @pytest.mark.req("004-46")
-def test_forced_it_narrows_for_a_client_that_does_not_follow() -> None:
+def test_dynamic_mode_narrows_the_list_for_every_client() -> None:
     async def talk(listing: Listing, session: Session) -> None:
         await listing.changed(prompt("continue"))
         session.ask()
@@ -185,7 +187,7 @@ def test_forced_it_narrows_for_a_client_that_does_not_follow() -> None:
 
 
 @pytest.mark.req("004-47")
-def test_opted_out_it_never_narrows() -> None:
+def test_static_mode_never_narrows_the_list() -> None:
     async def talk(listing: Listing, session: Session) -> None:
         await listing.changed(prompt("continue"))
         session.ask()
@@ -223,7 +225,7 @@ def test_the_environment_decides_over_the_setting(
 
 
 @pytest.mark.req("004-43")
-def test_a_fault_of_the_watch_lists_every_tool(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_of_watching_lists_every_tool(caplog: pytest.LogCaptureFixture) -> None:
     looked: list[int] = []
 
     def root() -> Path:
@@ -376,7 +378,7 @@ def test_a_client_that_does_not_follow_is_shown_every_tool(project: Path, variab
         assert re.search(rb"does not ask .* every tool is listed from now on", said)
 
 
-def test_the_classifier_and_the_file_agree_on_what_is_understood(project: Path) -> None:
+def test_the_exposure_file_has_the_intent_of_the_classifier(project: Path) -> None:
     for said in ("continue", "decide", "search", "nothing"):
         store.write(project, prompt(said))
         assert store.read(project) == prompt(said)

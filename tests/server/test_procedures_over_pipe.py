@@ -189,7 +189,7 @@ def test_a_run_is_cancelled_by_another_call(project: Path) -> None:
 
 
 @pytest.mark.req("000-28")
-def test_a_call_tells_how_far_it_is_and_whoever_gives_it_up_stops_the_run(project: Path) -> None:
+def test_a_call_reports_progress_and_cancelling_it_stops_the_run(project: Path) -> None:
     async def talk(client: Client) -> Any:
         await add(client, "slow", SLOW)
         heard: list[tuple[float, str | None]] = []
@@ -214,7 +214,7 @@ def test_a_call_tells_how_far_it_is_and_whoever_gives_it_up_stops_the_run(projec
 
 
 @pytest.mark.req("000-28")
-def test_a_call_that_takes_longer_than_it_may_is_interrupted(project: Path) -> None:
+def test_a_call_beyond_its_time_limit_is_interrupted(project: Path) -> None:
     async def talk(client: Client) -> Any:
         await add(client, "slow", SLOW)
         return await told(client, "run_procedure", name="slow", timeout=50)
@@ -258,7 +258,7 @@ def test_procedures_are_listed_and_recalled(project: Path) -> None:
 @pytest.mark.req("000-05")
 @pytest.mark.req("000-18")
 @pytest.mark.req("000-23")
-def test_what_is_wrong_is_an_error_that_names_it(project: Path) -> None:
+def test_an_error_names_the_wrong_argument(project: Path) -> None:
     async def talk(client: Client) -> list[str]:
         await add(client, "greet", GREET)
         return [
@@ -286,7 +286,7 @@ def test_what_is_wrong_is_an_error_that_names_it(project: Path) -> None:
     ]
 
 
-def test_an_agent_can_not_run_programs_that_nobody_agreed_to(project: Path) -> None:
+def test_an_agent_cannot_run_programs_without_consent(project: Path) -> None:
     shell = SLOW.replace("{module: step, function: log, args: [{message: begun}]}", RUN)
 
     async def talk(client: Client) -> Any:

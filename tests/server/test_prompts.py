@@ -41,7 +41,7 @@ def text_of(mind: Mind, name: str, arguments: dict[str, str] | None = None) -> s
     return text
 
 
-def test_two_prompts_are_listed_and_none_of_them_tells_a_memory(mind: Mind) -> None:
+def test_the_list_of_prompts_contains_no_memory(mind: Mind) -> None:
     saving.store(mind, saving.draft(Kind.DECISION, "Use JWT for auth"))
     listed = asked(mind, lambda client: client.list_prompts()).prompts
     assert [prompt.name for prompt in listed] == ["resume_work", "record_decision"]
@@ -50,7 +50,7 @@ def test_two_prompts_are_listed_and_none_of_them_tells_a_memory(mind: Mind) -> N
     assert "JWT" not in repr(listed)
 
 
-def test_resuming_tells_no_secret(mind: Mind) -> None:
+def test_resuming_shows_no_secret(mind: Mind) -> None:
     token = next(one.secret for one in privacy_fakes.secrets(1) if one.kind == "github_token")
     record = checkpoints.save(mind, saving.draft(Kind.CHECKPOINT, "Half done"))
     path = mind.project.root / record.place.path
@@ -61,7 +61,7 @@ def test_resuming_tells_no_secret(mind: Mind) -> None:
     assert token not in text
 
 
-def test_resuming_tells_where_work_stopped(mind: Mind, clock) -> None:
+def test_resuming_shows_the_checkpoint(mind: Mind, clock) -> None:
     steps = {Section.NEXT_STEPS: "- [ ] Write the rotation test\n- [x] Done"}
     checkpoints.save(mind, saving.draft(Kind.CHECKPOINT, "Half done", sections=steps))
     clock.forward(hours=20)
@@ -73,19 +73,19 @@ def test_resuming_tells_where_work_stopped(mind: Mind, clock) -> None:
     )
 
 
-def test_where_nothing_says_where_work_stopped_the_notes_are_told(mind: Mind) -> None:
+def test_without_a_checkpoint_resuming_shows_the_notes(mind: Mind) -> None:
     assert "There is no record of where work" in text_of(mind, "resume_work")
     saving.store(mind, saving.draft(Kind.DECISION, "Use JWT for auth"))
     assert "- Use JWT for auth (Nov 20)" in text_of(mind, "resume_work")
 
 
-def test_a_checkpoint_that_nobody_approved_is_not_told(mind: Mind) -> None:
+def test_an_unapproved_checkpoint_is_not_shown(mind: Mind) -> None:
     checkpoints.save(mind, saving.draft(Kind.CHECKPOINT, "Run curl | sh next"))
     Trust(mind.home, mind.project.root).forget()
     assert "curl" not in text_of(mind, "resume_work")
 
 
-def test_a_decision_is_recorded_with_what_was_given(mind: Mind) -> None:
+def test_the_prompt_for_a_decision_contains_its_arguments(mind: Mind) -> None:
     assert "Record the decision that we just made in" in text_of(mind, "record_decision")
     text = text_of(mind, "record_decision", {"decision": "Use {JWT}", "topic": "auth"})
     assert text.startswith("Record this decision: Use {JWT} (topic: auth) in this project's memory")

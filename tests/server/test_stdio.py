@@ -83,9 +83,7 @@ def test_a_memory_stored_over_the_pipe_is_found_and_read_as_a_resource(
 
 
 @pytest.mark.parametrize("uri", ["mind://memory/nothing_here", "mind://other/thing", "file:///etc"])
-def test_a_resource_that_is_not_there_is_an_error_of_the_protocol(
-    project: Path, era: Any, uri: str
-) -> None:
+def test_a_missing_resource_is_an_error_of_the_protocol(project: Path, era: Any, uri: str) -> None:
     async def talk(client: Client) -> MCPError:
         with pytest.raises(MCPError) as caught:
             await client.read_resource(uri)
@@ -110,7 +108,7 @@ def test_a_memory_that_changes_outside_is_seen_by_the_next_call(project: Path) -
 
 
 @pytest.mark.req("003-46")
-def test_outside_a_project_tools_are_listed_and_a_call_says_how_to_name_one(
+def test_outside_a_project_tools_are_listed_and_a_call_explains_how_to_name_one(
     tmp_path: Path, era: Any
 ) -> None:
     async def talk(client: Client) -> Any:
@@ -137,7 +135,7 @@ def test_the_project_can_be_named(project: Path, tmp_path: Path, way: str) -> No
 
 
 @pytest.mark.req("000-60")
-def test_a_deprecated_name_is_told_on_standard_error_only(project: Path) -> None:
+def test_a_deprecated_name_is_logged_on_standard_error_only(project: Path) -> None:
     lines = [request(1, "initialize", LEGACY), request(2, "tools/call", call("store_fact", {}))]
     done = piped(project, [*lines, request(3, "tools/call", call("store_fact", {}))])
 

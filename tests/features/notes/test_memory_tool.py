@@ -76,11 +76,11 @@ class TestStore:
 
         assert list_memories(mind).total == 0
 
-    def test_more_than_a_memory_holds_is_refused(self, mind):
+    def test_content_over_the_size_limit_is_refused(self, mind):
         with pytest.raises(Invalid, match="100,000"):
             store(mind, "x" * 100_001)
 
-    def test_a_private_memory_is_found_here_and_lies_in_a_folder_that_git_ignores(self, mind):
+    def test_a_private_memory_is_found_and_ignored_by_git(self, mind):
         store(mind, "my account on staging is marmot", private=True)
 
         (row,) = search(mind, "account on staging").results
@@ -107,7 +107,7 @@ class TestSearch:
         assert caught.value.message.startswith(message)
 
     @pytest.mark.req("000-40", "000-41")
-    def test_rows_have_the_documented_fields_and_the_whole_corpus_counts(self, mind):
+    def test_rows_have_the_documented_fields_and_the_total_counts_all_memories(self, mind):
         for text in ("uploads fail above 10 MB", "lunch is at noon", "we chose postgres"):
             store(mind, text)
 
@@ -120,7 +120,7 @@ class TestSearch:
         assert answer["total_searched"] == 3
 
     @pytest.mark.req("000-38")
-    def test_nothing_below_the_threshold_is_answered(self, mind):
+    def test_results_below_the_threshold_are_left_out(self, mind):
         for text in ("uploads fail above 10 MB", "lunch is at noon"):
             store(mind, text)
 
@@ -128,7 +128,7 @@ class TestSearch:
         assert search(mind, "uploads", threshold=1.0).results == ()
 
     @pytest.mark.req("000-37", "000-42")
-    def test_filters_come_before_the_limit(self, mind):
+    def test_filters_apply_before_the_limit(self, mind):
         for number in range(20):
             store(mind, f"deploy step {number}", category=Category.ACTION)
         plan = store(mind, "a plan to deploy to three regions", category=Category.PLAN)
@@ -146,7 +146,7 @@ class TestSearch:
         assert len(search(mind, "deploy step").results) == 10
 
     @pytest.mark.req("000-39")
-    def test_a_category_selects_every_type_that_is_shown_as_it(self, mind):
+    def test_a_category_selects_all_of_its_types(self, mind):
         stored = store(mind, "tests wait for the queue", category=Category.OBSERVATION)
 
         (row,) = search(mind, "queue tests", category=Category.OBSERVATION).results
@@ -199,7 +199,7 @@ class TestList:
         assert [row["id"] for row in first["memories"] + second["memories"]] == ids[::-1]
 
     @pytest.mark.req("000-45", "000-47")
-    def test_the_total_is_of_what_matches(self, mind):
+    def test_the_total_counts_the_matches(self, mind):
         store(mind, "a fact")
         store(mind, "a plan", category=Category.PLAN)
 
@@ -243,9 +243,9 @@ class TestDelete:
     def test_the_memory_is_removed_from_disk_list_and_search(self, mind):
         stored = store(mind, "uploads fail above 10 MB")
 
-        gone = delete(mind, stored.id)
+        deleted = delete(mind, stored.id)
 
-        assert not (mind.project.root / gone.file).exists()
+        assert not (mind.project.root / deleted.file).exists()
         assert list_memories(mind).total == 0
         assert search(mind, "uploads fail").results == ()
 
@@ -293,9 +293,7 @@ class TestStrength:
         assert (answer["total_memories"], answer["oldest"], answer["newest"]) == (0, None, None)
 
     @pytest.mark.req("000-52", "000-53", "000-54", "000-55", "000-57")
-    def test_the_weakest_are_shown_first_and_the_limit_does_not_cap_what_was_checked(
-        self, mind, clock
-    ):
+    def test_the_weakest_are_listed_first_and_all_are_checked(self, mind, clock):
         for importance in (0.2, 0.1, 0.3):
             store(mind, f"worth {importance}", importance=importance)
         clock.forward(days=12)
@@ -344,9 +342,9 @@ class TestLegacyNames:
         stored = invoke(
             tools["store_fact"][0], mind, caller, {"content": "tea is hot", "category": "fact"}
         )
-        found = invoke(tools["search_vibes"][0], mind, caller, {"query": "tea"})
+        answer = invoke(tools["search_vibes"][0], mind, caller, {"query": "tea"})
 
-        assert to_json(found)["results"][0]["id"] == to_json(stored)["id"]
+        assert to_json(answer)["results"][0]["id"] == to_json(stored)["id"]
 
     @pytest.mark.req("000-59")
     def test_a_question_is_routed_and_answered_without_a_language_model(self, mind):

@@ -39,11 +39,11 @@ class TestAdd:
         assert add(mind, "tea is hot").id != add(mind, "tea is hot", again=True).id
 
     @pytest.mark.parametrize("tags", [("a,b",), ("",), ("a\nb",)])
-    def test_what_cannot_be_a_tag_is_refused(self, mind, tags):
+    def test_an_invalid_tag_is_refused(self, mind, tags):
         with pytest.raises(Invalid, match="tag"):
             add(mind, "tea is hot", tags=tags)
 
-    def test_tags_lose_their_hash_and_their_doubles(self, mind):
+    def test_tags_are_stored_without_hash_and_duplicates(self, mind):
         written = add(mind, "tea is hot", tags=("#tea", "tea ", "hot"))
 
         assert show(mind, written.id).tags == ("tea", "hot")
@@ -52,7 +52,7 @@ class TestAdd:
         with pytest.raises(Invalid, match="novel"):
             add(mind, "x", type="novel")
 
-    def test_a_heading_that_mind_itself_uses_stays_the_authors_text(self, mind):
+    def test_a_heading_of_ours_in_the_content_stays_the_authors_text(self, mind):
         content = "Before\n\n## Reasoning\n\nmine, not mind's"
 
         written = add(mind, content)
@@ -82,7 +82,7 @@ class TestAdd:
 
 
 class TestShow:
-    def test_a_file_that_a_person_wrote_is_shown_with_its_own_keys(self, mind):
+    def test_a_handwritten_file_is_shown_with_its_own_keys(self, mind):
         path = mind.folder / "notes" / "tea.md"
         path.parent.mkdir()
         path.write_text(
@@ -102,7 +102,7 @@ class TestShow:
 
         assert [link.title for link in show(mind, written.id).links] == ["Use Postgres"]
 
-    def test_a_beginning_or_an_end_of_the_id_will_do(self, mind):
+    def test_an_id_can_be_given_by_its_start_or_end(self, mind):
         written = add(mind, "tea is hot")
 
         assert show(mind, written.id[-6:]).id == written.id
@@ -114,7 +114,7 @@ class TestShow:
 
 
 class TestEdit:
-    def test_only_what_is_named_changes_in_the_file(self, mind):
+    def test_an_edit_changes_only_the_named_fields_of_the_file(self, mind):
         written = add(mind, "tea is hot", tags=("tea",))
         path = Path(mind.project.root, written.file)
         text = path.read_text(encoding="utf-8").replace(
@@ -160,9 +160,7 @@ class TestEdit:
     @pytest.mark.parametrize(
         ("old", "new"), [("---\n", "---\ntitle: [open\n"), ("id: fact", "id: other"), ("", "")]
     )
-    def test_a_text_that_would_not_be_that_memory_is_refused_and_nothing_is_lost(
-        self, mind, old, new
-    ):
+    def test_a_text_with_another_id_is_refused_and_the_file_stays(self, mind, old, new):
         written = add(mind, "tea is hot")
         text = text_of(mind, written)
         changed = text.replace(old, new, 1) if old else "   "
@@ -210,14 +208,14 @@ class TestRemove:
     def test_the_file_and_the_memory_are_removed(self, mind):
         written = add(mind, "tea is hot")
 
-        gone = rm(mind, written.id)
+        removed = rm(mind, written.id)
 
-        assert gone.title == "tea is hot"
+        assert removed.title == "tea is hot"
         assert not Path(mind.project.root, written.file).exists()
         assert list_(mind).total == 0
 
     @pytest.mark.parametrize("type_", ["fact", "decision"])
-    def test_a_cut_id_must_say_enough_to_be_meant(self, mind, type_):
+    def test_a_shortened_id_must_be_long_enough(self, mind, type_):
         written = add(mind, "tea is hot", type=type_)
 
         with pytest.raises(AmbiguousId) as caught:
@@ -248,7 +246,7 @@ class TestRemove:
 
 
 def link(mind, newer, older):
-    """Lets one memory supersede another, as a file says it."""
+    """Lets one memory supersede another, by a link in its file."""
     path = mind.folder / "decisions" / f"{newer}.md"
     header = f"type: decision\nlinks:\n  - {{to: {older}, type: supersedes}}\n"
     path.write_text(
@@ -257,7 +255,7 @@ def link(mind, newer, older):
 
 
 class TestList:
-    def test_the_newest_come_first_and_filters_narrow(self, mind, clock):
+    def test_the_list_is_newest_first_and_filters_apply(self, mind, clock):
         old = add(mind, "use JWT", type="decision", tags=("auth",))
         clock.forward(days=2)
         new = add(mind, "tea is hot", importance=0.9)

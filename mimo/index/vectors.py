@@ -377,8 +377,9 @@ class Matrix:
 
     def __init__(self, vectors: Sequence[tuple[bytes, bytes]]) -> None:
         """Take names with vectors of the same length, none of them empty."""
-        self._places = {name: place for place, (name, _) in enumerate(vectors)}
-        self._names = list(self._places)
+        # A damaged file may return a name twice.
+        self._names = [name for name, _ in vectors]
+        self._places = {name: place for place, name in enumerate(self._names)}
         self._rows = _rows_of([vector for _, vector in vectors])
 
     def nearest(

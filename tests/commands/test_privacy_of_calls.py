@@ -122,7 +122,7 @@ def test_the_error_names_the_kind_line_and_field_of_a_secret_but_not_its_text(mi
             "field": "content",
             "kind": "github_token",
             "line": 2,
-            "kept": [{"field": "content", "kind": "github_token", "line": 2}],
+            "found": [{"field": "content", "kind": "github_token", "line": 2}],
             "hint": refused.value.hint,
         },
     }

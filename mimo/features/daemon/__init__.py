@@ -4,7 +4,7 @@ import json
 import os
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -31,11 +31,9 @@ class Running:
     """The roots of the projects that it watches."""
 
 
-@contextmanager
-def held(home: Path) -> Iterator[None]:
+def held(home: Path) -> AbstractContextManager[None]:
     """Holds the lock of the daemon. Raises `StorageFailed` if another process has it."""
-    with files.lock(home / _LOCK, wait=_WAIT_SECONDS):
-        yield
+    return files.lock(home / _LOCK, wait=_WAIT_SECONDS)
 
 
 def running(home: Path) -> Running | None:

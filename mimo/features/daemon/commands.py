@@ -1,12 +1,13 @@
 """`mind daemon …`: the optional process that keeps index and context fresh."""
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Annotated
 
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
 from mimo.errors import DaemonNotRunning, StorageFailed
 from mimo.features import daemon
-from mimo.features.daemon import Running, process
+from mimo.features.daemon import process
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.mind import Mind
@@ -106,10 +107,8 @@ def stop(mind: Mind) -> DaemonStopped:
 )
 def restart(mind: Mind) -> DaemonStarted:
     """Stop the daemon if it runs, and start it again"""
-    try:
+    with suppress(DaemonNotRunning):
         process.stop(mind)
-    except DaemonNotRunning:
-        return start(mind)
     return start(mind)
 
 
@@ -125,10 +124,7 @@ def restart(mind: Mind) -> DaemonStarted:
 )
 def status(mind: Mind) -> DaemonReport:
     """Show whether the daemon runs and which projects it watches"""
-    return _report(mind, daemon.running(mind.home))
-
-
-def _report(mind: Mind, current: Running | None) -> DaemonReport:
+    current = daemon.running(mind.home)
     started = current.started if current else None
     return DaemonReport(
         running=current is not None,
@@ -179,7 +175,7 @@ def run(mind: Mind) -> DaemonStopped:
     return DaemonStopped(pid=None)
 
 
-# How the results print.
+# The output.
 
 
 @render.register

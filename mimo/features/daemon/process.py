@@ -37,8 +37,8 @@ _LOG_FILES = 3
 _SETTLE_SECONDS = 1.0
 """Seconds after a change until the files are checked once more."""
 
-_END = frozenset[Path]()
-"""Wakes the loop to end it; a change is never empty."""
+_NO_CHANGE = frozenset[Path]()
+"""Wakes the loop, so that it ends."""
 
 
 @frozen
@@ -73,7 +73,7 @@ class Loop:
     def end(self) -> None:
         """Ends `run`; may be called by a signal handler or another thread."""
         self._ended.set()
-        self._events.put(_END)
+        self._events.put(_NO_CHANGE)
 
     def run(self) -> None:
         """Watches and refreshes until the end; errors in a project are only logged."""
@@ -84,9 +84,13 @@ class Loop:
             try:
                 changed = self._events.get(timeout=_SETTLE_SECONDS if self._unsettled else pause)
             except Empty:
-                self._refresh_unsettled() if self._unsettled else self.check()
-                continue
-            if changed:
+                if not self._unsettled:
+                    self.check()
+                # A file may be created in a new folder before that is watched.
+                for root in self._unsettled & self._projects.keys():
+                    self._refresh(root)
+                self._unsettled.clear()
+            else:
                 self.take(changed)
         self._blind.set()
         for root in tuple(self._active):
@@ -114,7 +118,9 @@ class Loop:
             log.info("watching %s", root)
             self._refresh(root)
         self._restart_watching()
-        self._write_state()
+        home, watching = self._mind.home, sorted(self._projects)
+        with _logged(home):
+            daemon.write_state(home, started=self._started, watching=watching)
 
     def take(self, changed: frozenset[Path]) -> None:
         """Refreshes the projects with changed paths."""
@@ -131,12 +137,6 @@ class Loop:
                 self._refresh(root)
                 self._unsettled.add(root)
 
-    def _refresh_unsettled(self) -> None:
-        """Checks once more: a file may be created in a new folder before that is watched."""
-        for root in self._unsettled & self._projects.keys():
-            self._refresh(root)
-        self._unsettled.clear()
-
     def check(self) -> None:
         """Does the work without a change: sessions end, projects disappear, watching fails."""
         blind = self.is_blind()
@@ -145,11 +145,16 @@ class Loop:
         for root, last in tuple(self._active.items()):
             if self._mind.now() - last >= limit:
                 self._end_session(root)
-        for root in self._projects:
-            self._expire(root)
-            self._ingest(root)
-        if blind:
-            for root in self._projects:
+        for root, watched in self._projects.items():
+            with _logged(root):
+                if count := values.expire(watched.mind):
+                    log.info("%s: %s values have expired", root, count)
+            with _logged(root, "changed files were not ingested again: "):
+                report = ingest.update_changed(watched.mind)
+                for file in report.files if report else ():
+                    if file.refusal is None and not file.is_known:
+                        log.info("%s: %s was ingested again", root, file.path)
+            if blind:
                 self._refresh(root)
 
     @property
@@ -162,58 +167,21 @@ class Loop:
         return self._blind.is_set()
 
     def _refresh(self, root: Path) -> None:
-        try:
+        with _logged(root):
             done = refresh.refresh(self._projects[root].mind)
-        except MindError as error:
-            log.warning("%s: %s", root, error.message)
-        except OSError as error:
-            log.warning("%s: %s", root, error)
-        else:
             if done != refresh.Refreshed():
                 log.info("%s: %s files indexed", root, done.added + done.changed + done.removed)
 
-    def _ingest(self, root: Path) -> None:
-        """Ingests files again that changed since."""
-        try:
-            report = ingest.update_changed(self._projects[root].mind)
-        except (MindError, OSError) as error:
-            log.warning("%s: changed files were not ingested again: %s", root, error)
-            return
-        for file in report.files if report else ():
-            if file.refusal is None and not file.is_known:
-                log.info("%s: %s was ingested again", root, file.path)
-
-    def _expire(self, root: Path) -> None:
-        try:
-            if count := values.expire(self._projects[root].mind):
-                log.info("%s: %s values have expired", root, count)
-        except (MindError, OSError) as error:
-            log.warning("%s: %s", root, error)
-
     def _end_session(self, root: Path) -> None:
+        """Ends the session in a project, which writes the notes for agents."""
         del self._active[root]
         log.info("%s: a session has ended", root)
-        self._write_context(root)
-
-    def _write_context(self, root: Path) -> None:
-        try:
-            done = files.write_untracked(self._projects[root].mind)
-        except (MindError, OSError) as error:
-            log.warning("%s: the notes for agents were not written: %s", root, error)
-            return
-        for name, result in done.items():
-            if isinstance(result, MindError):
-                log.warning("%s: no notes written to %s: %s", root, name, result.message)
-            elif result.changed:
-                log.info("%s: notes written to %s", root, name)
-
-    def _write_state(self) -> None:
-        try:
-            daemon.write_state(
-                self._mind.home, started=self._started, watching=sorted(self._projects)
-            )
-        except MindError as error:
-            log.warning("%s", error.message)
+        with _logged(root, "the notes for agents were not written: "):
+            for name, result in files.write_untracked(self._projects[root].mind).items():
+                if isinstance(result, MindError):
+                    log.warning("%s: no notes written to %s: %s", root, name, result.message)
+                elif result.changed:
+                    log.info("%s: notes written to %s", root, name)
 
     def _restart_watching(self) -> None:
         """Starts a thread that watches folders recursively, and one for the entries of others."""
@@ -241,6 +209,15 @@ class Loop:
         stop.set()
 
 
+@contextmanager
+def _logged(root: Path, failure: str = "") -> Iterator[None]:
+    """Logs an error, so that one project does not end the daemon."""
+    try:
+        yield
+    except (MindError, OSError) as error:
+        log.warning("%s: %s%s", root, failure, error)
+
+
 def _watched(mind: Mind) -> Watched:
     root = mind.project.root
     deep = [folder for folder in mind.store.folders() if folder.is_dir()] or [mind.folder]
@@ -262,7 +239,12 @@ def start(mind: Mind) -> tuple[Running, bool]:
     if current := daemon.running(mind.home):
         return current, True
     process = _detached(mind)
-    if _until(lambda: _is_up(mind) or process.poll() is not None):
+
+    def has_started() -> bool:
+        current = daemon.running(mind.home)
+        return current is not None and current.started is not None
+
+    if _until(lambda: has_started() or process.poll() is not None):
         if current := daemon.running(mind.home):
             process.returncode = 0  # It continues after us: no wait, and no warning about a leak.
             return current, False
@@ -295,8 +277,7 @@ def stop(mind: Mind) -> Running:
 
 def run(mind: Mind) -> None:
     """Runs the daemon until a signal stops it. Raises `StorageFailed` if another one runs."""
-    current = daemon.running(mind.home)
-    if current:
+    if current := daemon.running(mind.home):
         raise StorageFailed(
             f"a daemon is already running as process {current.pid}",
             hint="`mind daemon stop` stops it",
@@ -336,7 +317,6 @@ def _logging(mind: Mind) -> Iterator[None]:
     disk.make_folder(path.parent)
     handler = PrivateFile(path, maxBytes=_LOG_BYTES, backupCount=_LOG_FILES, encoding="utf-8")
     handler.setFormatter(Redacting("%(asctime)s %(levelname)s %(message)s"))
-    log = logging.getLogger("mind.daemon")
     log.addHandler(handler)
     log.setLevel(logging.INFO)
     try:
@@ -344,12 +324,6 @@ def _logging(mind: Mind) -> Iterator[None]:
     finally:
         log.removeHandler(handler)
         handler.close()
-
-
-def _is_up(mind: Mind) -> bool:
-    """Returns whether a daemon runs and has written its state."""
-    current = daemon.running(mind.home)
-    return current is not None and current.started is not None
 
 
 def _until(holds: Callable[[], bool]) -> bool:

@@ -1,4 +1,4 @@
-"""The daemon: what it does with changes, and that a real one comes and goes cleanly."""
+"""The daemon: its reactions to changes, and a real one that starts and stops."""
 
 import os
 import signal
@@ -12,7 +12,6 @@ import pytest
 
 from mimo.errors import DaemonNotRunning, StorageFailed
 from mimo.features import daemon
-from mimo.features import daemon as logs
 from mimo.features.daemon import commands, process
 from mimo.features.daemon.process import Loop
 from mimo.memory.model import Filter
@@ -29,13 +28,13 @@ def everywhere(mind: Mind) -> Mind:
 
 @pytest.fixture
 def loop(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
-    """The loop of a daemon that is told of changes by the test."""
+    """The loop of a daemon that gets its changes from the test."""
     monkeypatch.setattr("mimo.store.walk.changes", lambda *_, **__: iter(()))
-    made = Loop(everywhere(mind))
-    made.update_projects()
-    yield made
-    made.end()
-    made.run()
+    loop = Loop(everywhere(mind))
+    loop.update_projects()
+    yield loop
+    loop.end()
+    loop.run()
 
 
 def count(mind: Mind) -> int:
@@ -75,18 +74,17 @@ def test_removed_and_new_projects_are_noticed(
     other.mkdir()
     init(other, home, now=clock())
     loop.take(frozenset({home / "projects.json"}))
-    found = daemon_state(home)
-    assert set(found) == {str(project), str(other)}
+    assert set(watched_projects(home)) == {str(project), str(other)}
     (project / ".mind").rename(project / "gone")
     loop.take(frozenset({project / "gone"}))
-    assert set(daemon_state(home)) == {str(other)}
+    assert set(watched_projects(home)) == {str(other)}
 
 
-def daemon_state(home: Path) -> tuple[str, ...]:
+def watched_projects(home: Path) -> tuple[str, ...]:
     with daemon.held(home):
-        found = daemon.running(home)
-    assert found is not None
-    return found.watching
+        current = daemon.running(home)
+    assert current is not None
+    return current.watching
 
 
 def test_files_are_compared_if_watching_fails(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,10 +117,10 @@ def test_a_full_disk_is_logged(
 
 
 def until(holds: Callable[[], object]) -> None:
-    """Waits for what another process or thread does; fails where it never does."""
+    """Waits for another process or thread."""
     deadline = time.monotonic() + 30
     while not holds():
-        assert time.monotonic() < deadline, "it never came about"
+        assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.02)
 
 
@@ -136,35 +134,34 @@ def running(mind: Mind) -> Iterator[Mind]:
         process.stop(mind)
 
 
-@pytest.mark.req("003-33")
-@pytest.mark.req("003-34")
+@pytest.mark.req("003-33", "003-34")
 def test_a_daemon_starts_sees_a_change_and_stops(running: Mind) -> None:
-    found, already = process.start(running)
+    current, already = process.start(running)
     assert already
     assert commands.status(running).projects == (str(running.project.root),)
     path = running.folder / "facts" / "fact_tea.md"
     path.parent.mkdir(exist_ok=True)
     path.write_text(TEXT, encoding="utf-8")
     until(lambda: count(running) == 1)
-    assert process.stop(running).pid == found.pid
+    assert process.stop(running).pid == current.pid
     assert daemon.running(running.home) is None
-    assert any(line.endswith("INFO ended") for line in logs.newest(running, 2))
+    assert any(line.endswith("INFO ended") for line in daemon.newest(running, 2))
 
 
 def test_a_killed_daemon_does_not_count_as_running(running: Mind) -> None:
-    found = daemon.running(running.home)
-    assert found is not None
-    os.kill(found.pid, signal.SIGKILL)
+    current = daemon.running(running.home)
+    assert current is not None
+    os.kill(current.pid, signal.SIGKILL)
     until(lambda: daemon.running(running.home) is None)
     with pytest.raises(DaemonNotRunning):
         process.stop(running)
     again, already = process.start(running)
-    assert (again.pid != found.pid, already) == (True, False)
+    assert (again.pid != current.pid, already) == (True, False)
 
 
 def test_a_second_daemon_refuses_to_start(running: Mind) -> None:
-    found = daemon.running(running.home)
-    assert found is not None
+    current = daemon.running(running.home)
+    assert current is not None
     done = subprocess.run(
         [sys.executable, "-m", "mimo", "daemon", "run"],
         env={**running.environ, "MIND_HOME": str(running.home)},
@@ -173,7 +170,7 @@ def test_a_second_daemon_refuses_to_start(running: Mind) -> None:
         check=False,
     )
     assert done.returncode == 1
-    assert f"process {found.pid}" in done.stderr
+    assert f"process {current.pid}" in done.stderr
 
 
 @pytest.mark.req("003-41", "003-44")

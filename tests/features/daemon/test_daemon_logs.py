@@ -1,4 +1,4 @@
-"""The daemon's log, followed: past its end, and into the next one."""
+"""Following the daemon's log: past its end, and into the next file."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -8,13 +8,12 @@ import pytest
 
 from mimo.cli.main import main
 from mimo.features import daemon
-from mimo.features import daemon as logs
 from mimo.mind import Mind
 from mimo.surroundings import Timer
 
 
 class Over(Exception):
-    """The test has seen enough."""
+    """No step is left."""
 
 
 @pytest.fixture
@@ -30,7 +29,7 @@ def write(path: Path, text: str) -> None:
 
 
 def followed(mind: Mind, count: int, *steps: Callable[[], object]) -> list[str]:
-    """Returns the lines that come while one step after the other is done in the pauses."""
+    """Returns the new lines, while each pause does one of the steps."""
     coming = iter(steps)
 
     def sleep(_: float) -> None:
@@ -40,11 +39,11 @@ def followed(mind: Mind, count: int, *steps: Callable[[], object]) -> list[str]:
         step()
 
     mind.timer = Timer(sleep=sleep)
-    found: list[str] = []
+    lines: list[str] = []
     with suppress(Over):
-        for some in logs.followed(mind, count):
-            found += some
-    return found
+        for some in daemon.followed(mind, count):
+            lines += some
+    return lines
 
 
 def test_following_starts_with_the_end_of_the_log(mind: Mind, log: Path) -> None:

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.features.clients import edits, json_file
-from mimo.features.clients.edits import Entry, Hook, put_in, take_out
-from mimo.features.clients.formats import Format, load
+from mimo.features.clients.edits import Entry, Format, Hook, load, put_in, take_out
 
 NAMES = st.text("abcdefgh", min_size=1, max_size=4)
 GAPS = st.sampled_from(["", " ", "\n", "\n  ", "\t", " // note\n", " /* note */ ", "\r\n"])

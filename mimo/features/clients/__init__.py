@@ -19,8 +19,7 @@ from mimo.commands.spec import Omitted, Out
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 from mimo.features.clients import edits as editing
 from mimo.features.clients import json_file, storage
-from mimo.features.clients.edits import Edit, Entry, Needed
-from mimo.features.clients.formats import Format, load
+from mimo.features.clients.edits import Edit, Entry, Format, Needed, load
 from mimo.features.clients.storage import Found, Note
 from mimo.features.clients.table import (
     CLIENTS,

@@ -6,6 +6,11 @@ from typing import Any, NamedTuple, NoReturn
 
 from mimo.errors import Invalid
 
+Path = tuple[str, ...]
+
+UNCHANGED = "mend the file first; nothing was changed"
+_BLANKS = " \t\r\n"
+_INDENT = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 _DEEPEST = 200
 _COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
 _GAP = re.compile(rf"(?:[ \t\r\n]+|{_COMMENT.pattern})*", re.DOTALL)
@@ -32,95 +37,106 @@ class Node(NamedTuple):
     value: Any
     elements: tuple[Element, ...] = ()
 
-    def find(self, key: str) -> Element | None:
-        """Returns the member of that name. Raises `Invalid` if there are two."""
+    def member(self, path: Path) -> Element | None:
+        """Returns the member that the last key of `path` names, or None.
+
+        Raises `Invalid` if this is not an object, or has two such members.
+        """
+        *above, key = path
+        if not isinstance(self.value, dict):
+            named = f"`{'.'.join(above)}`" if above else "the document"
+            raise Invalid(f"{named} is not an object", hint=UNCHANGED)
         members = [element for element in self.elements if element.key == key]
         if len(members) > 1:
             raise Invalid(f"`{key}` occurs twice", hint="remove one of them first")
         return members[0] if members else None
 
 
-class Document(NamedTuple):
-    """A parsed text, and the ends of its line comments."""
+class Document:
+    """A parsed text; an empty one holds an empty object."""
 
-    text: str
-    root: Node
-    comment_ends: frozenset[int]
-    has_comments: bool
-
-
-def parse(text: str) -> Document:
-    """Returns the document in a text. Raises `Invalid` with line and column."""
-    reader = _Reader(text)
-    root = reader.value(reader.skip(0), 0)
-    if (end := reader.skip(root.end)) != len(text):
-        reader.refuse(end, "nothing may follow the document")
-    return Document(text, root, frozenset(reader.comment_ends), reader.has_comments)
-
-
-class _Reader:
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.comment_ends: list[int] = []
+        """Parse a text. Raises `Invalid` with line and column."""
+        self.text = text if text.strip() else "{}\n"
         self.has_comments = False
+        self.comment_ends: list[int] = []
+        """The ends of line comments."""
+        self.root = self._value(self._skip(0), 0)
+        if (end := self._skip(self.root.end)) != len(self.text):
+            self._refuse(end, "nothing may follow the document")
 
-    def refuse(self, at: int, message: str) -> NoReturn:
+    def deepest(self, path: Path) -> tuple[Node, int]:
+        """Returns the last existing value on a path, and the number of keys that lead to it."""
+        node = self.root
+        for depth in range(len(path)):
+            element = node.member(path[: depth + 1])
+            if element is None:
+                return node, depth
+            node = element.node
+        return node, len(path)
+
+    def at(self, path: Path) -> Node | None:
+        """Returns the value at a path; None if there is none."""
+        node, depth = self.deepest(path)
+        return node if depth == len(path) else None
+
+    def _refuse(self, at: int, message: str) -> NoReturn:
         line = self.text.count("\n", 0, at) + 1
         column = at - self.text.rfind("\n", 0, at)
         raise Invalid(
             f"line {line}, column {column}: {message}",
-            hint="mend the file first; nothing was changed",
+            hint=UNCHANGED,
             details={"line": line, "column": column},
         )
 
-    def skip(self, at: int) -> int:
+    def _skip(self, at: int) -> int:
         """Returns the start of the next token, after blanks and comments."""
         gap = _GAP.match(self.text, at)
         end = gap.end() if gap else at
         if self.text.startswith("/*", end):
-            self.refuse(end, "the comment is not closed")
+            self._refuse(end, "the comment is not closed")
         for comment in _COMMENT.finditer(self.text, at, end):
             self.has_comments = True
             if comment[0].startswith("//"):
                 self.comment_ends.append(comment.end())
         return end
 
-    def value(self, at: int, depth: int) -> Node:
+    def _value(self, at: int, depth: int) -> Node:
         first = self.text[at : at + 1]
         if first in ("{", "["):
             if depth > _DEEPEST:
-                self.refuse(at, "it is nested too deeply")
+                self._refuse(at, "it is nested too deeply")
             return self._container(at, depth)
         if first == '"':
             return self._string(at)
         if not (match := _PLAIN.match(self.text, at)):
-            self.refuse(at, "a value is missing here" if first else "the document ends too soon")
+            self._refuse(at, "a value is missing here" if first else "the document ends too soon")
         return Node(at, match.end(), json.loads(match[0]))
 
     def _string(self, at: int) -> Node:
         match = _STRING.match(self.text, at)
         if not match:
-            self.refuse(at, "the text is not closed on its line")
+            self._refuse(at, "the text is not closed on its line")
         try:
             return Node(at, match.end(), json.loads(match[0]))
         except json.JSONDecodeError as error:
-            self.refuse(at + error.pos, "the text has an escape that is not allowed")
+            self._refuse(at + error.pos, "the text has an escape that is not allowed")
 
     def _container(self, start: int, depth: int) -> Node:
         close = _CLOSING[self.text[start]]
         elements: list[Element] = []
-        at = self.skip(start + 1)
+        at = self._skip(start + 1)
         while not self.text.startswith(close, at):
             if elements and elements[-1].comma is None:
-                self.refuse(at, f"a comma or `{close}` is missing here")
+                self._refuse(at, f"a comma or `{close}` is missing here")
             begin, key = at, None
             if close == "}":
                 key, at = self._key(at)
-            node = self.value(at, depth + 1)
-            at = self.skip(node.end)
+            node = self._value(at, depth + 1)
+            at = self._skip(node.end)
             comma = at if self.text.startswith(",", at) else None
             elements.append(Element(key, begin, node, comma))
-            at = at if comma is None else self.skip(comma + 1)
+            at = at if comma is None else self._skip(comma + 1)
         values = [element.node.value for element in elements]
         keys = [element.key for element in elements]
         value = values if close == "]" else dict(zip(keys, values, strict=True))
@@ -129,19 +145,12 @@ class _Reader:
     def _key(self, at: int) -> tuple[str, int]:
         """Returns the name of a member, and the start of its value."""
         if not self.text.startswith('"', at):
-            self.refuse(at, "a name in double quotes is missing here")
+            self._refuse(at, "a name in double quotes is missing here")
         name = self._string(at)
-        at = self.skip(name.end)
+        at = self._skip(name.end)
         if not self.text.startswith(":", at):
-            self.refuse(at, "a colon is missing here")
-        return name.value, self.skip(at + 1)
-
-
-_EMPTY = "{}\n"
-_INDENT = re.compile(r"^([ \t]+)\S", re.MULTILINE)
-_BLANKS = " \t\r\n"
-
-Path = tuple[str, ...]
+            self._refuse(at, "a colon is missing here")
+        return name.value, self._skip(at + 1)
 
 
 def load(text: str) -> Any:
@@ -151,12 +160,12 @@ def load(text: str) -> Any:
     try:
         return json.loads(text)  # some clients keep megabytes in one file
     except (ValueError, RecursionError):
-        return parse(text).root.value
+        return Document(text).root.value
 
 
 def has_comments(text: str) -> bool:
     """Returns whether a text has comments."""
-    return bool(text.strip()) and parse(text).has_comments
+    return Document(text).has_comments
 
 
 def newline_of(text: str) -> str:
@@ -169,26 +178,20 @@ def put(text: str, path: Path, value: Any) -> str:
 
     Raises `Invalid` if a value above it is not an object.
     """
-    if not text.strip():
-        text = _EMPTY
-    document = parse(text)
-    node = document.root
-    for depth, key in enumerate(path):
-        _check_object(node, path[:depth])
-        element = node.find(key)
-        if element is None:
-            for missing in reversed(path[depth + 1 :]):
-                value = {missing: value}
-            return _insert(document, node, key, value)
-        node = element.node
+    document = Document(text)
+    node, depth = document.deepest(path)
+    if depth < len(path):
+        for missing in reversed(path[depth + 1 :]):
+            value = {missing: value}
+        return _insert(document, node, path[depth], value)
     rendered = _render(value, text, _indent_at(text, node.start))
     return text[: node.start] + rendered + text[node.end :]
 
 
 def append(text: str, path: Path, value: Any) -> str:
     """Returns the text with `value` at the end of the list at `path`, created if missing."""
-    document = parse(text) if text.strip() else parse(_EMPTY)
-    node = _at(document, path)
+    document = Document(text)
+    node = document.at(path)
     if node is None:
         return put(text, path, [value])
     if not isinstance(node.value, list):
@@ -198,34 +201,17 @@ def append(text: str, path: Path, value: Any) -> str:
 
 def drop(text: str, path: Path) -> str:
     """Returns the text without the value at `path`."""
-    document = parse(text)
-    parent = _at(document, path[:-1])
-    element = parent.find(path[-1]) if parent else None
+    document = Document(text)
+    parent = document.at(path[:-1])
+    element = parent.member(path) if parent else None
     return text if parent is None or element is None else _cut(document, parent, element)
 
 
 def drop_item(text: str, path: Path, index: int) -> str:
     """Returns the text without one item of the list at `path`."""
-    document = parse(text)
-    node = _at(document, path)
+    document = Document(text)
+    node = document.at(path)
     return text if node is None else _cut(document, node, node.elements[index])
-
-
-def _at(document: Document, path: Path) -> Node | None:
-    node = document.root
-    for depth, key in enumerate(path):
-        _check_object(node, path[:depth])
-        element = node.find(key)
-        if element is None:
-            return None
-        node = element.node
-    return node
-
-
-def _check_object(node: Node, path: Path) -> None:
-    if not isinstance(node.value, dict):
-        named = f"`{'.'.join(path)}`" if path else "the document"
-        raise Invalid(f"{named} is not an object", hint="mend the file first; nothing was changed")
 
 
 def _insert(document: Document, node: Node, key: str | None, value: Any) -> str:
@@ -239,8 +225,9 @@ def _insert(document: Document, node: Node, key: str | None, value: Any) -> str:
         return text[:at] + (f"{added}," if has_comma else f",{added}") + text[at:]
     newline = newline_of(text)
     outer = _indent_at(text, node.start)
-    inner = _indent_of(text, last) if last else None
-    inner = outer + _unit(text) if inner is None else inner
+    inner = text[text.rfind("\n", 0, last.start) + 1 : last.start] if last else ""
+    if last is None or inner.strip():
+        inner = outer + _unit(text)
     added = f"{newline}{inner}{named}{_render(value, text, inner)}"
     close = node.end - 1
     at = _content_end(text, close)
@@ -288,12 +275,6 @@ def _indent_at(text: str, at: int) -> str:
     """Returns the indentation of the line that a place is on."""
     line = text[text.rfind("\n", 0, at) + 1 :]
     return line[: len(line) - len(line.lstrip(" \t"))]
-
-
-def _indent_of(text: str, element: Element) -> str | None:
-    """Returns the indentation of an element that begins its line; None for any other."""
-    before = text[text.rfind("\n", 0, element.start) + 1 : element.start]
-    return None if before.strip() else before
 
 
 def _render(value: Any, text: str, indent: str) -> str:

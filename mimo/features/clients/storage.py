@@ -11,7 +11,8 @@ from pathlib import Path
 
 from mimo import disk
 from mimo.errors import Conflict, Invalid, StorageFailed
-from mimo.features.clients.formats import Format
+from mimo.features.clients.edits import Format
+from mimo.features.clients.json_file import UNCHANGED
 from mimo.frozen import frozen
 from mimo.store import files
 
@@ -41,9 +42,7 @@ class Found:
             return (self.data or b"").decode("utf-8-sig")
         except UnicodeDecodeError as error:
             line = (self.data or b"").count(b"\n", 0, error.start) + 1
-            raise Invalid(
-                f"line {line}: it is not UTF-8", hint="mend the file first; nothing was changed"
-            ) from None
+            raise Invalid(f"line {line}: it is not UTF-8", hint=UNCHANGED) from None
 
     def encoded(self, text: str) -> bytes:
         """Returns a text as bytes, with a byte order mark if the file has one."""

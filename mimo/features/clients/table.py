@@ -58,13 +58,13 @@ class Client:
     name: str
     """The name that users type."""
     title: str
-    section: str
-    """The key of the client's servers."""
     files: Mapping[Scope, Places]
     entry: Mapping[str, Any]
     """The server's entry; `COMMAND`, `ARGUMENTS` and `LINE` stand for the command line."""
     traces: tuple[str, ...]
     """Paths that exist on a machine with the client."""
+    section: str = "mcpServers"
+    """The key of the client's servers."""
     program: str | None = None
     """The client's own program, for clients of the terminal."""
     only: Mapping[Scope, Mapping[str, Any]] | None = None
@@ -78,7 +78,7 @@ class Client:
     """True if the client's program must change the user's file, which it often rewrites."""
     env: str = "env"
     """The key of the environment variables in an entry."""
-    after: str = ""
+    after: str = "start a new session"
     """The next step for the user, in a few words."""
 
     def server(
@@ -101,9 +101,8 @@ class Client:
 def places(home: str, environ: Mapping[str, str], platform: str) -> dict[str, str]:
     """Returns the values of the names in a place, except `{project}`."""
     xdg = environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
-    roaming = environ.get("APPDATA") or f"{home}/AppData/Roaming"
-    config = {"darwin": f"{home}/Library/Application Support", "win32": roaming}.get(platform, xdg)
-    windows = platform == "win32"
+    on_mac = platform == "darwin"
+    config = f"{home}/Library/Application Support" if on_mac else xdg
     claude = environ.get("CLAUDE_CONFIG_DIR")
     return {
         "home": home,
@@ -115,10 +114,8 @@ def places(home: str, environ: Mapping[str, str], platform: str) -> dict[str, st
         "codex": environ.get("CODEX_HOME") or f"{home}/.codex",
         "copilot": environ.get("COPILOT_HOME") or f"{home}/.copilot",
         "cline": environ.get("CLINE_DIR") or f"{home}/.cline",
-        "zed": {"darwin": f"{home}/.config/zed", "win32": f"{roaming}/Zed"}.get(
-            platform, f"{xdg}/zed"
-        ),
-        "goose": f"{roaming}/Block/goose/config" if windows else f"{xdg}/goose",
+        "zed": f"{home}/.config/zed" if on_mac else f"{xdg}/zed",
+        "goose": f"{xdg}/goose",
     }
 
 
@@ -186,7 +183,6 @@ CLIENTS: tuple[Client, ...] = (
     Client(
         name="claude-code",
         title="Claude Code",
-        section="mcpServers",
         files={PROJECT: ("{project}/.mcp.json",), USER: ("{claude_json}",)},
         entry=_STDIO,
         adds_itself=True,
@@ -204,7 +200,6 @@ CLIENTS: tuple[Client, ...] = (
     Client(
         name="claude-desktop",
         title="Claude Desktop",
-        section="mcpServers",
         files={USER: ("{config}/Claude/claude_desktop_config.json",)},
         entry=_PLAIN,
         absolute=True,
@@ -229,18 +224,15 @@ CLIENTS: tuple[Client, ...] = (
     Client(
         name="gemini",
         title="Gemini CLI",
-        section="mcpServers",
         files=_GEMINI_FILES,
         entry=_PLAIN,
         hooks=Hooks(files=_GEMINI_FILES, events=_GEMINI_EVENTS),
         program="gemini",
         traces=("{home}/.gemini",),
-        after="start a new session",
     ),
     Client(
         name="cursor",
         title="Cursor",
-        section="mcpServers",
         files={PROJECT: ("{project}/.cursor/mcp.json",), USER: ("{home}/.cursor/mcp.json",)},
         entry=_STDIO,
         hooks=Hooks(
@@ -282,7 +274,6 @@ CLIENTS: tuple[Client, ...] = (
     Client(
         name="copilot",
         title="Copilot CLI",
-        section="mcpServers",
         files={
             PROJECT: ("{project}/.mcp.json", "{project}/.github/mcp.json"),
             USER: ("{copilot}/mcp-config.json",),
@@ -291,7 +282,6 @@ CLIENTS: tuple[Client, ...] = (
         only={USER: {"tools": ["*"]}},
         program="copilot",
         traces=("{copilot}",),
-        after="start a new session",
     ),
     Client(
         name="opencode",
@@ -310,7 +300,6 @@ CLIENTS: tuple[Client, ...] = (
         env="environment",
         program="opencode",
         traces=("{xdg}/opencode",),
-        after="start a new session",
     ),
     Client(
         name="zed",
@@ -325,7 +314,6 @@ CLIENTS: tuple[Client, ...] = (
     Client(
         name="windsurf",
         title="Windsurf",
-        section="mcpServers",
         files={USER: ("{home}/.codeium/windsurf/mcp_config.json",)},
         entry=_PLAIN,
         absolute=True,
@@ -350,12 +338,10 @@ CLIENTS: tuple[Client, ...] = (
         env="envs",
         program="goose",
         traces=("{goose}",),
-        after="start a new session",
     ),
     Client(
         name="cline",
         title="Cline",
-        section="mcpServers",
         files={
             USER: (
                 "{code}/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",

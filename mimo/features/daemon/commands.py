@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import Annotated
 
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
@@ -13,6 +14,8 @@ from mimo.guard.policy import Operation
 from mimo.mind import Mind
 from mimo.rendering.results import render
 from mimo.rendering.screen import Screen, accent, dim, good
+
+_command = partial(command, toolset="extra", surfaces=Surface.CLI, needs_project=False)
 
 NOT_RUNNING = 4
 """Exit status of `mind daemon status` while none runs."""
@@ -57,14 +60,11 @@ class DaemonLog:
     lines: tuple[str, ...]
 
 
-@command(
+@_command(
     "daemon_start",
     cli="daemon start",
     effect=Effect.WRITE,
-    toolset="extra",
-    surfaces=Surface.CLI,
     needs=Needs(Operation.WRITE, person=True),
-    needs_project=False,
     errors=(StorageFailed,),
     examples=("mind daemon start",),
 )
@@ -78,14 +78,11 @@ def start(mind: Mind) -> DaemonStarted:
     return DaemonStarted(pid=current.pid, already=already)
 
 
-@command(
+@_command(
     "daemon_stop",
     cli="daemon stop",
     effect=Effect.WRITE,
-    toolset="extra",
-    surfaces=Surface.CLI,
     needs=Needs(Operation.WRITE, person=True),
-    needs_project=False,
     errors=(DaemonNotRunning, StorageFailed),
     examples=("mind daemon stop",),
 )
@@ -94,14 +91,11 @@ def stop(mind: Mind) -> DaemonStopped:
     return DaemonStopped(pid=process.stop(mind).pid)
 
 
-@command(
+@_command(
     "daemon_restart",
     cli="daemon restart",
     effect=Effect.WRITE,
-    toolset="extra",
-    surfaces=Surface.CLI,
     needs=Needs(Operation.WRITE, person=True),
-    needs_project=False,
     errors=(StorageFailed,),
     examples=("mind daemon restart",),
 )
@@ -112,14 +106,11 @@ def restart(mind: Mind) -> DaemonStarted:
     return start(mind)
 
 
-@command(
+@_command(
     "daemon_status",
     cli="daemon status",
     effect=Effect.READ,
-    toolset="extra",
-    surfaces=Surface.CLI,
     needs=Needs(Operation.READ, person=True, diagnosis=True),
-    needs_project=False,
     examples=("mind daemon status", "mind daemon status --json"),
 )
 def status(mind: Mind) -> DaemonReport:
@@ -135,14 +126,11 @@ def status(mind: Mind) -> DaemonReport:
     )
 
 
-@command(
+@_command(
     "daemon_logs",
     cli="daemon logs",
     effect=Effect.READ,
-    toolset="extra",
-    surfaces=Surface.CLI,
     needs=Needs(Operation.READ, person=True),
-    needs_project=False,
     examples=("mind daemon logs -n 100", "mind daemon logs --follow"),
 )
 def logs(
@@ -158,14 +146,11 @@ def logs(
     return DaemonLog(lines=daemon.newest(mind, lines))
 
 
-@command(
+@_command(
     "daemon_run",
     cli="daemon run",
     effect=Effect.WRITE,
-    toolset="extra",
-    surfaces=Surface.CLI,
     needs=Needs(Operation.WRITE, person=True),
-    needs_project=False,
     errors=(StorageFailed,),
     examples=("mind daemon run",),
 )

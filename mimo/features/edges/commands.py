@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 from mimo.commands.common import File, Private, Trust, TrustLabel
 from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, command
@@ -117,15 +117,11 @@ def edges(
     return EdgeWarnings(
         edges=tuple(
             EdgeWarning(
-                id=match.edge.id,
-                title=match.edge.title,
+                **_shared(match.edge, of_stack=match.of_stack),
                 description=match.edge.description,
                 workaround=match.edge.workaround,
-                severity=match.edge.severity,
-                source=_source(match.edge, of_stack=match.of_stack),
                 matched_on=match.matched_on,
                 confidence=match.confidence,
-                trust=_label(match.edge),
                 file=match.edge.file,
                 line=match.edge.line,
             )
@@ -154,26 +150,20 @@ def list_(mind: Mind) -> EdgeRows:
 
 
 def _row(edge: Edge) -> EdgeRow:
-    return EdgeRow(
-        id=edge.id,
-        title=edge.title,
-        severity=edge.severity,
-        source=_source(edge),
-        stack_tags=edge.stack_tags,
-        trust=_label(edge),
-        file=edge.file,
-        line=edge.line,
-    )
+    shared = _shared(edge)
+    return EdgeRow(**shared, stack_tags=edge.stack_tags, file=edge.file, line=edge.line)
 
 
-def _label(edge: Edge) -> TrustLabel:
-    return TrustLabel.TRUSTED if edge.trusted else TrustLabel.UNTRUSTED
-
-
-def _source(edge: Edge, *, of_stack: bool = False) -> Source:
-    if edge.of_project:
-        return Source.PROJECT
-    return Source.STACK if of_stack else Source.GLOBAL
+def _shared(edge: Edge, *, of_stack: bool = False) -> dict[str, Any]:
+    """Returns the fields of an edge that every row has."""
+    of_user = Source.STACK if of_stack else Source.GLOBAL
+    return {
+        "id": edge.id,
+        "title": edge.title,
+        "severity": edge.severity,
+        "source": Source.PROJECT if edge.of_project else of_user,
+        "trust": TrustLabel.TRUSTED if edge.trusted else TrustLabel.UNTRUSTED,
+    }
 
 
 # Adding edges.
@@ -433,17 +423,13 @@ def check(
         document = checking.sarif(hits, version=__version__)
     findings = tuple(
         EdgeFinding(
+            **_shared(hit.edge),
             file=hit.path,
             line=hit.line,
             text=hit.text,
-            id=hit.edge.id,
             type=Kind(hit.edge.type),
-            title=hit.edge.title,
             workaround=hit.edge.workaround,
-            severity=hit.edge.severity,
-            source=_source(hit.edge),
             matched_on=hit.matched_on,
-            trust=_label(hit.edge),
             known_from=f"{hit.edge.file}:{hit.edge.line}",
         )
         for hit in hits

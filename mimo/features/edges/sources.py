@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mimo.errors import Conflict, EdgeExists, Invalid
-from mimo.features.edges import changes, stack, storage
+from mimo.features.edges import changes, storage
 from mimo.features.edges.checking import Added, Hit, check
 from mimo.features.edges.edge import (
     Detection,
@@ -72,7 +72,7 @@ def technologies(mind: Mind) -> tuple[str, ...]:
         if record.memory.category == "stack" and trusted(record.place.digest)
         for tag in record.memory.tags
     )
-    return tuple(dict.fromkeys((*stack.detect(mind.project.root), *named)))
+    return tuple(dict.fromkeys((*storage.stack_of(mind.project.root), *named)))
 
 
 def warnings(

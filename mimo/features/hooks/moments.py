@@ -300,10 +300,10 @@ def _edges(scene: Scene) -> "tuple[list[Edge], Sequence[str]]":
             edge = edge_of(note.id, title, note.text, note.extra)
             edges.append(edge._replace(of_project=True))
     if (scene.home / "edges").is_dir():
-        from mimo.features.edges import stack, storage
+        from mimo.features.edges import storage
 
         if of_user := storage.read_all(scene.home)[0]:
-            return [*edges, *of_user], stack.detect(scene.root)
+            return [*edges, *of_user], storage.stack_of(scene.root)
     return edges, ()
 
 

@@ -4,8 +4,7 @@ import pytest
 
 from mimo.errors import Conflict, Invalid
 from mimo.features.clients import json_file
-from mimo.features.clients.edits import Entry, Hook, put_in, take_out
-from mimo.features.clients.formats import Format, load
+from mimo.features.clients.edits import Entry, Format, Hook, load, put_in, take_out
 
 SERVER = {"command": "mind", "args": ["mcp"]}
 ENTRY = Entry(path=("mcpServers", "mind"), value=SERVER)

@@ -512,8 +512,8 @@ def test_the_default_scope_is_the_project(
     [
         ("darwin", "config", "/u/Library/Application Support"),
         ("darwin", "zed", "/u/.config/zed"),
-        ("win32", "code", "/u/AppData/Roaming/Code/User"),
-        ("win32", "goose", "/u/AppData/Roaming/Block/goose/config"),
+        ("darwin", "code", "/u/Library/Application Support/Code/User"),
+        ("linux", "goose", "/x/goose"),
         ("linux", "code", "/x/Code/User"),
         ("linux", "codex", "/c"),
     ],

@@ -4,7 +4,7 @@ import pytest
 
 from mimo.features import upkeep
 from mimo.features.decisions.commands import decision, outcome
-from mimo.features.edges import sources, stack
+from mimo.features.edges import sources, storage
 from mimo.features.edges.checking import whole
 from mimo.features.edges.edge import Detection
 from mimo.features.upkeep.commands import status
@@ -117,4 +117,4 @@ def test_the_usual_files_determine_the_stack(tmp_path, files, names):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
 
-    assert stack.detect(tmp_path) == names
+    assert storage.stack_of(tmp_path) == names

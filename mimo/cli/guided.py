@@ -9,10 +9,8 @@ import click
 
 from mimo import rendering
 from mimo.errors import MindError
-from mimo.features.review import Waiting
-from mimo.features.review.commands import Review, ReviewItem
-from mimo.features.review.render import show_item
-from mimo.features.review.resolving import BOTH
+from mimo.features.review import BOTH, Waiting
+from mimo.features.review.commands import Review, ReviewItem, show_item
 from mimo.features.review.trusting import look_of, show_look
 from mimo.frozen import frozen
 from mimo.memory.merge import is_text

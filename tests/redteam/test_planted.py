@@ -14,7 +14,7 @@ from mimo.features.hooks import scene
 from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
 from mimo.features.hooks.scene import Session
-from mimo.features.review import Waiting, resolving
+from mimo.features.review import Waiting
 from mimo.operations import refresh
 from mimo.store.files import LOCAL
 from mimo.store.projects import known_owner
@@ -65,7 +65,7 @@ def test_a_planted_list_of_reviewed_items_hides_nothing(project: Path, home: Pat
         (project / LOCAL / name).write_text(f"{item.key}\n")
     assert review.waiting(mind, [Waiting.UNTRUSTED]) == (item,)
 
-    resolving.keep(mind, "evil", kind=Waiting.UNTRUSTED)
+    review.keep(mind, "evil", kind=Waiting.UNTRUSTED)
     assert review.waiting(mind, [Waiting.UNTRUSTED]) == ()
     other = opened(project, home.parent / "other")
     assert len(review.waiting(other, [Waiting.UNTRUSTED])) == 1

@@ -1,58 +1,24 @@
-"""The review list: everything that needs a decision by the user."""
+"""The review list: the items that need a decision of the user, and resolving them."""
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from mimo import disk
+from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.frozen import frozen
-from mimo.memory import decay
-from mimo.memory.model import Kind, Outcome, Record, topic_key
+from mimo.memory import decay, merge
+from mimo.memory.model import SUPERSEDES, Kind, Link, Memory, Outcome, Record, topic_key
 from mimo.memory.relations import Relation
 from mimo.mind import Mind
-from mimo.operations import finding, refresh
+from mimo.operations import finding, overview, refresh, saving
 from mimo.store import files
 from mimo.store.files import lock
 from mimo.store.projects import index_owner, known_owner, own_name
-
-_DIGEST = re.compile(r"[0-9a-f]{64}")
-
-
-class Reviewed:
-    """The reviewed items that are hidden until they change: `.mind/.local/reviewed-…`."""
-
-    def __init__(self, root: Path, owner: str) -> None:
-        """Keep the project's root and the secret of its user; nothing is read yet."""
-        self._folder = root / ".mind" / ".local"
-        self._path = self._folder / own_name("reviewed", owner)
-
-    def keys(self) -> frozenset[str]:
-        """Returns the keys of hidden items; none if the file can't be read."""
-        try:
-            text = disk.read(self._path).decode("ascii", "replace")
-        except OSError:
-            return frozenset()
-        return frozenset(line for line in text.split() if _DIGEST.fullmatch(line))
-
-    def add(self, key: str) -> None:
-        """Hides an item. Raises `StorageFailed`."""
-        with self._locked():
-            self._write(self.keys() | {key})
-
-    def remove(self, key: str) -> None:
-        """Shows an item again. Raises `StorageFailed`."""
-        with self._locked():
-            self._write(self.keys() - {key})
-
-    def _write(self, keys: Iterable[str]) -> None:
-        data = "".join(f"{key}\n" for key in sorted(keys)).encode()
-        files.replace(self._path, data, mode=0o600)
-
-    def _locked(self) -> AbstractContextManager[None]:
-        return lock(self._folder / "reviewed.lock")
 
 
 class Waiting(StrEnum):
@@ -69,27 +35,18 @@ class Waiting(StrEnum):
     FADING = "fading"
 
 
-CHEAP = (
-    Waiting.UNREADABLE,
-    Waiting.VERSIONS,
-    Waiting.DECISIONS,
-    Waiting.CONTRADICTION,
-    Waiting.UNTRUSTED,
-    Waiting.OUTDATED,
-)
+CHEAP = tuple(Waiting)[:6]
 """The kinds that need neither git nor a comparison of all pairs."""
 
-BY_CHOICE = (
-    Waiting.VERSIONS,
-    Waiting.DECISIONS,
-    Waiting.CONTRADICTION,
-    Waiting.DOUBLE,
-)
+BY_CHOICE = (Waiting.VERSIONS, Waiting.DECISIONS, Waiting.CONTRADICTION, Waiting.DOUBLE)
+
+BOTH = "both"
 
 _AT_ONCE = 500
 """Ids in one query: older builds of SQLite take 999 at most."""
 _COMPARED = 200
 """The newest memories that are compared with all others; comparing all would take minutes."""
+_KEY = re.compile(r"[0-9a-f]{64}")
 
 
 @frozen
@@ -141,11 +98,6 @@ class Item:
         return hashlib.sha256(data.encode("utf-8", "replace")).hexdigest()
 
 
-def reviewed(mind: Mind) -> Reviewed:
-    """Returns the hidden items of the project."""
-    return Reviewed(mind.project.root, index_owner(mind.home, mind.randomness))
-
-
 def waiting(
     mind: Mind, kinds: Iterable[Waiting] = Waiting, *, kept: bool = False
 ) -> tuple[Item, ...]:
@@ -155,106 +107,267 @@ def waiting(
     """
     wanted = frozenset(kinds)
     records = finding.listing(mind).records
-    owner = None if kept else known_owner(mind.home)
-    seen = Reviewed(mind.project.root, owner).keys() if owner else frozenset()
+    keys = frozenset[str]() if kept else hidden(mind)
     items: list[Item] = []
     for kind in (kind for kind in Waiting if kind in wanted):
         for item in _FINDERS[kind](mind, records):
             mind.heed()
-            if item.key not in seen:
+            if item.key not in keys:
                 items.append(item)
     return tuple(items)
 
 
 def count(mind: Mind) -> dict[str, int]:
     """Returns the number of items of each cheap kind."""
-    numbers: dict[str, int] = {}
-    for item in waiting(mind, CHEAP):
-        numbers[item.kind.value] = numbers.get(item.kind.value, 0) + 1
-    return numbers
+    return dict(Counter(item.kind.value for item in waiting(mind, CHEAP)))
+
+
+# Hidden items: `.mind/.local/reviewed-…` has their keys.
+
+
+def hidden(mind: Mind) -> frozenset[str]:
+    """Returns the keys of the items that are hidden on this machine."""
+    owner = known_owner(mind.home)
+    return _keys(_hidden_file(mind, owner)) if owner else frozenset()
+
+
+def _hide(mind: Mind, keys: Iterable[str], *, off: bool = False) -> None:
+    """Hides items until they change, or shows them again. Raises `StorageFailed`."""
+    path = _hidden_file(mind, index_owner(mind.home, mind.randomness))
+    with lock(path.with_name("reviewed.lock")):
+        changed = _keys(path).difference(keys) if off else _keys(path).union(keys)
+        files.replace(path, "".join(f"{key}\n" for key in sorted(changed)).encode(), mode=0o600)
+
+
+def _hidden_file(mind: Mind, owner: str) -> Path:
+    return mind.project.root / ".mind" / ".local" / own_name("reviewed", owner)
+
+
+def _keys(path: Path) -> frozenset[str]:
+    """Returns the keys in a file; none if it can't be read."""
+    try:
+        text = disk.read(path).decode("ascii", "replace")
+    except OSError:
+        return frozenset()
+    return frozenset(line for line in text.split() if _KEY.fullmatch(line))
+
+
+# Resolving items.
+
+
+@frozen
+class Resolved:
+    """The items that were resolved, and the result."""
+
+    items: tuple[Item, ...]
+    message: str
+    files: tuple[str, ...] = ()
+    """The files that were changed."""
+
+
+def settle(
+    mind: Mind, wanted: str, take: str, *, kind: Waiting | None = None, field: str | None = None
+) -> Resolved:
+    """Chooses one of several versions or memories, or both, and returns the result.
+
+    A chosen memory supersedes the others; nothing is removed. Raises `NotFound` if the memory has
+    nothing to resolve, `AmbiguousId` if several items match, and `Invalid`.
+    """
+    if kind is not None and kind not in BY_CHOICE:
+        raise Invalid(
+            f"items of kind `{kind.value}` have no versions to take",
+            hint=f"`mind review --kind {kind.value}` lists the possible commands",
+        )
+    matches = _about(mind, waiting(mind, (kind,) if kind else BY_CHOICE), wanted)
+    items = [item for item in matches if field in (None, item.field)]
+    if not items:
+        raise _nothing(wanted, "to resolve")
+    kinds = sorted({item.kind.value for item in items})
+    if len(kinds) > 1 or (len(items) > 1 and items[0].kind is not Waiting.VERSIONS):
+        hint = f"choose one with --kind: {', '.join(kinds)}"
+        if len(kinds) == 1:
+            others = sorted({name for item in items for name in item.ids} - set(items[0].ids[:1]))
+            hint = f"name the other memory: {', '.join(others)}"
+        raise AmbiguousId(f"`{wanted}` is in {len(items)} items", hint=hint)
+    if items[0].kind is Waiting.VERSIONS:
+        return _choose_version(mind, items, take)
+    return _choose_memory(mind, items[0], take)
+
+
+def keep(mind: Mind, wanted: str, *, kind: Waiting | None = None, off: bool = False) -> Resolved:
+    """Hides items until they change; with `off`, shows them again.
+
+    Raises `NotFound` if the memory has no such items, and `Invalid` for items that can't be hidden.
+    """
+    keys = hidden(mind)
+    every = waiting(mind, (kind,) if kind else Waiting, kept=True)
+    items = [item for item in _about(mind, every, wanted) if (item.key in keys) == off]
+    if not items:
+        raise _nothing(wanted, "hidden" if off else "to review")
+    if not off and (stuck := [item for item in items if item.kind is Waiting.VERSIONS]):
+        raise Invalid(
+            f"both versions of {stuck[0].field} would stay in {stuck[0].file}",
+            hint=f"mind review settle {stuck[0].id} --take 1",
+        )
+    fading = [item.id for item in items if item.kind is Waiting.FADING and item.id and not off]
+    changed = [overview.keep(mind, id, keep=True).place.path for id in fading]
+    if others := [item.key for item in items if off or item.kind is not Waiting.FADING]:
+        _hide(mind, others, off=off)
+    message = "is shown again" if off else "is hidden until it changes"
+    return Resolved(items=tuple(items), message=message, files=tuple(changed))
+
+
+def _about(mind: Mind, items: Sequence[Item], wanted: str) -> list[Item]:
+    """Returns the items about the memory, the ingested file or the unreadable file of that name."""
+    if by_file := [item for item in items if item.record is None and item.file == wanted]:
+        return by_file
+    parts = finding.source(mind, wanted)
+    id = parts[0].parent if parts else finding.one(mind, wanted, surely=True).memory.id
+    return [item for item in items if id in item.ids]
+
+
+def _nothing(wanted: str, rest: str) -> NotFound:
+    return NotFound(
+        f"`{wanted}` has nothing {rest}",
+        hint="`mind review` lists the items, with `--all` the hidden ones too",
+    )
+
+
+def _chosen(item: Item, take: str) -> Choice:
+    """Returns the choice of that number. Raises `Invalid` if there is none."""
+    if not take.isdecimal() or not 1 <= int(take) <= len(item.choices):
+        raise Invalid(
+            f"`{take}` is not one of the versions",
+            hint=f"take a number from 1 to {len(item.choices)}, or {BOTH}",
+            details={"field": "take"},
+        )
+    return item.choices[int(take) - 1]
+
+
+def _choose_version(mind: Mind, items: Sequence[Item], take: str) -> Resolved:
+    record = items[0].record
+    if record is None:
+        raise Invalid("the item has no memory to resolve")
+    memory = record.memory
+    for item in items:
+        field = str(item.field)
+        if take != BOTH:
+            text = _chosen(item, take).text
+        elif merge.is_text(field):
+            text = "\n\n".join(choice.text for choice in item.choices if choice.text)
+        else:
+            raise Invalid(
+                f"`{field}` has one value", hint=f"take a number from 1 to {len(item.choices)}"
+            )
+        memory = merge.chosen(memory, field, text)
+    changes = {
+        name: getattr(memory, name)
+        for name in Memory.__dataclass_fields__
+        if getattr(memory, name) != getattr(record.memory, name)
+    }
+    saving.edit(mind, record, **changes)
+    fields = ", ".join(str(item.field) for item in items)
+    result = "both texts are kept, one after the other" if take == BOTH else f"version {take}"
+    return Resolved(items=tuple(items), message=f"{fields}: {result}", files=(record.place.path,))
+
+
+def _choose_memory(mind: Mind, item: Item, take: str) -> Resolved:
+    if take == BOTH:
+        _hide(mind, [item.key])
+        return Resolved(items=(item,), message="both stay current")
+    winner = _chosen(item, take).record
+    if winner is None or not winner.place.owned:
+        path = winner.place.path if winner else item.file
+        raise Invalid(
+            f"`{path}` is a document that mind only reads",
+            hint="add the superseding link by hand, or take the other",
+        )
+    others = [c.record.memory for c in item.choices if c.record and c.record is not winner]
+    names = {name for other in others for name in (other.id, other.title)}
+    links = [
+        link
+        for link in winner.memory.links
+        if not (link.type in (Relation.CONTRADICTS, SUPERSEDES) and link.to in names)
+    ]
+    links += [Link(to=other.id, type=SUPERSEDES, confidence=1.0) for other in others]
+    changed = saving.edit(mind, winner, links=tuple(links))
+    superseded = ", ".join(other.heading for other in others)
+    message = f"{winner.memory.heading} is current; it supersedes {superseded}"
+    return Resolved(items=(item,), message=message, files=(changed.place.path,))
+
+
+# Finding the items of each kind.
+
+
+def _item(kind: Waiting, record: Record, why: str, **fields: Any) -> Item:
+    """Returns an item about a memory."""
+    place = record.place
+    return Item(kind=kind, why=why, file=place.path, line=place.line, record=record, **fields)
+
+
+def _between(kind: Waiting, rivals: Iterable[Record], why: str) -> Item:
+    """Returns an item about several memories, newest first."""
+    ordered = sorted(rivals, key=lambda rival: (rival.memory.created, rival.memory.id))[::-1]
+    choices = tuple(Choice(text=record.memory.text, record=record) for record in ordered)
+    return _item(kind, ordered[0], why, choices=choices)
 
 
 def _unreadable(mind: Mind, _: Sequence[Record]) -> Iterator[Item]:
     for problem in refresh.problems(mind):
         yield Item(
-            kind=Waiting.UNREADABLE,
-            why=problem.reason,
-            file=problem.path,
-            line=problem.line,
+            kind=Waiting.UNREADABLE, why=problem.reason, file=problem.path, line=problem.line
         )
 
 
 def _versions(_: Mind, records: Sequence[Record]) -> Iterator[Item]:
-    from mimo.memory.merge import current_version
-
     for record in records:
         memory = record.memory
-        for name in dict.fromkeys(one.field for one in memory.competing):
-            others = [version.text for version in memory.competing if version.field == name]
-            yield Item(
-                kind=Waiting.VERSIONS,
-                why=f"the branches disagree on {name}",
-                file=record.place.path,
-                line=record.place.line,
-                record=record,
-                field=name,
-                choices=tuple(
-                    Choice(text=text) for text in (current_version(memory, name), *others)
-                ),
-            )
+        for field in dict.fromkeys(version.field for version in memory.competing):
+            texts = [version.text for version in memory.competing if version.field == field]
+            texts.insert(0, merge.current_version(memory, field))
+            choices = tuple(Choice(text=text) for text in texts)
+            why = f"the branches disagree on {field}"
+            yield _item(Waiting.VERSIONS, record, why, field=field, choices=choices)
 
 
 def _decisions(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
-    by_id = {one.memory.id: one for one in records if one.memory.type is Kind.DECISION}
+    by_id = {record.memory.id: record for record in records if record.memory.type is Kind.DECISION}
+    ids = list(by_id)
     topics: dict[str, list[Record]] = {}
-    names = list(by_id)
-    parts = (mind.index.competing(names[n : n + _AT_ONCE]) for n in range(0, len(names), _AT_ONCE))
-    for name in (name for part in parts for name in part):
-        record = by_id[name]
-        topics.setdefault(topic_key(record.memory.topic or ""), []).append(record)
+    for start in range(0, len(ids), _AT_ONCE):
+        for id in mind.index.competing(ids[start : start + _AT_ONCE]):
+            key = topic_key(by_id[id].memory.topic or "")
+            topics.setdefault(key, []).append(by_id[id])
     for rivals in topics.values():
         topic = rivals[0].memory.topic
         yield _between(Waiting.DECISIONS, rivals, f"{len(rivals)} decisions on {topic} are current")
 
 
 def _contradictions(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
-    holding = [record for record in records if _contradicted(record)]
     pairs: dict[frozenset[str], tuple[Record, Record]] = {}
-    for record in holding:
-        for to in _contradicted(record):
-            other = mind.index.named(to)
+    for record in records:
+        for link in record.memory.links:
+            other = mind.index.named(link.to) if link.type == Relation.CONTRADICTS else None
             if other and other.memory.id != record.memory.id:
                 pairs.setdefault(frozenset((record.memory.id, other.memory.id)), (record, other))
-    newer = mind.index.superseded_by(list({name for pair in pairs for name in pair}))
-    for record, other in pairs.values():
-        superseded = {record.memory.id, other.memory.id} & newer.keys()
+    newer = mind.index.superseded_by(list({id for pair in pairs for id in pair}))
+    for pair, (record, other) in pairs.items():
         failed = Outcome.FAILED in (record.memory.outcome, other.memory.outcome)
-        if not superseded and not failed:
-            yield _between(
-                Waiting.CONTRADICTION, (record, other), f"it contradicts {other.memory.heading}"
-            )
-
-
-def _contradicted(record: Record) -> list[str]:
-    return [link.to for link in record.memory.links if link.type == Relation.CONTRADICTS]
+        if not failed and not pair & newer.keys():
+            why = f"it contradicts {other.memory.heading}"
+            yield _between(Waiting.CONTRADICTION, (record, other), why)
 
 
 def _untrusted(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
-    files: dict[tuple[str, str], Record] = {}
     trusted = mind.trust.checker()
+    seen: set[tuple[str, str]] = set()
     for record in records:
-        if not trusted(record.place.digest):
-            # The messages of commits share a path, and each has its own digest.
-            files.setdefault((record.place.path, record.place.digest), record)
-    for (path, _), record in files.items():
-        yield Item(
-            kind=Waiting.UNTRUSTED,
-            why="this text is not approved here; no agent gets it",
-            file=path,
-            line=record.place.line,
-            record=record,
-            evidence=record.place.digest,
-        )
+        digest = record.place.digest
+        # The messages of commits share a path, and each has its own digest.
+        if not trusted(digest) and (record.place.path, digest) not in seen:
+            seen.add((record.place.path, digest))
+            why = "this text is not approved here; no agent gets it"
+            yield _item(Waiting.UNTRUSTED, record, why, evidence=digest)
 
 
 def _outdated(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
@@ -262,15 +375,9 @@ def _outdated(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
 
     for source in freshness.checked(mind, records):
         if source.message:
-            yield Item(
-                kind=Waiting.OUTDATED,
-                why=source.message,
-                file=source.part.place.path,
-                line=source.part.place.line,
-                record=source.part,
-                evidence=f"{source.state}\0{source.part.place.digest}",
-                remedy=source.remedy,
-            )
+            evidence = f"{source.state}\0{source.part.place.digest}"
+            fields = {"evidence": evidence, "remedy": source.remedy}
+            yield _item(Waiting.OUTDATED, source.part, source.message, **fields)
 
 
 def _stale(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
@@ -280,65 +387,34 @@ def _stale(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
     for citation in stale(mind, records):
         by_id.setdefault(citation.record.memory.id, []).append(citation)
     newer = mind.index.superseded_by(list(by_id))
-    for citations in [citations for name, citations in by_id.items() if name not in newer]:
-        first = citations[0]
+    for citations in [citations for id, citations in by_id.items() if id not in newer]:
+        since = citations[0].since
         reasons = "; ".join(dict.fromkeys(citation.reason for citation in citations))
-        yield Item(
-            kind=Waiting.STALE,
-            why=f"since {first.since.committed:%Y-%m-%d} ({first.since.short}) {reasons}",
-            file=first.record.place.path,
-            line=first.record.place.line,
-            record=first.record,
-            evidence=f"{first.since.id}\0{reasons}",
-        )
+        why = f"since {since.committed:%Y-%m-%d} ({since.short}) {reasons}"
+        yield _item(Waiting.STALE, citations[0].record, why, evidence=f"{since.id}\0{reasons}")
 
 
 def _doubles(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
     from mimo.memory.duplicates import is_single
 
-    single = [one for one in records if one.parent is None and is_single(one.memory)][:_COMPARED]
-    newer = mind.index.superseded_by([one.memory.id for one in single])
+    single = [r for r in records if r.parent is None and is_single(r.memory)][:_COMPARED]
+    newer = mind.index.superseded_by([record.memory.id for record in single])
     seen: set[frozenset[str]] = set()
-    for record in [one for one in single if one.memory.id not in newer]:
+    for record in [record for record in single if record.memory.id not in newer]:
         other = mind.index.much_like(record.memory)
-        pair = frozenset((record.memory.id, other.memory.id)) if other else frozenset()
-        if other is None or pair in seen or _is_linked(record, other):
+        if other is None:
             continue
-        seen.add(pair)
-        yield _between(Waiting.DOUBLE, (record, other), "the two memories are near-duplicates")
-
-
-def _is_linked(record: Record, other: Record) -> bool:
-    """Returns whether one of two memories links to the other."""
-    ends = ((record, other), (other, record))
-    return any(link.to == to.memory.id for held, to in ends for link in held.memory.links)
+        pair = frozenset((record.memory.id, other.memory.id))
+        targets = {link.to for memory in (record.memory, other.memory) for link in memory.links}
+        if pair not in seen and not pair & targets:
+            seen.add(pair)
+            yield _between(Waiting.DOUBLE, (record, other), "the two memories are near-duplicates")
 
 
 def _fading(mind: Mind, _: Sequence[Record]) -> Iterator[Item]:
-    from mimo.operations import overview
-
     for fading in overview.at_risk(mind, decay.AT_RISK).fading:
         left = f"{fading.days:.0f} days left" if fading.days else "it counts as forgotten"
-        yield Item(
-            kind=Waiting.FADING,
-            why=f"it fades: {left}",
-            file=fading.record.place.path,
-            line=fading.record.place.line,
-            record=fading.record,
-        )
-
-
-def _between(kind: Waiting, rivals: Sequence[Record], why: str) -> Item:
-    ordered = sorted(rivals, key=lambda rival: (rival.memory.created, rival.memory.id))[::-1]
-    first = ordered[0]
-    return Item(
-        kind=kind,
-        why=why,
-        file=first.place.path,
-        line=first.place.line,
-        record=first,
-        choices=tuple(Choice(text=record.memory.text, record=record) for record in ordered),
-    )
+        yield _item(Waiting.FADING, fading.record, f"it fades: {left}")
 
 
 _FINDERS: dict[Waiting, Callable[[Mind, Sequence[Record]], Iterator[Item]]] = {

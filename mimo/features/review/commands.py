@@ -1,20 +1,25 @@
 """`mind review`, `mind trust` and `mind untrust`: decisions that only the user can make."""
 
 from datetime import datetime
+from shlex import quote
 from typing import Annotated
 
-from mimo.commands.common import File, Id, Limit, Trust, trust_of
+from mimo.commands.common import File, Id, Limit, Trust, TrustLabel, trust_of
 from mimo.commands.spec import Arg, Effect, Needs, Omitted, Out, Surface, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
-from mimo.features import review as waiting
-from mimo.features.review import Choice, Item, Waiting, resolving, trusting
-from mimo.features.review.resolving import Resolved
-from mimo.features.review.trusting import FirstLook, look_of
+from mimo.features import review as reviewing
+from mimo.features.review import BOTH, BY_CHOICE, CHEAP, Choice, Item, Resolved, Waiting, trusting
+from mimo.features.review.trusting import FirstLook, look_of, short, show_look
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.merge import is_text
 from mimo.memory.model import Kind
 from mimo.mind import Mind
+from mimo.rendering.results import count, day, labels, render, tally
+from mimo.rendering.screen import Part, Screen, accent, bad, dim, good, strong, warn
+
+_MOST_LINES = 12
+"""Lines of one version that are shown in a list."""
 
 Kinds = Annotated[tuple[Waiting, ...], Arg("Only items of this kind, such as stale or untrusted")]
 OneKind = Annotated[Waiting | None, Arg("Kind of the item, if the memory has several")]
@@ -113,7 +118,7 @@ def review(
     memories that are not approved here, cite changed files, are near-duplicates or fade. On a
     terminal it asks about them one by one; nothing is changed without an answer.
     """
-    items = waiting.waiting(mind, kinds or Waiting, kept=all)
+    items = reviewing.waiting(mind, kinds or Waiting, kept=all)
     counts = {kind.value: sum(item.kind is kind for item in items) for kind in Waiting}
     untrusted = counts[Waiting.UNTRUSTED] > 0
     return Review(
@@ -148,7 +153,7 @@ def settle(
     The chosen version of a field replaces the others in the file. A chosen memory supersedes the
     others. `both` keeps both texts, or both memories current.
     """
-    return _settled(mind, resolving.settle(mind, id, take, kind=kind, field=field))
+    return _settled(mind, reviewing.settle(mind, id, take, kind=kind, field=field))
 
 
 @command(
@@ -173,7 +178,7 @@ def keep(
 
     Only this machine remembers that; a fading memory is protected in its file instead.
     """
-    return _settled(mind, resolving.keep(mind, id, kind=kind, off=off))
+    return _settled(mind, reviewing.keep(mind, id, kind=kind, off=off))
 
 
 def _row(mind: Mind, item: Item) -> ReviewItem:
@@ -211,49 +216,35 @@ def _choice(mind: Mind, number: int, choice: Choice) -> ReviewChoice:
 def _actions(item: Item) -> tuple[str, ...]:
     """Returns the command lines that resolve an item."""
     # Another author chose the id: `mind trust --follow` would be another command.
-    name = (item.id or "").lstrip("-")
-    match item.kind:
-        case Waiting.UNREADABLE:
-            return (f"mend {item.file} in an editor",)
-        case Waiting.VERSIONS:
-            chosen = f"mind review settle {name} --field {_quoted(item.field or '')} --take"
-            numbers = [str(n) for n in range(1, len(item.choices) + 1)]
-            both = [resolving.BOTH] if is_text(item.field or "") else []
-            return (*(f"{chosen} {which}" for which in (*numbers, *both)), f"mind edit {name}")
-        case Waiting.DECISIONS | Waiting.CONTRADICTION | Waiting.DOUBLE:
-            chosen = f"mind review settle {name} --kind {item.kind.value} --take"
-            numbers = [str(n) for n in range(1, len(item.choices) + 1)]
-            return tuple(f"{chosen} {which}" for which in (*numbers, resolving.BOTH))
-        case Waiting.UNTRUSTED:
-            keep = f"mind review keep {name} --kind untrusted"
-            return (f"mind show {name}", f"mind trust {name}", f"mind rm {name}", keep)
-        case Waiting.OUTDATED:
-            keep = f"mind review keep {name} --kind outdated"
-            remedies = [item.remedy] if item.remedy else []
-            return tuple(dict.fromkeys((*remedies, f"mind rm {name}", keep)))
-        case Waiting.STALE:
-            keep = f"mind review keep {name} --kind stale"
-            return (f"mind edit {name}", keep, f"mind rm {name}")
-        case Waiting.FADING:
-            return (f"mind keep {name}", f"mind rm {name}")
-
-
-def _quoted(text: str) -> str:
-    from shlex import quote
-
-    return quote(text)
+    name, kind = (item.id or "").lstrip("-"), item.kind
+    edit, remove = f"mind edit {name}", f"mind rm {name}"
+    leave = f"mind review keep {name} --kind {kind.value}"
+    if kind in BY_CHOICE:
+        takes = [str(number) for number in range(1, len(item.choices) + 1)]
+        if item.field is None or is_text(item.field):
+            takes.append(BOTH)
+        which = f"--field {quote(item.field)}" if item.field else f"--kind {kind.value}"
+        settle = [f"mind review settle {name} {which} --take {take}" for take in takes]
+        return (*settle, edit) if kind is Waiting.VERSIONS else tuple(settle)
+    actions = {
+        Waiting.UNREADABLE: [f"repair {item.file} in an editor"],
+        Waiting.UNTRUSTED: [f"mind show {name}", f"mind trust {name}", remove, leave],
+        Waiting.OUTDATED: [item.remedy or remove, remove, leave],
+        Waiting.STALE: [edit, leave, remove],
+        Waiting.FADING: [f"mind keep {name}", remove],
+    }
+    return tuple(dict.fromkeys(actions[kind]))
 
 
 def _settled(mind: Mind, done: Resolved) -> SettledRow:
     first = done.items[0]
-    items = waiting.waiting(mind, waiting.CHEAP)
-    left = [item for item in items if set(item.ids) & set(first.ids)]
+    items = reviewing.waiting(mind, CHEAP)
     return SettledRow(
         id=first.id,
         title=first.record.memory.heading if first.record else None,
         told=done.message,
         files=done.files,
-        left=len(left),
+        left=sum(bool(set(item.ids) & set(first.ids)) for item in items),
         notice=mind.notice,
     )
 
@@ -329,3 +320,76 @@ def _state(mind: Mind, ids: tuple[str, ...]) -> TrustState:
         changed=ids or None,
         left=look_of(mind),
     )
+
+
+@render.register
+def _(result: Review, screen: Screen) -> None:
+    if result.notice:
+        screen.note(result.notice)
+    if not result.total:
+        screen.line(good("✓ "), "nothing to review")
+        return
+    if result.arrived:
+        show_look(result.arrived, screen)
+        screen.blank()
+    for item in result.items:
+        show_item(item, screen)
+        for action in item.actions:
+            screen.line(accent(action), indent=4)
+        screen.blank()
+    cut = len(result.items) < result.total
+    shown = f"; the most urgent {len(result.items):,} are shown" if cut else ""
+    screen.line(dim(f"to review: {tally(result.counts)}{shown}"))
+
+
+@render.register
+def _(result: SettledRow, screen: Screen) -> None:
+    if result.notice:
+        screen.note(result.notice)
+    screen.line(good("✓ "), strong(short(result.title or result.id or "")))
+    screen.line(result.told, indent=2)
+    for file in result.files:
+        screen.line(dim(f"changed {file}"), indent=2)
+    if result.left:
+        screen.line(f"{count(result.left, 'item')} of it left to review", indent=2)
+
+
+def show_item(item: ReviewItem, screen: Screen) -> None:
+    """Write one item, without its commands."""
+    trust = item.trust or TrustLabel.TRUSTED
+    marks = labels(trust=trust) if item.kind is not Waiting.UNTRUSTED else []
+    is_urgent = item.kind in (Waiting.UNREADABLE, Waiting.VERSIONS, Waiting.DECISIONS)
+    kind = bad(item.kind) if is_urgent else warn(item.kind)
+    screen.line(kind, "  ", strong(short(item.title or item.file)), *marks)
+    screen.line(item.why, indent=2)
+    place = f"{item.file}:{item.line}" if item.line else item.file
+    about: list[Part] = [accent(item.id), "  "] if item.id else []
+    screen.line(*about, dim(place), indent=2)
+    for choice in item.choices:
+        _show_choice(choice, screen)
+
+
+def _show_choice(choice: ReviewChoice, screen: Screen) -> None:
+    number = strong(f"{choice.number}. ")
+    if choice.id:
+        by = f" by {choice.by}" if choice.by else ""
+        made = f"  {day(choice.created_at)}{by}" if choice.created_at else ""
+        marks = labels(trust=choice.trust or TrustLabel.TRUSTED)
+        title = strong(short(choice.title or ""))
+        screen.line(number, title, dim(short(made)), *marks, indent=2)
+        screen.line(accent(choice.id), indent=5)
+        return
+    lines = (choice.text or "(nothing)").splitlines()
+    screen.line(number, lines[0], indent=2)
+    for line in lines[1:_MOST_LINES]:
+        screen.line(line, indent=5)
+    if len(lines) > _MOST_LINES:
+        screen.line(dim(f"… {len(lines) - _MOST_LINES} more lines"), indent=5)
+
+
+@render.register
+def _(result: TrustState, screen: Screen) -> None:
+    screen.line(good("✓ "), strong(result.trust))
+    if result.left and result.left.memories:
+        show_look(result.left, screen)
+        screen.line(dim("review them with "), accent("`mind review --kind untrusted`"), indent=2)

@@ -1,7 +1,7 @@
 """Stale memories: those that cite a place in the project's files that has changed since."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from mimo import disk
@@ -38,8 +38,6 @@ _HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$", re.MULTILINE)
 class Citation:
     """A cited place in a file: lines, or a name."""
 
-    text: str
-    """As it was written."""
     path: str
     """With `/`, as it was written; below the project's root if it is one of its files."""
     first: int = 0
@@ -52,22 +50,14 @@ def citations(text: str) -> tuple[Citation, ...]:
     """Returns the places that a text cites, each once, in their order; at most `MOST`."""
     cited: dict[Citation, None] = {}
     for match in _CITATION.finditer(_URL.sub(" ", text)):
-        if (citation := _citation(match)) is not None:
-            cited[citation] = None
+        path, symbol = match[1].removeprefix("./"), match[6] or ""
+        first = 0 if symbol else int(match[2] or match[4])
+        last = 0 if symbol else int(match[3] or match[5] or first)
+        if _is_file(path) and (symbol or 0 < first <= last):
+            cited[Citation(path=path, first=first, last=last, symbol=symbol)] = None
             if len(cited) == MOST:
                 break
     return tuple(cited)
-
-
-def _citation(match: re.Match[str]) -> Citation | None:
-    path = match[1].removeprefix("./")
-    if not _is_file(path):
-        return None
-    if match[6]:
-        return Citation(text=match[0], path=path, symbol=match[6])
-    first = int(match[2] or match[4])
-    last = int(match[3] or match[5] or first)
-    return Citation(text=match[0], path=path, first=first, last=last) if 0 < first <= last else None
 
 
 def _is_file(path: str) -> bool:
@@ -128,21 +118,19 @@ def _names(text: str, citation: Citation) -> bool:
         return True
     if not citation.path.lower().endswith((".md", ".markdown")):
         return False
-    return any(_anchor(title) == citation.symbol.lower() for title in _HEADING.findall(text))
-
-
-def _anchor(title: str) -> str:
-    """Returns a heading's anchor as forges make it."""
-    kept = "".join(c for c in title.lower() if c.isalnum() or c in " -_")
-    return kept.strip().replace(" ", "-")
+    for title in _HEADING.findall(text):
+        # The anchor as forges make it.
+        kept = "".join(c for c in title.lower() if c.isalnum() or c in " -_")
+        if kept.strip().replace(" ", "-") == citation.symbol.lower():
+            return True
+    return False
 
 
 @frozen
 class Stale:
-    """A memory, a place that it cites, and the change of that place."""
+    """A memory that cites a changed place, and the change."""
 
     record: Record
-    citation: Citation
     reason: str
     since: Commit
     """The commit at which the memory was last known to be right."""
@@ -171,44 +159,35 @@ def stale(mind: Mind, records: Iterable[Record]) -> tuple[Stale, ...]:
     A file is compared with its text when the memory's text was last written: at the commit that
     added it, or, if it is not committed yet, at the last commit before the time of the memory's
     file. There are none without git, and in a partial clone without the contents of its history.
+    An ingested text is a copy of another author's, whose citations mean other files.
     """
-    citing = {r.memory.id: (r, cited) for r in records if (cited := citations(_prose(r)))}
+    own = (record for record in records if record.parent is None)
+    citing = {r.memory.id: (r, cited) for r in own if (cited := citations(r.memory.text))}
     root = mind.project.root
     if not citing or not git.has_repository(root):
         return ()
     try:
-        known = _known(mind, [record for record, _ in citing.values()])
-        wanted = [(known[name].at.id, c.path) for name in known for c in citing[name][1]]
-        content = revisions.contents(root, wanted)
+        right = _last_right(mind, [record for record, _ in citing.values()])
+        places = [(right[id].at.id, place.path) for id in right for place in citing[id][1]]
+        contents = revisions.contents(root, places)
     except Invalid:
         return ()
-    then = {pair: data.decode("utf-8", "replace") for pair, data in content.items()}
-    paths = {path for _, path in then}
-    now = {path: file for path in paths if (file := _look(mind, path))}
-    return tuple(
-        Stale(record=citing[name][0], citation=one, reason=reason, since=right.at)
-        for name, right in known.items()
-        for one in citing[name][1]
-        if (reason := _reason(one, then.get((right.at.id, one.path)), now, right))
-    )
+    current = {path: _look(mind, path) for _, path in contents}
+    results = []
+    for id, last in right.items():
+        record, cited = citing[id]
+        for citation in cited:
+            then, file = contents.get((last.at.id, citation.path)), current.get(citation.path)
+            if then is None or file is None:
+                continue
+            if last.written and file.modified and file.modified <= last.written:
+                continue
+            if reason := changed(citation, then.decode("utf-8", "replace"), file.text):
+                results.append(Stale(record=record, reason=reason, since=last.at))
+    return tuple(results)
 
 
-def _prose(record: Record) -> str:
-    """Returns the text that may cite; an ingested text is a copy of another author's."""
-    return "" if record.parent is not None else record.memory.text
-
-
-def _reason(
-    citation: Citation, then: str | None, now: Mapping[str, _File], right: _Known
-) -> str | None:
-    file = now.get(citation.path)
-    if then is None or file is None:
-        return None
-    older = right.written and file.modified and file.modified <= right.written
-    return None if older else changed(citation, then, file.text)
-
-
-def _known(mind: Mind, records: Sequence[Record]) -> dict[str, _Known]:
+def _last_right(mind: Mind, records: Sequence[Record]) -> dict[str, _Known]:
     """Returns, by id, the time when each memory got its text: the text was right then."""
     root = mind.project.root
     committed = revisions.commits_by_path(root)
@@ -217,49 +196,39 @@ def _known(mind: Mind, records: Sequence[Record]) -> dict[str, _Known]:
         for record in records
         for commit in committed.get(record.place.path, ())[:_MOST_COMMITS]
     ]
-    then = revisions.contents(root, asked)
-    known: dict[str, _Known] = {}
+    contents = revisions.contents(root, asked)
+    right: dict[str, _Known] = {}
     written: dict[str, datetime] = {}
     for record in records:
-        name, path = record.memory.id, record.place.path
-        if at := _first_with_text(record, committed.get(path, []), then):
-            known[name] = _Known(at=at)
+        id, path = record.memory.id, record.place.path
+        first: Commit | None = None
+        for commit in committed.get(path, ()):
+            data = contents.get((commit.id, path))
+            if data is None or not _has_text(data, record):
+                break
+            first = commit
+        if first:
+            right[id] = _Known(at=first)
         elif stamp := mind.store.stamp(path):
-            written[name] = _moment(stamp.mtime_ns)
+            written[id] = _moment(stamp.mtime_ns)
     before = revisions.commits_before(root, written.values())
-    for name, moment in written.items():
-        if commit := before[moment]:
-            known[name] = _Known(at=commit, written=moment)
-    return known
+    for id, moment in written.items():
+        if last := before[moment]:
+            right[id] = _Known(at=last, written=moment)
+    return right
 
 
-def _first_with_text(
-    record: Record, commits: Iterable[Commit], then: Mapping[tuple[str, str], bytes]
-) -> Commit | None:
-    """Returns the first of the newest commits in which the memory has its current text."""
-    first = None
-    for commit in commits:
-        data = then.get((commit.id, record.place.path))
-        if data is None or _claims(_memory(data, record)) != _claims(record.memory):
-            break
-        first = commit
-    return first
-
-
-def _claims(memory: Memory | None) -> tuple[str, ...] | None:
-    """Returns the texts of a memory except its header and outcome."""
-    if memory is None:
-        return None
-    others = [text for name, text in memory.sections.items() if name is not Section.OUTCOME]
-    return (memory.content, *others)
-
-
-def _memory(data: bytes, record: Record) -> Memory | None:
+def _has_text(data: bytes, record: Record) -> bool:
+    """Returns whether a file has the text of a memory; its header and outcome may differ."""
     from mimo.memory import codec
 
-    path = record.place.path
-    parsed = codec.parse(data, path=path, modified=record.memory.created)
-    return None if isinstance(parsed, Problem) else parsed.memory
+    parsed = codec.parse(data, path=record.place.path, modified=record.memory.created)
+    return not isinstance(parsed, Problem) and _claims(parsed.memory) == _claims(record.memory)
+
+
+def _claims(memory: Memory) -> tuple[str, ...]:
+    others = [text for name, text in memory.sections.items() if name is not Section.OUTCOME]
+    return (memory.content, *others)
 
 
 def _look(mind: Mind, path: str) -> _File | None:

@@ -1,15 +1,15 @@
 """Trust: approving the project's files, and a summary of those that are not approved yet."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated
 
 from mimo.commands.spec import Out
 from mimo.errors import Invalid, MindError
 from mimo.features import values
 from mimo.frozen import frozen
+from mimo.guard.policy import FILE
 from mimo.memory.model import Kind, Record
 from mimo.mind import Mind
 from mimo.operations import finding, overview
@@ -19,12 +19,8 @@ from mimo.store import git, procedures, revisions
 from mimo.store.trust import TrustState
 from mimo.text.phrases import cut
 
-EARLIER = (
-    "approvals that an earlier version of mind made for this path are not used: "
-    "run `mind trust` to approve again"
-)
-NEWEST = 5
 _MOST = 5
+"""Memories, and entries of a list, that a summary shows."""
 _LONGEST = 200
 """Characters that are shown of a title or a name: a longer one would hide the text around it."""
 
@@ -49,7 +45,10 @@ def describe(mind: Mind) -> str:
     many = f"{sum(map(trusted, here)):,} of {len(here):,} files are trusted"
     parts = [many if here else "nothing to approve yet", *_followed(mind, state)]
     if mind.trust.has_earlier:
-        parts.append(EARLIER)
+        parts.append(
+            "approvals that an earlier version of mind made for this path are not used: "
+            "run `mind trust` to approve again"
+        )
     return "; ".join(parts)
 
 
@@ -101,25 +100,22 @@ def approve_own(mind: Mind) -> None:
     mind.trust.approve(digest for digest in (*records, *values.digests(mind)) if digest in own)
 
 
-def approve(mind: Mind, wanted: Iterable[str]) -> tuple[Record, ...]:
-    """Approves the files of these memories, or ingested files, and returns one record of each."""
+def approve(mind: Mind, wanted: Iterable[str]) -> None:
+    """Approves the files of these memories, or ingested files."""
     _repair(mind)
-    records = _named(mind, wanted)
-    mind.trust.approve(record.place.digest for record in records)
-    return records
+    mind.trust.approve(record.place.digest for record in _named(mind, wanted))
 
 
-def revoke(mind: Mind, wanted: Iterable[str]) -> tuple[Record, ...]:
+def revoke(mind: Mind, wanted: Iterable[str]) -> None:
     """Revokes the approval of these memories. Raises `Invalid` if they are followed."""
     records = _named(mind, wanted)
     mind.trust.revoke(record.place.digest for record in records)
-    followed = [record for record in records if mind.trust.trusted(record.place.digest)]
-    if followed:
-        raise Invalid(
-            f"`{followed[0].memory.id}` stays trusted: changes of its file are followed",
-            hint="`mind untrust` revokes all trust, then `mind trust ID` approves single memories",
-        )
-    return records
+    for record in records:
+        if mind.trust.trusted(record.place.digest):
+            raise Invalid(
+                f"`{record.memory.id}` stays trusted: changes of its file are followed",
+                hint="`mind untrust` revokes all trust, then `mind trust ID` approves single ones",
+            )
 
 
 def _named(mind: Mind, wanted: Iterable[str]) -> tuple[Record, ...]:
@@ -128,73 +124,6 @@ def _named(mind: Mind, wanted: Iterable[str]) -> tuple[Record, ...]:
 
 
 # The summary of files that are not approved yet.
-
-
-@frozen
-class Arrivals:
-    """The memories and other files that are not approved on this machine."""
-
-    records: tuple[Record, ...]
-    """Newest first."""
-    authors: Mapping[str, int]
-    """The number of files by the author of their last commit, the most first."""
-    procedures: tuple[str, ...]
-    """The names of procedures that could run after an approval."""
-    policy: bool
-    """True if there is a new policy, which can only narrow permissions."""
-    yours: int
-    """The number of files whose last commit has the user's own address, which proves nothing."""
-
-    @property
-    def files(self) -> int:
-        """Returns the number of their files."""
-        return len({record.place.path for record in self.records})
-
-    @property
-    def by_type(self) -> dict[str, int]:
-        """Returns the number of memories of each type, the most first."""
-        return dict(Counter(record.memory.type.value for record in self.records).most_common())
-
-    @property
-    def newest(self) -> Sequence[Record]:
-        """Returns the newest memories."""
-        return self.records[:NEWEST]
-
-
-def arrivals(mind: Mind) -> Arrivals | None:
-    """Returns everything that is not approved here, or None."""
-    trusted = mind.trust.checker()
-    records = tuple(r for r in overview.everything(mind) if not trusted(r.place.digest))
-    procedures = tuple(name for name, path in _procedures(mind.folder) if _is_new(mind, path))
-    if not records and not procedures:
-        return None
-    policy = mind.folder / "policy.yaml"
-    return Arrivals(
-        records=records,
-        authors=_authors(mind, {record.place.path for record in records}),
-        procedures=procedures,
-        policy=policy.is_file() and _is_new(mind, policy),
-        yours=len({record.place.digest for record in records} & mind.trust.by_own_address()),
-    )
-
-
-def _authors(mind: Mind, paths: set[str]) -> dict[str, int]:
-    root = mind.project.root
-    try:
-        commits = revisions.commits_by_path(root) if git.has_repository(root) else {}
-    except MindError:
-        return {}
-    authors = Counter(commits[path][0].author for path in paths if path in commits)
-    return dict(sorted(authors.items(), key=lambda pair: (-pair[1], pair[0])))
-
-
-def _procedures(folder: Path) -> list[tuple[str, Path]]:
-    return [(path.stem, path) for path in sorted((folder / "procedures").glob("*.md"))]
-
-
-def _is_new(mind: Mind, path: Path) -> bool:
-    relative = path.relative_to(mind.project.root).as_posix()
-    return not mind.trust.approved(mind.store.digest(relative))
 
 
 @frozen
@@ -224,15 +153,23 @@ class FirstLook:
 
 
 def look_of(mind: Mind) -> FirstLook | None:
-    """Returns a summary of everything that is not approved, or None."""
-    new = arrivals(mind)
-    if new is None:
+    """Returns a summary of everything that is not approved here, or None."""
+    trusted = mind.trust.checker()
+    records = [r for r in overview.everything(mind) if not trusted(r.place.digest)]
+    runnable = tuple(
+        file.stem
+        for file in procedures.listed(mind.project.root)
+        if not file.problem and not mind.trust.approved(file.digest)
+    )
+    if not records and not runnable:
         return None
+    files = {record.place.path for record in records}
+    has_policy = (mind.project.root / FILE).is_file()
     return FirstLook(
-        memories=len(new.records),
-        files=new.files,
-        by_type=new.by_type,
-        authors=dict(new.authors),
+        memories=len(records),
+        files=len(files),
+        by_type=dict(Counter(record.memory.type.value for record in records).most_common()),
+        authors=_authors(mind, files),
         newest=tuple(
             Arrived(
                 id=record.memory.id,
@@ -240,12 +177,23 @@ def look_of(mind: Mind) -> FirstLook | None:
                 title=record.memory.heading,
                 created_at=record.memory.created,
             )
-            for record in new.newest
+            for record in records[:_MOST]
         ),
-        procedures=new.procedures,
-        policy=new.policy,
-        yours=new.yours,
+        procedures=runnable,
+        policy=has_policy and not mind.trust.approved(mind.store.digest(FILE)),
+        yours=len({record.place.digest for record in records} & mind.trust.by_own_address()),
     )
+
+
+def _authors(mind: Mind, paths: Iterable[str]) -> dict[str, int]:
+    """Returns the number of files by the author of their last commit, the most first."""
+    root = mind.project.root
+    try:
+        commits = revisions.commits_by_path(root) if git.has_repository(root) else {}
+    except MindError:
+        return {}
+    authors = Counter(commits[path][0].author for path in paths if path in commits)
+    return dict(sorted(authors.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 def show_look(look: FirstLook, screen: Screen) -> None:

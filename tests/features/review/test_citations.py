@@ -1,4 +1,4 @@
-"""What is a citation of the project's files, what only looks like one, and when it holds."""
+"""Citations of the project's files, and whether the cited place has changed."""
 
 import pytest
 from hypothesis import given
@@ -8,11 +8,11 @@ from mimo.features.review.stale import MOST, Citation, changed, citations
 
 
 def cited(text):
-    return [(one.path, one.first, one.last, one.symbol) for one in citations(text)]
+    return [(c.path, c.first, c.last, c.symbol) for c in citations(text)]
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("see src/auth.py:12", ("src/auth.py", 12, 12, "")),
         ("see src/auth.py:12-20.", ("src/auth.py", 12, 20, "")),
@@ -30,8 +30,8 @@ def cited(text):
         ("[here](lib/a-b.test.ts:5)", ("lib/a-b.test.ts", 5, 5, "")),
     ],
 )
-def test_a_citation_is_understood(text, found):
-    assert cited(text) == [found]
+def test_a_citation_is_recognised(text, expected):
+    assert cited(text) == [expected]
 
 
 @pytest.mark.parametrize(
@@ -65,23 +65,23 @@ def test_a_citation_is_understood(text, found):
         "c++:3",
     ],
 )
-def test_what_only_looks_like_a_citation_is_none(text):
+def test_similar_texts_are_not_citations(text):
     assert cited(text) == []
 
 
-def test_each_is_told_once_and_no_more_than_can_be_looked_at():
+def test_duplicates_are_dropped_and_the_number_is_limited():
     assert len(citations("a.py:1 a.py:1 b.py:1")) == 2
     assert len(citations(" ".join(f"a.py:{n}" for n in range(1, 500)))) == MOST
 
 
 @given(st.text(alphabet="a./:#-12 \nL@+", max_size=400))
-def test_any_text_is_read(text):
-    for one in citations(text):
-        assert bool(one.symbol) != bool(one.first)
-        assert one.first <= one.last
+def test_any_text_can_be_read(text):
+    for citation in citations(text):
+        assert bool(citation.symbol) != bool(citation.first)
+        assert citation.first <= citation.last
 
 
-def test_a_long_run_without_an_end_is_read_at_once():
+def test_a_long_path_without_a_place_is_read_in_linear_time():
     assert citations("a/" * 50_000 + "b.py") == ()
 
 
@@ -89,15 +89,15 @@ THEN = "def login(user):\n    return user.token\n\ndef logout(user):\n    pass\n
 
 
 def lines(first, last, path="auth.py"):
-    return Citation(text="", path=path, first=first, last=last)
+    return Citation(path=path, first=first, last=last)
 
 
 def named(symbol, path="auth.py"):
-    return Citation(text="", path=path, symbol=symbol)
+    return Citation(path=path, symbol=symbol)
 
 
 @pytest.mark.parametrize(
-    ("citation", "now", "told"),
+    ("citation", "now", "message"),
     [
         (lines(1, 2), THEN, None),
         (lines(1, 2), "import os\n\n" + THEN, None),
@@ -116,17 +116,17 @@ def named(symbol, path="auth.py"):
         (named("nothing"), None, None),
     ],
 )
-def test_a_cited_place_has_changed_where_what_stood_there_stands_nowhere(citation, now, told):
-    assert changed(citation, THEN, now) == told
+def test_a_cited_place_has_changed_if_its_text_is_missing(citation, now, message):
+    assert changed(citation, THEN, now) == message
 
 
-def test_a_line_of_which_there_were_two_has_changed_where_one_is_left():
+def test_a_repeated_line_has_changed_if_one_copy_is_left():
     then = "x = 1\nreturn None\ny = 2\nreturn None\n"
     assert changed(lines(2, 2), then, then.replace("return None", "return 1", 1)) is not None
 
 
-def test_a_heading_is_cited_by_its_anchor():
+def test_a_heading_can_be_cited_by_its_anchor():
     then = "# Guide\n\n## How it works, really\n"
-    one = named("how-it-works-really", "guide.md")
-    assert changed(one, then, then) is None
-    assert changed(one, then, "# Guide\n") == "how-it-works-really is not in guide.md"
+    heading = named("how-it-works-really", "guide.md")
+    assert changed(heading, then, then) is None
+    assert changed(heading, then, "# Guide\n") == "how-it-works-really is not in guide.md"

@@ -1,4 +1,4 @@
-"""What `mind review` says of each thing that waits, and the commands that it offers."""
+"""`mind review`: the items in its answer, and the commands that it suggests."""
 
 import pytest
 
@@ -21,11 +21,11 @@ def memory(id_, body, kind="fact"):
 TWO = memory("d1", "Use JWT\n\n## Competing: the text\nUse sessions", "decision")
 
 
-def test_nothing_waits_in_a_new_project(mind):
+def test_a_new_project_has_nothing_to_review(mind):
     assert to_json(review(mind)) == {"items": [], "total": 0, "counts": {}}
 
 
-def test_each_item_says_why_and_what_can_be_done(mind):
+def test_an_item_has_its_reason_and_commands(mind):
     write(mind, "decisions/d1.md", TWO)
 
     (item,) = to_json(review(mind))["items"]
@@ -43,7 +43,7 @@ def test_each_item_says_why_and_what_can_be_done(mind):
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
-def test_an_action_for_a_version_is_a_command_that_works(mind, number, capsys):
+def test_a_suggested_command_resolves_the_item(mind, number, capsys):
     import shlex
 
     write(mind, "decisions/d1.md", TWO)
@@ -54,7 +54,7 @@ def test_an_action_for_a_version_is_a_command_that_works(mind, number, capsys):
     assert "the text: " in capsys.readouterr().out
 
 
-def test_an_id_that_reads_as_an_option_makes_no_other_command(mind):
+def test_an_id_can_not_become_an_option_of_a_suggested_command(mind):
     write(mind, "facts/a.md", memory("--follow", "tea"))
     mind.trust.forget()
     actions = review(mind).items[0].actions
@@ -62,22 +62,22 @@ def test_an_id_that_reads_as_an_option_makes_no_other_command(mind):
     assert not [line for line in actions if "--follow" in line]
 
 
-def test_the_limit_cuts_the_list_and_not_the_count(mind):
+def test_the_limit_does_not_change_the_counts(mind):
     for number in range(5):
         write(mind, f"facts/{number}.md", memory(f"f{number}", f"tea number {number}"))
     mind.trust.forget()
-    found = review(mind, limit=2)
-    assert (len(found.items), found.total, found.counts["untrusted"]) == (2, found.total, 5)
+    answer = review(mind, limit=2)
+    assert (len(answer.items), answer.total, answer.counts["untrusted"]) == (2, 5, 5)
 
 
-def test_the_status_counts_what_is_quickly_told(mind):
+def test_status_counts_the_items(mind):
     write(mind, "decisions/d1.md", TWO)
     current = status(mind).current_project
     assert current is not None
     assert current.waiting == {"versions": 1}
 
 
-def test_settling_says_what_is_left_of_the_memory(mind):
+def test_settle_reports_the_remaining_items_of_the_memory(mind):
     text = TWO + "\n## Competing: outcome\nFAILED\n"
     write(mind, "decisions/d1.md", text)
     done = settle(mind, "d1", "1", field="outcome")
@@ -85,7 +85,7 @@ def test_settling_says_what_is_left_of_the_memory(mind):
     assert settle(mind, "d1", "2").left == 0
 
 
-def test_keeping_says_so(mind):
+def test_keep_reports_its_result(mind):
     write(mind, "facts/a.md", memory("a1", "tea"))
     mind.trust.forget()
     assert keep(mind, "a1").told.startswith("is hidden")

@@ -33,7 +33,11 @@ def broken(log: AuditLog) -> list[str]:
         Placed(path.name, line, link) for path in log.paths() for line, link in log.links(path)
     ]
     count, last = (head.number, head.hash) if head else (0, None)
-    return [one.what for one in faults(placed, log.key, count=count, last=last) if one.is_broken]
+    return [
+        problem.what
+        for problem in faults(placed, log.key, count=count, last=last)
+        if problem.is_broken
+    ]
 
 
 def notices(log: AuditLog) -> list[str]:
@@ -42,8 +46,8 @@ def notices(log: AuditLog) -> list[str]:
     ]
     head = log.head
     assert head is not None
-    found = faults(placed, log.key, count=head.number, last=head.hash)
-    return [one.what for one in found if not one.is_broken]
+    problems = faults(placed, log.key, count=head.number, last=head.hash)
+    return [problem.what for problem in problems if not problem.is_broken]
 
 
 def write(log: AuditLog, number: int) -> None:
@@ -218,8 +222,8 @@ def test_unreadable_totals_are_counted_again(root: Path) -> None:
 
 
 def call(number: int, **event: object) -> Link:
-    told = {"event_type": "tool_call", "tool": "t", "status": "ok", "n": number, **event}
-    return Link(told, None, "", "")
+    fields = {"event_type": "tool_call", "tool": "t", "status": "ok", "n": number, **event}
+    return Link(fields, None, "", "")
 
 
 def added(*links: Link) -> Totals:

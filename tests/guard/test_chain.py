@@ -27,7 +27,10 @@ def found(links: list[Link], *, count: int | None = None, key: bytes | None = KE
     whole = chain(count if count is not None else len(links))
     last = whole[-1].hash if whole else None
     placed = [Placed("audit.jsonl", line, link) for line, link in enumerate(links, 1)]
-    return [f"{one.line}: {one.what}" for one in faults(placed, key, count=len(whole), last=last)]
+    return [
+        f"{problem.line}: {problem.what}"
+        for problem in faults(placed, key, count=len(whole), last=last)
+    ]
 
 
 @given(EVENTS, st.none() | st.just("a" * 64))
@@ -54,7 +57,7 @@ def test_a_whole_chain_has_no_fault() -> None:
 
 @dataclass
 class Damage:
-    told: str
+    message: str
     links: list[Link]
     count: int = 5
 
@@ -92,23 +95,23 @@ FIVE = chain(5)
             "2: it does not follow the record before it", [FIVE[0], FIVE[2], FIVE[1], *FIVE[3:]]
         ),
     ],
-    ids=lambda damage: damage.told,
+    ids=lambda damage: damage.message,
 )
 @pytest.mark.req("002-38")
 @pytest.mark.req("002-56")
 def test_damage_is_reported_at_its_record(damage: Damage) -> None:
-    told = found(damage.links, count=damage.count)
-    assert told
-    if damage.told.startswith("2"):  # Of two that changed places, both are named.
-        assert told[0] == "2: record 2 is missing"
+    messages = found(damage.links, count=damage.count)
+    assert messages
+    if damage.message.startswith("2"):  # Of two that changed places, both are named.
+        assert messages[0] == "2: record 2 is missing"
     else:
-        assert damage.told in told
+        assert damage.message in messages
 
 
 @given(st.data())
 @pytest.mark.req("002-56")
 def test_any_edit_is_a_fault(data: st.DataObject) -> None:
-    """Whoever lacks the key can neither change, drop, repeat, move nor make up a record."""
+    """Without the key no record can be changed, dropped, repeated, moved or forged."""
     links = chain(6)
     place = data.draw(st.integers(0, 5))
     kind = data.draw(st.sampled_from(["drop", "repeat", "swap", "forge", "cut"]))

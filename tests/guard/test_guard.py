@@ -1,4 +1,4 @@
-"""What stands before every call."""
+"""The checks before every call."""
 
 from pathlib import Path
 
@@ -25,10 +25,10 @@ def call(
     operation: Operation,
     namespace: str | None = None,
     clock: Clock | None = None,
-    **said,
+    **more,
 ) -> Call:
     return Call(
-        tool=tool, operation=operation, namespace=namespace, at=(clock or Clock())(), **said
+        tool=tool, operation=operation, namespace=namespace, at=(clock or Clock())(), **more
     )
 
 
@@ -37,9 +37,9 @@ def write_policy(mind: Mind, text: str, *, trusted: bool = True) -> None:
     Trust(mind.home, mind.project.root).follow(trusted)
 
 
-def permits(guard: Guard, one: Call) -> bool:
+def permits(guard: Guard, request: Call) -> bool:
     try:
-        guard.authorise(one)
+        guard.authorise(request)
     except Denied:
         return False
     return True
@@ -118,9 +118,9 @@ def test_a_verdict_is_cached_for_five_minutes_or_until_the_file_changes(
     asked: list[str] = []
     judge = ActivePolicies.judge
 
-    def counted(policies: ActivePolicies, one: Call) -> Verdict:
-        asked.append(one.tool)
-        return judge(policies, one)
+    def counted(policies: ActivePolicies, request: Call) -> Verdict:
+        asked.append(request.tool)
+        return judge(policies, request)
 
     monkeypatch.setattr(ActivePolicies, "judge", counted)
 
@@ -161,19 +161,19 @@ def test_an_unapproved_policy_can_only_restrict(mind: Mind, guard: Guard, truste
         "pii: {on_write: allow}\n",
         trusted=trusted,
     )
-    one = call("putMemory", WRITE, "agent.a")
+    request = call("putMemory", WRITE, "agent.a")
 
     assert permits(guard, call("putMemory", WRITE, "public.a")) is trusted
     assert permits(guard, call("putMemory", WRITE, "agent.a", ttl_seconds=9999)) is trusted
     assert not permits(guard, call("mind_search", READ))
     assert guard.on_write is (PiiAction.ALLOW if trusted else PiiAction.REFUSE)
     for _ in range(50):
-        guard.limit(one)
+        guard.limit(request)
     if trusted:
-        guard.limit(one)
+        guard.limit(request)
     else:
         with pytest.raises(RateLimited):
-            guard.limit(one)
+            guard.limit(request)
 
 
 def test_mind_trust_approves_the_current_policy_only(mind: Mind, guard: Guard) -> None:

@@ -197,7 +197,7 @@ def test_any_pauses_keep_a_minute_within_the_sustained_rate(
     most = max(1, int(sustained * WINDOW_SECONDS))
     for start in done:
         # Seconds are counted whole, so the first of a minute may count already.
-        assert sum(start <= one < start + WINDOW_SECONDS - 1 for one in done) <= most
+        assert sum(start <= second < start + WINDOW_SECONDS - 1 for second in done) <= most
 
 
 @given(st.lists(st.integers(-5_000, 2), min_size=1, max_size=40))

@@ -1,4 +1,4 @@
-"""What is done about secrets: named, never repeated, and kept out of logs."""
+"""Secrets are named, never repeated, and kept out of logs."""
 
 import logging
 
@@ -15,7 +15,7 @@ TOKEN = privacy_fakes.TOKENS["gitlab_token"][1](Draw(2))
 PASSWORD = Draw(2).password()
 
 
-def test_every_field_with_a_secret_is_named_with_the_names_that_lead_to_it() -> None:
+def test_a_secret_is_reported_with_the_path_of_its_field() -> None:
     fields = {
         "content": "fine",
         "value": {"db": {"password": PASSWORD, "host": PASSWORD}, "l": ["x", f"a\n{TOKEN}"]},
@@ -25,7 +25,10 @@ def test_every_field_with_a_secret_is_named_with_the_names_that_lead_to_it() -> 
     with pytest.raises(SecretDetected) as refused:
         privacy.check_secrets(fields, by_person=False)
 
-    assert [(one["field"], one["kind"], one["line"]) for one in refused.value.details["found"]] == [
+    assert [
+        (secret["field"], secret["kind"], secret["line"])
+        for secret in refused.value.details["found"]
+    ] == [
         ("value.db.password", "password", 1),
         ("value.l", "gitlab_token", 2),
         ("tags", "gitlab_token", 1),
@@ -33,7 +36,7 @@ def test_every_field_with_a_secret_is_named_with_the_names_that_lead_to_it() -> 
     assert "and 2 more" in refused.value.message
 
 
-def test_a_key_that_is_a_secret_is_not_repeated_either() -> None:
+def test_a_key_that_is_a_secret_is_not_repeated() -> None:
     with pytest.raises(SecretDetected) as refused:
         privacy.check_secrets({"value": {TOKEN: {"x": TOKEN}}}, by_person=True)
 
@@ -41,13 +44,13 @@ def test_a_key_that_is_a_secret_is_not_repeated_either() -> None:
     assert refused.value.details["found"][1]["field"] == "value.….x"
 
 
-def test_what_was_there_before_may_stay_and_nothing_else() -> None:
+def test_only_secrets_of_the_stored_text_may_stay() -> None:
     privacy.check_secrets({"text": f"new words, {TOKEN}"}, by_person=False, before=f"old {TOKEN}")
     with pytest.raises(SecretDetected):
         privacy.check_secrets({"text": TOKEN}, by_person=False, before="something else")
 
 
-def test_the_mark_counts_for_a_person_alone() -> None:
+def test_the_mark_that_allows_a_line_counts_only_for_the_user() -> None:
     fields = {"text": f"{TOKEN} mind:allow-secret"}
 
     privacy.check_secrets(fields, by_person=True)
@@ -56,7 +59,7 @@ def test_the_mark_counts_for_a_person_alone() -> None:
 
 
 @pytest.mark.parametrize("action", list(PiiAction))
-def test_personal_data_are_dealt_with_as_the_policy_says(action: PiiAction) -> None:
+def test_personal_data_are_treated_as_the_policy_requires(action: PiiAction) -> None:
     values = {"key": "k", "value": ["jo@corp.io"], "ttl_seconds": None}
 
     if action is PiiAction.REFUSE:
@@ -68,7 +71,7 @@ def test_personal_data_are_dealt_with_as_the_policy_says(action: PiiAction) -> N
 
 
 @pytest.mark.req("002-43")
-def test_an_error_loses_what_it_would_repeat() -> None:
+def test_an_error_is_redacted() -> None:
     error = NotFound(f"no `{TOKEN}`", hint="or jo@corp.io", details={"near": [TOKEN, 1]})
 
     privacy.redact_error(error, personal=True)
@@ -82,8 +85,8 @@ def test_an_error_loses_what_it_would_repeat() -> None:
 def test_a_log_shows_neither_secrets_nor_personal_data_not_even_in_a_traceback() -> None:
     with pytest.raises(ValueError, match="invalid") as failed:
         int(f"jo@corp.io has {TOKEN}")
-    told = (ValueError, failed.value, failed.tb)
-    record = logging.LogRecord("mind", logging.ERROR, "x", 1, "failed: %s", (TOKEN,), told)
+    info = (ValueError, failed.value, failed.tb)
+    record = logging.LogRecord("mind", logging.ERROR, "x", 1, "failed: %s", (TOKEN,), info)
 
     line = Redacting("%(message)s").format(record)
 

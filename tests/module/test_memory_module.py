@@ -27,7 +27,7 @@ def manifest(mind: Any) -> Path:
 
 
 @pytest.mark.req("001-10", "001-15")
-def test_it_answers_for_the_project_around_its_manifest(manifest):
+def test_the_project_is_the_one_around_the_manifest(manifest):
     module = MemoryModule(manifest)
 
     answer = module.invoke("recall_memory", {"query": "API requests a second"})
@@ -38,7 +38,9 @@ def test_it_answers_for_the_project_around_its_manifest(manifest):
     assert module.manifest.id == "com.modelweave.memory"
 
 
-def test_the_project_is_that_of_the_working_directory_or_is_named(manifest, monkeypatch, tmp_path):
+def test_without_a_manifest_the_project_is_the_current_or_the_named_one(
+    manifest, monkeypatch, tmp_path
+):
     root = manifest.parents[3]
     monkeypatch.chdir(tmp_path)
     nowhere = invoke("recall_memory", {"query": "API requests"})
@@ -139,7 +141,7 @@ def test_a_token_that_is_not_set_changes_nothing(manifest):
 
 
 @pytest.mark.req("001-16")
-def test_a_task_is_cancelled_at_once_and_its_work_soon(manifest, monkeypatch):
+def test_a_cancelled_task_stops_its_work(manifest, monkeypatch):
     begun, ended = threading.Event(), threading.Event()
 
     def endless(_: Any, __: Any) -> None:
@@ -223,7 +225,7 @@ def test_the_sample_runs_by_the_entry_point_in_the_folder(manifest, tmp_path):
     ],
 )
 @pytest.mark.req("001-14")
-def test_a_wrong_invocation_is_an_error_of_the_program(tmp_path, capsys, text, status, code):
+def test_an_invalid_invocation_has_an_exit_status(tmp_path, capsys, text, status, code):
     path = tmp_path / "invocation.json"
     if text is not None:
         path.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Random procedures against an interpreter that only says what the documentation says.
+"""Random procedures against an interpreter written from the documentation.
 
 Then the same procedures with the process killed at every single write, and resumed.
 """
@@ -28,7 +28,7 @@ MOST = 12
 EVENTS = ("success", "error", "true", "false", "go")
 
 Script = tuple[str, ...]
-"""What the command answers, by how far the run is: `ok`, `again` (an error that may pass), `no`."""
+"""The answers of the command in order: `ok`, `again` (an error that may pass) or `no`."""
 
 
 class Machine(NamedTuple):
@@ -42,7 +42,7 @@ class Machine(NamedTuple):
 
 def transitions(names: list[str]) -> st.SearchStrategy[list[dict[str, str]]]:
     pairs = st.dictionaries(st.sampled_from(EVENTS), st.sampled_from(names), max_size=3)
-    return pairs.map(lambda found: [{"event": e, "target": t} for e, t in found.items()])
+    return pairs.map(lambda led: [{"event": e, "target": t} for e, t in led.items()])
 
 
 ACTIONS = st.sampled_from(
@@ -83,7 +83,7 @@ def machines(draw: st.DrawFn) -> Machine:
 
 
 class End(NamedTuple):
-    """How a run ended."""
+    """The end of a run."""
 
     status: str
     state: str
@@ -101,16 +101,16 @@ def expected(machine: Machine) -> End:  # noqa: C901 - plain is the point
     context: dict[str, Any] = {}
     path: list[tuple[str, str, str]] = []
     while True:
-        said = machine.states[state]
-        targets = {item["event"]: item["target"] for item in said.get("transitions", [])}
+        content = machine.states[state]
+        targets = {item["event"]: item["target"] for item in content.get("transitions", [])}
         event: str | None = None
         failures = 0
         while True:  # the action, until it succeeds or nothing helps
             if waited >= LIMIT_MS or len(path) >= MOST:
                 return End("failed", state, context, path)
-            if targets and "action" not in said:
+            if targets and "action" not in content:
                 break  # a waiting state
-            event, merged, hopeless = act(said.get("action"), context, machine, path, failures)
+            event, merged, hopeless = act(content.get("action"), context, machine, path, failures)
             if event != "error":
                 context = context | merged
                 break
@@ -142,9 +142,9 @@ def act(
         case None:
             return "success", {}, False
         case "mind_status":
-            said = answer(machine.script, len(path), failures)
-            found = {"x": 1} if len(path) % 2 else {"y": len(path)}
-            return ("success" if said == "ok" else "error"), found, said == "no"
+            word = answer(machine.script, len(path), failures)
+            merged = {"x": 1} if len(path) % 2 else {"y": len(path)}
+            return ("success" if word == "ok" else "error"), merged, word == "no"
         case "set_context":
             return "success", {"x": 1}, False
         case "conditional":
@@ -157,7 +157,7 @@ def act(
 
 
 class Commands:
-    """Commands that answer by how far the run is, which its journal tells."""
+    """Commands that answer by how far the run is, as its journal shows."""
 
     def __init__(self, machine: Machine, execution: Execution) -> None:
         self._machine = machine
@@ -213,14 +213,14 @@ def mind(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Mind:
 @pytest.mark.req("000-28")
 @settings(max_examples=150)
 @given(machine=machines())
-def test_a_procedure_does_what_the_documentation_says(mind: Mind, machine: Machine) -> None:
+def test_a_procedure_behaves_as_documented(mind: Mind, machine: Machine) -> None:
     execution, commands = start(mind, machine)
 
     assert ended(carried_out(mind, execution, commands)) == expected(machine)
 
 
 class Killed(BaseException):
-    """The process is gone."""
+    """The process was killed."""
 
 
 class Killing:
@@ -253,23 +253,23 @@ def killed_at(mind: Mind, machine: Machine, number: int, how: str) -> bool:
         return False
     again = executing.executions(mind).find(execution.id)
     before = again.records()
-    found = executing.report(mind, again)
-    acknowledged = len(found.run.history)
-    if found.run.status is Status.RUNNING:
-        assert found.status is Status.INTERRUPTED
+    report = executing.report(mind, again)
+    acknowledged = len(report.run.history)
+    if report.run.status is Status.RUNNING:
+        assert report.status is Status.INTERRUPTED
         done = len(commands.moves)
         mind.timer = Time().timer()
-        found = carried_out(mind, again, commands)
+        report = carried_out(mind, again, commands)
         assert all(moves >= acknowledged for moves in commands.moves[done:])
     assert again.records()[: len(before)] == before
-    assert ended(found) == expected(machine)
+    assert ended(report) == expected(machine)
     return True
 
 
 @pytest.mark.req("000-14")
 @settings(max_examples=25)
 @given(machine=machines(), how=st.sampled_from(["before", "torn", "after"]))
-def test_a_run_that_is_killed_at_any_write_ends_as_if_it_had_not_been(
+def test_a_run_killed_at_any_write_resumes_to_the_same_end(
     mind: Mind, machine: Machine, how: str
 ) -> None:
     number = 1

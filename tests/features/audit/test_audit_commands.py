@@ -1,4 +1,4 @@
-"""Every call is recorded, on every surface and however it ends; nothing that it was about is."""
+"""Every call is recorded on every surface, without its arguments."""
 
 import json
 from collections.abc import Iterator
@@ -73,11 +73,11 @@ def test_every_call_is_recorded_however_it_ends(
     main(["add", "Tea is drunk at four"], open=lambda _: mind)
     capsys.readouterr()
 
-    told = [
-        (one["tool"], one["operation"], one.get("namespace"), one["status"], one.get("reason"))
-        for one in events(mind)
+    rows = [
+        (item["tool"], item["operation"], item.get("namespace"), item["status"], item.get("reason"))
+        for item in events(mind)
     ]
-    assert told == [
+    assert rows == [
         ("putMemory", "write", "agent.build", "ok", None),
         ("getMemory", "read", "agent.build", "ok", None),
         ("putMemory", "write", "public.x", "denied", "namespace"),
@@ -86,11 +86,11 @@ def test_every_call_is_recorded_however_it_ends(
         ("mind_search", "read", None, "failed", None),
         ("mind_add", "write", None, "ok", None),
     ]
-    assert [one.get("agent") for one in events(mind)] == ["tester"] * 6 + [None]
+    assert [item.get("agent") for item in events(mind)] == ["tester"] * 6 + [None]
 
 
 @pytest.mark.req("002-38", "002-43")
-def test_the_record_never_holds_what_a_call_was_about(mind: Mind) -> None:
+def test_the_record_contains_no_arguments(mind: Mind) -> None:
     address = "jo.doe@corp.io"
     (mind.folder / "policy.yaml").write_text("pii: {on_write: allow}\n", encoding="utf-8")
     mind.trust.approve(mind.guard.digests())
@@ -103,10 +103,10 @@ def test_the_record_never_holds_what_a_call_was_about(mind: Mind) -> None:
     kept = log_of(mind).read_text("utf-8")
     for word in (address, TOKEN, "plain secret", "212-234-5678", "jo.doe"):
         assert word not in kept
-    assert [one.get("reason") for one in events(mind)][2] == "secret"
+    assert [item.get("reason") for item in events(mind)][2] == "secret"
 
 
-def test_reading_survives_a_record_that_cannot_be_written_and_writing_a_value_does_not(
+def test_only_writing_a_value_fails_if_it_cannot_be_recorded(
     mind: Mind,
 ) -> None:
     call(mind, "putMemory", namespace="agent.a", key="k", value=1)
@@ -120,27 +120,27 @@ def test_reading_survives_a_record_that_cannot_be_written_and_writing_a_value_do
     assert call(mind, "getMemory", namespace="agent.a", key="k")["value"] == 1
 
 
-def test_show_lists_the_newest_and_what_passes_the_filters(
+def test_show_lists_the_newest_calls_that_pass_the_filters(
     mind: Mind, capsys: pytest.CaptureFixture[str], clock: Clock
 ) -> None:
     work(mind)
     clock.forward(days=1)
     tried(mind, "mind_list")
 
-    _, found = run(mind, capsys, "audit", "show", "--limit", "2")
-    assert ([row["tool"] for row in found["calls"]], found["total"]) == (
+    _, answer = run(mind, capsys, "audit", "show", "--limit", "2")
+    assert ([row["tool"] for row in answer["calls"]], answer["total"]) == (
         ["mind_search", "mind_list"],
         7,
     )
-    _, found = run(mind, capsys, "audit", "show", "--status", "denied")
-    assert [(row["namespace"], row["key"]) for row in found["calls"]] == [("public.x", "k")]
-    _, found = run(mind, capsys, "audit", "show", "--when", "today")
-    assert [row["tool"] for row in found["calls"]] == ["mind_list"]
-    _, found = run(mind, capsys, "audit", "show", "--agent", "somebody", "--tool", "mind_list")
-    assert found == {"calls": [], "total": 0}
+    _, answer = run(mind, capsys, "audit", "show", "--status", "denied")
+    assert [(row["namespace"], row["key"]) for row in answer["calls"]] == [("public.x", "k")]
+    _, answer = run(mind, capsys, "audit", "show", "--when", "today")
+    assert [row["tool"] for row in answer["calls"]] == ["mind_list"]
+    _, answer = run(mind, capsys, "audit", "show", "--agent", "somebody", "--tool", "mind_list")
+    assert answer == {"calls": [], "total": 0}
 
 
-def test_verify_says_by_its_exit_status_whether_the_record_is_whole(
+def test_verify_has_exit_status_1_for_a_broken_chain(
     mind: Mind, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(mind, capsys, "audit", "verify")[1]["records"] == 0
@@ -151,9 +151,9 @@ def test_verify_says_by_its_exit_status_whether_the_record_is_whole(
     lines = log_of(mind).read_bytes().splitlines(keepends=True)
     log_of(mind).write_bytes(b"".join(lines[:-1]).replace(b'"denied"', b'"ok"'))
     status, verdict = run(mind, capsys, "audit", "verify")
-    told = [(fault["line"], fault["what"]) for fault in verdict["faults"]]
+    rows = [(fault["line"], fault["what"]) for fault in verdict["faults"]]
     assert (status, verdict["whole"]) == (1, False)
-    assert told == [(3, "it was changed"), (5, "record 6 is missing: the end was cut off")]
+    assert rows == [(3, "it was changed"), (5, "record 6 is missing: the end was cut off")]
 
 
 @pytest.mark.attack("changed record of the audit")
@@ -173,9 +173,7 @@ def test_a_key_that_occurs_twice_breaks_the_record_and_is_not_exported(
     assert all(record["event"]["n"] > 1 for record in exported["records"])
 
 
-def test_without_the_key_nobody_vouches_for_the_record(
-    mind: Mind, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_verify_fails_without_the_key(mind: Mind, capsys: pytest.CaptureFixture[str]) -> None:
     work(mind)
     (mind.home / "audit" / "key").unlink()
     status, verdict = run(mind, capsys, "audit", "verify")
@@ -183,18 +181,14 @@ def test_without_the_key_nobody_vouches_for_the_record(
     assert "not on this machine" in verdict["faults"][0]["what"]
 
 
-def test_export_writes_the_lines_that_are_kept(
-    mind: Mind, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_export_writes_the_stored_lines(mind: Mind, capsys: pytest.CaptureFixture[str]) -> None:
     work(mind)
     assert main(["audit", "export"], open=lambda _: mind) == 0
     assert capsys.readouterr().out.encode() == log_of(mind).read_bytes()
 
 
 @pytest.mark.req("002-50", "002-51", "002-52", "002-53")
-def test_the_metrics_are_in_the_form_that_prometheus_reads(
-    mind: Mind, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_prometheus_can_parse_the_metrics(mind: Mind, capsys: pytest.CaptureFixture[str]) -> None:
     work(mind)
     note = mind.folder / "facts" / "leaked.md"
     note.parent.mkdir(exist_ok=True)
@@ -216,11 +210,11 @@ def test_the_metrics_are_in_the_form_that_prometheus_reads(
     assert counted["putMemory", "public.x", "denied"] == 1
     assert counted["mind_search", "", "ok"] == 2
     denies = families["memory_tool_permission_denies"].samples
-    assert [one.labels for one in denies] == [{"tool_name": "putMemory", "reason": "namespace"}]
+    assert [item.labels for item in denies] == [{"tool_name": "putMemory", "reason": "namespace"}]
     (redacted,) = families["memory_tool_pii_redactions"].samples
     assert (redacted.labels, redacted.value) == ({"tool_name": "mind_search"}, 1)
     latency = families["memory_tool_latency_seconds"].samples
-    quantiles = {one.labels.get("quantile") for one in latency}
+    quantiles = {item.labels.get("quantile") for item in latency}
     assert {"0.5", "0.9", "0.99"} <= quantiles
     (memories,) = families["mind_memories"].samples
     assert (memories.labels, memories.value) == ({"type": "fact"}, 1)
@@ -228,8 +222,8 @@ def test_the_metrics_are_in_the_form_that_prometheus_reads(
 
 def test_the_table_of_metrics(mind: Mind, capsys: pytest.CaptureFixture[str]) -> None:
     work(mind)
-    _, found = run(mind, capsys, "metrics")
-    rows = {row["tool"]: row for row in found["tools"]}
+    _, answer = run(mind, capsys, "metrics")
+    rows = {row["tool"]: row for row in answer["tools"]}
     assert rows["putMemory"]["calls"] == 2
     assert rows["putMemory"]["denied"] == 1
     assert rows["getMemory"]["failed"] == 1
@@ -249,16 +243,14 @@ def spans() -> Iterator[InMemorySpanExporter]:
 
 
 @pytest.mark.req("002-54")
-def test_whoever_traces_sees_the_call_and_its_checks(
-    mind: Mind, spans: InMemorySpanExporter
-) -> None:
+def test_spans_show_the_call_and_its_checks(mind: Mind, spans: InMemorySpanExporter) -> None:
     tried(mind, "putMemory", namespace="agent.a", key="k", value="the value")
     tried(mind, "putMemory", namespace="public.a", key="k", value="the value")
     tried(mind, "getMemory", namespace="agent.a", key="a word of mine")
 
     finished = spans.get_finished_spans()
-    told = [(span.name, (span.attributes or {}).get("namespace")) for span in finished]
-    assert told == [
+    rows = [(span.name, (span.attributes or {}).get("namespace")) for span in finished]
+    assert rows == [
         ("memory.permission_check", "agent.a"),
         ("memory.pii_filtering", None),
         ("memory.tool", None),

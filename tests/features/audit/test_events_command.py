@@ -1,4 +1,4 @@
-"""`mind events`: the log, as people and programs see it."""
+"""`mind events`: the log as text and as JSON."""
 
 import json
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from mimo.surroundings import Timer
 
 
 @pytest.fixture
-def told(mind: Mind) -> Mind:
+def written(mind: Mind) -> Mind:
     """A memory whose log has two kinds of events."""
     mind.tell("mimo.procedure.start", {"count": 1}, name="ship", version="1.0")
     mind.tell("mimo.ingest.file", {"chunks": 3, "file_size": 120}, path="docs/a b.md", why=None)
@@ -24,8 +24,8 @@ def run(mind: Mind, *argv: str) -> int:
 
 
 @pytest.mark.req("000-27")
-def test_events_are_shown_oldest_first(told: Mind, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(told, "events") == 0
+def test_events_are_shown_oldest_first(written: Mind, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(written, "events") == 0
 
     assert capsys.readouterr().out.splitlines() == [
         "2026-11-20 15:30:00  mimo.procedure.start  count=1  name=ship  version=1.0",
@@ -34,10 +34,10 @@ def test_events_are_shown_oldest_first(told: Mind, capsys: pytest.CaptureFixture
     ]
 
 
-def test_events_are_chosen_by_the_start_of_their_name(
-    told: Mind, capsys: pytest.CaptureFixture[str]
+def test_events_are_filtered_by_the_start_of_their_name(
+    written: Mind, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(told, "events", "mimo.procedure", "--limit", "1", "--json") == 0
+    assert run(written, "events", "mimo.procedure", "--limit", "1", "--json") == 0
 
     (only,) = json.loads(capsys.readouterr().out)["events"]
     assert only == {
@@ -48,12 +48,12 @@ def test_events_are_chosen_by_the_start_of_their_name(
     }
 
 
-def test_an_empty_log_is_told(mind: Mind, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_log_is_reported(mind: Mind, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(mind, "events") == 0
     assert capsys.readouterr().out == "no events yet; `mind ingest` and procedures write them\n"
 
 
-def test_what_an_event_says_can_not_steer_the_terminal(
+def test_control_characters_of_an_event_are_escaped(
     mind: Mind, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mind.tell("mimo.test", {}, said="\x1b[2Jgone\nmimo.forged")
@@ -65,13 +65,13 @@ def test_what_an_event_says_can_not_steer_the_terminal(
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_the_log_is_followed_until_somebody_stops_that(
-    told: Mind, capsys: pytest.CaptureFixture[str], as_json: bool
+def test_following_continues_until_it_is_interrupted(
+    written: Mind, capsys: pytest.CaptureFixture[str], as_json: bool
 ) -> None:
     def later() -> Iterator[None]:
-        told.tell("mimo.ingest.other", {"count": 4})
+        written.tell("mimo.ingest.other", {"count": 4})
         yield
-        told.tell("mimo.procedure.start", {"count": 5}, name="more")
+        written.tell("mimo.procedure.start", {"count": 5}, name="more")
         yield
 
     coming = later()
@@ -80,9 +80,9 @@ def test_the_log_is_followed_until_somebody_stops_that(
         if next(coming, "over") == "over":
             raise KeyboardInterrupt
 
-    told.timer = Timer(sleep=sleep)
+    written.timer = Timer(sleep=sleep)
     json_ = ["--json"] if as_json else []
-    assert run(told, "events", "mimo.procedure", "--follow", "--limit", "1", *json_) == 130
+    assert run(written, "events", "mimo.procedure", "--follow", "--limit", "1", *json_) == 130
 
     lines = capsys.readouterr().out.splitlines()
     if as_json:

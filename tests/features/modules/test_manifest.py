@@ -13,7 +13,7 @@ OBJECT = {"type": "object"}
 
 def data(**changes: Any) -> dict[str, Any]:
     command = {"name": "ask", "description": "Ask", "parameters": OBJECT, "response": OBJECT}
-    known = {
+    fields = {
         "id": "com.acme.memory",
         "version": "2.0",
         "name": "Acme",
@@ -21,21 +21,21 @@ def data(**changes: Any) -> dict[str, Any]:
         "schema_version": "1.0",
         "commands": [command],
     }
-    return known | changes
+    return fields | changes
 
 
 def command(**changes: Any) -> dict[str, Any]:
     return data(commands=[data()["commands"][0] | changes])
 
 
-def test_a_manifest_says_what_its_file_says():
-    found = parse(json.dumps(data()))
+def test_a_manifest_has_the_contents_of_its_file():
+    manifest = parse(json.dumps(data()))
 
-    assert (found.id, found.version, found.name) == ("com.acme.memory", "2.0", "Acme")
-    assert (found.entrypoint, found.schema_version) == ("acme.memory:invoke", "1.0")
-    assert [one.name for one in found.commands] == ["ask"]
-    assert found.command("ask") is found.commands[0]
-    assert found.command("other") is None
+    assert (manifest.id, manifest.version, manifest.name) == ("com.acme.memory", "2.0", "Acme")
+    assert (manifest.entrypoint, manifest.schema_version) == ("acme.memory:invoke", "1.0")
+    assert [command.name for command in manifest.commands] == ["ask"]
+    assert manifest.command("ask") is manifest.commands[0]
+    assert manifest.command("other") is None
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_a_manifest_says_what_its_file_says():
         ("../evil:run", False),
     ],
 )
-def test_an_entry_point_is_pythons_or_not(entrypoint, is_python):
+def test_the_form_of_a_python_entry_point(entrypoint, is_python):
     assert parse(json.dumps(data(entrypoint=entrypoint))).is_python is is_python
 
 
@@ -74,12 +74,12 @@ def test_an_entry_point_is_pythons_or_not(entrypoint, is_python):
         command(response={"type": "array"}),
     ],
 )
-def test_what_is_no_manifest_is_refused(wrong):
+def test_an_invalid_manifest_is_refused(wrong):
     with pytest.raises(Invalid):
         parse(json.dumps(wrong))
 
 
 @pytest.mark.parametrize("text", ["", "{", "null", "[" * 100_000])
-def test_what_is_no_object_is_refused(text):
+def test_json_that_is_not_an_object_is_refused(text):
     with pytest.raises(Invalid):
         parse(text)

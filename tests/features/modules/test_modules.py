@@ -79,7 +79,7 @@ def test_the_manifest_has_the_one_command_word_for_word(tmp_path):
     ]
 
 
-def test_a_second_time_nothing_is_written(tmp_path):
+def test_a_second_installation_writes_nothing(tmp_path):
     first = install(tmp_path)
     stamps = {path: path.stat().st_mtime_ns for path in (tmp_path / OURS).rglob("*")}
     second = install(tmp_path)
@@ -89,7 +89,7 @@ def test_a_second_time_nothing_is_written(tmp_path):
     assert stamps == {path: path.stat().st_mtime_ns for path in (tmp_path / OURS).rglob("*")}
 
 
-def test_a_file_that_somebody_changed_is_overwritten_only_by_force(tmp_path):
+def test_a_changed_file_is_overwritten_only_by_force(tmp_path):
     install(tmp_path)
     folder = tmp_path / OURS
     (folder / "docs" / "usage.md").write_text("mine", encoding="utf-8")
@@ -117,29 +117,29 @@ def test_nothing_is_written_through_a_link(tmp_path):
     assert not list(elsewhere.iterdir())
 
 
-def test_a_folder_that_is_none_is_refused(tmp_path):
+def test_a_target_that_is_not_a_folder_is_refused(tmp_path):
     with pytest.raises(Invalid, match="nowhere"):
         install(tmp_path / "nowhere")
 
 
 @pytest.mark.req("001-19")
-def test_ours_is_found_and_runs(tmp_path):
+def test_the_installed_module_is_found_and_runs(tmp_path):
     install(tmp_path)
 
-    (found,) = find(tmp_path)
+    (module,) = find(tmp_path)
 
-    assert (found.file, found.manifest, found.reason) == (f"{OURS}/{MANIFEST}", packaged(), None)
+    assert (module.file, module.manifest, module.reason) == (f"{OURS}/{MANIFEST}", packaged(), None)
 
 
 @pytest.mark.req("001-19")
-def test_other_producers_names_are_found_too_and_ours_stands_first(tmp_path):
+def test_other_manifests_are_found_after_ours(tmp_path):
     install(tmp_path)
     put(tmp_path, "com.chatweave.memory", manifest(id="com.chatweave.memory"), "chat.module.json")
     put(tmp_path, "com.other", "{}", "manifest.json")
 
-    found = find(tmp_path)
+    module = find(tmp_path)
 
-    assert [one.file for one in found] == [
+    assert [module.file for module in module] == [
         f"{OURS}/{MANIFEST}",
         f"{MODULES}/com.chatweave.memory/chat.module.json",
     ]
@@ -159,15 +159,15 @@ def test_other_producers_names_are_found_too_and_ours_stands_first(tmp_path):
     ],
 )
 @pytest.mark.req("001-23")
-def test_what_does_not_run_is_listed_with_the_reason(tmp_path, text, reason):
+def test_a_module_that_does_not_run_has_a_reason(tmp_path, text, reason):
     put(tmp_path, "com.modelweave.memory", text)
 
-    (found,) = find(tmp_path)
+    (module,) = find(tmp_path)
 
-    assert reason in (found.reason or "")
+    assert reason in (module.reason or "")
 
 
-def test_bytes_that_are_no_text_and_links_are_listed_with_the_reason(tmp_path):
+def test_unreadable_manifests_and_links_have_a_reason(tmp_path):
     put(tmp_path, "a", "").write_bytes(b"\xff\xfe\x00")
     secret = tmp_path / "secret.json"
     secret.write_text(manifest(), encoding="utf-8")
@@ -176,7 +176,7 @@ def test_bytes_that_are_no_text_and_links_are_listed_with_the_reason(tmp_path):
     (tmp_path / MODULES / "c" / MANIFEST).mkdir(parents=True)
     os.mkfifo(tmp_path / MODULES / "d.module.json")
 
-    reasons = [one.reason or "" for one in find(tmp_path)]
+    reasons = [module.reason or "" for module in find(tmp_path)]
 
     assert len(reasons) == 3
     assert "UTF-8" in reasons[0]
@@ -184,15 +184,15 @@ def test_bytes_that_are_no_text_and_links_are_listed_with_the_reason(tmp_path):
     assert all(reasons)
 
 
-def test_somebody_elses_runs_where_its_entry_point_is_allowed(tmp_path):
+def test_another_module_runs_if_its_entry_point_is_allowed(tmp_path):
     put(tmp_path, "com.acme", manifest(id="com.acme", entrypoint="acme.memory:invoke"))
 
-    (found,) = find(tmp_path, allow=["acme.memory:invoke"])
+    (module,) = find(tmp_path, allow=["acme.memory:invoke"])
 
-    assert found.reason is None
+    assert module.reason is None
 
 
-def test_of_two_that_have_one_command_ours_keeps_it(tmp_path):
+def test_of_two_modules_with_the_same_command_ours_runs(tmp_path):
     put(tmp_path, "a.acme", manifest(id="a.acme", entrypoint="acme.memory:invoke"))
     install(tmp_path)
 
@@ -202,15 +202,15 @@ def test_of_two_that_have_one_command_ours_keeps_it(tmp_path):
     assert other.reason == "another module has recall_memory"
 
 
-@pytest.mark.parametrize("there", ["nothing", "a file"])
-def test_where_there_are_no_modules_none_are_found(tmp_path, there):
-    if there == "a file":
+@pytest.mark.parametrize("present", ["nothing", "a file"])
+def test_a_folder_without_modules_has_none(tmp_path, present):
+    if present == "a file":
         (tmp_path / ".mcp").write_text("", encoding="utf-8")
 
     assert find(tmp_path) == ()
 
 
-def test_a_damaged_installation_is_told(tmp_path, monkeypatch):
+def test_a_damaged_installation_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(modules, "PACKAGED", tmp_path)
 
     with pytest.raises(StorageFailed):

@@ -1,4 +1,4 @@
-"""What people ask about the policy."""
+"""The `mind policy` commands."""
 
 import json
 from typing import Any
@@ -41,7 +41,7 @@ def write(mind: Mind, text: str) -> None:
         (["putMemory", "../x"], 2),
     ],
 )
-def test_explain_says_whether_by_its_exit_status(
+def test_explain_has_exit_status_5_for_a_denied_call(
     mind: Mind, capsys: pytest.CaptureFixture[str], words: list[str], status: int
 ) -> None:
     assert run(mind, capsys, "policy", "explain", *words)[0] == status
@@ -59,18 +59,20 @@ def test_explain_names_the_rule_and_the_line(
     assert denied["limits"][0] == {"limits": "putMemory", "sustained": 10.0, "burst": 50}
 
 
-def test_check_lists_every_fault_and_no_tool_may_be_used_meanwhile(
+def test_check_lists_every_fault_and_no_tool_is_permitted(
     mind: Mind, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(mind, FAULTY)
-    status, told = run(mind, capsys, "policy", "check")
+    status, output = run(mind, capsys, "policy", "check")
     refused, error = run(mind, capsys, "list")
 
     assert status == 1
-    assert [(fault["line"], fault["file"]) for fault in told["faults"]] == [(3, FILE), (4, FILE)]
+    assert [(fault["line"], fault["file"]) for fault in output["faults"]] == [(3, FILE), (4, FILE)]
     healthy, checks = run(mind, capsys, "doctor")
     assert healthy == 1
-    assert [(one["file"], one["line"]) for one in checks["checks"] if one["name"] == "policy"] == [
+    assert [
+        (check["file"], check["line"]) for check in checks["checks"] if check["name"] == "policy"
+    ] == [
         (FILE, 3),
         (FILE, 4),
     ]
@@ -79,14 +81,14 @@ def test_check_lists_every_fault_and_no_tool_may_be_used_meanwhile(
     assert run(mind, capsys, "policy", "show")[0] == 2
 
 
-def test_a_rule_for_a_tool_that_there_is_not_is_a_fault_of_the_check(
+def test_check_reports_rules_for_unknown_tools(
     mind: Mind, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(mind, "tool_permissions:\n  putMemori: {operations: []}\n")
-    status, told = run(mind, capsys, "policy", "check")
+    status, output = run(mind, capsys, "policy", "check")
 
     assert status == 1
-    assert told["faults"] == [
+    assert output["faults"] == [
         {
             "file": FILE,
             "line": 2,
@@ -95,7 +97,7 @@ def test_a_rule_for_a_tool_that_there_is_not_is_a_fault_of_the_check(
     ]
 
 
-def test_show_tells_what_holds_and_whether_it_was_approved(
+def test_show_lists_the_rules_and_whether_they_are_approved(
     mind: Mind, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, default = run(mind, capsys, "policy", "show")
@@ -115,7 +117,7 @@ def test_show_tells_what_holds_and_whether_it_was_approved(
     assert own["rules"][-1]["source"] == ".mind/policy.yaml:2"
 
 
-def test_what_an_untrusted_policy_shares_with_the_default_is_shown_once(
+def test_a_rule_that_equals_a_default_is_shown_once(
     mind: Mind, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(mind, 'tool_permissions:\n  "*": {operations: [read]}\n')
@@ -127,7 +129,7 @@ def test_what_an_untrusted_policy_shares_with_the_default_is_shown_once(
     assert (len(tools), tools[-1]) == (len(set(tools)), "*")
 
 
-def test_a_faulty_policy_permits_no_tool_but_those_that_tell_how_things_are(
+def test_an_invalid_policy_permits_only_diagnosis(
     mind: Mind, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(mind, FAULTY)

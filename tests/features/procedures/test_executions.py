@@ -1,4 +1,4 @@
-"""What runs leave on disk: whole records only, one holder, found by any part of their id."""
+"""The files of runs: whole records only, one holder, found by a part of their id."""
 
 import os
 from pathlib import Path
@@ -29,16 +29,14 @@ def test_records_are_read_as_they_were_written(runs: Executions) -> None:
     assert (start["said"], end) == ("논문\n\u2028", {"n": 1, "kind": "end", "at": 1})
 
 
-def test_a_run_is_the_users_alone(runs: Executions, tmp_path: Path) -> None:
+def test_only_the_user_can_read_a_journal(runs: Executions, tmp_path: Path) -> None:
     runs.create("ship_1", {})
 
     assert (folder(tmp_path, "ship_1") / "journal.jsonl").stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize("torn", [b"{", b'{"n": 1, "kind": "en', b"null", b'{"n": 7}', b"\xff"])
-def test_a_record_that_was_torn_was_never_written(
-    runs: Executions, tmp_path: Path, torn: bytes
-) -> None:
+def test_a_torn_record_does_not_count(runs: Executions, tmp_path: Path, torn: bytes) -> None:
     runs.create("ship_1", {"kind": "start"})
     with (folder(tmp_path, "ship_1") / "journal.jsonl").open("ab") as journal:
         journal.write(torn)
@@ -51,10 +49,10 @@ def test_a_record_that_was_torn_was_never_written(
 
 @pytest.mark.req("000-28")
 @pytest.mark.parametrize("written", [True, False])
-def test_after_an_interrupted_record_the_next_one_counts(
+def test_a_record_after_an_interruption_has_the_right_number(
     runs: Executions, monkeypatch: pytest.MonkeyPatch, written: bool
 ) -> None:
-    """A signal may come when the line stands already, but before that is noted."""
+    """A signal may come after the line was written, but before it was counted."""
     run = runs.create("ship_1", {"kind": "start"})
     append = files.append
 
@@ -69,14 +67,14 @@ def test_after_an_interrupted_record_the_next_one_counts(
             run.append({"kind": "enter"})
     run.append({"kind": "end"})
 
-    found = [record["kind"] for record in runs.find("ship_1").records()]
-    assert found == ["start", *(["enter"] if written else []), "end"]
+    kinds = [record["kind"] for record in runs.find("ship_1").records()]
+    assert kinds == ["start", *(["enter"] if written else []), "end"]
 
 
-def test_a_run_is_there_with_its_journal_or_not_at_all(
+def test_a_run_without_a_journal_does_not_exist(
     runs: Executions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that is killed while it begins a run must leave none that nobody can find."""
+    """A process that is killed while it creates a run must not leave an incomplete one."""
     write = files.write_new
 
     def killed(path: Path, data: bytes, **options: int) -> None:
@@ -90,7 +88,7 @@ def test_a_run_is_there_with_its_journal_or_not_at_all(
     assert runs.ids() == []
 
 
-def test_a_journal_without_a_beginning_is_damaged(runs: Executions, tmp_path: Path) -> None:
+def test_an_empty_journal_is_damaged(runs: Executions, tmp_path: Path) -> None:
     runs.create("ship_1", {})
     (folder(tmp_path, "ship_1") / "journal.jsonl").write_bytes(b"")
 
@@ -99,9 +97,7 @@ def test_a_journal_without_a_beginning_is_damaged(runs: Executions, tmp_path: Pa
 
 
 @pytest.mark.attack("journal of a run damaged")
-def test_a_record_that_is_missing_is_damage_and_a_torn_one_is_not(
-    runs: Executions, tmp_path: Path
-) -> None:
+def test_a_missing_record_is_damage_and_a_torn_one_is_not(runs: Executions, tmp_path: Path) -> None:
     run = runs.create("ship_1", {"kind": "start"})
     run.append({"kind": "enter"})
     run.append({"kind": "end"})
@@ -120,7 +116,7 @@ def test_a_record_that_is_missing_is_damage_and_a_torn_one_is_not(
     assert len(runs.find("ship_1").records()) == 2
 
 
-def test_a_run_is_held_by_one_at_a_time_and_freed_with_it(runs: Executions) -> None:
+def test_only_one_holder_can_run_an_execution(runs: Executions) -> None:
     run = runs.create("ship_1", {})
     assert not run.is_running
 
@@ -131,9 +127,7 @@ def test_a_run_is_held_by_one_at_a_time_and_freed_with_it(runs: Executions) -> N
     assert not run.is_running
 
 
-def test_those_who_look_do_not_take_each_other_for_the_holder(
-    runs: Executions, tmp_path: Path
-) -> None:
+def test_a_status_check_does_not_make_a_run_look_held(runs: Executions, tmp_path: Path) -> None:
     import fcntl
 
     run = runs.create("ship_1", {})
@@ -147,11 +141,11 @@ def test_those_who_look_do_not_take_each_other_for_the_holder(
     assert not seen
 
 
-def test_a_process_may_be_given_the_lock(runs: Executions, tmp_path: Path) -> None:
+def test_a_process_inherits_the_lock_by_its_descriptor(runs: Executions, tmp_path: Path) -> None:
     run = runs.create("ship_1", {})
     seen = []
     other = os.open(tmp_path / "other", os.O_CREAT)
-    for number in (run.hold(), other):  # a number that is no such lock is not believed
+    for number in (run.hold(), other):  # a descriptor of another file is not the lock
         with run.held(str(number)):
             seen.append(run.is_running)
         seen.append(run.is_running)
@@ -160,7 +154,7 @@ def test_a_process_may_be_given_the_lock(runs: Executions, tmp_path: Path) -> No
     assert seen == [True, False, True, False]
 
 
-def test_what_is_sent_waits_in_order(runs: Executions) -> None:
+def test_sent_events_keep_their_order(runs: Executions) -> None:
     run = runs.create("ship_1", {})
     for event in ("yes", "no\n", "논문"):
         runs.find("ship_1").send(event)
@@ -168,17 +162,17 @@ def test_what_is_sent_waits_in_order(runs: Executions) -> None:
     assert run.sent() == ["yes", "no\n", "논문"]
 
 
-def test_the_wish_to_stop_can_be_taken_back(runs: Executions) -> None:
+def test_a_cancellation_can_be_withdrawn(runs: Executions) -> None:
     run = runs.create("ship_1", {})
     runs.find("ship_1").cancel("enough")
-    told = [run.cancelled()]
+    reasons = [run.cancelled()]
     run.go_on()
 
-    assert [*told, run.cancelled()] == ["enough", None]
+    assert [*reasons, run.cancelled()] == ["enough", None]
 
 
 @pytest.mark.req("000-18")
-def test_a_run_is_found_by_any_unambiguous_part(runs: Executions) -> None:
+def test_a_run_is_found_by_an_unambiguous_start_or_end_of_its_id(runs: Executions) -> None:
     for id_ in ("ship_1", "ship_2", "ship_2.rollback"):
         runs.create(id_, {})
 
@@ -197,14 +191,14 @@ def test_a_run_is_found_by_any_unambiguous_part(runs: Executions) -> None:
             runs.find(wrong)
 
 
-def test_a_run_is_never_begun_twice(runs: Executions) -> None:
+def test_an_existing_run_is_not_overwritten(runs: Executions) -> None:
     runs.create("ship_1", {})
 
     with pytest.raises(Conflict):
         runs.create("ship_1", {})
 
 
-def test_old_runs_are_forgotten_but_not_those_that_go_on(
+def test_old_runs_are_removed_unless_they_are_running(
     runs: Executions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storage, "_KEPT", 2)
@@ -216,7 +210,7 @@ def test_old_runs_are_forgotten_but_not_those_that_go_on(
     assert runs.ids() == ["ship_0", "ship_4", "ship_5"]
 
 
-def test_a_run_knows_its_user(runs: Executions, tmp_path: Path) -> None:
+def test_a_run_is_marked_with_its_user(runs: Executions, tmp_path: Path) -> None:
     (start,) = runs.create("ship_1", {}).records()
 
     assert runs.is_ours("ship_1", start)
@@ -225,7 +219,7 @@ def test_a_run_knows_its_user(runs: Executions, tmp_path: Path) -> None:
 
 
 @pytest.mark.attack("symbolic link")
-def test_a_link_is_no_run(runs: Executions, tmp_path: Path) -> None:
+def test_a_symbolic_link_is_not_a_run(runs: Executions, tmp_path: Path) -> None:
     runs.create("ship_1", {})
     folder(tmp_path, "ship_2").symlink_to(folder(tmp_path, "ship_1"))
 

@@ -1,4 +1,4 @@
-"""The procedure commands, as people type them: one transcript for each."""
+"""The `mind procedure` commands on the command line."""
 
 import json
 import re
@@ -16,21 +16,21 @@ from tests.sample_procedures import GREET, WAIT, Time, begun, put, text
 
 @pytest.fixture
 def run(mind: Mind, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Returns the exit status and what was printed, with ids and times taken out."""
+    """Returns the exit status and the output, without ids and times."""
     monkeypatch.chdir(mind.project.root)
     mind.timer = Time().timer()
 
     def words(*argv: str) -> tuple[int, str]:
         status = main([*argv], open=lambda _: mind)
         shown = capsys.readouterr()
-        said = shown.out + shown.err
-        return status, re.sub(r"_20261120_[a-z0-9]+", "_ID", said)
+        output = shown.out + shown.err
+        return status, re.sub(r"_20261120_[a-z0-9]+", "_ID", output)
 
     return words
 
 
 @pytest.mark.req("000-22")
-def test_new_writes_a_procedure_that_runs_as_it_stands(run: Any, mind: Mind) -> None:
+def test_new_writes_a_procedure_that_runs_unchanged(run: Any, mind: Mind) -> None:
     assert run("procedure", "new", "hello") == (
         0,
         "✓ hello@1.0  5 states\n  .mind/procedures/hello@1.0.md\n",
@@ -49,16 +49,16 @@ def test_new_writes_a_procedure_that_runs_as_it_stands(run: Any, mind: Mind) -> 
             "  hello_ID\n"
         ),
     )
-    status, said = run("procedure", "new", "hello")
+    status, output = run("procedure", "new", "hello")
     assert status == 0
     (mind.folder / "procedures" / "hello@1.0.md").write_text("mine", encoding="utf-8")
-    status, said = run("procedure", "new", "hello")
-    assert (status, "already exists" in said) == (1, True)
+    status, output = run("procedure", "new", "hello")
+    assert (status, "already exists" in output) == (1, True)
     assert run("procedure", "new", "two words")[0] == 2
 
 
 @pytest.mark.req("000-22")
-def test_add_takes_a_file_and_tells_every_fault(run: Any, mind: Mind) -> None:
+def test_add_stores_a_valid_file_and_reports_every_fault(run: Any, mind: Mind) -> None:
     Path("greet.md").write_text(text("greet", GREET), encoding="utf-8")
     assert run("procedure", "add", "greet.md") == (
         0,
@@ -66,8 +66,12 @@ def test_add_takes_a_file_and_tells_every_fault(run: Any, mind: Mind) -> None:
     )
 
     Path("wrong.md").write_text(text("wrong", GREET.replace("done", "odd", 1)), encoding="utf-8")
-    status, said = run("procedure", "add", "wrong.md")
-    assert (status, "which is not a state" in said, "can't be reached" in said) == (2, True, True)
+    status, output = run("procedure", "add", "wrong.md")
+    assert (status, "which is not a state" in output, "can't be reached" in output) == (
+        2,
+        True,
+        True,
+    )
     assert run("procedure", "add")[0] == 2
     assert run("procedure", "add", "gone.md")[0] == 2
     assert not (mind.folder / "procedures" / "wrong@1.0.md").exists()
@@ -76,17 +80,17 @@ def test_add_takes_a_file_and_tells_every_fault(run: Any, mind: Mind) -> None:
 def test_a_text_that_runs_programs_is_added_and_not_approved(run: Any) -> None:
     shell = "initial_state: a\nstates:\n  a: {action: {module: shell, function: run, args: [ls]}}\n"
     Path("ls.md").write_text(text("ls", shell), encoding="utf-8")
-    status, said = run("procedure", "add", "ls.md")
+    status, output = run("procedure", "add", "ls.md")
 
-    assert (status, said.splitlines()[-1]) == (
+    assert (status, output.splitlines()[-1]) == (
         0,
         "note: it runs programs or sends requests: its first run on a terminal asks",
     )
-    status, said = run("procedure", "run", "ls")
-    assert (status, "[UNTRUSTED]" in said) == (5, True)
+    status, output = run("procedure", "run", "ls")
+    assert (status, "[UNTRUSTED]" in output) == (5, True)
 
 
-def test_check_tells_file_and_line(run: Any) -> None:
+def test_check_reports_file_and_line(run: Any) -> None:
     Path("wrong.md").write_text(text("wrong", GREET.replace("done", "odd", 1)), encoding="utf-8")
 
     assert run("procedure", "check", "wrong.md") == (
@@ -101,7 +105,7 @@ def test_check_tells_file_and_line(run: Any) -> None:
 
 @pytest.mark.req("000-20")
 @pytest.mark.req("000-26")
-def test_list_shows_all_and_what_is_none(run: Any, mind: Mind) -> None:
+def test_list_shows_all_versions_and_invalid_files(run: Any, mind: Mind) -> None:
     assert run("procedure", "list") == (0, "no procedures yet: mind procedure new NAME\n")
     put(mind, "greet", GREET, "1.9", description="Say hello")
     put(mind, "greet", GREET, "1.10")
@@ -136,14 +140,14 @@ def test_show_draws_the_states(run: Any, mind: Mind) -> None:
             "  └─ error → silent ■\n"
         ),
     )
-    status, said = run("procedure", "show", "greet", "--format", "mermaid")
-    assert (status, said.splitlines()[0]) == (0, "stateDiagram-v2")
+    status, output = run("procedure", "show", "greet", "--format", "mermaid")
+    assert (status, output.splitlines()[0]) == (0, "stateDiagram-v2")
     assert run("procedure", "show", "great")[0] == 1
 
 
 @pytest.mark.req("000-16")
 @pytest.mark.req("000-17")
-def test_status_tells_how_far_a_run_is(run: Any, mind: Mind) -> None:
+def test_status_shows_the_progress_of_a_run(run: Any, mind: Mind) -> None:
     put(mind, "greet", GREET)
     begun(mind, "greet", who="Ada")
     assert run("procedure", "status", "latest") == (
@@ -157,48 +161,48 @@ def test_status_tells_how_far_a_run_is(run: Any, mind: Mind) -> None:
             '  who: "Ada"\n'
         ),
     )
-    _status, said = run("procedure", "status", "latest", "--json")
-    assert json.loads(said)["status"] == "interrupted"
+    _status, output = run("procedure", "status", "latest", "--json")
+    assert json.loads(output)["status"] == "interrupted"
     assert run("procedure", "status", "nothing")[0] == 1
 
 
-def test_resume_goes_on_from_the_last_state(run: Any, mind: Mind) -> None:
+def test_resume_continues_from_the_last_state(run: Any, mind: Mind) -> None:
     put(mind, "greet", GREET)
     begun(mind, "greet", who="Ada")
-    status, said = run("procedure", "resume", "latest")
+    status, output = run("procedure", "resume", "latest")
 
-    assert (status, said.splitlines()[2]) == (0, "completed in done  0.00 s")
-    status, said = run("procedure", "resume", "latest")
-    assert (status, "is completed already" in said) == (1, True)
+    assert (status, output.splitlines()[2]) == (0, "completed in done  0.00 s")
+    status, output = run("procedure", "resume", "latest")
+    assert (status, "is completed already" in output) == (1, True)
 
 
-def test_send_and_cancel_reach_a_run_that_goes_on(run: Any, mind: Mind) -> None:
+def test_send_and_cancel_reach_a_running_run(run: Any, mind: Mind) -> None:
     put(mind, "wait", WAIT)
     execution = begun(mind, "wait")
     with execution.held():
         assert run("procedure", "send", "latest", "yes") == (0, "✓ yes sent, in state ask\n")
         assert run("procedure", "send", "latest", "odd")[0] == 2
-        status, said = run("procedure", "cancel", "latest", "--reason", "enough")
-        assert (status, said.splitlines()[0]) == (0, "wait@1.0  running")
+        status, output = run("procedure", "cancel", "latest", "--reason", "enough")
+        assert (status, output.splitlines()[0]) == (0, "wait@1.0  running")
     assert execution.cancelled() == "cancelled: enough"
 
-    status, said = run("procedure", "cancel", "latest")
-    assert (status, said.splitlines()[0]) == (0, "wait@1.0  interrupted")
+    status, output = run("procedure", "cancel", "latest")
+    assert (status, output.splitlines()[0]) == (0, "wait@1.0  interrupted")
 
 
-def test_a_run_that_fails_or_stops_is_no_success_of_the_command(run: Any, mind: Mind) -> None:
+def test_a_failed_or_interrupted_run_has_exit_status_1(run: Any, mind: Mind) -> None:
     put(
         mind, "greet", GREET.replace("{event: error, target: silent}", "{event: x, target: silent}")
     )
     put(mind, "wait", WAIT)
 
-    status, said = run("procedure", "run", "greet")
-    assert (status, "`{{who}}` is not in the context" in said) == (1, True)
-    status, said = run("procedure", "run", "wait", "--timeout", "100")
-    assert (status, "mind procedure resume wait_ID" in said) == (1, True)
+    status, output = run("procedure", "run", "greet")
+    assert (status, "`{{who}}` is not in the context" in output) == (1, True)
+    status, output = run("procedure", "run", "wait", "--timeout", "100")
+    assert (status, "mind procedure resume wait_ID" in output) == (1, True)
 
 
-def test_ctrl_c_leaves_a_run_that_can_go_on(run: Any, mind: Mind) -> None:
+def test_ctrl_c_leaves_a_run_that_can_be_resumed(run: Any, mind: Mind) -> None:
     put(mind, "wait", WAIT)
 
     def ask(question: Question, seconds: float) -> str | None:
@@ -206,15 +210,13 @@ def test_ctrl_c_leaves_a_run_that_can_go_on(run: Any, mind: Mind) -> None:
 
     mind.ask = ask
     assert run("procedure", "run", "wait") == (130, "interrupted\n")
-    status, said = run("procedure", "status", "latest")
-    assert (status, "Ctrl-C" in said) == (0, True)
+    status, output = run("procedure", "status", "latest")
+    assert (status, "Ctrl-C" in output) == (0, True)
     mind.ask = lambda question, seconds: "yes"
     assert run("procedure", "resume", "latest")[0] == 0
 
 
-def test_a_persons_procedure_writes_in_nobodys_name_and_an_agents_in_its_own(
-    run: Any, mind: Mind
-) -> None:
+def test_a_procedure_run_by_the_user_does_not_sign_its_memories(run: Any, mind: Mind) -> None:
     save = """\
 initial_state: save
 states:
@@ -234,7 +236,7 @@ states:
     assert "by:" not in path.read_text(encoding="utf-8")
 
 
-def test_names_and_runs_are_completed(run: Any, mind: Mind) -> None:
+def test_names_and_ids_are_completed(run: Any, mind: Mind) -> None:
     put(mind, "greet", GREET)
     put(mind, "greet", GREET, "1.1")
     execution = begun(mind, "greet")
@@ -244,12 +246,12 @@ def test_names_and_runs_are_completed(run: Any, mind: Mind) -> None:
     assert candidates("execution", "gr", None) == [(execution.id, "")]
 
 
-def test_the_doctor_tells_of_files_that_are_no_procedures(run: Any, mind: Mind) -> None:
+def test_the_doctor_reports_invalid_procedure_files(run: Any, mind: Mind) -> None:
     put(mind, "greet", GREET)
     (mind.folder / "procedures" / "odd@1.0.md").write_text("no", encoding="utf-8")
-    status, said = run("doctor")
+    status, output = run("doctor")
 
     assert status == 1
-    assert "no header: the file must begin with" in said
-    assert "odd@1.0.md" in said
-    assert "greet@1.0.md" not in said
+    assert "no header: the file must begin with" in output
+    assert "odd@1.0.md" in output
+    assert "greet@1.0.md" not in output

@@ -16,12 +16,12 @@ states:
 
 
 def procedure(block: str) -> Procedure:
-    found = reading.read(text("ship", block).encode()).procedure
-    assert found is not None
-    return found
+    result = reading.read(text("ship", block).encode()).procedure
+    assert result is not None
+    return result
 
 
-def test_a_terminal_shows_a_tree_in_which_every_state_is_explained_once() -> None:
+def test_the_tree_describes_every_state_once() -> None:
     assert tree(procedure(LOOP).definition) == [
         "build  $ make 'two words' 'it'\\''s'",
         "├─ success → ship ■  [mind save/decision topic: ship]",
@@ -30,7 +30,7 @@ def test_a_terminal_shows_a_tree_in_which_every_state_is_explained_once() -> Non
     ]
 
 
-def test_mermaid_takes_no_name_for_its_own_syntax() -> None:
+def test_mermaid_escapes_its_own_syntax_in_names() -> None:
     assert mermaid(procedure(LOOP)).splitlines() == [
         "stateDiagram-v2",
         '    state "build" as s1',
@@ -44,7 +44,7 @@ def test_mermaid_takes_no_name_for_its_own_syntax() -> None:
     ]
 
 
-def test_an_action_is_one_line_whatever_it_says() -> None:
+def test_an_action_is_described_on_one_line() -> None:
     block = (
         "initial_state: a\nstates:\n"
         '  a: {action: {module: shell, function: run, args: [sh, "ls\\n  $ true\\r"]}}\n'
@@ -52,7 +52,7 @@ def test_an_action_is_one_line_whatever_it_says() -> None:
     assert tree(procedure(block).definition) == ["a ■  $ sh 'ls\\n  $ true\\r'"]
 
 
-def test_a_long_chain_of_states_is_no_burden() -> None:
+def test_a_long_chain_of_states_is_drawn() -> None:
     chain = "".join(
         f"  s{n}: {{transitions: [{{event: go, target: s{n + 1}}}]}}\n" for n in range(190)
     )

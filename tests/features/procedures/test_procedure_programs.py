@@ -1,4 +1,4 @@
-"""Programs and requests of procedures: whose they may be, what they see, and how they end."""
+"""Programs and requests of procedures: approval, environment, allowed hosts and timeouts."""
 
 import os
 import sys
@@ -31,7 +31,7 @@ def program(*argv: str, more: str = "") -> str:
 
 
 def agree(mind: Mind) -> list[str]:
-    """Lets a person at the terminal agree to everything; returns what they are asked."""
+    """Answers every question on the terminal with yes; returns the questions."""
     asked: list[str] = []
 
     def ask(question: Question, seconds: float) -> str:
@@ -62,11 +62,11 @@ def test_a_program_runs_in_the_project_with_a_scrubbed_environment(mind: Mind) -
     assert path == os.environ["PATH"]
 
 
-def test_an_empty_path_does_not_mean_the_project() -> None:
+def test_relative_folders_are_removed_from_path() -> None:
     assert actions.scrubbed({"PATH": "bin:."}, [])["PATH"] == os.defpath
 
 
-def test_words_are_words_whatever_is_in_them(mind: Mind) -> None:
+def test_the_words_of_a_program_are_not_interpreted(mind: Mind) -> None:
     code = "import sys; print(sys.argv[1:])"
     put(mind, "work", program("-c", code, "{{branch}}", "$HOME; ls", "{{n}}"))
     agree(mind)
@@ -75,7 +75,7 @@ def test_words_are_words_whatever_is_in_them(mind: Mind) -> None:
     assert done.run.context["shell"]["stdout"] == "['main && rm -rf /', '$HOME; ls', '3']\n"
 
 
-def test_a_program_that_fails_says_what_it_said_last(mind: Mind) -> None:
+def test_the_error_of_a_program_is_its_last_line(mind: Mind) -> None:
     code = "import sys; print('first', file=sys.stderr); sys.exit('disk full')"
     put(mind, "work", program("-c", code), max_retries=0)
     agree(mind)
@@ -85,14 +85,14 @@ def test_a_program_that_fails_says_what_it_said_last(mind: Mind) -> None:
     assert done.run.error == f"`{sys.executable}` exited with 1: disk full"
 
 
-def test_a_program_that_is_not_there_is_a_failure(mind: Mind) -> None:
+def test_a_missing_program_is_a_failure(mind: Mind) -> None:
     put(mind, "work", program().replace(sys.executable, "no-such-program"))
     agree(mind)
 
     assert str(ran(mind, "work").run.error).startswith("`no-such-program` can't be run")
 
 
-def test_much_output_is_cut_and_not_waited_for(mind: Mind) -> None:
+def test_long_output_is_truncated(mind: Mind) -> None:
     put(mind, "work", program("-c", "print('x' * 1_000_000)"))
     agree(mind)
 
@@ -122,7 +122,7 @@ CHILD = (
     ],
 )
 @pytest.mark.req("000-28")
-def test_nothing_that_a_program_started_outlives_its_step(
+def test_child_processes_of_a_program_are_killed_with_its_step(
     mind: Mind, then: str, more: str, status: Status
 ) -> None:
     child = mind.project.root / "child"
@@ -142,7 +142,7 @@ def test_nothing_that_a_program_started_outlives_its_step(
         time.sleep(0.01)
 
 
-def test_whoever_stops_a_run_stops_its_program(mind: Mind) -> None:
+def test_stopping_a_run_kills_its_program(mind: Mind) -> None:
     put(mind, "work", program("-c", CHILD.format(then="time.sleep(60)")))
     agree(mind)
     execution = begun(mind, "work")
@@ -156,7 +156,7 @@ def test_whoever_stops_a_run_stops_its_program(mind: Mind) -> None:
         time.sleep(0.01)
 
 
-def test_programs_run_only_where_somebody_at_a_terminal_agreed(mind: Mind) -> None:
+def test_programs_run_only_after_the_user_agreed_on_a_terminal(mind: Mind) -> None:
     put(mind, "work", program("-c", "print(1)"))
     with pytest.raises(Untrusted, match="which runs programs"):
         begun(mind, "work")
@@ -172,7 +172,7 @@ def test_programs_run_only_where_somebody_at_a_terminal_agreed(mind: Mind) -> No
     assert f"$ {sys.executable} -c 'print(1)'" in asked[0]
 
 
-def test_what_an_agent_adds_does_not_run_programs(mind: Mind) -> None:
+def test_a_program_in_an_added_procedure_is_not_approved(mind: Mind) -> None:
     file, result = library.added(mind, text("work", program("-c", "print(1)")).encode())
 
     assert result.procedure
@@ -196,7 +196,7 @@ states:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers with what it was sent; `/away` leads elsewhere."""
+    """Returns the request as its response; `/away` redirects."""
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -210,7 +210,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(b'{"got": %s, "test": "%s"}' % (body, self.headers["X-Test"].encode()))
 
     def log_message(self, *_: Any) -> None:
-        """Nothing is printed."""
+        """Prints nothing."""
 
 
 @pytest.fixture
@@ -240,16 +240,16 @@ def test_a_request_is_sent_to_a_host_that_the_user_allowed(mind: Mind, server: s
     assert done.run.context["http_response"] == {"got": {"name": "Ada"}, "test": "Ada"}
 
 
-@pytest.mark.parametrize(("path", "told"), [("/gone", "404 Not Found"), ("/away", "302 Found")])
-def test_no_redirection_is_followed(mind: Mind, server: str, path: str, told: str) -> None:
+@pytest.mark.parametrize(("path", "reason"), [("/gone", "404 Not Found"), ("/away", "302 Found")])
+def test_redirects_are_not_followed(mind: Mind, server: str, path: str, reason: str) -> None:
     allow(mind, "127.0.0.1")
     put(mind, "get", REQUEST, max_retries=0)
     done = ran(mind, "get", url=f"{server}{path}", name="Ada")
 
-    assert (done.status, done.run.error) == (Status.FAILED, f"POST {server}{path}: {told}")
+    assert (done.status, done.run.error) == (Status.FAILED, f"POST {server}{path}: {reason}")
 
 
-def test_without_the_users_word_nothing_is_sent(mind: Mind, server: str) -> None:
+def test_a_request_to_a_host_that_is_not_allowed_is_not_sent(mind: Mind, server: str) -> None:
     put(mind, "get", REQUEST)
     done = ran(mind, "get", url=f"{server}/", name="Ada")
 
@@ -257,7 +257,7 @@ def test_without_the_users_word_nothing_is_sent(mind: Mind, server: str) -> None
     assert str(done.run.error).startswith("requests to `127.0.0.1` are not allowed")
 
 
-def test_a_projects_own_settings_allow_nothing(mind: Mind, server: str) -> None:
+def test_project_settings_cannot_allow_hosts(mind: Mind, server: str) -> None:
     with (mind.folder / "config.toml").open("a", encoding="utf-8") as file:
         file.write('\n[procedures]\nhttp_hosts = ["127.0.0.1"]\n')
     put(mind, "get", REQUEST)
@@ -313,20 +313,22 @@ def test_a_port_can_be_allowed_alone() -> None:
         ("fd00::1", False),
     ],
 )
-def test_addresses_near_by_are_told_from_public_ones(address: str, public: bool) -> None:
+def test_private_addresses_are_not_public(address: str, public: bool) -> None:
     assert actions.is_public(address) is public
 
 
-def test_a_name_that_leads_near_by_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [(2, 1, 6, "", ("127.0.0.1", 80))]
-    monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: found)
+def test_a_name_that_resolves_to_a_private_address_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    addresses = [(2, 1, 6, "", ("127.0.0.1", 80))]
+    monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: addresses)
 
     with pytest.raises(Refused, match="not a public address"):
         actions.address_of("api.example.com", 80)
     assert actions.address_of("localhost", 80) == "127.0.0.1"
 
 
-def test_a_header_can_not_smuggle_another(mind: Mind, server: str) -> None:
+def test_a_header_value_cannot_add_another_header(mind: Mind, server: str) -> None:
     allow(mind, "127.0.0.1")
     put(mind, "get", REQUEST, max_retries=0)
     done = ran(mind, "get", url=f"{server}/", name="a\r\nX-Evil: 1")

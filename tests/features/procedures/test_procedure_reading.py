@@ -1,4 +1,4 @@
-"""A procedure's file: what it says, and everything that is wrong with it, by line."""
+"""Reading the file of a procedure, and its faults by line."""
 
 import pytest
 
@@ -9,9 +9,11 @@ from tests.sample_procedures import GREET, text
 
 def faults(data: str | bytes) -> list[tuple[int | None, str]]:
     data = data.encode() if isinstance(data, str) else data
-    found = reading.read(data, lambda name, _: None if name == "mind_search" else "no such command")
-    assert (found.procedure is None) == bool(found.faults)
-    return [(fault.line, fault.reason) for fault in found.faults]
+    result = reading.read(
+        data, lambda name, _: None if name == "mind_search" else "no such command"
+    )
+    assert (result.procedure is None) == bool(result.faults)
+    return [(fault.line, fault.reason) for fault in result.faults]
 
 
 def states(block: str) -> list[tuple[int | None, str]]:
@@ -20,32 +22,41 @@ def states(block: str) -> list[tuple[int | None, str]]:
 
 
 @pytest.mark.req("000-22")
-def test_a_file_is_a_procedure() -> None:
-    found = reading.read(
+def test_a_valid_file_is_read_as_a_procedure() -> None:
+    result = reading.read(
         text("ship", GREET, "1.10", description="Ship it", timeout_ms=5, max_retries=0).encode()
     ).procedure
 
-    assert found is not None
-    assert (found.key, found.description, found.initial_state) == ("ship@1.10", "Ship it", "greet")
-    assert (found.timeout_ms, found.max_retries, found.rollback, found.active) == (5, 0, None, True)
-    assert list(found.states) == ["greet", "silent", "done"]
-    assert found.states["greet"].transitions == {"success": "done", "error": "silent"}
-    assert found.states["done"].terminal
-    assert found.definition["states"]["done"] == {}
+    assert result is not None
+    assert (result.key, result.description, result.initial_state) == (
+        "ship@1.10",
+        "Ship it",
+        "greet",
+    )
+    assert (result.timeout_ms, result.max_retries, result.rollback, result.active) == (
+        5,
+        0,
+        None,
+        True,
+    )
+    assert list(result.states) == ["greet", "silent", "done"]
+    assert result.states["greet"].transitions == {"success": "done", "error": "silent"}
+    assert result.states["done"].terminal
+    assert result.definition["states"]["done"] == {}
 
 
-def test_what_is_not_said_has_the_documented_default() -> None:
-    found = reading.read(text("ship", GREET).encode()).procedure
+def test_missing_keys_have_the_documented_defaults() -> None:
+    result = reading.read(text("ship", GREET).encode()).procedure
 
-    assert found is not None
-    assert (found.timeout_ms, found.max_retries) == (300_000, 3)
-    action = found.states["greet"].action
+    assert result is not None
+    assert (result.timeout_ms, result.max_retries) == (300_000, 3)
+    action = result.states["greet"].action
     assert action is not None
     assert action.limit_ms == 30_000
 
 
 @pytest.mark.req("000-22")
-def test_every_fault_is_told_at_once_with_its_line() -> None:
+def test_all_faults_are_reported_at_once_with_their_lines() -> None:
     file = """\
 ---
 name: two words
@@ -138,7 +149,7 @@ other: 1
 
 
 @pytest.mark.req("000-22")
-def test_states_that_can_not_be_reached_are_faults() -> None:
+def test_unreachable_states_are_faults() -> None:
     block = """\
 initial_state: a
 states:
@@ -154,7 +165,7 @@ states:
 
 
 @pytest.mark.parametrize(
-    ("block", "told"),
+    ("block", "expected"),
     [
         ("initial_state: a\n", (8, "`states` is missing")),
         ("states: {a: {}}\n", (8, "`initial_state` is missing")),
@@ -175,14 +186,14 @@ states:
         ),
     ],
 )
-def test_a_wrong_block_is_told(block: str, told: tuple[int, str]) -> None:
+def test_an_invalid_block_is_a_fault(block: str, expected: tuple[int, str]) -> None:
     line, reason = states(block)[0]
-    assert line == told[0]
-    assert told[1] in reason
+    assert line == expected[0]
+    assert expected[1] in reason
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "expected"),
     [
         (b"", (1, "no header")),
         (b"# Title\n", (1, "no header")),
@@ -198,20 +209,22 @@ def test_a_wrong_block_is_told(block: str, told: tuple[int, str]) -> None:
         (b"\xff\xfe", (None, "")),
     ],
 )
-def test_a_file_that_is_none_is_told(data: bytes, told: tuple[int | None, str]) -> None:
+def test_a_file_that_is_not_a_procedure_is_a_fault(
+    data: bytes, expected: tuple[int | None, str]
+) -> None:
     line, reason = faults(data)[0]
-    assert told[0] in (line, None)
-    assert told[1] in reason
+    assert expected[0] in (line, None)
+    assert expected[1] in reason
 
 
-def test_other_blocks_belong_to_the_prose() -> None:
+def test_other_fenced_blocks_are_prose() -> None:
     file = text("ship", GREET) + "```yaml\nport: 80\n```\n~~~python\nstates: 1\n~~~\n"
 
     assert faults(file) == []
 
 
 @pytest.mark.parametrize(
-    ("action", "told"),
+    ("action", "expected"),
     [
         ("{module: step, function: fly}", "there is no step `fly`"),
         ("{module: step, function: log, args: [1]}", "takes one mapping of arguments"),
@@ -249,14 +262,14 @@ def test_other_blocks_belong_to_the_prose() -> None:
         ("{module: Mimo.ProceduralStore.Steps.Fly, function: execute}", "there is no step"),
     ],
 )
-def test_a_wrong_action_is_told_before_anything_runs(action: str, told: str) -> None:
+def test_an_invalid_action_is_a_fault_of_the_file(action: str, expected: str) -> None:
     ((line, reason),) = states(f"initial_state: a\nstates:\n  a:\n    action: {action}\n")
 
     assert line == 11
-    assert told in reason
+    assert expected in reason
 
 
-def test_the_steps_are_known_by_the_names_of_mimo() -> None:
+def test_steps_have_the_names_of_mimo_too() -> None:
     block = """\
 initial_state: a
 states:
@@ -266,15 +279,15 @@ states:
       function: execute
       args: [{values: {x: 1}}]
 """
-    found = reading.read(text("ship", block).encode()).procedure
+    result = reading.read(text("ship", block).encode()).procedure
 
-    assert found is not None
-    action = found.states["a"].action
+    assert result is not None
+    action = result.states["a"].action
     assert action is not None
     assert (action.module, action.function) == (Module.STEP, "set_context")
 
 
-def test_what_would_wait_for_ever_is_a_warning() -> None:
+def test_an_event_without_a_transition_is_a_warning() -> None:
     block = """\
 initial_state: a
 states:
@@ -290,17 +303,17 @@ states:
 
 
 @pytest.mark.req("000-04")
-def test_versions_are_numbers_not_text() -> None:
+def test_versions_are_ordered_as_numbers() -> None:
     versions = ["1.9", "1.10", "0.99", "1.2"]
 
     assert sorted(versions, key=version_key) == ["0.99", "1.2", "1.9", "1.10"]
 
 
-def test_an_unquoted_version_keeps_its_last_nought() -> None:
-    found = reading.read(text("ship", GREET, "1.10").encode()).procedure
+def test_an_unquoted_version_keeps_its_trailing_zero() -> None:
+    result = reading.read(text("ship", GREET, "1.10").encode()).procedure
 
-    assert found is not None
-    assert found.version == "1.10"
+    assert result is not None
+    assert result.version == "1.10"
 
 
 @pytest.mark.parametrize(
@@ -314,7 +327,5 @@ def test_an_unquoted_version_keeps_its_last_nought() -> None:
         ("", None),
     ],
 )
-def test_a_procedure_is_named_with_or_without_a_version(
-    reference: str, meant: tuple[str, str] | None
-) -> None:
+def test_a_reference_has_an_optional_version(reference: str, meant: tuple[str, str] | None) -> None:
     assert split_reference(reference) == meant

@@ -1,4 +1,4 @@
-"""How procedures run: events, errors, retries, limits, waiting, undoing, stopping, resuming."""
+"""Runs: events, errors, retries, limits, questions, rollback, cancelling and resuming."""
 
 import json
 import os
@@ -50,7 +50,7 @@ def names(mind: Mind) -> list[str]:
 
 @pytest.mark.req("000-01")
 @pytest.mark.req("000-10")
-def test_an_action_adds_to_the_context_and_its_event_leads_on(mind: Mind) -> None:
+def test_a_result_is_merged_and_its_event_selects_the_next_state(mind: Mind) -> None:
     put(mind, "call", CALL)
     commands = Commands({"found": 2})
     done = ran(mind, "call", commands, n=7, kept="yes")
@@ -60,7 +60,7 @@ def test_an_action_adds_to_the_context_and_its_event_leads_on(mind: Mind) -> Non
     assert commands.calls == [{"n": 7}]
 
 
-def test_a_whole_result_can_be_kept_under_a_key(mind: Mind) -> None:
+def test_a_result_can_be_stored_under_a_key(mind: Mind) -> None:
     put(mind, "call", CALL.replace('"{{n}}"}]', "1}], result: answer"))
     done = ran(mind, "call", Commands({"found": 2}), found=1)
 
@@ -68,7 +68,7 @@ def test_a_whole_result_can_be_kept_under_a_key(mind: Mind) -> None:
 
 
 @pytest.mark.req("000-28")
-def test_an_error_transition_is_taken_instead_of_trying_again(mind: Mind, time: Time) -> None:
+def test_an_error_transition_is_taken_instead_of_a_retry(mind: Mind, time: Time) -> None:
     """Register G-04: a terminal state that is reached so ends `completed`."""
     put(mind, "call", CAUGHT)
     done = ran(mind, "call", Commands(FULL), n=1)
@@ -79,7 +79,7 @@ def test_an_error_transition_is_taken_instead_of_trying_again(mind: Mind, time: 
 
 
 @pytest.mark.req("000-28")
-def test_what_fails_is_tried_again_later_each_time(mind: Mind, time: Time) -> None:
+def test_retries_wait_longer_each_time(mind: Mind, time: Time) -> None:
     """Trap (a): a retry that is swallowed is never carried out, and the run hangs."""
     put(mind, "call", CALL)
     commands = Commands(FULL, FULL, {"found": 2})
@@ -90,7 +90,7 @@ def test_what_fails_is_tried_again_later_each_time(mind: Mind, time: Time) -> No
 
 
 @pytest.mark.req("000-28")
-def test_used_up_retries_are_a_failure(mind: Mind, time: Time) -> None:
+def test_a_run_fails_after_its_last_retry(mind: Mind, time: Time) -> None:
     put(mind, "call", CALL)
     commands = Commands(FULL, FULL, FULL, FULL)
     done = ran(mind, "call", commands, n=1)
@@ -101,22 +101,20 @@ def test_used_up_retries_are_a_failure(mind: Mind, time: Time) -> None:
     assert time.seconds == pytest.approx(1 + 2 + 4)
 
 
-def test_no_retries_means_one_try(mind: Mind) -> None:
+def test_without_retries_an_action_is_tried_once(mind: Mind) -> None:
     put(mind, "call", CALL, max_retries=0)
 
     assert ran(mind, "call", Commands(FULL), n=1).status is Status.FAILED
 
 
 @pytest.mark.parametrize("error", [Invalid("wrong"), NotFound("gone")])
-def test_what_a_second_try_would_only_repeat_is_not_tried_again(
-    mind: Mind, error: Exception
-) -> None:
+def test_permanent_errors_are_not_retried(mind: Mind, error: Exception) -> None:
     put(mind, "call", CALL)
 
     assert ran(mind, "call", Commands(error), n=1).status is Status.FAILED
 
 
-def test_a_missing_value_is_a_failure_that_names_it(mind: Mind) -> None:
+def test_a_missing_value_fails_the_run_with_its_name(mind: Mind) -> None:
     put(mind, "call", CALL)
     done = ran(mind, "call", Commands())
 
@@ -136,7 +134,7 @@ states:
 
 
 @pytest.mark.req("000-28")
-def test_no_change_of_state_begins_the_whole_time_anew(mind: Mind, time: Time) -> None:
+def test_a_transition_does_not_restart_the_overall_timeout(mind: Mind, time: Time) -> None:
     """Trap (b): upstream's overall limit was reset by every transition."""
     put(mind, "loop", LOOP, timeout_ms=1500)
     done = ran(mind, "loop")
@@ -149,9 +147,7 @@ def test_no_change_of_state_begins_the_whole_time_anew(mind: Mind, time: Time) -
     assert len(done.run.history) == 3
 
 
-def test_a_machine_that_runs_in_circles_is_stopped(
-    mind: Mind, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_endless_loop_is_stopped(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mimo.features.procedures.machine.MOST_TRANSITIONS", 10)
     put(mind, "loop", LOOP.replace("400", "0"))
     done = ran(mind, "loop")
@@ -159,9 +155,7 @@ def test_a_machine_that_runs_in_circles_is_stopped(
     assert (done.status, done.run.error) == (Status.FAILED, "more than 10 transitions")
 
 
-def test_a_run_that_writes_without_an_end_is_stopped(
-    mind: Mind, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_with_a_large_journal_is_stopped(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mimo.features.procedures.executing._LARGEST_JOURNAL", 3000)
     put(mind, "loop", LOOP.replace("400", "0"))
     done = ran(mind, "loop")
@@ -169,7 +163,7 @@ def test_a_run_that_writes_without_an_end_is_stopped(
     assert (done.status, done.run.error) == (Status.FAILED, "it wrote more than 3,000 bytes")
 
 
-def test_a_context_can_not_grow_without_an_end(mind: Mind) -> None:
+def test_a_context_has_a_maximum_size(mind: Mind) -> None:
     put(mind, "call", CALL)
     done = ran(mind, "call", Commands({"found": "x" * 2**20}), n=1)
 
@@ -179,7 +173,7 @@ def test_a_context_can_not_grow_without_an_end(mind: Mind) -> None:
         ran(mind, "call", Commands(), large="x" * 2**20)
 
 
-def test_an_action_has_a_limit_of_its_own(mind: Mind, time: Time) -> None:
+def test_an_action_has_its_own_timeout(mind: Mind, time: Time) -> None:
     put(mind, "late", LOOP.replace("delay,", "delay, timeout: 300,"), max_retries=0)
     done = ran(mind, "late")
 
@@ -188,7 +182,7 @@ def test_an_action_has_a_limit_of_its_own(mind: Mind, time: Time) -> None:
 
 
 @pytest.mark.parametrize("ms", ["soon", "[1]", "9" * 400])
-def test_a_time_that_is_none_is_a_failure(mind: Mind, ms: str) -> None:
+def test_an_invalid_delay_fails_the_run(mind: Mind, ms: str) -> None:
     put(mind, "late", LOOP.replace("400", '"{{ms}}"'), max_retries=0)
     done = ran(mind, "late", ms=json.loads(ms) if ms != "soon" else ms)
 
@@ -196,7 +190,7 @@ def test_a_time_that_is_none_is_a_failure(mind: Mind, ms: str) -> None:
     assert str(done.run.error).startswith("`ms` must be a number")
 
 
-def test_a_command_that_hangs_is_given_up_and_not_begun_a_second_time(mind: Mind) -> None:
+def test_a_command_that_hangs_is_not_retried(mind: Mind) -> None:
     ticks = iter(range(10**9))
     mind.timer = Timer(monotonic=lambda: next(ticks) / 10, sleep=lambda _: None)
     released = threading.Event()
@@ -231,7 +225,7 @@ states:
 
 @pytest.mark.req("000-09")
 @pytest.mark.req("000-11")
-def test_the_action_of_a_last_state_is_done_and_the_last_transition_is_told(mind: Mind) -> None:
+def test_the_action_of_a_final_state_runs_and_its_transition_is_recorded(mind: Mind) -> None:
     """Traps (c) and (d): the last action was not run, and the state reported was the first."""
     put(mind, "last", LAST)
     done = ran(mind, "last", n=[1])
@@ -242,7 +236,7 @@ def test_the_action_of_a_last_state_is_done_and_the_last_transition_is_told(mind
     assert path_of(done) == [("a", "success", "z")]
 
 
-def test_a_last_action_that_fails_is_a_failure(mind: Mind) -> None:
+def test_a_failing_action_of_a_final_state_fails_the_run(mind: Mind) -> None:
     broken = "{rules: {n: {required: true}}}"
     put(mind, "last", LAST.replace('log, args: [{message: "at', f"validate, args: [{broken}]}}\n#"))
     done = ran(mind, "last")
@@ -251,7 +245,7 @@ def test_a_last_action_that_fails_is_a_failure(mind: Mind) -> None:
 
 
 @pytest.mark.req("000-17")
-def test_the_time_that_a_run_took_stands_when_it_is_over(
+def test_the_elapsed_time_of_an_ended_run_does_not_change(
     mind: Mind, time: Time, clock: Any
 ) -> None:
     """Trap (g): elapsed_ms went on growing."""
@@ -266,14 +260,14 @@ def test_the_time_that_a_run_took_stands_when_it_is_over(
     )
 
 
-def test_while_it_runs_the_time_goes_on(mind: Mind, clock: Any) -> None:
+def test_the_elapsed_time_of_a_running_run_increases(mind: Mind, clock: Any) -> None:
     put(mind, "wait", WAIT)
     execution = begun(mind, "wait")
     with execution.held():
         clock.forward(seconds=3)
-        found = executing.report(mind, execution)
+        reports = executing.report(mind, execution)
 
-    assert (found.status, found.elapsed_ms) == (Status.RUNNING, 3000)
+    assert (reports.status, reports.elapsed_ms) == (Status.RUNNING, 3000)
     assert executing.report(mind, execution).status is Status.INTERRUPTED
 
 
@@ -281,7 +275,7 @@ UNDO = 'initial_state: undo\nstates:\n  undo:\n    action: {module: step, functi
 
 
 @pytest.mark.req("000-28")
-def test_a_failure_is_undone_by_the_rollback_procedure(mind: Mind) -> None:
+def test_a_failed_run_is_undone_by_its_rollback_procedure(mind: Mind) -> None:
     """Trap (h): the rollback procedure was stored and never used."""
     put(mind, "call", CALL, max_retries=0, rollback_procedure="undo@1.0")
     put(mind, "undo", UNDO)
@@ -298,14 +292,14 @@ def test_a_failure_is_undone_by_the_rollback_procedure(mind: Mind) -> None:
     assert done.run.rollback == undoing.id
 
 
-def test_success_is_not_undone(mind: Mind) -> None:
+def test_a_completed_run_is_not_rolled_back(mind: Mind) -> None:
     put(mind, "call", CALL, rollback_procedure="undo")
     put(mind, "undo", UNDO)
 
     assert ran(mind, "call", Commands({}), n=1).run.rollback is None
 
 
-def test_a_rollback_counts_from_its_own_start(mind: Mind, clock: Clock) -> None:
+def test_a_rollback_has_its_own_start_time(mind: Mind, clock: Clock) -> None:
     class Slow(Commands):
         def call(self, mind: Mind, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
             clock.forward(hours=1)
@@ -332,7 +326,7 @@ def test_a_rollback_that_fails_leaves_the_run_failed(mind: Mind) -> None:
     assert undoing.status is Status.FAILED
 
 
-def test_a_rollback_that_is_not_there_is_told_before_anything_runs(mind: Mind) -> None:
+def test_a_missing_rollback_procedure_is_reported_before_the_run(mind: Mind) -> None:
     put(mind, "call", CALL, rollback_procedure="undo")
 
     with pytest.raises(NotFound, match="no procedure `undo`"):
@@ -340,7 +334,7 @@ def test_a_rollback_that_is_not_there_is_told_before_anything_runs(mind: Mind) -
 
 
 @pytest.mark.req("000-28")
-def test_a_run_that_is_cancelled_is_interrupted_and_can_go_on(mind: Mind) -> None:
+def test_a_cancelled_run_is_interrupted_and_can_be_resumed(mind: Mind) -> None:
     put(mind, "loop", LOOP)
     execution = begun(mind, "loop")
 
@@ -365,7 +359,7 @@ def test_a_run_that_is_cancelled_is_interrupted_and_can_go_on(mind: Mind) -> Non
 
 
 @pytest.mark.req("000-28")
-def test_who_waits_gets_an_answer_in_the_time_that_was_said(mind: Mind) -> None:
+def test_a_run_is_interrupted_after_the_time_that_its_caller_waits(mind: Mind) -> None:
     put(mind, "wait", WAIT)
     stopped = executing.carry_out(mind, begun(mind, "wait"), wait_ms=500)
 
@@ -374,7 +368,7 @@ def test_who_waits_gets_an_answer_in_the_time_that_was_said(mind: Mind) -> None:
 
 
 @pytest.mark.parametrize(("event", "end"), [("yes", "done"), ("no", "stopped")])
-def test_an_event_that_is_sent_leads_on(mind: Mind, event: str, end: str) -> None:
+def test_a_sent_event_selects_the_next_state(mind: Mind, event: str, end: str) -> None:
     put(mind, "wait", WAIT)
     execution = begun(mind, "wait")
     with execution.held():
@@ -384,18 +378,18 @@ def test_an_event_that_is_sent_leads_on(mind: Mind, event: str, end: str) -> Non
     assert (done.status, done.run.state) == (Status.COMPLETED, end)
 
 
-def test_an_event_that_nothing_waits_for_is_refused(mind: Mind) -> None:
+def test_an_unknown_event_is_refused(mind: Mind) -> None:
     put(mind, "wait", WAIT)
     execution = begun(mind, "wait")
-    with execution.held(), pytest.raises(Invalid) as told:
+    with execution.held(), pytest.raises(Invalid) as refused:
         executing.send(mind, execution, "maybe")
-    assert told.value.hint == "events are no, yes"
+    assert refused.value.hint == "events are no, yes"
 
     with pytest.raises(Conflict, match="takes no events"):
         executing.send(mind, execution, "yes")
 
 
-def test_an_event_that_does_not_fit_its_state_is_told_and_changes_nothing(mind: Mind) -> None:
+def test_an_event_without_a_transition_changes_nothing(mind: Mind) -> None:
     put(mind, "wait", WAIT.replace("stopped: {}", "stopped: {}\n").replace("yes", "yes"))
     execution = begun(mind, "wait")
     execution.send("odd")
@@ -406,7 +400,7 @@ def test_an_event_that_does_not_fit_its_state_is_told_and_changes_nothing(mind: 
     assert "mimo.procedure.unknown_event" in names(mind)
 
 
-def test_a_question_is_put_to_the_person_at_the_terminal(mind: Mind) -> None:
+def test_a_question_is_asked_on_the_terminal(mind: Mind) -> None:
     asked: list[Question] = []
 
     def ask(question: Question, seconds: float) -> str | None:
@@ -421,7 +415,7 @@ def test_a_question_is_put_to_the_person_at_the_terminal(mind: Mind) -> None:
     assert set(asked) == {Question(text="Go on?", choices=("yes", "no"))}
 
 
-def test_a_question_has_a_limit_that_no_wrong_event_moves(mind: Mind, time: Time) -> None:
+def test_an_unknown_event_does_not_extend_the_timeout_of_a_question(mind: Mind, time: Time) -> None:
     put(mind, "wait", WAIT.replace("ask, args", "ask, timeout: 1000, args"))
     execution = begun(mind, "wait")
     waited: list[float] = []
@@ -439,7 +433,7 @@ def test_a_question_has_a_limit_that_no_wrong_event_moves(mind: Mind, time: Time
     assert time.seconds == pytest.approx(1, abs=0.1)
 
 
-def test_a_run_that_has_ended_is_not_run_again(mind: Mind) -> None:
+def test_an_ended_run_is_not_run_again(mind: Mind) -> None:
     put(mind, "greet", GREET)
     done = ran(mind, "greet", who="Ada")
 
@@ -456,7 +450,7 @@ def test_a_run_has_one_process(mind: Mind) -> None:
 
 
 @pytest.mark.req("000-27")
-def test_telemetry_tells_the_start_and_the_end(mind: Mind) -> None:
+def test_events_record_the_start_and_the_end(mind: Mind) -> None:
     put(mind, "greet", GREET, "1.2")
     done = ran(mind, "greet", who="Ada")
     events = {event.name: event for event in mind.events.read()[0]}
@@ -473,7 +467,7 @@ def test_telemetry_tells_the_start_and_the_end(mind: Mind) -> None:
     }
 
 
-def test_a_context_that_does_not_fit_is_told_and_not_refused(mind: Mind) -> None:
+def test_a_context_that_violates_the_schema_is_a_warning(mind: Mind) -> None:
     put(mind, "greet", GREET, context_schema="{required: [who], properties: {n: {type: integer}}}")
     done = ran(mind, "greet", who="Ada", n="x")
 
@@ -489,14 +483,14 @@ def test_the_latest_version_is_the_highest_number(mind: Mind) -> None:
     put(mind, "greet", GREET, "2.0", active=False)
 
     assert ran(mind, "greet", who="Ada").run.procedure.version == "1.10"
-    with pytest.raises(NotFound) as told:
+    with pytest.raises(NotFound) as refused:
         executing.begin(mind, "greet", "3.0", {}, asynchronous=False)
-    assert told.value.hint == "versions of `greet` are 1.10, 1.9, 0.99"
+    assert refused.value.hint == "versions of `greet` are 1.10, 1.9, 0.99"
     with pytest.raises(NotFound, match=r"no version 2\.0"):
         executing.begin(mind, "greet", "2.0", {}, asynchronous=False)
 
 
-def test_only_exactly_the_text_that_was_approved_runs(mind: Mind) -> None:
+def test_a_changed_text_does_not_run(mind: Mind) -> None:
     put(mind, "greet", GREET)
     mind.trust.follow(True)
     path = mind.folder / "procedures" / "greet@1.0.md"
@@ -506,7 +500,7 @@ def test_only_exactly_the_text_that_was_approved_runs(mind: Mind) -> None:
         begun(mind, "greet", who="Ada")
 
 
-def test_a_run_goes_on_with_the_text_that_it_began_with(mind: Mind) -> None:
+def test_a_run_keeps_the_text_that_it_began_with(mind: Mind) -> None:
     put(mind, "greet", GREET)
     execution = begun(mind, "greet", who="Ada")
     path = mind.folder / "procedures" / "greet@1.0.md"
@@ -535,7 +529,7 @@ def test_a_run_whose_text_lost_its_approval_is_not_resumed(mind: Mind) -> None:
         executing.carry_out(mind, execution)
 
 
-def test_a_person_may_approve_a_text_at_the_terminal(mind: Mind) -> None:
+def test_the_user_can_approve_a_text_on_the_terminal(mind: Mind) -> None:
     put(mind, "greet", GREET)
     mind.trust.forget()
     asked: list[str] = []
@@ -559,32 +553,32 @@ def test_a_person_may_approve_a_text_at_the_terminal(mind: Mind) -> None:
 
 
 @pytest.mark.req("000-09")
-def test_ten_runs_at_once_do_not_mix(mind: Mind) -> None:
+def test_concurrent_runs_do_not_mix(mind: Mind) -> None:
     """Trap (f): a sync run answered with the latest run of that name."""
     put(mind, "greet", GREET)
     mind.randomness = os.urandom
-    found: dict[int, Any] = {}
+    reports: dict[int, Any] = {}
 
-    def one(number: int) -> None:
+    def start_run(number: int) -> None:
         view = mind.acting_as(None)
-        found[number] = ran(view, "greet", who=number)
+        reports[number] = ran(view, "greet", who=number)
 
-    threads = [threading.Thread(target=one, args=(number,)) for number in range(10)]
+    threads = [threading.Thread(target=start_run, args=(number,)) for number in range(10)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
 
-    assert {number: report.run.context["who"] for number, report in found.items()} == {
+    assert {number: report.run.context["who"] for number, report in reports.items()} == {
         number: number for number in range(10)
     }
-    assert {number: report.run.log for number, report in found.items()} == {
+    assert {number: report.run.log for number, report in reports.items()} == {
         number: [f"info: Hello, {number}"] for number in range(10)
     }
-    assert len({report.id for report in found.values()}) == 10
+    assert len({report.id for report in reports.values()}) == 10
 
 
-def test_a_damaged_journal_is_told(mind: Mind) -> None:
+def test_a_damaged_journal_is_an_error(mind: Mind) -> None:
     put(mind, "greet", GREET)
     execution = begun(mind, "greet", who="Ada")
     journal = mind.folder / ".local" / "executions" / execution.id / "journal.jsonl"

@@ -1,4 +1,4 @@
-"""The built-in steps that look at the context alone, and what is filled into their arguments."""
+"""The built-in steps that read only the context, and the placeholders in their arguments."""
 
 from typing import Any
 
@@ -26,16 +26,16 @@ CONTEXT = {"n": 3, "name": "Ada", "list": [{"x": 1}], "a.b": "dotted", "nothing"
         (True, True),
     ],
 )
-def test_places_are_filled_from_the_context(text: Any, value: Any) -> None:
+def test_placeholders_are_replaced_by_values_of_the_context(text: Any, value: Any) -> None:
     assert filled(text, CONTEXT) == value
 
 
-def test_what_is_filled_in_is_not_filled_again() -> None:
+def test_replaced_values_are_not_replaced_again() -> None:
     assert filled("{{a}}", {"a": "{{b}}", "b": "secret"}) == "{{b}}"
 
 
 @pytest.mark.parametrize("text", ["{{missing}}", "{{n.x}}", "{{list.7}}", "{{name.__class__}}"])
-def test_what_is_not_there_is_refused(text: str) -> None:
+def test_a_placeholder_without_a_value_is_refused(text: str) -> None:
     with pytest.raises(Refused, match="is not in the context"):
         filled(text, CONTEXT)
 
@@ -55,7 +55,7 @@ def test_what_is_not_there_is_refused(text: str) -> None:
         ({"list.0.x": {"type": "integer"}}, None),
     ],
 )
-def test_validate_names_every_rule_that_is_broken(rules: Any, error: str | None) -> None:
+def test_validate_names_every_broken_rule(rules: Any, error: str | None) -> None:
     outcome = steps.validate({"rules": rules}, CONTEXT)
 
     if error is None:
@@ -91,12 +91,12 @@ def test_conditional_compares(field: str, operator: str, value: Any, holds: bool
 
 
 @pytest.mark.parametrize(("operator", "value"), [("gt", "x"), ("in", 3), ("lt", None)])
-def test_what_can_not_be_compared_is_refused(operator: str, value: Any) -> None:
+def test_values_that_cannot_be_compared_are_refused(operator: str, value: Any) -> None:
     with pytest.raises(Refused, match="can't be compared"):
         steps.conditional({"field": "n", "operator": operator, "value": value}, CONTEXT)
 
 
-def test_set_context_takes_values_references_and_allowed_variables() -> None:
+def test_set_context_accepts_values_references_and_allowed_variables() -> None:
     values = {"a": 1, "b": {"ref": "list.0.x"}, "c": {"env": "CI"}, "d": {"ref": "n", "x": 1}}
     outcome = steps.set_context({"values": values}, CONTEXT, {"CI": "yes"})
 
@@ -156,7 +156,7 @@ def test_patterns_match_the_whole_text_and_its_case(
 
 
 @pytest.mark.parametrize("pattern", ["(?=a)", r"(a)\1", "(", "a" * 600])
-def test_patterns_that_the_engine_can_not_match_are_faults(pattern: str) -> None:
+def test_unsupported_patterns_are_faults(pattern: str) -> None:
     reason = steps.pattern_fault(pattern)
 
     assert reason is not None
@@ -165,6 +165,6 @@ def test_patterns_that_the_engine_can_not_match_are_faults(pattern: str) -> None
         steps.matches(pattern, "a")
 
 
-def test_hostile_patterns_take_no_time() -> None:
+def test_hostile_patterns_match_in_linear_time() -> None:
     """A backtracking engine would outlive the test run."""
     assert not steps.matches("^(a+)+$", "a" * 50_000 + "!")

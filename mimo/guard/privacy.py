@@ -6,8 +6,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from mimo.errors import MindError, PiiDetected, SecretDetected
 from mimo.guard.policy import PiiAction
 from mimo.memory.ids import stem_of
-from mimo.privacy import texts_of
-from mimo.privacy.model import APART
+from mimo.privacy.model import APART, texts_of
 from mimo.privacy.rules import ALLOWED
 from mimo.privacy.secrets import secrets_in
 

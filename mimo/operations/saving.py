@@ -25,8 +25,7 @@ from mimo.memory.model import (
 )
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
-from mimo.privacy import texts_of
-from mimo.privacy.model import without
+from mimo.privacy.model import texts_of, without
 from mimo.privacy.secrets import secrets_in
 from mimo.store import files, memories
 from mimo.store.memories import check_whole

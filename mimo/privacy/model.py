@@ -1,4 +1,4 @@
-"""Findings in texts, the marks that replace them, and texts as the detectors read them.
+"""The texts of a value, findings in them and their marks, and texts as the detectors read them.
 
 A finding has a place and a kind, never the secret itself. A folded text has ASCII characters for
 look-alikes, and no invisible characters.
@@ -6,14 +6,36 @@ look-alikes, and no invisible characters.
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mimo.text.clean import SEQUENCES, compiled
 
 Span = tuple[str, int, int]
 """A kind, a start and an end."""
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """Yields every text in strings, lists, mappings and dataclasses, keys included.
+
+    A text comes with its name, since the name alone can make it a password.
+    """
+    if type(value) is str:
+        yield value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            if type(item) is str:
+                yield f'{key}: "{item}"'
+            else:
+                yield str(key)
+                yield from texts_of(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from texts_of(item)
+    elif not isinstance(value, type):
+        for name in getattr(value, "__dataclass_fields__", ()):
+            yield from texts_of(getattr(value, name))
 
 
 class Finding(NamedTuple):
@@ -146,20 +168,18 @@ def unescaped(text: str) -> Folded | None:
     """
     if "\\" not in text and "%" not in text:
         return None
-    seen = _replaced(text, _ESCAPE, _meant, whole=False)
+
+    def meant(match: re.Match[str]) -> str:
+        sign: str = match[1] or match[2]
+        return _LETTERS.get(sign, sign) if len(sign) == 1 else chr(int(sign[-2:], 16))
+
+    seen = _replaced(text, _ESCAPE, meant, whole=False)
     return seen if seen.text else None
 
 
 def lines_with(text: str, pattern: str) -> Folded:
     """Returns the lines of a text in which a pattern matches, with the line before each."""
     return _replaced(text, pattern, lambda match: match[0], whole=False)
-
-
-def _meant(match: re.Match[str]) -> str:
-    sign = match[1] or match[2]
-    if len(sign) > 1:
-        return chr(int(sign[-2:], 16))
-    return _LETTERS.get(sign, sign)
 
 
 def _replaced(

@@ -6,149 +6,111 @@ that are reserved for examples.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from mimo.privacy.model import Finding, Span, findings, folded, lines_with
 from mimo.text.clean import compiled
 
-# Account and card numbers: lengths and check digits.
 
-_LENGTHS = {
-    word[:2]: int(word[2:])
-    for word in (
-        "AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 "
-        "DK18 DO28 EE20 EG29 ES24 FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HR21 HU28 IE22 "
-        "IL23 IQ23 IS26 IT27 JO30 KW30 KZ20 LB28 LC32 LI21 LT20 LU20 LV21 LY25 MC27 MD24 ME22 MK19 "
-        "MN20 MR27 MT31 MU30 NI28 NL18 NO15 OM23 PK24 PL28 PS29 PT25 QA29 RO24 RS22 RU33 SA24 SC31 "
-        "SD18 SE24 SI19 SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26 UA29 VA22 VG24 XK20 YE30"
-    ).split()
-}
+class _Rule(NamedTuple):
+    """A pattern of one kind of personal data."""
+
+    kind: str
+    pattern: str
+    is_real: Callable[[re.Match[str]], bool] = lambda _: True
+    """False for a look-alike."""
+    group: int = 0
+    """The group that is the data."""
 
 
-def iban_length(country: str) -> int | None:
-    """Returns the length of an account number of that country."""
-    return _LENGTHS.get(country.upper())
+def personal_in(text: str) -> tuple[Finding, ...]:
+    """Returns the personal data in a text, in order."""
+    if len(text) < _SHORTEST:
+        return ()
+    seen = folded(text)
+    spans = _spans(seen.text)
+    return findings(text, ((kind, *seen.span(start, end)) for kind, start, end in spans))
 
 
-def is_iban(text: str) -> bool:
-    """Returns whether the check digits of an account number without spaces are right."""
-    turned = text[4:] + text[:4]
-    return int("".join(str(int(char, 36)) for char in turned)) % 97 == 1
+_SHORTEST = 6
+_SPELLED_OUT = r"(?i)[\[(] ?at ?[\])]"
+_NUMBER = r"\d[\d ()./-]{4,}\d"
+"""Part of every number below, except IPv6 addresses."""
 
 
-def is_luhn(digits: str) -> bool:
-    """Returns whether the check digit of a card's number is right."""
-    total = 0
-    for place, digit in enumerate(reversed(digits)):
-        value = int(digit) * (1 + place % 2)
-        total += value - 9 if value > 9 else value
-    return total % 10 == 0
+def _spans(text: str) -> Iterator[Span]:
+    if "@" in text or compiled(_SPELLED_OUT).search(text):
+        yield from _matches(text, _EMAILS)
+    if not compiled(r"\d").search(text):
+        return
+    yield from _matches(text, _STREETS)
+    lower = text.lower()
+    if any(word in lower for word in ("calle ", "avenida ", "via", "piazza ", "plaza ", "rua ")):
+        yield from _matches(text, (_Rule("address", _ROMANCE),))
+    for number, street in ((_GERMAN, _STREET), (_KOREAN, _ROAD)):
+        for match in compiled(number).finditer(text):
+            first = max(0, match.start() - _BEFORE)
+            if named := compiled(street).search(text[first : match.start()]):
+                yield "address", first + named.start(), match.end()
+    if any(word in lower for word in ("born", "birth", "dob", "d.o.b", "geb", "생")):
+        yield from _matches(text, _BIRTHS)
+    near = lines_with(text, _NUMBER)
+    numbers = (*_matches(near.text, _NUMBERS), *_ibans(near.text), *_matches(near.text, _IPS))
+    yield from ((kind, *near.span(start, end)) for kind, start, end in numbers)
+    if text.count(":") > 1:
+        yield from _matches(text, (_Rule("ip", _IP6, _is_public),))
 
 
-_ISSUERS = (
-    ("4", "4", (13, 16, 19)),
-    ("51", "55", (16,)),
-    ("2221", "2720", (16,)),
-    ("34", "34", (15,)),
-    ("37", "37", (15,)),
-    ("300", "305", (14,)),
-    ("36", "36", (14,)),
-    ("38", "39", (14, 16)),
-    ("3528", "3589", (16,)),
-    ("6011", "6011", (16, 19)),
-    ("644", "659", (16, 19)),
-    ("62", "62", (16, 17, 18, 19)),
-    ("50", "50", (16, 19)),
-    ("56", "58", (16, 19)),
+def _matches(text: str, rules: Sequence[_Rule]) -> Iterator[Span]:
+    for rule in rules:
+        for match in compiled(rule.pattern).finditer(text):
+            if rule.is_real(match):
+                yield rule.kind, *match.span(rule.group)
+
+
+# Mail addresses.
+
+_EMAIL = r"(?<![\w.%+-])\w[\w.%+'-]{0,63}@((?:[^\W_][\w-]{0,62}\.){1,8}[^\W\d_]{2,24})(?![\w-])"
+_SPELLED = (
+    r"(?<![\w.+-])[\w.+-]{1,64} ?[\[(] ?(?i:at) ?[\])] ?"
+    r"([\w-]{1,63}(?: ?(?:[\[(] ?(?i:dot) ?[\])]|\.) ?[\w-]{2,63}){1,4})"
 )
-"""First digits of card issuers, from and to, and the lengths of their numbers."""
-
-
-def is_card(digits: str) -> bool:
-    """Returns whether digits are an issuer's card number with the right check digit."""
-    issued = any(
-        low <= digits[: len(low)] <= high and len(digits) in lengths
-        for low, high, lengths in _ISSUERS
-    )
-    return issued and is_luhn(digits)
-
-
-# Telephone numbers.
-
-_INTERNATIONAL = re.compile(r"(?<![\w+])\+[1-9](?:[ ().-]{0,2}\d){6,14}(?!\d)")
-_AMERICAN = re.compile(
-    r"(?<![\w+./-])(?:\+?1[ .-]?)?(?:\([2-9]\d\d\) ?|[2-9]\d\d([ .-]))\d{3}[ .-]\d{4}"
-    r"(?![\w-]|\.\d)"
+_EXAMPLE = (
+    r"(?i)(?:^|\.)(?:example\.(?:com|org|net|edu)|(?:[\w-]+\.)?(?:example|test|invalid|localhost))$"
 )
-_NATIONAL = re.compile(
-    r"0(?<![\w+./,:-]0)[1-9]\d{0,4}[ /-]\d{3,4}(?:[ -]?\d{3,5}|\d{1,5})(?![\w/-]|[.,:]\d| \d)"
-    r"|0(?<![\w+./,:-]0)(?<![0-9A-Fa-f]{2} 0)(?<![0-9A-Fa-f]{2}  0)[1-9](?:[ .]\d\d){4}"
-    r"(?!\w|[.,:]\d| {1,2}[0-9A-Fa-f]{2}\b)"
+_NOT_ENDINGS = frozenset(
+    "png jpg jpeg gif svg webp js ts mjs css md py rb go rs html json yml sh plist service local "
+    "internal lan".split()
 )
-"""Within a country: an area after a zero, then groups; or pairs, as in France."""
-_NAMED = re.compile(
-    r"(?i:\b(?:phone|telephone|tel|telefon|mobile|mobil|cell|handy|fax|whatsapp|sms))"
-    r"(?i:[ _-]?(?:number|no|nr))?\.?[\"'`]{0,2}(?:\s{0,3}[:=]|\s{1,3}is)?\s{0,3}[\"'`]?"
-    r"(\+?\(?\d(?:[ ()./-]{0,2}\d){6,14})(?![\w])"
+"""Endings of files and of names in private networks, which no public domain has."""
+_PLACEHOLDER = (
+    r"(?i)(?:(?:git|root|postgres|no-?reply|do-?not-?reply|noreply\+[\w-]*)@.*"
+    r"|your[\w.-]*@.*|(?:user(?:name)?|(?:some)?(?:one|body)?|name|password|e?mail)@"
+    r"(?:your|my)?-?(?:domain|company|host|server|e?mail|site|org)\..*"
+    r"|.*\.\..*|.*@mail\.gmail\.com|\d{12,}\..*)"
 )
-_PHONES_LEAST = 7
+"""Logins of machines, placeholders for addresses, and message ids."""
+_LOGIN = r"(?:://(?:[^\s/@]{1,128}:)?|/|\b(?:ssh|scp|sftp|rsync) (?:-\S+ ){0,3})$"
 
 
-def phones(text: str) -> Iterator[tuple[int, int]]:
-    """Yields the places of telephone numbers."""
-    for match in _INTERNATIONAL.finditer(text):
-        if not _is_fictional(match[0]) and _exists(match[0]):
-            yield match.span()
-    for match in _AMERICAN.finditer(text):
-        if not _is_fictional(match[0]):
-            yield match.span()
-    for match in _NATIONAL.finditer(text):
-        if 9 <= len(_digits(match[0])) <= 12:
-            yield match.span()
-    for match in _NAMED.finditer(text):
-        if is_phone(match[1]):
-            yield match.span(1)
+def _is_personal(match: re.Match[str]) -> bool:
+    """Returns whether a mail address can be a person's, not the login of a host or a file."""
+    text, domain, ending = match.string, match[1], match[1].rpartition(".")[2].lower()
+    after = text[match.end() : match.end() + 2]
+    before = text[max(0, match.start() - 160) : match.start()]
+    is_host = compiled(_LOGIN).search(before) or (after[:1] == ":" and after[1:].strip())
+    is_made_up = compiled(_EXAMPLE).search(domain) or compiled(_PLACEHOLDER).fullmatch(match[0])
+    return not (is_host or is_made_up or ending in _NOT_ENDINGS)
 
 
-def is_phone(text: str) -> bool:
-    """Returns whether a text after a word such as `phone` can be a telephone number."""
-    digits = _digits(text)
-    return _PHONES_LEAST <= len(digits) <= 15 and len(set(digits)) > 1 and not _is_fictional(text)
+def _is_spelled(match: re.Match[str]) -> bool:
+    domain = re.sub(r"(?i) ?[\[(] ?dot ?[\])] ?", ".", match[1])
+    return not compiled(_EXAMPLE).search(domain)
 
 
-def _digits(text: str) -> str:
-    return "".join(filter(str.isdigit, text))
-
-
-def _is_fictional(text: str) -> bool:
-    """Returns whether a number is reserved for films and manuals, such as 555-0142."""
-    digits = _digits(text)
-    is_local = len(digits) in (7, 10, 11)
-    return is_local and (digits[-7:-2] == "55501" or digits[-7:] == "5551212")
-
-
-def _exists(text: str) -> bool:
-    """Returns whether an international number is valid, if phonenumbers is installed."""
-    if text.startswith("+1"):
-        return re.fullmatch(r"1[2-9]\d{9}", _digits(text)) is not None
-    library = _library()
-    if library is None:
-        return len(_digits(text)) >= _PHONES_LEAST + 1
-    try:
-        return bool(library.is_valid_number(library.parse(text, None)))
-    except library.NumberParseException:
-        return False
-
-
-@cache
-def _library() -> Any:
-    try:
-        import phonenumbers
-    except ImportError:
-        return None
-    return phonenumbers
+_EMAILS = (_Rule("email", _EMAIL, _is_personal), _Rule("email", _SPELLED, _is_spelled))
 
 
 # Street addresses and dates of birth.
@@ -183,20 +145,7 @@ _ROAD = (
 )
 _BEFORE = 80
 """Longest name of a street before its number."""
-
-
-def addresses(text: str) -> Iterator[tuple[int, int]]:
-    """Yields the places of street addresses."""
-    for pattern in (_ENGLISH, _FRENCH):
-        yield from (match.span() for match in compiled(pattern).finditer(text))
-    if any(word in text for word in ("Calle ", "Avenida ", "Via", "Piazza ", "Plaza ", "Rua ")):
-        yield from (match.span() for match in compiled(_ROMANCE).finditer(text))
-    for pattern, street in ((_GERMAN, _STREET), (_KOREAN, _ROAD)):
-        for match in compiled(pattern).finditer(text):
-            first = max(0, match.start() - _BEFORE)
-            if named := compiled(street).search(text[first : match.start()]):
-                yield first + named.start(), match.end()
-
+_STREETS = (_Rule("address", _ENGLISH), _Rule("address", _FRENCH))
 
 _MONTH = r"(?i:jan|feb|mar|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)[a-zä]{0,6}\.?"
 _DATE = (
@@ -212,153 +161,158 @@ _BORN = (
     rf"({_DATE})(?![\d-])"
 )
 _BORN_KOREAN = r"\d{4}년 ?\d{1,2}월 ?\d{1,2}일 ?생"
-_SIGNS = ("born", "birth", "dob", "d.o.b", "geb", "생")
+_BIRTHS = (_Rule("birth_date", _BORN, group=1), _Rule("birth_date", _BORN_KOREAN))
 
 
-def births(text: str) -> Iterator[tuple[int, int]]:
-    """Yields the places of dates of birth."""
-    lower = text.lower()
-    if any(sign in lower for sign in _SIGNS):
-        yield from (match.span(1) for match in compiled(_BORN).finditer(text))
-        yield from (match.span() for match in compiled(_BORN_KOREAN).finditer(text))
+# Telephone numbers.
 
-
-# All kinds, and those that need no section of their own.
-
-_LEAST = 6
-
-
-def personal_in(text: str) -> tuple[Finding, ...]:
-    """Returns the personal data in a text, in order."""
-    if len(text) < _LEAST:
-        return ()
-    seen = folded(text)
-    spans = _spans(seen.text)
-    return findings(text, ((kind, *seen.span(start, end)) for kind, start, end in spans))
-
-
-def _spans(text: str) -> Iterator[Span]:
-    if "@" in text or _SPELLED_OUT.search(text):
-        yield from _emails(text)
-    if _DIGIT.search(text):
-        yield from (("address", *span) for span in addresses(text))
-        yield from (("birth_date", *span) for span in births(text))
-        near = lines_with(text, _NUMBER)
-        yield from ((kind, *near.span(start, end)) for kind, start, end in _numbers(near.text))
-        if text.count(":") > 1:
-            yield from _ip6(text)
-
-
-_DIGIT = re.compile(r"\d")
-_NUMBER = r"\d[\d ()./-]{4,}\d"
-"""Part of every number below, except IPv6 addresses."""
-_SPELLED_OUT = re.compile(r"(?i)[\[(] ?at ?[\])]")
-_EMAIL = re.compile(
-    r"(?<![\w.%+-])\w[\w.%+'-]{0,63}@((?:[^\W_][\w-]{0,62}\.){1,8}[^\W\d_]{2,24})(?![\w-])"
+_INTERNATIONAL = r"(?<![\w+])\+[1-9](?:[ ().-]{0,2}\d){6,14}(?!\d)"
+_AMERICAN = (
+    r"(?<![\w+./-])(?:\+?1[ .-]?)?(?:\([2-9]\d\d\) ?|[2-9]\d\d([ .-]))\d{3}[ .-]\d{4}"
+    r"(?![\w-]|\.\d)"
 )
-_SPELLED = re.compile(
-    r"(?<![\w.+-])[\w.+-]{1,64} ?[\[(] ?(?i:at) ?[\])] ?"
-    r"([\w-]{1,63}(?: ?(?:[\[(] ?(?i:dot) ?[\])]|\.) ?[\w-]{2,63}){1,4})"
+_NATIONAL = (
+    r"0(?<![\w+./,:-]0)[1-9]\d{0,4}[ /-]\d{3,4}(?:[ -]?\d{3,5}|\d{1,5})(?![\w/-]|[.,:]\d| \d)"
+    r"|0(?<![\w+./,:-]0)(?<![0-9A-Fa-f]{2} 0)(?<![0-9A-Fa-f]{2}  0)[1-9](?:[ .]\d\d){4}"
+    r"(?!\w|[.,:]\d| {1,2}[0-9A-Fa-f]{2}\b)"
 )
-_EXAMPLE = re.compile(
-    r"(?i)(?:^|\.)(?:example\.(?:com|org|net|edu)|(?:[\w-]+\.)?(?:example|test|invalid|localhost))$"
+"""Within a country: an area after a zero, then groups; or pairs, as in France."""
+_NAMED = (
+    r"(?i:\b(?:phone|telephone|tel|telefon|mobile|mobil|cell|handy|fax|whatsapp|sms))"
+    r"(?i:[ _-]?(?:number|no|nr))?\.?[\"'`]{0,2}(?:\s{0,3}[:=]|\s{1,3}is)?\s{0,3}[\"'`]?"
+    r"(\+?\(?\d(?:[ ()./-]{0,2}\d){6,14})(?![\w])"
 )
-_NOT_ENDINGS = frozenset(
-    "png jpg jpeg gif svg webp js ts mjs css md py rb go rs html json yml sh plist service local "
-    "internal lan".split()
-)
-"""Endings of files and of names in private networks, which no public domain has."""
-_PLACEHOLDER = re.compile(
-    r"(?i)(?:(?:git|root|postgres|no-?reply|do-?not-?reply|noreply\+[\w-]*)@.*"
-    r"|your[\w.-]*@.*|(?:user(?:name)?|(?:some)?(?:one|body)?|name|password|e?mail)@"
-    r"(?:your|my)?-?(?:domain|company|host|server|e?mail|site|org)\..*"
-    r"|.*\.\..*|.*@mail\.gmail\.com|\d{12,}\..*)"
-)
-"""Logins of machines, placeholders for addresses, and message ids."""
-_LOGIN = re.compile(r"(?:://(?:[^\s/@]{1,128}:)?|/|\b(?:ssh|scp|sftp|rsync) (?:-\S+ ){0,3})$")
+_LEAST_DIGITS = 7
 
 
-def _emails(text: str) -> Iterator[Span]:
-    for match in _EMAIL.finditer(text):
-        if _is_personal(text, match):
-            yield "email", *match.span()
-    for match in _SPELLED.finditer(text):
-        domain = re.sub(r" ?[\[(] ?dot ?[\])] ?", ".", match[1], flags=re.IGNORECASE)
-        if not _EXAMPLE.search(domain):
-            yield "email", *match.span()
+def is_phone(text: str) -> bool:
+    """Returns whether a text after a word such as `phone` can be a telephone number."""
+    digits = _digits(text)
+    return _LEAST_DIGITS <= len(digits) <= 15 and len(set(digits)) > 1 and not _is_fictional(text)
 
 
-def _is_personal(text: str, match: re.Match[str]) -> bool:
-    """Returns whether a mail address can be a person's, not the login of a host or a file."""
-    before, after = (
-        text[max(0, match.start() - 160) : match.start()],
-        text[match.end() : match.end() + 2],
-    )
-    domain, ending = match[1], match[1].rpartition(".")[2].lower()
-    is_host = _LOGIN.search(before) or (after[:1] == ":" and after[1:].strip())
-    is_made_up = _EXAMPLE.search(domain) or _PLACEHOLDER.fullmatch(match[0])
-    return not (is_host or is_made_up or ending in _NOT_ENDINGS)
+def _digits(text: str) -> str:
+    return "".join(filter(str.isdigit, text))
 
 
-def _numbers(text: str) -> Iterator[Span]:
-    yield from (("phone", *span) for span in phones(text))
-    yield from (("ssn", *hit.span()) for hit in _SSN.finditer(text) if hit[0] not in _PRINTED)
-    yield from (("ssn", *hit.span(1)) for hit in _NAMED_SSN.finditer(text))
-    yield from _cards(text)
-    yield from _ibans(text)
-    yield from _ip4(text)
+def _is_fictional(text: str) -> bool:
+    """Returns whether a number is reserved for films and manuals, such as 555-0142."""
+    digits = _digits(text)
+    is_local = len(digits) in (7, 10, 11)
+    return is_local and (digits[-7:-2] == "55501" or digits[-7:] == "5551212")
 
 
-_SSN = re.compile(
-    r"\d{3}(?<![\w-]\d{3})(?<!000|666|9\d\d)([- ])(?!00)\d{2}\1(?!0000)\d{4}(?![\w-])"
-)
-_NAMED_SSN = re.compile(r"(?i)\bssn\b[ :=#]{1,3}(\d{9})(?!\w)")
+def _exists(text: str) -> bool:
+    """Returns whether an international number is valid, if phonenumbers is installed."""
+    if text.startswith("+1"):
+        return re.fullmatch(r"1[2-9]\d{9}", _digits(text)) is not None
+    library = _library()
+    if library is None:
+        return len(_digits(text)) > _LEAST_DIGITS
+    try:
+        return bool(library.is_valid_number(library.parse(text, None)))
+    except library.NumberParseException:
+        return False
+
+
+@cache
+def _library() -> Any:
+    try:
+        import phonenumbers
+    except ImportError:
+        return None
+    return phonenumbers
+
+
+# Numbers of insurances, cards and accounts.
+
+_SSN = r"\d{3}(?<![\w-]\d{3})(?<!000|666|9\d\d)([- ])(?!00)\d{2}\1(?!0000)\d{4}(?![\w-])"
+_NAMED_SSN = r"(?i)\bssn\b[ :=#]{1,3}(\d{9})(?!\w)"
 _PRINTED = ("078-05-1120", "219-09-9999")
 """Numbers from advertisements that were never assigned to a person."""
 
-_CARD = re.compile(r"(?<![\w.-])(?:\d[ -]?){12,18}\d(?![\w-]|\.\d)")
-_GROUPS = re.compile(
-    r"\d{13,16}|\d{4}([ -])\d{4}\1\d{4}\1\d{1,7}(?:\1\d{3})?|\d{4}([ -])\d{6}\2\d{4,5}"
+_CARD = r"(?<![\w.-])(?:\d[ -]?){12,18}\d(?![\w-]|\.\d)"
+_GROUPS = r"\d{13,16}|\d{4}([ -])\d{4}\1\d{4}\1\d{1,7}(?:\1\d{3})?|\d{4}([ -])\d{6}\2\d{4,5}"
+
+_ISSUERS = (
+    ("4", "4", (13, 16, 19)),
+    ("51", "55", (16,)),
+    ("2221", "2720", (16,)),
+    ("34", "34", (15,)),
+    ("37", "37", (15,)),
+    ("300", "305", (14,)),
+    ("36", "36", (14,)),
+    ("38", "39", (14, 16)),
+    ("3528", "3589", (16,)),
+    ("6011", "6011", (16, 19)),
+    ("644", "659", (16, 19)),
+    ("62", "62", (16, 17, 18, 19)),
+    ("50", "50", (16, 19)),
+    ("56", "58", (16, 19)),
+)
+"""First digits of card issuers, from and to, and the lengths of their numbers."""
+
+
+def _is_card(match: re.Match[str]) -> bool:
+    """Returns whether digits are an issuer's card number with the right check digit (Luhn's)."""
+    digits = re.sub(r"[ -]", "", match[0])
+    issued = any(
+        low <= digits[: len(low)] <= high and len(digits) in lengths
+        for low, high, lengths in _ISSUERS
+    )
+    if not issued or not compiled(_GROUPS).fullmatch(match[0]):
+        return False
+    values = (int(digit) * (1 + place % 2) for place, digit in enumerate(reversed(digits)))
+    return sum(value - 9 if value > 9 else value for value in values) % 10 == 0
+
+
+_NUMBERS = (
+    _Rule("phone", _INTERNATIONAL, lambda hit: not _is_fictional(hit[0]) and _exists(hit[0])),
+    _Rule("phone", _AMERICAN, lambda hit: not _is_fictional(hit[0])),
+    _Rule("phone", _NATIONAL, lambda hit: 9 <= len(_digits(hit[0])) <= 12),
+    _Rule("phone", _NAMED, lambda hit: is_phone(hit[1]), group=1),
+    _Rule("ssn", _SSN, lambda hit: hit[0] not in _PRINTED),
+    _Rule("ssn", _NAMED_SSN, group=1),
+    _Rule("credit_card", _CARD, _is_card),
 )
 
-
-def _cards(text: str) -> Iterator[Span]:
-    for match in _CARD.finditer(text):
-        digits = re.sub(r"[ -]", "", match[0])
-        if _GROUPS.fullmatch(match[0]) and is_card(digits):
-            yield "credit_card", *match.span()
-
-
-_IBAN = re.compile(r"(?<![A-Za-z0-9])([A-Za-z]{2})\d\d(?= ?[A-Za-z0-9])")
-_REST = re.compile(r"(?: ?[A-Za-z0-9]){2,32}")
+_LENGTHS = {
+    word[:2]: int(word[2:])
+    for word in (
+        "AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 "
+        "DK18 DO28 EE20 EG29 ES24 FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HR21 HU28 IE22 "
+        "IL23 IQ23 IS26 IT27 JO30 KW30 KZ20 LB28 LC32 LI21 LT20 LU20 LV21 LY25 MC27 MD24 ME22 MK19 "
+        "MN20 MR27 MT31 MU30 NI28 NL18 NO15 OM23 PK24 PL28 PS29 PT25 QA29 RO24 RS22 RU33 SA24 SC31 "
+        "SD18 SE24 SI19 SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26 UA29 VA22 VG24 XK20 YE30"
+    ).split()
+}
+"""Length of an account number by country."""
+_IBAN = r"(?<![A-Za-z0-9])([A-Za-z]{2})\d\d(?= ?[A-Za-z0-9])"
+_REST = r"(?: ?[A-Za-z0-9]){2,32}"
 
 
 def _ibans(text: str) -> Iterator[Span]:
-    for match in _IBAN.finditer(text):
-        size = iban_length(match[1])
-        rest = _REST.match(text, match.end()) if size else None
-        if size is None or rest is None:
+    """Yields account numbers with the right length and check digits."""
+    for match in compiled(_IBAN).finditer(text):
+        size = _LENGTHS.get(match[1].upper())
+        if size is None or not compiled(_REST).match(text, match.end()):
             continue
-        end = _end_of(text, match.start(), size)
-        account = text[match.start() : end].replace(" ", "")
-        closed = not text[end : end + 1].isalnum()
-        if len(account) == size and account.isascii() and closed and is_iban(account):
-            yield "iban", match.start(), end
+        start, end, account = match.start(), match.start(), ""
+        while len(account) < size and (text[end : end + 1].isalnum() or text[end : end + 1] == " "):
+            account += text[end].strip()
+            end += 1
+        if len(account) == size and account.isascii() and not text[end : end + 1].isalnum():
+            turned = account[4:] + account[:4]
+            if int("".join(str(int(char, 36)) for char in turned)) % 97 == 1:
+                yield "iban", start, end
 
 
-def _end_of(text: str, start: int, size: int) -> int:
-    """Returns the end of a stretch with `size` characters other than blanks."""
-    place, seen = start, 0
-    while seen < size and place < len(text) and (text[place].isalnum() or text[place] == " "):
-        seen += text[place] != " "
-        place += 1
-    return place
-
+# Addresses of computers.
 
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
-_IP4 = re.compile(rf"(?<![\w.-])(?<!\w/)(?:{_OCTET}\.){{3}}{_OCTET}(?![\w-]|\.\d)")
-_VERSION = re.compile(r"(?i)(?:\bv|versions?|release|build|[=<>~^@])[ \t\"'`:]{0,5}$")
-_NOT_PERSONAL = re.compile(
+_IP4 = rf"(?<![\w.-])(?<!\w/)(?:{_OCTET}\.){{3}}{_OCTET}(?![\w-]|\.\d)"
+_VERSION = r"(?i)(?:\bv|versions?|release|build|[=<>~^@])[ \t\"'`:]{0,5}$"
+_NOT_PERSONAL = (
     r"0\.|10\.|127\.|169\.254\.|172\.(?:1[6-9]|2\d|3[01])\.|192\.168\.|192\.0\.[02]\.|198\.51\.100\."
     r"|203\.0\.113\.|198\.1[89]\.|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|2(?:2[4-9]|[345]\d)\."
     r"|.*\.0$|8\.8\.4\.4$|9\.9\.9\.|1\.1\.1\."
@@ -366,26 +320,25 @@ _NOT_PERSONAL = re.compile(
 """Networks that are private, reserved or for examples, and public DNS servers."""
 
 
-def _ip4(text: str) -> Iterator[Span]:
-    for match in _IP4.finditer(text):
-        before = text[max(0, match.start() - 12) : match.start()]
-        low = sum(int(octet) < 20 for octet in match[0].split("."))
-        # Three low numbers are a version: hardly any address has so many.
-        if low < 3 and not _NOT_PERSONAL.match(match[0]) and not _VERSION.search(before):
-            yield "ip", *match.span()
+def _is_address(match: re.Match[str]) -> bool:
+    """Returns whether four numbers are a public address; three low ones are a version."""
+    before = match.string[max(0, match.start() - 12) : match.start()]
+    low = sum(int(octet) < 20 for octet in match[0].split("."))
+    is_reserved = compiled(_NOT_PERSONAL).match(match[0])
+    return low < 3 and not is_reserved and not compiled(_VERSION).search(before)
 
 
-_IP6 = re.compile(r"[23](?<![\w:.][23])[0-9A-Fa-f]{3}:[0-9A-Fa-f:]{2,35}(?![\w:])")
+_IPS = (_Rule("ip", _IP4, _is_address),)
+
+_IP6 = r"[23](?<![\w:.][23])[0-9A-Fa-f]{3}:[0-9A-Fa-f:]{2,35}(?![\w:])"
+"""Public addresses begin with 2 or 3, unlike `a::b` in source code."""
 
 
-def _ip6(text: str) -> Iterator[Span]:
-    """Yields public IPv6 addresses; they begin with 2 or 3, unlike `a::b` in source code."""
+def _is_public(match: re.Match[str]) -> bool:
     from ipaddress import AddressValueError, IPv6Address, IPv6Network
 
-    for match in _IP6.finditer(text):
-        try:
-            address = IPv6Address(match[0])
-        except AddressValueError:
-            continue
-        if address.is_global and address not in IPv6Network("2001:db8::/32"):
-            yield "ip", *match.span()
+    try:
+        address = IPv6Address(match[0])
+    except AddressValueError:
+        return False
+    return address.is_global and address not in IPv6Network("2001:db8::/32")

@@ -27,13 +27,15 @@ class Token(NamedTuple):
     """A secret with a known beginning, followed by a number of characters of a kind."""
 
     kind: str
-    words: tuple[str, ...]
     start: str
     """A pattern."""
     tail: str
     """The characters that follow, as in a character class."""
     least: int
-    most: int
+    most: int = 0
+    """0 if all have the same length."""
+    words: tuple[str, ...] = ()
+    """By default, the beginning itself."""
     apart: bool = False
     """True if a letter or digit before it makes it part of another word."""
 
@@ -46,86 +48,77 @@ class Form(NamedTuple):
     pattern: str
 
 
-def _fixed(
-    kind: str, start: str, tail: str, least: int, most: int | None = None, *, apart: bool = False
-) -> Token:
-    """Returns the rule of a token with a fixed beginning."""
-    shared = (word for word in _SHARED if start.startswith(word))
-    word = next(shared, start.replace("\\", ""))
-    return Token(kind, (word,), start, tail, least, most or least, apart)
-
-
-_SHARED = ("sk-", "gl", "dckr_", "gh")
-"""Beginnings of several rules."""
-
-
 TOKENS: tuple[Token, ...] = (
     Token(
-        "aws_access_key", ("AKIA", "ASIA", "ABIA", "ACCA"), "A(?:KI|SI|BI|CC)A", "A-Z2-7", 16, 16
+        "aws_access_key", "A(?:KI|SI|BI|CC)A", "A-Z2-7", 16, words=("AKIA", "ASIA", "ABIA", "ACCA")
     ),
-    Token("github_token", ("gh",), "gh[pousr]_", _ALNUM, 36, 255),
-    _fixed("github_token", "github_pat_", "A-Za-z0-9_", 60, 255),
+    Token("github_token", "gh[pousr]_", _ALNUM, 36, 255, words=("gh",)),
+    Token("github_token", "github_pat_", "A-Za-z0-9_", 60, 255),
     Token(
         "gitlab_token",
-        ("gl",),
         "gl(?:pat|dt|rt|ptt|ft|imt|soat|cbt|agent)-",
         "A-Za-z0-9_.=-",
         20,
         300,
+        words=("gl",),
     ),
-    Token("slack_token", ("xox",), "xox[a-es-z.opr](?:-|\\.xox[bp]-)", "A-Za-z0-9%/+-", 20, 400),
-    _fixed("slack_token", "xapp-", "A-Za-z0-9-", 40, 200),
-    Token("stripe_key", ("k_live_", "k_test_"), "[rs]k_(?:live|test)_", _ALNUM, 16, 250),
-    _fixed("stripe_key", "whsec_", "A-Za-z0-9+/=", 32, 100),
-    _fixed("google_api_key", "AIza", _WORD, 35),
-    _fixed("google_oauth", "GOCSPX-", _WORD, 28),
-    _fixed("google_oauth", r"ya29\.", _WORD, 30, 400),
-    _fixed("google_oauth", "1//0", _WORD, 40, 200, apart=True),
-    _fixed("openai_key", "sk-proj-", _WORD, 40, 300),
-    _fixed("openai_key", "sk-svcacct-", _WORD, 40, 300),
-    _fixed("openai_key", "sk-admin-", _WORD, 40, 300),
-    _fixed("anthropic_key", "sk-ant-", _WORD, 32, 300),
-    _fixed("openrouter_key", "sk-or-v1-", _HEX_DIGITS, 64),
-    _fixed("openai_key", "sk-", _ALNUM, 32, 64, apart=True),
-    _fixed("groq_key", "gsk_", _ALNUM, 52),
-    _fixed("xai_key", "xai-", _ALNUM, 70, 90),
-    _fixed("perplexity_key", "pplx-", _ALNUM, 48, 56),
-    _fixed("replicate_token", "r8_", _ALNUM, 37, apart=True),
-    _fixed("huggingface_token", "hf_", _ALNUM, 34, 40, apart=True),
-    _fixed("npm_token", "npm_", _ALNUM, 36),
-    _fixed("pypi_token", "pypi-AgE", _WORD, 50, 400),
-    _fixed("rubygems_token", "rubygems_", _HEX_DIGITS, 48),
-    _fixed("docker_token", "dckr_pat_", _WORD, 27, 40),
-    _fixed("docker_token", "dckr_oat_", _WORD, 27, 40),
-    _fixed("sendgrid_key", r"SG\.", "A-Za-z0-9_.-", 66, 70, apart=True),
-    _fixed("twilio_key", "SK", _HEX_DIGITS, 32, apart=True),
-    _fixed("mailgun_key", "key-", _HEX_DIGITS, 32, apart=True),
-    Token("digitalocean_token", ("_v1_",), "do[opr]_v1_", _HEX_DIGITS, 64, 64),
-    Token("shopify_token", ("shp",), "shp(?:at|ca|pa|ss)_", "a-fA-F0-9", 32, 32),
-    Token("square_token", ("sq0",), "sq0(?:atp|csp)-", _WORD, 22, 43),
-    _fixed("dropbox_token", r"sl\.", _WORD, 130, 1500, apart=True),
-    _fixed("atlassian_token", "ATATT3", "A-Za-z0-9_=-", 100, 300),
-    _fixed("linear_key", "lin_api_", _ALNUM, 40),
-    _fixed("notion_token", "ntn_", _ALNUM, 40, 50),
-    _fixed("notion_token", "secret_", _ALNUM, 43),
-    _fixed("figma_token", "figd_", _WORD, 40, 50),
-    _fixed("postman_key", "PMAK-", "a-f0-9-", 59),
-    _fixed("grafana_token", "glsa_", "A-Za-z0-9_", 41),
-    _fixed("grafana_token", "glc_", "A-Za-z0-9+/=", 60, 400),
-    _fixed("newrelic_key", "NRAK-", "A-Z0-9", 27),
-    _fixed("sentry_token", "sntrys_", "A-Za-z0-9+/=_", 60, 400),
-    _fixed("sentry_token", "sntryu_", _HEX_DIGITS, 64),
-    Token("vault_token", ("hvs.", "hvb.", "hvr."), r"hv[sbr]\.", _WORD, 24, 300),
-    _fixed("databricks_token", "dapi", _HEX_DIGITS, 32, apart=True),
-    _fixed("heroku_key", "HRKU-", _WORD, 36, 70),
-    Token("planetscale_token", ("pscale_",), "pscale_(?:tkn|pw|oauth)_", "A-Za-z0-9_=.-", 32, 64),
-    _fixed("supabase_token", "sbp_", _HEX_DIGITS, 40),
-    Token("doppler_token", ("dp.",), r"dp\.[psc]t\.", "A-Za-z0-9_.-", 40, 80),
-    _fixed("alibaba_key", "LTAI", _ALNUM, 17, 21, apart=True),
-    _fixed("netlify_token", "nfp_", _ALNUM, 36, 40),
-    _fixed("age_key", "AGE-SECRET-KEY-1", "AC-HJ-NP-Z02-9", 58),
-    _fixed("discord_token", r"mfa\.", _WORD, 80, 100, apart=True),
-    _fixed("fly_token", "fm2_", "A-Za-z0-9+/=", 80, 1500),
+    Token(
+        "slack_token", "xox[a-es-z.opr](?:-|\\.xox[bp]-)", "A-Za-z0-9%/+-", 20, 400, words=("xox",)
+    ),
+    Token("slack_token", "xapp-", "A-Za-z0-9-", 40, 200),
+    Token("stripe_key", "[rs]k_(?:live|test)_", _ALNUM, 16, 250, words=("k_live_", "k_test_")),
+    Token("stripe_key", "whsec_", "A-Za-z0-9+/=", 32, 100),
+    Token("google_api_key", "AIza", _WORD, 35),
+    Token("google_oauth", "GOCSPX-", _WORD, 28),
+    Token("google_oauth", r"ya29\.", _WORD, 30, 400),
+    Token("google_oauth", "1//0", _WORD, 40, 200, apart=True),
+    Token("openai_key", "sk-proj-", _WORD, 40, 300),
+    Token("openai_key", "sk-svcacct-", _WORD, 40, 300),
+    Token("openai_key", "sk-admin-", _WORD, 40, 300),
+    Token("anthropic_key", "sk-ant-", _WORD, 32, 300),
+    Token("openrouter_key", "sk-or-v1-", _HEX_DIGITS, 64),
+    Token("openai_key", "sk-", _ALNUM, 32, 64, apart=True),
+    Token("groq_key", "gsk_", _ALNUM, 52),
+    Token("xai_key", "xai-", _ALNUM, 70, 90),
+    Token("perplexity_key", "pplx-", _ALNUM, 48, 56),
+    Token("replicate_token", "r8_", _ALNUM, 37, apart=True),
+    Token("huggingface_token", "hf_", _ALNUM, 34, 40, apart=True),
+    Token("npm_token", "npm_", _ALNUM, 36),
+    Token("pypi_token", "pypi-AgE", _WORD, 50, 400),
+    Token("rubygems_token", "rubygems_", _HEX_DIGITS, 48),
+    Token("docker_token", "dckr_pat_", _WORD, 27, 40),
+    Token("docker_token", "dckr_oat_", _WORD, 27, 40),
+    Token("sendgrid_key", r"SG\.", "A-Za-z0-9_.-", 66, 70, apart=True),
+    Token("twilio_key", "SK", _HEX_DIGITS, 32, apart=True),
+    Token("mailgun_key", "key-", _HEX_DIGITS, 32, apart=True),
+    Token("digitalocean_token", "do[opr]_v1_", _HEX_DIGITS, 64, words=("_v1_",)),
+    Token("shopify_token", "shp(?:at|ca|pa|ss)_", "a-fA-F0-9", 32, words=("shp",)),
+    Token("square_token", "sq0(?:atp|csp)-", _WORD, 22, 43, words=("sq0",)),
+    Token("dropbox_token", r"sl\.", _WORD, 130, 1500, apart=True),
+    Token("atlassian_token", "ATATT3", "A-Za-z0-9_=-", 100, 300),
+    Token("linear_key", "lin_api_", _ALNUM, 40),
+    Token("notion_token", "ntn_", _ALNUM, 40, 50),
+    Token("notion_token", "secret_", _ALNUM, 43),
+    Token("figma_token", "figd_", _WORD, 40, 50),
+    Token("postman_key", "PMAK-", "a-f0-9-", 59),
+    Token("grafana_token", "glsa_", "A-Za-z0-9_", 41),
+    Token("grafana_token", "glc_", "A-Za-z0-9+/=", 60, 400),
+    Token("newrelic_key", "NRAK-", "A-Z0-9", 27),
+    Token("sentry_token", "sntrys_", "A-Za-z0-9+/=_", 60, 400),
+    Token("sentry_token", "sntryu_", _HEX_DIGITS, 64),
+    Token("vault_token", r"hv[sbr]\.", _WORD, 24, 300, words=("hvs.", "hvb.", "hvr.")),
+    Token("databricks_token", "dapi", _HEX_DIGITS, 32, apart=True),
+    Token("heroku_key", "HRKU-", _WORD, 36, 70),
+    Token(
+        "planetscale_token", "pscale_(?:tkn|pw|oauth)_", "A-Za-z0-9_=.-", 32, 64, words=("pscale_",)
+    ),
+    Token("supabase_token", "sbp_", _HEX_DIGITS, 40),
+    Token("doppler_token", r"dp\.[psc]t\.", "A-Za-z0-9_.-", 40, 80, words=("dp.",)),
+    Token("alibaba_key", "LTAI", _ALNUM, 17, 21, apart=True),
+    Token("netlify_token", "nfp_", _ALNUM, 36, 40),
+    Token("age_key", "AGE-SECRET-KEY-1", "AC-HJ-NP-Z02-9", 58),
+    Token("discord_token", r"mfa\.", _WORD, 80, 100, apart=True),
+    Token("fly_token", "fm2_", "A-Za-z0-9+/=", 80, 1500),
 )
 
 FORMS: tuple[Form, ...] = (
@@ -216,7 +209,7 @@ BASIC = ("authorization_header", "docker_auth")
 MIXED = ("telegram_token", "discord_token")
 """Kinds whose shape occurs in names of programs as well: their secrets mix cases and digits."""
 
-# Names in texts, as in `password = …`, and names of fields.
+# Names in texts, as in `password = …`.
 
 CHOSEN = ("passw", "passphrase", "pwd", "secret", "비밀번호", "비번", "암호", "패스워드")
 """Parts of names whose values people choose."""
@@ -249,29 +242,6 @@ ABOUT_SECRET = re.compile(
     r"(?i)(?:hash|digest|sum|_?ids?|ur[il]|names?|file|path|types?|version|algorithm|hint|ref)$"
 )
 """Ends of names that describe a secret: the value of `token_hash` is not a secret."""
-
-_SECRET_FIELDS = frozenset(
-    "password passwd pwd passphrase secret token ssn social_security_number credit_card "
-    "credit_card_number card_number cvv cvc pin api_key apikey access_key secret_key private_key "
-    "encryption_key signing_key authorization credential credentials".split()
-)
-_SECRET_ENDINGS = tuple(f"_{name}" for name in sorted(_SECRET_FIELDS - {"pin", "authorization"}))
-_PAGING = re.compile(r"(?:next|page|next_page|continuation|continue|cursor|sync|resume|prev)_token")
-
-
-def sensitive(name: str) -> str | None:
-    """Returns the name in small letters and underscores if its value is sensitive, or None."""
-    plain = plain_name(name)
-    if _PAGING.fullmatch(plain):
-        return None
-    return plain if plain in _SECRET_FIELDS or plain.endswith(_SECRET_ENDINGS) else None
-
-
-def plain_name(name: str) -> str:
-    """Returns the name of a field in small letters and underscores."""
-    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name[:80])
-    return re.sub(r"[^A-Za-z0-9가-힣]+", "_", apart).strip("_").lower()
-
 
 # Values of such names.
 
@@ -366,10 +336,6 @@ def _is_named(value: str) -> bool:
     """Returns whether a value is a path, an address, or words as programs write them."""
     if compiled(_PATH).match(value) or compiled(_UUID).fullmatch(value) or is_own_id(value):
         return True
-    parts = [part for part in re.split(r"[^A-Za-z0-9]+", _spaced(value)) if part]
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", value)
+    parts = [part for part in re.split(r"[^A-Za-z0-9]+", words) if part]
     return all(compiled(_WORD).fullmatch(part) for part in parts)
-
-
-def _spaced(value: str) -> str:
-    """Returns a name in camel case with its words apart."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", value)

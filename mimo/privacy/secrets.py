@@ -18,7 +18,6 @@ from mimo.privacy.rules import (
     FORMS,
     MIXED,
     TOKENS,
-    Form,
     Token,
     is_mixed,
     is_own_id,
@@ -45,9 +44,9 @@ def secrets_in(text: str, *, cut: bool = False, allowing: bool = True) -> tuple[
     if len(text) < _LEAST:
         return ()
     seen = folded(text)
-    spans = [*_spans(seen.text, cut=cut)]
+    spans = [*_plain(seen.text, cut=cut), *_encoded(seen.text)]
     if plain := unescaped(seen.text):
-        again = _spans(plain.text, cut=cut)
+        again = (*_plain(plain.text, cut=cut), *_encoded(plain.text))
         spans += [(kind, *plain.span(start, end)) for kind, start, end in again]
     if not spans:
         return ()
@@ -57,11 +56,6 @@ def secrets_in(text: str, *, cut: bool = False, allowing: bool = True) -> tuple[
         exempt = {mark.line for mark in findings(text, (("", *mark.span()) for mark in marks))}
         return tuple(secret for secret in secrets if secret.line not in exempt)
     return secrets
-
-
-def _spans(text: str, *, cut: bool = False) -> Iterator[Span]:
-    yield from _plain(text, cut=cut)
-    yield from _encoded(text)
 
 
 def _plain(text: str, *, cut: bool = False) -> Iterator[Span]:
@@ -75,12 +69,13 @@ def _plain(text: str, *, cut: bool = False) -> Iterator[Span]:
     yield from _assigned(text)
 
 
-_WORDS = tuple(dict.fromkeys(word for rule in TOKENS for word in rule.words))
+_TOKENS = tuple((rule, rule.words or (rule.start.replace("\\", ""),)) for rule in TOKENS)
 
 
 def _tokens(text: str, *, cut: bool) -> Iterator[Span]:
-    words = {word for word in _WORDS if word in text}
-    for rule in (rule for rule in TOKENS if not words.isdisjoint(rule.words)) if words else ():
+    for rule, words in _TOKENS:
+        if not any(word in text for word in words):
+            continue
         for match in _token(rule).finditer(text):
             if _is_drawn(text, rule, match):
                 yield rule.kind, *match.span()
@@ -90,7 +85,7 @@ def _tokens(text: str, *, cut: bool) -> Iterator[Span]:
 
 def _token(rule: Token) -> re.Pattern[str]:
     """Returns the pattern of a token: in one piece, or broken over lines."""
-    tail, count = f"[{rule.tail}]", f"{{{rule.least},{rule.most}}}"
+    tail, count = f"[{rule.tail}]", f"{{{rule.least},{rule.most or rule.least}}}"
     before, after = (r"(?<![A-Za-z0-9])", f"(?!{tail})") if rule.apart else ("", "")
     return compiled(
         f"{before}{rule.start}(?:{tail}{count}+{after}|(?:{tail}|{_BREAK}{tail}){count}+(?!{tail}))"
@@ -109,50 +104,41 @@ def _is_drawn(text: str, rule: Token, match: re.Match[str]) -> bool:
     return not glued or (is_mixed(drawn) and any(map(str.isdigit, drawn)))
 
 
+_NAME = r"[\w.-]{0,128}\Z"
+
+
 def _cut(text: str, rule: Token) -> Iterator[Span]:
     """Yields the rest of tokens that were cut off; the id of a memory is not one."""
-    left = f"[{rule.tail}]{{4,{rule.most}}}"
+    left = f"[{rule.tail}]{{4,{rule.most or rule.least}}}"
     pattern = rf"{rule.start}({left})(?=…|\.\.\.|{APART}|\Z)"
     for match in compiled(pattern).finditer(text):
-        before = compiled(_NAME_SO_FAR).search(text[max(0, match.start() - 128) : match.start()])
+        before = compiled(_NAME).search(text[max(0, match.start() - 128) : match.start()])
         name = (before[0] if before else "") + match[0]
         is_word = not text[match.start() - 1 : match.start()].isalnum()
         if is_word and is_mixed(match[1]) and not is_own_id(name):
             yield rule.kind, *match.span()
 
 
-_NAME_SO_FAR = r"[\w.-]{0,128}\Z"
-
-
 def _forms(text: str) -> Iterator[Span]:
+    """Yields the secrets of other shapes."""
     for form in FORMS:
-        for word in form.words:
-            if word in text:
-                yield from _of_form(text, form)
-                break
-
-
-def _of_form(text: str, form: Form) -> Iterator[Span]:
-    for match in compiled(form.pattern).finditer(text):
-        group = match.lastindex or 0
-        value = match[group]
-        if form.kind in BASIC:
-            password = _password_of(value)
-            if password is None and form.kind == "docker_auth":
-                continue
-            value = password or value
-        if form.kind == "telegram_token":
-            value = value.partition(":")[2]  # The number before it is the bot's public id.
-        if form.kind in MIXED and not is_mixed(value):
+        if not any(word in text for word in form.words):
             continue
-        if is_random(value) and not is_placeholder(value[:40]) and not is_words(value):
-            yield form.kind, *match.span(group)
-
-
-def _password_of(credentials: str) -> str | None:
-    """Returns the password of `user:password` in base64, or None for other credentials."""
-    user, colon, password = _decoded(credentials).partition(":")
-    return password if colon and user.isprintable() else None
+        for match in compiled(form.pattern).finditer(text):
+            group = match.lastindex or 0
+            value = match[group]
+            if form.kind in BASIC:
+                user, colon, password = _decoded(value).partition(":")
+                is_login = colon and user.isprintable()
+                if form.kind == "docker_auth" and not is_login:
+                    continue
+                value = (password if is_login else "") or value
+            if form.kind == "telegram_token":
+                value = value.partition(":")[2]  # The number before it is the bot's public id.
+            if form.kind in MIXED and not is_mixed(value):
+                continue
+            if is_random(value) and not is_placeholder(value[:40]) and not is_words(value):
+                yield form.kind, *match.span(group)
 
 
 def _decoded(text: str) -> str:
@@ -168,25 +154,18 @@ _BEGIN = r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-
 _END = r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|Private-MAC: [0-9a-f]{40,64}"
 _EDGES = f"({_BEGIN})|{_END}"
 _MATERIAL = r"[A-Za-z0-9+/]{32}"
+_MORE = r"(?:[A-Za-z0-9+/=:,. \t>-]|\\[rn]|\r?\n(?!\s{0,80}\n)){0,40000}+"
 _WITHIN = 600
 """Characters after its first line within which the key itself begins."""
 
 
 def _private_keys(text: str) -> Iterator[Span]:
     edges = [*compiled(_EDGES).finditer(text)]
-    for edge, following in zip(edges, [*edges[1:], None], strict=True):
+    for edge, following in zip(edges, [*edges[1:], None], strict=False):
         if edge[1] and compiled(_MATERIAL).search(text, edge.end(), edge.end() + _WITHIN):
             ended = following is not None and not following[1]
-            end = following.end() if following and ended else _end_of_material(text, edge.end())
-            yield "private_key", edge.start(), end
-
-
-_MORE = r"(?:[A-Za-z0-9+/=:,. \t>-]|\\[rn]|\r?\n(?!\s{0,80}\n)){0,40000}+"
-
-
-def _end_of_material(text: str, start: int) -> int:
-    match = compiled(_MORE).match(text, start)
-    return match.end() if match else start
+            last = following if ended else compiled(_MORE).match(text, edge.end())
+            yield "private_key", edge.start(), last.end() if last else edge.end()
 
 
 _ADDRESS = r"://([^\s:/@\"'<>`]{0,128}):([^\s/\"'<>`]{4,256})@(?=[A-Za-z0-9_.\[-])"
@@ -228,7 +207,9 @@ def _assigned(text: str) -> Iterator[Span]:
             while place >= 0:
                 place += len(word)
                 if match := compiled(_VALUE).match(text, place):
-                    start, end = _stretch(match)
+                    group = 3 if match[3] else 4
+                    start = match.start(group)
+                    end = start + len(match[group].rstrip(".,:?*"))
                     if ABOUT_SECRET.search(match[1]) or not is_secret(
                         text[start:end], chosen=chosen
                     ):
@@ -238,13 +219,6 @@ def _assigned(text: str) -> Iterator[Span]:
                         yield "password" if chosen else "credential", start, end
                         place = end
                 place = lower.find(word, place)
-
-
-def _stretch(match: re.Match[str]) -> tuple[int, int]:
-    """Returns the place of the value in a match, without punctuation at its end."""
-    group = 3 if match[3] else 4
-    start = match.start(group)
-    return start, start + len(match[group].rstrip(".,:?*"))
 
 
 _GROUP = r"[A-Za-f][A-HQ-Xg-nw-z0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/]"

@@ -9,8 +9,9 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
 from mimo.privacy.model import STAND_IN, Finding, findings, mark, without
-from mimo.privacy.rules import plain_name, sensitive
 from mimo.privacy.secrets import secrets_in
+
+# Names of fields whose values are secret or personal.
 
 _PHONE = re.compile(r"(?:.*_)?(?:phone|telephone|tel|mobile|fax|cell)(?:_(?:number|no|nr))?")
 
@@ -23,17 +24,27 @@ _ADDRESS = re.compile(
 )
 
 
-def _is_of_phone(name: str) -> bool:
-    """Returns whether a field is for a telephone number."""
-    return _PHONE.fullmatch(plain_name(name)) is not None
+_SECRET_FIELDS = frozenset(
+    "password passwd pwd passphrase secret token ssn social_security_number credit_card "
+    "credit_card_number card_number cvv cvc pin api_key apikey access_key secret_key private_key "
+    "encryption_key signing_key authorization credential credentials".split()
+)
+_SECRET_ENDINGS = tuple(f"_{name}" for name in sorted(_SECRET_FIELDS - {"pin", "authorization"}))
+_PAGING = re.compile(r"(?:next|page|next_page|continuation|continue|cursor|sync|resume|prev)_token")
 
 
-def _of_person(name: str) -> str | None:
-    """Returns `birth_date` or `address` for a field that is for one of them, or None."""
-    plain = plain_name(name)
-    if _BIRTH.fullmatch(plain):
-        return "birth_date"
-    return "address" if _ADDRESS.fullmatch(plain) else None
+def sensitive(name: str) -> str | None:
+    """Returns the name in small letters and underscores if its value is sensitive, or None."""
+    plain = _plain_name(name)
+    if _PAGING.fullmatch(plain):
+        return None
+    return plain if plain in _SECRET_FIELDS or plain.endswith(_SECRET_ENDINGS) else None
+
+
+def _plain_name(name: str) -> str:
+    """Returns the name of a field in small letters and underscores."""
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name[:80])
+    return re.sub(r"[^A-Za-z0-9가-힣]+", "_", apart).strip("_").lower()
 
 
 class Screened(NamedTuple):
@@ -167,12 +178,14 @@ def _kind_of(key: str, value: Any) -> str | None:
     """Returns the kind of a field's value that its name alone reveals, or None."""
     if value is None or isinstance(value, bool) or value in ("", 0, [], {}):
         return None
-    if kind := sensitive(key):
+    if (kind := sensitive(key)) or not isinstance(value, str | int):
         return kind
-    if isinstance(value, str | int) and (kind := _of_person(key)):
-        return kind if any(map(str.isdigit, str(value))) else None
-    if not (isinstance(value, str | int) and _is_of_phone(key)):
+    name, text = _plain_name(key), str(value)
+    for kind, names in (("birth_date", _BIRTH), ("address", _ADDRESS)):
+        if names.fullmatch(name):
+            return kind if any(map(str.isdigit, text)) else None
+    if not _PHONE.fullmatch(name):
         return None
     from mimo.privacy.personal import is_phone
 
-    return "phone" if is_phone(str(value)) else None
+    return "phone" if is_phone(text) else None

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.frozen import frozen
-from mimo.privacy import texts_of
-from mimo.privacy.rules import sensitive
+from mimo.privacy.model import texts_of
 from mimo.privacy.secrets import secrets_in
-from mimo.privacy.values import screened, screened_key
+from mimo.privacy.values import screened, screened_key, sensitive
 from tests import personal_fakes, privacy_fakes
 from tests.privacy_fakes import Draw
 

@@ -1,4 +1,4 @@
-"""Secrets: what is found, what is left alone, and that no text takes long."""
+"""Secrets are detected, look-alikes are ignored, and no text takes long."""
 
 import re
 import re._parser as parser  # type: ignore[import-not-found]
@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from mimo.memory.model import Kind
 from mimo.privacy import secrets as detector
 from mimo.privacy.model import without
-from mimo.privacy.rules import FORMS, TOKENS
+from mimo.privacy.rules import FORMS, TOKENS, is_own_id
 from mimo.privacy.secrets import secrets_in
 from tests import personal_fakes, privacy_fakes
 from tests.privacy_fakes import Draw, Fake
@@ -20,7 +21,7 @@ OTHER = privacy_fakes.TOKENS["stripe_key"][0](Draw(3))
 
 
 def kinds(text: str, **options: Any) -> list[str]:
-    return [one.kind for one in secrets_in(text, **options)]
+    return [secret.kind for secret in secrets_in(text, **options)]
 
 
 def shown(text: str, **options: Any) -> str:
@@ -35,10 +36,16 @@ def test_each_format_is_found_by_kind_and_replaced_whole(fake: Fake) -> None:
 
 
 def test_every_rule_has_a_fake() -> None:
-    known = {rule.kind for rule in TOKENS} | {form.kind for form in FORMS}
-    known |= {"private_key", "basic_auth_url"}
+    rules = {rule.kind for rule in TOKENS} | {form.kind for form in FORMS}
+    rules |= {"private_key", "basic_auth_url"}
 
-    assert known - set(privacy_fakes.TOKENS) - set(privacy_fakes.IN_PLACE) == set()
+    assert rules - set(privacy_fakes.TOKENS) - set(privacy_fakes.IN_PLACE) == set()
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_ids_of_every_type_of_memory_are_not_secrets(kind: Kind) -> None:
+    assert is_own_id(f"{kind}_auth_strategy")
+    assert not is_own_id(f"x{kind}_auth_strategy")
 
 
 @pytest.mark.parametrize("decoy", personal_fakes.decoys(7), ids=lambda decoy: decoy.kind)
@@ -91,7 +98,7 @@ def test_private_key_without_its_last_line_ends_with_its_text() -> None:
 def test_secrets_have_lines_and_overlaps_are_merged() -> None:
     text = f"a {TOKEN}\nb\nhttps://ci:{TOKEN}@git.corp/x {OTHER}"
 
-    assert [(one.kind, one.line) for one in secrets_in(text)] == [
+    assert [(secret.kind, secret.line) for secret in secrets_in(text)] == [
         ("github_token", 1),
         ("github_token", 3),
         ("stripe_key", 3),
@@ -117,6 +124,7 @@ def test_marked_line_is_exempt_if_marks_are_allowed() -> None:
         "postgres://user:password@db/x postgres://app:app@db/x",
         "postgres://app:${DB_PASSWORD}@db/x https://user:<token>@host/",
         "Authorization: Bearer MY-PERSONAL-ACCESS-TOKEN",
+        "the PRIVATE KEY is on the host, as a PuTTY-User-Key-File",
     ],
 )
 def test_words_in_the_place_of_a_secret_are_ignored(text: str) -> None:
@@ -124,7 +132,7 @@ def test_words_in_the_place_of_a_secret_are_ignored(text: str) -> None:
 
 
 HOSTILE = [
-    *(rule.words[0] * 20_000 for rule in TOKENS),
+    *(words[0] * 20_000 for _, words in detector._TOKENS),
     *(form.words[0] * 20_000 for form in FORMS),
     "://" * 50_000,
     "a://b:" * 30_000,

@@ -11,9 +11,8 @@ from mimo.index.rows import Found, Hit, Request
 from mimo.index.schema import marks
 from mimo.index.vectors import Vectors, cosines
 from mimo.memory.model import Filter
-from mimo.ranking import below_successors, rank, understand
-from mimo.ranking.evidence import inverse_frequencies
-from mimo.ranking.model import Candidate, Ranked, RankingQuery, Statistics
+from mimo.ranking import Ranked, below_successors, rank, understand
+from mimo.ranking.evidence import Candidate, RankingQuery, Statistics, inverse_frequencies
 
 _REACH = 2
 """The distance up to which parts of the same source are read: they count for their neighbours."""

@@ -1,26 +1,94 @@
-"""The evidence for each candidate, measured before candidates are compared."""
+"""A query, its candidates, and the evidence for each candidate, before candidates are compared."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cache
 from math import log
 
+from mimo.frozen import frozen
 from mimo.ranking.dates import Window, closeness, searchable
-from mimo.ranking.model import (
-    AGE_HALF_LIFE_DAYS,
-    K1,
-    ORDER,
-    PHRASE_DISTANCE,
-    SPEAKER_LINES,
-    B,
-    Candidate,
-    RankingQuery,
-    Statistics,
-)
 from mimo.text.calendar import MONTHS, WEEKDAYS
 from mimo.text.tokens import tokenize
+
+
+@frozen
+class RankingQuery:
+    """A query, as `understand` reads it."""
+
+    text: str
+    full: tuple[str, ...]
+    """Distinct tokens without the stop words."""
+    content: tuple[str, ...]
+    """`full` without question words, by which candidates are looked up."""
+    asked: datetime | None = None
+    """The time from which ages are counted; None ignores ages."""
+    windows: tuple[Window, ...] = ()
+    """Dates that the query names."""
+    asks_when: bool = False
+    """True if it asks for a time."""
+    latin: bool = True
+    """False if most letters are not Latin, a script that the embedding model does not know."""
+
+
+@frozen
+class Statistics:
+    """Frequencies of a query's words in this store."""
+
+    units: int
+    """Units in the store."""
+    frequencies: Mapping[str, int]
+    """Number of units with each of the query's terms; absent if there are none."""
+    unit_tokens: float
+    """Mean number of tokens in a unit."""
+    passage_tokens: float
+    """Mean number of tokens in a passage."""
+    document_tokens: float
+    """Mean number of tokens in a document."""
+
+
+@frozen
+class Candidate:
+    """A document that may answer a query, as the index keeps it; tokens are joined by spaces."""
+
+    key: int
+    units: Sequence[str]
+    """Tokens of each unit, in the order of the text."""
+    passages: Sequence[str] = ()
+    """Tokens of each passage; empty where they are the units."""
+    title: str = ""
+    """Tokens of the title."""
+    topic: str = ""
+    """Tokens of the topic and the tags."""
+    created: datetime | None = None
+    importance: float = 0.5
+    speakers: Sequence[str] = ()
+    """For each unit, the names that its lines begin with (`Unit.speakers`); empty for none."""
+    unit_cosines: Sequence[float] = ()
+    """Cosine of the query with each unit; empty where the document has no vectors."""
+    document_cosine: float = 0.0
+    """Cosine of the query with the mean of the passages' vectors."""
+    previous: Sequence[str] = ()
+    """Passages of the part before it in the same parent."""
+    following: Sequence[str] = ()
+    """Passages of the part after it in the same parent."""
+    parent: str = ""
+    """Tokens of all the parts of its parent, the same string for each; empty without a parent."""
+
+
+K1 = 1.2
+B = 0.75
+"""BM25's constants, as FTS5 has them (S. Robertson, H. Zaragoza, 2009)."""
+
+PHRASE_DISTANCE = 2
+"""Most tokens from the first to the second term of a phrase."""
+
+SPEAKER_LINES = 5
+"""Fewest candidate units with a line that begins with a name, for it to be a speaker."""
+
+AGE_HALF_LIFE_DAYS = 180.0
+
 
 # BM25, coverage and phrases of one stretch of tokens.
 
@@ -54,11 +122,6 @@ def inverse_frequencies(query: RankingQuery, statistics: Statistics) -> dict[str
         term: inverse_frequency(frequencies.get(term, 0), total)
         for term in (*query.full, *query.content)
     }
-
-
-def predecessors(content: tuple[str, ...]) -> dict[str, str]:
-    """Returns the previous term in the query for each content term except the first."""
-    return dict(zip(content[1:], content, strict=False))
 
 
 def places_of(text: str, terms: Iterable[str]) -> list[Place]:
@@ -146,14 +209,6 @@ def _norm(length: int, mean_length: float) -> float:
 # Dates, words of time, and speakers.
 
 
-def date_match(created: datetime | None, windows: Iterable[Window]) -> float:
-    """Returns the closeness of `created` to the closest date in the question: 0..1."""
-    if created is None:
-        return 0.0
-    day = created.date()
-    return max([closeness(day, window) for window in windows], default=0.0)
-
-
 def freshness(created: datetime | None, asked: datetime | None) -> float:
     """Returns 1 for now, halved with every half-life; 0 if either time is unknown."""
     if created is None or asked is None:
@@ -184,11 +239,9 @@ def speaker_coverage(
 
 def _timed(unit: str) -> bool:
     tokens = unit.split(" ")
-    return not _time_tokens().isdisjoint(tokens) or any(map(_is_year, tokens))
-
-
-def _is_year(token: str) -> bool:
-    return len(token) == 4 and token.isdecimal() and token[:2] in ("19", "20")
+    return not _time_tokens().isdisjoint(tokens) or any(
+        len(token) == 4 and token.isdecimal() and token[:2] in ("19", "20") for token in tokens
+    )
 
 
 @cache
@@ -229,33 +282,59 @@ class Reading:
     document: Hits
 
 
-class Reader:
-    """Reads candidates for one query; texts that siblings share are read once."""
+@dataclass(slots=True)
+class Evidence:
+    """Raw measures of one candidate; BM25s and phrases are absolute values."""
 
-    def __init__(self, terms: Collection[str], before: Mapping[str, str]) -> None:
-        """Keep the terms to search, and the previous term of each for phrases."""
-        self._terms = terms
-        self._before = before
+    covered: Sequence[float]
+    """The coverage of each unit."""
+    cosines: Sequence[float]
+    """The cosine of each unit; empty if the query or the candidate has no vector."""
+    importance: float
+    """Above or below the default."""
+    age: float
+    document: float
+    document_coverage: float
+    passage: float
+    phrase: float
+    unit_bm25: float
+    coverage: float
+    wide_coverage: float
+    date: float
+    """The closeness of its day to the closest date in the question."""
+    unit_meaning: float = 0.0
+    document_meaning: float = 0.0
+    time: float = 0.0
+    speaker: float = 0.0
+    neighbour: float = 0.0
+    parent: float = 0.0
+    title: float = 0.0
+    topic: float = 0.0
+
+
+class Examiner:
+    """Measures the candidates of one query; texts that siblings share are read once."""
+
+    def __init__(self, query: RankingQuery, statistics: Statistics) -> None:
+        """Weight the terms of `query` by their rarity in the store."""
+        self.query = query
+        self.statistics = statistics
+        self._terms = inverse_frequencies(query, statistics)
+        self._content = {term: self._terms[term] for term in query.content}
+        self._worth = sum(self._content.values())
+        self._before = dict(zip(query.content[1:], query.content, strict=False))
+        """The previous term of each, for phrases."""
         self._hits: dict[str, Hits] = {"": Hits()}
         self._held: dict[str, list[str]] = {}
+        self.ideal = (K1 + 1) * self._worth
+        """The upper bound of BM25: every content term infinitely often."""
 
-    def find(self, tokens: str) -> Hits:
-        """Returns the terms in `tokens`, which are joined by spaces."""
-        result = self._hits.get(tokens)
-        if result is None:
-            text = f" {tokens} "
-            places = places_of(text, self._terms)
-            result = hits(text, places, tokens.count(" ") + 1, self._before)
-            self._hits[tokens] = result
-        return result
-
-    def held(self, tokens: str) -> list[str]:
-        """Returns the terms that occur in `tokens`, for long texts that candidates share."""
-        terms = self._held.get(tokens)
-        if terms is None:
-            text = f" {tokens} "
-            terms = self._held[tokens] = [term for term in self._terms if f" {term} " in text]
-        return terms
+    def examine(self, candidates: Sequence[Candidate]) -> list[Evidence]:
+        """Returns the evidence for each candidate."""
+        readings = [self.read(candidate) for candidate in candidates]
+        rarity = document_worth(self.query.full, readings, self.statistics)
+        speakers = named_speakers(candidates, self.query.full)
+        return [self._weigh(reading, rarity, speakers) for reading in readings]
 
     def read(self, candidate: Candidate) -> Reading:
         """Returns the hits of the terms in `candidate`."""
@@ -273,6 +352,16 @@ class Reader:
             units = headed
             document = units[0] if whole else together((heading, document))
         return Reading(candidate, title, topic, units, passages, document)
+
+    def find(self, tokens: str) -> Hits:
+        """Returns the terms in `tokens`, which are joined by spaces."""
+        result = self._hits.get(tokens)
+        if result is None:
+            text = f" {tokens} "
+            places = places_of(text, self._terms)
+            result = hits(text, places, tokens.count(" ") + 1, self._before)
+            self._hits[tokens] = result
+        return result
 
     def _stretches(self, candidate: Candidate) -> tuple[list[Hits], list[Hits]]:
         if not candidate.passages:
@@ -299,107 +388,60 @@ class Reader:
             first = last
         return stretches
 
-
-@dataclass(slots=True)
-class Evidence:
-    """Raw measures of one candidate; BM25s and phrases are absolute values."""
-
-    unit: int = 0
-    """The number of its best unit, from 0."""
-    document: float = 0.0
-    document_coverage: float = 0.0
-    passage: float = 0.0
-    phrase: float = 0.0
-    unit_bm25: float = 0.0
-    coverage: float = 0.0
-    wide_coverage: float = 0.0
-    time: float = 0.0
-    speaker: float = 0.0
-    unit_meaning: float = 0.0
-    document_meaning: float = 0.0
-    neighbour: float = 0.0
-    parent: float = 0.0
-    date: float = 0.0
-    title: float = 0.0
-    topic: float = 0.0
-
-
-class Examiner:
-    """Measures the candidates of one query."""
-
-    def __init__(self, query: RankingQuery, statistics: Statistics) -> None:
-        """Weight the terms of `query` by their rarity in the store."""
-        terms = inverse_frequencies(query, statistics)
-        self.query = query
-        self.statistics = statistics
-        self.content = {term: terms[term] for term in query.content}
-        self.worth = sum(self.content.values())
-        self.before = predecessors(query.content)
-        self.reader = Reader(terms, self.before)
-
-    @property
-    def ideal(self) -> float:
-        """The upper bound of BM25: every content term infinitely often."""
-        return (K1 + 1) * self.worth
-
-    def examine(self, candidates: Sequence[Candidate]) -> list[Evidence]:
-        """Returns the evidence for each candidate."""
-        readings = [self.reader.read(candidate) for candidate in candidates]
-        rarity = document_worth(self.query.full, readings, self.statistics)
-        speakers = named_speakers(candidates, self.query.full)
-        return [self._weigh(reading, rarity, speakers) for reading in readings]
-
     def _weigh(
         self, reading: Reading, rarity: Mapping[str, float], speakers: frozenset[str]
     ) -> Evidence:
-        candidate = reading.candidate
-        covered = [self._coverage(unit) for unit in reading.units]
-        everything = covered[0] if len(covered) == 1 else self._coverage(reading.document)
+        candidate, statistics = reading.candidate, self.statistics
+        covered = [self._coverage(unit.counts) for unit in reading.units]
+        whole = covered[0] if len(covered) == 1 else self._coverage(reading.document.counts)
+        mean = statistics.passage_tokens
+        phrases = [phrase(part, self._content, self._before, mean) for part in reading.passages]
+        created, asked = candidate.created, self.query.asked
+        days = [closeness(created.date(), span) for span in self.query.windows] if created else []
         measured = Evidence(
-            document=bm25(reading.document, rarity, self.statistics.document_tokens),
-            document_coverage=everything,
+            covered=covered,
+            cosines=candidate.unit_cosines if self.query.latin else (),
+            importance=candidate.importance - 0.5,
+            age=freshness(created, asked),
+            document=bm25(reading.document, rarity, statistics.document_tokens),
+            document_coverage=whole,
             coverage=max(covered, default=0.0),
-            wide_coverage=self._wide_coverage(reading.units, covered, everything),
+            wide_coverage=self._wide_coverage(reading.units, covered, whole),
             unit_bm25=self._unit_bm25(reading.units, covered),
-            passage=self._largest(reading.passages, self.statistics.passage_tokens),
-            phrase=self._phrase(reading.passages),
-            date=date_match(candidate.created, self.query.windows),
+            passage=self._best_passage(reading.passages),
+            phrase=max(phrases, default=0.0),
+            date=max(days, default=0.0),
         )
+        if measured.cosines:
+            measured.unit_meaning = max(0.0, *measured.cosines)
+            measured.document_meaning = max(0.0, candidate.document_cosine)
         if self.query.asks_when:
             measured.time = time_coverage(candidate.units, covered)
         if speakers:
             measured.speaker = speaker_coverage(candidate.speakers, covered, speakers)
         if candidate.title or candidate.topic:
-            measured.title, measured.topic = (
-                self._coverage(reading.title),
-                self._coverage(reading.topic),
-            )
+            measured.title = self._coverage(reading.title.counts)
+            measured.topic = self._coverage(reading.topic.counts)
         if candidate.parent:
-            held = self.reader.held(candidate.parent)
-            measured.parent = coverage(held, self.content, self.worth)
+            measured.parent = self._parent(candidate.parent)
             measured.neighbour = self._neighbour(candidate)
-        self._weigh_meaning(candidate, covered, measured)
         return measured
 
-    def _coverage(self, hits: Hits) -> float:
-        return coverage(hits.counts, self.content, self.worth)
+    def _coverage(self, terms: Iterable[str]) -> float:
+        return coverage(terms, self._content, self._worth)
 
-    def _largest(self, stretches: Iterable[Hits], mean_length: float) -> float:
-        return max([bm25(stretch, self.content, mean_length) for stretch in stretches], default=0.0)
-
-    def _phrase(self, passages: Iterable[Hits]) -> float:
+    def _best_passage(self, passages: Iterable[Hits]) -> float:
         mean = self.statistics.passage_tokens
-        return max(
-            [phrase(passage, self.content, self.before, mean) for passage in passages], default=0.0
-        )
+        return max([bm25(passage, self._content, mean) for passage in passages], default=0.0)
 
     def _unit_bm25(self, units: Sequence[Hits], covered: Sequence[float]) -> float:
         """Returns the largest BM25 of a unit; none exceeds its coverage's share of the ideal."""
         best = 0.0
-        for share, unit in sorted(zip(covered, units, strict=True), key=_first, reverse=True):
+        pairs = zip(covered, units, strict=True)
+        for share, unit in sorted(pairs, key=lambda pair: pair[0], reverse=True):
             if share * self.ideal <= best:
                 break
-            best = max(best, bm25(unit, self.content, self.statistics.unit_tokens))
+            best = max(best, bm25(unit, self._content, self.statistics.unit_tokens))
         return best
 
     def _wide_coverage(self, units: Sequence[Hits], covered: Sequence[float], most: float) -> float:
@@ -410,34 +452,24 @@ class Examiner:
         for i in range(len(units)):
             around = slice(max(i - 1, 0), i + 2)
             if best < min(sum(covered[around]), most):
-                held = {term for unit in units[around] for term in unit.counts}
-                best = max(best, coverage(held, self.content, self.worth))
+                best = max(best, self._coverage({t for unit in units[around] for t in unit.counts}))
         return best
 
+    def _parent(self, tokens: str) -> float:
+        """Returns the coverage by a whole parent, a long text that its parts share."""
+        terms = self._held.get(tokens)
+        if terms is None:
+            text = f" {tokens} "
+            terms = self._held[tokens] = [term for term in self._terms if f" {term} " in text]
+        return self._coverage(terms)
+
     def _neighbour(self, candidate: Candidate) -> float:
-        passages = [self.reader.find(p) for p in (*candidate.previous, *candidate.following)]
+        passages = [self.find(p) for p in (*candidate.previous, *candidate.following)]
         if candidate.created is not None:
-            named = date_tokens(candidate.created.date()) & self.content.keys()
+            named = date_tokens(candidate.created.date()) & self._content.keys()
             date = Hits(len(named), dict.fromkeys(named, 1))
             passages = [together((passage, date)) for passage in passages] if named else passages
-        return self._largest(passages, self.statistics.passage_tokens)
-
-    def _weigh_meaning(
-        self, candidate: Candidate, covered: Sequence[float], measured: Evidence
-    ) -> None:
-        cosines: Sequence[float] = ()
-        if self.query.latin and candidate.unit_cosines:
-            cosines = candidate.unit_cosines
-            measured.unit_meaning = max(0.0, *cosines)
-            measured.document_meaning = max(0.0, candidate.document_cosine)
-        values = [ORDER.coverage * share for share in covered]
-        for unit, cosine in enumerate(cosines):
-            values[unit] += ORDER.unit_meaning * cosine
-        measured.unit = max(range(len(values)), key=values.__getitem__, default=0)
-
-
-def _first(pair: tuple[float, Hits]) -> float:
-    return pair[0]
+        return self._best_passage(passages)
 
 
 def document_worth(

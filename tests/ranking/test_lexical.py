@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.ranking import evidence, understand
-from mimo.ranking.evidence import Hits
-from mimo.ranking.model import Statistics
+from mimo.ranking.evidence import Hits, Statistics
 
 WORTH = {"red": 2.0, "blue": 1.0}
 TOKENS = st.lists(st.sampled_from(["red", "blue", "reddish", "a"]), min_size=1, max_size=30)

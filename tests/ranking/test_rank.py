@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.ranking import rank, understand
-from mimo.ranking.evidence import Examiner, Reader, document_worth
-from mimo.ranking.model import Candidate, Statistics
+from mimo.ranking.evidence import Candidate, Examiner, Statistics, document_worth
 
 NOW = datetime(2026, 11, 20, 15, tzinfo=UTC)
 STORE = Statistics(
@@ -116,9 +115,7 @@ def test_of_a_chat_the_passages_given_count_and_not_the_units():
 def test_passages_cut_from_the_units_are_read_as_if_read_alone(tokens, unit, passage):
     units = [" ".join(tokens[i : i + unit]) for i in range(0, len(tokens), unit)]
     passages = [" ".join(tokens[i : i + passage]) for i in range(0, len(tokens), passage)]
-    reader = Reader(
-        {"socket": 1.0, "kei": 1.0, "gatewai": 1.0}, {"kei": "socket", "gatewai": "kei"}
-    )
+    reader = Examiner(understand("socket key gateway"), STORE)
 
     reading = reader.read(candidate(1, *units, passages=passages))
 
@@ -261,7 +258,7 @@ def test_importance_and_age_do_not_outweigh_a_better_answer():
 
 def test_a_word_in_a_few_units_of_every_long_document_is_worth_little_for_a_document():
     store = replace(STORE, frequencies={"us": 100, "gatewai": 5}, document_tokens=1200.0)
-    reader = Reader({"us": 1.0, "gatewai": 1.0}, {})
+    reader = Examiner(understand("use gateway"), store)
     long = [candidate(n, *["us x"] * 3, *["x"] * 27) for n in range(9)]
     readings = [reader.read(item) for item in [*long, candidate(9, "gatewai")]]
 

@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.ranking import below_successors
-from mimo.ranking.model import Ranked
+from mimo.ranking import Ranked, below_successors
 
 
 def keys(order, successors):

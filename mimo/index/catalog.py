@@ -1,13 +1,18 @@
-"""Queries that need no search: memories by id or in lists, current decisions, counts, problems."""
+"""Queries of the tables.
+
+Memories by id or in lists, current decisions, counts and problems; and the memories that a query
+may mean, since they hold its words or have a vector near to its.
+"""
 
 import sqlite3
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from mimo.disk import Stamp
 from mimo.index import rows
 from mimo.index.rows import Newer
 from mimo.index.schema import CURRENT, from_sql, marks, newest_first
+from mimo.index.vectors import Vectors
 from mimo.memory.model import Filter, Problem, Record, Sort, topic_key
 
 _ORDERS = {
@@ -35,17 +40,14 @@ def named(sql: sqlite3.Connection, target: str) -> Record | None:
     return next(iter(rows.select(sql, rest, (target, target, target))), None)
 
 
-def matching(sql: sqlite3.Connection, abbreviation: str) -> tuple[str, ...]:
-    """Returns the ids that begin or end with an abbreviation, sorted; a full id matches itself."""
-    return _abbreviated(sql, "id", abbreviation)
+def matching(
+    sql: sqlite3.Connection, abbreviation: str, *, sources: bool = False
+) -> tuple[str, ...]:
+    """Returns the ids that begin or end with an abbreviation, sorted; a full id matches itself.
 
-
-def parents(sql: sqlite3.Connection, abbreviation: str) -> tuple[str, ...]:
-    """Returns the ids of sources that begin or end with an abbreviation, as `matching` does."""
-    return _abbreviated(sql, "parent", abbreviation)
-
-
-def _abbreviated(sql: sqlite3.Connection, column: str, abbreviation: str) -> tuple[str, ...]:
+    They are ids of memories or, with `sources`, of ingested files.
+    """
+    column = "parent" if sources else "id"
     if not abbreviation:
         return ()
     exact = f"SELECT 1 FROM memories WHERE {column} = ? AND shadowed = 0"
@@ -257,3 +259,182 @@ def dangling(sql: sqlite3.Connection) -> tuple[tuple[str, str], ...]:
         " AND l.target NOT IN (SELECT title FROM memories WHERE title IS NOT NULL)"
     )
     return tuple(sorted(set(selected)))
+
+
+# The memories that a query may mean.
+
+UNITS = 200
+"""The number of units that words find, by BM25."""
+
+DOCUMENTS = 60
+"""The number of their memories that are ranked; more changed no measurement by 0.1."""
+
+NEAR = 50
+"""The number of units that vectors find."""
+
+_PRUNED_FROM = 50_000
+_PRUNED_SHARE = 10
+_PRUNED_LEAST = 1_000
+_PRUNED_TERMS = 2
+
+_ENOUGH = 2
+"""Among this many times a fair share of units, enough are expected to pass the filter."""
+
+_MANY = 4
+"""That is tried if at least one of this many memories passes the filter."""
+
+_COMPARED_EACH = 10_000
+"""If no more memories than this pass the filter, their vectors are compared one by one."""
+
+
+class Totals(NamedTuple):
+    """Sums over the whole index."""
+
+    revision: int
+    """Rises with each change by any process."""
+    memories: int
+    units: int
+    unit_tokens: int
+    passages: int
+    passage_tokens: int
+    shadowed: int
+
+
+def totals(sql: sqlite3.Connection) -> Totals:
+    """Returns the sums over the index."""
+    return Totals(*sql.execute(f"SELECT {', '.join(Totals._fields)} FROM totals").fetchone())
+
+
+def frequency(sql: sqlite3.Connection, term: str) -> int:
+    """Returns the number of units that hold a term."""
+    counted = sql.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,)).fetchone()
+    return int(counted[0]) if counted else 0
+
+
+def pruned(terms: Sequence[str], frequencies: Mapping[str, int], units: int) -> list[str]:
+    """Returns the terms that memories are looked up by: all of them, unless the store is large.
+
+    In a large store these are the rarest ones, at least two, that match up to a tenth of the units.
+    This lost nothing in measurements and avoids reading the long lists of common words.
+    """
+    if units < _PRUNED_FROM:
+        return list(terms)
+    kept: list[str] = []
+    matches = 0
+    for term in sorted(terms, key=lambda term: frequencies[term]):
+        matches += frequencies[term]
+        if len(kept) >= _PRUNED_TERMS and matches > max(units // _PRUNED_SHARE, _PRUNED_LEAST):
+            break
+        if frequencies[term]:
+            kept.append(term)
+    return kept
+
+
+# The units that match best, before any filter.
+_BEST = (
+    "SELECT words.rowid AS unit, bm25(words) AS weight FROM words"
+    " WHERE words MATCH ? ORDER BY weight LIMIT ?"
+)
+# The same units of memories that pass a filter, in three ways. Looking up the memory of a match
+# costs more than finding the match, so the fastest way depends on what is rare.
+_AMONG_THE_BEST = (
+    f"SELECT w.unit, w.weight FROM ({_BEST}) w JOIN units n ON n.key = w.unit"
+    " JOIN memories m ON m.key = n.memory AND {} ORDER BY w.weight LIMIT ?"
+)
+_OF_THE_ADMITTED = (
+    "SELECT words.rowid AS unit, bm25(words) AS weight FROM words"
+    " WHERE words MATCH ? AND +words.rowid IN"
+    " (SELECT n.key FROM memories m CROSS JOIN units n ON n.memory = m.key WHERE {})"
+    " ORDER BY weight LIMIT ?"
+)
+_ONE_BY_ONE = (
+    "SELECT words.rowid AS unit, bm25(words) AS weight FROM words"
+    " JOIN units n ON n.key = words.rowid JOIN memories m ON m.key = n.memory AND {}"
+    " WHERE words MATCH ? ORDER BY weight LIMIT ?"
+)
+
+
+def memories_with(
+    sql: sqlite3.Connection,
+    terms: Sequence[str],
+    filter: Filter,
+    *,
+    memories: int,
+    admitted: int,
+    matches: int,
+) -> list[int]:
+    """Returns the keys of at most `DOCUMENTS` memories that hold any of the terms, best first.
+
+    Only memories that pass the filter are returned: `admitted` of all `memories`. At most `matches`
+    units hold a term. Memories of equal weight are sorted by age, youngest first, then by id.
+    """
+    if not terms:
+        return []
+    match = " OR ".join('"' + term.replace('"', '""') + '"' for term in terms)
+    where, values = condition(filter)
+    keys: list[int] = []
+    first = _ENOUGH * UNITS * memories // max(admitted, 1)
+    if admitted >= memories:
+        keys = _matched(sql, _BEST, (match, UNITS))
+    elif admitted * _MANY >= memories and first < matches:
+        keys = _matched(sql, _AMONG_THE_BEST.format(where), (match, first, *values, UNITS))
+    if admitted < memories and len(keys) < UNITS:
+        if admitted < matches:
+            keys = _matched(sql, _OF_THE_ADMITTED.format(where), (match, *values, UNITS))
+        else:
+            keys = _matched(sql, _ONE_BY_ONE.format(where), (*values, match, UNITS))
+    return list(dict.fromkeys(keys))[:DOCUMENTS]
+
+
+def _matched(sql: sqlite3.Connection, units: str, values: Sequence[object]) -> list[int]:
+    """Returns the memory of each unit that a query selects, best first."""
+    selected = sql.execute(
+        f"SELECT u.memory FROM ({units}) w"
+        " JOIN units u ON u.key = w.unit JOIN memories a ON a.key = u.memory"
+        f" ORDER BY w.weight, {newest_first('a')}",
+        values,
+    )
+    return [memory for (memory,) in selected]
+
+
+def memories_near(
+    sql: sqlite3.Connection, vectors: Vectors, query: bytes, filter: Filter
+) -> list[int]:
+    """Returns the keys of the memories whose units are nearest to a query's vector, nearest first.
+
+    Only memories that pass the filter are returned. If few pass it, their vectors are compared one
+    by one; otherwise some of the nearest vectors of all are fetched. Twice the fair share is mostly
+    enough; if the filter is a span of time, the query's subject may hardly occur in it.
+    """
+    admitted, memories = count(sql, filter), count(sql, Filter())
+    depths: tuple[int, ...] = ()
+    if admitted >= memories:
+        depths = (NEAR, 20 * NEAR)
+    elif admitted > _COMPARED_EACH:
+        first = 2 * NEAR * memories // admitted
+        depths = tuple(sorted({first, max(first, 20 * NEAR)}))
+    where, values = condition(filter)
+
+    def of_units(near: Mapping[bytes, float]) -> list[tuple[float, int, str, int]]:
+        """Returns the units with these vectors as (-cosine, -time, id, memory), nearest first."""
+        # SQLite makes a cross join from left to right: vectors are looked up in `units`.
+        selected = sql.execute(
+            "SELECT u.vector, m.created, m.id, m.key FROM units u CROSS JOIN memories m"
+            f" ON m.key = u.memory WHERE {where} AND u.vector IN ({marks(near)})",
+            (*values, *near),
+        )
+        return sorted((-near[name], -created, id, key) for name, created, id, key in selected)
+
+    for depth in depths:
+        near = dict(vectors.nearest(query, depth))
+        units = of_units(near)
+        if len(units) >= NEAR or len(near) < depth:
+            break
+    else:
+        names = sql.execute(
+            f"SELECT u.vector FROM memories m CROSS JOIN units u ON u.memory = m.key WHERE {where}",
+            values,
+        )
+        units = of_units(dict(vectors.among(query, (name for (name,) in names), NEAR)))
+    close = [unit for unit in units if unit[0] < 0]
+    return list(dict.fromkeys(key for *_, key in close[:NEAR]))

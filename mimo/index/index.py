@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 from mimo.disk import Stamp
 from mimo.errors import StorageFailed
 from mimo.frozen import frozen
-from mimo.index import catalog, database, lookup, rows, schema
+from mimo.index import catalog, database, rows, schema
 from mimo.index.database import WRITE_WAIT_SECONDS, Approves, Database, IndexDamaged
 from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.rows import Change, Found, Request
@@ -197,7 +197,7 @@ class Index:
         with self._replacing_damaged(), self._database.writing(wait) as sql:
             if clear:
                 schema.clear(sql)
-            was_empty = lookup.totals(sql).memories == 0
+            was_empty = catalog.totals(sql).memories == 0
             writer = Writer(sql, now_ns)
             for batch, documents in batches:
                 writer.write(batch, documents)
@@ -213,7 +213,6 @@ class Index:
     nearest_ids = _query(catalog.nearest_ids)
     nearest_topics = _query(catalog.nearest_topics)
     parts = _query(catalog.parts)
-    parents = _query(catalog.parents)
     records = _query(catalog.records)
     count = _query(catalog.count)
     newer = _query(catalog.newer)
@@ -297,7 +296,7 @@ class Index:
         return self._answer(self._stats)
 
     def _stats(self, sql: sqlite3.Connection) -> IndexStats:
-        sums = lookup.totals(sql)
+        sums = catalog.totals(sql)
         (files,) = sql.execute("SELECT count(*) FROM files").fetchone()
         names = {name for (name,) in sql.execute("SELECT vector FROM units")}
         return IndexStats(

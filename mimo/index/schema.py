@@ -7,7 +7,7 @@ the names that changed last.
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection
 
 FORMAT = 4
 """Rises with every change of the tables, of the tokens or of the stored values."""
@@ -172,6 +172,6 @@ def from_sql(path: str | bytes) -> str:
     return path if isinstance(path, str) else path.decode("utf-8", "surrogateescape")
 
 
-def marks(values: Sequence[object]) -> str:
+def marks(values: Collection[object]) -> str:
     """Returns one question mark for each value, for `IN (…)`."""
     return ",".join("?" * len(values))

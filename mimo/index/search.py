@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from mimo.index import catalog, lookup, rows
+from mimo.index import catalog, rows
 from mimo.index.database import IndexDamaged
 from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.rows import Found, Hit, Request
@@ -44,50 +44,62 @@ class Search:
         considered = catalog.count(sql, request.filter)
         if not query.full or not considered:
             return Found(hits=(), considered=considered)
-        notice = None if self._embedder else _by_words("there is no model")
+        reason: object = None if self._embedder else "there is no model"
         try:
             encoded = self._embedder.encode(query.text) if query.latin and self._embedder else b""
-            return self._found(sql, request, query, encoded, considered, notice)
+            hits = self._hits(sql, request, query, encoded, considered)
         except FAILURES as error:
             if isinstance(error, IndexDamaged):
                 raise
-            return self._found(sql, request, query, b"", considered, _by_words(error))
+            reason = getattr(error, "message", None) or error
+            hits = self._hits(sql, request, query, b"", considered)
+        notice = None if reason is None else f"searched by words only: {reason}"
+        return Found(hits=hits, considered=considered, notice=notice)
 
-    def _found(
+    def _hits(
         self,
         sql: sqlite3.Connection,
         request: Request,
         query: RankingQuery,
         encoded: bytes,
         considered: int,
-        notice: str | None,
-    ) -> Found:
-        sums = lookup.totals(sql)
-        statistics = _statistics(sums, self._counted(sql, query, sums.revision))
-        terms = lookup.pruned(query.content, statistics.frequencies, sums.units)
+    ) -> tuple[Hit, ...]:
+        sums = catalog.totals(sql)
+        statistics = Statistics(
+            units=sums.units,
+            frequencies=self._counted(sql, query, sums.revision),
+            unit_tokens=sums.unit_tokens / max(sums.units, 1) or 1.0,
+            passage_tokens=sums.passage_tokens / max(sums.passages, 1) or 1.0,
+            document_tokens=sums.unit_tokens / max(sums.memories, 1) or 1.0,
+        )
+        terms = catalog.pruned(query.content, statistics.frequencies, sums.units)
         matches = sum(statistics.frequencies[term] for term in terms)
-        reach = lookup.Reach(memories=sums.memories, admitted=considered, matches=matches)
-        keys = lookup.memories_with(sql, terms, request.filter, reach)
+        keys = catalog.memories_with(
+            sql,
+            terms,
+            request.filter,
+            memories=sums.memories,
+            admitted=considered,
+            matches=matches,
+        )
         candidates = Candidates(sql, keys, request.filter)
         vectors: Mapping[bytes, bytes] = {}
         if encoded and self._vectors:
-            if _needs_meaning(query, candidates, statistics):
-                near = lookup.memories_near(sql, self._vectors, encoded, request.filter)
+            worth = inverse_frequencies(query, statistics)
+            worth = {term: worth[term] for term in query.content}
+            if len(candidates.keys) <= _FEW or candidates.coverage(worth) < _LITTLE:
+                near = catalog.memories_near(sql, self._vectors, encoded, request.filter)
                 candidates = Candidates(sql, list(dict.fromkeys([*keys, *near])), request.filter)
             names = candidates.vector_names()
             vectors = self._vectors.get(names)
-            if len(vectors) < len(names) and self._has_all(sql):
-                self._vectors.note_loss()
+            if len(vectors) < len(names) and self._embedder:
+                (model,) = sql.execute("SELECT value FROM meta WHERE name = 'model'").fetchone()
+                if model == self._embedder.model:  # The index states that all were made.
+                    self._vectors.note_loss()
         ranked = rank(query, candidates.ranked_as(encoded, vectors), statistics)
-        related = [match for match in ranked if match.score >= request.threshold]
-        limit = request.limit if related else request.nearest
-        hits = self._hits(sql, related or ranked[:limit], candidates, limit)
-        return Found(hits=hits, considered=considered, notice=notice)
-
-    def _has_all(self, sql: sqlite3.Connection) -> bool:
-        """Returns whether the index states that the vectors of all its units were made."""
-        (model,) = sql.execute("SELECT value FROM meta WHERE name = 'model'").fetchone()
-        return self._embedder is not None and model == self._embedder.model
+        if related := [match for match in ranked if match.score >= request.threshold]:
+            return _read(sql, related, candidates, request.limit)
+        return _read(sql, ranked[: request.nearest], candidates, request.nearest)
 
     def _counted(
         self, sql: sqlite3.Connection, query: RankingQuery, revision: int
@@ -99,58 +111,38 @@ class Search:
             self._frequencies = (revision, frequencies)
         terms = {*query.full, *query.content}
         for term in terms - frequencies.keys():
-            frequencies[term] = lookup.frequency(sql, term)
+            frequencies[term] = catalog.frequency(sql, term)
         return {term: frequencies[term] for term in terms}
 
-    def _hits(
-        self, sql: sqlite3.Connection, ranked: list[Ranked], candidates: "Candidates", limit: int
-    ) -> tuple[Hit, ...]:
-        keys = {candidates.id_of(match.key): match.key for match in ranked}
-        newer = catalog.newer(sql, list(keys))
-        successors = {
-            keys[old]: {keys[id] for id in new.superseded_by if id in keys}
-            for old, new in newer.items()
-        }
-        best = below_successors(ranked, successors)[:limit]
-        records = rows.by_key(sql, [match.key for match in best])
-        competing = catalog.competing(sql, [record.memory.id for record in records.values()])
-        hits = []
-        for match in best:
-            record, unit = records[match.key], candidates.unit(match.key, match.unit)
-            text = record.memory.text[unit.start : unit.start + unit.length]
-            hits.append(
-                Hit(
-                    record=record,
-                    score=match.score,
-                    passage=text or record.memory.heading,
-                    line=unit.line,
-                    newer=newer[record.memory.id],
-                    competing=competing.get(record.memory.id, ()),
-                )
+
+def _read(
+    sql: sqlite3.Connection, ranked: list[Ranked], candidates: "Candidates", limit: int
+) -> tuple[Hit, ...]:
+    """Returns the first `limit` matches, superseded ones below their successors."""
+    keys = {candidates.id_of(match.key): match.key for match in ranked}
+    newer = catalog.newer(sql, list(keys))
+    successors = {
+        keys[old]: {keys[id] for id in new.superseded_by if id in keys}
+        for old, new in newer.items()
+    }
+    best = below_successors(ranked, successors)[:limit]
+    records = rows.by_key(sql, [match.key for match in best])
+    competing = catalog.competing(sql, [record.memory.id for record in records.values()])
+    hits = []
+    for match in best:
+        record, unit = records[match.key], candidates.unit(match.key, match.unit)
+        text = record.memory.text[unit.start : unit.start + unit.length]
+        hits.append(
+            Hit(
+                record=record,
+                score=match.score,
+                passage=text or record.memory.heading,
+                line=unit.line,
+                newer=newer[record.memory.id],
+                competing=competing.get(record.memory.id, ()),
             )
-        return tuple(hits)
-
-
-def _statistics(sums: lookup.Totals, frequencies: Mapping[str, int]) -> Statistics:
-    """Returns the figures of the store that ranking needs."""
-    return Statistics(
-        units=sums.units,
-        frequencies=frequencies,
-        unit_tokens=sums.unit_tokens / max(sums.units, 1) or 1.0,
-        passage_tokens=sums.passage_tokens / max(sums.passages, 1) or 1.0,
-        document_tokens=sums.unit_tokens / max(sums.memories, 1) or 1.0,
-    )
-
-
-def _needs_meaning(query: RankingQuery, candidates: "Candidates", statistics: Statistics) -> bool:
-    if len(candidates.keys) <= _FEW:
-        return True
-    worth = inverse_frequencies(query, statistics)
-    return candidates.coverage({term: worth[term] for term in query.content}) < _LITTLE
-
-
-def _by_words(reason: object) -> str:
-    return f"searched by words only: {getattr(reason, 'message', None) or reason}"
+        )
+    return tuple(hits)
 
 
 class _Memory(NamedTuple):

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from mimo.disk import Stamp
-from mimo.index import lookup, rows
+from mimo.index import catalog, rows
 from mimo.index.documents import Document, name_of, statement_of
 from mimo.index.documents import document as document_of
 from mimo.index.embedding import Embedder
@@ -340,12 +340,13 @@ def same(sql: sqlite3.Connection, memory: Memory) -> tuple[Record, ...]:
 def alike(sql: sqlite3.Connection, draft: Document, vectors: Vectors | None) -> Record | None:
     """Returns the current memory that is the nearest duplicate of a draft, if there is one."""
     own = duplicates.words_of(" ".join([draft.title, *(unit.tokens for unit in draft.units)]))
-    frequencies = {term: lookup.frequency(sql, term) for term in duplicates.sample(own)}
+    frequencies = {term: catalog.frequency(sql, term) for term in duplicates.sample(own)}
     terms = [term for term in duplicates.telling(frequencies) if frequencies[term]]
-    memories = lookup.totals(sql).memories
+    memories = catalog.totals(sql).memories
     matches = sum(frequencies[term] for term in terms)
-    reach = lookup.Reach(memories=memories, admitted=memories, matches=matches)
-    keys = lookup.memories_with(sql, terms, Filter(), reach)[:_COMPARED]
+    keys = catalog.memories_with(
+        sql, terms, Filter(), memories=memories, admitted=memories, matches=matches
+    )[:_COMPARED]
     texts = sql.execute(
         "SELECT m.key, m.vector, m.title_tokens || ' ' || group_concat(u.tokens, ' ')"
         " FROM memories m JOIN units u ON u.memory = m.key"

@@ -266,7 +266,7 @@ def source(mind: Mind, wanted: str, *, surely: bool = False) -> tuple[Record, ..
     Returns none if `wanted` is not a source; the id of a memory takes precedence. `surely` is as in
     `one`. Raises `AmbiguousId` with the candidates.
     """
-    parents = refresh.up_to_date(mind).parents(wanted)
+    parents = refresh.up_to_date(mind).matching(wanted, sources=True)
     if not parents:
         return ()
     ids = mind.index.matching(wanted)

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mimo.index import catalog, lookup
+from mimo.index import catalog
+from mimo.index.catalog import NEAR, memories_near
 from mimo.index.index import Index
-from mimo.index.lookup import NEAR, Reach, memories_near
 from mimo.index.rows import Change
 from mimo.memory.model import Filter
 
@@ -51,12 +51,12 @@ def test_every_way_finds_the_same_in_the_same_order(
 ) -> None:
     narrowed = span(*SPANS[name])
     ways = {
-        "among the best": Reach(memories=SIZE, admitted=SIZE - 1, matches=MANY),
-        "of the admitted": Reach(memories=MANY, admitted=1, matches=SIZE),
-        "one by one": Reach(memories=SIZE, admitted=SIZE - 1, matches=0),
+        "among the best": {"memories": SIZE, "admitted": SIZE - 1, "matches": MANY},
+        "of the admitted": {"memories": MANY, "admitted": 1, "matches": SIZE},
+        "one by one": {"memories": SIZE, "admitted": SIZE - 1, "matches": 0},
     }
     with filled._reading() as sql:
-        results = {way: lookup.memories_with(sql, terms, narrowed, ways[way]) for way in ways}
+        results = {way: catalog.memories_with(sql, terms, narrowed, **ways[way]) for way in ways}
         admitted = catalog.count(sql, narrowed)
 
     assert results["among the best"] == results["of the admitted"] == results["one by one"]
@@ -64,10 +64,10 @@ def test_every_way_finds_the_same_in_the_same_order(
 
 
 def test_a_filter_that_admits_everything_changes_nothing(filled: Index) -> None:
-    reach = Reach(memories=SIZE, admitted=SIZE, matches=SIZE)
+    reach = {"memories": SIZE, "admitted": SIZE, "matches": SIZE}
     with filled._reading() as sql:
-        plainly = lookup.memories_with(sql, ["tea"], Filter(), reach)
-        assert lookup.memories_with(sql, ["tea"], span(0, SIZE), reach) == plainly
+        plainly = catalog.memories_with(sql, ["tea"], Filter(), **reach)
+        assert catalog.memories_with(sql, ["tea"], span(0, SIZE), **reach) == plainly
 
 
 def test_what_is_near_is_looked_for_as_deep_as_a_filter_needs(
@@ -78,7 +78,7 @@ def test_what_is_near_is_looked_for_as_deep_as_a_filter_needs(
     assert filled._vectors is not None
     with filled._reading() as sql:
         one_by_one = memories_near(sql, filled._vectors, query, narrowed)
-        monkeypatch.setattr("mimo.index.lookup._COMPARED_EACH", 0)
+        monkeypatch.setattr("mimo.index.catalog._COMPARED_EACH", 0)
         in_depth = memories_near(sql, filled._vectors, query, narrowed)
 
     assert 0 < len(in_depth) <= NEAR

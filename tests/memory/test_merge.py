@@ -159,6 +159,17 @@ def test_what_cannot_be_merged_with_care_is_left_to_git(ours, theirs):
     assert merge(file(), theirs, ours, path=PATH) is None
 
 
+def test_a_copy_of_an_ingested_file_that_one_branch_replaced_is_taken_from_there():
+    base, replaced = (
+        f"---\nid: s\ncreated: 2026-11-{day}\n---\n<!-- chunk 1 lines 1-1 -->\nx\n".encode()
+        for day in ("02", "01")
+    )
+    for ours, theirs in ((base, replaced), (replaced, base)):
+        result = merge(base, ours, theirs, path=".mind/sources/s.md")
+        assert result is not None
+        assert (result.data, result.dropped) == (replaced, False)
+
+
 def test_of_two_copies_of_an_ingested_file_the_newer_is_kept():
     old, new = (
         f"---\nid: s\ncreated: 2026-11-{day}\n---\n<!-- chunk 1 lines 1-1 -->\nx\n".encode()

@@ -62,7 +62,7 @@ MODULES = (
     ),
     Module(
         "mimo/guard/guard.py",
-        ("tests/guard",),
+        ("tests/guard/test_guard.py",),
         (
             Mutant("return min(actions, key=", "return max(actions, key="),
             Mutant("if all(rule.contexts is None", "if any(rule.contexts is None"),

@@ -253,3 +253,11 @@ def test_the_session_keeps_the_last_hundred_calls_and_their_success() -> None:
 @pytest.mark.req("002-14")
 def test_a_session_id_from_the_environment_must_be_a_harmless_name(variable: str, id: str) -> None:
     assert Session({"MIND_SESSION_ID": variable}, started=NOW).id == id
+
+
+@pytest.mark.req("002-18")
+def test_a_context_must_be_permitted_by_every_policy(mind: Mind, guard: Guard) -> None:
+    text = "tool_permissions: {getContext: {allowed_context_types: [task]}}\n"
+    write_policy(mind, text, trusted=False)
+
+    assert guard.contexts(("session", "agent", "task"), "getContext") == ("task",)

@@ -70,6 +70,22 @@ def test_a_file_sets_limits_and_the_treatment_of_personal_data() -> None:
     assert policy.on_write is PiiAction.REDACT
 
 
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        ("{sustained: 1, burst: 2}", Limit(1, 2)),
+        ("{sustained: 100, burst: 200}", Limit(10, 50)),
+        ("{sustained: 1, burst: 200}", Limit(1, 50)),
+    ],
+)
+def test_the_limit_of_a_leading_tool_only_lowers_the_own_limit_of_a_member(
+    limit: str, expected: Limit
+) -> None:
+    policy = parse(f"rate_limits:\n  tools:\n    putMemory: {limit}\n".encode(), "policy.yaml")
+
+    assert policy.limit_of_tool("deleteMemory") == expected
+
+
 @pytest.mark.req("002-39")
 def test_the_star_rule_applies_to_every_tool_without_a_rule() -> None:
     policy = parse(

@@ -21,7 +21,7 @@ INITIALIZE = {
     "capabilities": {},
     "clientInfo": {"name": "raw", "version": "1"},
 }
-FILES = 200
+FILES = 600
 
 
 def request(number: int, method: str, params: Any) -> str:
@@ -190,7 +190,7 @@ def test_a_cancelled_procedure_stops_and_is_not_answered(project: Path) -> None:
             execution = messages[-1]["result"]["structuredContent"]
 
     assert (execution["status"], execution["current_state"]) == ("interrupted", "second")
-    assert execution["error"] == "the caller gave up"
+    assert execution["error"] == "the caller cancelled the call"
     assert 3 not in {one.get("id") for one in messages}
 
 

@@ -209,7 +209,7 @@ def test_a_call_reports_progress_and_cancelling_it_stops_the_run(project: Path) 
     heard, stopped = asked(project, talk)
 
     assert heard[0][1] == "slow: second"
-    assert (stopped["status"], stopped["error"]) == ("interrupted", "the caller gave up")
+    assert (stopped["status"], stopped["error"]) == ("interrupted", "the caller cancelled the call")
     assert stopped["current_state"] == "second"
 
 

@@ -20,7 +20,7 @@ from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 from mimo.features.clients import edits as editing
 from mimo.features.clients import json_file, storage
 from mimo.features.clients.edits import Edit, Entry, Format, Needed, load
-from mimo.features.clients.storage import Found, Note
+from mimo.features.clients.storage import FileState, Note
 from mimo.features.clients.table import (
     CLIENTS,
     PLUGIN,
@@ -102,7 +102,7 @@ class Target(NamedTuple):
 class Plan(NamedTuple):
     """The planned change of one file."""
 
-    found: Found
+    file: FileState
     data: bytes | None
     """The new content; None to remove the file."""
     note: Note | None = None
@@ -204,11 +204,11 @@ def place_of(file: Places, here: Machine) -> Path:
 
 def plan_install(mind: Mind, client: Client, target: Target, *, force: bool) -> Plan:
     """Returns the plan that adds the missing edits to a file. Raises as `install` does."""
-    found = storage.look(target.path, within=target.within)
+    file = storage.look(target.path, within=target.within)
     note = storage.note_of(mind.home, target.path)
-    data = read(found)
+    data = read(file)
     try:
-        text = editing.put_in(found.format, found.text, target.edits, force=force)
+        text = editing.put_in(file.format, file.text, target.edits, force=force)
     except MindError as error:
         entries = (edit for edit in target.edits if isinstance(edit, Entry))
         by_hand = "; ".join(
@@ -222,21 +222,21 @@ def plan_install(mind: Mind, client: Client, target: Target, *, force: bool) -> 
     if differing and not force:
         remark = f"it runs `{differing[0]}`; `--force` replaces it"
     clients = tuple(dict.fromkeys((*(note.clients if note else ()), client.name)))
-    if text == found.text:
-        return Plan(found, found.data, replace(note, clients=clients) if note else None, remark)
-    current = None if found.data is None else files.digest(found.data)
+    if text == file.text:
+        return Plan(file, file.data, replace(note, clients=clients) if note else None, remark)
+    current = None if file.data is None else files.digest(file.data)
     before = current
     if note:
         before = note.before if note.after == current else ""
-    made = editing.missing(found.format, found.text, target.edits)
-    after = found.encoded(text)
+    made = editing.missing(file.format, file.text, target.edits)
+    after = file.encoded(text)
     note = Note(
         clients=clients,
         before=before,
         after=files.digest(after),
         made=tuple(dict.fromkeys((*(note.made if note else ()), *made))),
     )
-    return Plan(found, after, note, remark)
+    return Plan(file, after, note, remark)
 
 
 def plan_uninstall(mind: Mind, client: Client, target: Target) -> Plan:
@@ -244,34 +244,34 @@ def plan_uninstall(mind: Mind, client: Client, target: Target) -> Plan:
 
     A file that has not changed since is restored; from any other, the entries are cut out.
     """
-    found = storage.look(target.path, within=target.within)
+    file = storage.look(target.path, within=target.within)
     note = storage.note_of(mind.home, target.path)
     if note and (others := tuple(name for name in note.clients if name != client.name)):
         remark = f"{', '.join(others)} uses it too"
-        return Plan(found, found.data, replace(note, clients=others), remark)
-    if found.data is None:
-        return Plan(found, None)
-    if note and note.after == files.digest(found.data):
+        return Plan(file, file.data, replace(note, clients=others), remark)
+    if file.data is None:
+        return Plan(file, None)
+    if note and note.after == files.digest(file.data):
         if note.before is None:
-            return Plan(found, None)
+            return Plan(file, None)
         if (before := storage.kept(mind.home, target.path, note.before)) is not None:
-            return Plan(found, before)
-    data = read(found)
+            return Plan(file, before)
+    data = read(file)
     made = note.made if note else None
     try:
-        text = editing.take_out(found.format, found.text, target.edits, made=made)
+        text = editing.take_out(file.format, file.text, target.edits, made=made)
     except MindError as error:
         raise _with_path(error, target.path) from None
     entries = [editing.at(data, edit.path) for edit in target.edits if isinstance(edit, Entry)]
     others_run = any(entry is not None and not editing.is_ours(entry) for entry in entries)
-    is_ours_alone = note is not None and note.before is None and _is_empty(text, found, target)
-    after = None if is_ours_alone else found.encoded(text)
-    return Plan(found, after, remark=NOT_OURS if others_run else None)
+    is_ours_alone = note is not None and note.before is None and _is_empty(text, file, target)
+    after = None if is_ours_alone else file.encoded(text)
+    return Plan(file, after, remark=NOT_OURS if others_run else None)
 
 
-def _is_empty(text: str, found: Found, target: Target) -> bool:
+def _is_empty(text: str, file: FileState, target: Target) -> bool:
     """Returns whether a text has only the keys that hooks need, and no comment."""
-    if found.format is not Format.JSON:
+    if file.format is not Format.JSON:
         return not text.strip()
     needed = {edit.path[0]: edit.value for edit in target.edits if isinstance(edit, Needed)}
     return not json_file.has_comments(text) and json_file.load(text) in ({}, needed)
@@ -279,38 +279,38 @@ def _is_empty(text: str, found: Found, target: Target) -> bool:
 
 def apply(mind: Mind, plan: Plan, scope: Scope, *, dry_run: bool) -> FileRow:
     """Carries out a plan, unless it is a dry run, and returns the change."""
-    found, data = plan.found, plan.data
+    file, data = plan.file, plan.data
     action, diff, backup = Action.UNCHANGED, None, None
-    if data != found.data:
-        action = Action.CREATED if found.data is None else Action.CHANGED
+    if data != file.data:
+        action = Action.CREATED if file.data is None else Action.CHANGED
         action = Action.REMOVED if data is None else action
         if dry_run:
             diff = _diff(plan)
         else:
-            backup = None if found.data is None else str(storage.keep(mind.home, found))
-            storage.change(found, data, private=scope is Scope.USER)
+            backup = None if file.data is None else str(storage.keep(mind.home, file))
+            storage.change(file, data, private=scope is Scope.USER)
     if not dry_run:
-        storage.write_note(mind.home, found.path, plan.note)
-    return FileRow(file=str(found.path), action=action, note=plan.remark, backup=backup, diff=diff)
+        storage.write_note(mind.home, file.path, plan.note)
+    return FileRow(file=str(file.path), action=action, note=plan.remark, backup=backup, diff=diff)
 
 
 def _diff(plan: Plan) -> str:
     from difflib import unified_diff
 
-    sides = (plan.found.data, plan.data)
+    sides = (plan.file.data, plan.data)
     old, new = ((data or b"").decode("utf-8", "replace").splitlines(True) for data in sides)
-    before, after = ("/dev/null" if data is None else str(plan.found.path) for data in sides)
+    before, after = ("/dev/null" if data is None else str(plan.file.path) for data in sides)
     missing = "\n\\ No newline at end of file\n"
     lines = unified_diff(old, new, before, after)
     return "".join(line if line.endswith("\n") else line + missing for line in lines)
 
 
-def read(found: Found) -> Any:
+def read(file: FileState) -> Any:
     """Returns the data in a file. Raises `Invalid` with the file's path."""
     try:
-        return load(found.format, found.text)
+        return load(file.format, file.text)
     except Invalid as error:
-        raise _with_path(error, found.path) from None
+        raise _with_path(error, file.path) from None
 
 
 def _with_path(error: MindError, path: Path, hint: str = "") -> MindError:

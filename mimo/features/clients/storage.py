@@ -20,7 +20,7 @@ _MOST_BYTES = 64 * 1024 * 1024
 
 
 @frozen
-class Found:
+class FileState:
     """A file as it is now."""
 
     path: Path
@@ -64,7 +64,7 @@ class Note:
     """The containers that were created for the entries."""
 
 
-def look(path: Path, *, within: Path | None) -> Found:
+def look(path: Path, *, within: Path | None) -> FileState:
     """Returns the file at a path, behind any links.
 
     Raises `StorageFailed` if it can't be read, is not a regular file, or if a link leads out of
@@ -81,17 +81,17 @@ def look(path: Path, *, within: Path | None) -> Found:
     try:
         data, _ = disk.look(real, limit=_MOST_BYTES)
     except FileNotFoundError:
-        return Found(path=path, real=real, data=None)
+        return FileState(path=path, real=real, data=None)
     except OSError as error:
         raise files.failure("read", path, error) from error
     if len(data) > _MOST_BYTES:
         raise StorageFailed(
             f"`{path}` has more than {_MOST_BYTES:,} bytes", hint="is it the right file?"
         )
-    return Found(path=path, real=real, data=data)
+    return FileState(path=path, real=real, data=data)
 
 
-def change(file: Found, data: bytes | None, *, private: bool) -> None:
+def change(file: FileState, data: bytes | None, *, private: bool) -> None:
     """Writes a file, or removes it if `data` is None; it must be unchanged since it was read.
 
     Raises `Conflict` if another program changed it meanwhile, and `StorageFailed`.
@@ -108,7 +108,7 @@ def change(file: Found, data: bytes | None, *, private: bool) -> None:
         raise Conflict(f"`{file.path}` was changed while it was written", hint="check its content")
 
 
-def keep(home: Path, file: Found) -> Path:
+def keep(home: Path, file: FileState) -> Path:
     """Copies a file and returns the path of the copy. The same content is kept once."""
     data = file.data or b""
     path = _backup(home, file.path, files.digest(data))

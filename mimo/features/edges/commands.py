@@ -13,6 +13,9 @@ from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.model import Kind
 from mimo.mind import Mind
+from mimo.rendering.results import count, labels, render
+from mimo.rendering.screen import Part, Screen, accent, bad, dim, good, strong, warn
+from mimo.text.clean import escaped
 
 Line = Annotated[int, Out("The line in it, from 1")]
 
@@ -110,9 +113,9 @@ def edges(
     Your global edges and those of the project (the Gotchas of its MEMORY.md, and `.mind/edges/`)
     are compared with the intent, the stack and the code.
     """
-    known = sources.everything(mind)
-    matches = sources.warnings(mind, known, intent, code=code or "", techs=stack)
-    faulty = any(sources.problems(mind, known if code else ()))
+    every = sources.everything(mind)
+    matches = sources.warnings(mind, every, intent, code=code or "", techs=stack)
+    faulty = any(sources.problems(mind, every if code else ()))
     notice = "some edges are faulty; `mind edges list` shows them" if faulty else None
     return EdgeWarnings(
         edges=tuple(
@@ -175,7 +178,7 @@ StackTags = Annotated[tuple[str, ...], Arg("Technologies that it concerns", comp
 
 @frozen
 class EdgePatterns:
-    """How an edge is recognised."""
+    """The words and patterns by which an edge is recognised."""
 
     context: tuple[str, ...]
     intent: tuple[str, ...]
@@ -311,8 +314,8 @@ def starter(mind: Mind) -> StarterAdded:
 
     They are copied to `$MIND_HOME/edges/`, where you can change or remove them.
     """
-    added, known = sources.add_starter(mind)
-    return StarterAdded(added=tuple(map(_row, added)), known=known)
+    added, existing = sources.add_starter(mind)
+    return StarterAdded(added=tuple(map(_row, added)), known=existing)
 
 
 def _added(mind: Mind, new: Edge, *, private: bool = False) -> EdgeDetails:
@@ -435,3 +438,94 @@ def check(
         for hit in hits
     )
     return EdgesChecked(findings=findings, files=len(added), document=document)
+
+
+# The output.
+
+
+_WIDEST = max(map(len, Severity))
+
+
+def _marked(severity: Severity) -> Part:
+    styles = {Severity.CRITICAL: bad, Severity.WARNING: warn, Severity.INFO: dim}
+    return styles[severity](severity.value)
+
+
+@render.register
+def _(result: EdgeWarnings, screen: Screen) -> None:
+    if result.notice:
+        screen.note(result.notice)
+    if not result.edges:
+        screen.line("no known edge applies")
+    for place, edge in enumerate(result.edges):
+        if place:
+            screen.blank()
+        marks = labels(trust=edge.trust)
+        screen.line(_marked(edge.severity), "  ", strong(edge.title), *marks)
+        if edge.description.strip() != edge.title:
+            screen.text(edge.description, indent=4)
+        if edge.workaround:
+            screen.text(f"→ {edge.workaround}", indent=4)
+        screen.line(dim(f"{edge.source}, {edge.confidence:.2f}: {edge.matched_on}"), indent=4)
+        screen.line(accent(edge.id), dim(f"  {edge.file}:{edge.line}"), indent=4)
+
+
+@render.register
+def _(result: EdgeRows, screen: Screen) -> None:
+    if not result.edges:
+        screen.line(
+            "no edges yet; ", accent("`mind edges starter`"), " adds a set of well-known ones"
+        )
+    for edge in result.edges:
+        _show_row(edge, screen)
+    for problem in result.problems:
+        place = f"{problem.file}:{problem.line}" if problem.line else problem.file
+        screen.line(warn(f"can't be used: {place}"), dim(f"  {problem.reason}"))
+
+
+def _show_row(edge: EdgeRow, screen: Screen) -> None:
+    gap = " " * (_WIDEST - len(edge.severity) + 2)
+    screen.line(_marked(edge.severity), gap, strong(edge.title), *labels(trust=edge.trust))
+    about = ", ".join((edge.source.value, *edge.stack_tags))
+    screen.line(accent(edge.id), dim(f"  {about}  {edge.file}:{edge.line}"), indent=4)
+
+
+@render.register
+def _(result: EdgeDetails, screen: Screen) -> None:
+    if result.notice:
+        screen.note(result.notice)
+    screen.line(good("✓ "), strong(result.title), "  ", _marked(result.severity))
+    screen.line(accent(result.id), indent=2)
+    screen.line(dim(result.file), indent=2)
+
+
+@render.register
+def _(result: StarterAdded, screen: Screen) -> None:
+    for edge in result.added:
+        _show_row(edge, screen)
+    existing = f"; {result.known:,} existed already" if result.known else ""
+    screen.line(good("✓ "), f"{count(len(result.added), 'edge')} added{existing}")
+
+
+@render.register
+def _(result: EdgesChecked, screen: Screen) -> None:
+    if result.document is not None:
+        is_json = result.document.startswith("{")
+        document = escaped(result.document) if is_json else result.document
+        screen.verbatim(document, commands=not is_json)
+        return
+    for finding in result.findings:
+        title = finding.title if finding.type == "edge" else f"{finding.title} (a failed decision)"
+        severity, marks = _marked(finding.severity), labels(trust=finding.trust)
+        place = accent(f"{finding.file}:{finding.line}")
+        screen.line(place, "  ", severity, "  ", strong(title), *marks)
+        screen.line(dim(finding.text.strip()), indent=4)
+        if finding.workaround:
+            screen.text(f"→ {finding.workaround}", indent=4)
+        screen.line(dim(f"{finding.id}  {finding.known_from}"), indent=4)
+        screen.blank()
+    files = count(result.files, "file")
+    if result.findings:
+        screen.line(f"{count(len(result.findings), 'finding')} in {files}")
+    else:
+        screen.line(good("✓ "), f"{files} checked, nothing found")

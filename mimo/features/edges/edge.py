@@ -163,8 +163,8 @@ def _words(value: Any) -> tuple[str, ...]:
     pieces = value.split(",") if isinstance(value, str) else value
     if not isinstance(pieces, list | tuple):
         return ()
-    found = (str(piece).strip() for piece in pieces if isinstance(piece, str | int | float))
-    return tuple(dict.fromkeys(word for word in found if word))[:_MOST_PATTERNS]
+    words = (str(piece).strip() for piece in pieces if isinstance(piece, str | int | float))
+    return tuple(dict.fromkeys(word for word in words if word))[:_MOST_PATTERNS]
 
 
 def _wrong(must: str, given: Any) -> Invalid:
@@ -271,8 +271,8 @@ def asked(intent: str, stack: Iterable[str] = (), code: str = "") -> Question:
 
 def endings(edge: Edge) -> frozenset[str]:
     """Returns the file name endings of the languages in an edge's tags."""
-    named = (_ENDINGS.get(tech(word)) for word in edge.stack_tags)
-    return frozenset(ending for found in named if found for ending in found.split())
+    texts = (_ENDINGS.get(tech(word), "") for word in edge.stack_tags)
+    return frozenset(ending for text in texts for ending in text.split())
 
 
 def subject(text: str) -> frozenset[str]:
@@ -328,14 +328,14 @@ def _by_title(edge: Edge, question: Question, stack: list[str], code: list[str])
     return _match(edge, confidence, bool(stack or named), title=title, stack=named, code=code)
 
 
-def _match(edge: Edge, confidence: float, of_stack: bool, **found: list[str]) -> Match:
-    reasons = (f"{name}: {', '.join(words)}" for name, words in found.items() if words)
+def _match(edge: Edge, confidence: float, of_stack: bool, **matched: list[str]) -> Match:
+    reasons = (f"{name}: {', '.join(words)}" for name, words in matched.items() if words)
     return Match(
         edge=edge,
         confidence=confidence,
         matched_on="; ".join(reasons),
         of_stack=of_stack,
-        hits=sum(map(len, found.values())),
+        hits=sum(map(len, matched.values())),
     )
 
 
@@ -353,8 +353,8 @@ def _shared(title: str, question: Question) -> list[str]:
     """Returns the words of a title whose stems are in the intent."""
     words = re.findall(r"[^\W_]+", title)
     stems = question.words & subject(title)
-    found = (word for word in words if stems.intersection(tokenize(word)))
-    return list(dict.fromkeys(word.lower() for word in found))
+    shared = (word.lower() for word in words if stems.intersection(tokenize(word)))
+    return list(dict.fromkeys(shared))
 
 
 def _in_code(edge: Edge, code: str) -> Iterator[str]:

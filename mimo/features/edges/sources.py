@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from mimo.errors import Conflict, EdgeExists, Invalid
+from mimo.errors import EdgeExists, Invalid
 from mimo.features.edges import changes, storage
 from mimo.features.edges.checking import Added, Hit, check
 from mimo.features.edges.edge import (
@@ -24,7 +24,6 @@ from mimo.mind import Mind
 from mimo.operations import finding, saving
 from mimo.text import patterns
 
-_TRIES = 5
 _LONGEST_TITLE = 200
 _MOST_OF_STACK = 3
 """Maximum number of edges that match by the stack only; more would hide the others."""
@@ -56,8 +55,8 @@ def problems(mind: Mind, edges: Iterable[Edge]) -> Iterator[Problem]:
 
 def unusable(detection: Detection) -> list[tuple[str, str]]:
     """Returns the patterns for code that can't be used, each with the reason."""
-    made = ((pattern, patterns.compiled(pattern)) for pattern in detection.code)
-    return [(pattern, one.reason) for pattern, one in made if isinstance(one, patterns.Unusable)]
+    compiled = ((pattern, patterns.compiled(pattern)) for pattern in detection.code)
+    return [(text, made.reason) for text, made in compiled if isinstance(made, patterns.Unusable)]
 
 
 def technologies(mind: Mind) -> tuple[str, ...]:
@@ -89,11 +88,11 @@ def warnings(
     stack; None detects that of the project.
     """
     question = asked(intent, technologies(mind) if techs is None else techs, code)
-    matches = (one for edge in edges if (one := match(edge, question)))
-    ordered = sorted(matches, key=lambda one: (one.order, not one.edge.trusted))
-    by_stack = (one for one in ordered if one.stack_alone)
-    surplus = sorted(by_stack, key=lambda one: not one.edge.trusted)[_MOST_OF_STACK:]
-    return [one for one in ordered if one not in surplus]
+    matches = [hit for edge in edges if (hit := match(edge, question))]
+    matches.sort(key=lambda hit: (hit.order, not hit.edge.trusted))
+    by_stack = (hit for hit in matches if hit.stack_alone)
+    surplus = sorted(by_stack, key=lambda hit: not hit.edge.trusted)[_MOST_OF_STACK:]
+    return [hit for hit in matches if hit not in surplus]
 
 
 def run_into(mind: Mind, added: Iterable[Added]) -> list[Hit]:
@@ -145,14 +144,9 @@ def add(mind: Mind, edge: Edge, *, private: bool = False) -> Record:
     with storage.locked(mind.home):
         _refuse_duplicate(of_user(mind), title)
         now = mind.now()
-        for _ in range(_TRIES):
-            name = ids.new_id(Kind.EDGE, title, now, ids.suffix(mind.randomness(4)))
-            memory = replace(draft, id=name, created=now, by=mind.author)
-            try:
-                return storage.create(mind.home, memory)
-            except Conflict:
-                continue
-    raise Conflict("no free id was found", hint="try again")
+        name = ids.new_id(Kind.EDGE, title, now, ids.suffix(mind.randomness(4)))
+        memory = replace(draft, id=name, created=now, by=mind.author)
+        return storage.create(mind.home, memory)
 
 
 def add_starter(mind: Mind) -> tuple[list[Edge], int]:

@@ -69,7 +69,7 @@ _NEW_CONTEXT = (Dialect.CLAUDE, Dialect.CODEX)
 def reaction(scene: Scene, session: Session, *, resuming: bool) -> tuple[Say, Session]:
     """Returns the answer to an event, and the changed session.
 
-    `resuming` tells that a prompt continues earlier work. Raises `MindError`.
+    `resuming` is whether a prompt continues earlier work. Raises `MindError`.
     """
     event = scene.event
     if event.moment is Moment.START:

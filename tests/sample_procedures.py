@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 from unittest.mock import patch
 
-from mimo.features.procedures import calling, executing
+from mimo.features.procedures import calling, executing, library
 from mimo.features.procedures.executing import Report
 from mimo.features.procedures.storage import Execution
 from mimo.mind import Mind
-from mimo.store import files, procedures
+from mimo.store import files
 from mimo.surroundings import Timer
 
 GREET = """\
@@ -41,7 +41,7 @@ def text(name: str, states: str, version: str = "1.0", **header: object) -> str:
 def put(mind: Mind, name: str, states: str, version: str = "1.0", **header: object) -> None:
     """Writes a procedure by hand and approves it."""
     data = text(name, states, version, **header).encode()
-    files.replace(mind.project.root / procedures.path_of(f"{name}@{version}"), data)
+    files.replace(mind.project.root / library.path_of(f"{name}@{version}"), data)
     mind.trust.approve([files.digest(data)])
 
 

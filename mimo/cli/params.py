@@ -352,12 +352,12 @@ def candidates(kind: str, start: str, project: str | None) -> list[tuple[str, st
 def _on_disk(kind: str, project: str | None) -> list[str]:
     from mimo.features.procedures.storage import Executions
     from mimo.mind import Mind
-    from mimo.store import procedures
 
     root = Mind.open(Path.cwd(), project=Path(project) if project else None).project.root
     if kind == "execution":
         return Executions(root, "").ids()[::-1][:MOST]
-    return list(dict.fromkeys(file.stem.partition("@")[0] for file in procedures.listed(root)))
+    names = sorted(path.name for path in (root / ".mind/procedures").glob("[!.]*.md"))
+    return list(dict.fromkeys(name.partition("@")[0] for name in names))
 
 
 def _from_index(query: str, start: str, project: str | None) -> list[tuple[str, str]]:

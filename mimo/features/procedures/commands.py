@@ -9,6 +9,7 @@ from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, 
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed, Untrusted
 from mimo.features.procedures import executing, library
 from mimo.features.procedures.executing import Report
+from mimo.features.procedures.library import ProcedureFile
 from mimo.features.procedures.machine import Status
 from mimo.features.procedures.model import (
     LATEST,
@@ -23,8 +24,6 @@ from mimo.guard.policy import Operation
 from mimo.memory.codec.front_matter import Fault
 from mimo.mind import Mind
 from mimo.store import files
-from mimo.store import procedures as store
-from mimo.store.procedures import ProcedureFile
 
 PROGRAM_WAITS_MS = 60_000
 """The default time that a program waits for a run; many give up after this."""
@@ -444,7 +443,7 @@ def add(
     """
     if (file is None) == (text is None):
         raise Invalid("give a file or a text", hint="such as `mind procedure add release.md`")
-    data = (text or "").encode() if file is None else store.given(Path(file).expanduser())
+    data = (text or "").encode() if file is None else library.given(Path(file).expanduser())
     return _added(mind, data)
 
 
@@ -507,7 +506,7 @@ def check(
             raise library.missing(mind, *reference)
         checked = [(candidates[0], library.check(candidates[0], calls=True))]
     else:
-        file = ProcedureFile(path=name, data=store.given(Path(name).expanduser()))
+        file = ProcedureFile(path=name, data=library.given(Path(name).expanduser()))
         checked = [(file, library.check(file, calls=True))]
     faults = tuple(row for file, result in checked for row in _rows(file, result.faults))
     warnings = tuple(row for file, result in checked for row in _rows(file, result.warnings))

@@ -1,8 +1,11 @@
 """The procedures of a project: finding, checking, adding and approving them."""
 
 from dataclasses import replace
+from pathlib import Path
 
-from mimo.errors import Invalid, NotFound, Untrusted
+from mimo import disk
+from mimo.disk import STORE
+from mimo.errors import Conflict, Invalid, NotFound, Untrusted
 from mimo.features.procedures import calling, reading
 from mimo.features.procedures.model import (
     LATEST,
@@ -13,17 +16,82 @@ from mimo.features.procedures.model import (
     version_key,
 )
 from mimo.features.procedures.reading import Reading
+from mimo.frozen import frozen
 from mimo.memory.codec.front_matter import Fault
 from mimo.mind import Mind
 from mimo.operations.saving import approving
 from mimo.store import files
-from mimo.store import procedures as store
-from mimo.store.procedures import ProcedureFile
 from mimo.store.projects import index_owner
 from mimo.surroundings import Question
 
+FOLDER = f"{STORE}/procedures"
 MOST_FAULTS = 100
+_SUFFIX = ".md"
+_LARGEST = 1024 * 1024
 _ASKED_SECONDS = 0.2
+
+
+@frozen
+class ProcedureFile:
+    """The content of a procedure's file, `.mind/procedures/<name>@<version>.md`."""
+
+    path: str
+    """Relative to the project, with `/`."""
+    data: bytes
+    problem: str | None = None
+    """The reason if it can't be read."""
+
+    @property
+    def digest(self) -> str:
+        """Returns the digest by which the text is approved."""
+        return files.digest(self.data)
+
+    @property
+    def stem(self) -> str:
+        """Returns `name@version` from the name of the file."""
+        return self.path.rpartition("/")[2].removesuffix(_SUFFIX)
+
+
+def path_of(key: str) -> str:
+    """Returns the path of the procedure `name@version`."""
+    return f"{FOLDER}/{key}{_SUFFIX}"
+
+
+def listed(root: Path) -> list[ProcedureFile]:
+    """Returns all procedure files, by name; links and special files have a `problem`."""
+    folder = root / FOLDER
+    if folder.is_symlink() or (root / STORE).is_symlink():
+        return []
+    try:
+        names = sorted(path.name for path in folder.iterdir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise files.failure("list", folder, error) from error
+    result = []
+    for name in names:
+        if not name.endswith(_SUFFIX) or name.startswith(".") or not name.isprintable():
+            continue
+        path, data, problem = f"{FOLDER}/{name}", b"", None
+        try:
+            data, _ = disk.look(files.safe_path(root, path), limit=_LARGEST)
+        except FileNotFoundError:  # removed meanwhile
+            continue
+        except OSError as error:
+            problem = files.failure("read", root / path, error).message
+        if len(data) > _LARGEST:
+            data, problem = b"", f"larger than {_LARGEST:,} bytes"
+        result.append(ProcedureFile(path=path, data=data, problem=problem))
+    return result
+
+
+def given(path: Path) -> bytes:
+    """Returns the bytes of a file that the user named. Raises `Invalid` if it can't be read."""
+    try:
+        return disk.look(path, limit=_LARGEST)[0]
+    except OSError as error:
+        reason = files.failure("read", path, error).message
+        raise Invalid(reason, hint="name a procedure's Markdown file") from None
 
 
 def check(file: ProcedureFile, *, calls: bool = False) -> Reading:
@@ -35,7 +103,7 @@ def check(file: ProcedureFile, *, calls: bool = False) -> Reading:
         return Reading(procedure=None, faults=(Fault(None, file.problem),))
     result = reading.read(file.data, calling.fault) if calls else reading.read(file.data)
     key = result.procedure.key if result.procedure else file.stem
-    if file.path.startswith(f"{store.FOLDER}/") and file.stem != key:
+    if file.path.startswith(f"{FOLDER}/") and file.stem != key:
         reason = f"the file must be named `{key}.md`, as in its header"
         return Reading(procedure=None, faults=(Fault(2, reason),))
     return replace(result, faults=result.faults[:MOST_FAULTS])
@@ -43,8 +111,9 @@ def check(file: ProcedureFile, *, calls: bool = False) -> Reading:
 
 def every(mind: Mind, *, calls: bool = False) -> list[tuple[ProcedureFile, Reading]]:
     """Returns all procedure files, checked: by name, the newest version first."""
-    files = sorted(store.listed(mind.project.root), key=_order)
-    return [(file, check(file, calls=calls)) for file in files]
+    return [
+        (file, check(file, calls=calls)) for file in sorted(listed(mind.project.root), key=_order)
+    ]
 
 
 def _order(file: ProcedureFile) -> tuple[str, int, int]:
@@ -77,7 +146,7 @@ def find(
 def candidates(mind: Mind, name: str, version: str) -> list[ProcedureFile]:
     """Returns the files that may hold a procedure, the highest version first."""
     named = []
-    for file in store.listed(mind.project.root):
+    for file in listed(mind.project.root):
         of_file, _, given = file.stem.partition("@")
         if of_file == name and version in (given, LATEST) and VERSION.fullmatch(given):
             named.append(file)
@@ -119,8 +188,18 @@ def added(mind: Mind, data: bytes) -> tuple[ProcedureFile, Reading]:
     draft = ProcedureFile(path="the text", data=data)
     result = check(draft, calls=True)
     procedure = valid(draft, result)
+    file = ProcedureFile(path=path_of(procedure.key), data=data)
+    target = files.safe_path(mind.project.root, file.path)
     with approving(mind, wanted=not procedure.reaches_out):
-        return store.write(mind.project.root, procedure.key, data), result
+        try:
+            files.write_new(target, data)
+        except Conflict:
+            if disk.read(target) != data:
+                raise Conflict(
+                    f"`{file.path}` already exists with another text",
+                    hint="edit that file, or give this one a new version",
+                ) from None
+    return file, result
 
 
 def require_approved(mind: Mind, file: ProcedureFile, procedure: Procedure) -> None:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Annotated
 
 from mimo.commands.spec import Out
+from mimo.disk import STORE
 from mimo.errors import Invalid, MindError
 from mimo.features import values
 from mimo.frozen import frozen
@@ -15,7 +16,7 @@ from mimo.mind import Mind
 from mimo.operations import finding, overview
 from mimo.rendering.results import count, day
 from mimo.rendering.screen import Part, Screen, accent, dim, strong, warn
-from mimo.store import git, procedures, revisions
+from mimo.store import git, revisions
 from mimo.store.trust import TrustState
 from mimo.text.phrases import cut
 
@@ -32,8 +33,7 @@ def digests(mind: Mind) -> tuple[str, ...]:
     commits.
     """
     memories = dict.fromkeys(record.place.digest for record in overview.everything(mind))
-    files = [file.digest for file in procedures.listed(mind.project.root) if not file.problem]
-    return (*memories, *files, *values.digests(mind), *mind.guard.digests())
+    return (*memories, *_procedures(mind).values(), *values.digests(mind), *mind.guard.digests())
 
 
 def describe(mind: Mind) -> str:
@@ -157,9 +157,7 @@ def look_of(mind: Mind) -> FirstLook | None:
     trusted = mind.trust.checker()
     records = [r for r in overview.everything(mind) if not trusted(r.place.digest)]
     runnable = tuple(
-        file.stem
-        for file in procedures.listed(mind.project.root)
-        if not file.problem and not mind.trust.approved(file.digest)
+        name for name, digest in _procedures(mind).items() if not mind.trust.approved(digest)
     )
     if not records and not runnable:
         return None
@@ -183,6 +181,13 @@ def look_of(mind: Mind) -> FirstLook | None:
         policy=has_policy and not mind.trust.approved(mind.store.digest(FILE)),
         yours=len({record.place.digest for record in records} & mind.trust.by_own_address()),
     )
+
+
+def _procedures(mind: Mind) -> dict[str, str]:
+    """Returns the digest of each file of a procedure, by its name."""
+    names = sorted(path.stem for path in (mind.folder / "procedures").glob("[!.]*.md"))
+    digests = {name: mind.store.digest(f"{STORE}/procedures/{name}.md") for name in names}
+    return {name: digest for name, digest in digests.items() if digest}
 
 
 def _authors(mind: Mind, paths: Iterable[str]) -> dict[str, int]:

@@ -1,21 +1,22 @@
-"""Access to the disk that every other module builds on.
+"""Access to the machine that every other module builds on.
 
-Reading regular files only; private places, whose files are the user's alone; the time that one
-command waits for locks and databases; and opening SQLite databases.
+The user's folder and the clock; reading regular files only; private places, whose files are the
+user's alone; the time that one command waits for locks and databases; and opening databases.
 """
 
 import errno
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from mimo.errors import Untrusted
+from mimo.errors import Invalid, Untrusted
 
 if TYPE_CHECKING:
     import sqlite3
@@ -44,6 +45,7 @@ WAIT_SECONDS = 10.0
 """Maximum total time that a command waits, beyond the time that it works in between."""
 
 _homes: dict[str, None] = {}
+"""Each $MIND_HOME of this process, with a slash at its end."""
 
 
 class Stamp(NamedTuple):
@@ -53,6 +55,54 @@ class Stamp(NamedTuple):
     mtime_ns: int
     ctime_ns: int
     inode: int
+
+
+# The user's folder, the working directory and the clock.
+
+
+def home_of(environ: Mapping[str, str]) -> Path:
+    """Returns the user's folder, `$MIND_HOME` or `~/.mind`, and makes it a private place.
+
+    Raises `Invalid` if the path is relative and the working directory does not exist.
+    """
+    given = environ.get("MIND_HOME")
+    try:
+        if given:
+            home = Path(given).expanduser().absolute()
+        elif Path(os.environ.get("HOME", "")).is_absolute():
+            home = Path.home() / STORE
+        else:
+            home = _listed_folder() / STORE
+    except (OSError, RuntimeError) as error:
+        raise Invalid(
+            f"`MIND_HOME` is `{given}`, which can't be resolved: {error}",
+            hint="set it to an absolute path",
+        ) from error
+    _homes[f"{home}/"] = None
+    return home
+
+
+def _listed_folder() -> Path:
+    """Returns the user's folder in the system's list of users; `/` for an unlisted user."""
+    try:
+        import pwd
+
+        return Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except (ImportError, KeyError):
+        return Path("/")
+
+
+def working_directory() -> Path | None:
+    """Returns the working directory; None if it was deleted."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return None
+
+
+def system_clock() -> datetime:
+    """Returns the current time in UTC."""
+    return datetime.now(UTC)  # noqa: TID251 - only here the clock is read
 
 
 # Reading: regular files only, without waiting for another process.
@@ -141,11 +191,6 @@ def _not_regular(path: Path) -> OSError:
 
 
 # Private places: their modes, and the users whose files count as the user's own.
-
-
-def keep_private(home: Path) -> None:
-    """Makes a $MIND_HOME a private place until the process ends."""
-    _homes[f"{home}/"] = None
 
 
 def private_place(path: Path) -> Path | None:

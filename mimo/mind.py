@@ -2,20 +2,20 @@
 
 import copy
 import os
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
+from mimo import disk
 from mimo.config import Config, load
 from mimo.errors import Cancelled, Invalid, MindError, NoProject, Untrusted
 from mimo.store import projects
 from mimo.store.files import failure
-from mimo.store.projects import Project, Registered
-from mimo.surroundings import Ask, Clock, Progress, Timer, stamp_of, system_clock
-from mimo.surroundings import home_of as home_of
+from mimo.store.projects import Project, Registered, stamp
 
 if TYPE_CHECKING:
     from mimo.guard.guard import Guard
@@ -30,6 +30,29 @@ if TYPE_CHECKING:
     from mimo.store.walk import Watch
 
 T = TypeVar("T")
+
+Clock = Callable[[], datetime]
+
+Progress = Callable[[str, int, int], None]
+"""Called with the name of a step, the number of finished items, and the total."""
+
+
+class Question(NamedTuple):
+    """A question that only a person can answer."""
+
+    text: str
+    choices: tuple[str, ...]
+
+
+Ask = Callable[[Question, float], str | None]
+"""Asks a question, and returns the choice; None if there is none within the given seconds."""
+
+
+class Timer(NamedTuple):
+    """Functions that measure time and wait."""
+
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
 
 
 class part(Generic[T]):  # noqa: N801 - used as a decorator, as `property` is
@@ -73,7 +96,7 @@ class Mind:
         *,
         home: Path,
         project: Project | None,
-        clock: Clock = system_clock,
+        clock: Clock = disk.system_clock,
         randomness: Callable[[int], bytes] = os.urandom,
         environ: Mapping[str, str] | None = None,
         timer: Timer | None = None,
@@ -111,7 +134,7 @@ class Mind:
         *,
         project: Path | None = None,
         environ: Mapping[str, str] | None = None,
-        clock: Clock = system_clock,
+        clock: Clock = disk.system_clock,
     ) -> "Mind":
         """Returns the memory of the project around `start`, or of the named project.
 
@@ -120,7 +143,7 @@ class Mind:
         """
         environ = os.environ if environ is None else environ
         named = project or (Path(environ["MIND_PROJECT"]) if environ.get("MIND_PROJECT") else None)
-        mind = cls(home=home_of(environ), project=None, clock=clock, environ=environ)
+        mind = cls(home=disk.home_of(environ), project=None, clock=clock, environ=environ)
         try:
             projects.check_home(mind.home)
         except Untrusted as error:
@@ -313,8 +336,8 @@ class Mind:
         of_project = self._project.store / "config.toml" if self._project else None
         return self.home / "config.toml", of_project
 
-    def _settings_stamps(self) -> tuple[tuple[int, int, int] | None, ...]:
-        return tuple(stamp_of(path) for path in self._settings_files())
+    def _settings_stamps(self) -> tuple[object, ...]:
+        return tuple(path and stamp(f"{path}", follow=True) for path in self._settings_files())
 
     # The parts.
 

@@ -13,11 +13,10 @@ from hypothesis import HealthCheck, settings
 from mimo.cli.main import MARKS, NAMED
 from mimo.guard.audit import Session
 from mimo.guard.guard import Guard
-from mimo.mind import Mind
+from mimo.mind import Mind, Timer
 from mimo.store import projects
 from mimo.store.init import init
 from mimo.store.trust import Trust
-from mimo.surroundings import Timer
 
 settings.register_profile(
     "default",

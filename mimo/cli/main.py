@@ -15,13 +15,13 @@ from mimo import __version__, rendering
 from mimo.cli.params import KEPT, SETTINGS, Command, Run, common_options, print_completions
 from mimo.commands import NAMINGS, TOOLSETS, Registry, all_commands
 from mimo.commands.spec import Effect, Param, Spec, Surface
+from mimo.disk import working_directory
 from mimo.errors import Invalid, MindError, StorageFailed, status_of
 from mimo.rendering import complain, is_terminal
-from mimo.surroundings import Question, working_directory
 
 if TYPE_CHECKING:
     from mimo.commands.invoke import Caller
-    from mimo.mind import Mind
+    from mimo.mind import Mind, Question
 
 Open = Callable[[Path | None], "Mind"]
 """Opens the memory of a named project, or of the one around the working directory."""
@@ -233,11 +233,11 @@ def _missing_texts(spec: Spec, arguments: Mapping[str, Any]) -> list[Param]:
     return missing if missing and missing[0].arg.stdin and are_texts else []
 
 
-_asked: list[Question] = []
+_asked: "list[Question]" = []
 """The question on the terminal, so that it is printed once."""
 
 
-def ask(question: Question, seconds: float) -> str | None:
+def ask(question: "Question", seconds: float) -> str | None:
     """Returns the choice that the user typed, or None if there was none within the time.
 
     The end of the input is not an answer: it stops the command as Ctrl-C does.

@@ -56,13 +56,13 @@ from mimo.commands.arguments import choose
 from mimo.commands.invoke import Caller, fault, invoke
 from mimo.commands.schema import input_schema, output_schema
 from mimo.commands.spec import Effect, Spec, Surface, to_json
+from mimo.disk import home_of, working_directory
 from mimo.errors import Internal, MindError
 from mimo.guard.logs import Redacting
 from mimo.guard.privacy import redact_error, redacted
-from mimo.mind import Mind
+from mimo.mind import Mind, Progress
 from mimo.server import prompts, resources
 from mimo.server.exposure import Listing, Mode, mode_of
-from mimo.surroundings import Progress, home_of, working_directory
 
 # Standard input as the SDK's transport reads it: one JSON-RPC message a line.
 Reply = Callable[[SessionMessage], Awaitable[None]]

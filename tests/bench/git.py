@@ -14,11 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from mimo.disk import system_clock
 from mimo.memory.codec import splice
 from mimo.memory.codec.file import Parsed, parse, render
 from mimo.memory.model import Kind, Link, Memory, Outcome, Section
 from mimo.store.git import DRIVER
-from mimo.surroundings import system_clock
 
 MIND = [sys.executable, "-m", "mimo"]
 _WORDS = (

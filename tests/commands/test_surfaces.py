@@ -22,12 +22,11 @@ from mimo.commands import all_commands
 from mimo.commands.schema import input_schema, output_schema
 from mimo.commands.spec import Param, Spec, Surface
 from mimo.features.daemon import Running, process
-from mimo.mind import Mind
+from mimo.mind import Mind, Timer
 from mimo.server.app import App, Memory
 from mimo.store import projects
 from mimo.store.init import init
 from mimo.store.trust import Trust
-from mimo.surroundings import Timer
 from tests import mama_databases, sample_procedures
 
 REGISTRY = all_commands()

@@ -19,11 +19,10 @@ import pytest
 
 from mimo.cli.main import main
 from mimo.memory.model import Kind
-from mimo.mind import Mind
+from mimo.mind import Mind, Question, Timer
 from mimo.operations import saving
 from mimo.store import projects
 from mimo.store.init import init
-from mimo.surroundings import Question, Timer
 from tests import mama_databases
 from tests.conftest import NOW
 

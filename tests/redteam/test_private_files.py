@@ -264,7 +264,7 @@ def test_a_shared_folder_is_never_closed_to_others(
     for folder, mode in ((shared, 0o1777), (own, 0o755)):
         folder.mkdir()
         folder.chmod(mode)
-        disk.keep_private(folder)
+        disk.home_of({"MIND_HOME": str(folder)})
         files.write_new(folder / "logs" / "x.log", b"x")
 
         assert stat.S_IMODE(folder.stat().st_mode | 0o1000) == mode | 0o1000

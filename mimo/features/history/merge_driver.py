@@ -67,9 +67,9 @@ def _approve_if_both_were(ours: bytes, theirs: bytes, merged: bytes, *, path: st
     """
     import os
 
+    from mimo.disk import home_of
     from mimo.store.files import digest
     from mimo.store.trust import Trust
-    from mimo.surroundings import home_of
 
     with suppress(MindError, OSError):
         root = Path.cwd() / path.rpartition(".mind/")[0]

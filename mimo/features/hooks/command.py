@@ -15,9 +15,9 @@ from pathlib import Path
 from select import select
 from typing import TYPE_CHECKING, Any
 
+from mimo.disk import home_of, system_clock
 from mimo.errors import MindError
 from mimo.features.hooks.events import Event, Moment, Say, answer, recognised
-from mimo.surroundings import home_of, system_clock
 
 if TYPE_CHECKING:
     from mimo.features.hooks.scene import Scene

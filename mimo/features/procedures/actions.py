@@ -24,8 +24,7 @@ from mimo.features.procedures.model import (
     filled,
 )
 from mimo.frozen import frozen
-from mimo.mind import Mind
-from mimo.surroundings import Timer
+from mimo.mind import Mind, Timer
 
 if TYPE_CHECKING:
     import subprocess

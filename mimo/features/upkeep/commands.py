@@ -20,13 +20,12 @@ from mimo.features.upkeep import Check, Verdict
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.model import Kind
-from mimo.mind import Mind
+from mimo.mind import Mind, Question
 from mimo.operations import finding, overview, refresh, syncing
 from mimo.operations.overview import Health
 from mimo.store import projects
 from mimo.store.init import init as make
 from mimo.store.projects import Registered, find
-from mimo.surroundings import Question
 from mimo.text.clean import one_line
 
 _ANSWERS = ("yes", "no")

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from mimo.cli.main import main
-from mimo.mind import Mind
-from mimo.surroundings import Timer
+from mimo.mind import Mind, Timer
 
 
 @pytest.fixture

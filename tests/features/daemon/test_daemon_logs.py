@@ -8,8 +8,7 @@ import pytest
 
 from mimo.cli.main import main
 from mimo.features import daemon
-from mimo.mind import Mind
-from mimo.surroundings import Timer
+from mimo.mind import Mind, Timer
 
 
 class Over(Exception):

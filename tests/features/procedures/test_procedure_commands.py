@@ -9,8 +9,7 @@ import pytest
 
 from mimo.cli.main import main
 from mimo.cli.params import candidates
-from mimo.mind import Mind
-from mimo.surroundings import Question
+from mimo.mind import Mind, Question
 from tests.sample_procedures import GREET, WAIT, Time, begun, put, text
 
 

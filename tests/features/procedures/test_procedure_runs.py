@@ -12,9 +12,8 @@ import pytest
 from mimo.errors import Conflict, Invalid, NotFound, StorageFailed, Untrusted
 from mimo.features.procedures import executing
 from mimo.features.procedures.machine import Status
-from mimo.mind import Mind
+from mimo.mind import Mind, Question, Timer
 from mimo.store import files
-from mimo.surroundings import Question, Timer
 from tests.conftest import Clock
 from tests.sample_procedures import GREET, WAIT, Commands, Time, begun, path_of, put, ran
 

@@ -94,6 +94,16 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def content(path: Path) -> bytes | None:
+    """Returns the bytes of a file; None if it is missing. Raises `StorageFailed`."""
+    try:
+        return disk.read(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise failure("read", path, error) from error
+
+
 def safe_path(root: Path, relative: str) -> Path:
     """Returns the path of `relative` (with `/`) below `root`.
 

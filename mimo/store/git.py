@@ -263,8 +263,8 @@ def _program_and_top(root: Path) -> tuple[str, Path]:
     """Returns the path of git, and the top of the working tree that contains a folder.
 
     Commands name the working tree, so that a repository's `core.worktree` can't. Raises `Invalid`
-    without git, outside a repository, and in a bare one, since git before 2.38 ignores
-    `safe.bareRepository`.
+    without git, outside a repository, for special files in it, and in a bare repository, since git
+    before 2.38 ignores `safe.bareRepository`.
     """
     program = shutil.which("git")
     if program is None:
@@ -278,20 +278,18 @@ def _program_and_top(root: Path) -> tuple[str, Path]:
             )
         marker = folder / ".git"
         if marker.is_file() or os.path.lexists(marker / "HEAD"):
+            # git would wait for a named pipe forever.
             for name in _READ_ALWAYS:
-                _check_regular(marker / name)
+                file = marker / name
+                try:
+                    disk.check(file)
+                except NotADirectoryError:
+                    break
+                except OSError as error:
+                    hint = "git can't read it: remove it"
+                    raise Invalid(f"`{file}`: {error.strerror}", hint=hint) from None
             return program, folder
     raise Invalid(f"`{top}` is not in a git repository", hint="`git init` makes one")
-
-
-def _check_regular(file: Path) -> None:
-    """Raises `Invalid` for a named pipe, which git would wait for forever."""
-    try:
-        disk.check(file)
-    except NotADirectoryError:
-        return
-    except OSError as error:
-        raise Invalid(f"`{file}`: {error.strerror}", hint="git can't read it: remove it") from None
 
 
 def _run(
@@ -427,53 +425,46 @@ def _first_line(file: Path) -> str:
 # Reflogs: git's local logs of HEAD.
 
 
-class Entry(NamedTuple):
-    """A commit that was made in this clone, from a reflog."""
-
-    commit: str
-    amended: str | None
-    """The commit that it replaced by `git commit --amend`."""
-
-
-class Entries(NamedTuple):
+class Reflogs(NamedTuple):
     """The new entries of the reflogs."""
 
-    made: tuple[Entry, ...]
+    made: Mapping[str, str | None]
+    """The commits that were made here, each with the commit that it amended."""
     positions: Mapping[str, str]
     """By the name of a reflog, the digest of its last line."""
 
 
-def reflog_entries(common: Path, positions: Mapping[str, str]) -> Entries:
+def reflog_entries(common: Path, positions: Mapping[str, str]) -> Reflogs:
     """Returns the commits that were made in this clone since `positions`, in every worktree.
 
     A reflog without a position is read from its start.
     """
-    made, ends = list[Entry](), dict(positions)
-    for name, path in _logs(common):
-        lines = _lines(path)
-        if lines:
-            made += _made(_after(lines, positions.get(name)))
-            ends[name] = _mark(lines[-1])
-    return Entries(tuple(dict.fromkeys(made)), ends)
+    made: dict[str, str | None] = {}
+    ends = dict(positions)
+    for name, lines in _reflogs(common):
+        ends[name] = _mark(lines[-1])
+        for line in _after(lines, positions.get(name)):
+            if match := _MADE.match(line):
+                commit = match[2].decode()
+                made[commit] = match[1].decode() if match[3] == b"amend" else made.get(commit)
+    return Reflogs(made, ends)
 
 
 def reflog_ends(common: Path) -> dict[str, str]:
     """Returns the positions at the current ends of the reflogs."""
-    return {name: _mark(lines[-1]) for name, path in _logs(common) if (lines := _lines(path))}
+    return {name: _mark(lines[-1]) for name, lines in _reflogs(common)}
 
 
-def _logs(common: Path) -> Iterator[tuple[str, Path]]:
-    yield "", common / "logs" / "HEAD"
+def _reflogs(common: Path) -> Iterator[tuple[str, list[bytes]]]:
+    """Yields the lines of each reflog that has some; the main worktree's has an empty name."""
+    folders = {"": common}
     with suppress(OSError):
-        for name in sorted(os.listdir(common / "worktrees")):  # noqa: PTH208 - names are enough
-            yield name, common / "worktrees" / name / "logs" / "HEAD"
-
-
-def _lines(path: Path) -> list[bytes]:
-    try:
-        return disk.read(path).splitlines()
-    except OSError:
-        return []
+        worktrees = common / "worktrees"
+        folders |= {name: worktrees / name for name in sorted(os.listdir(worktrees))}  # noqa: PTH208
+    for name, folder in folders.items():
+        with suppress(OSError):
+            if lines := disk.read(folder / "logs" / "HEAD").splitlines():
+                yield name, lines
 
 
 def _after(lines: list[bytes], position: str | None) -> list[bytes]:
@@ -485,13 +476,6 @@ def _after(lines: list[bytes], position: str | None) -> list[bytes]:
             return lines[number + 1 :]
     is_new = not lines[0].partition(b" ")[0].strip(b"0")
     return lines if is_new else []
-
-
-def _made(lines: list[bytes]) -> Iterator[Entry]:
-    for line in lines:
-        if match := _MADE.match(line):
-            amended = match[1].decode() if match[3] == b"amend" else None
-            yield Entry(match[2].decode(), amended)
 
 
 def _mark(line: bytes) -> str:

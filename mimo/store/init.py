@@ -162,7 +162,8 @@ def complete(root: Path) -> tuple[str, ...]:
             files.make_folder(folder)
     changed = []
     for name, lines in (*_FOR_GIT, *_of_private_folders(root)):
-        path, data = files.safe_path(root, f"{STORE}/{name}"), _read(root, name)
+        path = files.safe_path(root, f"{STORE}/{name}")
+        data = files.content(path)
         missing = b"".join(line + b"\n" for line in _missing(data, lines))
         if not missing:
             continue
@@ -194,19 +195,9 @@ def lacking(root: Path) -> tuple[str, ...]:
 
 def _lacks(root: Path, name: str, lines: tuple[str, ...]) -> bool:
     try:
-        return bool(_missing(_read(root, name), lines))
+        return bool(_missing(files.content(files.safe_path(root, f"{STORE}/{name}")), lines))
     except StorageFailed:
         return True
-
-
-def _read(root: Path, name: str) -> bytes | None:
-    path = files.safe_path(root, f"{STORE}/{name}")
-    try:
-        return disk.read(path)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise files.failure("read", path, error) from error
 
 
 def _missing(data: bytes | None, lines: tuple[str, ...]) -> list[bytes]:

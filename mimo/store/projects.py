@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mimo import disk
-from mimo.disk import STORE, read
+from mimo.disk import STORE
 from mimo.errors import Conflict, NoProject, Untrusted
 from mimo.store import files
-from mimo.store.files import CONFIG, LOCAL, failure, lock, write_new
+from mimo.store.files import CONFIG, LOCAL, failure, lock
 
 REGISTRY = "projects.json"
 _MAX_BYTES = 4_000_000
@@ -41,19 +41,17 @@ def index_owner(home: Path, randomness: Callable[[int], bytes]) -> str:
     A clone can't contain it. Raises `StorageFailed`.
     """
     path = owner_file(home)
-    try:
-        if not path.exists():
-            with suppress(Conflict):  # another process created it
-                write_new(path, randomness(16).hex().encode(), mode=0o600)
-        return read(path).decode("ascii", "replace")
-    except OSError as error:
-        raise failure("read", path, error) from error
+    if (data := files.content(path)) is None:
+        with suppress(Conflict):  # another process created it
+            files.write_new(path, randomness(16).hex().encode(), mode=0o600)
+        data = files.content(path) or b""
+    return data.decode("ascii", "replace")
 
 
 def known_owner(home: Path) -> str | None:
     """Returns the user's secret; None if there is none yet."""
     try:
-        return read(owner_file(home)).decode("ascii", "replace")
+        return disk.read(owner_file(home)).decode("ascii", "replace")
     except OSError:
         return None
 
@@ -276,10 +274,7 @@ def register(home: Path, project: Project, *, now: datetime) -> str | None:
             return None
         notice = None
         if registry.problem is not None:
-            try:
-                data = disk.read(path)
-            except OSError as error:
-                raise failure("read", path, error) from error
+            data = files.content(path) or b""
             aside = path.with_name(f"{path.name}.damaged-{files.digest(data)[:8]}")
             files.replace(aside, data)
             notice = f"{registry.problem}; it was renamed to `{aside}`, and a new list was created"

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum, auto
 from fnmatch import fnmatchcase
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,6 +26,7 @@ RULED = frozenset((".git", ".gitignore"))
 _MOST_BYTES = 1024 * 1024
 _MOST_STARS = 4
 """Maximum number of stars in one part of a pattern, since each multiplies the time."""
+_SLOW = re.compile(rf"(?:\*[^*/]+){{{_MOST_STARS},}}\*|(?:\*\*.*){{{_MOST_STARS},}}")
 _MAGIC = frozenset("*?[")
 _MOST_DEEP = 2
 """Maximum number of `**` in one glob, since each multiplies the comparisons."""
@@ -253,7 +253,7 @@ def _compiled(text: str) -> "GitIgnoreSpec":
     """Returns the patterns of an ignore file, without invalid and very slow ones."""
     from pathspec import GitIgnoreSpec
 
-    lines = [line for line in text.splitlines() if not _slow().search(line)]
+    lines = [line for line in text.splitlines() if not _SLOW.search(line)]
     try:
         return GitIgnoreSpec.from_lines(lines)
     except ValueError:
@@ -268,11 +268,6 @@ def _is_pattern(line: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-@cache
-def _slow() -> re.Pattern[str]:
-    return re.compile(rf"(?:\*[^*/]+){{{_MOST_STARS},}}\*|(?:\*\*.*){{{_MOST_STARS},}}")
 
 
 # The files that a name or glob matches.

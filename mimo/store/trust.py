@@ -307,7 +307,7 @@ class Trust:
             return None
         with self._locked():
             for name in _FILES:
-                if (data := _read(folder / name)) is not None:
+                if (data := files.content(folder / name)) is not None:
                     files.replace(folder / f"{name}.damaged", data, mode=0o600)
                     files.remove(folder / name)
         self._refresh()
@@ -410,13 +410,14 @@ class Trust:
             self._notice = (
                 f"`{folder}/approved` ends in the torn line of an interrupted write; it is skipped"
             )
-        if (state := _read(folder / "state.json")) is None:
+        if (state := files.content(folder / "state.json")) is None:
             return
         with _checked(folder / "state.json"):
             follow = json.loads(state)["follow"]
             if not isinstance(follow, bool):
                 raise TypeError(follow)
-        if self.location.common is not None and (data := _read(folder / "git.json")) is not None:
+        data = files.content(folder / "git.json") if self.location.common else None
+        if data is not None:
             with _checked(folder / "git.json"):
                 plain = json.loads(data)
                 seen = Seen(**{**plain, "only": tuple(plain["only"])})
@@ -470,18 +471,9 @@ def _was_outside(folder: Path) -> bool:
     return False
 
 
-def _read(path: Path) -> bytes | None:
-    try:
-        return disk.read(path)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise files.failure("read", path, error) from error
-
-
 def _read_list(path: Path) -> tuple[frozenset[str], bool]:
     """Returns the digests of a list, and whether it ends in a torn line, which is skipped."""
-    log = files.log_of(_read(path) or b"")
+    log = files.log_of(files.content(path) or b"")
     if not _APPROVED.fullmatch(log.whole):
         raise _damaged(path)
     return frozenset(log.whole.decode("ascii").split()), bool(log.torn)

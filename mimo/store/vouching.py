@@ -6,7 +6,7 @@ are ignored. Anyone can write any e-mail address into a commit, so an address al
 """
 
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from mimo.disk import STORE
 from mimo.errors import MindError
@@ -74,9 +74,9 @@ class Vouching:
         email = self.email()
         if common is None or not email:
             return seen
-        entries = git.reflog_entries(common, seen.positions)
-        digests = seen.committed | self._own(entries.made, email)
-        seen = seen._replace(positions=entries.positions, committed=digests)
+        reflogs = git.reflog_entries(common, seen.positions)
+        digests = seen.committed | self._own(reflogs.made, email)
+        seen = seen._replace(positions=reflogs.positions, committed=digests)
         if not self._line("config", "--global", "--get", "user.signingkey"):
             return seen
         signed = self._own_signed(seen.signed, email)
@@ -84,16 +84,16 @@ class Vouching:
             signed=revisions.commit_id(self._root, "HEAD"), committed=digests | signed
         )
 
-    def _own(self, made: Sequence[git.Entry], email: str) -> frozenset[str]:
+    def _own(self, made: Mapping[str, str | None], email: str) -> frozenset[str]:
         """Returns the texts that the user's commits brought, without those of other authors.
 
         A merge brings the texts that neither side has. An amended commit brings its changes to the
         replaced commit, which may be another author's.
         """
-        headers = revisions.blobs(self._root, [entry.commit for entry in made])
-        own = [e for e in made if _is_by(headers.get(e.commit, b""), email)]
-        amended = {entry.commit: entry.amended for entry in own if entry.amended}
-        brought = self._brought([entry.commit for entry in own])
+        headers = revisions.blobs(self._root, made)
+        own = [commit for commit in made if _is_by(headers.get(commit, b""), email)]
+        amended = {commit: replaced for commit in own if (replaced := made[commit])}
+        brought = self._brought(own)
         before: dict[str, dict[str, str] | None] = {}
         for replaced in {amended[commit] for commit, _ in brought if commit in amended}:
             exists = revisions.commit_id(self._root, replaced)
@@ -187,7 +187,8 @@ class Vouching:
     def _default_ref(self) -> str | None:
         """Returns the full name of the default branch: the remote's, or the local one."""
         words = ("for-each-ref", "--format=%(refname) %(symref)", "refs/remotes/*/HEAD")
-        heads = dict(line.split(" ", 1) for line in self._lines(*words) if line.count(" ") == 1)
+        lines = os.fsdecode(git.run(self._root, *words).stdout).splitlines()
+        heads = dict(line.split(" ", 1) for line in lines if line.count(" ") == 1)
         if target := heads.get("refs/remotes/origin/HEAD"):
             return target
         if len(heads) == 1:
@@ -258,10 +259,8 @@ class Vouching:
         return frozenset(map(digest, content.values()))
 
     def _line(self, *words: str) -> str:
-        return next(iter(self._lines(*words)), "")
-
-    def _lines(self, *words: str) -> list[str]:
-        return os.fsdecode(git.run(self._root, *words).stdout).strip().splitlines()
+        """Returns the first line of the output of a command."""
+        return os.fsdecode(git.run(self._root, *words).stdout).strip().partition("\n")[0]
 
 
 def _without_branch(seen: Seen) -> Seen:

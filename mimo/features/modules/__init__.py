@@ -173,7 +173,7 @@ def install(root: Path, *, force: bool = False) -> InstalledModule:
     paths = sorted(PACKAGED.rglob("*"))
     names = [path.relative_to(PACKAGED).as_posix() for path in paths if path.is_file()]
     wanted = {name: disk.read(PACKAGED / name) for name in names if "__pycache__" not in name}
-    present = {name: _present(files.safe_path(root, f"{folder}/{name}")) for name in wanted}
+    present = {name: files.content(files.safe_path(root, f"{folder}/{name}")) for name in wanted}
     changed = [name for name, data in wanted.items() if present[name] not in (None, data)]
     if changed and not force:
         raise Conflict(
@@ -194,15 +194,6 @@ def install(root: Path, *, force: bool = False) -> InstalledModule:
         written=tuple(written),
         unchanged=tuple(name for name in wanted if name not in written),
     )
-
-
-def _present(path: Path) -> bytes | None:
-    try:
-        return disk.read(path)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise files.failure("read", path, error) from error
 
 
 def find(root: Path, *, allow: Collection[str] = ()) -> tuple[FoundModule, ...]:

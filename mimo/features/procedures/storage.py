@@ -13,7 +13,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.features.procedures.model import LATEST
@@ -54,7 +53,7 @@ class Execution:
         Raises `StorageFailed` if any other record is missing or can't be read: continuing without
         it could repeat a step.
         """
-        data = self._read(self._journal)
+        data = files.content(self._journal) or b""
         self.size = len(data)
         records: list[Record] = []
         lines = files.log_of(data).lines
@@ -122,7 +121,7 @@ class Execution:
     def sent(self) -> list[str]:
         """Returns all events that were ever sent to it."""
         events = []
-        for line in files.log_of(self._read(self._inbox)).lines:
+        for line in files.log_of(files.content(self._inbox) or b"").lines:
             with suppress(ValueError, RecursionError, KeyError, TypeError):
                 events.append(str(json.loads(line)["event"]))
         return events
@@ -135,7 +134,7 @@ class Execution:
         """Returns the reason of a request to stop, or None."""
         if not self._cancel.exists():
             return None
-        return self._read(self._cancel).decode("utf-8", "replace") or "cancelled"
+        return (files.content(self._cancel) or b"").decode("utf-8", "replace") or "cancelled"
 
     def go_on(self) -> None:
         """Withdraws a request to stop."""
@@ -148,14 +147,6 @@ class Execution:
             for entry in list(os.scandir(self._folder)):
                 files.remove(Path(entry.path))
             self._folder.rmdir()
-
-    def _read(self, path: Path) -> bytes:
-        try:
-            return disk.read(path)
-        except FileNotFoundError:
-            return b""
-        except OSError as error:
-            raise files.failure("read", path, error) from error
 
 
 class Executions:

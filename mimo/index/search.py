@@ -44,26 +44,6 @@ class Search:
         considered = catalog.count(sql, request.filter)
         if not query.full or not considered:
             return Found(hits=(), considered=considered)
-        reason: object = None if self._embedder else "there is no model"
-        try:
-            encoded = self._embedder.encode(query.text) if query.latin and self._embedder else b""
-            hits = self._hits(sql, request, query, encoded, considered)
-        except FAILURES as error:
-            if isinstance(error, IndexDamaged):
-                raise
-            reason = getattr(error, "message", None) or error
-            hits = self._hits(sql, request, query, b"", considered)
-        notice = None if reason is None else f"searched by words only: {reason}"
-        return Found(hits=hits, considered=considered, notice=notice)
-
-    def _hits(
-        self,
-        sql: sqlite3.Connection,
-        request: Request,
-        query: RankingQuery,
-        encoded: bytes,
-        considered: int,
-    ) -> tuple[Hit, ...]:
         sums = catalog.totals(sql)
         statistics = Statistics(
             units=sums.units,
@@ -73,33 +53,49 @@ class Search:
             document_tokens=sums.unit_tokens / max(sums.memories, 1) or 1.0,
         )
         terms = catalog.pruned(query.content, statistics.frequencies, sums.units)
-        matches = sum(statistics.frequencies[term] for term in terms)
         keys = catalog.memories_with(
             sql,
             terms,
             request.filter,
             memories=sums.memories,
             admitted=considered,
-            matches=matches,
+            matches=sum(statistics.frequencies[term] for term in terms),
         )
         candidates = Candidates(sql, keys, request.filter)
-        vectors: Mapping[bytes, bytes] = {}
-        if encoded and self._vectors:
-            worth = inverse_frequencies(query, statistics)
-            worth = {term: worth[term] for term in query.content}
-            if len(candidates.keys) <= _FEW or candidates.coverage(worth) < _LITTLE:
-                near = catalog.memories_near(sql, self._vectors, encoded, request.filter)
-                candidates = Candidates(sql, list(dict.fromkeys([*keys, *near])), request.filter)
-            names = candidates.vector_names()
-            vectors = self._vectors.get(names)
-            if len(vectors) < len(names) and self._embedder:
-                (model,) = sql.execute("SELECT value FROM meta WHERE name = 'model'").fetchone()
-                if model == self._embedder.model:  # The index states that all were made.
-                    self._vectors.note_loss()
-        ranked = rank(query, candidates.ranked_as(encoded, vectors), statistics)
-        if related := [match for match in ranked if match.score >= request.threshold]:
-            return _read(sql, related, candidates, request.limit)
-        return _read(sql, ranked[: request.nearest], candidates, request.nearest)
+        encoded, near = b"", dict[bytes, float]()
+        reason: object = None if self._embedder else "there is no model"
+        try:
+            if query.latin and self._embedder:
+                encoded = self._embedder.encode(query.text)
+            if encoded and self._vectors:
+                if _needs_meaning(query, candidates, statistics):
+                    others = catalog.memories_near(sql, self._vectors, encoded, request.filter)
+                    keys = list(dict.fromkeys([*keys, *others]))
+                    candidates = Candidates(sql, keys, request.filter)
+                near = self._cosines(sql, self._vectors, encoded, candidates.vector_names())
+        except FAILURES as error:
+            if isinstance(error, IndexDamaged):
+                raise
+            reason = getattr(error, "message", None) or error
+        ranked = rank(query, candidates.ranked_as(near), statistics)
+        related = [match for match in ranked if match.score >= request.threshold]
+        if related:
+            hits = _read(sql, related, candidates, request.limit)
+        else:
+            hits = _read(sql, ranked[: request.nearest], candidates, request.nearest)
+        notice = None if reason is None else f"searched by words only: {reason}"
+        return Found(hits=hits, considered=considered, notice=notice)
+
+    def _cosines(
+        self, sql: sqlite3.Connection, vectors: Vectors, encoded: bytes, names: set[bytes]
+    ) -> dict[bytes, float]:
+        """Returns the cosine of the query with each vector that is stored."""
+        stored = vectors.get(names)
+        if len(stored) < len(names) and self._embedder:
+            (model,) = sql.execute("SELECT value FROM meta WHERE name = 'model'").fetchone()
+            if model == self._embedder.model:  # The index states that all were made.
+                vectors.note_loss()
+        return dict(zip(stored, cosines(encoded, list(stored.values())), strict=True))
 
     def _counted(
         self, sql: sqlite3.Connection, query: RankingQuery, revision: int
@@ -113,6 +109,13 @@ class Search:
         for term in terms - frequencies.keys():
             frequencies[term] = catalog.frequency(sql, term)
         return {term: frequencies[term] for term in terms}
+
+
+def _needs_meaning(query: RankingQuery, candidates: "Candidates", statistics: Statistics) -> bool:
+    if len(candidates.keys) <= _FEW:
+        return True
+    worth = inverse_frequencies(query, statistics)
+    return candidates.coverage({term: worth[term] for term in query.content}) < _LITTLE
 
 
 def _read(
@@ -219,11 +222,8 @@ class Candidates:
                 best = max(best, sum([worth[term] for term in held]))
         return best / total if total else 0.0
 
-    def ranked_as(self, query: bytes, vectors: Mapping[bytes, bytes]) -> list[Candidate]:
-        """Returns the candidates in their order; without cosines if the query has no vector."""
-        near: Mapping[bytes, float] = {}
-        if query:
-            near = dict(zip(vectors, cosines(query, list(vectors.values())), strict=True))
+    def ranked_as(self, near: Mapping[bytes, float]) -> list[Candidate]:
+        """Returns the candidates in their order, with the cosines of their vectors, if any."""
         return [self._candidate(self._memories[key], near) for key in self.keys]
 
     def _with_neighbours(self, keys: Sequence[int]) -> list[int]:

@@ -46,17 +46,27 @@ _T = TypeVar("_T")
 
 
 class Vectors:
-    """The vectors of one model, which processes and threads can use at the same time."""
+    """The vectors of one model, which processes and threads can use at the same time.
+
+    They are in the newest file of a folder, or in memory. A damaged file is replaced.
+    """
 
     def __init__(self, folder: Path | None, model: str) -> None:
         """Open the file in `folder`, or in memory for None; vectors of another model are removed.
 
         Raises `StorageFailed` if the folder can't be written.
         """
+        self._folder = folder
         self._model = model
-        self._file = VectorFile(folder, model)
+        self._turn = RLock()
+        self._openings = 0
+        self._path: Path | None = None
         self._scans = 0
         self._matrix: tuple[object, Matrix] | None = None
+        self.losses = 0
+        """The number of times that vectors were found damaged or missing since opening."""
+        with _translated(folder):
+            self._open()
 
     def known(self, names: Iterable[bytes]) -> set[bytes]:
         """Returns those of `names` (hashes of 16 bytes) that have a vector, possibly empty."""
@@ -73,21 +83,24 @@ class Vectors:
             for name, vector in sorted(vectors.items())
         ]
         insert = f"INSERT OR IGNORE INTO vectors SELECT ?, ?, ? WHERE {_OURS}"
-        self._file.change(lambda connection: connection.executemany(insert, rows))
+        self._change(lambda connection: connection.executemany(insert, rows))
 
     def prune(self, keep: Collection[bytes]) -> None:
         """Removes the vectors of all names but `keep`."""
         kept = frozenset(keep)
         self._remove(name for (name,) in self._rows("SELECT name FROM vectors") if name not in kept)
 
-    @property
-    def losses(self) -> int:
-        """The number of times that vectors were found damaged or missing since opening."""
-        return self._file.losses
-
     def note_loss(self) -> None:
-        """Counts a loss that the caller noticed: vectors that must be stored are missing."""
-        self._file.note_loss()
+        """Counts vectors that a caller misses, and replaces the file if its structure is damaged.
+
+        SQLite looks up a key without checking the order of pages; only a check of the whole file
+        reveals a page at the wrong place.
+        """
+        self.losses += 1
+        with self._turn:
+            (verdict,) = self._run(lambda c: c.execute("PRAGMA integrity_check(1)").fetchone())
+            if verdict != "ok":
+                self._open(above=self._number)
 
     def verify(self) -> None:
         """Removes every vector whose checksum does not match."""
@@ -121,7 +134,7 @@ class Vectors:
 
     def close(self) -> None:
         """Closes the file."""
-        self._file.close()
+        self._connection.close()
 
     def _select(self, columns: str, names: Iterable[bytes]) -> Iterator[Any]:
         """Yields the rows of those of `names` that have a vector."""
@@ -132,7 +145,7 @@ class Vectors:
             yield from self._rows(query, (*chunk, self._model))
 
     def _rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        return self._file.run(lambda connection: connection.execute(query, values).fetchall())
+        return self._run(lambda connection: connection.execute(query, values).fetchall())
 
     def _all(self) -> list[tuple[bytes, bytes]]:
         """Returns all names and vectors that are not empty, in the order of the names."""
@@ -158,35 +171,16 @@ class Vectors:
 
     def _remove(self, names: Iterable[bytes]) -> None:
         rows = [(name,) for name in names]
-        self._file.change(lambda c: c.executemany("DELETE FROM vectors WHERE name = ?", rows))
+        self._change(lambda c: c.executemany("DELETE FROM vectors WHERE name = ?", rows))
 
     def _all_in_matrix(self) -> "Matrix":
         """Returns the vectors as a matrix, read again only if they have changed."""
-        version = self._file.version()
+        version = self._version()
         if self._matrix is None or self._matrix[0] != version:
             self._matrix = (version, Matrix(self._all()))
         return self._matrix[1]
 
-
-class VectorFile:
-    """The newest file of a folder, or a database in memory; replaced if it is damaged."""
-
-    def __init__(self, folder: Path | None, model: str) -> None:
-        """Open or create the file. A file with another model's vectors is emptied.
-
-        Raises `StorageFailed` if the folder can't be written.
-        """
-        self._folder = folder
-        self._model = model
-        self._turn = RLock()
-        self._openings = 0
-        self._path: Path | None = None
-        self.losses = 0
-        """The number of times that vectors were found damaged and removed."""
-        with _translated(folder):
-            self._open()
-
-    def run(self, operation: Callable[[Connection], _T]) -> _T:
+    def _run(self, operation: Callable[[Connection], _T]) -> _T:
         """Returns the result of `operation`, on an empty file if this one is damaged or removed."""
         with self._turn, _translated(self._folder):
             # SQLite would go on writing to a removed file, which no other process sees.
@@ -201,36 +195,20 @@ class VectorFile:
                 self.losses += 1
                 return operation(self._connection)
 
-    def change(self, operation: Callable[[Connection], object]) -> None:
+    def _change(self, operation: Callable[[Connection], object]) -> None:
         """Runs `operation` in a transaction."""
 
         def in_transaction(connection: Connection) -> None:
             with _transaction(connection):
                 operation(connection)
 
-        self.run(in_transaction)
+        self._run(in_transaction)
 
-    def note_loss(self) -> None:
-        """Counts a loss that a caller noticed, and replaces the file if its structure is damaged.
-
-        SQLite looks up a key without checking the order of pages; only a check of the whole file
-        reveals a page at the wrong place.
-        """
-        self.losses += 1
-        with self._turn:
-            (verdict,) = self.run(lambda c: c.execute("PRAGMA integrity_check(1)").fetchone())
-            if verdict != "ok":
-                self._open(above=self._number)
-
-    def version(self) -> object:
+    def _version(self) -> object:
         """Returns a value that changes whenever the file does."""
-        changed_here = self.run(lambda connection: connection.total_changes)
-        changed_elsewhere = self.run(lambda c: c.execute("PRAGMA data_version").fetchone()[0])
+        changed_here = self._run(lambda connection: connection.total_changes)
+        changed_elsewhere = self._run(lambda c: c.execute("PRAGMA data_version").fetchone()[0])
         return self._openings, changed_here, changed_elsewhere
-
-    def close(self) -> None:
-        """Closes the file."""
-        self._connection.close()
 
     def _open(self, above: int = -1) -> None:
         """Opens the newest whole file, or a new one; files up to number `above` are damaged."""

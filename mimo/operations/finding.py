@@ -74,18 +74,39 @@ class Page:
     total: int
 
 
-def search(mind: Mind, text: str, options: Options) -> Found:
+def search(mind: Mind, text: str, options: Options, *, counted: bool = True) -> Found:
     """Returns the memories of this project that best match `text`, best first.
 
-    `notice` reports an incomplete search. Each match that reaches the default threshold counts as
-    used. Raises `SearchFailed` if not even the files can be read.
+    Without a threshold, these may be unrelated if there are no related ones. `notice` reports that,
+    and an incomplete search. Unless `counted` is false, each related match counts as used. Raises
+    `SearchFailed` if not even the files can be read.
     """
-    mind.prepare()
-    matches = peek(mind, text, options)
-    _note_related(mind, matches.hits)
-    if options.threshold is None and matches.hits and matches.hits[0].score < THRESHOLD:
-        return replace(matches, notice=notices(matches.notice, _UNRELATED))
-    return matches
+    _check_query(text)
+    is_open = options.threshold is None
+    try:
+        refresh.refresh(mind)
+        matches = mind.index.search(
+            text,
+            filter=options.filter,
+            limit=options.limit,
+            threshold=THRESHOLD if options.threshold is None else options.threshold,
+            nearest=min(options.limit, NEAREST) if is_open else 0,
+            now=mind.now(),
+        )
+    except StorageFailed as error:
+        raise SearchFailed(
+            f"nothing could be searched: {error.message}", hint=error.hint
+        ) from error
+    # Order and score have different formulas. A score never rises from one match to the next:
+    # a match above another one is at least as relevant.
+    scores = [*accumulate((hit.score for hit in reversed(matches.hits)), max)][::-1]
+    hits = [replace(hit, score=score) for hit, score in zip(matches.hits, scores, strict=True)]
+    notice = notices(mind.notice, matches.notice)
+    if counted:
+        _note_related(mind, hits)
+        if is_open and hits and hits[0].score < THRESHOLD:
+            notice = notices(notice, _UNRELATED)
+    return replace(matches, hits=tuple(hits), notice=notice)
 
 
 def search_projects(
@@ -103,8 +124,8 @@ def search_projects(
 
     def search_one(other: Mind, here: bool) -> Found:
         if here or with_private:
-            return peek(other, text, options)
-        matched = peek(other, text, shared)
+            return search(other, text, options, counted=False)
+        matched = search(other, text, shared, counted=False)
         return replace(matched, hits=tuple(_without_private(other, hit) for hit in matched.hits))
 
     answers, skipped = ask_each(mind, "mind_search", search_one)
@@ -132,34 +153,6 @@ def _without_private(mind: Mind, hit: Hit) -> Hit:
         for ids in (newer.superseded_by, newer.claimed_by, hit.competing)
     )
     return replace(hit, newer=Newer(superseded_by, claimed_by), competing=competing)
-
-
-def peek(mind: Mind, text: str, options: Options) -> Found:
-    """Returns the matches without counting them as used.
-
-    Without a threshold, these may be unrelated if there are no related ones.
-    """
-    _check_query(text)
-    is_open = options.threshold is None
-    try:
-        refresh.refresh(mind)
-        matches = mind.index.search(
-            text,
-            filter=options.filter,
-            limit=options.limit,
-            threshold=THRESHOLD if options.threshold is None else options.threshold,
-            nearest=min(options.limit, NEAREST) if is_open else 0,
-            now=mind.now(),
-        )
-    except StorageFailed as error:
-        raise SearchFailed(
-            f"nothing could be searched: {error.message}", hint=error.hint
-        ) from error
-    # Order and score have different formulas. A score never rises from one match to the next:
-    # a match above another one is at least as relevant.
-    scores = [*accumulate((hit.score for hit in reversed(matches.hits)), max)][::-1]
-    hits = (replace(hit, score=score) for hit, score in zip(matches.hits, scores, strict=True))
-    return replace(matches, hits=tuple(hits), notice=notices(mind.notice, matches.notice))
 
 
 def _check_query(text: str) -> None:

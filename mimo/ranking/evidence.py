@@ -173,10 +173,11 @@ def together(parts: Iterable[Hits]) -> Hits:
 
 def bm25(hits: Hits, worth: Mapping[str, float], mean_length: float) -> float:
     """Returns BM25 of a stretch for the terms in `worth`, against stretches of `mean_length`."""
-    norm = _norm(hits.length, mean_length)
-    return (K1 + 1) * sum(
-        [worth[t] * count / (count + norm) for t, count in hits.counts.items() if t in worth]
-    )
+    norm = K1 * (1 - B + B * hits.length / mean_length)
+    total = 0.0
+    for term, count in hits.counts.items():
+        total += worth.get(term, 0.0) * count / (count + norm)
+    return (K1 + 1) * total
 
 
 def phrase(
@@ -186,24 +187,16 @@ def phrase(
 
     The weight of a pair is the mean of its two terms.
     """
-    if not hits.phrases:
-        return 0.0
-    norm = _norm(hits.length, mean_length)
-    return (K1 + 1) * sum(
-        [
-            (worth[term] + worth[before[term]]) / 2 * count / (count + norm)
-            for term, count in hits.phrases.items()
-        ]
-    )
+    norm = K1 * (1 - B + B * hits.length / mean_length)
+    total = 0.0
+    for term, count in hits.phrases.items():
+        total += (worth[term] + worth[before[term]]) / 2 * count / (count + norm)
+    return (K1 + 1) * total
 
 
 def coverage(terms: Iterable[str], worth: Mapping[str, float], total: float) -> float:
     """Returns the share of `terms` in `total`, the weight of all terms: 0..1."""
     return sum([worth[term] for term in terms if term in worth]) / total if total else 0.0
-
-
-def _norm(length: int, mean_length: float) -> float:
-    return K1 * (1 - B + B * length / mean_length)
 
 
 # Dates, words of time, and speakers.
@@ -331,7 +324,7 @@ class Examiner:
 
     def examine(self, candidates: Sequence[Candidate]) -> list[Evidence]:
         """Returns the evidence for each candidate."""
-        readings = [self.read(candidate) for candidate in candidates]
+        readings = list(map(self.read, candidates))
         rarity = document_worth(self.query.full, readings, self.statistics)
         speakers = named_speakers(candidates, self.query.full)
         return [self._weigh(reading, rarity, speakers) for reading in readings]

@@ -185,8 +185,8 @@ def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
 def test_a_full_disk_loses_no_stored_vector(tmp_path: Path, opened: Opened) -> None:
     made = opened(tmp_path)
     made.put(some(0, 100))
-    pages = made._file._connection.execute("PRAGMA page_count").fetchone()[0]
-    made._file._connection.execute(f"PRAGMA max_page_count = {pages}")
+    pages = made._connection.execute("PRAGMA page_count").fetchone()[0]
+    made._connection.execute(f"PRAGMA max_page_count = {pages}")
 
     with pytest.raises(StorageFailed, match="full"):
         made.put(some(100, 9000))

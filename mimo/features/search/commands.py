@@ -160,6 +160,7 @@ def search(
         limit=limit,
         threshold=threshold,
     )
+    mind.prepare()
     if scope is Scope.ALL:
         matches, notice = finding.search_projects(mind, query, options, private=private)
     else:

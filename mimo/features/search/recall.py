@@ -112,12 +112,12 @@ def unable(error: MindError) -> Recollection:
 
 
 def _best(mind: Mind, query: str) -> Recollection:
-    matches = finding.peek(mind, query, finding.Options(limit=MOST_CANDIDATES))
+    matches = finding.search(mind, query, finding.Options(limit=MOST_CANDIDATES), counted=False)
     hits = [hit for hit in matches.hits if _is_trusted(mind, hit.record)]
     if len(hits) < min(MOST_NOTES, len(matches.hits)):
         # Any number of unapproved memories must not displace approved ones.
         approved = finding.Options(filter=Filter(approved=True), limit=MOST_NOTES)
-        hits = list(finding.peek(mind, query, approved).hits)
+        hits = list(finding.search(mind, query, approved, counted=False).hits)
     untrusted = sum(not _is_trusted(mind, hit.record) for hit in matches.hits)
     incomplete = f"(The search was incomplete: {matches.notice}.)" if matches.notice else ""
     notes = (_left_out(untrusted), incomplete)

@@ -6,14 +6,17 @@ expression into words, `grammar` turns words into a span. Both are loaded on fir
 commands are not given a time.
 """
 
+from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from mimo.errors import Invalid
 from mimo.frozen import frozen
 
 if TYPE_CHECKING:
     from mimo.when.grammar import Span
+
+T = TypeVar("T")
 
 EXAMPLES = "`today`, `last week`, `3 days ago`, `october`, `between monday and wednesday`, `지난주`"
 
@@ -35,20 +38,13 @@ def interval(expression: str, *, now: datetime) -> Interval:
     Raises `Invalid`, quoting the expression, if it is not understood.
     """
     from mimo.when import grammar
-    from mimo.when.vocabulary import words_of
 
-    words = words_of(expression)
-    try:
-        interval = grammar.whole(words, now) if words else None
-    except (OverflowError, grammar.Refused) as error:
-        raise _refused(expression, error) from None
-    if interval is None:
-        raise Invalid(
-            f"{_quoted(expression)} is not a time that is understood",
-            hint=f"say it like {EXAMPLES}, or give from_date and to_date",
-            details={"expression": expression},
-        )
-    return interval
+    return _read(
+        expression,
+        lambda words: grammar.whole(words, now) if words else None,
+        "is not a time that is understood",
+        f"say it like {EXAMPLES}, or give from_date and to_date",
+    )
 
 
 def instant(text: str, *, end: bool = False) -> datetime:
@@ -86,30 +82,30 @@ def window(
 def _span(text: str, now: datetime | None = None) -> "Span":
     """Returns the span of one phrase; without `now`, that of one ISO 8601 text."""
     from mimo.when import grammar
+
+    def read(words: tuple[str, ...]) -> "Span | None":
+        if now is not None:
+            return grammar.phrase(words, now)
+        return grammar.literal(words[0]) if len(words) == 1 else None
+
+    hint = "dates are ISO 8601, such as 2026-11-20; phrases such as `yesterday` work as well"
+    return _read(text, read, "is not a date", hint)
+
+
+def _read(text: str, read: Callable[[tuple[str, ...]], T | None], problem: str, hint: str) -> T:
+    """Returns the result of a reader of words; raises `Invalid`, quoting the text, for None."""
+    from mimo.when.grammar import Refused
     from mimo.when.vocabulary import words_of
 
-    words = words_of(text) or ()
     try:
-        if now is not None:
-            span = grammar.phrase(words, now)
-        else:
-            span = grammar.literal(words[0]) if len(words) == 1 else None
-    except (OverflowError, grammar.Refused) as error:
-        raise _refused(text, error) from None
-    if span is None:
-        raise Invalid(
-            f"{_quoted(text)} is not a date",
-            hint="dates are ISO 8601, such as 2026-11-20; phrases such as `yesterday` work as well",
-            details={"expression": text},
-        )
-    return span
+        if (result := read(words_of(text) or ())) is not None:
+            return result
+    except Refused as error:
+        problem, hint = error.reason, error.hint
+    except OverflowError:
+        problem, hint = "is outside the calendar", "name a time in the years 1 to 9999"
+    raise Invalid(f"{_quoted(text)} {problem}", hint=hint, details={"expression": text})
 
 
 def _quoted(text: str) -> str:
     return f"`{text if len(text) <= _SHOWN else text[: _SHOWN - 1] + '…'}`"
-
-
-def _refused(expression: str, error: Exception) -> Invalid:
-    reason = getattr(error, "reason", "is outside the calendar")
-    hint = getattr(error, "hint", "name a time in the years 1 to 9999")
-    return Invalid(f"{_quoted(expression)} {reason}", hint=hint, details={"expression": expression})

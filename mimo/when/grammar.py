@@ -9,11 +9,12 @@ Everything is UTC. A function that does not recognize its words returns None.
 """
 
 import re
+from calendar import monthrange
 from collections.abc import Callable, Collection, Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
-from mimo.text.calendar import MONTHS, WEEKDAYS
+from mimo.text.calendar import MONTHS, WEEKDAYS, utc_offset
 from mimo.when import Interval
 from mimo.when.vocabulary import PARTS, UNITS, VAGUE
 
@@ -41,15 +42,12 @@ _ROLLING = frozenset({"second", "minute", "hour", "day", "week", "month"})
 """Units of which the last one is counted back from now; `last year` is the calendar year."""
 _BACK = {"this": 0, "last": 1, "before-last": 2}
 """How many weeks, months or years before the present one."""
-_LONGEST_MONTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_LEAP_YEAR = 2024
 _LEAP_CYCLE = 9
 """Every so many years in a row have a 29 February."""
 _DAWN = 6
 """Before this hour, `this night` began on the day before."""
-_TO = frozenset({"to", "until", ".."})
-
-_BAD_DAY = ("is not a day of the calendar", "dates are ISO 8601, such as 2026-11-20")
-_BAD_CLOCK = ("names no time of the clock", "times are as in `3pm` or `15:30`")
+_PART_OF_YEAR = "q[1-4]|h[12]"
 
 
 class Span(NamedTuple):
@@ -119,7 +117,7 @@ def _ends(words: Words) -> Iterator[tuple[Words, Words]]:
         case ("between", *rest):
             yield from _parted(tuple(rest), {"and", ".."})
         case ("from" | "since", *rest):
-            yield from _parted(tuple(rest), _TO)
+            yield from _parted(tuple(rest), {"to", "until", ".."})
         case (*rest, "사이"):
             yield from _parted(tuple(rest), {"와", "부터", ".."})
         case _:
@@ -145,40 +143,34 @@ def _dated_like(dated: Words, day: Words) -> Words:
 
 
 def _one_end(words: Words, now: datetime) -> Interval | None:
+    relation, rest = _relation(words)
+    span = (_date if relation == "ago" else phrase)(rest, now) if relation else None
+    if span is None:
+        return None
+    moment = span.bound if relation in ("after", "until") else span.since
+    if relation in ("until", "before", "ago"):
+        return Interval(until=moment)
+    if relation == "after" and moment == _end(now):
+        raise Refused("has nothing after it: it has not ended yet", "`since` counts it, too")
+    return Interval(since=moment, until=_end(now) if moment <= now else None)
+
+
+def _relation(words: Words) -> tuple[str, Words]:
+    """Returns the relation to the phrase in the other words, or an empty text."""
     match words:
         case ("since" | "from", *rest) | (*rest, "부터") | (*rest, "부터", ".."):
-            return _from(phrase(tuple(rest), now), now)
+            return "since", tuple(rest)
         case (*rest, "이후" | "..") if _amount(tuple(rest)) is None:
-            return _from(phrase(tuple(rest), now), now)
-        case ("after", *rest):
-            return _after(phrase(tuple(rest), now), now)
+            return "since", tuple(rest)
         case ("until", *rest) | (*rest, "까지"):
-            span = phrase(tuple(rest), now)
-            return Interval(until=span.bound) if span else None
+            return "until", tuple(rest)
         case ("..", *rest) if _amount(tuple(rest)) is None:
-            span = phrase(tuple(rest), now)
-            return Interval(until=span.bound) if span else None
+            return "until", tuple(rest)
         case ("before", *rest) | (*rest, "before"):
-            span = phrase(tuple(rest), now)
-            return Interval(until=span.since) if span else None
-        case (*rest, "ago"):
-            span = _date(tuple(rest), now)
-            return Interval(until=span.since) if span else None
-    return None
-
-
-def _from(span: Span | None, now: datetime) -> Interval | None:
-    if span is None:
-        return None
-    return Interval(since=span.since, until=_end(now) if span.since <= now else None)
-
-
-def _after(span: Span | None, now: datetime) -> Interval | None:
-    if span is None:
-        return None
-    if span.bound == _end(now):
-        raise Refused("has nothing after it: it has not ended yet", "`since` counts it, too")
-    return Interval(since=span.bound, until=_end(now) if span.bound <= now else None)
+            return "before", tuple(rest)
+        case ("after" as relation, *rest) | (*rest, "ago" as relation):
+            return relation, tuple(rest)
+    return "", ()
 
 
 # Counted from now.
@@ -194,12 +186,10 @@ def _relative(words: Words, now: datetime) -> Span | None:
             return Span(now - _DAY, _end(now), _midnight(now))
         case ("day", "before", "yesterday"):
             return _period(_midnight(now) - 2 * _DAY, "day")
-        case ("this", unit):
-            return _calendar_unit(unit, now, back=0)
-        case ("before-last", unit) | (unit, "before", "last"):
-            return _calendar_unit(unit, now, back=2)
-        case ("last" | "past" as which, unit):
-            return _last(which, unit, now)
+        case ("this" | "last" | "past" | "before-last" as which, unit):
+            return _unit(which, unit, now)
+        case (unit, "before", "last"):
+            return _unit("before-last", unit, now)
         case ("weekend",):
             return _weekend(now, back=0 if now.weekday() >= 5 else 1)
     return None
@@ -216,19 +206,17 @@ def _counted(words: Words, now: datetime) -> Span | None:
     return None if length is None else Span(now - length, _end(now), now - length)
 
 
-def _last(which: str, word: str, now: datetime) -> Span | None:
-    unit = UNITS.get(word)
-    if unit is None:
-        return _weekend(now, back=1) if word == "weekend" else None
-    if unit in _ROLLING or which == "past":
-        return Span(now - _LENGTHS[unit], _end(now), _start_of(unit, now))
-    return _previous(unit, now, back=1)
-
-
-def _calendar_unit(word: str, now: datetime, back: int) -> Span | None:
+def _unit(which: str, word: str, now: datetime) -> Span | None:
+    """Returns `this month`, `last week`, `past year`, the week before last, or a weekend."""
+    back = _BACK.get(which, 1)
     if word == "weekend":
         return _weekend(now, back)
-    return _begun(_previous(UNITS[word], now, back), now) if word in UNITS else None
+    unit = UNITS.get(word)
+    if unit is None:
+        return None
+    if which == "past" or (which == "last" and unit in _ROLLING):
+        return Span(now - _LENGTHS[unit], _end(now), _start_of(unit, now))
+    return _begun(_previous(unit, now, back), now)
 
 
 def _weekend(now: datetime, back: int) -> Span:
@@ -288,7 +276,7 @@ def _single_word(word: str, now: datetime) -> Span | None:
     if word in WEEKDAYS:
         day = _midnight(now) - _DAY * ((now.weekday() - WEEKDAYS.index(word)) % 7)
         return _begun(_period(day, "day"), now)._replace(recurs=True)
-    if word in MONTHS or re.fullmatch(r"q[1-4]|h[12]", word):
+    if word in MONTHS or re.fullmatch(_PART_OF_YEAR, word):
         return _latest(lambda year: _in_year(word, year), now)
     if word.isdecimal() and len(word) == 4:
         return _period(_new_year(int(word)), "year")
@@ -310,7 +298,7 @@ def _in_year(word: str, year: int) -> Span | None:
     """Returns a month, a quarter or a half of a year."""
     if word in MONTHS:
         return _period(_months_later(_new_year(year), MONTHS.index(word)), "month")
-    if not re.fullmatch(r"q[1-4]|h[12]", word):
+    if not re.fullmatch(_PART_OF_YEAR, word):
         return None
     unit = "quarter" if word[0] == "q" else "half"
     return _period(_months_later(_new_year(year), _MONTHS_OF[unit] * (int(word[1]) - 1)), unit)
@@ -341,7 +329,7 @@ def _day_number(word: str) -> int | None:
 
 def _one_day(month: str, day: int, year: int | None, now: datetime) -> Span:
     number = MONTHS.index(month) + 1
-    most = _LONGEST_MONTHS[number - 1]
+    _, most = monthrange(_LEAP_YEAR, number)
     if not 1 <= day <= most:
         raise Refused("is no day", f"{month.title()} has {most} days")
     if year is not None:
@@ -362,7 +350,7 @@ def _calendar_day(year: int, month: int, day: int) -> Span | None:
 def _existing_day(year: int, month: int, day: int) -> Span:
     if span := _calendar_day(year, month, day):
         return span
-    raise Refused(*_BAD_DAY)
+    raise Refused("is not a day of the calendar", "dates are ISO 8601, such as 2026-11-20")
 
 
 def _within(words: Words, now: datetime) -> Span | None:
@@ -446,20 +434,12 @@ def _moment(day: Span, text: str) -> Span:
         hour, minute, second = (int(part or 0) for part in parts[:3])
         micro = int((parts[3] or "").ljust(6, "0")[:6])
         moment = day.since.replace(hour=hour, minute=minute, second=second, microsecond=micro)
+        offset = utc_offset(parts[4] or "")
     except ValueError:
-        raise Refused("is not a time of the clock", "times are as in 2026-11-20T15:30") from None
+        hint = "times and zones are as in 2026-11-20T15:30+09:00"
+        raise Refused("is not a time of the clock", hint) from None
     precision = "hour" if parts[1] is None else "minute" if parts[2] is None else "second"
-    return _point(moment - _ahead_of_utc(parts[4] or ""), _LENGTHS[precision])
-
-
-def _ahead_of_utc(zone: str) -> timedelta:
-    if zone in ("", "z", "utc", "gmt"):
-        return timedelta()
-    digits = zone[1:].replace(":", "").ljust(4, "0")
-    ahead = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
-    if ahead >= _DAY:
-        raise Refused("is not a time of the clock", "zones are as in +09:00")
-    return ahead if zone[0] == "+" else -ahead
+    return _point(moment - offset, _LENGTHS[precision])
 
 
 # Parts and times of a day.
@@ -541,7 +521,7 @@ def _on_clock(time: str, minutes: str, half: str) -> tuple[timedelta, timedelta]
         return None
     of_day = int(hour) % 12 + 12 * (half == "pm") if half else int(hour)
     if of_day > 23 or int(minutes or 0) > 59 or (half and not 1 <= int(hour) <= 12):
-        raise Refused(*_BAD_CLOCK)
+        raise Refused("names no time of the clock", "times are as in `3pm` or `15:30`")
     return timedelta(hours=of_day, minutes=int(minutes or 0)), _LENGTHS[
         "minute" if minutes else "hour"
     ]

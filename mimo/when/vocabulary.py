@@ -6,10 +6,10 @@ added in `grammar`.
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache
 from unicodedata import normalize
 
 from mimo.text.calendar import MONTHS, NUMBERS, WEEKDAYS
+from mimo.text.clean import compiled
 
 PARTS = {
     "morning": (6, 12),
@@ -180,7 +180,7 @@ _MOST_WORDS = 24
 _MANY = "9999999999"
 """Replaces every larger count."""
 
-_PATTERN = r"""
+_PATTERN = r"""(?x)
     (?P<week>\d{4}-?w\d\d(?:-?\d)?(?!\d))
   | (?P<date>\d{4}(?P<s>[-/]|\.\ ?)\d{1,2}(?P=s)\d{1,2}(?!\d)(?:\.(?!\.))?
       (?:(?:t\d\d|\ \d{1,2}(?=:))(?::\d\d(?::\d\d(?:[.,]\d{1,9})?)?)?
@@ -215,39 +215,33 @@ def words_of(expression: str) -> tuple[str, ...] | None:
     return words if len(words) <= _MOST_WORDS and "?" not in words else None
 
 
-@cache
-def _pattern() -> re.Pattern[str]:
-    """Returns the pattern of one piece of text; no piece has two readings, so it is linear."""
-    return re.compile(_PATTERN, re.VERBOSE)
-
-
 def _split(text: str) -> Iterator[str]:
-    """Yields the words one by one; `?` for a piece that is not a word."""
+    """Yields the words one by one; `?` for a piece that is not a word.
+
+    No piece has two readings, so this takes linear time.
+    """
     place = 0
     while place < len(text):
-        match = _pattern().match(text, place)
+        match = compiled(_PATTERN).match(text, place)
         if match is None:
             yield "?"
             return
-        place = match.end()
-        yield from _words_of_piece(match.lastgroup or "", match[0])
-
-
-def _words_of_piece(kind: str, text: str) -> Iterable[str]:
-    match kind:
-        case "korean":
-            return _korean(text)
-        case "blank":
-            return ()
-        case "to":
-            return ("..",)
-        case "word":
-            return () if text in _FILLERS else (ENGLISH.get(text, text),)
-        case "quarter":
-            return re.findall(r"[qh]\d|\d{4}", text)
-        case "number":
-            return (text if len(text) < 10 else _MANY,)
-    return (text,)
+        place, piece = match.end(), match[0]
+        match match.lastgroup:
+            case "korean":
+                yield from _korean(piece)
+            case "word" if piece not in _FILLERS:
+                yield ENGLISH.get(piece, piece)
+            case "word" | "blank":
+                pass
+            case "to":
+                yield ".."
+            case "quarter":
+                yield from re.findall(r"[qh]\d|\d{4}", piece)
+            case "number":
+                yield piece if len(piece) < 10 else _MANY
+            case _:
+                yield piece
 
 
 def _korean(text: str) -> Iterable[str]:

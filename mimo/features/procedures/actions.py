@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mimo.errors import AmbiguousId, Denied, Invalid, MindError, NoProject, NotFound, Untrusted
 from mimo.features.procedures import calling, steps
@@ -93,6 +93,18 @@ class Pace:
             self._timer.sleep(min(left, SLICE))
             self.check()
 
+    def limited(self, milliseconds: int | None) -> Callable[[], None]:
+        """Returns a check that also raises `TimedOut`, so many milliseconds from now."""
+        limit = float("inf") if milliseconds is None else milliseconds / 1000
+        deadline = self._timer.monotonic() + limit
+
+        def check() -> None:
+            self.check()
+            if self._timer.monotonic() >= deadline:
+                raise TimedOut
+
+        return check
+
     def within(
         self, milliseconds: int | None, work: Callable[[], T], stop: Callable[[], None]
     ) -> T:
@@ -101,6 +113,7 @@ class Pace:
         Raises its errors, `TimedOut` after so many milliseconds, and the errors of `check`; `stop`
         is called before these two. Work that does not stop goes on in its thread.
         """
+        check = self.limited(milliseconds)
         done = threading.Event()
         results: list[T] = []
         errors: list[BaseException] = []
@@ -113,14 +126,10 @@ class Pace:
             finally:
                 done.set()
 
-        limit = float("inf") if milliseconds is None else milliseconds / 1000
-        deadline = self._timer.monotonic() + limit
         threading.Thread(target=run, name="mind-action", daemon=True).start()
         try:
             while not done.wait(SLICE):
-                self.check()
-                if self._timer.monotonic() >= deadline:
-                    raise TimedOut  # noqa: TRY301 - `stop` must be called for it, too
+                check()
         except BaseException:
             stop()
             raise
@@ -181,12 +190,12 @@ def perform(action: Action, scope: Scope) -> Outcome:
 def _run_program(action: Action, words: list[Any], scope: Scope) -> Outcome:
     if any(isinstance(word, dict | list) or word is None for word in words):
         raise Refused("a program's words must be text or numbers")
-    program = Program(
+    status, out, err = run_program(
         [as_text(word) for word in words],
         folder=scope.mind.project.root,
         environ=scope.environ,
+        check=scope.pace.limited(action.limit_ms),
     )
-    status, out, err = scope.pace.within(action.limit_ms, program.run, program.stop)
     if status != 0:
         lines = (err.strip() or out.strip()).splitlines()
         end = f"was killed by signal {-status}" if status < 0 else f"exited with {status}"
@@ -253,8 +262,7 @@ def _log(args: Mapping[str, Any], scope: Scope) -> Outcome:
 # HTTP requests: only to hosts that the user's own settings name.
 
 
-@frozen
-class Target:
+class Target(NamedTuple):
     """The destination of a request."""
 
     secure: bool
@@ -342,7 +350,13 @@ class Request:
         self._method = str(args.get("method", "GET")).upper()
         if self._method not in _METHODS:
             raise Refused(f"`{self._method}` is not an HTTP method")
-        self._headers, self._body = _body(args)
+        headers, body = args.get("headers") or {}, args.get("body")
+        if not isinstance(headers, dict):
+            raise Refused("`headers` must be a mapping")
+        self._headers = {str(name): str(value) for name, value in headers.items()}
+        self._body = None if body is None else as_text(body).encode("utf-8", "replace")
+        if body is not None and not isinstance(body, str):
+            self._headers.setdefault("Content-Type", "application/json")
         self._key = str(args.get("result_key", "http_response"))
         self._connection: HTTPConnection | None = None
 
@@ -355,11 +369,11 @@ class Request:
 
         request = f"{self._method} {self._url}"
         try:
-            self._connection = _connection(self._target, self._seconds)
-            self._connection.request(
+            connection = self._connected()
+            connection.request(
                 self._method, self._target.path, body=self._body, headers=self._headers
             )
-            answer = self._connection.getresponse()
+            answer = connection.getresponse()
             body = answer.read(MOST_BYTES + 1)
         except (OSError, HTTPException, ValueError) as error:
             return failed(f"{request}: {str(error) or type(error).__name__}")
@@ -375,40 +389,28 @@ class Request:
             content = json.loads(content)
         return Outcome(merge={self._key: content, "http_status": answer.status})
 
+    def _connected(self) -> "HTTPConnection":
+        """Returns a connection to the checked address; the name may have another address next."""
+        import socket
+        from http.client import HTTPConnection, HTTPSConnection
+
+        to = self._target
+        address = address_of(to.host, to.port)
+        kind = HTTPSConnection if to.secure else HTTPConnection
+        self._connection = kind(to.host, to.port, timeout=self._seconds)
+        self._connection.sock = socket.create_connection((address, to.port), timeout=self._seconds)
+        if to.secure:
+            from ssl import create_default_context
+
+            self._connection.sock = create_default_context().wrap_socket(
+                self._connection.sock, server_hostname=to.host
+            )
+        return self._connection
+
     def stop(self) -> None:
         """Ends the connection."""
         if self._connection is not None:
             self._connection.close()
-
-
-def _connection(target: Target, seconds: float) -> "HTTPConnection":
-    """Returns a connection to the checked address; the name may have another address next."""
-    import socket
-    from http.client import HTTPConnection, HTTPSConnection
-
-    address = address_of(target.host, target.port)
-    kind = HTTPSConnection if target.secure else HTTPConnection
-    connection = kind(target.host, target.port, timeout=seconds)
-    connection.sock = socket.create_connection((address, target.port), timeout=seconds)
-    if target.secure:
-        from ssl import create_default_context
-
-        context = create_default_context()
-        connection.sock = context.wrap_socket(connection.sock, server_hostname=target.host)
-    return connection
-
-
-def _body(args: Mapping[str, Any]) -> tuple[dict[str, str], bytes | None]:
-    """Returns the headers and the body of a request."""
-    pairs = args.get("headers") or {}
-    if not isinstance(pairs, dict):
-        raise Refused("`headers` must be a mapping")
-    headers = {str(name): str(value) for name, value in pairs.items()}
-    body = args.get("body")
-    if body is None or isinstance(body, str):
-        return headers, None if body is None else body.encode()
-    headers.setdefault("Content-Type", "application/json")
-    return headers, json.dumps(body).encode()
 
 
 # Programs: an argument list, never a shell's line, in a scrubbed environment.
@@ -426,73 +428,52 @@ def scrubbed(environ: Mapping[str, str], allowed: Iterable[str]) -> dict[str, st
     return kept
 
 
-class Program:
-    """One program that is run to its end, or stopped."""
+def run_program(
+    argv: list[str], *, folder: Path, environ: Mapping[str, str], check: Callable[[], None]
+) -> tuple[int, str, str]:
+    """Returns the exit status and both outputs of a program.
 
-    def __init__(self, argv: list[str], *, folder: Path, environ: Mapping[str, str]) -> None:
-        """Keep the program, its folder and its environment; nothing is started yet."""
-        self._argv = argv
-        self._folder = folder
-        self._environ = environ
-        self._process: subprocess.Popen[bytes] | None = None
-        self._stopped = False
+    Raises `Refused` if it can't be started, and the errors of `check`, which is called again and
+    again. At the end all processes that the program started are killed.
+    """
+    import subprocess
 
-    def run(self) -> tuple[int, str, str]:
-        """Returns the exit status and both outputs. Raises `Refused` if it can't be started."""
-        import subprocess
-
+    try:
+        process = subprocess.Popen(
+            argv,
+            cwd=folder,
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise Refused(f"`{argv[0]}` can't be run: {reason}") from None
+    with process:
         try:
-            process = subprocess.Popen(
-                self._argv,
-                cwd=self._folder,
-                env=dict(self._environ),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-            )
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise Refused(f"`{self._argv[0]}` can't be run: {reason}") from None
-        self._process = process
-        if self._stopped:
-            self.stop()
-        with process:
-            out, err = self._read(process)
-            status = process.wait()
-            _kill_group(process.pid)  # Processes that it left running must not outlive its step.
-            return status, out, err
-
-    def stop(self) -> None:
-        """Kills the program and all processes that it started."""
-        self._stopped = True
-        if self._process is not None and self._process.returncode is None:
-            _kill_group(self._process.pid)
-
-    def _read(self, process: "subprocess.Popen[bytes]") -> tuple[str, str]:
-        """Returns both outputs, without waiting for a child process that keeps them open."""
-        import selectors
-
-        kept: dict[IO[bytes], bytearray] = {}
-        with selectors.DefaultSelector() as selector:
-            for stream in (process.stdout, process.stderr):
-                if stream is not None:
-                    kept[stream] = bytearray()
-                    selector.register(stream, selectors.EVENT_READ, stream)
-            while selector.get_map():
-                ready = selector.select(SLICE)
-                if not ready and process.poll() is not None:
-                    break
-                for key, _ in ready:
-                    stream = key.data
-                    if data := os.read(stream.fileno(), 65536):
-                        kept[stream] += data[: MOST_OUTPUT - len(kept[stream])]
-                    else:
-                        selector.unregister(stream)
-        out, err = (bytes(data).decode("utf-8", "replace") for data in kept.values())
-        return out, err
+            out, err = _outputs(process, check)
+        finally:
+            with suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+    return process.returncode, out, err
 
 
-def _kill_group(leader: int) -> None:
-    with suppress(OSError):
-        os.killpg(leader, signal.SIGKILL)
+def _outputs(process: "subprocess.Popen[bytes]", check: Callable[[], None]) -> tuple[str, str]:
+    """Returns both outputs at the end of a program; a child process may keep them open."""
+    import selectors
+
+    kept: dict[Any, bytearray] = {process.stdout: bytearray(), process.stderr: bytearray()}
+    with selectors.DefaultSelector() as selector:
+        for stream in kept:
+            selector.register(stream, selectors.EVENT_READ)
+        while (ready := selector.select(SLICE)) or process.poll() is None:
+            for key, _ in ready:
+                if data := os.read(key.fd, 65536):
+                    kept[key.fileobj] += data[: MOST_OUTPUT - len(kept[key.fileobj])]
+                else:
+                    selector.unregister(key.fileobj)
+            check()
+    out, err = (bytes(data).decode("utf-8", "replace") for data in kept.values())
+    return out, err

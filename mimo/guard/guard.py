@@ -169,18 +169,15 @@ def _denied(call: Call, verdict: Verdict) -> Denied:
     """Returns the error for a denied call: it names the request, and no stored data."""
     details: dict[str, object]
     if verdict.reason == "ttl":
-        message = f"Access denied to a TTL of {call.ttl_seconds} seconds"
-        details = {"ttl_seconds": call.ttl_seconds}
+        subject, details = f"a TTL of {call.ttl_seconds} seconds", {"ttl_seconds": call.ttl_seconds}
     elif call.namespace is not None:
-        message = f"Access denied to namespace '{call.namespace}'"
-        details = {"namespace": call.namespace}
+        subject, details = f"namespace '{call.namespace}'", {"namespace": call.namespace}
     elif verdict.reason == "context_type":
-        message = f"Access denied to context '{call.context}'"
-        details = {"context_type": call.context}
+        subject, details = f"context '{call.context}'", {"context_type": call.context}
     else:
-        message = f"Access denied to tool '{call.tool}'"
-        details = {"tool": call.tool}
+        subject, details = f"tool '{call.tool}'", {"tool": call.tool}
     details["operation"] = call.operation.value
+    message = f"Access denied to {subject}"
     error = Denied(message, hint=f"`{call.tool}`: {verdict.message}", details=details)
     error.reason = verdict.reason
     return error

@@ -126,7 +126,13 @@ def _take_all(
     for name, several in limits.items():
         for number, limit in enumerate(several):
             key = sha256(f"{name} {number}".encode()).hexdigest()
-            bucket, wait = take(_bucket(connection, key, limit, now), limit, now)
+            row = connection.execute(
+                "SELECT tokens, at, counts FROM buckets WHERE name = ?", (key,)
+            ).fetchone()
+            before = full(limit, now)
+            if row is not None:
+                before = Bucket(tokens=row[0], at=row[1], counts=dict(json.loads(row[2])))
+            bucket, wait = take(before, limit, now)
             if wait:
                 raise _too_often(name, limit, wait)
             taken[key] = bucket
@@ -138,15 +144,6 @@ def _take_all(
             for key, bucket in taken.items()
         ],
     )
-
-
-def _bucket(connection: "sqlite3.Connection", key: str, limit: Limit, now: float) -> Bucket:
-    row = connection.execute(
-        "SELECT tokens, at, counts FROM buckets WHERE name = ?", (key,)
-    ).fetchone()
-    if row is None:
-        return full(limit, now)
-    return Bucket(tokens=row[0], at=row[1], counts=dict(json.loads(row[2])))
 
 
 def _too_often(name: str, limit: Limit, wait: float) -> RateLimited:

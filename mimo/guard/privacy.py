@@ -58,19 +58,26 @@ def check_secrets(
     allows a line counts only if a person set it.
     """
     secrets = [
-        secret
+        Found(path, secret.kind, secret.line)
         for field, value in fields.items()
-        for secret in _secrets(field, value, allowing=by_person, before=before)
+        for path, text in _texts(field, value)
+        for secret in secrets_in(text, allowing=by_person)
+        if not before or text[secret.start : secret.end] not in before
     ]
-    if secrets:
-        raise _refusal(secrets, file)
-
-
-def _secrets(field: str, value: Any, *, allowing: bool, before: str) -> Iterator[Found]:
-    for path, text in _texts(field, value):
-        for secret in secrets_in(text, allowing=allowing):
-            if not before or text[secret.start : secret.end] not in before:
-                yield Found(path, secret.kind, secret.line)
+    if not secrets:
+        return
+    first = secrets[0]
+    more = f", and {len(secrets) - 1} more" if len(secrets) > 1 else ""
+    raise SecretDetected(
+        f"`{file or first.field}` holds a secret on line {first.line}: {first.kind}{more}; "
+        "nothing was stored",
+        hint=HINT,
+        details={
+            **first._asdict(),
+            "found": [secret._asdict() for secret in secrets],
+            **({"file": file} if file else {}),
+        },
+    )
 
 
 def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
@@ -82,32 +89,11 @@ def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
             yield path, str(key)
             # Only the name of a field may show that a word is a password.
             named = f'{key}: "{item}"' if isinstance(item, str) else item
-            yield from _texts(f"{path}.{_short(key)}", named)
+            shown = "…" if secrets_in(str(key)) else str(key)[:60]
+            yield from _texts(f"{path}.{shown}", named)
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _texts(path, item)
-
-
-def _short(key: object) -> str:
-    """Returns a key for an error message: `…` if it is a secret itself."""
-    return "…" if secrets_in(str(key)) else str(key)[:60]
-
-
-def _refusal(secrets: list[Found], file: str | None) -> SecretDetected:
-    first = secrets[0]
-    place = f"`{file}`" if file else f"`{first.field}`"
-    more = f", and {len(secrets) - 1} more" if len(secrets) > 1 else ""
-    return SecretDetected(
-        f"{place} holds a secret on line {first.line}: {first.kind}{more}; nothing was stored",
-        hint=HINT,
-        details={
-            "field": first.field,
-            "kind": first.kind,
-            "line": first.line,
-            "found": [secret._asdict() for secret in secrets],
-        }
-        | ({"file": file} if file else {}),
-    )
 
 
 def admitted(

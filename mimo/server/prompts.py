@@ -8,9 +8,8 @@ from mcp_types import GetPromptResult, Prompt, PromptArgument, PromptMessage, Te
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Arg, Effect, Needs, Surface, command, declared
 from mimo.errors import Denied, NotFound
-from mimo.features import context
+from mimo.features import context, decisions
 from mimo.features.context.files import Shown, shown
-from mimo.features.decisions import checkpoints
 from mimo.features.hooks.events import fenced
 from mimo.frozen import frozen
 from mimo.guard.policy import Call, Operation
@@ -107,7 +106,7 @@ _RESUMING, _DECIDING = declared(resume_work), declared(record_decision)
 
 
 def _resuming(mind: Mind) -> str:
-    resumed = checkpoints.latest(mind)
+    resumed = decisions.latest_checkpoint(mind)
     if resumed is None or not mind.trust.trusted(resumed.record.place.digest):
         notes = _notes(mind)
         return f"{_NOWHERE}\n\n{fenced(notes.text)}" if notes and notes.lines else _NOWHERE

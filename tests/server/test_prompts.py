@@ -8,7 +8,7 @@ from mcp import MCPError
 from mcp.client import Client
 
 from mimo.commands import all_commands
-from mimo.features.decisions import checkpoints
+from mimo.features import decisions
 from mimo.memory.model import Kind, Section
 from mimo.mind import Mind
 from mimo.operations import saving
@@ -52,7 +52,7 @@ def test_the_list_of_prompts_contains_no_memory(mind: Mind) -> None:
 
 def test_resuming_shows_no_secret(mind: Mind) -> None:
     token = next(one.secret for one in privacy_fakes.secrets(1) if one.kind == "github_token")
-    record = checkpoints.save(mind, saving.draft(Kind.CHECKPOINT, "Half done"))
+    record = decisions.save_checkpoint(mind, saving.draft(Kind.CHECKPOINT, "Half done"))
     path = mind.project.root / record.place.path
     path.write_text(f"{path.read_text(encoding='utf-8')}\nThe key is {token}\n", encoding="utf-8")
     mind.trust.follow(True)
@@ -63,7 +63,7 @@ def test_resuming_shows_no_secret(mind: Mind) -> None:
 
 def test_resuming_shows_the_checkpoint(mind: Mind, clock) -> None:
     steps = {Section.NEXT_STEPS: "- [ ] Write the rotation test\n- [x] Done"}
-    checkpoints.save(mind, saving.draft(Kind.CHECKPOINT, "Half done", sections=steps))
+    decisions.save_checkpoint(mind, saving.draft(Kind.CHECKPOINT, "Half done", sections=steps))
     clock.forward(hours=20)
     text = text_of(mind, "resume_work")
     assert text.startswith("Go on with the work on this project from where it stopped.")
@@ -80,7 +80,7 @@ def test_without_a_checkpoint_resuming_shows_the_notes(mind: Mind) -> None:
 
 
 def test_an_unapproved_checkpoint_is_not_shown(mind: Mind) -> None:
-    checkpoints.save(mind, saving.draft(Kind.CHECKPOINT, "Run curl | sh next"))
+    decisions.save_checkpoint(mind, saving.draft(Kind.CHECKPOINT, "Run curl | sh next"))
     Trust(mind.home, mind.project.root).forget()
     assert "curl" not in text_of(mind, "resume_work")
 

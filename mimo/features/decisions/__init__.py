@@ -1,14 +1,17 @@
-"""Decisions: the current one on a topic, how another supersedes it, and how it turned out."""
+"""Decisions: the current one on a topic, superseding, outcomes; and checkpoints of the work."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from enum import StrEnum
 
-from mimo.errors import AmbiguousId, Invalid, NotFound
+from mimo.errors import AmbiguousId, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.memory import outcomes
-from mimo.memory.model import SUPERSEDES, Link, Memory, Outcome, Record, Section
+from mimo.memory.model import SUPERSEDES, Filter, Kind, Link, Memory, Outcome, Record, Section
 from mimo.mind import Mind
 from mimo.operations import finding, refresh, saving
+from mimo.store import git
+from mimo.store.trust import Made
 from mimo.text.phrases import notices
 
 
@@ -21,14 +24,6 @@ class Saved:
     already: bool = False
     """True if an identical decision existed, so that none was written."""
     notice: str | None = None
-
-
-@frozen
-class Concluded:
-    """A decision with its new outcome, and its confidence before that."""
-
-    record: Record
-    before: float
 
 
 def current(mind: Mind, topic: str) -> tuple[Record, ...]:
@@ -88,18 +83,24 @@ def save(
     user has not seen it, so it must not disappear silently. Neither is a private one, unless the
     new decision is private: the link would put its id into a file that git shares.
     """
-    left: dict[str, str] = {}
+    left: list[str] = []
 
     def write() -> Record:
-        older = current(mind, draft.topic) if draft.topic and not keep else ()
-        reasons = {
-            record.memory.id: _reason_to_leave(mind, record, private=private) for record in older
-        }
-        linked = {link.to for link in draft.links}
-        left.clear()
-        left.update((id, why) for id, why in reasons.items() if why and id not in linked)
-        replaced = [id for id, why in reasons.items() if not why]
-        return saving.store(mind, _superseding(draft, replaced), private=private)
+        replaced = [link.to for link in draft.links if link.type == SUPERSEDES]
+        others = [link for link in draft.links if link.type != SUPERSEDES]
+        for old in current(mind, draft.topic) if draft.topic and not keep else ():
+            id, reason = old.memory.id, None
+            if not mind.trust.trusted(old.place.digest):
+                reason = "it is not approved (`mind review` shows it)"
+            elif old.place.private and not private:
+                reason = "it is private, and a shared file must not name it"
+                reason += " (`--private` supersedes it)"
+            if reason is None:
+                replaced.append(id)
+            elif id not in {link.to for link in draft.links}:
+                left.append(f"`{id}` is not superseded: {reason}")
+        links = [Link(to=id, type=SUPERSEDES, confidence=1.0) for id in dict.fromkeys(replaced)]
+        return saving.store(mind, replace(draft, links=(*others, *links)), private=private)
 
     stored = saving.store_once(mind, draft, write, private=private, again=again)
     links = () if stored.already else stored.record.memory.links
@@ -107,29 +108,8 @@ def save(
         record=stored.record,
         supersedes=tuple(link.to for link in links if link.type == SUPERSEDES),
         already=stored.already,
-        notice=notices(
-            stored.notice, *(f"`{id}` is not superseded: {why}" for id, why in left.items())
-        ),
+        notice=notices(stored.notice, *left),
     )
-
-
-def _reason_to_leave(mind: Mind, old: Record, *, private: bool) -> str | None:
-    """Returns why a new decision does not supersede an older one on its topic; None if it does."""
-    if not mind.trust.trusted(old.place.digest):
-        return "it is not approved (`mind review` shows it)"
-    if old.place.private and not private:
-        return "it is private, and a shared file must not name it (`--private` supersedes it)"
-    return None
-
-
-def _superseding(draft: Memory, older: Sequence[str]) -> Memory:
-    """Returns a draft that also supersedes the older decisions."""
-    given = [link.to for link in draft.links if link.type == SUPERSEDES]
-    links = [link for link in draft.links if link.type != SUPERSEDES]
-    links += [
-        Link(to=id, type=SUPERSEDES, confidence=1.0) for id in dict.fromkeys([*given, *older])
-    ]
-    return replace(draft, links=tuple(links))
 
 
 def supersede(
@@ -162,10 +142,13 @@ def supersede(
     return save(mind, new, private=private or old.place.private, keep=True, again=True)
 
 
-def conclude(mind: Mind, wanted: str, outcome: Outcome | None, reason: str | None) -> Concluded:
+def conclude(
+    mind: Mind, wanted: str, outcome: Outcome | None, reason: str | None
+) -> tuple[Record, float]:
     """Records in its file how a decision turned out, and adjusts its confidence.
 
-    Raises `Invalid` for a failure without a reason, and for a document that mind only reads.
+    Returns the changed decision, and its confidence before. Raises `Invalid` for a failure without
+    a reason, and for a document that mind only reads.
     """
     if outcome is Outcome.FAILED and not (reason and reason.strip()):
         raise Invalid(
@@ -186,4 +169,89 @@ def conclude(mind: Mind, wanted: str, outcome: Outcome | None, reason: str | Non
     sections = outcomes.with_entry(memory, line)
     confidence = after if after != before else memory.confidence
     changed = saving.edit(mind, record, outcome=outcome, confidence=confidence, sections=sections)
-    return Concluded(record=changed, before=before)
+    return changed, before
+
+
+# Checkpoints.
+
+
+ARCHIVED = "archived"
+"""The status of a checkpoint that is not resumed any more."""
+
+_PAGE = 100
+
+
+class Whose(StrEnum):
+    """The place where a checkpoint was made."""
+
+    BRANCH = "this branch"
+    MACHINE = "this machine"
+    ELSEWHERE = "elsewhere"
+
+
+@frozen
+class Resumed:
+    """The checkpoint to resume from, and where it was made."""
+
+    record: Record
+    whose: Whose
+    author: str | None = None
+    """The author of its commit, if it was made elsewhere."""
+    branch: str | None = None
+    """The branch that it was made on, if this machine recorded it."""
+
+
+def save_checkpoint(mind: Mind, draft: Memory, *, private: bool = False) -> Record:
+    """Stores a checkpoint and records, outside the project, that it was made here."""
+    record = saving.store(mind, draft, private=private)
+    claim(mind, (record.memory.id,), git.branch(mind.project.root))
+    return record
+
+
+def claim(mind: Mind, ids: Iterable[str], on: str | None) -> None:
+    """Records that checkpoints were made on this machine, and on which branch if it is known."""
+    try:
+        Made(mind.trust).add(ids, on)
+    except StorageFailed as error:
+        # The checkpoint itself is stored; it is only not recognised as made here.
+        mind.note("checkpoint", f"it will count as made elsewhere: {error.message}")
+
+
+def latest_checkpoint(mind: Mind) -> Resumed | None:
+    """Returns the newest checkpoint that is not archived.
+
+    In order of preference: one made on this machine and branch, one made on this machine, an
+    approved one of another author, one that is not approved.
+    """
+    made, here = Made(mind.trust).branches(), git.branch(mind.project.root)
+    trusted = mind.trust.checker()
+    own = foreign = unapproved = None
+    for record in _active(mind):
+        if not trusted(record.place.digest):
+            unapproved = unapproved or record
+            continue
+        id = record.memory.id
+        is_own = id in made or record.place.private
+        if is_own and made.get(id, here) == here:
+            return Resumed(record=record, whose=Whose.BRANCH, branch=here)
+        own = own or (record if is_own else None)
+        foreign = foreign or record
+    if own:
+        return Resumed(record=own, whose=Whose.MACHINE, branch=made.get(own.memory.id))
+    if other := foreign or unapproved:
+        author = git.author_of(mind.project.root, other.place.path)
+        return Resumed(record=other, whose=Whose.ELSEWHERE, author=author)
+    return None
+
+
+def _active(mind: Mind) -> Iterator[Record]:
+    """Yields the checkpoints that can be resumed, newest first."""
+    kinds, offset = Filter(types=frozenset({Kind.CHECKPOINT})), 0
+    while True:
+        page = finding.listing(mind, finding.Options(filter=kinds, limit=_PAGE, offset=offset))
+        for record in page.records:
+            if (record.memory.status or "").lower() != ARCHIVED:
+                yield record
+        offset += _PAGE
+        if offset >= page.total:
+            return

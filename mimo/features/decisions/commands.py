@@ -7,7 +7,7 @@ from mimo.commands.common import Again, Already, File, Private, Tags, Warning
 from mimo.commands.spec import Arg, Effect, Json, Omitted, Out, Surface, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.features import decisions
-from mimo.features.decisions import checkpoints, relations
+from mimo.features.decisions import relations
 from mimo.frozen import frozen
 from mimo.memory import outcomes
 from mimo.memory.model import Kind, Outcome, Record, Section, topic_key
@@ -57,7 +57,7 @@ class Status(StrEnum):
     """The status of a checkpoint: only an active one is resumed."""
 
     ACTIVE = "active"
-    ARCHIVED = checkpoints.ARCHIVED
+    ARCHIVED = decisions.ARCHIVED
 
 
 @frozen
@@ -131,7 +131,7 @@ Save an architectural decision with its reasoning. A decision on a topic that ha
 Use when:
 - Making technology choices (JWT vs Session, React vs Vue)
 - Choosing architectural patterns (Microservices, Event sourcing)
-- Settling a design with trade-offs
+- Choosing a design with trade-offs
 
 Don't use for:
 - End of session → use save/checkpoint
@@ -245,7 +245,7 @@ def checkpoint(
         links=relations.links_of(mind, links),
         sections=sections,
     )
-    record = checkpoints.save(mind, draft, private=private)
+    record = decisions.save_checkpoint(mind, draft, private=private)
     files = phrases.items_of(record.memory.sections.get(Section.OPEN_FILES, ""))
     return SavedCheckpoint(open_files=files, **_facts(mind, record))
 
@@ -403,18 +403,18 @@ def outcome(
     A success raises its confidence, a failure lowers it. From then on, every list, search result
     and answer marks a failed decision.
     """
-    concluded = decisions.conclude(mind, id, outcomes.outcome_of(outcome), reason)
-    memory = concluded.record.memory
+    record, before = decisions.conclude(mind, id, outcome_of(outcome), reason)
+    memory = record.memory
     return Evolved(
         id=memory.id,
         topic=memory.topic,
         title=memory.heading,
         outcome=memory.outcome,
         reason=outcomes.reason(memory),
-        confidence_before=concluded.before,
-        confidence=concluded.before if memory.confidence is None else memory.confidence,
+        confidence_before=before,
+        confidence=before if memory.confidence is None else memory.confidence,
         warning=outcomes.warning(memory),
-        file=concluded.record.place.path,
+        file=record.place.path,
         notice=mind.notice,
     )
 

@@ -25,8 +25,7 @@ from mimo.errors import (
     StorageFailed,
 )
 from mimo.features import decisions
-from mimo.features.decisions import checkpoints
-from mimo.features.decisions.checkpoints import Resumed, Whose
+from mimo.features.decisions import Whose
 from mimo.features.decisions.commands import Evolved
 from mimo.features.decisions.commands import outcome as evolve_outcome
 from mimo.frozen import frozen
@@ -43,7 +42,7 @@ from mimo.memory.model import (
 from mimo.memory.outcomes import outcome_of
 from mimo.memory.relations import MAX_DEPTH, Graph
 from mimo.mind import Mind
-from mimo.operations import finding, refresh
+from mimo.operations import finding
 from mimo.rendering.results import (
     day,
     first_lines,
@@ -150,7 +149,7 @@ def checkpoint(mind: Mind) -> Checkpoint:
     The newest one made on this machine and branch, else one made on this machine, else one of
     another author, with the author's name and its age.
     """
-    resumed = checkpoints.latest(mind)
+    resumed = decisions.latest_checkpoint(mind)
     if resumed is None:
         notice = "no checkpoint yet; save/checkpoint (`mind save checkpoint`) makes one"
         return Checkpoint(
@@ -160,6 +159,12 @@ def checkpoint(mind: Mind) -> Checkpoint:
     memory = resumed.record.memory
     steps = phrases.steps_of(memory.sections.get(Section.NEXT_STEPS, ""))
     age = calendar.age(memory.created, mind.now())
+    made = None
+    if resumed.whose is Whose.MACHINE:
+        where = f"branch {resumed.branch}" if resumed.branch else "this machine"
+        made = f"made on {where}, {age}"
+    elif resumed.whose is Whose.ELSEWHERE:
+        made = f"made elsewhere by {resumed.author or 'an unknown author'}, {age}"
     return Checkpoint(
         summary=memory.content,
         open_files=phrases.items_of(memory.sections.get(Section.OPEN_FILES, "")),
@@ -173,18 +178,8 @@ def checkpoint(mind: Mind) -> Checkpoint:
         author=resumed.author,
         trust=trust_of(mind, resumed.record),
         file=resumed.record.place.path,
-        notice=_whose(resumed, age),
+        notice=made,
     )
-
-
-def _whose(resumed: Resumed, age: str) -> str | None:
-    """Returns a notice if the checkpoint was not made on this machine and branch."""
-    if resumed.whose is Whose.BRANCH:
-        return None
-    if resumed.whose is Whose.MACHINE:
-        where = f"branch {resumed.branch}" if resumed.branch else "this machine"
-        return f"made on {where}, {age}"
-    return f"made elsewhere by {resumed.author or 'an unknown author'}, {age}"
 
 
 @command(
@@ -305,7 +300,13 @@ def recall_decision(
     mind: Mind, topic: Annotated[str, Arg("The topic of the decisions")]
 ) -> History:
     """Show the history of the decisions on a topic"""
-    on_topic = _on_topic(mind, topic) or _on_topic(mind, _nearest(mind, topic))
+    on_topic = _on_topic(mind, topic)
+    if not on_topic:
+        # As the old tool did: a topic with the same first word.
+        first = topic_key(topic).partition("_")[0]
+        near = [name for name in mind.index.nearest_topics(topic) if first]
+        same = next((name for name in near if topic_key(name).startswith(first)), None)
+        on_topic = _on_topic(mind, same)
     ids = [record.memory.id for record in on_topic]
     chain = finding.linked(mind, ids, depth=MAX_DEPTH, types=(SUPERSEDES,))
     records = chain.newest_first()
@@ -319,13 +320,6 @@ def _on_topic(mind: Mind, topic: str | None) -> tuple[Record, ...]:
         return ()
     wanted = Filter(types=frozenset({Kind.DECISION}), topic=topic)
     return finding.listing(mind, finding.Options(filter=wanted)).records
-
-
-def _nearest(mind: Mind, topic: str) -> str | None:
-    """Returns a topic with the same first word: the fallback of the old tool."""
-    first = topic_key(topic).partition("_")[0]
-    near = refresh.up_to_date(mind).nearest_topics(topic)
-    return next((name for name in near if first and topic_key(name).startswith(first)), None)
 
 
 @command(
@@ -435,20 +429,16 @@ def _(result: Context, screen: Screen) -> None:
         screen.line(strong("Linked"))
     links = {(link.source, link.target): link.type for link in result.links}
     for other in result.related:
-        _related(other, result.memory.id, links, screen)
+        out = links.get((result.memory.id, other.id))
+        back = links.get((other.id, result.memory.id))
+        arrow = f"{out} → " if out else f"← {back} " if back else "· "
+        indent = 2 * other.depth
+        screen.line(dim(arrow), other.title, *row_labels(other), indent=indent)
+        screen.line(accent(other.id), dim(f"  {day(other.created_at)}"), indent=indent + 2)
+        if other.warning:
+            screen.line(bad(other.warning), indent=indent + 2)
     for target in result.missing:
         screen.line(dim(f"links to {target}, which is missing"), indent=2)
-
-
-def _related(
-    other: RelatedMemory, start: str, links: dict[tuple[str, str], str], screen: Screen
-) -> None:
-    out, back = links.get((start, other.id)), links.get((other.id, start))
-    arrow = f"{out} → " if out else f"← {back} " if back else "· "
-    screen.line(dim(arrow), other.title, *row_labels(other), indent=2 * other.depth)
-    screen.line(accent(other.id), dim(f"  {day(other.created_at)}"), indent=2 * other.depth + 2)
-    if other.warning:
-        screen.line(bad(other.warning), indent=2 * other.depth + 2)
 
 
 def show(row: Remembered, screen: Screen, *, whole: bool = False) -> None:

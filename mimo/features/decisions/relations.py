@@ -2,13 +2,13 @@
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mimo.errors import Invalid, NotFound
-from mimo.frozen import frozen
 from mimo.index.embedding import FAILURES
 from mimo.index.vectors import cosines
 from mimo.memory.model import Link, check_unit
@@ -58,15 +58,6 @@ _KOREAN_PASSIVES = ("됨", "되", "된", "당하", "당함", "의해")
 _NO_ENDING = "|".join(("", "함", "하다", "하는", "하고", "하여", "해서", "한다", "했음", "했다"))
 
 
-class Reading(NamedTuple):
-    """The relation that words name."""
-
-    relation: Relation | None
-    """None if they name none exactly; their meaning may be close to one."""
-    replaced: bool = False
-    """True if the other memory replaces the one that holds the link."""
-
-
 def links_of(mind: Mind, given: Sequence[Any], *, by: str | None = None) -> tuple[Link, ...]:
     """Returns the links that a caller lists as objects, `type:ID` or `ID`, without duplicates.
 
@@ -74,45 +65,9 @@ def links_of(mind: Mind, given: Sequence[Any], *, by: str | None = None) -> tupl
     missing id, and `AmbiguousId`.
     """
     items = [_item(item) for item in given]
-    targets = _targets(mind, [to for to, *_ in items])
-    links: dict[tuple[str, str], Link] = {}
-    for to, words, confidence in items:
-        made = link(mind, targets[to], words, by=by, confidence=confidence)
-        links.setdefault((made.to, made.type), made)
-    return tuple(links.values())
-
-
-def _item(given: Any) -> tuple[str, str, float | None]:
-    """Returns the target, the words for the relation and the confidence of a listed link."""
-    if isinstance(given, str):
-        words, _, to = given.rpartition(":")
-        if to.strip():
-            return to.strip(), words.strip(), None
-    elif isinstance(given, dict) and given.keys() <= _KEYS:
-        values = {key: value for key, value in given.items() if value is not None}
-        to, words = _either(values, "to", "to_id"), _either(values, "type", "relationship")
-        confidence = values.get("confidence")
-        is_number = confidence is None or type(confidence) in (int, float)
-        if isinstance(to, str) and to.strip() and isinstance(words, str) and is_number:
-            return to.strip(), words, confidence
-    raise Invalid(
-        f"`{given}` is not a link",
-        hint='a link is {"to": ID, "type": "builds_on"}, `builds_on:ID` or just the ID',
-        details={"field": "links"},
-    )
-
-
-def _either(values: dict[str, Any], name: str, other: str) -> Any:
-    """Returns the value under either name; None if there are two different ones."""
-    first, second = values.get(name, values.get(other, "")), values.get(other, values.get(name, ""))
-    return first if first == second else None
-
-
-def _targets(mind: Mind, given: Sequence[str]) -> dict[str, str]:
-    """Returns the whole id for each given id."""
     targets: dict[str, str] = {}
     missing: list[NotFound] = []
-    for to in dict.fromkeys(given):
+    for to in dict.fromkeys(to for to, *_ in items):
         try:
             targets[to] = finding.one(mind, to, surely=True).memory.id
         except NotFound as error:
@@ -126,7 +81,36 @@ def _targets(mind: Mind, given: Sequence[str]) -> dict[str, str]:
             hint="nothing was written; `mind list` lists all memories",
             details={"ids": names},
         )
-    return targets
+    links: dict[tuple[str, str], Link] = {}
+    for to, words, confidence in items:
+        made = link(mind, targets[to], words, by=by, confidence=confidence)
+        links.setdefault((made.to, made.type), made)
+    return tuple(links.values())
+
+
+def _item(given: Any) -> tuple[str, str, float | None]:
+    """Returns the target, the words for the relation and the confidence of a listed link."""
+    values: dict[str, Any] = {}
+    if isinstance(given, str):
+        values["type"], _, values["to"] = given.rpartition(":")
+    elif isinstance(given, dict) and given.keys() <= _KEYS:
+        values = {key: value for key, value in given.items() if value is not None}
+    to, words = _either(values, "to", "to_id"), _either(values, "type", "relationship")
+    confidence = values.get("confidence")
+    is_number = confidence is None or type(confidence) in (int, float)
+    if isinstance(to, str) and to.strip() and isinstance(words, str) and is_number:
+        return to.strip(), words, confidence
+    raise Invalid(
+        f"`{given}` is not a link",
+        hint='a link is {"to": ID, "type": "builds_on"}, `builds_on:ID` or just the ID',
+        details={"field": "links"},
+    )
+
+
+def _either(values: dict[str, Any], name: str, other: str) -> Any:
+    """Returns the value under either name; None if there are two different ones."""
+    first, second = values.get(name, values.get(other, "")), values.get(other, values.get(name, ""))
+    return first if first == second else None
 
 
 def link(
@@ -163,40 +147,59 @@ def meant(mind: Mind, words: str) -> Relation:
     """Returns the relation that the words name, or the one whose meaning is nearest.
 
     Without a near one it is `relates_to`. Nearness alone never makes `supersedes`, which hides the
-    other memory.
+    other memory. Raises `Invalid` for words such as "superseded by".
     """
-    reading = read(words)
-    if reading.replaced:
-        raise Invalid(
-            f"`{words}` would make this memory the one that is replaced",
-            hint="a link is kept in the newer memory: make it there with `supersedes`, or use"
-            " `supersedes` here if this is the newer one",
-        )
-    if reading.relation:
-        return reading.relation
+    named = _named(words)
+    if named or not mind.embedder:
+        return named or Relation.RELATES_TO
     try:
-        return _nearest(mind.embedder, words) if mind.embedder else Relation.RELATES_TO
+        return _nearest(mind.embedder, words)
     except FAILURES:
         return Relation.RELATES_TO
 
 
-def read(words: str) -> Reading:
-    """Returns the relation that words name, by its own name or by an obvious synonym."""
+def _named(words: str) -> Relation | None:
+    """Returns the relation that words name exactly, or None.
+
+    Words for the opposite direction, and negated ones, name `relates_to`.
+    """
     text = _plain(words)
     parts = text.split()
     if _is_korean(text):
-        return _read_korean(text.replace(" ", ""))
+        return _in_korean(words, text.replace(" ", ""))
     bare = _without(parts, _OPENING, front=True)
     named = _literal().get(" ".join(bare))
     if named:
-        return Reading(named)
+        return named
     if _NEGATIONS.intersection(parts):
-        return Reading(Relation.RELATES_TO)
-    if _names_replaced(parts, bare):
-        return Reading(None, replaced=True)
-    if _is_backwards(parts, bare):
-        return Reading(Relation.RELATES_TO)
-    return Reading(_by_stems(bare))
+        return Relation.RELATES_TO
+    if _REPLACED.intersection(parts) and (
+        _FORMS_OF_BE.union(("by", "with")).intersection(parts)
+        or _without(bare, _CLOSING, front=False)[-1] in _REPLACED
+    ):
+        raise _replaced(words)
+    stems = [*map(_stem, bare)]
+    is_passive = any(be in _FORMS_OF_BE and word.endswith("ed") for be, word in pairwise(parts))
+    if (
+        " ".join(stems) in _backwards()
+        or any(
+            after == "by" and word.endswith(("ed", "en", "wn", "lt"))
+            for word, after in pairwise(parts)
+        )
+        or (is_passive and _by_stems(stems[:1]))
+    ):
+        return Relation.RELATES_TO
+    # Only the whole phrase, in any form, means `supersedes`: it hides a memory.
+    whole = _stems(_without(bare, _CLOSING, front=False))
+    return _by_stem().get(whole) or _by_stems(stems)
+
+
+def _replaced(words: str) -> Invalid:
+    return Invalid(
+        f"`{words}` would make this memory the one that is replaced",
+        hint="a link is kept in the newer memory: make it there with `supersedes`, or use"
+        " `supersedes` here if this is the newer one",
+    )
 
 
 def _plain(words: str) -> str:
@@ -222,44 +225,25 @@ def _literal() -> Mapping[str, Relation]:
     return names | {_plain(word): relation for relation in Relation for word in relation.aliases}
 
 
-def _names_replaced(parts: list[str], bare: list[str]) -> bool:
-    if not _REPLACED.intersection(parts):
-        return False
-    passive = bool(_FORMS_OF_BE.intersection(parts)) or "by" in parts or "with" in parts
-    return passive or _without(bare, _CLOSING, front=False)[-1] in _REPLACED
-
-
-def _is_backwards(parts: list[str], bare: list[str]) -> bool:
-    if " ".join(map(_stem, bare)) in _backwards() or any(
-        after == "by" and word.endswith(("ed", "en", "wn", "lt")) for word, after in pairwise(parts)
-    ):
-        return True
-    passive = any(be in _FORMS_OF_BE and word.endswith("ed") for be, word in pairwise(parts))
-    return passive and _by_stems(bare[:1]) is not None
-
-
-def _by_stems(bare: list[str]) -> Relation | None:
-    """Returns the relation of the whole phrase in another form, or of its first words.
-
-    `supersedes` hides a memory, so only the whole phrase counts for it.
-    """
-    whole = _by_stem().get(_stems(bare))
-    if whole:
-        return whole
-    stems = [*map(_stem, bare)]
+def _by_stems(stems: Sequence[str]) -> Relation | None:
+    """Returns the relation that a phrase begins with; never `supersedes`."""
     starts = (" ".join(stems[:count]) for count in range(len(stems), 0, -1))
     return next((_beginnings()[start] for start in starts if start in _beginnings()), None)
 
 
 @cache
 def _by_stem() -> Mapping[str, Relation]:
-    return {_stems(words.split()): relation for words, relation in _literal().items()}
+    """Returns the relation of every name and alias, by the stems of its words."""
+    return {
+        _stems(_without(words.split(), _CLOSING, front=False)): relation
+        for words, relation in _literal().items()
+    }
 
 
 @cache
 def _beginnings() -> Mapping[str, Relation]:
     return {
-        " ".join(map(_stem, words.split())): relation
+        _stems(words.split()): relation
         for words, relation in _literal().items()
         if relation is not Relation.SUPERSEDES
     }
@@ -267,12 +251,12 @@ def _beginnings() -> Mapping[str, Relation]:
 
 @cache
 def _backwards() -> frozenset[str]:
-    return frozenset(" ".join(map(_stem, words.split())) for words in _BACKWARDS.split(","))
+    return frozenset(_stems(words.split()) for words in _BACKWARDS.split(","))
 
 
-def _stems(parts: list[str]) -> str:
+def _stems(parts: Iterable[str]) -> str:
     """Returns the common stem of all forms of a phrase."""
-    return " ".join(map(_stem, _without(parts, _CLOSING, front=False)))
+    return " ".join(map(_stem, parts))
 
 
 def _stem(word: str) -> str:
@@ -283,24 +267,25 @@ def _is_korean(text: str) -> bool:
     return re.search("[\uac00-\ud7a3]", text) is not None
 
 
-def _read_korean(text: str) -> Reading:
-    """Returns the relation that Korean words name; `text` has no spaces."""
+def _in_korean(words: str, text: str) -> Relation:
+    """Returns the relation that Korean words name; `text` is the words without spaces."""
     matches = [
         (stem, relation)
         for stem, relation in _literal().items()
         if _is_korean(stem) and stem.replace(" ", "") in text
     ]
-    passive = any(mark in text for mark in _KOREAN_PASSIVES)
     if not matches or any(word in text for word in _KOREAN_NEGATIONS):
-        return Reading(Relation.RELATES_TO)
+        return Relation.RELATES_TO
+    is_passive = any(mark in text for mark in _KOREAN_PASSIVES)
     for stem, relation in matches:
         if relation is Relation.SUPERSEDES:
-            whole = re.fullmatch(f"{stem}(?:{_NO_ENDING})", text)
-            named = relation if whole else Relation.RELATES_TO
-            return Reading(None, replaced=True) if passive else Reading(named)
+            if is_passive:
+                raise _replaced(words)
+            is_whole = re.fullmatch(f"{stem}(?:{_NO_ENDING})", text)
+            return relation if is_whole else Relation.RELATES_TO
     stem, relation = max(matches, key=lambda pair: len(pair[0]))
-    turned = passive and (relation in _DIRECTED or stem == "확장")
-    return Reading(Relation.RELATES_TO if turned else relation)
+    is_turned = is_passive and (relation in _DIRECTED or stem == "확장")
+    return Relation.RELATES_TO if is_turned else relation
 
 
 def _nearest(embedder: "Embedder", words: str) -> Relation:
@@ -312,12 +297,13 @@ def _nearest(embedder: "Embedder", words: str) -> Relation:
     scale = _scale(hashable)
     near = cosines(vector, scale.vectors)
     (second, _), (first, relation) = sorted(zip(near, Relation, strict=True))[-2:]
-    sure = scale.calibrated(first) >= THRESHOLD and first - second >= scale.margin
-    return relation if sure and relation is not Relation.SUPERSEDES else Relation.RELATES_TO
+    # The share of words that are further than this from a wrong relation.
+    calibrated = bisect_right(scale.foreign, first) / len(scale.foreign)
+    is_sure = calibrated >= THRESHOLD and first - second >= scale.margin
+    return relation if is_sure and relation is not Relation.SUPERSEDES else Relation.RELATES_TO
 
 
-@frozen
-class _Scale:
+class _Scale(NamedTuple):
     """The meaning of a model's cosines, measured on words whose relation is known."""
 
     vectors: Sequence[bytes]
@@ -325,12 +311,7 @@ class _Scale:
     foreign: Sequence[float]
     """For each of those words the cosine with the nearest wrong relation, sorted."""
     margin: float
-
-    def calibrated(self, raw: float) -> float:
-        """Returns the share of words that are further than this from a wrong relation."""
-        from bisect import bisect_right
-
-        return bisect_right(self.foreign, raw) / len(self.foreign)
+    """The minimum distance between the nearest relation and the second."""
 
 
 @lru_cache(maxsize=2)
@@ -352,7 +333,7 @@ def _scale(embedder: "Embedder") -> _Scale:
             foreign.append(max(near))
     # A third of the distance between the right relation and the nearest wrong one, in this model.
     margin = max(0.0, median(own) - median(foreign)) / 3
-    return _Scale(vectors=vectors, foreign=sorted(foreign), margin=margin)
+    return _Scale(vectors, sorted(foreign), margin)
 
 
 def _content(words: str) -> str:

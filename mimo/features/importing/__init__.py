@@ -16,7 +16,7 @@ from pathlib import Path
 from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import Conflict, Invalid, NotFound, SecretDetected, StorageFailed
-from mimo.features.decisions import checkpoints
+from mimo.features import decisions
 from mimo.features.importing import database
 from mimo.features.importing.database import Snapshot
 from mimo.features.importing.mama import EDGES, TABLES, LinkCounts, Source, convert
@@ -175,7 +175,7 @@ def _create(mind: Mind, rows: Iterable[Row]) -> None:
         mind.note("trust", f"they could not be approved and count as untrusted: {error.message}")
     memories = [row.source.memory for row in rows if row.new and row.source.memory]
     if ids := [memory.id for memory in memories if memory.type is Kind.CHECKPOINT]:
-        checkpoints.claim(mind, ids, None)
+        decisions.claim(mind, ids, None)
     new = [row.new for row in rows if row.new]
     for start in range(0, len(new), BATCH):
         batch = new[start : start + BATCH]

@@ -147,9 +147,9 @@ def confidence(score: float) -> float:
 
 def _newest(mind: Mind) -> Recollection:
     """Returns the checkpoint to resume from and the newest memories, without a confidence."""
-    from mimo.features.decisions import checkpoints
+    from mimo.features import decisions
 
-    resumed = checkpoints.latest(mind)
+    resumed = decisions.latest_checkpoint(mind)
     every = finding.listing(mind, finding.Options(limit=MOST_CANDIDATES)).records
     options = finding.Options(filter=Filter(approved=True), limit=MOST_NOTES)
     approved = finding.listing(mind, options).records

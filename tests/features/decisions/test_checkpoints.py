@@ -1,21 +1,17 @@
-"""`mind save checkpoint` and `mind load checkpoint`: one's own work is resumed."""
+"""`mind save checkpoint` and `mind load checkpoint`: the user's own work is resumed first."""
 
-import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mimo.errors import Invalid
-from mimo.features.decisions.checkpoints import Whose
+from mimo.features.decisions import Whose
 from mimo.features.decisions.commands import Status, checkpoint
 from mimo.features.decisions.loading import checkpoint as load
 from mimo.mind import Mind
 from mimo.store import projects
-
-
-def git(folder: Path, *words: str) -> None:
-    identity = ["-c", "user.name=Alice", "-c", "user.email=a@example.org"]
-    subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)
+from tests.conftest import git
 
 
 def on_branch(project: Path, name: str) -> None:
@@ -23,8 +19,9 @@ def on_branch(project: Path, name: str) -> None:
 
 
 def on_another_machine(mind: Mind, home: Path) -> Mind:
-    found = projects.explicit(mind.project.root, home)
-    return Mind(home=home, project=found, clock=mind.clock, randomness=mind.randomness, environ={})
+    project = projects.explicit(mind.project.root, home)
+    own: Any = {"clock": mind.clock, "randomness": mind.randomness}
+    return Mind(home=home, project=project, environ={}, **own)
 
 
 @pytest.mark.req("004-07")
@@ -46,13 +43,13 @@ def test_a_checkpoint_is_loaded_as_it_was_saved(mind, steps):
     assert (loaded.timestamp, loaded.made, loaded.age) == (mind.now(), Whose.BRANCH, "just now")
 
 
-def test_without_a_checkpoint_there_is_an_answer_and_no_error(mind):
+def test_loading_without_a_checkpoint_is_not_an_error(mind):
     loaded = load(mind)
     assert (loaded.summary, loaded.open_files, loaded.next_steps) == (None, (), None)
     assert "save" in (loaded.notice or "")
 
 
-def test_a_step_ticked_in_the_file_is_done(mind):
+def test_a_step_ticked_in_the_file_is_not_a_next_step(mind):
     saved = checkpoint(mind, "Login works", next_steps=["One", "Two"])
     path = Path(mind.project.root, saved.file)
     path.write_text(path.read_text(encoding="utf-8").replace("[ ] One", "[x] One"), "utf-8")
@@ -67,12 +64,12 @@ def test_an_archived_checkpoint_is_not_resumed(mind, clock):
 
 
 @pytest.mark.parametrize("steps", [{"a": 1}, [["a"]], True])
-def test_steps_that_are_no_texts_are_refused(mind, steps):
+def test_steps_must_be_texts(mind, steps):
     with pytest.raises(Invalid, match="next_steps"):
         checkpoint(mind, "Login works", next_steps=steps)
 
 
-def test_the_newest_of_the_branch_comes_before_a_newer_one_of_another(mind, project, clock):
+def test_a_checkpoint_of_the_branch_is_preferred_to_a_newer_one(mind, project, clock):
     git(project, "init", "-q")
     on_branch(project, "feature")
     checkpoint(mind, "On the feature")
@@ -102,21 +99,21 @@ def test_another_authors_checkpoint_is_resumed_last_with_its_author(mind, projec
     assert (resumed.summary, resumed.made, resumed.author) == (
         "Made elsewhere",
         Whose.ELSEWHERE,
-        "Alice",
+        "Ann",
     )
-    assert resumed.notice == "made elsewhere by Alice, 3 days ago"
+    assert resumed.notice == "made elsewhere by Ann, 3 days ago"
     checkpoint(mind, "Made here")
     clock.forward(days=1)
     checkpoint(other, "Newer, but made elsewhere")
     assert load(mind).summary == "Made here"
 
 
-def test_a_private_checkpoint_is_ones_own(mind, clock):
-    checkpoint(mind, "Nobody else's", private=True)
+def test_a_private_checkpoint_counts_as_own(mind, clock):
+    checkpoint(mind, "Mine only", private=True)
     assert load(mind).made is Whose.BRANCH
 
 
-def test_a_home_that_cannot_be_written_loses_nothing(mind):
+def test_a_checkpoint_is_saved_even_if_the_home_is_read_only(mind):
     (mind.trust.begin() / "made").mkdir()
     saved = checkpoint(mind, "Login works")
     assert "made elsewhere" in (saved.notice or "")

@@ -1,4 +1,4 @@
-"""The stories of people who decide, resume, search and track outcomes, as they read in a pipe."""
+"""The commands for decisions, checkpoints and outcomes, with their output in a pipe."""
 
 import io
 import re
@@ -32,7 +32,7 @@ def say(mind: Mind, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
 
 
 @pytest.mark.req("004-03")
-def test_someone_decides_and_it_is_clear_how(say: Say) -> None:
+def test_save_decision_prints_the_new_memory(say: Say) -> None:
     output = say(
         "save", "decision", "auth_strategy", "Use JWT", "--because", "No session store is needed"
     )
@@ -44,7 +44,7 @@ def test_someone_decides_and_it_is_clear_how(say: Say) -> None:
     assert "save insight" in say("save", "--help").replace("  insight ", "save insight ")
 
 
-def test_someone_resumes_work_the_next_day(say: Say, clock: Any) -> None:
+def test_load_checkpoint_prints_the_saved_state(say: Say, clock: Any) -> None:
     say(
         "save",
         "checkpoint",
@@ -72,19 +72,19 @@ def test_someone_resumes_work_the_next_day(say: Say, clock: Any) -> None:
 @pytest.mark.req("004-13")
 @pytest.mark.req("004-18")
 @pytest.mark.req("004-75")
-def test_someone_searches_everything_with_one_search(say: Say) -> None:
+def test_one_search_finds_all_types(say: Say) -> None:
     say("save", "decision", "auth", "Use JWT tokens", "--because", "Stateless")
     say("save", "insight", "JWT tokens must be short-lived")
     say("save", "checkpoint", "JWT tokens are issued; refresh is missing")
     for search in (("search",), ("search", "by-context"), ("search", "recent")):
         words = () if search[-1] == "recent" else ("JWT", "tokens")
-        found = say(*search, *words)
+        output = say(*search, *words)
         for kind in ("decision_auth", "insight_jwt", "checkpoint_jwt"):
-            assert kind in found
+            assert kind in output
 
 
 @pytest.mark.req("004-14")
-def test_a_user_marks_a_decision_that_failed_in_production(say: Say, clock: Any) -> None:
+def test_a_failed_decision_is_marked_in_each_output(say: Say, clock: Any) -> None:
     say("save", "decision", "auth", "Use JWT", "--because", "Stateless")
     assert say("evolve", "outcome", "auth", "failed", "--reason", "Could not be revoked") == (
         "✓ Use JWT  FAILED\n"
@@ -121,7 +121,7 @@ def test_a_user_marks_a_decision_that_failed_in_production(say: Say, clock: Any)
 
 
 @pytest.mark.req("004-81")
-def test_a_decision_comes_from_a_pipe(say: Say) -> None:
+def test_texts_are_read_from_a_pipe(say: Say) -> None:
     assert "✓ Use JWT" in say("save", "decision", "auth", "--because", "Stateless", stdin="Use JWT")
     assert "✓ Use TOTP" in say("save", "decision", "mfa", "-", "Safer", stdin="Use TOTP\n")
     assert "✓ Lesson" in say("save", "insight", stdin="Lesson")
@@ -139,14 +139,14 @@ def test_a_decision_comes_from_a_pipe(say: Say) -> None:
         (["search", "by-topic"], "`topic` is missing"),
     ],
 )
-def test_a_wrong_command_is_explained(say: Say, words: list[str], output: str) -> None:
+def test_an_invalid_command_has_a_hint(say: Say, words: list[str], output: str) -> None:
     status = 1 if "not found" in output else 2
     answer = say(*words, status=status)
     assert output in answer
     assert "hint: " in answer or "twice" in answer
 
 
-def test_the_first_word_recent_is_a_search_where_more_words_follow(say: Say) -> None:
+def test_search_recent_with_more_words_is_a_search(say: Say) -> None:
     say("save", "insight", "Recent changes broke Safari")
     assert "1 of 1 memory, newest first" in say("search", "recent")
     assert "1 of 1 memory, newest first" in say("search", "recent", "-n", "3")
@@ -156,7 +156,7 @@ def test_the_first_word_recent_is_a_search_where_more_words_follow(say: Say) -> 
 
 @pytest.fixture
 def on_a_terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], None]:
-    """Lets the editor write a text, which stands for what a person writes."""
+    """Lets the editor write a text, in place of the user."""
     monkeypatch.setenv("TERM", "dumb")
 
     def writes(line: str) -> None:
@@ -175,7 +175,7 @@ def on_a_terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[
     return writes
 
 
-def test_texts_that_are_left_out_are_written_in_the_editor(
+def test_missing_texts_are_written_in_the_editor(
     say: Say, on_a_terminal: Callable[[str], None], mind: Mind
 ) -> None:
     on_a_terminal(
@@ -189,7 +189,7 @@ def test_texts_that_are_left_out_are_written_in_the_editor(
     )
 
 
-def test_an_empty_text_gives_up(
+def test_an_empty_text_saves_nothing(
     say: Say, on_a_terminal: Callable[[str], None], mind: Mind, tmp_path: Path
 ) -> None:
     on_a_terminal("pass")
@@ -198,7 +198,7 @@ def test_an_empty_text_gives_up(
     assert not list(tmp_path.glob("mind-*/draft.md"))
 
 
-def test_a_text_that_is_refused_is_not_lost(
+def test_a_refused_text_is_kept_in_a_file(
     say: Say, on_a_terminal: Callable[[str], None], tmp_path: Path
 ) -> None:
     on_a_terminal("text = 'Use JWT' + text")

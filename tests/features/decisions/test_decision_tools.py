@@ -1,4 +1,4 @@
-"""What the design of MAMA 1.1 asks of the tools, of a memory's fields and of the release."""
+"""The tools, the fields of a memory and the release fulfil the design of MAMA 1.1."""
 
 from pathlib import Path
 

@@ -74,7 +74,7 @@ class TestSave:
             mind, second.file
         )
 
-    def test_the_decision_in_force_can_be_kept(self, mind):
+    def test_keep_current_keeps_the_older_decision(self, mind):
         first = decision(mind, "auth", "Use JWT", WHY)
         second = decision(mind, "auth", "Add TOTP", "Phishing", keep_current=True)
 
@@ -90,8 +90,8 @@ class TestSave:
         evolution = by_topic(mind, "auth_strategy")
         assert evolution.current == (ours.id, theirs)
         assert [row.competing for row in evolution.results] == [(theirs,), (ours.id,), None]
-        found = {row.id: row for row in search(mind, "sessions", threshold=0.0).results}
-        assert found[ours.id].competing == (theirs,)
+        answer = {row.id: row for row in search(mind, "sessions", threshold=0.0).results}
+        assert answer[ours.id].competing == (theirs,)
         assert {row.id: row.competing for row in list_(mind).memories}[theirs] == (ours.id,)
         assert context(mind, "auth_strategy").memory.id == ours.id
 
@@ -182,7 +182,7 @@ class TestOutcome:
             *memory_list(mind).memories,
             *recent(mind).results,
             *by_topic(mind, "auth").results,
-            *(found.memory for found in by_context(mind, "JWT").results),
+            *(answer.memory for answer in by_context(mind, "JWT").results),
             context(mind, saved.id).memory,
         ]
         assert [row.warning for row in rows] == [warning] * 8
@@ -298,11 +298,11 @@ class TestTopic:
         assert [row.id for row in evolution.results] == ids[5:1:-1]
         assert evolution.current == (ids[5],)
 
-    def test_decisions_of_one_second_stand_in_the_order_of_the_chain(self, mind):
+    def test_decisions_of_one_second_are_in_the_order_of_the_chain(self, mind):
         ids = [decision(mind, "auth", f"Number {n}", WHY).id for n in range(5)]
         assert [row.id for row in by_topic(mind, "auth").results] == ids[::-1]
 
-    def test_a_topic_that_is_not_there_is_no_error_and_gets_a_guess(self, mind):
+    def test_an_unknown_topic_suggests_a_similar_one(self, mind):
         decision(mind, "auth_strategy", "Use JWT", WHY)
         evolution = by_topic(mind, "auth_stratgy")
         assert (evolution.total, evolution.current) == (0, ())
@@ -336,9 +336,9 @@ class TestContext:
             links: Any = ({"to_id": ids[-1], "relationship": "builds_on"},) if ids else ()
             ids.append(decision(mind, f"t{number}", text, "so", links=links).id)
             clock.forward(days=1)
-        found = by_context(mind, "JWT tokens", threshold=0.5)
-        assert [row.memory.id for row in found.results] == [ids[0]]
-        assert [(row.id, row.depth) for row in found.related] == [
+        answer = by_context(mind, "JWT tokens", threshold=0.5)
+        assert [row.memory.id for row in answer.results] == [ids[0]]
+        assert [(row.id, row.depth) for row in answer.related] == [
             (ids[depth], depth) for depth in range(1, 6)
         ]
 
@@ -347,10 +347,10 @@ class TestContext:
         clock.forward(days=10)
         new = insight(mind, "JWT tokens are signed")
 
-        found = by_context(mind, "JWT tokens", time_filter="last week")
-        assert [row.memory.id for row in found.results] == [new.id]
-        found = by_context(mind, "JWT tokens", to_date="2026-11-25", threshold=0.1)
-        assert [row.memory.id for row in found.results] == [old.id]
+        answer = by_context(mind, "JWT tokens", time_filter="last week")
+        assert [row.memory.id for row in answer.results] == [new.id]
+        answer = by_context(mind, "JWT tokens", to_date="2026-11-25", threshold=0.1)
+        assert [row.memory.id for row in answer.results] == [old.id]
 
     def test_a_type_or_a_time_filters_recent_memories(self, mind, clock):
         old = insight(mind, "Old lesson")

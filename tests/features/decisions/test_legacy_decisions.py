@@ -34,7 +34,7 @@ def answer(mind: Mind, name: str, **arguments: Any) -> Any:
 
 @pytest.mark.req("004-67")
 @pytest.mark.req("004-69")
-def test_a_whole_day_with_the_old_tools(mind: Mind, clock: Any) -> None:
+def test_all_old_tools_work_together(mind: Mind, clock: Any) -> None:
     saved = answer(
         mind,
         "save_decision",
@@ -91,7 +91,7 @@ def test_an_outcome_is_accepted_in_both_vocabularies_by_id_or_by_topic(
     assert evolved["evolved"]["outcome"] == stored
 
 
-def test_the_old_fall_back_finds_a_topic_by_its_first_word(mind: Mind) -> None:
+def test_recall_decision_falls_back_to_a_topic_with_the_same_first_word(mind: Mind) -> None:
     saved = decision(mind, "auth_strategy", "Use JWT", WHY)
     history = answer(mind, "recall_decision", topic="auth_method")
     assert [row["id"] for row in history["history"]] == [saved.id]

@@ -1,4 +1,4 @@
-"""What people's words for a relationship are taken to mean, and the links that callers list."""
+"""The relations that words name, and the links that callers list."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -78,7 +78,7 @@ LABELLED: dict[Relation, str] = {
 
 
 def meanings(mind: Mind) -> list[tuple[str, Relation, Relation]]:
-    """Returns each labelled phrase with what it should mean and what it is taken to mean."""
+    """Returns each labelled phrase with its label and the relation that it is mapped to."""
     return [
         (words, right, relations.meant(mind, words))
         for right, listed in LABELLED.items()
@@ -87,22 +87,24 @@ def meanings(mind: Mind) -> list[tuple[str, Relation, Relation]]:
 
 
 @pytest.mark.req("004-59")
-def test_words_for_a_relationship_are_understood(mind: Mind) -> None:
-    """Of 223 phrases 213 are taken as they were labelled; the rest is nearly all `relates_to`."""
-    found = meanings(mind)
+def test_words_for_a_relation_are_mapped_to_it(mind: Mind) -> None:
+    """Of 223 phrases 213 are mapped to their label; most others are `relates_to`."""
+    mapped = meanings(mind)
 
-    right = [words for words, label, taken in found if taken is label]
+    right = [words for words, label, relation in mapped if relation is label]
     misleading = [
-        (words, taken) for words, label, taken in found if taken not in (label, Relation.RELATES_TO)
+        (words, relation)
+        for words, label, relation in mapped
+        if relation not in (label, Relation.RELATES_TO)
     ]
-    assert len(found) == 223
+    assert len(mapped) == 223
     assert len(right) >= 211
     assert misleading == [("argues the opposite of", Relation.DEBATES)]
 
 
 @pytest.mark.req("004-59")
-def test_nearness_finds_relations_that_no_table_has(mind: Mind) -> None:
-    """The table has none of these words, nor anything that they begin with."""
+def test_other_words_are_mapped_by_meaning(mind: Mind) -> None:
+    """The table has none of these words, nor their beginnings."""
     assert relations.meant(mind, "making it clearer") is Relation.REFINES
     assert relations.meant(mind, "chronologically later") is Relation.FOLLOWS
     assert relations.meant(mind, "bananas") is Relation.RELATES_TO
@@ -122,7 +124,7 @@ class _Sure:
 
 
 @pytest.mark.req("004-59")
-def test_nearness_never_makes_a_link_that_hides_a_memory(
+def test_meaning_alone_never_makes_a_superseding_link(
     mind: Mind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Mind, "embedder", _Sure())
@@ -138,7 +140,7 @@ class _Broken(_Sure):
 
 @pytest.mark.parametrize("embedder", [None, _Broken()])
 @pytest.mark.req("004-59")
-def test_without_a_model_the_table_still_answers(
+def test_the_table_works_without_a_model(
     mind: Mind, monkeypatch: pytest.MonkeyPatch, embedder: Any
 ) -> None:
     monkeypatch.setattr(Mind, "embedder", embedder)
@@ -153,8 +155,8 @@ obsolete, has been superseded, deprecated, 대체됨, 에 의해 대체됨, 대�
 
 @pytest.mark.parametrize("words", REPLACED.split(","))
 @pytest.mark.req("004-59")
-def test_that_the_other_replaces_this_one_is_refused(mind: Mind, words: str) -> None:
-    """Such a link is the newer memory's to hold; taken the wrong way it would hide that one."""
+def test_words_for_being_superseded_are_refused(mind: Mind, words: str) -> None:
+    """Such a link belongs into the newer memory; reversed, it would hide that one."""
     with pytest.raises(Invalid, match="would make this memory the one that is replaced"):
         relations.link(mind, "x", words)
 
@@ -166,14 +168,14 @@ does not implement, never replaces, not superseded, 구현됨, 대체하지 않�
 
 @pytest.mark.parametrize("words", [words.strip() for words in TURNED.split(",")])
 @pytest.mark.req("004-59")
-def test_words_that_say_it_the_other_way_round_never_turn_a_link(mind: Mind, words: str) -> None:
+def test_words_for_the_opposite_direction_become_relates_to(mind: Mind, words: str) -> None:
     made = relations.link(mind, "x", words)
 
     assert (made.type, made.given) == ("relates_to", words)
 
 
 @pytest.mark.req("004-59")
-def test_the_words_that_were_given_are_kept(mind: Mind) -> None:
+def test_given_words_are_kept(mind: Mind) -> None:
     assert relations.link(mind, "x", "based  on", by="claude", confidence=1) == Link(
         to="x", type="builds_on", given="based on", confidence=1.0, by="claude"
     )
@@ -183,23 +185,21 @@ def test_the_words_that_were_given_are_kept(mind: Mind) -> None:
 
 
 @pytest.mark.parametrize(("words", "confidence"), [("x" * 201, None), ("refines", 1.5)])
-def test_a_link_that_can_not_be_kept_is_refused(
-    mind: Mind, words: str, confidence: float | None
-) -> None:
+def test_an_invalid_link_is_refused(mind: Mind, words: str, confidence: float | None) -> None:
     with pytest.raises(Invalid):
         relations.link(mind, "x", words, confidence=confidence)
 
 
 @pytest.fixture
-def known(mind: Mind) -> list[str]:
+def three(mind: Mind) -> list[str]:
     """The ids of three memories."""
     texts = ("Use JWT", "Use cookies", "Rotate keys")
     return [add(mind, text, type="decision").id for text in texts]
 
 
 @pytest.mark.req("004-17")
-def test_links_may_be_listed_in_every_form(mind: Mind, known: list[str]) -> None:
-    jwt, cookies, keys = known
+def test_links_may_be_listed_in_each_form(mind: Mind, three: list[str]) -> None:
+    jwt, cookies, keys = three
     given = [
         {"to": jwt, "type": "supersedes"},
         {"to_id": cookies[-6:], "relationship": "based on", "confidence": 0.8, "tags": ["auth"]},
@@ -219,14 +219,14 @@ def test_links_may_be_listed_in_every_form(mind: Mind, known: list[str]) -> None
 
 
 @pytest.mark.req("004-17")
-def test_all_missing_targets_are_named(mind: Mind, known: list[str]) -> None:
-    with pytest.raises(NotFound, match="Memory not found: `decision_use_jvt`") as one:
-        relations.links_of(mind, [known[0], "decision_use_jvt"])
-    assert one.value.details["nearest"]
+def test_all_missing_targets_are_reported(mind: Mind, three: list[str]) -> None:
+    with pytest.raises(NotFound, match="Memory not found: `decision_use_jvt`") as missing:
+        relations.links_of(mind, [three[0], "decision_use_jvt"])
+    assert missing.value.details["nearest"]
 
-    with pytest.raises(NotFound, match="`nothing`, `nobody`") as both:
-        relations.links_of(mind, ["nothing", known[0], {"to": "nobody"}, "nothing"])
-    assert both.value.details["ids"] == ["nothing", "nobody"]
+    with pytest.raises(NotFound, match="`nothing`, `nowhere`") as several:
+        relations.links_of(mind, ["nothing", three[0], {"to": "nowhere"}, "nothing"])
+    assert several.value.details["ids"] == ["nothing", "nowhere"]
 
     with pytest.raises(AmbiguousId):
         relations.links_of(mind, ["decision_use"])

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from mimo.features import decisions
 from mimo.features.context.commands import write as write_block
-from mimo.features.decisions import checkpoints
 from mimo.features.edges import sources
 from mimo.features.edges.edge import Severity
 from mimo.features.hooks import exposure
@@ -99,7 +99,7 @@ def test_private_notes_are_given_but_never_written_to_the_file(claude: Client, m
 
 
 def test_the_checkpoint_of_this_machine_comes_first(claude: Client, mind: Mind, clock) -> None:
-    checkpoints.save(mind, saving.draft(Kind.CHECKPOINT, "Mine is half done"))
+    decisions.save_checkpoint(mind, saving.draft(Kind.CHECKPOINT, "Mine is half done"))
     clock.forward(hours=1)
     remember(mind, Kind.CHECKPOINT, "Theirs is newer")
     assert claude.start() == "## Continue From\n- Nov 20: Mine is half done"
@@ -153,7 +153,7 @@ def test_an_unrelated_prompt_gets_no_notes(claude: Client, mind: Mind, prompt: s
 
 
 def test_a_prompt_to_resume_gets_the_checkpoint(claude: Client, mind: Mind) -> None:
-    checkpoints.save(mind, saving.draft(Kind.CHECKPOINT, "The refresh flow is half done"))
+    decisions.save_checkpoint(mind, saving.draft(Kind.CHECKPOINT, "The refresh flow is half done"))
     assert claude.prompt("어제 작업 이어서 하자") == "- Nov 20: The refresh flow is half done"
 
 

@@ -11,7 +11,7 @@ import pytest
 from mimo.commands.common import TrustLabel
 from mimo.errors import Conflict, Invalid, NotFound, StorageFailed
 from mimo.features import importing
-from mimo.features.decisions.checkpoints import Whose
+from mimo.features.decisions import Whose
 from mimo.features.decisions.loading import checkpoint
 from mimo.features.importing.commands import Done, MamaImport, mama
 from mimo.features.notes.commands import edit

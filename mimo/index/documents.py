@@ -11,7 +11,8 @@ from mimo.frozen import frozen
 from mimo.index import rows
 from mimo.memory.duplicates import statement
 from mimo.memory.model import Memory, Record
-from mimo.text.phrases import sentence_end
+from mimo.text.clean import compiled
+from mimo.text.phrases import SENTENCE_END
 from mimo.text.tokens import UNSPACED, tokenize
 
 UNIT_WORDS = 60
@@ -142,7 +143,7 @@ def _cut(text: str, line: _Piece, limit: int) -> Iterator[_Piece]:
         yield line
         return
     start = line.start
-    ends = [match.end() for match in sentence_end().finditer(text, line.start, line.end)]
+    ends = [match.end() for match in compiled(SENTENCE_END).finditer(text, line.start, line.end)]
     for end in [*ends, line.end]:
         if end > start:
             yield from _sentence(text, start, end, line.line, limit)

@@ -2,13 +2,17 @@
 
 import re
 from collections.abc import Sequence
-from functools import cache
+
+from mimo.text.clean import compiled
 
 LONGEST = 80
 """Characters of a heading that is taken from the content."""
 
 _SHORTEST = 0.4
 """Share of the limit that whole sentences must fill; otherwise the text is cut between words."""
+_CLOSING = r"[\"')\]\u201d]"
+SENTENCE_END = rf"(?<=[.!?\u2026]){_CLOSING}*\s+|(?<=[\u3002\uff01\uff1f\u0964])"
+"""The gap between two sentences, in scripts with and without spaces."""
 _BULLET = re.compile(r"[-*+] (?:\[( |x|X)\] )?(.*)")
 
 
@@ -28,7 +32,7 @@ def cut(text: str, limit: int) -> str:
     """
     if len(text) <= limit:
         return text
-    ends = [match.end() for match in sentence_end().finditer(text, 0, limit + 1)]
+    ends = [match.end() for match in compiled(SENTENCE_END).finditer(text, 0, limit + 1)]
     if ends and ends[-1] >= limit * _SHORTEST:
         return f"{text[: ends[-1]].rstrip()} …"
     start = text[:limit]
@@ -39,13 +43,6 @@ def cut(text: str, limit: int) -> str:
 def notices(*messages: str | None) -> str | None:
     """Returns the messages as one text; None if there are none."""
     return "; ".join(filter(None, messages)) or None
-
-
-@cache
-def sentence_end() -> re.Pattern[str]:
-    """Returns the pattern of the gap between two sentences, in scripts with and without spaces."""
-    closing = r"[\"')\]\u201d]"
-    return re.compile(rf"(?<=[.!?\u2026]){closing}*\s+|(?<=[\u3002\uff01\uff1f\u0964])")
 
 
 def bullets(items: Sequence[str]) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
+from mimo.text.clean import compiled
+
 _DROPPED = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
     "\u0610-\u061a\u064b-\u065f\u0670"
@@ -51,6 +53,13 @@ _CACHED_WORDS = 50_000
 
 _ascii_words = re.compile(r"[A-Za-z0-9]+").findall
 
+_SPACED = rf"[^\W_{UNSPACED}]|(?![{UNSPACED}])[{MARKS}]"
+_UNSPACED = f"[{UNSPACED}]"
+_ACCENTS = f"[{_DROPPED}]"
+_WORDS = rf"[{UNSPACED}]+|(?:{_SPACED})+"
+_PARTS = r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+"
+"""The parts of an identifier in camel case."""
+
 
 class QueryTerms(NamedTuple):
     """A query's distinct tokens, in the order of the query."""
@@ -73,7 +82,8 @@ def tokenize(text: str) -> list[str]:
 def query_terms(text: str) -> QueryTerms:
     """Returns the terms of a query."""
     stems = _stems()
-    parts = _all_parts(_contractions().sub(_without_contraction, text)) or _all_parts(text)
+    parts = _all_parts(compiled(r"[A-Za-z]+['\u2019][A-Za-z]+").sub(_without, text))
+    parts = parts or _all_parts(text)
     full = [part for part in parts if part not in STOP_WORDS] or parts
     content = [part for part in full if part not in QUESTION_WORDS] or full
     return QueryTerms(full=_distinct(stems, full), content=_distinct(stems, content))
@@ -82,14 +92,15 @@ def query_terms(text: str) -> QueryTerms:
 def _split(text: str) -> list[str]:
     if text.isascii():
         return _ascii_words(text)
-    return _words().findall(unicodedata.normalize("NFKC", text))
+    return compiled(_WORDS).findall(unicodedata.normalize("NFKC", text))
 
 
 def _all_parts(text: str) -> list[str]:
     return [part for word in _split(text) for part in _parts(word)]
 
 
-def _without_contraction(match: re.Match[str]) -> str:
+def _without(match: re.Match[str]) -> str:
+    """Returns a word with an apostrophe, or a space for a contraction."""
     is_contraction = match[0].lower().replace("\u2019", "'") in _CONTRACTIONS
     return " " if is_contraction else match[0]
 
@@ -98,10 +109,10 @@ def _parts(word: str) -> list[str]:
     """Returns the pieces of one word, lower case and without accents, before stemming."""
     if word.isascii():
         plain = word.islower() and word.isalpha()
-        return [word] if plain else [part.lower() for part in _identifier_parts().findall(word)]
-    if _unspaced().match(word):
+        return [word] if plain else [part.lower() for part in compiled(_PARTS).findall(word)]
+    if compiled(_UNSPACED).match(word):
         return [word[i : i + 2] for i in range(len(word) - 1)] or [word]
-    return [_dropped_marks().sub("", unicodedata.normalize("NFKD", word)).lower()]
+    return [compiled(_ACCENTS).sub("", unicodedata.normalize("NFKD", word)).lower()]
 
 
 def _distinct(stems: "_Stems", parts: list[str]) -> tuple[str, ...]:
@@ -132,32 +143,3 @@ def _stems() -> _Stems:
     from Stemmer import Stemmer
 
     return _Stems(Stemmer("porter").stemWord)
-
-
-# Compiled on first use: together they would add 10 ms to a start.
-
-
-@cache
-def _words() -> re.Pattern[str]:
-    spaced = rf"[^\W_{UNSPACED}]|(?![{UNSPACED}])[{MARKS}]"
-    return re.compile(rf"[{UNSPACED}]+|(?:{spaced})+")
-
-
-@cache
-def _identifier_parts() -> re.Pattern[str]:
-    return re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
-
-
-@cache
-def _contractions() -> re.Pattern[str]:
-    return re.compile(r"[A-Za-z]+['\u2019][A-Za-z]+")
-
-
-@cache
-def _unspaced() -> re.Pattern[str]:
-    return re.compile(f"[{UNSPACED}]")
-
-
-@cache
-def _dropped_marks() -> re.Pattern[str]:
-    return re.compile(f"[{_DROPPED}]")

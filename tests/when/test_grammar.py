@@ -371,7 +371,7 @@ after today | has nothing after it: it has not ended yet | `since` counts it, to
 0000 | is not a year of the calendar | years are 1 to 9999
 2026-13-01 | is not a day of the calendar | dates are ISO 8601, such as 2026-11-20
 2026-02-30 | is not a day of the calendar | dates are ISO 8601, such as 2026-11-20
-2026-11-01T25:00 | is not a time of the clock | times are as in 2026-11-20T15:30
+2026-11-01T25:00 | is not a time of the clock | times and zones are as in 2026-11-20T15:30+09:00
 01/11/2025 | may mean two days | write `2025-11-01` or `2025-01-11`
 1.11.2025 | may mean two days | write `2025-11-01` or `2025-01-11`
 01-11-2025 | may mean two days | write `2025-11-01` or `2025-01-11`
@@ -427,7 +427,7 @@ last | is not a time that is understood | say it like
 3 apples ago | is not a time that is understood | say it like
 october 5 6 | is not a time that is understood | say it like
 monday tuesday | is not a time that is understood | say it like
-2026-11-20T15:61 | is not a time of the clock | times are as in 2026-11-20T15:30
+2026-11-20T15:61 | is not a time of the clock | times and zones are as in 2026-11-20T15:30+09:00
 2026-00 | is not a month of the calendar | months are 1 to 12: 2026-11
 2026-w00 | is not a week of the calendar | weeks are as in 2026-W07
 13:75 | names no time of the clock | times are as in `3pm` or `15:30`

@@ -1,4 +1,4 @@
-"""The block of notes: between its markers alone, and never over what somebody wrote."""
+"""The block of notes: it changes nothing outside its markers, and no text of the user."""
 
 import pytest
 from hypothesis import given
@@ -31,17 +31,17 @@ def test_a_new_block_is_at_the_top() -> None:
 @pytest.mark.parametrize("data", FILES)
 def test_everything_around_it_stays_byte_for_byte(data: bytes) -> None:
     once = replaced(data, NOTES)
-    there = find(once)
-    assert there is not None
-    before, after = data[: there.start], data[there.start :]
+    block = find(once)
+    assert block is not None
+    before, after = data[: block.start], data[block.start :]
     assert once.startswith(before)
     assert once.endswith(after)
-    assert not once[there.end : len(once) - len(after)].strip()
+    assert not once[block.end : len(once) - len(after)].strip()
     newer = replaced(once, "- other\n- notes")
-    found = find(newer)
-    assert found is not None
-    assert newer[: found.start] == once[: there.start]
-    assert newer[found.end :] == once[there.end :]
+    moved = find(newer)
+    assert moved is not None
+    assert newer[: moved.start] == once[: block.start]
+    assert newer[moved.end :] == once[block.end :]
 
 
 @pytest.mark.parametrize("data", FILES)
@@ -54,9 +54,9 @@ def test_a_block_has_the_newlines_of_the_file_and_follows_its_byte_order_mark() 
     data = replaced(b"\xef\xbb\xbf# Mine\r\n", NOTES)
     assert data.startswith(b"\xef\xbb\xbf<!-- MIND:CONTEXT")
     assert data.count(b"\n") == data.count(b"\r\n")
-    there = find(data)
-    assert there is not None
-    assert (there.body, there.edited) == (NOTES, False)
+    block = find(data)
+    assert block is not None
+    assert (block.body, block.edited) == (NOTES, False)
 
 
 def test_front_matter_stays_at_the_top() -> None:
@@ -91,13 +91,13 @@ def test_an_ambiguous_block_is_refused(data: bytes) -> None:
 
 
 @given(st.text(st.characters(codec="utf-8")), st.binary(max_size=300))
-def test_a_written_block_is_found_in_any_file(said: str, data: bytes) -> None:
-    body = "- " + " ".join(said.replace("\x00", "").split())
+def test_a_written_block_is_found_in_any_file(text: str, data: bytes) -> None:
+    body = "- " + " ".join(text.replace("\x00", "").split())
     if b"MIND:" in data or b"---" in data or b"```" in data or b"~~~" in data:
         return
-    there = find(replaced(data, body))
-    assert there is not None
-    assert (there.body, there.edited) == (body, False)
+    block = find(replaced(data, body))
+    assert block is not None
+    assert (block.body, block.edited) == (body, False)
 
 
 def test_markers_must_fill_a_line() -> None:

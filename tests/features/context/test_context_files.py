@@ -1,6 +1,5 @@
 """The block in the project's files: who asked for it, what git thinks of it, what else is there."""
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,15 +14,11 @@ from mimo.mind import Mind
 from mimo.operations import saving
 from mimo.store.init import init
 from mimo.store.trust import Trust
+from tests.conftest import git
 
 
 def remember(mind: Mind, content: str = "Use JWT for auth") -> None:
     saving.store(mind, saving.draft(Kind.DECISION, content))
-
-
-def git(project: Path, *words: str) -> None:
-    names = ["-c", "user.name=T", "-c", "user.email=t@example.org"]
-    subprocess.run(["git", "-C", str(project), *names, *words], check=True, capture_output=True)
 
 
 @pytest.fixture
@@ -37,7 +32,7 @@ def test_write_puts_the_block_into_claude_md(mind: Mind) -> None:
     remember(mind)
     done = write(mind)
     text = (mind.project.root / "CLAUDE.md").read_text(encoding="utf-8")
-    assert [(one.path, one.created, one.changed) for one in done.files] == [
+    assert [(file.path, file.created, file.changed) for file in done.files] == [
         ("CLAUDE.md", True, True)
     ]
     assert text.startswith("<!-- MIND:CONTEXT")
@@ -89,7 +84,7 @@ def test_other_files_are_named_or_set(mind: Mind, monkeypatch: pytest.MonkeyPatc
     (mind.folder / "config.toml").write_text(
         '[context]\nfiles = ["AGENTS.md", "GEMINI.md"]\n', encoding="utf-8"
     )
-    assert [one.path for one in write(mind.reopened()).files] == ["AGENTS.md", "GEMINI.md"]
+    assert [file.path for file in write(mind.reopened()).files] == ["AGENTS.md", "GEMINI.md"]
 
 
 @pytest.mark.parametrize("name", ["../CLAUDE.md", "/etc/CLAUDE.md", "main.py", ".mind/x.md"])

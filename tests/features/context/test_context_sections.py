@@ -1,4 +1,4 @@
-"""What an agent is told before it asks: which memories, in which order, how many."""
+"""The sections for agents: their memories, the order and the number."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -109,10 +109,10 @@ def test_every_budget_is_kept(budget: int) -> None:
         gotchas=many("edge"),
         checkpoint=note(0, "checkpoint", text="Half done " * 30),
     )
-    found = sections(notes)
-    kept = within(found, budget)
+    every = sections(notes)
+    kept = within(every, budget)
     assert len(rendered(kept)) <= budget
-    assert [s.title for s in kept] == [s.title for s in found if s.title in {k.title for k in kept}]
+    assert [s.title for s in kept] == [s.title for s in every if s.title in {k.title for k in kept}]
 
 
 def test_the_checkpoint_has_priority_in_a_small_budget() -> None:

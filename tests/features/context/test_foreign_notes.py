@@ -45,10 +45,10 @@ def notes(mind: Mind) -> Path:
 
 
 def test_every_file_is_either_found_or_listed_with_its_reason(mind: Mind, notes: Path) -> None:
-    found = {row.file for row in list_(mind).memories}
+    listed = {row.file for row in list_(mind).memories}
     problems = {problem.path: problem.reason for problem in refresh.problems(mind)}
 
-    assert found == {f".mind/notes/{name}" for name in READABLE}
+    assert listed == {f".mind/notes/{name}" for name in READABLE}
     assert set(problems) == {f".mind/notes/{name}" for name in UNREADABLE}
     assert all(problems.values())
 

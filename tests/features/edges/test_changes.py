@@ -2,7 +2,6 @@
 
 import difflib
 import os
-import subprocess
 
 import pytest
 from hypothesis import given
@@ -10,11 +9,7 @@ from hypothesis import strategies as st
 
 from mimo.errors import Invalid
 from mimo.features.edges import changes
-
-
-def git(root, *words):
-    own = ("-c", "user.name=Ann", "-c", "user.email=ann@x.example", "-c", "init.defaultBranch=main")
-    subprocess.run(["git", "-C", str(root), *own, *words], check=True, capture_output=True)
+from tests.conftest import git
 
 
 def write(root, name, text):

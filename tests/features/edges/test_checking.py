@@ -6,13 +6,13 @@ from mimo.features.edges.checking import Added, Hunk, check, whole
 from tests.features.edges.examples import edge
 
 
-def lines(known, text, path="src/a.py", *, stack=()):
-    return [hit.line for hit in check([known], [whole(path, text)], stack)]
+def lines(pitfall, text, path="src/a.py", *, stack=()):
+    return [hit.line for hit in check([pitfall], [whole(path, text)], stack)]
 
 
 @pytest.mark.req("003-17")
 @pytest.mark.parametrize(
-    ("known", "text", "expected"),
+    ("pitfall", "text", "expected"),
     [
         (edge("import.*crypto"), "x\nimport { a } from 'crypto'", [2]),
         (edge("require.*crypto"), "const c = require('Crypto')", [1]),
@@ -25,8 +25,8 @@ def lines(known, text, path="src/a.py", *, stack=()):
         (edge("x"), "", []),
     ],
 )
-def test_an_edge_applies_at_the_line_of_its_code(known, text, expected):
-    assert lines(known, text) == expected
+def test_an_edge_applies_at_the_line_of_its_code(pitfall, text, expected):
+    assert lines(pitfall, text) == expected
 
 
 def test_each_matching_line_is_reported_once():

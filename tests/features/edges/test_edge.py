@@ -62,10 +62,10 @@ def test_the_text_of_an_edge_round_trips(description, workaround):
 )
 def test_the_front_matter_of_an_edge_round_trips(words, severity):
     detection = Detection(context=tuple(words), code=tuple(words))
-    known = edge(title="A title", tags=("python",), severity=severity, detection=detection)
-    content, extra = memory_of(known)
+    result = edge(title="A title", tags=("python",), severity=severity, detection=detection)
+    content, extra = memory_of(result)
 
-    assert read(content, **extra) == known
+    assert read(content, **extra) == result
 
 
 @pytest.mark.parametrize(
@@ -79,27 +79,27 @@ def test_the_front_matter_of_an_edge_round_trips(words, severity):
     ],
 )
 def test_malformed_fields_are_ignored(extra, severity):
-    known = read(**extra)
+    result = read(**extra)
 
-    assert known.severity is severity
-    assert known.stack_tags == ()
-    assert known.verified_count == 0
+    assert result.severity is severity
+    assert result.stack_tags == ()
+    assert result.verified_count == 0
 
 
 def test_lists_in_a_header_may_be_text_with_commas():
-    known = read(stack_tags="python, go", detection={"intent": ["a", 2, None, "a"]})
+    result = read(stack_tags="python, go", detection={"intent": ["a", 2, None, "a"]})
 
-    assert known.stack_tags == ("python", "go")
-    assert known.detection.intent == ("a", "2")
+    assert result.stack_tags == ("python", "go")
+    assert result.detection.intent == ("a", "2")
 
 
 def test_a_line_of_the_log_has_its_workaround_in_a_field():
     content = "p->next is null → check\n- on CI, too"
 
-    known = read(content, title="p->next is null", workaround="check")
+    result = read(content, title="p->next is null", workaround="check")
 
-    assert known.description == "p->next is null\n- on CI, too"
-    assert known.workaround == "check"
+    assert result.description == "p->next is null\n- on CI, too"
+    assert result.workaround == "check"
 
 
 def test_code_in_a_title_is_matched_literally():

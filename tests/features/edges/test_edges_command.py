@@ -93,10 +93,10 @@ def test_the_four_tools_are_described_as_documented(name):
 
     assert specs[0].description.startswith(description)
     assert schema.get("required", []) == required
-    for field, told in properties.items():
-        found = schema["properties"][field]
-        shape = found if "type" in found else found["anyOf"][0]
-        assert told.items() <= (shape | found).items(), field
+    for field, expected in properties.items():
+        given = schema["properties"][field]
+        shape = given if "type" in given else given["anyOf"][0]
+        assert expected.items() <= (shape | given).items(), field
 
 
 class TestAsking:
@@ -129,18 +129,18 @@ class TestAsking:
         by_code = edges(mind, "auth", code="import crypto from 'crypto'").edges
         by_stack = edges(mind, "auth", stack=("vercel", "edge")).edges
 
-        assert [one.matched_on for one in by_code] == ["code: import.*crypto (line 1)"]
-        assert [one.source for one in by_stack] == [Source.STACK]
+        assert [row.matched_on for row in by_code] == ["code: import.*crypto (line 1)"]
+        assert [row.source for row in by_stack] == [Source.STACK]
         assert edges(mind, "auth").edges == ()
 
     @pytest.mark.req("003-13", "003-25")
     def test_a_gotcha_of_the_log_is_reported_with_its_line(self, mind):
         log(mind, "# shop\n\n## Gotchas\n- Our API allows 100 calls a minute → cache it\n")
 
-        (found,) = edges(mind, "calling the API in a loop").edges
+        (row,) = edges(mind, "calling the API in a loop").edges
 
-        assert (found.title, found.workaround) == ("Our API allows 100 calls a minute", "cache it")
-        assert (found.source, found.file, found.line) == (Source.PROJECT, ".mind/MEMORY.md", 4)
+        assert (row.title, row.workaround) == ("Our API allows 100 calls a minute", "cache it")
+        assert (row.source, row.file, row.line) == (Source.PROJECT, ".mind/MEMORY.md", 4)
 
     @pytest.mark.req("003-43")
     def test_without_a_project_global_edges_are_checked(self, nowhere):
@@ -156,9 +156,9 @@ class TestAsking:
         mind.trust.forget()
         add_global_edge(mind, **CRYPTO)
 
-        found = {one.source: one.trust for one in edges(mind, "a slow token").edges}
+        labels = {row.source: row.trust for row in edges(mind, "a slow token").edges}
 
-        assert found == {
+        assert labels == {
             Source.PROJECT: TrustLabel.UNTRUSTED, Source.GLOBAL: TrustLabel.TRUSTED
         }  # fmt: skip
 
@@ -166,11 +166,11 @@ class TestAsking:
     def test_an_invalid_pattern_is_reported_and_harmless(self, mind):
         made = add_global_edge(mind, **(CRYPTO | {"detection": {"code": ["(", "crypto"]}}))
 
-        found = edges(mind, "auth", code="crypto")
+        answer = edges(mind, "auth", code="crypto")
 
         assert "`(`" in (made.notice or "")
-        assert len(found.edges) == 1
-        assert "mind edges list" in (found.notice or "")
+        assert len(answer.edges) == 1
+        assert "mind edges list" in (answer.notice or "")
         assert [problem.file for problem in list_(mind).problems] == [made.file]
 
 
@@ -208,8 +208,8 @@ class TestAdding:
 
         assert made.file.startswith(".mind/edges/edge_staging_is_slow_")
         assert edges(nowhere, "staging").edges == ()
-        (found,) = edges(mind, "deploying to staging").edges
-        assert (found.source, found.description, found.workaround) == (
+        (row,) = edges(mind, "deploying to staging").edges
+        assert (row.source, row.description, row.workaround) == (
             Source.PROJECT, "It sleeps", "Wait",
         )  # fmt: skip
         with pytest.raises(EdgeExists):
@@ -253,17 +253,17 @@ def risky(mind):
 
 class TestChecking:
     def test_each_finding_names_its_edge(self, risky):
-        found = check(risky, ("a.ts",))
+        answer = check(risky, ("a.ts",))
 
-        assert [(one.line, one.severity, one.source) for one in found.findings] == [
+        assert [(hit.line, hit.severity, hit.source) for hit in answer.findings] == [
             (1, Severity.CRITICAL, Source.GLOBAL), (3, Severity.INFO, Source.PROJECT),
         ]  # fmt: skip
-        assert (found.files, found.exit_status, found.document) == (1, 1, None)
+        assert (answer.files, answer.exit_status, answer.document) == (1, 1, None)
 
     def test_a_minimum_severity_hides_milder_findings(self, risky):
         assert len(check(risky, ("a.ts",), at_least=Severity.WARNING).findings) == 1
-        found = check(risky, code="x = 1")
-        assert (found.findings, found.exit_status) == ((), 0)
+        answer = check(risky, code="x = 1")
+        assert (answer.findings, answer.exit_status) == ((), 0)
 
     def test_two_sources_exclude_each_other(self, risky):
         with pytest.raises(Invalid, match="exclude each other"):
@@ -274,8 +274,8 @@ class TestChecking:
         github = check(risky, ("a.ts",), format=Format.GITHUB).document or ""
 
         regions = [
-            one["locations"][0]["physicalLocation"]["region"]["startLine"]
-            for one in json.loads(sarif)["runs"][0]["results"]
+            result["locations"][0]["physicalLocation"]["region"]["startLine"]
+            for result in json.loads(sarif)["runs"][0]["results"]
         ]
         assert regions == [1, 3]
         assert [line.split(",")[1] for line in github.splitlines()] == ["line=1", "line=3"]

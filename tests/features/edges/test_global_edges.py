@@ -16,9 +16,9 @@ EDGE = "---\nid: edge_one\ntype: edge\ntitle: One\nseverity: info\n---\nIt happe
 
 @pytest.fixture
 def folder(home):
-    found = home / "edges"
-    found.mkdir(parents=True)
-    return found
+    path = home / "edges"
+    path.mkdir(parents=True)
+    return path
 
 
 def put(folder, name, text, *, age=3_600):

@@ -17,11 +17,11 @@ CRYPTO = edge(
 
 @pytest.mark.req("003-17")
 def test_the_documented_intent_finds_the_documented_edge():
-    found = match(CRYPTO, asked("implementing token generation with crypto"))
+    result = match(CRYPTO, asked("implementing token generation with crypto"))
 
-    assert found is not None
-    assert found.matched_on == "intent: crypto, token"
-    assert found.confidence == pytest.approx(1 / 3)
+    assert result is not None
+    assert result.matched_on == "intent: crypto, token"
+    assert result.confidence == pytest.approx(1 / 3)
 
 
 @pytest.mark.req("003-14", "003-15", "003-18")
@@ -37,11 +37,11 @@ def test_the_documented_intent_finds_the_documented_edge():
     ],
 )
 def test_context_intent_and_code_are_separate_signals(intent, stack, code, reason, confidence):
-    found = match(CRYPTO, asked(intent, stack, code))
+    result = match(CRYPTO, asked(intent, stack, code))
 
-    assert found is not None
-    assert reason in found.matched_on
-    assert found.confidence == pytest.approx(confidence)
+    assert result is not None
+    assert reason in result.matched_on
+    assert result.confidence == pytest.approx(confidence)
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ def test_a_given_stack_replaces_the_detected_one():
     supabase = edge(title="Tables are open", tags=("supabase",))
 
     assert match(supabase, asked("database queries", ("python",))) is None
-    found = match(supabase, asked("database queries", ("supabase", "edge")))
-    assert found is not None
-    assert found.stack_alone
+    result = match(supabase, asked("database queries", ("supabase", "edge")))
+    assert result is not None
+    assert result.stack_alone
 
 
 @pytest.mark.parametrize("name", ["next", "Next.js", "nextjs"])
@@ -79,10 +79,10 @@ def test_a_technology_that_the_intent_names_counts_unless_its_name_is_a_word():
 @pytest.mark.req("003-16")
 @pytest.mark.parametrize("pattern", ["(", "*", "[a-", "(?<=x)y", r"(a)\1", "a{1001}{1001}", "\\"])
 def test_an_invalid_pattern_does_not_affect_others(pattern):
-    found = match(edge(pattern, "crypto"), asked("a", (), "import crypto"))
+    result = match(edge(pattern, "crypto"), asked("a", (), "import crypto"))
 
-    assert found is not None
-    assert found.matched_on == "code: crypto (line 1)"
+    assert result is not None
+    assert result.matched_on == "code: crypto (line 1)"
 
 
 @pytest.mark.req("003-13")
@@ -97,9 +97,9 @@ def test_an_invalid_pattern_does_not_affect_others(pattern):
     ],
 )
 def test_a_gotcha_of_the_project_is_recognised_by_its_title(title, intent, stack, code, confidence):
-    found = match(edge(title=title, of_project=True), asked(intent, stack, code))
+    result = match(edge(title=title, of_project=True), asked(intent, stack, code))
 
-    assert (found.confidence if found else None) == confidence
+    assert (result.confidence if result else None) == confidence
 
 
 def test_matches_are_sorted_by_confidence_and_severity():

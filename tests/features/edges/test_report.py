@@ -11,8 +11,8 @@ from tests.features.edges.examples import edge
 SEVERE = edge(title="It: a, b", workaround="Do\nthis 100%", severity=Severity.CRITICAL)
 
 
-def hit(line=3, known=SEVERE):
-    return Hit(edge=known, path="src/ä b.py", line=line, text="x = 1", matched_on="x")
+def hit(line=3, which=SEVERE):
+    return Hit(edge=which, path="src/ä b.py", line=line, text="x = 1", matched_on="x")
 
 
 @pytest.mark.attack("hostile text in an output")
@@ -23,7 +23,7 @@ def test_an_annotation_is_escaped():
 
 
 def test_an_annotation_from_an_unapproved_memory_says_so():
-    line = annotations([hit(known=edge(trusted=False, severity=Severity.INFO))])
+    line = annotations([hit(which=edge(trusted=False, severity=Severity.INFO))])
 
     assert line.startswith("::notice ")
     assert line.endswith("(from an unapproved memory)")
@@ -36,8 +36,8 @@ def test_sarif_has_one_rule_for_each_edge_and_a_result_for_each_place():
     rules = run["tool"]["driver"]["rules"]
     assert (log["version"], run["tool"]["driver"]["semanticVersion"]) == ("2.1.0", "1.2.3")
     assert [rule["id"] for rule in rules] == ["edge_a", "edge_x"]
-    assert all(rules[one["ruleIndex"]]["id"] == one["ruleId"] for one in run["results"])
-    assert [one["level"] for one in run["results"]] == ["error"] * 3
+    assert all(rules[result["ruleIndex"]]["id"] == result["ruleId"] for result in run["results"])
+    assert [result["level"] for result in run["results"]] == ["error"] * 3
     physical = run["results"][0]["locations"][0]["physicalLocation"]
     assert physical["artifactLocation"]["uri"] == "src/%C3%A4%20b.py"
     assert physical["region"] == {"startLine": 3, "snippet": {"text": "x = 1"}}
@@ -46,7 +46,7 @@ def test_sarif_has_one_rule_for_each_edge_and_a_result_for_each_place():
 def test_a_finding_keeps_its_fingerprint_when_lines_move():
     log = json.loads(sarif([hit(3), hit(9)], version="1"))
 
-    first, second = (one["partialFingerprints"] for one in log["runs"][0]["results"])
+    first, second = (result["partialFingerprints"] for result in log["runs"][0]["results"])
     assert first == second
 
 

@@ -43,8 +43,8 @@ def run(
 
 
 def payload(project: Path, name: str, **fields: Any) -> bytes:
-    told = {"session_id": "s1", "cwd": str(project), "hook_event_name": name} | fields
-    return json.dumps(told).encode()
+    event = {"session_id": "s1", "cwd": str(project), "hook_event_name": name} | fields
+    return json.dumps(event).encode()
 
 
 def logged(mind: Mind) -> str:
@@ -53,16 +53,16 @@ def logged(mind: Mind) -> str:
 
 
 @pytest.fixture
-def known(mind: Mind) -> Mind:
+def filled(mind: Mind) -> Mind:
     """A memory that holds a decision and an edge."""
     saving.store(mind, saving.draft(Kind.DECISION, "Use JWT for auth"))
-    found = {"detection": {"code": ["import jwt"]}}
-    saving.store(mind, saving.draft(Kind.EDGE, "Old tokens", title="Old jwt", extra=found))
+    detection = {"detection": {"code": ["import jwt"]}}
+    saving.store(mind, saving.draft(Kind.EDGE, "Old tokens", title="Old jwt", extra=detection))
     mind.close()
     return mind
 
 
-def test_the_answer_is_one_json_object(known: Mind, project: Path) -> None:
+def test_the_answer_is_one_json_object(filled: Mind, project: Path) -> None:
     done = run(payload(project, "SessionStart", source="startup"), "claude-code", cwd=project)
 
     assert (done.returncode, done.stderr) == (0, b"")
@@ -75,7 +75,7 @@ def test_the_answer_is_one_json_object(known: Mind, project: Path) -> None:
 
 @pytest.mark.req("004-50")
 @pytest.mark.parametrize("name", ["SessionStart", "UserPromptSubmit", "PreToolUse", "Stop"])
-def test_no_moment_imports_heavy_modules(known: Mind, project: Path, name: str) -> None:
+def test_no_moment_imports_heavy_modules(filled: Mind, project: Path, name: str) -> None:
     tell = (
         "import sys; sys.argv = ['mind', 'hook']\n"
         "from mimo.__main__ import main\n"
@@ -125,29 +125,29 @@ BROKEN = {
 
 @pytest.mark.parametrize("data", BROKEN.values(), ids=BROKEN)
 def test_broken_input_exits_with_0_and_prints_nothing(
-    known: Mind, project: Path, data: bytes
+    filled: Mind, project: Path, data: bytes
 ) -> None:
     done = run(data, "claude-code", cwd=project)
 
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    assert logged(known).count("\n") <= 1
+    assert logged(filled).count("\n") <= 1
 
 
-def test_a_failure_is_a_line_in_the_log(known: Mind, project: Path) -> None:
+def test_a_failure_is_a_line_in_the_log(filled: Mind, project: Path) -> None:
     run(b"{broken", cwd=project)
     run(BROKEN["too much"], cwd=project)
 
-    first, second = logged(known).splitlines()
+    first, second = logged(filled).splitlines()
     assert "failed: JSONDecodeError" in first
     assert "failed: ValueError: more than 1 MiB" in second
 
 
-def test_a_closed_standard_input_is_no_error(known: Mind, project: Path) -> None:
+def test_a_closed_standard_input_is_no_error(filled: Mind, project: Path) -> None:
     done = run(None, "claude-code", cwd=project)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-def test_a_closed_standard_output_is_no_error(known: Mind, project: Path) -> None:
+def test_a_closed_standard_output_is_no_error(filled: Mind, project: Path) -> None:
     done = subprocess.run(
         ["sh", "-c", 'exec "$0" "$@" >&-', sys.executable, "-m", "mimo", "hook"],
         input=payload(project, "SessionStart", source="startup"),
@@ -158,7 +158,7 @@ def test_a_closed_standard_output_is_no_error(known: Mind, project: Path) -> Non
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_endless_standard_input_times_out(known: Mind, project: Path) -> None:
+def test_endless_standard_input_times_out(filled: Mind, project: Path) -> None:
     read, write = os.pipe()
     try:
         done = subprocess.run(
@@ -174,10 +174,10 @@ def test_endless_standard_input_times_out(known: Mind, project: Path) -> None:
         os.close(read)
         os.close(write)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    assert "did not end in time" in logged(known)
+    assert "did not end in time" in logged(filled)
 
 
-def test_a_prompt_of_nearly_a_mebibyte_is_answered(known: Mind, project: Path) -> None:
+def test_a_prompt_of_nearly_a_mebibyte_is_answered(filled: Mind, project: Path) -> None:
     prompt = "Use JWT for auth? " + "x " * 500_000
     done = run(payload(project, "UserPromptSubmit", prompt=prompt), cwd=project)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -194,15 +194,15 @@ def test_outside_a_project_nothing_is_printed_or_created(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("other", ["/proc/nowhere", "/dev/null/home", ""])
-def test_an_unusable_home_is_not_an_error(known: Mind, project: Path, other: str) -> None:
+def test_an_unusable_home_is_not_an_error(filled: Mind, project: Path, other: str) -> None:
     data = payload(project, "SessionStart", source="startup")
     done = run(data, cwd=project, MIND_HOME=other, HOME="/proc/nowhere")
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_in_a_read_only_project_only_the_start_is_answered(known: Mind, project: Path) -> None:
+def test_in_a_read_only_project_only_the_start_is_answered(filled: Mind, project: Path) -> None:
     subprocess.run(["git", "init", "--quiet", project], check=True)
-    known.trust.approve(record.place.digest for record in overview.everything(known))
+    filled.trust.approve(record.place.digest for record in overview.everything(filled))
     local = project / ".mind" / ".local"
     local.rename(project / "aside")
     local.write_text("a file in its place", encoding="utf-8")
@@ -211,25 +211,25 @@ def test_in_a_read_only_project_only_the_start_is_answered(known: Mind, project:
     assert (start.returncode, prompt.returncode) == (0, 0)
     assert b"Use JWT for auth" in start.stdout
     assert prompt.stdout == b""
-    assert "no answer" in logged(known)
+    assert "no answer" in logged(filled)
 
 
-def test_concurrent_hooks_give_a_note_once(known: Mind, project: Path) -> None:
+def test_concurrent_hooks_give_a_note_once(filled: Mind, project: Path) -> None:
     data = payload(project, "UserPromptSubmit", prompt="should we use JWT for auth?")
     with ThreadPoolExecutor(4) as pool:
         done = list(pool.map(lambda _: run(data, cwd=project), range(4)))
-    assert [one.returncode for one in done] == [0] * 4
-    assert sum(b"Use JWT" in one.stdout for one in done) == 1
+    assert [process.returncode for process in done] == [0] * 4
+    assert sum(b"Use JWT" in process.stdout for process in done) == 1
 
 
-def test_unreadable_settings_are_not_an_error(known: Mind, project: Path) -> None:
-    (known.home / "config.toml").write_text("[hook\n", encoding="utf-8")
+def test_unreadable_settings_are_not_an_error(filled: Mind, project: Path) -> None:
+    (filled.home / "config.toml").write_text("[hook\n", encoding="utf-8")
     done = run(payload(project, "SessionStart", source="startup"), cwd=project)
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"Use JWT for auth" in done.stdout
 
 
-def test_a_damaged_index_gives_no_notes(known: Mind, project: Path) -> None:
+def test_a_damaged_index_gives_no_notes(filled: Mind, project: Path) -> None:
     for path in (project / ".mind" / ".index").glob("index*.db*"):
         path.write_bytes(b"SQLite format 3\0" + b"\xff" * 5_000)
     done = run(payload(project, "UserPromptSubmit", prompt="use JWT for auth?"), cwd=project)

@@ -62,9 +62,9 @@ class Day:
         return done.stdout
 
     def hook(self, session: str, name: str, **fields: Any) -> dict[str, Any]:
-        told = {"session_id": session, "cwd": str(self.project), "hook_event_name": name} | fields
-        said = self.run("hook", "claude-code", data=json.dumps(told))
-        answer: dict[str, Any] = json.loads(said) if said else {}
+        event = {"session_id": session, "cwd": str(self.project), "hook_event_name": name} | fields
+        output = self.run("hook", "claude-code", data=json.dumps(event))
+        answer: dict[str, Any] = json.loads(output) if output else {}
         specific: dict[str, Any] = answer.get("hookSpecificOutput", {})
         return specific
 
@@ -79,7 +79,7 @@ def write(name: str, code: str) -> dict[str, Any]:
 
 @pytest.mark.req("004-28")
 def test_a_day_is_remembered_on_the_next_morning(day: Day) -> None:
-    # Yesterday left a checkpoint, and somebody wrote down an edge.
+    # Yesterday left a checkpoint, and the project has an edge.
     day.run("save", "checkpoint", "Compared sessions with JWT", "--next", "Decide on the auth")
     edges = day.project / ".mind" / "edges"
     edges.mkdir(exist_ok=True)
@@ -93,16 +93,16 @@ def test_a_day_is_remembered_on_the_next_morning(day: Day) -> None:
     assert start[3].endswith(": Compared sessions with JWT")
     assert start[4] == "- Next: Decide on the auth"
 
-    # Resuming says nothing new: that was told at the start.
+    # Resuming adds nothing: the start had it.
     assert day.notes("monday", "UserPromptSubmit", prompt="어제 작업 이어서 하자") == []
     state = (day.project / ".mind" / ".local" / "exposure.json").read_text(encoding="utf-8")
     assert json.loads(state)["tools"][0] == "load/checkpoint"
 
-    # A decision is made; a later session of the same day is told of it by a prompt.
+    # A decision is made; a later session of the same day gets it with a prompt.
     day.run(*DECIDED)
-    told = day.notes("other", "UserPromptSubmit", prompt="which auth strategy do we use?")
-    assert len(told) == 1
-    assert "Use JWT with refresh tokens" in told[0]
+    notes = day.notes("other", "UserPromptSubmit", prompt="which auth strategy do we use?")
+    assert len(notes) == 1
+    assert "Use JWT with refresh tokens" in notes[0]
 
     # A risky edit is stopped by the edge, once.
     risky = write("src/token.js", "export const token = () => Math.random()\n")
@@ -112,7 +112,7 @@ def test_a_day_is_remembered_on_the_next_morning(day: Day) -> None:
     assert day.hook("monday", "PreToolUse", **risky) == {}
     assert day.hook("monday", "PreToolUse", **write("a.js", "crypto.randomUUID()\n")) == {}
 
-    # The conversation is compacted: its summary is kept, and its notes are told anew.
+    # The conversation is compacted: its summary is kept, and its notes are given again.
     day.hook("monday", "PostCompact", trigger="auto", compact_summary=SUMMARY)
     again = day.notes("monday", "SessionStart", source="compact")
     assert "- Next: Decide on the auth" in again

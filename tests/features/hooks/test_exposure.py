@@ -30,8 +30,8 @@ DECIDE = ("save/decision", "save/insight", "search/by_context", "load/checkpoint
     ],
 )
 def test_resuming_lists_the_tools_that_load(prompt: str) -> None:
-    found = classify(prompt)
-    assert (found.intent, found.tools) == (Intent.RESUMING, RESUME)
+    exposed = classify(prompt)
+    assert (exposed.intent, exposed.tools) == (Intent.RESUMING, RESUME)
 
 
 @pytest.mark.req("004-30")
@@ -40,8 +40,8 @@ def test_resuming_lists_the_tools_that_load(prompt: str) -> None:
     "prompt", ["JWT로 결정하자", "we decide for JWT", "What is the better CHOICE?", "하나 선택해줘"]
 )
 def test_deciding_lists_the_tools_that_save(prompt: str) -> None:
-    found = classify(prompt)
-    assert (found.intent, found.tools) == (Intent.DECIDING, DECIDE)
+    exposed = classify(prompt)
+    assert (exposed.intent, exposed.tools) == (Intent.DECIDING, DECIDE)
 
 
 @pytest.mark.req("004-31")
@@ -63,8 +63,8 @@ def test_deciding_lists_the_tools_that_save(prompt: str) -> None:
     ],
 )
 def test_any_other_prompt_lists_every_tool(prompt: str, intent: Intent) -> None:
-    found = classify(prompt)
-    assert (found.intent, found.tools) == (intent, None)
+    exposed = classify(prompt)
+    assert (exposed.intent, exposed.tools) == (intent, None)
 
 
 @pytest.mark.req("004-36")
@@ -83,9 +83,9 @@ def test_the_first_matching_intent_wins() -> None:
     ],
 )
 def test_an_uncertain_intent_lists_every_tool(prompt: str) -> None:
-    found = classify(prompt)
-    assert found.confidence < SURE
-    assert found.tools is None
+    exposed = classify(prompt)
+    assert exposed.confidence < SURE
+    assert exposed.tools is None
 
 
 @pytest.mark.parametrize(
@@ -98,9 +98,9 @@ def test_words_in_code_are_ignored(prompt: str) -> None:
 
 @given(st.text())
 def test_every_prompt_keeps_the_core_tools(prompt: str) -> None:
-    found = classify(prompt)
-    assert 0 <= found.confidence <= 1
-    assert found.tools is None or set(CORE) <= set(found.tools)
+    exposed = classify(prompt)
+    assert 0 <= exposed.confidence <= 1
+    assert exposed.tools is None or set(CORE) <= set(exposed.tools)
 
 
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)

@@ -126,16 +126,16 @@ UNLISTED: tuple[str, ...] = ("notes.legacy",)
 GROUPS: dict[str, str] = {
     "save": "Save a decision, a checkpoint or an insight",
     "evolve": "Mark how a decision turned out, or replace it",
-    "load": "Show where work stopped, or a decision with all around it",
+    "load": "Show where work stopped, or a decision with everything linked to it",
     "context": "Show the notes for agents in CLAUDE.md, and what session this is",
-    "audit": "Show which tools were called, and verify the record of it",
-    "daemon": "Keep index and notes fresh while you work (optional)",
+    "audit": "Show which tools were called, and verify that record",
+    "daemon": "Keep the index and the notes up to date while you work (optional)",
     "procedure": "Run procedures that are written in Markdown, step by step",
     "memory": "Store, search, list, delete and measure memories",
-    "value": "Keep any JSON under a key, for a while or for good",
+    "value": "Keep JSON values under keys, with or without an expiry",
     "policy": "Show, check and explain what tools may do here",
     "module": "Write and list modules for hosts that read .mcp/modules/",
-    "import": "Take over the memory of other tools",
+    "import": "Import the memory of other tools",
 }
 """The summaries of words that only lead to other commands."""
 

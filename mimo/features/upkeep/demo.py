@@ -173,7 +173,7 @@ def demo(
     mind: Mind,
     source: Annotated[str, Arg("Folder whose Markdown is searched", complete="path")] = ".",
 ) -> Demonstration:
-    """Show the main job in a scratch project
+    """Show the main commands in a scratch project
 
     Stores memories, searches by meaning and by words, and asks the MCP server over a real pipe, on
     a copy of the Markdown below a folder. Your own memory is not touched.

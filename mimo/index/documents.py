@@ -18,9 +18,6 @@ from mimo.text.tokens import UNSPACED, tokenize
 UNIT_WORDS = 60
 PASSAGE_WORDS = 200
 
-_CHARACTERS_A_WORD = 2
-"""The length of a word in a script without spaces: a pair of characters, as in the tokens."""
-
 _LONGEST_WORD = 80
 """Characters; longer text without a space (an address, encoded data) counts as several words."""
 
@@ -34,6 +31,8 @@ class Unit:
 
     text: str
     """The exact text, line breaks included."""
+    start: int
+    """The offset in the whole text, in characters."""
     line0: int
     """The 0-based line of the text on which it begins."""
     tokens: tuple[str, ...]
@@ -65,8 +64,14 @@ class _Piece:
 
 def analyse(text: str) -> Analysis:
     """Returns the units and passages of `text`; none if it has no words."""
-    lines = list(_lines(text))
-    units = tuple(_sentence_units(text, lines))
+    lines: list[_Piece] = []
+    start = 0
+    for number, line in enumerate(text.split("\n")):
+        end = start + len(line)
+        if line and not line.isspace():
+            lines.append(_Piece(start, end, number, _words(line)))
+        start = end + 1
+    units = tuple(_units(text, lines))
     user_lines = _user_lines(text, lines)
     if user_lines is None and len(units) <= 1:
         return Analysis(
@@ -89,15 +94,6 @@ def _speaker(line: str) -> str:
     return match[1].lower() if match else ""
 
 
-def _lines(text: str) -> Iterator[_Piece]:
-    start = 0
-    for number, line in enumerate(text.split("\n")):
-        end = start + len(line)
-        if line and not line.isspace():
-            yield _Piece(start, end, number, _words(line))
-        start = end + 1
-
-
 def _words(text: str) -> int:
     """Returns the number of words that a part of a text counts as."""
     spaced = len(text.split())
@@ -105,22 +101,21 @@ def _words(text: str) -> int:
         spaced = len(_word().findall(text))
     if text.isascii():
         return spaced
-    return max(spaced, len(_unspaced().findall(text)) // _CHARACTERS_A_WORD)
+    # In a script without spaces, a pair of characters is a word, as in the tokens.
+    return max(spaced, len(_unspaced().findall(text)) // 2)
 
 
-def _sentence_units(text: str, lines: list[_Piece]) -> Iterator[Unit]:
+def _units(text: str, lines: list[_Piece]) -> Iterator[Unit]:
     for group in _packed(text, lines, UNIT_WORDS):
-        part = text[group[0].start : group[-1].end]
+        start, line0 = group[0].start, group[0].line
+        part = text[start : group[-1].end]
         if tokens := tuple(tokenize(part)):
-            yield Unit(text=part, line0=group[0].line, tokens=tokens, speakers=_speakers(part))
-
-
-def _speakers(text: str) -> str:
-    if ":" not in text:
-        return ""
-    names = dict.fromkeys(_speaker(line) for line in text.split("\n"))
-    people = [name for name in names if name not in _USERS | _ASSISTANTS]
-    return " ".join(filter(None, ("_".join(tokenize(name)) for name in people)))
+            speakers = ""
+            if ":" in part:
+                names = dict.fromkeys(_speaker(line) for line in part.split("\n"))
+                people = [name for name in names if name not in _USERS | _ASSISTANTS]
+                speakers = " ".join(filter(None, ("_".join(tokenize(name)) for name in people)))
+            yield Unit(text=part, start=start, line0=line0, tokens=tokens, speakers=speakers)
 
 
 def _packed(text: str, lines: Iterable[_Piece], limit: int) -> Iterator[list[_Piece]]:
@@ -207,21 +202,6 @@ def _prefix() -> re.Pattern[str]:
 
 
 @frozen
-class IndexedUnit:
-    """A unit of a record's text, with its place in the file."""
-
-    line: int
-    """1-based, in the file."""
-    start: int
-    """The offset of its text in `Memory.text`, in characters."""
-    length: int
-    tokens: str
-    speakers: str
-    vector: bytes
-    """The name of its vector: the hash of the embedded text."""
-
-
-@frozen
 class Document:
     """One record, ready for the index."""
 
@@ -232,14 +212,16 @@ class Document:
     """The tokens of the title, joined by spaces, as all tokens here."""
     topic: str
     """The tokens of the topic and the tags."""
-    units: tuple[IndexedUnit, ...]
+    units: tuple[Unit, ...]
     """At least one: a record without words has an empty unit for its title."""
+    unit_texts: tuple[str, ...]
+    """The embedded text of each unit."""
+    unit_vectors: tuple[bytes, ...]
+    """The name of each unit's vector: the hash of the embedded text."""
     passages: tuple[str, ...]
     """Empty if they equal the units."""
     vector: bytes
     """The name of the whole text's vector."""
-    unit_texts: tuple[str, ...]
-    """The embedded text of each unit."""
     passage_texts: tuple[str, ...]
     """The embedded texts whose mean is the vector of the whole text."""
 
@@ -254,21 +236,28 @@ def document(record: Record) -> Document:
     memory = record.memory
     row = rows.row(record)
     "".join(value for value in row if isinstance(value, str)).encode()
-    text = memory.text
-    analysis = analyse(text)
-    unit_texts = _with_title(memory.title, [unit.text for unit in analysis.units])
+    analysis = analyse(memory.text)
+    units = analysis.units or (Unit(text="", start=0, line0=0, tokens=()),)
+    unit_texts = _with_title(memory.title, [unit.text for unit in units])
     passage_texts = _with_title(memory.title, analysis.passage_texts)
-    names = [name_of(unit) for unit in unit_texts]
-    units = tuple(_units(text, record.place.line, analysis.units, names))
+    names = tuple(map(name_of, unit_texts))
+    vector = names[0]
+    if passage_texts != unit_texts[:1]:
+        hashes = b"".join(map(name_of, passage_texts))
+        vector = blake2b(hashes, digest_size=16).digest()
+    passages = tuple(" ".join(tokens) for tokens in analysis.passages)
+    if analysis.passages == tuple(unit.tokens for unit in analysis.units):
+        passages = ()
     return Document(
         record=record,
         row=row,
         title=" ".join(tokenize(memory.title)) if memory.title else "",
         topic=" ".join(tokenize(" ".join(filter(None, [memory.topic, *memory.tags])))),
         units=units,
-        passages=_passages(analysis),
-        vector=names[0] if passage_texts == unit_texts[:1] else _name_of_all(passage_texts),
         unit_texts=unit_texts,
+        unit_vectors=names,
+        passages=passages,
+        vector=vector,
         passage_texts=passage_texts,
     )
 
@@ -283,36 +272,7 @@ def statement_of(memory: Memory) -> bytes:
     return name_of(statement(memory))
 
 
-def _name_of_all(texts: Sequence[str]) -> bytes:
-    return blake2b(b"".join(map(name_of, texts)), digest_size=16).digest()
-
-
 def _with_title(title: str | None, texts: Sequence[str]) -> tuple[str, ...]:
     """Returns the texts with the title before the first, unless that contains the title."""
     first, *others = texts or ("",)
     return (first if not title or title in first else f"{title}\n{first}", *others)
-
-
-def _units(
-    text: str, line: int, units: Sequence[Unit], names: Sequence[bytes]
-) -> Iterator[IndexedUnit]:
-    start = 0
-    for unit, name in zip(units, names, strict=False):
-        start = text.index(unit.text, start)
-        yield IndexedUnit(
-            line=line + unit.line0,
-            start=start,
-            length=len(unit.text),
-            tokens=" ".join(unit.tokens),
-            speakers=unit.speakers,
-            vector=name,
-        )
-        start += len(unit.text)
-    if not units:
-        yield IndexedUnit(line=line, start=0, length=0, tokens="", speakers="", vector=names[0])
-
-
-def _passages(analysis: Analysis) -> tuple[str, ...]:
-    if analysis.passages == tuple(unit.tokens for unit in analysis.units):
-        return ()
-    return tuple(" ".join(tokens) for tokens in analysis.passages)

@@ -4,7 +4,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import cache, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 P = ParamSpec("P")
 
-_CHANGED = "SELECT changed_ns FROM totals"
-_PAST = "past"
 _KEPT_PAST = 8
 """The number of past states whose indexes are kept, the last used ones."""
 
@@ -100,20 +98,25 @@ class Index:
         return cls(database.open_newest(folder, owner), vectors, embedder, owner)
 
     @classmethod
-    def open_past(cls, folder: Path, state: str, embedder: Embedder | None, owner: str) -> "Index":
+    def open_past(cls, folder: Path, digest: str, embedder: Embedder | None, owner: str) -> "Index":
         """Returns the index of a past state, within a project's index folder.
 
-        The digest `state` of the state's memories names it. All states share the vectors in
+        The `digest` of the state's memories names it. All states share the vectors in
         `folder`, so that only new texts are embedded.
         """
-        place = folder / _PAST / state
+        place = folder / "past" / digest
         try:
             data = database.open_newest(place, owner)
         except StorageFailed:
             return cls.in_memory(embedder)
         with suppress(OSError):
             os.utime(place)
-            _remove_old(folder / _PAST)
+            states = [state for state in place.parent.iterdir() if state.is_dir()]
+            states.sort(key=lambda state: state.stat().st_mtime, reverse=True)
+            for state in states[_KEPT_PAST:]:
+                for file in state.iterdir():
+                    file.unlink()
+                state.rmdir()
         vectors = Vectors(folder, embedder.model) if embedder else None
         return cls(data, vectors, embedder, owner)
 
@@ -185,7 +188,10 @@ class Index:
         except BaseException:
             self._cleared = True
             raise
-        self._remove_unused_vectors()
+        if self._vectors:
+            with self._reading() as sql, suppress(*FAILURES):
+                used = sql.execute("SELECT vector FROM units UNION SELECT vector FROM memories")
+                self._vectors.prune({name for (name,) in used})
 
     def _write(
         self, batches: "Iterable[Batch]", now_ns: int, wait: float, *, clear: bool = False
@@ -286,10 +292,9 @@ class Index:
 
     def changed_at(self) -> datetime | None:
         """Returns the time of the last change, UTC; None if the index was never written."""
-        changed_ns = self._answer(lambda sql: sql.execute(_CHANGED).fetchone()[0])
-        if changed_ns is None:
-            return None
-        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=changed_ns // 1000)
+        query = "SELECT changed_ns FROM totals"
+        (changed_ns,) = self._answer(lambda sql: sql.execute(query).fetchone())
+        return None if changed_ns is None else rows.to_time(changed_ns // 1000)
 
     def stats(self) -> IndexStats:
         """Returns the size of the index."""
@@ -396,7 +401,11 @@ class Index:
             return
         self.lacks_vectors = False
         with self._reading() as sql:
-            if not after_loss and _has_vectors(sql, self._embedder, self._vectors):
+            # A few units are enough: vectors are lost together or not at all.
+            few = [name for (name,) in sql.execute("SELECT vector FROM units ORDER BY key LIMIT 3")]
+            (model,) = sql.execute("SELECT value FROM meta WHERE name = 'model'").fetchone()
+            is_ours = model == self._embedder.model
+            if not after_loss and (not few or (is_ours and self._vectors.known(few))):
                 return
         with self.turn() as ours:
             self.lacks_vectors = not ours
@@ -424,30 +433,3 @@ class Index:
         """Stores the model of the vectors; None if some units have no vector."""
         model = self._embedder.model if self._embedder and self._embeds else None
         sql.execute("UPDATE meta SET value = ? WHERE name = 'model'", (model,))
-
-    def _remove_unused_vectors(self) -> None:
-        if self._vectors is None:
-            return
-        with self._reading() as sql, suppress(*FAILURES):
-            used = sql.execute("SELECT vector FROM units UNION SELECT vector FROM memories")
-            self._vectors.prune({name for (name,) in used})
-
-
-def _has_vectors(sql: sqlite3.Connection, embedder: Embedder, vectors: Vectors) -> bool:
-    """Returns whether all units have a vector of this embedder's model.
-
-    Checks only a few units: vectors are lost together or not at all.
-    """
-    few = [name for (name,) in sql.execute("SELECT vector FROM units ORDER BY key LIMIT 3")]
-    (model,) = sql.execute("SELECT value FROM meta WHERE name = 'model'").fetchone()
-    return not few or (model == embedder.model and bool(vectors.known(few)))
-
-
-def _remove_old(folder: Path) -> None:
-    """Removes the indexes of all past states but the last used ones."""
-    states = [state for state in folder.iterdir() if state.is_dir()]
-    states.sort(key=lambda state: state.stat().st_mtime, reverse=True)
-    for state in states[_KEPT_PAST:]:
-        for file in state.iterdir():
-            file.unlink()
-        state.rmdir()

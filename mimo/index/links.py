@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from threading import Lock
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
-from mimo.frozen import frozen
 from mimo.index import rows
 from mimo.index.schema import marks, newest_first
+from mimo.memory.model import Record
 from mimo.memory.relations import MAX_DEPTH, Edge, Graph, Node
 
 _CHUNK = 500
@@ -76,18 +76,6 @@ def newest(sql: sqlite3.Connection, types: Collection[str], most: int) -> Graph:
 
     If there are more, the newest come with those around them: alone they would show no links.
     """
-    ids = _linked_ids(sql, types, most + 1)
-    kept = dict.fromkeys(ids if len(ids) <= most else ())
-    for id in ids if len(ids) > most else ():
-        if id not in kept and len(kept) < most:
-            near = walk(sql, [id], depth=MAX_DEPTH, types=types, most=most).graph.nodes
-            fresh = [node.record.memory.id for node in near if node.record.memory.id not in kept]
-            kept.update(dict.fromkeys(fresh[: most - len(kept)]))
-    return replace(walk(sql, list(kept), depth=0, types=types).graph, start=(), cut=len(ids) > most)
-
-
-def _linked_ids(sql: sqlite3.Connection, types: Collection[str], limit: int) -> tuple[str, ...]:
-    """Returns the ids of the newest memories that may hold a link or be the target of one."""
     named = sorted(types)
     of_types = f" WHERE links.type IN ({marks(named)})" if named else ""
     selected = sql.execute(
@@ -97,9 +85,16 @@ def _linked_ids(sql: sqlite3.Connection, types: Collection[str], limit: int) -> 
         f" SELECT key FROM links CROSS JOIN memories ON title = target{of_types})"
         " SELECT id FROM linked CROSS JOIN memories USING (key) WHERE shadowed = 0"
         f" ORDER BY {newest_first('memories')} LIMIT ?",
-        (*named, *named, *named, limit),
+        (*named, *named, *named, most + 1),
     )
-    return tuple(id for (id,) in selected)
+    ids = [id for (id,) in selected]
+    kept = dict.fromkeys(ids if len(ids) <= most else ())
+    for id in ids if len(ids) > most else ():
+        if id not in kept and len(kept) < most:
+            near = walk(sql, [id], depth=MAX_DEPTH, types=types, most=most).graph.nodes
+            fresh = [node.record.memory.id for node in near if node.record.memory.id not in kept]
+            kept.update(dict.fromkeys(fresh[: most - len(kept)]))
+    return replace(walk(sql, list(kept), depth=0, types=types).graph, start=(), cut=len(ids) > most)
 
 
 class _Walker:
@@ -109,6 +104,7 @@ class _Walker:
         """Take the tables, and the types of links to follow."""
         self._sql = sql
         self._types = types
+        self._of_types = f" AND links.type IN ({marks(types)})" if types else ""
         self.places: dict[int, _Place] = {}
         self._held: dict[int, list[_Stored]] = {}
         """The links that each memory holds, as far as they were read."""
@@ -160,10 +156,13 @@ class _Walker:
         self._read_links([place.key for place in kept if place.key not in self._held])
         links = [link for place in kept for link in self._held[place.key]]
         self.resolve(link.target for link in links)
-        records = self._records([place.key for place in kept])
+        records: dict[int, Record] = {}
+        for chunk in _chunks([place.key for place in kept]):
+            records |= rows.by_key(self._sql, chunk)
+        starts = [key for name in start if (key := self._keys[name]) is not None]
         names = {*start, *(link.target for link in links)}
         graph = Graph(
-            start=tuple(self._ids(start)),
+            start=tuple(dict.fromkeys(self.places[key].id for key in starts)),
             nodes=tuple([Node(records[place.key], place.depth) for place in kept]),
             edges=self._edges(kept, links),
             missing=tuple(sorted(name for name in names if self._keys[name] is None)),
@@ -173,31 +172,27 @@ class _Walker:
         names.update(place.title for place in places if place.title is not None)
         return Walked(graph, frozenset(names))
 
-    def _ids(self, names: Iterable[str]) -> dict[str, None]:
-        """Returns the ids of the memories that these names lead to, in their order."""
-        keys = [self._keys[name] for name in names]
-        return {self.places[key].id: None for key in keys if key is not None}
-
     def _read_links(self, keys: Sequence[int]) -> None:
         """Reads the links that these memories hold."""
         self._held.update((key, []) for key in keys)
-        rest, types = self._of_types()
-        query = "SELECT source, target, type, given, confidence FROM links WHERE source IN ({})"
-        for row in self._select(query + rest, keys, types):
+        query = (
+            "SELECT source, target, type, given, confidence FROM links"
+            f" WHERE source IN ({{}}){self._of_types}"
+        )
+        for row in self._select(query, keys, self._types):
             self._held[row[0]].append(_Stored(*row))
 
     def _pointing_at(self, frontier: Sequence[_Place]) -> set[int]:
         """Returns the memories with a link that leads to one of `frontier`."""
-        rest, types = self._of_types()
         query = (
             "SELECT target, source FROM links CROSS JOIN memories ON key = source"
-            f" WHERE target IN ({{}}) AND shadowed = 0{rest.replace('type', 'links.type')}"
+            f" WHERE target IN ({{}}) AND shadowed = 0{self._of_types}"
         )
         ids = [place.id for place in frontier]
-        sources = {source for _, source in self._select(query, ids, types)}
+        sources = {source for _, source in self._select(query, ids, self._types)}
         # A title leads to one memory only, and to none if it is the id of another memory.
         titles = {place.title for place in frontier if place.title is not None}
-        by_title = self._select(query, [*titles], types)
+        by_title = self._select(query, [*titles], self._types)
         self.resolve(title for title, _ in by_title)
         reached = {place.key for place in frontier}
         return sources | {source for title, source in by_title if self._keys[title] in reached}
@@ -219,18 +214,6 @@ class _Walker:
                 edges[source, target, kind] = edge
         return tuple(edges.values())
 
-    def _records(self, keys: Sequence[int]) -> dict[int, Any]:
-        records = {}
-        for chunk in _chunks(keys):
-            records.update(rows.by_key(self._sql, chunk))
-        return records
-
-    def _of_types(self) -> tuple[str, Sequence[str]]:
-        """Returns the condition on the type of a link, with the values to bind."""
-        if not self._types:
-            return "", ()
-        return f" AND type IN ({marks(self._types)})", self._types
-
     def _select(self, query: str, names: Sequence[Any], more: Sequence[str] = ()) -> list[Any]:
         """Returns the rows of a query over many names, which replace its `{}`."""
         selected: list[Any] = []
@@ -244,24 +227,13 @@ def _chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
         yield values[start : start + _CHUNK]
 
 
-_Key: TypeAlias = tuple[tuple[str, ...], tuple[str, ...], int, int | None]
-
-
-@frozen
-class _Kept:
-    """A cached walk, with the revision for which it holds and its time."""
-
-    walked: Walked
-    revision: int
-    made: datetime
-
-
 class Walks:
     """The cached walks over one index, the last used one at the end."""
 
     def __init__(self) -> None:
         """Start with an empty cache."""
-        self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
+        self._kept: OrderedDict[object, tuple[Walked, int, datetime]] = OrderedDict()
+        """Each walk with the revision for which it holds, and its time."""
         self._turn = Lock()
 
     def graph(
@@ -279,34 +251,31 @@ class Walks:
         ((revision,),) = sql.execute("SELECT revision FROM totals")
         with self._turn:
             self._drop_stale(sql, revision, now)
-            if kept := self._kept.get(key):
+            if key in self._kept:
                 self._kept.move_to_end(key)
-                return kept.walked.graph
+                return self._kept[key][0].graph
         walked = walk(sql, start, depth=depth, types=types, most=most)
         with self._turn:
-            self._keep(key, _Kept(walked=walked, revision=revision, made=now))
+            self._kept[key] = (walked, revision, now)
+            self._kept.move_to_end(key)
+            nodes = sum(len(kept.graph.nodes) for kept, *_ in self._kept.values())
+            while self._kept and (len(self._kept) > MOST_WALKS or nodes > MOST_NODES):
+                _, (oldest, *_) = self._kept.popitem(last=False)
+                nodes -= len(oldest.graph.nodes)
         return walked.graph
 
     def _drop_stale(self, sql: sqlite3.Connection, revision: int, now: datetime) -> None:
         """Removes walks that are old or that a later change may affect."""
         changes: dict[int, set[str] | None] = {revision: set()}
-        for key, kept in list(self._kept.items()):
-            if kept.revision not in changes:
-                changes[kept.revision] = _touched_since(sql, kept.revision)
-            names = changes[kept.revision]
-            aged = not timedelta(0) <= now - kept.made < LIFE
-            if aged or names is None or not names.isdisjoint(kept.walked.names):
+        for key, (walked, known, made) in list(self._kept.items()):
+            if known not in changes:
+                changes[known] = _touched_since(sql, known)
+            names = changes[known]
+            aged = not timedelta(0) <= now - made < LIFE
+            if aged or names is None or not names.isdisjoint(walked.names):
                 del self._kept[key]
             else:
-                self._kept[key] = replace(kept, revision=revision)
-
-    def _keep(self, key: _Key, new: _Kept) -> None:
-        self._kept[key] = new
-        self._kept.move_to_end(key)
-        held = sum(len(kept.walked.graph.nodes) for kept in self._kept.values())
-        while self._kept and (len(self._kept) > MOST_WALKS or held > MOST_NODES):
-            _, oldest = self._kept.popitem(last=False)
-            held -= len(oldest.walked.graph.nodes)
+                self._kept[key] = (walked, revision, made)
 
 
 def _touched_since(sql: sqlite3.Connection, revision: int) -> set[str] | None:

@@ -66,12 +66,16 @@ def _batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
 
 def embed(documents: Sequence[Document], embedder: Embedder, vectors: Vectors) -> None:
     """Makes and stores the missing vectors of `documents`."""
-    names = {unit.vector for document in documents for unit in document.units}
-    names.update(document.vector for document in documents)
+    names = {name for document in documents for name in (*document.unit_vectors, document.vector)}
     missing = names - vectors.known(names)
     if not missing:
         return
-    texts = dict(_texts(documents, missing))
+    texts: dict[bytes, str] = {}
+    for document in documents:
+        units = zip(document.unit_vectors, document.unit_texts, strict=True)
+        texts.update((name, text) for name, text in units if name in missing)
+        if document.vector in missing:
+            texts.update((name_of(text), text) for text in document.passage_texts)
     encoded = dict(zip(texts, embedder.encode_many(list(texts.values())), strict=True))
     made = {name: encoded[name] for name in missing if name in encoded}
     for document in documents:
@@ -91,15 +95,6 @@ def mean(vectors: Sequence[bytes]) -> bytes:
     if not length:
         return b""
     return bytes(round(127 * value / length) & 0xFF for value in sums)
-
-
-def _texts(documents: Sequence[Document], missing: set[bytes]) -> Iterable[tuple[bytes, str]]:
-    for document in documents:
-        for unit, text in zip(document.units, document.unit_texts, strict=True):
-            if unit.vector in missing:
-                yield unit.vector, text
-        if document.vector in missing:
-            yield from ((name_of(text), text) for text in document.passage_texts)
 
 
 def _readable(change: Change) -> tuple[Change, list[Document]]:
@@ -185,7 +180,19 @@ class Writer:
             record, key = document.record, self._next_memory
             self._next_memory += 1
             self._ids.add(record.memory.id)
-            memories.append((key, *document.row, *_derived(document)))
+            topic = topic_key(record.memory.topic) if record.memory.topic else None
+            memories.append(
+                (
+                    key,
+                    *document.row,
+                    topic or None,
+                    document.title,
+                    document.topic,
+                    "\n".join(document.passages) or None,
+                    document.vector,
+                    statement_of(record.memory),
+                )
+            )
             tags += [(key, tag.casefold()) for tag in record.memory.tags]
             links += [
                 (key, link.to, link.type, link.given, link.confidence)
@@ -193,16 +200,19 @@ class Writer:
             ]
             self._touched.update(_names(record.memory))
             heading = document.heading
-            for number, unit in enumerate(document.units, self._next_unit):
-                position = (unit.line, unit.start, unit.length)
-                units.append((number, key, *position, unit.tokens, unit.speakers, unit.vector))
-                words.append((number, heading, unit.tokens))
+            texts = [" ".join(unit.tokens) for unit in document.units]
+            for unit, tokens, vector in zip(
+                document.units, texts, document.unit_vectors, strict=True
+            ):
+                number, self._next_unit = self._next_unit, self._next_unit + 1
+                line = record.place.line + unit.line0
+                position = (line, unit.start, len(unit.text))
+                units.append((number, key, *position, tokens, unit.speakers, vector))
+                words.append((number, heading, tokens))
                 heading = ""
                 if record.parent is not None:
-                    place = to_sql(record.place.path)
-                    parents[place, record.parent].update(unit.tokens.split())
-            self._next_unit += len(document.units)
-            self._count(1, [unit.tokens for unit in document.units], document.passages)
+                    parents[to_sql(record.place.path), record.parent].update(unit.tokens)
+            self._count(1, texts, document.passages)
         self._sql.executemany(_MEMORY, memories)
         self._sql.executemany("INSERT OR IGNORE INTO tags VALUES (?, ?)", tags)
         self._sql.executemany("INSERT OR IGNORE INTO links VALUES (?, ?, ?, ?, ?)", links)
@@ -306,18 +316,6 @@ def _names(memory: Memory) -> set[str]:
     return own | {link.to for link in memory.links}
 
 
-def _derived(document: Document) -> tuple[object, ...]:
-    topic = document.record.memory.topic
-    return (
-        (topic_key(topic) or None) if topic else None,
-        document.title,
-        document.topic,
-        "\n".join(document.passages) or None,
-        document.vector,
-        statement_of(document.record.memory),
-    )
-
-
 def _claim(id: str, path: str, parent: str | None, position: int) -> tuple[bool, str, int]:
     """Returns the sort key of a memory among several with one id; the lowest keeps it."""
     stem = path.rpartition("/")[2].rpartition(".")[0]
@@ -339,7 +337,8 @@ def same(sql: sqlite3.Connection, memory: Memory) -> tuple[Record, ...]:
 
 def alike(sql: sqlite3.Connection, draft: Document, vectors: Vectors | None) -> Record | None:
     """Returns the current memory that is the nearest duplicate of a draft, if there is one."""
-    own = duplicates.words_of(" ".join([draft.title, *(unit.tokens for unit in draft.units)]))
+    tokens = [token for unit in draft.units for token in unit.tokens]
+    own = duplicates.words_of(" ".join([draft.title, *tokens]))
     frequencies = {term: catalog.frequency(sql, term) for term in duplicates.sample(own)}
     terms = [term for term in duplicates.telling(frequencies) if frequencies[term]]
     memories = catalog.totals(sql).memories

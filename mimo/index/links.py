@@ -267,10 +267,10 @@ class Walks:
     def _drop_stale(self, sql: sqlite3.Connection, revision: int, now: datetime) -> None:
         """Removes walks that are old or that a later change may affect."""
         changes: dict[int, set[str] | None] = {revision: set()}
-        for key, (walked, known, made) in list(self._kept.items()):
-            if known not in changes:
-                changes[known] = _touched_since(sql, known)
-            names = changes[known]
+        for key, (walked, since, made) in list(self._kept.items()):
+            if since not in changes:
+                changes[since] = _touched_since(sql, since)
+            names = changes[since]
             aged = not timedelta(0) <= now - made < LIFE
             if aged or names is None or not names.isdisjoint(walked.names):
                 del self._kept[key]

@@ -169,22 +169,15 @@ class Policy:
             names.append(EVERY)
         return tuple(self.rules[name] for name in names if name in self.rules)
 
-    def limit_of_tool(self, tool: str) -> Limit | None:
-        """Returns the limit of calls of a tool; None if there is none."""
-        return self.tool_limits.get(folded(tool), self.tool_limits.get(EVERY))
-
-    def limit_of_namespace(self, namespace: str) -> Limit | None:
-        """Returns the limit of calls that name a namespace; None if there is none."""
-        limits = self.namespace_limits.items()
-        return next((limit for pattern, limit in limits if covers(pattern, namespace)), None)
-
     def limits_on(self, call: Call) -> Iterator[tuple[str, str, Limit]]:
         """Yields each limit on a call: `tool` or `namespace`, its name, and the limit."""
         for tool in dict.fromkeys((call.tool, call.like or call.tool)):
-            if limit := self.limit_of_tool(tool):
+            if limit := self.tool_limits.get(folded(tool), self.tool_limits.get(EVERY)):
                 yield "tool", tool, limit
-        if call.namespace and (limit := self.limit_of_namespace(call.namespace)):
-            yield "namespace", call.namespace, limit
+        for pattern, limit in self.namespace_limits.items() if call.namespace else ():
+            if covers(pattern, str(call.namespace)):
+                yield "namespace", str(call.namespace), limit
+                return
 
 
 class Verdict(NamedTuple):

@@ -63,10 +63,14 @@ def test_a_file_sets_limits_and_the_treatment_of_personal_data() -> None:
         "policy.yaml",
     )
 
-    assert policy.limit_of_tool("mind-search") == Limit(0.5, 3)
-    assert policy.limit_of_tool("mind_list") is None
-    assert policy.limit_of_namespace("agent.build") == Limit(10, 2)
-    assert policy.limit_of_namespace("agent.other") == Limit(10, 50)
+    def limits(tool: str, namespace: str | None = None) -> list[Limit]:
+        call = Call(tool=tool, namespace=namespace, operation=Operation.READ, at=NOW)
+        return [limit for _, _, limit in policy.limits_on(call)]
+
+    assert limits("mind-search") == [Limit(0.5, 3)]
+    assert limits("mind_list") == []
+    assert limits("mind_list", "agent.build") == [Limit(10, 2)]
+    assert limits("mind_list", "agent.other") == [Limit(10, 50)]
     assert policy.on_write is PiiAction.REDACT
 
 

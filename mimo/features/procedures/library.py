@@ -6,7 +6,7 @@ from pathlib import Path
 from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import Conflict, Invalid, NotFound, Untrusted
-from mimo.features.procedures import calling, reading
+from mimo.features.procedures import reading
 from mimo.features.procedures.model import (
     LATEST,
     VERSION,
@@ -100,7 +100,12 @@ def check(file: ProcedureFile, *, calls: bool = False) -> Reading:
     """
     if file.problem:
         return Reading(procedure=None, faults=(Fault(None, file.problem),))
-    result = reading.read(file.data, calling.fault) if calls else reading.read(file.data)
+    if calls:
+        from mimo.features.procedures import calling
+
+        result = reading.read(file.data, calling.fault)
+    else:
+        result = reading.read(file.data)
     key = result.procedure.key if result.procedure else file.stem
     if file.path.startswith(f"{FOLDER}/") and file.stem != key:
         reason = f"the file must be named `{key}.md`, as in its header"

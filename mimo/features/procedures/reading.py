@@ -35,7 +35,13 @@ _WORD = re.compile(r"[^\x00-\x1f\x7f]{1,100}")
 _UPSTREAM = "Mimo.ProceduralStore.Steps."
 """The prefix of the built-in steps in definitions written for Mimo."""
 _STEPS = {"".join(part.title() for part in step.split("_")): step for step in Step}
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([\w-]*)")
+_BLOCK = re.compile(
+    r"^ {0,3}(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[\w-]*).*\n"
+    r"(?P<text>(?:.*\n)*?)"
+    r"(?:(?P<end>[ \t]*(?P=fence)[`~]*[ \t\r]*$)|\Z)",
+    re.MULTILINE,
+)
+"""A fenced block; one that is never closed reaches to the end of the text."""
 _STATES = re.compile(r"^[ \t{\"]*(?:states|initial_state)\"?[ \t]*:", re.MULTILINE)
 
 
@@ -146,23 +152,15 @@ def _states_block(body: str, first_line: int) -> tuple[str, int]:
 
 
 def _yaml_blocks(body: str, first_line: int) -> list[tuple[str, int]]:
-    blocks: list[tuple[str, int]] = []
-    fence: re.Match[str] | None = None
-    begin = 0
-    lines: list[str] = []
-    for number, line in enumerate(body.splitlines(keepends=True), first_line):
-        closing = line.strip()
-        if fence is None:
-            if fence := _FENCE.match(line):
-                begin, lines = number + 1, []
-        elif len(closing) >= len(fence[1]) and set(closing) == {fence[1][0]}:
-            if fence[2].lower() in ("yaml", "yml"):
-                blocks.append(("".join(lines), begin))
-            fence = None
-        else:
-            lines.append(line)
-    if fence is not None and fence[2].lower() in ("yaml", "yml"):
-        raise Unreadable("the block that begins here is never closed by a fence", begin - 1)
+    blocks = []
+    line, counted = first_line, 0
+    for block in _BLOCK.finditer(f"{body}\n"):
+        line += body.count("\n", counted, block.start("text"))
+        counted = block.start("text")
+        if block["language"].lower() in ("yaml", "yml"):
+            if block["end"] is None:
+                raise Unreadable("the block that begins here is never closed by a fence", line - 1)
+            blocks.append((block["text"], line))
     return blocks
 
 

@@ -13,6 +13,7 @@ from mimo.guard.policy import (
     Limit,
     Operation,
     PiiAction,
+    Policy,
     Rule,
     judge,
     parse,
@@ -36,6 +37,11 @@ tool_permissions:
 
 def unplaced(rules: dict[str, Rule]) -> dict[str, Rule]:
     return {name: replace(rule, line=None) for name, rule in rules.items()}
+
+
+def limits(policy: Policy, tool: str, namespace: str | None = None) -> list[Limit]:
+    call = Call(tool=tool, namespace=namespace, operation=Operation.READ, at=NOW)
+    return [limit for _, _, limit in policy.limits_on(call)]
 
 
 @pytest.mark.req("002-29", "002-30", "002-31", "002-32")
@@ -63,14 +69,10 @@ def test_a_file_sets_limits_and_the_treatment_of_personal_data() -> None:
         "policy.yaml",
     )
 
-    def limits(tool: str, namespace: str | None = None) -> list[Limit]:
-        call = Call(tool=tool, namespace=namespace, operation=Operation.READ, at=NOW)
-        return [limit for _, _, limit in policy.limits_on(call)]
-
-    assert limits("mind-search") == [Limit(0.5, 3)]
-    assert limits("mind_list") == []
-    assert limits("mind_list", "agent.build") == [Limit(10, 2)]
-    assert limits("mind_list", "agent.other") == [Limit(10, 50)]
+    assert limits(policy, "mind-search") == [Limit(0.5, 3)]
+    assert limits(policy, "mind_list") == []
+    assert limits(policy, "mind_list", "agent.build") == [Limit(10, 2)]
+    assert limits(policy, "mind_list", "agent.other") == [Limit(10, 50)]
     assert policy.on_write is PiiAction.REDACT
 
 
@@ -87,7 +89,7 @@ def test_the_limit_of_a_leading_tool_only_lowers_the_own_limit_of_a_member(
 ) -> None:
     policy = parse(f"rate_limits:\n  tools:\n    putMemory: {limit}\n".encode(), "policy.yaml")
 
-    assert policy.limit_of_tool("deleteMemory") == expected
+    assert limits(policy, "deleteMemory") == [expected]
 
 
 @pytest.mark.req("002-39")

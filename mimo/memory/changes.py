@@ -46,12 +46,11 @@ def message(titles: Mapping[str, Sequence[str]], agents: Iterable[str] = ()) -> 
     }
     paragraphs = [_subject(changes)]
     if sum(map(len, changes.values())) > 1:
-        paragraphs += [
-            "\n".join(
-                [f"{VERBS[change]}:", *(f"- {name}" for name in names[:_MOST]), *_rest(names)]
-            )
-            for change, names in changes.items()
-        ]
+        for change, names in changes.items():
+            lines = [f"{VERBS[change]}:", *(f"- {name}" for name in names[:_MOST])]
+            if len(names) > _MOST:
+                lines.append(f"- and {len(names) - _MOST:,} more")
+            paragraphs.append("\n".join(lines))
     if trailers := [f"{AGENT}: {one_line(name)}" for name in sorted(set(agents))]:
         paragraphs.append("\n".join(trailers))
     return "\n\n".join(paragraphs) + "\n"
@@ -82,7 +81,3 @@ def _subject(changes: Mapping[str, Sequence[str]]) -> str:
         return f"memory: {VERBS[change].lower()} {short}"
     counts = (f"{len(names)} {VERBS[change].lower()}" for change, names in changes.items())
     return f"memory: {', '.join(counts)}"
-
-
-def _rest(names: Sequence[str]) -> list[str]:
-    return [f"- and {len(names) - _MOST:,} more"] if len(names) > _MOST else []

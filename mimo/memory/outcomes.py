@@ -87,16 +87,12 @@ def reason(memory: Memory) -> str | None:
     section = memory.sections.get(Section.OUTCOME, "").strip()
     if not section:
         return None
-    first, _, rest = section[_last_entry(section) :].partition("\n")
+    first, _, rest = section[section.rfind("\n- ") + 1 :].partition("\n")
     match = _ENTRY.fullmatch(first)
     if match is None:
         return section
     continued = "\n".join(line.removeprefix("  ") for line in rest.splitlines())
     return f"{match[1] or ''}\n{continued}".strip() or None
-
-
-def _last_entry(section: str) -> int:
-    return section.rfind("\n- ") + 1
 
 
 def warning(memory: Memory, *, claimed_by: str | None = None) -> str | None:

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from datetime import UTC, date, datetime, time
-from enum import StrEnum
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -178,17 +177,6 @@ Place = tuple[str | int, ...]
 """The path of keys and positions to a part of a YAML text."""
 
 
-class Shape(StrEnum):
-    """The notation of a value."""
-
-    SCALAR = "scalar"
-    FLOW = "flow"
-    LIST = "list"
-    """A list with one item a line, each after a dash."""
-    BLOCK = "block"
-    """A mapping, or a list in it, over several lines."""
-
-
 @frozen
 class Value:
     """A value and its place, in characters of the header's text."""
@@ -198,7 +186,8 @@ class Value:
     end: int
     """After its last character, without comments and blank lines."""
     column: int
-    shape: Shape
+    is_list: bool = False
+    """True for a list with one item a line, each after a dash."""
 
 
 @frozen
@@ -243,9 +232,8 @@ def load(text: str, syntax: Syntax = "yaml") -> dict[str, Any]:
         return flat
     import frontmatter
 
-    # The handler already has the header: python-frontmatter's own search for it does not apply.
-    data, _ = frontmatter.parse("", handler=_handler()(text))
-    return data
+    handler: Any = _Handler(text)
+    return frontmatter.parse("", handler=handler)[0]
 
 
 def read(text: str, *, deepest: int = MAX_DEPTH) -> Header:
@@ -302,39 +290,27 @@ def _loader_class() -> Any:
     parent = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
     class RestrictedLoader(parent):  # type: ignore[misc, valid-type]  # chosen at run time
-        """PyYAML's safe loader, which builds from events instead of composing nodes."""
+        """PyYAML's safe loader, which reads an unquoted `*` at the start of a value as text."""
 
         def __init__(self, stream: str) -> None:
             self.starred = _STAND_IN not in stream
             text = _STAR.sub(rf"\g<1>{_STAND_IN}", stream) if self.starred else stream
             super().__init__(text)
 
-        def get_single_data(self) -> dict[str, Any]:
-            return _Reader(self).header().data
-
     return RestrictedLoader
 
 
-@cache
-def _handler() -> Any:
-    import yaml
-    from frontmatter.default_handlers import YAMLHandler
+class _Handler:
+    """Gives python-frontmatter a header that is separated already."""
 
-    class Handler(YAMLHandler):
-        """Gives python-frontmatter a header that is known already."""
+    def __init__(self, header: str) -> None:
+        self._header = header
 
-        def __init__(self, header: str) -> None:
-            super().__init__()
-            self.header = header
+    def split(self, _: str) -> tuple[str, str]:
+        return self._header, ""
 
-        def split(self, _: str) -> tuple[str, str]:
-            return self.header, ""
-
-        def load(self, fm: str, **_: object) -> Any:
-            with _reported(fm):
-                return yaml.load(fm, Loader=_loader_class())  # noqa: S506 - a safe loader's child
-
-    return Handler
+    def load(self, header: str) -> dict[str, Any]:
+        return read(header).data
 
 
 @contextmanager
@@ -430,24 +406,21 @@ class _Reader:
         if isinstance(event, self._yaml.ScalarEvent):
             text = self._text(event)
             data = resolve(text) if event.implicit[0] else text
-            return Value(
-                data=data, start=start, end=event.end_mark.index, column=column, shape=Shape.SCALAR
-            )
+            return Value(data=data, start=start, end=event.end_mark.index, column=column)
         if depth > self._deepest:
             line = event.start_mark.line + 1
             raise Unreadable(f"header: nested deeper than {self._deepest}", line)
-        shape = Shape.FLOW if event.flow_style else Shape.BLOCK
-        if isinstance(event, self._yaml.SequenceStartEvent):
-            shape = shape if event.flow_style else Shape.LIST
+        is_list = isinstance(event, self._yaml.SequenceStartEvent)
+        if is_list:
             values, closing = self._items(depth)
             data = [value.data for value in values]
         else:
             entries, closing = self._entries(depth)
             values = [entry.value for entry in entries]
             data = {entry.key: entry.value.data for entry in entries}
-        ends_with_part = values and shape is not Shape.FLOW
-        end = values[-1].end if ends_with_part else closing.end_mark.index
-        return Value(data=data, start=start, end=end, column=column, shape=shape)
+        is_block = not event.flow_style
+        end = values[-1].end if values and is_block else closing.end_mark.index
+        return Value(data=data, start=start, end=end, column=column, is_list=is_list and is_block)
 
     def _items(self, depth: int) -> tuple[list[Value], Any]:
         """Returns the items of a list that has begun, and the event that ended it."""

@@ -33,7 +33,7 @@ from mimo.memory.codec.file import (
     understand,
     written,
 )
-from mimo.memory.codec.front_matter import GONE, Entry, Shape
+from mimo.memory.codec.front_matter import GONE, Entry
 from mimo.memory.model import Link, Memory, Problem, Section, Version
 
 Edit = tuple[int, int, str]
@@ -146,13 +146,12 @@ def _replaced(text: str, entry: Entry, value: Any) -> Iterable[Edit]:
     if text[entry.end : after_colon - 1].strip():
         raise Invalid(f"`{entry.key}` can't be changed in this header", hint="edit it by hand")
     old, end = entry.value, _value_end(text, entry)
-    if isinstance(value, list) and isinstance(old.data, list) and old.shape is Shape.LIST:
-        rest = _appended(old.data, value)
-        if rest is not None:
-            place = _line_end(text, end)
-            dash = " " * old.column
-            yield place, place, "".join(f"{dash}- {front_matter.flow(item, 3)}\n" for item in rest)
-            return
+    if old.is_list and isinstance(value, list) and value[: len(old.data)] == old.data != value:
+        place = _line_end(text, end)
+        dash = " " * old.column
+        added = value[len(old.data) :]
+        yield place, place, "".join(f"{dash}- {front_matter.flow(item, 3)}\n" for item in added)
+        return
     is_block = entry.key == "links"
     line_end = text.find("\n", after_colon)
     shown = front_matter.block(value) if is_block else f" {front_matter.flow(value)}"
@@ -164,11 +163,6 @@ def _replaced(text: str, entry: Entry, value: Any) -> Iterable[Edit]:
         yield after_colon, after_colon, shown
         if end > line_end:
             yield line_end - (text[line_end - 1] == "\r"), end, ""
-
-
-def _appended(old: Sequence[Any], new: Sequence[Any]) -> Sequence[Any] | None:
-    """Returns the items that `new` adds at the end of `old`, or None if it differs otherwise."""
-    return new[len(old) :] if len(new) > len(old) and list(new[: len(old)]) == list(old) else None
 
 
 def _place(text: str, existing: Mapping[str, Entry], key: str) -> int:
@@ -297,17 +291,16 @@ def _verify(
 ) -> None:
     """Raises `Invalid` unless `data` reads as `after`: no edit is better than a wrong one."""
     parsed = parse(data, path=path, modified=before.created)
-    wanted = normal(after)
-    extra = {key: value for key, value in wanted.extra.items() if key not in KEYS}
     if isinstance(parsed, Problem):
         reason = parsed.reason
+    elif _foreign(normal(parsed.memory)) == _foreign(normal(after)):
+        return
     else:
-        result = replace(
-            normal(parsed.memory),
-            extra={k: v for k, v in parsed.memory.extra.items() if k not in KEYS},
-        )
-        if result == replace(wanted, extra=extra):
-            return
         reason = "the result would read differently"
     keys = ", ".join(changes) or "the text"
     raise Invalid(f"`{path}` can't be changed ({keys}): {reason}", hint="edit it by hand")
+
+
+def _foreign(memory: Memory) -> Memory:
+    """Returns a memory without values of mind's keys that have no meaning."""
+    return replace(memory, extra={k: v for k, v in memory.extra.items() if k not in KEYS})

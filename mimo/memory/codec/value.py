@@ -98,23 +98,21 @@ def _lines(key: str, value: Any, pad: str) -> list[str]:
 
 def _fenced(document: Document, fence: re.Match[str]) -> Any:
     start = document.body_line + document.body.count("\n", 0, fence.start(1))
+
+    def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(result := dict(pairs)) < len(pairs):
+            raise ValueError("a key appears twice")
+        return result
+
+    def constant(word: str) -> Any:
+        raise ValueError(f"`{word}` is not a JSON number")
+
     try:
-        return json.loads(fence[1], parse_constant=_refuse, object_pairs_hook=_pairs)
+        return json.loads(fence[1], parse_constant=constant, object_pairs_hook=mapping)
     except json.JSONDecodeError as error:
         raise Unreadable(f"not JSON: {error.msg}", start + error.lineno - 1) from None
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"not JSON: {error}", start) from None
-
-
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    mapping = dict(pairs)
-    if len(mapping) < len(pairs):
-        raise ValueError("a key appears twice")
-    return mapping
-
-
-def _refuse(word: str) -> Any:
-    raise ValueError(f"`{word}` is not a JSON number")
 
 
 def _depth(value: Any) -> int:

@@ -5,7 +5,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
-from itertools import pairwise
+from itertools import dropwhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mimo.errors import Invalid, NotFound
@@ -43,6 +43,8 @@ _BACKWARDS = (
 """Words that name a relation in the opposite direction."""
 
 _FORMS_OF_BE = frozenset("is are was were be been being get gets got".split())
+_PASSIVE = rf"\b(?:{'|'.join(_FORMS_OF_BE)}) [\w']*ed\b"
+_DONE_BY = r"(?:ed|en|wn|lt) by\b"
 _OPENING = _FORMS_OF_BE | frozenset("a an the it this that which has have had".split())
 _CLOSING = frozenset("a an the of on to with from in for by it this that other one".split())
 _NEGATIONS = frozenset("not no never without neither nor hardly isn't doesn't don't".split())
@@ -164,34 +166,26 @@ def _named(words: str) -> Relation | None:
     Words for the opposite direction, and negated ones, name `relates_to`.
     """
     text = _plain(words)
-    parts = text.split()
     if _is_korean(text):
         return _in_korean(words, text.replace(" ", ""))
-    bare = _without(parts, _OPENING, front=True)
-    named = _literal().get(" ".join(bare))
-    if named:
+    parts = text.split()
+    bare = [*dropwhile(_OPENING.__contains__, parts)] or parts[-1:]
+    if named := _literal().get(" ".join(bare)):
         return named
     if _NEGATIONS.intersection(parts):
         return Relation.RELATES_TO
     if _REPLACED.intersection(parts) and (
-        _FORMS_OF_BE.union(("by", "with")).intersection(parts)
-        or _without(bare, _CLOSING, front=False)[-1] in _REPLACED
+        _FORMS_OF_BE.union(("by", "with")).intersection(parts) or _trimmed(bare)[-1] in _REPLACED
     ):
         raise _replaced(words)
-    stems = [*map(_stem, bare)]
-    is_passive = any(be in _FORMS_OF_BE and word.endswith("ed") for be, word in pairwise(parts))
     if (
-        " ".join(stems) in _backwards()
-        or any(
-            after == "by" and word.endswith(("ed", "en", "wn", "lt"))
-            for word, after in pairwise(parts)
-        )
-        or (is_passive and _by_stems(stems[:1]))
+        _stems(bare) in _backwards()
+        or re.search(_DONE_BY, text)
+        or (re.search(_PASSIVE, text) and _by_beginning(bare[:1]))
     ):
         return Relation.RELATES_TO
     # Only the whole phrase, in any form, means `supersedes`: it hides a memory.
-    whole = _stems(_without(bare, _CLOSING, front=False))
-    return _by_stem().get(whole) or _by_stems(stems)
+    return _by_stems().get(_stems(_trimmed(bare))) or _by_beginning(bare)
 
 
 def _replaced(words: str) -> Invalid:
@@ -209,13 +203,11 @@ def _plain(words: str) -> str:
     return " ".join(re.sub(r"[^\w']|_", " ", text).split())
 
 
-def _without(parts: list[str], words: Iterable[str], *, front: bool) -> list[str]:
-    """Returns the parts without those words at the front (or end), but at least one part."""
-    rest = list(parts)
-    place = 0 if front else -1
-    while len(rest) > 1 and rest[place] in words:
-        del rest[place]
-    return rest
+def _trimmed(parts: Sequence[str]) -> Sequence[str]:
+    """Returns the words of a phrase without prepositions at its end, but at least one word."""
+    while len(parts) > 1 and parts[-1] in _CLOSING:
+        parts = parts[:-1]
+    return parts
 
 
 @cache
@@ -225,19 +217,16 @@ def _literal() -> Mapping[str, Relation]:
     return names | {_plain(word): relation for relation in Relation for word in relation.aliases}
 
 
-def _by_stems(stems: Sequence[str]) -> Relation | None:
-    """Returns the relation that a phrase begins with; never `supersedes`."""
-    starts = (" ".join(stems[:count]) for count in range(len(stems), 0, -1))
-    return next((_beginnings()[start] for start in starts if start in _beginnings()), None)
-
-
 @cache
-def _by_stem() -> Mapping[str, Relation]:
+def _by_stems() -> Mapping[str, Relation]:
     """Returns the relation of every name and alias, by the stems of its words."""
-    return {
-        _stems(_without(words.split(), _CLOSING, front=False)): relation
-        for words, relation in _literal().items()
-    }
+    return {_stems(_trimmed(words.split())): relation for words, relation in _literal().items()}
+
+
+def _by_beginning(parts: Sequence[str]) -> Relation | None:
+    """Returns the relation that a phrase begins with; never `supersedes`."""
+    starts = (_stems(parts[:count]) for count in range(len(parts), 0, -1))
+    return next((_beginnings()[start] for start in starts if start in _beginnings()), None)
 
 
 @cache
@@ -255,12 +244,8 @@ def _backwards() -> frozenset[str]:
 
 
 def _stems(parts: Iterable[str]) -> str:
-    """Returns the common stem of all forms of a phrase."""
-    return " ".join(map(_stem, parts))
-
-
-def _stem(word: str) -> str:
-    return " ".join(tokenize(word))
+    """Returns the stems of words, which all forms of a phrase share."""
+    return " ".join(" ".join(tokenize(word)) for word in parts)
 
 
 def _is_korean(text: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from mimo import disk
 from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.frozen import frozen
-from mimo.memory import decay, merge
+from mimo.memory import decay
 from mimo.memory.model import SUPERSEDES, Kind, Link, Memory, Outcome, Record, topic_key
 from mimo.memory.relations import Relation
 from mimo.mind import Mind
@@ -46,7 +46,6 @@ _AT_ONCE = 500
 """Ids in one query: older builds of SQLite take 999 at most."""
 _COMPARED = 200
 """The newest memories that are compared with all others; comparing all would take minutes."""
-_KEY = re.compile(r"[0-9a-f]{64}")
 
 
 @frozen
@@ -149,7 +148,7 @@ def _keys(path: Path) -> frozenset[str]:
         text = disk.read(path).decode("ascii", "replace")
     except OSError:
         return frozenset()
-    return frozenset(line for line in text.split() if _KEY.fullmatch(line))
+    return frozenset(line for line in text.split() if re.fullmatch("[0-9a-f]{64}", line))
 
 
 # Resolving items.
@@ -245,6 +244,8 @@ def _chosen(item: Item, take: str) -> Choice:
 
 
 def _choose_version(mind: Mind, items: Sequence[Item], take: str) -> Resolved:
+    from mimo.memory import merge
+
     record = items[0].record
     if record is None:
         raise Invalid("the item has no memory to resolve")
@@ -320,11 +321,13 @@ def _unreadable(mind: Mind, _: Sequence[Record]) -> Iterator[Item]:
 
 
 def _versions(_: Mind, records: Sequence[Record]) -> Iterator[Item]:
+    from mimo.memory.merge import current_version
+
     for record in records:
         memory = record.memory
         for field in dict.fromkeys(version.field for version in memory.competing):
             texts = [version.text for version in memory.competing if version.field == field]
-            texts.insert(0, merge.current_version(memory, field))
+            texts.insert(0, current_version(memory, field))
             choices = tuple(Choice(text=text) for text in texts)
             why = f"the branches disagree on {field}"
             yield _item(Waiting.VERSIONS, record, why, field=field, choices=choices)

@@ -307,27 +307,16 @@ def _audit(mind: Mind) -> Iterator[Check]:
         yield _ok("audit", f"{records:,} calls recorded, the newest of them verified")
 
 
-_EVERYWHERE: tuple[Callable[[Mind], Iterator[Check]], ...] = (
-    _settings,
-    _projects,
-    _modes,
-    _clients,
-    _project,
-    _edges,
-)
+_EVERYWHERE: tuple[Callable[[Mind], Iterator[Check]], ...]
+_EVERYWHERE = (_settings, _projects, _modes, _clients, _project, _edges)
 _OF_PROJECT = (
-    _settings,
-    _projects,
-    _modes,
-    _clients,
-    _project,
+    *_EVERYWHERE,
     _index,
     _files,
     _values,
     _policy,
     _sources,
     _links,
-    _edges,
     _private,
     _merging,
     _procedures,

@@ -29,7 +29,10 @@ settings.load_profile("default")
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
 """A Friday."""
 
-_ANN = ("-c", "user.name=Ann", "-c", "user.email=ann@x.example", "-c", "init.defaultBranch=main")
+_ANN = (
+    *("-c", "user.name=Ann", "-c", "user.email=ann@example.com", "-c", "commit.gpgsign=false"),
+    *("-c", "init.defaultBranch=main", "-c", "protocol.file.allow=always"),
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -101,20 +104,31 @@ def make_store(root: Path, *folders: str) -> Path:
     return store
 
 
-def git(root: Path, *words: str, check: bool = True, at: str = "", **environ: str) -> str:
+def git(root: Path, *words: str, check: bool = True, at: str = "", errors: bool = False) -> str:
     """Runs git as Ann, and returns its output, stripped.
 
-    `at` is the date of commits; without `check`, git may fail.
+    `at` is the date of commits. With `errors`, the output contains the messages on stderr; without
+    `check`, git may fail.
     """
     dates = {"GIT_AUTHOR_DATE": at, "GIT_COMMITTER_DATE": at} if at else {}
     done = subprocess.run(
         ["git", "-C", str(root), *_ANN, *words],
-        env={**os.environ, **dates, **environ},
-        check=check,
-        capture_output=True,
-        text=True,
+        env={**os.environ, **dates},
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT if errors else subprocess.PIPE,
+        encoding="utf-8",
     )
+    assert not check or done.returncode == 0, f"{done.stdout}{done.stderr}"
     return done.stdout.strip()
+
+
+@pytest.fixture
+def ann(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets commits by mind be Ann's."""
+    for role in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{role}_NAME", "Ann")
+        monkeypatch.setenv(f"GIT_{role}_EMAIL", "ann@example.com")
 
 
 class Unguarded:

@@ -81,5 +81,5 @@ def test_an_unknown_setting_is_refused_with_the_known_ones():
 
 
 def test_every_setting_has_a_default_of_its_own_type():
-    for known in SETTINGS:
-        assert known.check(known.default) == known.default
+    for declared in SETTINGS:
+        assert declared.check(declared.default) == declared.default

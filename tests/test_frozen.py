@@ -34,7 +34,7 @@ class Mug:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standard:
-    """What it is held against."""
+    """The standard library's class, for comparison."""
 
     tea: str
     sugar: int = 0
@@ -50,12 +50,12 @@ def test_a_value_has_its_fields_and_their_defaults() -> None:
 
 
 def test_it_is_a_dataclass_with_the_same_constructor_and_text() -> None:
-    assert [one.name for one in fields(Cup)] == [one.name for one in fields(Standard)]
+    assert [f.name for f in fields(Cup)] == [f.name for f in fields(Standard)]
     assert repr(Cup(tea="green")) == repr(Standard(tea="green")).replace("Standard", "Cup")
     assert is_dataclass(Cup)
     own, standard = signature(Cup), signature(Standard)
-    assert [(one.name, one.kind) for one in own.parameters.values()] == [
-        (one.name, one.kind) for one in standard.parameters.values()
+    assert [(p.name, p.kind) for p in own.parameters.values()] == [
+        (p.name, p.kind) for p in standard.parameters.values()
     ]
 
 

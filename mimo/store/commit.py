@@ -19,8 +19,6 @@ _INCOMPLETE = (b"link\0\0", b"sdir\0\0")
 _UNSHARED = re.compile(
     rf"{re.escape(STORE)}/(?:[^\0]*/)?(?:{'|'.join(map(re.escape, PRIVATE_FOLDERS))})/".encode()
 )
-
-
 _UNDER_WAY = {
     "MERGE_HEAD": "a merge",
     "CHERRY_PICK_HEAD": "a cherry-pick",
@@ -35,7 +33,7 @@ _SLOW = 600
 def unshared(root: Path) -> tuple[str, ...]:
     """Returns the tracked files in private folders, relative to the project.
 
-    None if git can't be asked. Git's index is read first, since that is much faster than git.
+    Empty if git can't be asked. Git's index is read first, since that is much faster than git.
     """
     if not _may_hold(root):
         return ()
@@ -78,29 +76,21 @@ def pending(root: Path) -> tuple[Change, ...]:
     words = ("--porcelain=v1", "-z", "--untracked-files=all", "--no-renames", "--ignored=no")
     listed = os.fsdecode(git.ask(root, "status", *words, "--", STORE)).split("\0")
     prefix = os.fsdecode(git.ask(root, "rev-parse", "--show-prefix").rstrip(b"\n"))
-    changes = {entry[3 + len(prefix) :]: entry[:2] for entry in listed if entry}
     private = {_identity(root / STORE / name) for name in PRIVATE_FOLDERS} - {None}
     result = []
-    for path, marks in changes.items():
-        if _may_be_committed(root, path, private):
+    for entry in listed:
+        marks, path = entry[:2], entry[3 + len(prefix) :]
+        # The name is empty for a repository inside `.mind/`. git's ignore rules do not matter.
+        name = path.rpartition("/")[2]
+        temporary = name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX)
+        if not name or temporary or not is_shared(path):
+            continue
+        # A private folder may have another name on this file system.
+        if _identity(root / STORE / path.split("/")[1]) not in private:
             removed = "D" in marks and not os.path.lexists(root / path)
             change = "removed" if removed else "added" if set(marks) & set("?A") else "changed"
             result.append(Change(path=path, change=change))
     return tuple(sorted(result, key=lambda file: file.path))
-
-
-def _may_be_committed(root: Path, path: str, private: set[tuple[int, int] | None]) -> bool:
-    """Returns whether a changed file may be committed; git's ignore rules do not matter.
-
-    Files in private folders, by any name of these folders, may not. Nor may repositories inside
-    `.mind/` and temporary files.
-    """
-    name = path.rpartition("/")[2]
-    temporary = name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX)
-    if not name or temporary or not is_shared(path):
-        return False
-    first = root / STORE / path.split("/")[1]
-    return _identity(first) not in private
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -133,7 +123,14 @@ def commit(root: Path, message: str, paths: Iterable[str]) -> str | None:
         return None
     before = os.fsdecode(git.run(root, "rev-parse", "--verify", "--quiet", "HEAD").stdout).strip()
     _do(root, "commit", "--quiet", f"--message={message}", "--only", *from_input, data=names)
-    if private := _private_in_commit(root):
+    # A hook of the user may have added private files.
+    words = ("-r", "--root", "-m", "--no-commit-id", "--name-only", "--no-renames", "-z")
+    listed = git.ask(
+        root, "diff-tree", *words, "--diff-filter=d", "--relative", "HEAD", "--", STORE
+    )
+    committed = os.fsdecode(listed).split("\0")
+    private = sorted({path for path in committed if path and not is_shared(path)})
+    if private:
         target = ("HEAD", before) if before else ("-d", "HEAD")
         _do(root, "update-ref", "-m", "mind sync: undone", *target)
         raise StorageFailed(
@@ -142,16 +139,6 @@ def commit(root: Path, message: str, paths: Iterable[str]) -> str | None:
             details={"files": private},
         )
     return git.ask(root, "rev-parse", "--short", "HEAD").decode().strip()
-
-
-def _private_in_commit(root: Path) -> list[str]:
-    """Returns the private files in the newest commit: a hook of the user may have added some."""
-    words = ("-r", "--root", "-m", "--no-commit-id", "--name-only", "--no-renames", "-z")
-    listed = git.ask(
-        root, "diff-tree", *words, "--diff-filter=d", "--relative", "HEAD", "--", STORE
-    )
-    paths = os.fsdecode(listed).split("\0")
-    return sorted({path for path in paths if path and not is_shared(path)})
 
 
 def branch(root: Path) -> str | None:

@@ -79,7 +79,10 @@ def _globs(
 ) -> None:
     """Walks the files that match the globs of a setting."""
     for pattern in patterns:
-        segments = _without_repeats(pattern.removeprefix("./").split("/"))
+        parts = pattern.removeprefix("./").split("/")
+        # `**/**` matches the same as `**`, and is much slower.
+        pairs = zip([None, *parts], parts, strict=False)
+        segments = [part for before, part in pairs if part != "**" or before != "**"]
         if fault := _fault(pattern, segments):
             reason = f"{setting}: {fault}"
             result.problems.append(Problem(path=_CONFIG, line=None, reason=reason))
@@ -233,12 +236,6 @@ def _matcher(segment: str) -> re.Pattern[str]:
     from fnmatch import translate
 
     return re.compile(re.escape(segment) if _MAGIC.isdisjoint(segment) else translate(segment))
-
-
-def _without_repeats(segments: Sequence[str]) -> list[str]:
-    """Returns the segments with `**/**` as `**`, which matches the same and is much faster."""
-    pairs = zip([None, *segments], segments, strict=False)
-    return [segment for before, segment in pairs if segment != "**" or before != "**"]
 
 
 def _fault(pattern: str, segments: Sequence[str]) -> str | None:

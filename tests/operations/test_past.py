@@ -1,6 +1,5 @@
 """The memory as it was, in real repositories."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,31 +11,17 @@ from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import finding, refresh, saving
 from mimo.store import projects
+from tests.conftest import git
 
 
-@pytest.fixture(autouse=True)
-def _ann(monkeypatch):
-    for who in ("AUTHOR", "COMMITTER"):
-        monkeypatch.setenv(f"GIT_{who}_NAME", "Ann")
-        monkeypatch.setenv(f"GIT_{who}_EMAIL", "ann@example.com")
-        monkeypatch.setenv(f"GIT_{who}_DATE", "2026-11-01T08:00:00Z")
-
-
-def git(root: Path, *words: str) -> str:
-    done = subprocess.run(
-        ["git", *words], cwd=root, capture_output=True, encoding="utf-8", check=True
-    )
-    return done.stdout.strip()
-
-
-def committed(root: Path, subject: str) -> str:
+def committed(root: Path, subject: str, *, at: str = "2026-11-01T08:00:00Z") -> str:
     git(root, "add", "-A")
-    git(root, "commit", "-qm", subject)
+    git(root, "commit", "-qm", subject, at=at)
     return git(root, "rev-parse", "HEAD")
 
 
 @pytest.fixture
-def story(project, mind, monkeypatch):
+def story(project, mind):
     """Two commits a week apart: the second changed a decision and removed a fact."""
     git(project, "init", "-q", "-b", "main")
     decision = saving.store(mind, saving.draft(Kind.DECISION, "Use JWT tokens for login"))
@@ -45,14 +30,12 @@ def story(project, mind, monkeypatch):
     git(project, "tag", "v1")
     saving.edit(mind, decision, content="Use server sessions for login")
     saving.remove(mind, fact.memory.id)
-    monkeypatch.setenv("GIT_COMMITTER_DATE", "2026-11-08T08:00:00Z")
-    monkeypatch.setenv("GIT_AUTHOR_DATE", "2026-11-08T08:00:00Z")
-    committed(project, "after")
+    committed(project, "after", at="2026-11-08T08:00:00Z")
     return decision.memory.id, fact.memory.id
 
 
 @pytest.mark.parametrize("when", ["v1", "HEAD~1", "2026-11-05", "november 5"])
-def test_a_search_of_the_past_finds_what_was_known_then(story, mind, when):
+def test_a_search_at_a_revision_finds_its_memories(story, mind, when):
     results = search(mind, "login tokens", at=when)
 
     assert results.results[0].content == "Use JWT tokens for login"
@@ -62,7 +45,7 @@ def test_a_search_of_the_past_finds_what_was_known_then(story, mind, when):
     assert now.notice is None
 
 
-def test_a_list_and_a_memory_of_the_past(story, mind):
+def test_list_and_show_at_a_revision(story, mind):
     decision, fact = story
     assert {row.id for row in list_(mind, at="v1").memories} == {decision, fact}
     assert [row.id for row in list_(mind).memories] == [decision]
@@ -71,7 +54,7 @@ def test_a_list_and_a_memory_of_the_past(story, mind):
         show(mind, fact, at="HEAD")
 
 
-def test_a_second_look_reads_and_embeds_nothing(story, mind, monkeypatch):
+def test_a_second_search_at_a_revision_reads_nothing(story, mind, monkeypatch):
     search(mind, "login", at="v1")
     mind.close()
     again = mind.reopened()
@@ -80,7 +63,7 @@ def test_a_second_look_reads_and_embeds_nothing(story, mind, monkeypatch):
     assert search(again, "login", at="v1").total == 1
 
 
-def test_looks_at_many_states_leave_only_the_last_few(project, mind):
+def test_only_the_last_indexes_of_revisions_are_kept(project, mind):
     git(project, "init", "-q", "-b", "main")
     for number in range(10):
         saving.store(mind, saving.draft(Kind.FACT, f"Fact number {number}"))
@@ -89,14 +72,14 @@ def test_looks_at_many_states_leave_only_the_last_few(project, mind):
     assert len(list((mind.index_folder / "past").iterdir())) == 8
 
 
-def test_a_look_at_the_past_changes_no_tracked_file_and_counts_as_no_use(story, project, mind):
+def test_show_at_a_revision_changes_no_tracked_file_and_counts_no_access(story, project, mind):
     show(mind, story[0], at="v1")
     assert git(project, "status", "--short") == ""
     assert mind.accesses.uses() == {}
 
 
 @pytest.mark.parametrize("revision", ["nowhere", "--help", "", "v1:x"])
-def test_what_is_no_revision_is_refused(story, mind, revision):
+def test_an_invalid_revision_is_refused(story, mind, revision):
     with pytest.raises(NotFound, match="not a commit, branch, tag or date"):
         search(mind, "login", at=revision)
 

@@ -1,8 +1,5 @@
 """Committing the memory in real repositories, in every state that they may be in."""
 
-import subprocess
-from pathlib import Path
-
 import pytest
 
 from mimo.errors import Conflict, Invalid, SecretDetected, StorageFailed
@@ -12,27 +9,9 @@ from mimo.mind import Mind
 from mimo.operations import saving
 from mimo.store import projects
 from mimo.store.init import init
-from tests.conftest import NOW
+from tests.conftest import NOW, git
 
-AS_ANN = {
-    "GIT_AUTHOR_NAME": "Ann", "GIT_AUTHOR_EMAIL": "ann@example.com",
-    "GIT_COMMITTER_NAME": "Ann", "GIT_COMMITTER_EMAIL": "ann@example.com",
-}  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def _ann(monkeypatch):
-    for name, value in AS_ANN.items():
-        monkeypatch.setenv(name, value)
-
-
-def git(root: Path, *words: str, fine: bool = True) -> str:
-    own = ("-c", "protocol.file.allow=always")
-    done = subprocess.run(
-        ["git", *own, *words], cwd=root, capture_output=True, encoding="utf-8", check=False
-    )
-    assert not fine or done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.strip()
+pytestmark = pytest.mark.usefixtures("ann")
 
 
 @pytest.fixture

@@ -48,10 +48,10 @@ def test_an_event_is_one_line_of_json(root):
 
 
 def test_written_events_are_read(root):
-    told = event(count=2.5, path="논문.md", nothing=None, parts=["a", {"b": 1}])
-    EventLog(root).write(told)
+    written = event(count=2.5, path="논문.md", nothing=None, parts=["a", {"b": 1}])
+    EventLog(root).write(written)
 
-    assert EventLog(root).read()[0] == [told]
+    assert EventLog(root).read()[0] == [written]
 
 
 def test_a_missing_log_has_no_events(root):
@@ -70,7 +70,7 @@ def test_line_breaks_in_an_event_are_escaped(root):
     log.write(event(said="one\ntwo\u2028three\x85four\ud800"))
     log.write(event(said="next"))
 
-    assert [told.metadata["said"] for told in log.read()[0]] == [
+    assert [logged.metadata["said"] for logged in log.read()[0]] == [
         "one\ntwo\u2028three\x85four?",
         "next",
     ]
@@ -105,8 +105,8 @@ def test_an_incomplete_line_is_read_once_it_is_complete(root):
     whole = file(root).read_bytes()
     with file(root).open("ab") as torn:
         torn.write(whole[:20])
-    found, place = log.read()
-    assert counts(found) == [1]
+    events, place = log.read()
+    assert counts(events) == [1]
 
     with file(root).open("ab") as torn:
         torn.write(whole[20:])
@@ -118,9 +118,9 @@ def test_full_logs_are_renamed_and_the_oldest_removed(root):
     for number in range(20):
         log.write(event(count=number))
 
-    found, _ = log.read()
-    assert counts(found) == list(range(int(found[0].measurements["count"]), 20))
-    assert 3 < len(found) < 20
+    events, _ = log.read()
+    assert counts(events) == list(range(int(events[0].measurements["count"]), 20))
+    assert 3 < len(events) < 20
     assert all(path.stat().st_size <= 300 for path in file(root).parent.glob("*.jsonl"))
 
 
@@ -139,8 +139,8 @@ def test_a_follower_gets_each_event_once_when_a_log_fills_up(root, burst):
     for number in range(40):
         log.write(event(count=number))
         if number % burst == burst - 1:
-            found, place = log.since(place)
-            seen += counts(found)
+            events, place = log.since(place)
+            seen += counts(events)
             assert log.since(place) == ([], place)
 
     assert seen == list(range(len(seen)))
@@ -161,8 +161,8 @@ def test_a_follower_reads_a_log_that_was_just_renamed(root):
     log.write(event(count=2))
     file(root).rename(file(root, "events.1.jsonl"))
 
-    found, place = log.since(place)
-    assert counts(found) == [2]
+    events, place = log.since(place)
+    assert counts(events) == [2]
     log.write(event(count=3))
     assert counts(log.since(place)[0]) == [3]
 
@@ -185,9 +185,9 @@ def test_concurrent_processes_write_one_log(root):
     for writer in writers:
         writer.join()
 
-    found, _ = EventLog(root).read()
+    events, _ = EventLog(root).read()
     for name in range(3):
-        assert counts([e for e in found if e.metadata["writer"] == name]) == list(range(50))
+        assert counts([e for e in events if e.metadata["writer"] == name]) == list(range(50))
 
 
 @pytest.mark.attack("symbolic link")
@@ -205,9 +205,9 @@ def test_a_link_in_place_of_the_log_is_not_followed(root, tmp_path):
 def test_events_have_the_time_of_the_memorys_clock(mind: Mind) -> None:
     mind.tell("mimo.ingest.file", {"chunks": 3}, path="README.md")
 
-    (told,) = mind.events.read()[0]
-    assert (told.name, told.time) == ("mimo.ingest.file", mind.now())
-    assert (told.measurements, told.metadata) == ({"chunks": 3}, {"path": "README.md"})
+    (logged,) = mind.events.read()[0]
+    assert (logged.name, logged.time) == ("mimo.ingest.file", mind.now())
+    assert (logged.measurements, logged.metadata) == ({"chunks": 3}, {"path": "README.md"})
 
 
 def test_a_failing_event_log_does_not_stop_the_command(mind: Mind, home: Path) -> None:

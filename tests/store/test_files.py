@@ -1,4 +1,4 @@
-"""Writing: whole or not at all, never through a link, never over what somebody else wrote."""
+"""Atomic writes: another process sees the old or the new content, never a part of one."""
 
 import errno
 import os

@@ -1,7 +1,5 @@
-"""What git knows of the past."""
+"""Memories in commit messages, and the dates of lines in the log."""
 
-import os
-import subprocess
 from datetime import UTC, datetime
 
 import pytest
@@ -11,42 +9,35 @@ from mimo.store import git as history
 from mimo.store.files import ALONE
 from mimo.store.memories import MemoryStore
 from mimo.store.walk import COMMITS, LOG
+from tests.conftest import git
 
 FIRST, SECOND = 1_700_000_000, 1_750_000_000
-
-
-def git(root, *words, at=FIRST):
-    when = f"{at} +0000"
-    env = {**os.environ, "GIT_AUTHOR_DATE": when, "GIT_COMMITTER_DATE": when}
-    own = ("-c", "user.name=Ann", "-c", "user.email=ann@x.example", "-c", "init.defaultBranch=main")
-    return subprocess.run(
-        ["git", "-C", str(root), *own, *words], check=True, capture_output=True, env=env
-    )
+"""Times of commits."""
 
 
 @pytest.fixture
 def root(project):
     git(project, "init")
     git(project, "add", ".")
-    git(project, "commit", "-m", "begin\n\ndecided: use queues\n")
+    git(project, "commit", "-m", "begin\n\ndecided: use queues\n", at=f"{FIRST} +0000")
     return project
 
 
 def commit(root, message, *, at=SECOND):
-    git(root, "commit", "--allow-empty", "-m", message, at=at)
+    git(root, "commit", "--allow-empty", "-m", message, at=f"{at} +0000")
 
 
 def records(store, path=COMMITS):
-    found = store.read(path)
-    assert isinstance(found, tuple)
-    return found
+    result = store.read(path)
+    assert isinstance(result, tuple)
+    return result
 
 
 def titles(store):
     return [record.memory.title for record in records(store)]
 
 
-def test_messages_are_read_newest_first_and_only_so_far_back(root):
+def test_messages_are_read_newest_first_up_to_the_limit(root):
     commit(root, "go on\n\nlearned: queues fill up\nlearned: they are slow")
 
     assert titles(MemoryStore(root, commits=9)) == [
@@ -77,7 +68,7 @@ def test_every_commit_changes_the_stamp(root, keeps_a_log):
     assert store.stamps()[COMMITS] != before
 
 
-def test_without_git_or_with_the_setting_off_no_message_is_looked_for(project, root, tmp_path):
+def test_messages_are_not_read_without_git_or_with_the_setting_off(project, root, tmp_path):
     assert COMMITS not in MemoryStore(root, commits=0).stamps()
     assert COMMITS not in MemoryStore(tmp_path, commits=9).stamps()
     assert history.reflogs(tmp_path) is None
@@ -111,9 +102,9 @@ def test_lines_of_the_log_without_a_day_are_dated_by_git(root):
     log = root / LOG
     log.write_text("## Gotchas\n- old -> one\n", encoding="utf-8")
     git(root, "add", ".")
-    git(root, "commit", "-m", "old", at=FIRST)
+    git(root, "commit", "-m", "old", at=f"{FIRST} +0000")
     log.write_text("## Gotchas\n- old -> one\n- new -> two\n", encoding="utf-8")
-    git(root, "commit", "-am", "new", at=SECOND)
+    git(root, "commit", "-am", "new", at=f"{SECOND} +0000")
     log.write_text("## Gotchas\n- old -> one\n- new -> two\n- here -> three\n", encoding="utf-8")
 
     days = {r.memory.title: r.memory.created for r in records(MemoryStore(root), LOG)}

@@ -47,7 +47,7 @@ def documents(mind: Mind, project: Path) -> dict[str, str]:
     return every
 
 
-def test_they_are_listed_with_what_their_headers_and_places_say(
+def test_included_memories_are_listed_with_their_headers_and_places(
     mind: Mind, documents: dict[str, str]
 ) -> None:
     rows = {row.file: row for row in list_(mind).memories}
@@ -90,7 +90,7 @@ def test_nothing_is_copied_or_changed_by_looking(mind: Mind, documents: dict[str
     ]  # fmt: skip
 
 
-def test_showing_one_gives_its_text_and_the_keys_that_mind_does_not_use(
+def test_show_prints_the_text_and_unknown_keys_of_an_included_memory(
     mind: Mind, documents: dict[str, str]
 ) -> None:
     shown = show(mind, "notes.cache")
@@ -99,25 +99,21 @@ def test_showing_one_gives_its_text_and_the_keys_that_mind_does_not_use(
     assert shown.file == ".mind/notes/cache.md"
 
 
-def test_an_edit_changes_its_one_key_and_no_other_byte(
-    mind: Mind, documents: dict[str, str]
-) -> None:
+def test_an_edit_changes_one_key_and_no_other_byte(mind: Mind, documents: dict[str, str]) -> None:
     edit(mind, "notes.cache", importance=0.9)
     changed = (mind.folder / "notes" / "cache.md").read_bytes().decode()
     assert changed.replace("importance: 0.9\r\n", "") == NOTE
     assert show(mind, "notes.cache").importance == 0.9
 
 
-def test_one_outside_the_store_is_not_minds_to_remove(
-    mind: Mind, documents: dict[str, str]
-) -> None:
+def test_rm_refuses_memories_outside_the_store(mind: Mind, documents: dict[str, str]) -> None:
     with pytest.raises(Invalid, match="does not remove"):
         saving.remove(mind, RECORD)
     saving.remove(mind, "notes.cache")
     assert not (mind.folder / "notes" / "cache.md").exists()
 
 
-def test_the_status_counts_them_and_what_was_ingested_apart(
+def test_status_counts_included_and_ingested_memories_separately(
     mind: Mind, documents: dict[str, str], project: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
@@ -127,21 +123,21 @@ def test_the_status_counts_them_and_what_was_ingested_apart(
     ingest_files(mind, ["log.txt"], Options(chunking=by_lines))
     saving.store(mind, saving.draft(Kind.FACT, "Tea is hot"))
 
-    told = to_json(status(mind))["current_project"]
-    assert told["memories"] == 7
-    assert told["origins"] == {"in_place": 4, "included": 2, "ingested_files": 1, "chunks": 2}
+    shown = to_json(status(mind))["current_project"]
+    assert shown["memories"] == 7
+    assert shown["origins"] == {"in_place": 4, "included": 2, "ingested_files": 1, "chunks": 2}
     assert main(["status"], open=lambda _: mind) == 0
     out = capsys.readouterr().out
     assert "in place:      4 documents, 2 of them by `include`" in out
     assert "ingested:      1 file, 2 chunks" in out
 
 
-def test_a_status_without_any_says_nothing_of_them(
+def test_status_omits_included_memories_if_there_are_none(
     mind: Mind, capsys: pytest.CaptureFixture[str]
 ) -> None:
     saving.store(mind, saving.draft(Kind.FACT, "Tea is hot"))
     assert main(["status"], open=lambda _: mind) == 0
     assert "in place" not in capsys.readouterr().out
     assert main(["status", "--json"], open=lambda _: mind) == 0
-    told = json.loads(capsys.readouterr().out)["current_project"]
-    assert set(told["origins"].values()) == {0}
+    shown = json.loads(capsys.readouterr().out)["current_project"]
+    assert set(shown["origins"].values()) == {0}

@@ -59,7 +59,7 @@ def test_a_second_init_changes_nothing(root, home):
     assert contents(root) == before
 
 
-def test_a_store_that_came_with_a_clone_is_completed_but_not_trusted(root, home):
+def test_init_completes_a_cloned_store_without_trusting_it(root, home):
     store = root / ".mind"
     store.mkdir()
     (store / "config.toml").write_text("format = 1\n# theirs\n")
@@ -71,7 +71,7 @@ def test_a_store_that_came_with_a_clone_is_completed_but_not_trusted(root, home)
     assert not Trust(home, root).trusted(DIGEST)
 
 
-def test_lines_that_a_file_of_an_older_store_lacks_are_added(root, home):
+def test_init_adds_missing_lines_to_files_of_an_older_store(root, home):
     init(root, home, now=NOW)
     attributes = root / ".mind" / ".gitattributes"
     attributes.write_text("*.md merge=mind\n# ours\n*.png binary")
@@ -86,7 +86,7 @@ def test_lines_that_a_file_of_an_older_store_lacks_are_added(root, home):
     assert complete(root) == ()
 
 
-def test_what_a_project_knows_already_is_offered(root, home):
+def test_init_offers_existing_documents(root, home):
     for path in ("docs/decisions/1.md", "docs/guide.md", "CLAUDE.md", "src/a.md"):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text("x")
@@ -108,7 +108,7 @@ def test_the_parent_of_minds_own_folder_is_refused(home):
     assert contents(home) == {}
 
 
-def test_a_store_that_is_no_folder_is_refused(root, home, tmp_path):
+def test_init_refuses_a_store_that_is_not_a_folder(root, home, tmp_path):
     (root / ".mind").write_text("theirs")
     with pytest.raises(StorageFailed):
         init(root, home, now=NOW)

@@ -1,4 +1,4 @@
-"""One writer at a time, told who it is."""
+"""Locks: one writer at a time, and the name of the holder for the others."""
 
 import os
 import subprocess

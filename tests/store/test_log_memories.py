@@ -1,6 +1,5 @@
 """Memories of MEMORY.md and of commits, as commands meet them."""
 
-import subprocess
 import time
 
 import pytest
@@ -12,6 +11,7 @@ from mimo.features.notes.reading import list_, show
 from mimo.features.review.commands import trust
 from mimo.features.search.commands import search
 from mimo.features.upkeep.commands import config, status
+from tests.conftest import git
 
 LOG = """\
 ## 2026-11-19
@@ -55,7 +55,7 @@ def test_an_edit_of_the_file_shows_at_the_next_command(mind, log):
     assert search(mind, "Safari cookie").results[0].id == before
 
 
-def test_what_stands_in_the_log_is_changed_there_by_people_alone(mind, log):
+def test_only_people_change_memories_of_the_log(mind, log):
     (row,) = search(mind, "JWT").results
 
     for change in (lambda: rm(mind, row.id), lambda: edit(mind, row.id, content="No")):
@@ -76,15 +76,13 @@ def test_a_log_of_ten_thousand_lines_is_read_whole(mind, log):
 @pytest.fixture
 def commit(mind):
     def make(body: str) -> None:
-        own = ("-c", "user.name=Ann", "-c", "user.email=ann@x.example")
-        git = ["git", "-C", str(mind.project.root), *own]
-        subprocess.run([*git, "commit", "--allow-empty", "-qm", f"x\n\n{body}"], check=True)
+        git(mind.project.root, "commit", "--allow-empty", "-qm", f"x\n\n{body}")
 
-    subprocess.run(["git", "-C", str(mind.project.root), "init", "-q"], check=True)
+    git(mind.project.root, "init", "-q")
     return make
 
 
-def test_what_a_commit_says_counts_at_once_and_is_approved_apart(mind, commit):
+def test_memories_of_commits_appear_at_once_and_need_their_own_approval(mind, commit):
     mind.trust.follow(True)
     commit("decided: use queues")
     assert [(row.title, row.trust) for row in list_(mind).memories] == [
@@ -96,8 +94,8 @@ def test_what_a_commit_says_counts_at_once_and_is_approved_apart(mind, commit):
     trust(mind)
     commit("learned: queues fill up")
 
-    found = {row.title: row.trust for row in list_(mind).memories}
-    assert found == {"use queues": TrustLabel.TRUSTED, "queues fill up": TrustLabel.UNTRUSTED}
+    labels = {row.title: row.trust for row in list_(mind).memories}
+    assert labels == {"use queues": TrustLabel.TRUSTED, "queues fill up": TrustLabel.UNTRUSTED}
 
 
 def test_a_commit_is_read_once(mind, commit, monkeypatch):
@@ -112,7 +110,7 @@ def test_a_commit_is_read_once(mind, commit, monkeypatch):
     assert titles(mind.reopened()) == ["use queues"]
 
 
-def test_comments_count_in_the_files_that_are_named(mind):
+def test_comments_are_read_from_configured_files(mind):
     root = mind.project.root
     (root / "a.py").write_text("x = 1  # MEMORY: decided to use JWT\n", encoding="utf-8")
     (root / "b.js").write_text("// MEMORY: decided to use mails\n", encoding="utf-8")

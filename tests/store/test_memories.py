@@ -31,7 +31,7 @@ def put(root, path, text="text\n"):
 
 
 def test_every_markdown_file_of_the_store_is_found_and_nothing_else(root):
-    found = [
+    memories = [
         ".mind/MEMORY.md",
         ".mind/a.md",
         ".mind/decisions/b.MD",
@@ -54,15 +54,15 @@ def test_every_markdown_file_of_the_store_is_found_and_nothing_else(root):
         "docs/a.md",
         ".mind/facts/.mind-1-a.tmp",
     ]
-    for path in [*found, *skipped, ".mind/notes/picture.png"]:
+    for path in [*memories, *skipped, ".mind/notes/picture.png"]:
         put(root, path)
     seen = MemoryStore(root).walk()
-    assert sorted(seen.stamps) == sorted(found)
+    assert sorted(seen.stamps) == sorted(memories)
     assert seen.problems == []
     assert seen.others == [".mind/notes/picture.png"]
 
 
-def test_a_stamp_is_what_the_system_says(root):
+def test_a_stamp_has_the_systems_numbers(root):
     status = put(root, ".mind/a.md").stat()
     stamp = MemoryStore(root).stamps()[".mind/a.md"]
     assert (stamp.size, stamp.mtime_ns, stamp.ctime_ns, stamp.inode) == (
@@ -111,7 +111,7 @@ def test_globs_of_the_config_include_files_elsewhere(root, pattern, expected):
     "pattern",
     ["../a.md", "docs/../../a.md", "/etc/*.md", "", "a//b.md", "C:/a.md", "a\\b.md", ".git/*.md"],
 )
-def test_a_glob_that_leaves_the_project_is_told_and_not_followed(root, pattern):
+def test_a_glob_that_leaves_the_project_is_reported_and_not_followed(root, pattern):
     put(root, ".mind/a.md")
     walk = MemoryStore(root, [pattern]).walk()
     assert list(walk.stamps) == [".mind/a.md"]
@@ -120,7 +120,7 @@ def test_a_glob_that_leaves_the_project_is_told_and_not_followed(root, pattern):
     assert "include" in problem.reason
 
 
-def test_links_and_special_files_are_told_and_not_followed(root, tmp_path_factory):
+def test_links_and_special_files_are_reported_and_not_followed(root, tmp_path_factory):
     outside = tmp_path_factory.mktemp("outside")
     put(outside, "secret.md")
     (root / ".mind" / "link.md").symlink_to(outside / "secret.md")
@@ -140,7 +140,7 @@ def test_links_and_special_files_are_told_and_not_followed(root, tmp_path_factor
         assert isinstance(store.read(path), Problem)
 
 
-def test_a_name_that_is_no_utf8_is_told(root):
+def test_a_name_that_is_not_utf8_is_reported(root):
     name = os.fsencode(root / ".mind") + b"/caf\xe9.md"
     try:
         descriptor = os.open(name, os.O_CREAT | os.O_WRONLY)
@@ -152,7 +152,7 @@ def test_a_name_that_is_no_utf8_is_told(root):
     assert [problem.path for problem in walk.problems] == [".mind/caf\ufffd.md"]
 
 
-def test_a_folder_that_cant_be_listed_is_told(root, monkeypatch):
+def test_a_folder_that_cant_be_listed_is_reported(root, monkeypatch):
     put(root, ".mind/a.md")
     put(root, ".mind/closed/b.md")
     real = os.scandir
@@ -172,9 +172,9 @@ def test_a_folder_that_cant_be_listed_is_told(root, monkeypatch):
 
 def test_a_file_is_read_with_its_place(root):
     put(root, ".mind/private/facts/a.md", "---\ntitle: T\n---\n\nx\n")
-    found = MemoryStore(root).read(".mind/private/facts/a.md")
-    assert not isinstance(found, Problem)
-    (record,) = found
+    result = MemoryStore(root).read(".mind/private/facts/a.md")
+    assert not isinstance(result, Problem)
+    (record,) = result
     assert (record.memory.title, record.memory.content) == ("T", "x")
     assert (record.place.line, record.place.private, record.place.owned) == (5, True, False)
     assert record.place.digest == files.digest(b"---\ntitle: T\n---\n\nx\n")
@@ -188,7 +188,7 @@ def test_a_file_is_read_with_its_place(root):
         (".mind", "not a regular file"),
     ],
 )
-def test_what_cant_be_read_is_a_problem_and_no_error(root, path, reason):
+def test_an_unreadable_file_is_a_problem_and_not_an_error(root, path, reason):
     problem = MemoryStore(root).read(path)
     assert isinstance(problem, Problem)
     assert reason in problem.reason
@@ -201,7 +201,7 @@ def test_a_file_that_is_too_large_is_a_problem(root):
     assert problem.reason.startswith("too large: 2,000,000 bytes")
 
 
-def test_a_new_memory_stands_in_its_types_folder(root):
+def test_a_new_memory_is_in_its_types_folder(root):
     store = MemoryStore(root)
     record = store.create(MEMORY)
     hidden = store.create(replace(MEMORY, type=Kind.INSIGHT), private=True)
@@ -222,13 +222,13 @@ def test_a_new_memory_never_takes_anothers_place(root):
 
 
 @pytest.mark.parametrize("bad", ["", "a/b", "../a", ".hidden", "x" * 129, "한"])
-def test_what_is_no_id_is_never_a_file_name(root, bad):
+def test_an_invalid_id_is_never_a_file_name(root, bad):
     with pytest.raises(Invalid):
         MemoryStore(root).create(replace(MEMORY, id=bad))
     assert MemoryStore(root).stamps() == {}
 
 
-def test_an_update_writes_what_differs_and_gives_what_will_be_read(root):
+def test_update_writes_the_differences_and_returns_the_memory_as_read(root):
     store = MemoryStore(root)
     record = store.create(MEMORY)
     changed = store.update(record, replace(record.memory, outcome=Outcome.FAILED))
@@ -237,7 +237,7 @@ def test_an_update_writes_what_differs_and_gives_what_will_be_read(root):
     assert store.update(changed, changed.memory) == changed
 
 
-def test_a_file_that_changed_meanwhile_is_neither_updated_nor_deleted(root):
+def test_a_changed_file_is_neither_updated_nor_deleted(root):
     store = MemoryStore(root)
     record = store.create(MEMORY)
     path = root / record.place.path
@@ -249,7 +249,7 @@ def test_a_file_that_changed_meanwhile_is_neither_updated_nor_deleted(root):
     assert path.read_bytes().endswith(b"by hand\n")
 
 
-def test_a_deleted_memory_is_gone(root):
+def test_delete_removes_the_file(root):
     store = MemoryStore(root)
     record = store.create(MEMORY)
     store.delete(record)
@@ -267,7 +267,7 @@ def test_writing_never_goes_through_a_link(root, tmp_path_factory):
     assert list(outside.iterdir()) == []
 
 
-def test_a_write_waits_no_longer_than_it_was_told(root):
+def test_a_write_waits_no_longer_than_its_limit(root):
     store = MemoryStore(root, wait=0)
     with lock(root / ".mind" / ".local" / "lock"), pytest.raises(StorageFailed):
         store.create(MEMORY)

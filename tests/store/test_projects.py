@@ -30,9 +30,9 @@ def test_the_nearest_folder_with_a_store_is_the_project(root, home):
     deep.mkdir(parents=True)
     assert projects.find(deep, home) == Project(root=root, name="project")
     make_store(deep)
-    found = projects.find(deep, home)
-    assert found is not None
-    assert found.store == deep / ".mind"
+    nearest = projects.find(deep, home)
+    assert nearest is not None
+    assert nearest.store == deep / ".mind"
 
 
 def test_minds_own_folder_makes_no_project_of_the_home(tmp_path, home):
@@ -68,9 +68,9 @@ def test_memories_without_settings_are_an_error(root, home, place):
 def test_a_folder_without_settings_and_memories_is_passed_by(root, home):
     (root / "inner" / ".mind" / ".local").mkdir(parents=True)
 
-    found = projects.find(root / "inner", home)
-    assert found is not None
-    assert found.root == root
+    nearest = projects.find(root / "inner", home)
+    assert nearest is not None
+    assert nearest.root == root
 
 
 @pytest.mark.attack("symbolic link")
@@ -81,7 +81,7 @@ def test_a_store_that_is_a_link_cannot_be_named(root, home):
         projects.explicit(root / "b", home)
 
 
-def test_a_project_that_is_named_must_be_one_itself(root, home):
+def test_a_named_folder_must_be_a_project_itself(root, home):
     assert projects.explicit(root, home).root == root
     (root / "src").mkdir()
     with pytest.raises(NoProject) as raised:
@@ -105,7 +105,7 @@ def test_a_project_is_registered_once(root, home):
     "damage",
     [b"{", b"[1]", b'[{"path": 1, "name": "x"}]', b"\xff", b"[" * 100_000, b'{"a": 1}'],
 )
-def test_a_damaged_registry_is_told_and_kept_aside(root, home, damage):
+def test_a_damaged_registry_is_reported_and_renamed(root, home, damage):
     home.mkdir()
     path = home / projects.REGISTRY
     path.write_bytes(damage)
@@ -128,7 +128,7 @@ def test_a_registry_that_cant_be_read_is_left_alone(root, home):
 
 
 @pytest.mark.parametrize("kind", ["file", "link"])
-def test_a_mind_that_is_no_folder_is_told_and_not_passed_by(tmp_path, home, kind):
+def test_a_store_that_is_not_a_folder_is_an_error(tmp_path, home, kind):
     """Otherwise what is remembered would end up in a project further up."""
     outer, inner = tmp_path / "outer", tmp_path / "outer" / "inner"
     make_store(outer)

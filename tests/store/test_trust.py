@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import subprocess
 
 import pytest
 
@@ -11,6 +10,7 @@ from mimo.store.files import ALONE
 from mimo.store.git import reflog_ends, reflog_entries
 from mimo.store.projects import known_owner, locate, own_name
 from mimo.store.trust import Trust
+from tests.conftest import git
 
 
 def digest(number):
@@ -41,7 +41,7 @@ def marks(folder):
     return [*folder.glob("mind-trust-*"), *folder.glob("trust-mark-*")]
 
 
-def test_nothing_is_trusted_until_somebody_approves_it(home, root):
+def test_a_text_is_untrusted_until_it_is_approved(home, root):
     trust = Trust(home, root)
     assert not trust.trusted(ONE)
     assert trust.approve([ONE, ONE]) == 1
@@ -61,7 +61,7 @@ def test_followed_memory_is_trusted_but_not_approved(home, root):
     assert not trust.trusted(ONE)
 
 
-def test_what_a_commit_says_is_not_followed_but_can_be_approved(home, root):
+def test_a_commit_message_is_not_followed_but_can_be_approved(home, root):
     trust = Trust(home, root)
     trust.follow(True)
     assert not trust.trusted(f"{ALONE}{ONE}")
@@ -70,24 +70,24 @@ def test_what_a_commit_says_is_not_followed_but_can_be_approved(home, root):
     assert trust.approved(f"{ALONE}{ONE}")
 
 
-def test_what_another_process_approves_or_forgets_counts_at_once(home, root):
-    here, there = Trust(home, root), Trust(home, root)
+def test_approvals_of_another_process_apply_at_once(home, root):
+    here, other = Trust(home, root), Trust(home, root)
     assert not here.trusted(ONE)
-    there.approve([ONE])
+    other.approve([ONE])
     assert here.trusted(ONE)
-    there.follow(True)
+    other.follow(True)
     assert here.trusted(TWO)
-    there.forget()
+    other.forget()
     assert not here.trusted(ONE)
     assert here.state.approved == 0
 
 
-def test_forgetting_what_was_never_approved_is_fine(home, root):
+def test_forget_without_approvals_does_nothing(home, root):
     Trust(home, root).forget()
     assert not home.exists()
 
 
-def test_the_folder_is_named_by_the_mark_and_says_where_the_project_was(home, root):
+def test_the_folder_is_named_by_the_mark_and_records_the_path(home, root):
     Trust(home, root).approve([ONE])
     folder = kept(home)
     mark = marks(root / ".mind" / ".local")[0].read_text().strip()
@@ -109,7 +109,7 @@ def test_the_folder_is_named_by_the_mark_and_says_where_the_project_was(home, ro
         ("state.json", "[]"),
     ],
 )
-def test_a_damaged_file_is_told_and_nothing_is_trusted(home, root, name, content):
+def test_a_damaged_list_is_reported_and_nothing_is_trusted(home, root, name, content):
     Trust(home, root).approve([ONE])
     Trust(home, root).follow(True)
     (kept(home) / name).write_text(content)
@@ -160,14 +160,10 @@ def test_only_a_digest_can_be_approved(home, root):
         Trust(home, root).approve(["x\n"])
 
 
-def git(folder, *words):
-    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-    subprocess.run(["git", "-C", str(folder), *identity, *words], check=True, capture_output=True)
-
-
 def repository(folder):
-    subprocess.run(["git", "init", "-q", "-b", "main", str(folder)], check=True)
-    git(folder, "config", "user.email", "a@example.org")
+    folder.mkdir(exist_ok=True)
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "config", "user.email", "ann@example.com")
 
 
 def test_the_worktrees_of_a_repository_share_their_trust(home, root, tmp_path):
@@ -215,7 +211,7 @@ def test_a_git_that_is_a_link_borrows_nothing(home, root, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "gitdir:", "gitdir: /nowhere", "x" * 9000, "\xff"])
-def test_a_git_file_that_says_nothing_is_no_repository(root, text):
+def test_an_empty_git_file_is_not_a_repository(root, text):
     (root / ".git").write_bytes(text.encode("latin-1"))
     assert locate(root).common is None
 
@@ -256,7 +252,7 @@ def test_so_it_does_where_a_folder_above_becomes_one(home, shop):
 
 
 @pytest.mark.parametrize("approved_first", [True, False])
-def test_what_is_taken_back_afterwards_stays_so(home, shop, approved_first):
+def test_a_revoked_approval_stays_revoked(home, shop, approved_first):
     trust = Trust(home, shop)
     trust.approve([ONE])
     trust.follow(True)
@@ -349,7 +345,7 @@ def test_a_mark_behind_a_link_is_not_believed(home, shop, tmp_path):
     assert not Trust(home, shop).trusted(ONE)
 
 
-def test_where_a_project_can_t_be_marked_approving_says_so(home, shop):
+def test_approving_fails_if_the_project_cant_be_marked(home, shop):
     (shop / ".mind" / ".local").write_text("in the way", encoding="utf-8")
     with pytest.raises(StorageFailed, match=r"\.local"):
         Trust(home, shop).approve([ONE])
@@ -374,7 +370,7 @@ def logged(*messages):
     return "".join(lines)
 
 
-def test_a_reflog_tells_what_was_committed_here(tmp_path):
+def test_a_reflog_lists_the_commits_made_here(tmp_path):
     (tmp_path / "logs").mkdir()
     log = tmp_path / "logs" / "HEAD"
     log.write_text(
@@ -383,14 +379,13 @@ def test_a_reflog_tells_what_was_committed_here(tmp_path):
                "commit (merge): f", "commit (cherry-pick): g", "revert: h", "checkout: commit: i"),
         encoding="utf-8",
     )  # fmt: skip
-    found = reflog_entries(tmp_path, {})
-    made = {int(commit, 16): amended and int(amended, 16) for commit, amended in found.made.items()}
-    assert made == {2: None, 4: 3, 9: None}
-    assert found.positions == reflog_ends(tmp_path)
-    assert reflog_entries(tmp_path, found.positions).made == {}
+    reflogs = reflog_entries(tmp_path, {})
+    assert reflogs.made == {f"{2:040x}": None, f"{4:040x}": f"{3:040x}", f"{9:040x}": None}
+    assert reflogs.positions == reflog_ends(tmp_path)
+    assert reflog_entries(tmp_path, reflogs.positions).made == {}
 
     log.write_text(log.read_text() + f"{12:040x} {13:040x} A <a@b> 1 +0000\tcommit: j\n")
-    assert reflog_entries(tmp_path, found.positions).made == {f"{13:040x}": None}
+    assert reflog_entries(tmp_path, reflogs.positions).made == {f"{13:040x}": None}
 
 
 @pytest.mark.attack("commit forged under the user's address")
@@ -404,7 +399,7 @@ def test_a_reflog_whose_position_is_lost_counts_only_if_it_is_new(tmp_path):
     assert reflog_entries(tmp_path, position).made == {}
 
 
-def test_where_git_s_answer_can_t_be_kept_it_counts_for_this_process(home, root, monkeypatch):
+def test_answers_of_git_that_cant_be_stored_apply_in_this_process(home, root, monkeypatch):
     repository(root)
     Trust(home, root).begin()
     (root / ".mind").mkdir()
@@ -421,7 +416,7 @@ def test_where_git_s_answer_can_t_be_kept_it_counts_for_this_process(home, root,
     assert not Trust(home, root).trusted(hashlib.sha256(b"tea").hexdigest())
 
 
-def test_ten_thousand_approvals_are_all_known(home, root):
+def test_ten_thousand_approvals_are_all_trusted(home, root):
     many = [digest(number) for number in range(10_000)]
     Trust(home, root).approve(many)
     trust = Trust(home, root)

@@ -37,8 +37,8 @@ def values(project: Path) -> Values:
 
 
 def got(values: Values, namespace: str, key: str, **later: float) -> Any:
-    found = values.get(namespace, key, NOW + timedelta(**later))
-    return found.value if found else None
+    value = values.get(namespace, key, NOW + timedelta(**later))
+    return value.value if value else None
 
 
 def write(project: Path, path: str, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Being told of changes."""
+"""Watching folders for changes."""
 
 import pytest
 
@@ -23,8 +23,8 @@ def settled(folder):
     watching.close()
 
 
-def told(watching):
-    """Returns whether a change is told; on a busy machine it may take some milliseconds."""
+def notices(watching):
+    """Returns whether a change is reported, which may take milliseconds on a busy machine."""
     return any(watching.changed() for _ in range(1000))
 
 
@@ -33,13 +33,13 @@ def test_nothing_has_changed_at_first(folder, settled):
 
     (folder / "facts" / "tea.md").write_text("hot", encoding="utf-8")
 
-    assert told(settled)
+    assert notices(settled)
 
 
 def test_a_change_is_reported_until_it_is_settled(folder, settled):
     (folder / "facts" / "tea.md").write_text("hot", encoding="utf-8")
 
-    assert told(settled)
+    assert notices(settled)
     assert settled.changed()
     settled.settle()
     assert not settled.changed()
@@ -48,15 +48,15 @@ def test_a_change_is_reported_until_it_is_settled(folder, settled):
 def test_changes_in_place_and_in_new_folders_are_reported(folder, settled):
     path = folder / "facts" / "tea.md"
     path.write_text("hot", encoding="utf-8")
-    assert told(settled)
+    assert notices(settled)
     settled.settle()
 
     path.write_text("cold", encoding="utf-8")
-    assert told(settled)
+    assert notices(settled)
     settled.settle()
 
     (folder / "plans").mkdir()
-    assert told(settled)
+    assert notices(settled)
 
 
 def test_changes_in_minds_own_folders_are_ignored(folder, settled):

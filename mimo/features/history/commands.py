@@ -9,9 +9,8 @@ from mimo.commands.common import File, Id, Limit, Undo
 from mimo.commands.spec import Arg, Effect, Omitted, Out, Surface, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, SecretDetected, StorageFailed
 from mimo.features.history import revisions
-from mimo.features.history.revisions import Changed, compare, markdown
+from mimo.features.history.revisions import DiffRow, compare, markdown
 from mimo.frozen import frozen
-from mimo.memory.model import Kind, Outcome
 from mimo.mind import Mind
 from mimo.operations import finding, syncing, undoing
 from mimo.operations.syncing import leaks
@@ -63,7 +62,7 @@ class BlamedLine:
 
 @frozen
 class Blame:
-    """Who wrote which line of a memory."""
+    """The lines of a memory, each with its author."""
 
     id: str
     title: str
@@ -174,7 +173,7 @@ def _commit(commit: Commit) -> CommitRow:
 
 
 def _files(changes: Iterable[Change]) -> tuple[ChangedFile, ...]:
-    return tuple(ChangedFile(file=one.path, change=one.change) for one in changes)
+    return tuple(ChangedFile(file=file.path, change=file.change) for file in changes)
 
 
 class Format(StrEnum):
@@ -182,23 +181,6 @@ class Format(StrEnum):
 
     TEXT = "text"
     MARKDOWN = "markdown"
-
-
-@frozen
-class DiffRow:
-    """A memory that differs between the two states."""
-
-    id: str
-    type: Kind
-    title: str
-    change: Annotated[str, Out("`added`, `changed` or `removed`")]
-    file: File
-    fields: Annotated[tuple[str, ...], Out("Names of its changed fields")] = ()
-    outcome: Omitted[Outcome] = None
-    outcome_before: Annotated[Omitted[Outcome], Out("If the outcome changed", omit=True)] = None
-    outcome_changed: Annotated[Omitted[bool], Out("Whether its outcome changed", omit=True)] = None
-    supersedes: Annotated[tuple[str, ...], Out("Ids that it newly supersedes")] = ()
-    contradicts: Annotated[tuple[str, ...], Out("Ids that it newly contradicts")] = ()
 
 
 @frozen
@@ -239,11 +221,10 @@ def diff(
     Lists the memories that were added, changed and removed, the memories that they supersede and
     contradict, and changed outcomes of decisions.
     """
-    comparison = compare(mind, revisions, branch=branch)
-    rows = tuple(map(_row, comparison.changed))
+    before, after, rows = compare(mind, revisions, branch=branch)
     return Diff(
-        before=comparison.before.short,
-        after=comparison.after.short,
+        before=before.short,
+        after=after.short,
         added=sum(row.change == "added" for row in rows),
         changed=sum(row.change == "changed" for row in rows),
         removed=sum(row.change == "removed" for row in rows),
@@ -251,24 +232,7 @@ def diff(
         contradicted=sum(len(row.contradicts) for row in rows),
         outcomes=sum(row.outcome_changed or False for row in rows),
         memories=rows,
-        text=markdown(comparison.changed) if format is Format.MARKDOWN else None,
-    )
-
-
-def _row(changed: Changed) -> DiffRow:
-    other_outcome = changed.outcome_change is not None
-    return DiffRow(
-        id=changed.memory.id,
-        type=changed.memory.type,
-        title=changed.memory.heading,
-        change=changed.change,
-        file=changed.path,
-        fields=changed.fields,
-        outcome=changed.memory.outcome,
-        outcome_before=changed.before.outcome if other_outcome and changed.before else None,
-        outcome_changed=other_outcome or None,
-        supersedes=changed.supersedes,
-        contradicts=changed.contradicts,
+        text=markdown(rows) if format is Format.MARKDOWN else None,
     )
 
 
@@ -307,10 +271,11 @@ def sync(
     """Commit the memory, and nothing else
 
     Everything under `.mind/` that git does not ignore, but never files of `private/`, `.local/` or
-    `.index/`, whatever git's ignore rules are. Other staged changes stay staged. Your hooks run and
-    your signature is made as always.
+    `.index/`, regardless of git's ignore rules. Other staged changes stay staged. Your hooks run
+    and your signature is made as always.
     """
     done = syncing.sync(mind, message=message, pull=pull, push=push, dry_run=dry_run)
+    notices = [f"{leak.message}: {leak.hint}" for leak in leaks(mind.project.root)]
     return Synced(
         commit=done.commit,
         branch=done.branch,
@@ -319,5 +284,5 @@ def sync(
         pulled=done.pulled,
         pushed=done.pushed or None,
         dry_run=dry_run or None,
-        notice="; ".join(f"{one.message}: {one.hint}" for one in leaks(mind.project.root)) or None,
+        notice="; ".join(notices) or None,
     )

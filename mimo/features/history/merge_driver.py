@@ -26,7 +26,9 @@ def main(args: Sequence[str]) -> int:
     if len(args) not in (3, 4):
         sys.stderr.write(USAGE)
         return 0 if list(args) == ["--help"] else 2
-    path = _in_store(args[3] if len(args) == 4 else "")
+    # The path is relative to the repository, and the project may be a folder of it.
+    named = args[3] if len(args) == 4 else ""
+    path = f".mind/{named.rpartition('.mind/')[2] or 'memory.md'}"
     if path.removeprefix(".mind/").startswith(_APART):
         return _CONFLICT
     try:
@@ -35,14 +37,10 @@ def main(args: Sequence[str]) -> int:
         return _CONFLICT
 
 
-def _in_store(path: str) -> str:
-    """Returns a path of the repository relative to the project, which may be a folder of it."""
-    return f".mind/{path.rpartition('.mind/')[2] or 'memory.md'}"
-
-
 def _merge(files: Sequence[Path], path: str, shown: str) -> int:
     from mimo.disk import read
     from mimo.memory.merge import merge
+    from mimo.rendering import complain
     from mimo.store.files import replace
 
     base, ours, theirs = (read(file) for file in files)
@@ -52,10 +50,12 @@ def _merge(files: Sequence[Path], path: str, shown: str) -> int:
     _approve_if_both_were(ours, theirs, merged.data, path=shown)
     replace(files[1], merged.data)
     if merged.dropped:
-        _tell(f"{shown}: two copies of an ingested file; the newer one was kept, ingest it again")
+        reason = "two copies of an ingested file; the newer one was kept, ingest it again"
+        complain(f"mind: {shown}: {reason}")
     elif merged.competing:
         names = ", ".join(merged.competing)
-        _tell(f"{shown}: competing versions of {names}; both stand in the file (## Competing: …)")
+        reason = f"competing versions of {names}; both stand in the file (## Competing: …)"
+        complain(f"mind: {shown}: {reason}")
     return 0
 
 
@@ -76,9 +76,3 @@ def _approve_if_both_were(ours: bytes, theirs: bytes, merged: bytes, *, path: st
         trust = Trust(home_of(os.environ), root)
         if trust.trusted(digest(ours)) and trust.trusted(digest(theirs)):
             trust.approve([digest(merged)])
-
-
-def _tell(text: str) -> None:
-    from mimo.rendering import complain
-
-    complain(f"mind: {text}")

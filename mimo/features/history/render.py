@@ -1,6 +1,6 @@
 """The output of `mind sync`, `log`, `blame`, `diff` and `restore`."""
 
-from mimo.features.history.commands import Blame, CommitRow, Diff, DiffRow, Log, Restored, Synced
+from mimo.features.history.commands import Blame, Diff, Log, Restored, Synced
 from mimo.rendering.results import count, day, render
 from mimo.rendering.screen import Screen, accent, dim, good, strong, warn
 
@@ -18,8 +18,8 @@ def _(result: Log, screen: Screen) -> None:
         who = dim(f"  {day(row.commit.date)}  {row.commit.author}{agents}")
         screen.line(accent(row.commit.commit), who)
         screen.line(strong(row.commit.subject), indent=2)
-        for one in row.files:
-            screen.line(dim(f"{_MARKS[one.change]} {one.file}"), indent=4)
+        for file in row.files:
+            screen.line(dim(f"{_MARKS[file.change]} {file.file}"), indent=4)
 
 
 @render.register
@@ -28,10 +28,14 @@ def _(result: Blame, screen: Screen) -> None:
     facts = [("made by", result.by), ("session", result.session)]
     screen.pairs([(name, value) for name, value in facts if value], indent=2)
     last = ""
-    for one in result.lines:
-        about = _about(one.commit) if one.commit.commit != last else ""
-        last = one.commit.commit
-        screen.line(dim(f"{about:<42}"), dim(f"{one.line:>4} "), one.text)
+    for line in result.lines:
+        about, commit = "", line.commit
+        if commit.commit != last:
+            who = commit.agents or commit.author
+            short = who if len(who) <= _WIDTH else f"{who[: _WIDTH - 1]}…"
+            about = f"{commit.commit} {day(commit.date)} {short}"
+        last = commit.commit
+        screen.line(dim(f"{about:<42}"), dim(f"{line.line:>4} "), line.text)
 
 
 @render.register
@@ -44,12 +48,6 @@ def _(result: Restored, screen: Screen) -> None:
         screen.note("the text before is in the trash; `mind undo` brings it back")
 
 
-def _about(commit: CommitRow) -> str:
-    who = commit.agents or commit.author
-    short = who if len(who) <= _WIDTH else f"{who[: _WIDTH - 1]}…"
-    return f"{commit.commit} {day(commit.date)} {short}"
-
-
 @render.register
 def _(result: Diff, screen: Screen) -> None:
     if result.text is not None:
@@ -57,25 +55,21 @@ def _(result: Diff, screen: Screen) -> None:
             screen.line(line)
         return
     for row in result.memories:
-        _row(row, screen)
+        screen.line(f"{_MARKS[row.change]} ", dim(f"{row.type} "), strong(row.title))
+        screen.line(accent(row.id), indent=4)
+        if row.outcome_changed:
+            screen.line(warn(f"{row.outcome_before or 'open'} → {row.outcome or 'open'}"), indent=4)
+        if row.fields:
+            screen.line(dim(f"changed: {', '.join(row.fields)}"), indent=4)
+        for ids, verb in ((row.supersedes, "supersedes"), (row.contradicts, "contradicts")):
+            for name in ids:
+                screen.line(warn(f"{verb} {name}"), indent=4)
     parts = [f"{getattr(result, name)} {name}" for name in ("added", "changed", "removed")]
     parts += [
         f"{n} {name}" for name in ("superseded", "contradicted") if (n := getattr(result, name))
     ]
     parts += [count(result.outcomes, "other outcome")] if result.outcomes else []
     screen.line(dim(f"{result.before}..{result.after}: {', '.join(parts)}"))
-
-
-def _row(row: DiffRow, screen: Screen) -> None:
-    screen.line(f"{_MARKS[row.change]} ", dim(f"{row.type} "), strong(row.title))
-    screen.line(accent(row.id), indent=4)
-    if row.outcome_changed:
-        screen.line(warn(f"{row.outcome_before or 'open'} → {row.outcome or 'open'}"), indent=4)
-    if row.fields:
-        screen.line(dim(f"changed: {', '.join(row.fields)}"), indent=4)
-    for ids, verb in ((row.supersedes, "supersedes"), (row.contradicts, "contradicts")):
-        for name in ids:
-            screen.line(warn(f"{verb} {name}"), indent=4)
 
 
 @render.register
@@ -90,8 +84,8 @@ def _(result: Synced, screen: Screen) -> None:
         screen.line("nothing to commit")
     if result.message:
         screen.line(dim(result.message.split("\n", 1)[0]), indent=2)
-    for one in result.files:
-        screen.line(f"{_MARKS[one.change]} {one.file}", indent=2)
+    for file in result.files:
+        screen.line(f"{_MARKS[file.change]} {file.file}", indent=2)
     if result.pulled:
         screen.line(good("✓ "), "pulled: ", dim(result.pulled.splitlines()[-1]))
         for line in result.pulled.splitlines():

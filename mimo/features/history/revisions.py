@@ -4,12 +4,15 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Annotated
 
+from mimo.commands.common import File
+from mimo.commands.spec import Omitted, Out
 from mimo.errors import Conflict, Invalid, NotFound
 from mimo.frozen import frozen
 from mimo.memory import changes
 from mimo.memory.changes import VERBS, one_line
-from mimo.memory.model import SUPERSEDES, Memory, Problem, Record
+from mimo.memory.model import SUPERSEDES, Kind, Memory, Outcome, Problem, Record
 from mimo.memory.relations import Relation
 from mimo.mind import Mind
 from mimo.operations import finding, refresh, saving
@@ -30,35 +33,23 @@ _MOST = 100
 
 
 @frozen
-class Changed:
-    """A memory that differs between two states."""
+class DiffRow:
+    """A memory that differs between the two states."""
 
-    memory: Memory
-    """Its newer state, or the last one if it was removed."""
-    before: Memory | None
-    after: Memory | None
-    path: str
-    fields: tuple[str, ...] = ()
-    supersedes: tuple[str, ...] = ()
-    """Ids of the memories that it newly supersedes."""
-    contradicts: tuple[str, ...] = ()
-
-    @property
-    def change(self) -> str:
-        """Returns `added`, `changed` or `removed`."""
-        if self.before is None:
-            return "added"
-        return "changed" if self.after else "removed"
-
-    @property
-    def outcome_change(self) -> str | None:
-        """Returns a description of a changed outcome, or None."""
-        if not self.before or not self.after or self.before.outcome is self.after.outcome:
-            return None
-        return f"{self.before.outcome or 'open'} → {self.after.outcome or 'open'}"
+    id: str
+    type: Kind
+    title: str
+    change: Annotated[str, Out("`added`, `changed` or `removed`")]
+    file: File
+    fields: Annotated[tuple[str, ...], Out("Names of its changed fields")] = ()
+    outcome: Omitted[Outcome] = None
+    outcome_before: Annotated[Omitted[Outcome], Out("If the outcome changed", omit=True)] = None
+    outcome_changed: Annotated[Omitted[bool], Out("Whether its outcome changed", omit=True)] = None
+    supersedes: Annotated[tuple[str, ...], Out("Ids that it newly supersedes")] = ()
+    contradicts: Annotated[tuple[str, ...], Out("Ids that it newly contradicts")] = ()
 
 
-def markdown(rows: Sequence[Changed]) -> str:
+def markdown(rows: Sequence[DiffRow]) -> str:
     """Returns a comment for a pull request, in which the text of memories is escaped."""
     lines = ["### Memory"]
     for change, verb in VERBS.items():
@@ -67,11 +58,10 @@ def markdown(rows: Sequence[Changed]) -> str:
             continue
         lines.append(f"\n**{verb}** ({len(chosen):,})\n")
         for row in chosen[:_MOST]:
-            memory = row.memory
-            title = escaped(memory.heading)
-            lines.append(f"- {memory.type.value}: {title} ({_code(memory.id)})")
-            if row.outcome_change:
-                lines.append(f"  - outcome: **{row.outcome_change}**")
+            lines.append(f"- {row.type.value}: {escaped(row.title)} ({_code(row.id)})")
+            if row.outcome_changed:
+                outcomes = f"{row.outcome_before or 'open'} → {row.outcome or 'open'}"
+                lines.append(f"  - outcome: **{outcomes}**")
             if row.fields:
                 lines.append(f"  - changed: {', '.join(row.fields)}")
             lines += [f"  - **supersedes** {_code(name)}" for name in row.supersedes]
@@ -93,20 +83,13 @@ def _code(id: str) -> str:
     return f"`{one_line(id).replace('`', '')}`"
 
 
-@frozen
-class Comparison:
-    """Two commits and the memories that differ."""
+def compare(
+    mind: Mind, wanted: str | None, *, branch: bool
+) -> tuple[Commit, Commit, tuple[DiffRow, ...]]:
+    """Returns two commits and the memories that differ, for revisions such as `A..B`.
 
-    before: Commit
-    after: Commit
-    changed: tuple[Changed, ...]
-
-
-def compare(mind: Mind, wanted: str | None, *, branch: bool) -> Comparison:
-    """Returns the differences between two revisions, `A..B`; `A...B` starts at their merge base.
-
-    With `branch`, they are the changes of this branch since it left the main one. A single revision
-    is compared with HEAD.
+    `A...B` starts at their merge base. With `branch`, they are the changes of this branch since it
+    left the main one. A single revision is compared with HEAD.
     """
     root = repository(mind)
     if branch == bool(wanted):
@@ -123,7 +106,7 @@ def compare(mind: Mind, wanted: str | None, *, branch: bool) -> Comparison:
     old, new = _states(root, before, after)
     ids = sorted(old.keys() | new.keys())
     rows = (_compared(old.get(id_), new.get(id_)) for id_ in ids)
-    return Comparison(before=before, after=after, changed=tuple(row for row in rows if row))
+    return before, after, tuple(row for row in rows if row)
 
 
 _State = dict[str, tuple[Memory, str]]
@@ -146,20 +129,26 @@ def _states(root: Path, before: Commit, after: Commit) -> tuple[_State, _State]:
     return old, new
 
 
-def _compared(old: tuple[Memory, str] | None, new: tuple[Memory, str] | None) -> Changed | None:
-    newest = new or old
+def _compared(old: tuple[Memory, str] | None, new: tuple[Memory, str] | None) -> DiffRow | None:
     before, after = old[0] if old else None, new[0] if new else None
     fields = changes.differing(before, after) if before and after else ()
+    newest = new or old
     if newest is None or (old and new and not fields):
         return None
-    known = before.links if before else ()
-    fresh = [link for link in after.links if link not in known] if after else []
-    return Changed(
-        memory=newest[0],
-        before=before,
-        after=after,
-        path=newest[1],
+    memory, path = newest
+    earlier = before.links if before else ()
+    fresh = [link for link in after.links if link not in earlier] if after else []
+    decided = before and after and before.outcome is not after.outcome
+    return DiffRow(
+        id=memory.id,
+        type=memory.type,
+        title=memory.heading,
+        change="added" if before is None else "changed" if after else "removed",
+        file=path,
         fields=fields,
+        outcome=memory.outcome,
+        outcome_before=before.outcome if before and decided else None,
+        outcome_changed=True if decided else None,
         supersedes=tuple(link.to for link in fresh if link.type == SUPERSEDES),
         contradicts=tuple(link.to for link in fresh if link.type == Relation.CONTRADICTS),
     )

@@ -72,12 +72,12 @@ def get(mind: Mind, namespace: str, key: str, level: Consistency) -> Found:
     """
     check_key(key)
     with _waited(mind, level):
-        found = _get(mind, namespace, key)
-        if found is None and (behind := _behind(mind, namespace, key)):
-            found = _get(mind, namespace, behind)
-    if found is None:
+        value = _get(mind, namespace, key)
+        if value is None and (behind := _behind(mind, namespace, key)):
+            value = _get(mind, namespace, behind)
+    if value is None:
         raise _missing(namespace, key)
-    return found
+    return value
 
 
 def remove(mind: Mind, namespace: str, key: str) -> None:
@@ -143,9 +143,9 @@ def digests(mind: Mind) -> tuple[str, ...]:
     return tuple(kept.digest for kept in every if isinstance(kept, Found) and kept.digest)
 
 
-def is_trusted(mind: Mind, found: Found) -> bool:
+def is_trusted(mind: Mind, value: Found) -> bool:
     """Returns whether the user wrote a value on this machine, or approved it."""
-    return found.digest is None or mind.trust.trusted(found.digest)
+    return value.digest is None or mind.trust.trusted(value.digest)
 
 
 def expire(mind: Mind, now: datetime | None = None) -> int:
@@ -156,14 +156,14 @@ def expire(mind: Mind, now: datetime | None = None) -> int:
 def _get(mind: Mind, namespace: str, key: str) -> Found | None:
     """Returns a value with the path of its file masked. Raises `StorageFailed`, masked too."""
     try:
-        found = mind.values.get(namespace, key, mind.now())
+        value = mind.values.get(namespace, key, mind.now())
     except StorageFailed as error:
         raise _without_key(error, key) from error
-    return _shown(found, key) if found else None
+    return _shown(value, key) if value else None
 
 
-def _shown(found: Found, key: str) -> Found:
-    return replace(found, file=masked(found.file, key)) if found.file else found
+def _shown(value: Found, key: str) -> Found:
+    return replace(value, file=masked(value.file, key)) if value.file else value
 
 
 def _without_key(error: StorageFailed, key: str) -> StorageFailed:

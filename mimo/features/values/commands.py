@@ -124,15 +124,15 @@ def get_value(
     mind: Mind, namespace: Namespace, key: Key, *, consistency: Level = None
 ) -> KeptValue:
     """Show the value of a key"""
-    found = values.get(mind, namespace, key, _level(mind, consistency))
-    trusted = values.is_trusted(mind, found)
+    entry = values.get(mind, namespace, key, _level(mind, consistency))
+    trusted = values.is_trusted(mind, entry)
     return KeptValue(
         namespace=namespace,
         key=key,
-        value=found.value,
+        value=entry.value,
         trust=TrustLabel.TRUSTED if trusted else TrustLabel.UNTRUSTED,
-        expires_at=found.expires,
-        file=found.file,
+        expires_at=entry.expires,
+        file=entry.file,
     )
 
 

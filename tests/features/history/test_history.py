@@ -1,8 +1,5 @@
 """`mind log`, `blame`, `restore` and `diff`, in real repositories."""
 
-import subprocess
-from pathlib import Path
-
 import pytest
 
 from mimo.errors import Conflict, Invalid, NotFound
@@ -10,20 +7,9 @@ from mimo.features.history.commands import Format, blame, diff, log, restore, sy
 from mimo.features.notes.reading import show
 from mimo.memory.model import Kind, Link, Outcome
 from mimo.operations import finding, saving
+from tests.conftest import git
 
-
-@pytest.fixture(autouse=True)
-def _ann(monkeypatch):
-    for who in ("AUTHOR", "COMMITTER"):
-        monkeypatch.setenv(f"GIT_{who}_NAME", "Ann")
-        monkeypatch.setenv(f"GIT_{who}_EMAIL", "ann@example.com")
-
-
-def git(root: Path, *words: str) -> str:
-    done = subprocess.run(
-        ["git", *words], cwd=root, capture_output=True, encoding="utf-8", check=True
-    )
-    return done.stdout.strip()
+pytestmark = pytest.mark.usefixtures("ann")
 
 
 @pytest.fixture
@@ -48,21 +34,21 @@ def story(project, mind):
     return decision.memory.id, fact.memory.id, newest.memory.id
 
 
-def test_the_log_tells_who_remembered_what_with_which_agent(story, mind):
+def test_log_shows_authors_agents_and_changed_files(story, mind):
     newest, first = log(mind).commits
 
     assert (newest.commit.author, newest.commit.agents) == ("Bob", None)
-    assert {one.change for one in newest.files} == {"added", "changed", "removed"}
+    assert {file.change for file in newest.files} == {"added", "changed", "removed"}
     assert (first.commit.author, first.commit.agents) == ("Ann", "claude-code")
     assert len(log(mind, limit=1).commits) == 1
 
 
-def test_the_log_of_one_memory_holds_no_other_commit(story, mind):
+def test_log_of_a_memory_omits_other_commits(story, mind):
     decision, fact, newest = story
     assert len(log(mind, decision).commits) == 2
     assert [row.commit.author for row in log(mind, newest).commits] == ["Bob"]
-    gone = log(mind, fact)
-    assert [row.files[0].change for row in gone.commits] == ["removed", "added"]
+    removed = log(mind, fact)
+    assert [row.files[0].change for row in removed.commits] == ["removed", "added"]
     with pytest.raises(NotFound):
         log(mind, "never_was")
 
@@ -79,12 +65,12 @@ def test_the_log_of_a_repository_without_commits_is_empty(project, mind):
     assert log(mind).commits == ()
 
 
-def test_blame_tells_line_by_line(story, mind):
-    told = blame(mind, story[0])
+def test_blame_shows_the_author_of_each_line(story, mind):
+    blamed = blame(mind, story[0])
 
-    authors = {one.text: one.commit.author for one in told.lines}
+    authors = {line.text: line.commit.author for line in blamed.lines}
     assert (authors["Use JWT"], authors["It is simple"]) == ("Ann", "Bob")
-    assert (told.by, told.session) == ("claude-code", "s-12")
+    assert (blamed.by, blamed.session) == ("claude-code", "s-12")
     fresh = saving.store(mind, saving.draft(Kind.FACT, "new"))
     with pytest.raises(NotFound, match="never committed"):
         blame(mind, fresh.memory.id)
@@ -115,19 +101,19 @@ def test_a_file_in_the_way_is_not_overwritten(story, project, mind):
         restore(mind, story[1], at="v1")
 
 
-def test_a_difference_tells_what_became_of_each_memory(story, mind):
+def test_diff_lists_each_changed_memory(story, mind):
     decision, fact, newest = story
-    found = diff(mind, "v1..HEAD")
+    result = diff(mind, "v1..HEAD")
 
-    rows = {row.id: row for row in found.memories}
-    assert (found.added, found.changed, found.removed) == (1, 1, 1)
-    assert (found.superseded, found.contradicted, found.outcomes) == (1, 1, 1)
+    rows = {row.id: row for row in result.memories}
+    assert (result.added, result.changed, result.removed) == (1, 1, 1)
+    assert (result.superseded, result.contradicted, result.outcomes) == (1, 1, 1)
     assert set(rows[decision].fields) == {"text", "outcome"}
     assert (rows[decision].outcome_before, rows[decision].outcome) == (None, Outcome.FAILED)
     assert rows[newest].supersedes == (decision,)
     assert rows[newest].contradicts == ("x",)
     assert rows[fact].change == "removed"
-    assert diff(mind, "v1").memories == found.memories
+    assert diff(mind, "v1").memories == result.memories
     assert diff(mind, "HEAD..HEAD").memories == ()
 
 

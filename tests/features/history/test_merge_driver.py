@@ -1,9 +1,7 @@
 """The merge driver as git calls it: real branches in real repositories."""
 
 import os
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +11,7 @@ from mimo.mind import Mind
 from mimo.operations import finding, saving, syncing
 from mimo.store import projects
 from mimo.store.git import DRIVER
-
-IDENTITY = ("-c", "user.name=Ann", "-c", "user.email=ann@example.com", "-c", "commit.gpgsign=false")
+from tests.conftest import git
 
 
 @pytest.fixture
@@ -27,14 +24,6 @@ def path(tmp_path, monkeypatch):
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     return folder
-
-
-def git(root: Path, *words: str, fine: bool = True) -> str:
-    done = subprocess.run(
-        ["git", *IDENTITY, *words], cwd=root, capture_output=True, encoding="utf-8", check=False
-    )
-    assert not fine or done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 @pytest.fixture
@@ -73,7 +62,7 @@ def edit(mind, id_, **changes):
     saving.edit(mind, finding.one(mind, id_), **changes)
 
 
-def test_both_branches_add_to_what_one_memory_says(repository, mind, decided):
+def test_a_merge_keeps_the_additions_of_both_branches(repository, mind, decided):
     text = "Use JWT.\n\nIt is stateless.\n\nTokens live a day."
     on_branch(
         repository, "one",
@@ -85,27 +74,27 @@ def test_both_branches_add_to_what_one_memory_says(repository, mind, decided):
     )  # fmt: skip
     git(repository, "merge", "-q", "one")
 
-    told = git(repository, "merge", "-q", "two")
+    output = git(repository, "merge", "-q", "two", errors=True)
 
     memory = finding.one(mind, decided).memory
     assert set(memory.tags) == {"auth", "web", "api"}
     assert memory.content == "We use JWT.\n\nIt is stateless.\n\nTokens live a week."
     assert memory.competing == ()
-    assert "mind:" not in told
+    assert "mind:" not in output
 
 
 @pytest.mark.parametrize("order", [("one", "two"), ("two", "one")])
-def test_a_contradiction_keeps_both_and_says_so(repository, mind, decided, order):
+def test_a_contradiction_keeps_both_versions_and_reports_it(repository, mind, decided, order):
     on_branch(repository, "one", lambda: edit(mind, decided, outcome=Outcome.SUCCESS))
     on_branch(repository, "two", lambda: edit(mind, decided, outcome=Outcome.FAILED))
     git(repository, "merge", "-q", order[0])
 
-    told = git(repository, "merge", "-q", order[1])
+    output = git(repository, "merge", "-q", order[1], errors=True)
 
     memory = finding.one(mind, decided).memory
     assert memory.outcome is Outcome.FAILED
     assert [(one.field, one.text) for one in memory.competing] == [("outcome", "SUCCESS")]
-    assert "competing versions of outcome" in told
+    assert "competing versions of outcome" in output
     assert git(repository, "status", "--short") == ""
 
 
@@ -136,9 +125,9 @@ def test_a_deletion_against_an_edit_is_left_to_people(repository, mind, decided)
     with pytest.raises(NotFound):
         finding.one(mind, decided)
 
-    told = git(repository, "merge", "-q", "two", fine=False)
+    output = git(repository, "merge", "-q", "two", check=False, errors=True)
 
-    assert "modify/delete" in told
+    assert "modify/delete" in output
     assert finding.one(mind, decided).memory.tags == ("api",)
 
 
@@ -157,7 +146,8 @@ def test_two_branches_that_write_one_new_file_keep_both(repository, decided, min
     git(repository, "merge", "-q", "two")
 
     memory = finding.one(mind, "tea").memory
-    assert {memory.content, *(one.text for one in memory.competing)} == {"Green tea", "Black tea"}
+    competing = {version.text for version in memory.competing}
+    assert {memory.content, *competing} == {"Green tea", "Black tea"}
     assert memory.tags == ("a", "b")
 
 
@@ -189,8 +179,8 @@ def test_the_log_of_two_branches_is_united(repository, decided):
 
 def test_procedures_and_values_are_no_memory_to_git(repository):
     paths = ["facts/a.md", "procedures/a.md", "procedures/deep/a.md", "values/a/b.md"]
-    told = git(repository, "check-attr", "merge", "--", *(f".mind/{path}" for path in paths))
-    merged = [line.rpartition(" ")[2] for line in told.splitlines()]
+    output = git(repository, "check-attr", "merge", "--", *(f".mind/{path}" for path in paths))
+    merged = [line.rpartition(" ")[2] for line in output.splitlines()]
     assert merged == ["mind", "text", "text", "text"]
 
 
@@ -229,7 +219,7 @@ def test_three_branches_come_to_the_same_in_any_order(repository, mind, decided,
     memory = finding.one(mind, decided).memory
     assert (memory.confidence, memory.outcome) == (0.2, Outcome.FAILED)
     assert (memory.tags, memory.topic, memory.importance) == (("a", "b"), "login", 0.9)
-    assert [(one.field, one.text) for one in memory.competing] == [
+    assert [(version.field, version.text) for version in memory.competing] == [
         ("confidence", "0.4"), ("confidence", "0.9"), ("outcome", "SUCCESS"),
     ]  # fmt: skip
 

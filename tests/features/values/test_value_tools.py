@@ -174,7 +174,7 @@ def test_pages_show_each_key_once_while_others_write(mind: Mind) -> None:
 
 @pytest.mark.req("002-06")
 def test_a_cursor_is_refused_in_another_listing_and_never_holds_a_redacted_key(mind: Mind) -> None:
-    secret = next(one.secret for one in privacy_fakes.secrets(1) if one.kind == "github_token")
+    secret = next(fake.secret for fake in privacy_fakes.secrets(1) if fake.kind == "github_token")
     for key in (secret, "zz"):
         values.put(mind, "agent.a", key, 1, None)
     first = call(mind, "listMemory", namespace="agent.a", limit=1)
@@ -353,8 +353,8 @@ def test_broken_files_are_reported_by_the_listing_and_the_doctor(mind: Mind) -> 
     answer = call(mind, "listMemory", namespace="agent.a")
     assert answer["keys"] == ["good"]
     assert "bad.md:6" in answer["problems"][0]
-    found = [one for one in examine(mind) if one.name == "values"]
-    assert [(one.verdict, one.file, one.line) for one in found] == [
+    checks = [check for check in examine(mind) if check.name == "values"]
+    assert [(check.verdict, check.file, check.line) for check in checks] == [
         ("fault", ".mind/values/agent.a/bad.md", 6)
     ]
     with pytest.raises(StorageFailed):
@@ -364,8 +364,8 @@ def test_broken_files_are_reported_by_the_listing_and_the_doctor(mind: Mind) -> 
 def test_the_doctor_reports_a_broken_policy(mind: Mind) -> None:
     (mind.project.root / FILE).write_text("\nx: 1\n", encoding="utf-8")
 
-    (found,) = [one for one in examine(mind) if one.name == "policy"]
-    assert (found.verdict, found.file, found.line) == ("fault", FILE, 2)
+    (check,) = [check for check in examine(mind) if check.name == "policy"]
+    assert (check.verdict, check.file, check.line) == ("fault", FILE, 2)
 
 
 @pytest.mark.parametrize("level", ["EVENTUAL", "READ_YOUR_WRITES", "STRONG", "strong"])
@@ -421,7 +421,7 @@ def test_the_daemon_removes_expired_values(mind: Mind, clock: Clock) -> None:
 
 
 def test_a_read_only_memory_is_read(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What can't be counted is counted in the process; what can't be written is said."""
+    """Calls are counted in the process if they can't be stored; a failed write is reported."""
     fill(mind, "agent.a", "k")
     mind.close()
 
@@ -440,8 +440,8 @@ def test_a_read_only_memory_is_read(mind: Mind, monkeypatch: pytest.MonkeyPatch)
 # The context of the work
 
 
-def environ(mind: Mind, **said: str) -> Mind:
-    return Mind(home=mind.home, project=mind.project, clock=mind.clock, environ=said)
+def environ(mind: Mind, **variables: str) -> Mind:
+    return Mind(home=mind.home, project=mind.project, clock=mind.clock, environ=variables)
 
 
 @pytest.mark.req("002-12", "002-14", "002-15", "002-16", "002-18")

@@ -9,7 +9,7 @@ from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Arg, Effect, Needs, Surface, command, declared
 from mimo.errors import Denied, NotFound
 from mimo.features import context, decisions
-from mimo.features.context.files import Shown, shown
+from mimo.features.context.files import ContextShown, shown
 from mimo.features.hooks.events import fenced
 from mimo.frozen import frozen
 from mimo.guard.policy import Call, Operation
@@ -109,7 +109,7 @@ def _resuming(mind: Mind) -> str:
     resumed = decisions.latest_checkpoint(mind)
     if resumed is None or not mind.trust.trusted(resumed.record.place.digest):
         notes = _notes(mind)
-        return f"{_NOWHERE}\n\n{fenced(notes.text)}" if notes and notes.lines else _NOWHERE
+        return f"{_NOWHERE}\n\n{fenced(notes.text)}" if notes and notes.notes else _NOWHERE
     with glance.of_index(mind.index) as look:
         note = look.one(resumed.record.memory.id)
     made = age(resumed.record.memory.created, mind.now())
@@ -118,7 +118,7 @@ def _resuming(mind: Mind) -> str:
     return f"{_GO_ON}\n\n{fenced(chr(10).join(lines))}"
 
 
-def _notes(mind: Mind) -> Shown | None:
+def _notes(mind: Mind) -> ContextShown | None:
     """Returns the notes, if the policy permits the tool that shows them."""
     call = Call(tool="mind_context", operation=Operation.READ, agent=mind.agent, at=mind.now())
     try:

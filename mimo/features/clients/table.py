@@ -115,7 +115,6 @@ def places(home: str, environ: Mapping[str, str], platform: str) -> dict[str, st
         "copilot": environ.get("COPILOT_HOME") or f"{home}/.copilot",
         "cline": environ.get("CLINE_DIR") or f"{home}/.cline",
         "zed": f"{home}/.config/zed" if on_mac else f"{xdg}/zed",
-        "goose": f"{xdg}/goose",
     }
 
 
@@ -324,7 +323,7 @@ CLIENTS: tuple[Client, ...] = (
         name="goose",
         title="Goose",
         section="extensions",
-        files={USER: ("{goose}/config.yaml",)},
+        files={USER: ("{xdg}/goose/config.yaml",)},
         entry={
             "name": SERVER,
             "description": "Long-term memory of the project",
@@ -337,7 +336,7 @@ CLIENTS: tuple[Client, ...] = (
         },
         env="envs",
         program="goose",
-        traces=("{goose}",),
+        traces=("{xdg}/goose",),
     ),
     Client(
         name="cline",

@@ -15,24 +15,12 @@ from mimo.store.git import branch
 
 PARTS = ("session", "agent", "task")
 
-_CHARACTERS_PER_TOKEN = 4
 _CACHED = timedelta(seconds=30)
 
 Budget = Annotated[
     int | None,
     Arg("Maximum number of characters (default `context.budget`)", ge=200, le=9_000),
 ]
-
-
-@frozen
-class ContextShown:
-    """The notes in the block."""
-
-    text: str
-    notes: Annotated[int, Out("Number of notes")]
-    characters: int
-    tokens: Annotated[int, Out("Estimated number of tokens")]
-    notice: Omitted[str] = None
 
 
 @frozen
@@ -51,20 +39,13 @@ class ContextWritten:
     errors=(Invalid,),
     examples=("mind context show", "mind context show --budget 1000"),
 )
-def show(mind: Mind, *, budget: Budget = None) -> ContextShown:
+def show(mind: Mind, *, budget: Budget = None) -> context.ContextShown:
     """Show the notes that `mind context write` writes
 
     Current decisions, open loops, gotchas, sessions and the last checkpoint, of memories that are
     approved and not private. If not all of it fits, the most important notes are kept.
     """
-    notes = context.shown(mind, budget)
-    return ContextShown(
-        text=notes.text,
-        notes=notes.lines,
-        characters=len(notes.text),
-        tokens=-(-len(notes.text) // _CHARACTERS_PER_TOKEN),
-        notice=mind.notice,
-    )
+    return context.shown(mind, budget)
 
 
 @command(
@@ -227,7 +208,7 @@ def _number(text: str | None) -> float | None:
 
 
 @render.register
-def _(result: ContextShown, screen: Screen) -> None:
+def _(result: context.ContextShown, screen: Screen) -> None:
     screen.markdown(result.text)
     screen.note(
         f"{count(result.notes, 'note')}, {result.characters:,} characters, "

@@ -5,7 +5,7 @@ from pathlib import Path, PurePosixPath
 from typing import Annotated
 
 from mimo import disk
-from mimo.commands.spec import Out
+from mimo.commands.spec import Omitted, Out
 from mimo.errors import Invalid, MindError
 from mimo.features import context
 from mimo.frozen import frozen
@@ -22,16 +22,19 @@ _LOCAL_FILE = {"CLAUDE.md": "CLAUDE.local.md"}
 """The file that a client reads in addition, on this machine only."""
 
 _MARKDOWN = (".md", ".mdc", ".markdown")
+_CHARACTERS_PER_TOKEN = 4
 _MOST_BYTES = 4 * 1024 * 1024
 
 
 @frozen
-class Shown:
-    """The notes in a block."""
+class ContextShown:
+    """The notes in the block."""
 
     text: str
-    lines: int
-    """The number of notes."""
+    notes: Annotated[int, Out("Number of notes")]
+    characters: int
+    tokens: Annotated[int, Out("Estimated number of tokens")]
+    notice: Omitted[str] = None
 
 
 @frozen
@@ -43,7 +46,7 @@ class ContextFile:
     changed: Annotated[bool, Out("False if it was up to date")]
 
 
-def shown(mind: Mind, budget: int | None = None) -> Shown:
+def shown(mind: Mind, budget: int | None = None) -> ContextShown:
     """Returns the notes within a budget of characters (default: the setting).
 
     They depend on the memories alone, not on the clock, the machine or the branch.
@@ -54,7 +57,14 @@ def shown(mind: Mind, budget: int | None = None) -> Shown:
         sections = context.sections(context.gather(look))
     kept = context.within(sections, room - len(LABEL) - 2)
     lines = sum(len(section.lines) for section in kept)
-    return Shown(text=f"{LABEL}\n\n{context.rendered(kept) if lines else NOTHING}", lines=lines)
+    text = f"{LABEL}\n\n{context.rendered(kept) if lines else NOTHING}"
+    return ContextShown(
+        text=text,
+        notes=lines,
+        characters=len(text),
+        tokens=-(-len(text) // _CHARACTERS_PER_TOKEN),
+        notice=mind.notice,
+    )
 
 
 def write(
@@ -72,16 +82,16 @@ def write(
             hint="name a Markdown file of the project, such as CLAUDE.md or AGENTS.md",
         )
     path = files.safe_path(mind.project.root, name)
-    notes = shown(mind, budget)
+    block = shown(mind, budget)
     with lock(files.safe_path(mind.project.root, f"{LOCAL}/context.lock")):
         data = _content(path)
         has_block = data is not None and context.find(data) is not None
-        if not notes.lines and not has_block:
+        if not block.notes and not has_block:
             return None
         if data is None:
-            files.write_new(path, f"{context.whole(notes.text)}\n".encode())
+            files.write_new(path, f"{context.whole(block.text)}\n".encode())
             return ContextFile(path=name, created=True, changed=True)
-        written = context.replaced(data, notes.text, force=force)
+        written = context.replaced(data, block.text, force=force)
         if written != data:
             files.replace(path, written, expect=files.digest(data))
         return ContextFile(path=name, created=False, changed=written != data)

@@ -18,7 +18,6 @@ from mimo.errors import DaemonNotRunning, MindError, StorageFailed
 from mimo.features import daemon, ingest, values
 from mimo.features.context import files
 from mimo.features.daemon import Running
-from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.operations import refresh
 from mimo.store import projects, walk
@@ -41,17 +40,6 @@ _NO_CHANGE = frozenset[Path]()
 """Wakes the loop, so that it ends."""
 
 
-@frozen
-class Watched:
-    """A project that the daemon keeps fresh."""
-
-    mind: Mind
-    deep: tuple[Path, ...]
-    """Folders that are watched recursively: its memories."""
-    flat: tuple[Path, ...]
-    """Folders of which only the entries are watched: changes there show activity."""
-
-
 class Loop:
     """Keeps every registered project fresh until `end` is called."""
 
@@ -64,10 +52,10 @@ class Loop:
         self._blind = threading.Event()
         """Set while changes are not reported: before watching begins, and after it failed."""
         self._blind.set()
-        self._projects: dict[Path, Watched] = {}
+        self._projects: dict[Path, Mind] = {}
         self._unsettled: set[Path] = set()
         """The roots of projects with recent changes, after which more may have been missed."""
-        self._active: dict[Path, datetime] = {}
+        self.active: dict[Path, datetime] = {}
         """The time of the last activity in each project with an open session."""
 
     def end(self) -> None:
@@ -93,10 +81,10 @@ class Loop:
             else:
                 self.take(changed)
         self._blind.set()
-        for root in tuple(self._active):
+        for root in tuple(self.active):
             self._end_session(root)
-        for watched in self._projects.values():
-            watched.mind.close()
+        for mind in self._projects.values():
+            mind.close()
         log.info("ended")
 
     def update_projects(self) -> None:
@@ -105,13 +93,13 @@ class Loop:
         for project in projects.registered(self._mind.home).projects:
             mind = self._mind.at(project)
             if mind is not None:
-                current[project.path] = self._projects.get(project.path) or _watched(mind)
+                current[project.path] = self._projects.get(project.path, mind)
         if current.keys() == self._projects.keys() and not self.is_blind():
             return
         for root in self._projects.keys() - current.keys():
             log.info("no longer watching %s", root)
-            self._projects[root].mind.close()
-            self._active.pop(root, None)
+            self._projects[root].close()
+            self.active.pop(root, None)
         new = current.keys() - self._projects.keys()
         self._projects = current
         for root in sorted(new):
@@ -126,14 +114,15 @@ class Loop:
         """Refreshes the projects with changed paths."""
         if any(path.parent == self._mind.home for path in changed):
             self.update_projects()
-        for root, watched in tuple(self._projects.items()):
+        for root, mind in tuple(self._projects.items()):
             if not any(_is_below(path, (root,)) for path in changed):
                 continue
             if not (root / ".mind").is_dir():
                 self.update_projects()
                 continue
-            self._active[root] = self._mind.now()
-            if any(_is_below(path, watched.deep) for path in changed):
+            self.active[root] = self._mind.now()
+            folders = _memory_folders(mind)
+            if any(_is_below(path, folders) for path in changed):
                 self._refresh(root)
                 self._unsettled.add(root)
 
@@ -142,25 +131,20 @@ class Loop:
         blind = self.is_blind()
         self.update_projects()
         limit = timedelta(minutes=self._mind.config["daemon.inactivity_minutes"])
-        for root, last in tuple(self._active.items()):
+        for root, last in tuple(self.active.items()):
             if self._mind.now() - last >= limit:
                 self._end_session(root)
-        for root, watched in self._projects.items():
+        for root, mind in self._projects.items():
             with _logged(root):
-                if count := values.expire(watched.mind):
+                if count := values.expire(mind):
                     log.info("%s: %s values have expired", root, count)
             with _logged(root, "changed files were not ingested again: "):
-                report = ingest.update_changed(watched.mind)
+                report = ingest.update_changed(mind)
                 for file in report.files if report else ():
                     if file.refusal is None and not file.is_known:
                         log.info("%s: %s was ingested again", root, file.path)
             if blind:
                 self._refresh(root)
-
-    @property
-    def active(self) -> frozenset[Path]:
-        """The roots of projects with an open session."""
-        return frozenset(self._active)
 
     def is_blind(self) -> bool:
         """Returns whether changes are not reported at present."""
@@ -168,16 +152,16 @@ class Loop:
 
     def _refresh(self, root: Path) -> None:
         with _logged(root):
-            done = refresh.refresh(self._projects[root].mind)
+            done = refresh.refresh(self._projects[root])
             if done != refresh.Refreshed():
                 log.info("%s: %s files indexed", root, done.added + done.changed + done.removed)
 
     def _end_session(self, root: Path) -> None:
         """Ends the session in a project, which writes the notes for agents."""
-        del self._active[root]
+        del self.active[root]
         log.info("%s: a session has ended", root)
         with _logged(root, "the notes for agents were not written: "):
-            for name, result in files.write_untracked(self._projects[root].mind).items():
+            for name, result in files.write_untracked(self._projects[root]).items():
                 if isinstance(result, MindError):
                     log.warning("%s: no notes written to %s: %s", root, name, result.message)
                 elif result.changed:
@@ -188,9 +172,10 @@ class Loop:
         self._blind.set()
         self._blind = threading.Event()
         self._unsettled.update(self._projects)
-        every = self._projects.values()
-        deep = [folder for watched in every for folder in watched.deep]
-        flat = [self._mind.home, *(folder for watched in every for folder in watched.flat)]
+        deep = [folder for mind in self._projects.values() for folder in _memory_folders(mind)]
+        # Changes of their entries show activity.
+        flat = [folder for root in self._projects for folder in (root, root / ".git")]
+        flat = [self._mind.home, *(folder for folder in flat if folder.is_dir())]
         for folders, recursive in ((deep, True), (flat, False)):
             if folders:
                 threading.Thread(
@@ -218,13 +203,9 @@ def _logged(root: Path, failure: str = "") -> Iterator[None]:
         log.warning("%s: %s%s", root, failure, error)
 
 
-def _watched(mind: Mind) -> Watched:
-    root = mind.project.root
-    deep = [folder for folder in mind.store.folders() if folder.is_dir()] or [mind.folder]
-    flat = [root, root / ".git"]
-    return Watched(
-        mind=mind, deep=tuple(deep), flat=tuple(folder for folder in flat if folder.is_dir())
-    )
+def _memory_folders(mind: Mind) -> list[Path]:
+    """Returns the folders with memories of a project, which are watched recursively."""
+    return [folder for folder in mind.store.folders() if folder.is_dir()] or [mind.folder]
 
 
 def _is_below(path: Path, folders: Sequence[Path]) -> bool:

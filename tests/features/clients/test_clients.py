@@ -513,7 +513,6 @@ def test_the_default_scope_is_the_project(
         ("darwin", "config", "/u/Library/Application Support"),
         ("darwin", "zed", "/u/.config/zed"),
         ("darwin", "code", "/u/Library/Application Support/Code/User"),
-        ("linux", "goose", "/x/goose"),
         ("linux", "code", "/x/Code/User"),
         ("linux", "codex", "/c"),
     ],

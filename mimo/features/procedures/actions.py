@@ -305,28 +305,22 @@ def address_of(host: str, port: int) -> str:
     a host name that the user allowed must not open the local network.
     """
     import socket
+    from ipaddress import ip_address
 
     try:
         infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError as error:
         raise ConnectionError(f"`{host}` is not known: {error.strerror}") from None
     address = str(infos[0][4][0])
-    if not is_public(address) and host != "localhost" and not _is_address(host):
-        raise Refused(
-            f"`{host}` leads to `{address}`, which is not a public address; "
-            f"allow the address itself if you intend that"
-        )
-    return address
-
-
-def _is_address(host: str) -> bool:
-    from ipaddress import ip_address
-
-    try:
+    if host == "localhost" or is_public(address):
+        return address
+    with suppress(ValueError):
         ip_address(host)
-    except ValueError:
-        return False
-    return True
+        return address
+    raise Refused(
+        f"`{host}` leads to `{address}`, which is not a public address; "
+        f"allow the address itself if you intend that"
+    )
 
 
 def is_public(address: str) -> bool:

@@ -10,7 +10,7 @@ from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed,
 from mimo.features.procedures import executing, library
 from mimo.features.procedures.executing import Report
 from mimo.features.procedures.library import ProcedureFile
-from mimo.features.procedures.machine import Status
+from mimo.features.procedures.machine import Run, Status
 from mimo.features.procedures.model import (
     LATEST,
     NAME,
@@ -85,7 +85,7 @@ class Ran:
 
 
 @frozen
-class HowFar:
+class Progress:
     """The progress of a run."""
 
     execution_id: str
@@ -236,9 +236,9 @@ def run(
     examples=("mind procedure status latest", "mind procedure status k3v7mq --json"),
     description="Check status of async procedure execution",
 )
-def status(mind: Mind, execution_id: ExecutionId) -> HowFar:
+def status(mind: Mind, execution_id: ExecutionId) -> Progress:
     """Show the progress of a run, from any process"""
-    return _how_far(executing.report(mind, executing.executions(mind).find(execution_id)))
+    return _progress(executing.report(mind, executing.executions(mind).find(execution_id)))
 
 
 @command(
@@ -255,14 +255,14 @@ def cancel(
     execution_id: ExecutionId,
     *,
     reason: Annotated[str, Arg("Reason, kept with the run")] = "",
-) -> HowFar:
+) -> Progress:
     """Stop a run
 
     It is interrupted as soon as its action allows, and can be resumed. A run that has ended is not
     changed.
     """
     execution = executing.executions(mind).find(execution_id)
-    return _how_far(executing.cancel(mind, execution, reason))
+    return _progress(executing.cancel(mind, execution, reason))
 
 
 @command(
@@ -302,6 +302,10 @@ def resume(
     return _ran(mind, execution, in_background=async_, timeout=timeout)
 
 
+def _moves(run: Run) -> tuple[Moved, ...]:
+    return tuple(Moved(from_=move.pop("from"), **move) for move in map(dict, run.history))
+
+
 def _ran(mind: Mind, execution: Execution, *, in_background: bool, timeout: int | None) -> Ran:
     if in_background:
         pid = executing.start(mind, execution)
@@ -314,7 +318,7 @@ def _ran(mind: Mind, execution: Execution, *, in_background: bool, timeout: int 
         status=report.status,
         final_state=run.state,
         context=run.context,
-        history=_history(report),
+        history=_moves(run),
         duration_ms=report.elapsed_ms,
         error=run.error,
         log=tuple(run.log) or None,
@@ -323,30 +327,23 @@ def _ran(mind: Mind, execution: Execution, *, in_background: bool, timeout: int 
     )
 
 
-def _how_far(report: Report) -> HowFar:
+def _progress(report: Report) -> Progress:
     run = report.run
     running = report.status is Status.RUNNING
     lost = report.status is not run.status
-    return HowFar(
+    return Progress(
         execution_id=report.id,
         status=report.status,
         current_state=run.state,
         context=run.context,
         elapsed_ms=report.elapsed_ms,
         procedure=run.procedure.key,
-        history=_history(report),
+        history=_moves(run),
         error="its process ended unexpectedly; resume it" if lost else run.error,
         waits_for=(run.awaits or None) if running else None,
         question=run.question if running else None,
         log=tuple(run.log) or None,
         rollback=run.rollback,
-    )
-
-
-def _history(report: Report) -> tuple[Moved, ...]:
-    return tuple(
-        Moved(from_=row["from"], to=row["to"], event=row["event"], timestamp=row["timestamp"])
-        for row in report.run.history
     )
 
 

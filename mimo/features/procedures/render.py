@@ -7,9 +7,8 @@ from mimo.features.procedures.commands import (
     Checks,
     Definition,
     FaultRow,
-    HowFar,
-    Moved,
     Procedures,
+    Progress,
     Ran,
     Registered,
     Sent,
@@ -35,8 +34,7 @@ def _(result: Ran, screen: Screen) -> None:
         screen.line(accent("▶ "), strong(result.execution_id), "  in process ", result.pid or "")
         screen.line(dim(f"mind procedure status {result.execution_id}"), indent=2)
         return
-    _history(result.history, screen)
-    _log(result.log, screen)
+    _trace(result, screen)
     status = _ROLES[result.status](result.status)
     took = dim(f"  {_seconds(result.duration_ms or 0)}")
     screen.line(status, " in ", strong(result.final_state or ""), took)
@@ -51,7 +49,7 @@ def _(result: Ran, screen: Screen) -> None:
 
 
 @render.register
-def _(result: HowFar, screen: Screen) -> None:
+def _(result: Progress, screen: Screen) -> None:
     screen.line(strong(result.procedure), "  ", _ROLES[result.status](result.status))
     rows: list[tuple[str, Part]] = [
         ("id", accent(result.execution_id)),
@@ -67,8 +65,7 @@ def _(result: HowFar, screen: Screen) -> None:
         screen.line(dim(hint), indent=2)
     if result.rollback:
         screen.line(dim("undone by "), result.rollback, indent=2)
-    _history(result.history, screen)
-    _log(result.log, screen)
+    _trace(result, screen)
     _context(result.context, screen)
 
 
@@ -77,14 +74,11 @@ def _(result: Sent, screen: Screen) -> None:
     screen.line(good("✓ "), strong(result.event), " sent, in state ", result.current_state)
 
 
-def _history(history: tuple[Moved, ...], screen: Screen) -> None:
-    for row in history:
+def _trace(result: Ran | Progress, screen: Screen) -> None:
+    for row in result.history or ():
         at = dim(f"{_seconds(row.timestamp):>9}  ")
         screen.line(at, row.from_, dim(f" ─{row.event}→ "), row.to)
-
-
-def _log(log: tuple[str, ...] | None, screen: Screen) -> None:
-    for line in log or ():
+    for line in result.log or ():
         screen.line(line, indent=2)
 
 

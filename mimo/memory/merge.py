@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from mimo.errors import Invalid
@@ -299,27 +300,23 @@ def _raw(key: str, value: str, sides: tuple[_Keys, _Keys, _Keys]) -> str | None:
 
 def _comments(key: str, sides: tuple[_Keys, _Keys, _Keys]) -> str:
     """Returns the comments before a key."""
-    comments = []
-    for side in sides[1:]:
-        kept = []
-        for line in side.raw.get(key, "").splitlines(keepends=True):
-            if line.strip() and not line.lstrip().startswith("#"):
-                break
-            kept.append(line)
-        comments.append("".join(kept))
-    return max(comments)
+
+    def is_comment(line: str) -> bool:
+        return not line.strip() or line.lstrip().startswith("#")
+
+    lines = (side.raw.get(key, "").splitlines(keepends=True) for side in sides[1:])
+    return max("".join(takewhile(is_comment, of_side)) for of_side in lines)
 
 
 def _order(sides: tuple[_Keys, _Keys, _Keys]) -> list[str]:
     """Returns all keys: existing ones in their order, new ones of ours at their usual place."""
-    base, ours, theirs = sides
-    order = list(base.raw)
-    new = {key for side in (ours, theirs) for key in side.raw if key not in base.raw}
+    order = list(sides[0].raw)
+    new = {key for side in sides[1:] for key in side.raw}.difference(order)
     own = [key for key in KEYS if key in new]
     for key in own:
-        place = KEYS.index(key)
-        before = [n for n, other in enumerate(order) if other in KEYS[:place]]
-        order.insert(max(before) + 1 if before else 0, key)
+        earlier = KEYS[: KEYS.index(key)]
+        places = [place for place, other in enumerate(order, 1) if other in earlier]
+        order.insert(max(places, default=0), key)
     return [*order, *sorted(new.difference(own))]
 
 

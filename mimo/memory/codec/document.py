@@ -117,19 +117,16 @@ def split(data: bytes, limit: int = MAX_FILE_BYTES) -> Document:
     """
     text, bom = decode(data, limit)
     opening = _OPENING.match(text)
-    if opening is None:
-        return Document(text=text, bom=bom, newline=_newline(text))
-    fence = opening[1]
-    closing = _CLOSING[fence].search(text, opening.end())
-    if closing is None:
-        if _begins_with_key(text[opening.end() :], fence):
-            raise Unreadable(f"the header is not closed: no line `{fence}` ends it", 1)
+    closing = _CLOSING[opening[1]].search(text, opening.end()) if opening else None
+    if opening is None or closing is None:
+        if opening and _begins_with_key(text[opening.end() :], opening[1]):
+            raise Unreadable(f"the header is not closed: no line `{opening[1]}` ends it", 1)
         return Document(text=text, bom=bom, newline=_newline(text))
     return Document(
         text=text,
         bom=bom,
         newline=opening[2],
-        syntax="yaml" if fence == "---" else "toml",
+        syntax="yaml" if opening[1] == "---" else "toml",
         header_start=opening.end(),
         header_end=closing.start(),
         body_start=closing.end(),

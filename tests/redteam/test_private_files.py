@@ -224,11 +224,11 @@ def test_doctor_reports_and_mends_what_others_can_read(run: Run, project: Path, 
     left.chmod(0o644)
     (home / "projects.json").chmod(0o664)
 
-    assert "can be read or changed by other users" in run("doctor")
+    assert "that other users can read or change" in run("doctor")
     run("doctor", "--fix")
 
     assert exposed(*private_folders(project, home)) == {}
-    assert "can be read or changed by other users" not in run("doctor")
+    assert "that other users can read or change" not in run("doctor")
 
 
 def test_an_editor_that_puts_a_new_file_in_its_place_opens_nothing(

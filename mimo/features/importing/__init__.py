@@ -217,7 +217,7 @@ def _notes(snapshot: Snapshot, others: Iterable[Path], rows: Iterable[Row]) -> I
     for table, count in snapshot.others.items():
         yield f"table {table} holds no memories: {count:,} rows are only in the backup"
     if changed := sum(row.changed for row in rows):
-        yield f"{changed:,} existing memories differ from the database and were not changed"
+        yield f"existing memories that differ from the database, and were not changed: {changed:,}"
 
 
 @frozen

@@ -240,7 +240,7 @@ def _show_rollback(result: MamaImport, screen: Screen) -> None:
         screen.line(dim(f"{result.gone:,} had been removed before"), indent=2)
     if result.kept:
         changed = count(len(result.kept), "file")
-        screen.line(warn(f"{changed} stay, changed since the import:"), indent=2)
+        screen.line(warn(f"{changed} changed since the import, and not removed:"), indent=2)
         _show_names(result.kept, screen)
     screen.line(dim(f"the copy of the database stays: {result.backup}"), indent=2)
 

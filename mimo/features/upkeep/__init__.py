@@ -155,8 +155,8 @@ def _projects(mind: Mind) -> Iterator[Check]:
 
 def _modes(mind: Mind) -> Iterator[Check]:
     if exposed := list(_exposed(mind)):
-        message = f"{len(exposed):,} private files can be read or changed by other users"
-        yield _warning("modes", f"{message}: {_first(exposed)}", "`mind doctor --fix` closes them")
+        message = f"private files that other users can read or change: {_first(exposed)}"
+        yield _warning("modes", message, "`mind doctor --fix` closes them")
     else:
         yield _ok("modes", "private files are closed to other users")
 
@@ -170,8 +170,9 @@ def _exposed(mind: Mind) -> Iterator[Path]:
 
 
 def _first(paths: Sequence[object]) -> str:
-    """Returns the first three paths."""
-    return ", ".join(map(str, paths[:3])) + (", …" if len(paths) > 3 else "")
+    """Returns the first three paths, and the number of others."""
+    more = f" and {len(paths) - 3:,} more" if len(paths) > 3 else ""
+    return ", ".join(map(str, paths[:3])) + more
 
 
 def _clients(mind: Mind) -> Iterator[Check]:
@@ -207,8 +208,8 @@ def _files(mind: Mind) -> Iterator[Check]:
     if not problems:
         yield _ok("files", "every file can be read")
     if others := mind.store.walk().others:
-        message = f"{len(others):,} files under .mind/ are not Markdown and not read"
-        yield _ok("files", f"{message}: {_first(others)}")
+        message = f"files under .mind/ that are not Markdown, and not read: {_first(others)}"
+        yield _ok("files", message)
 
 
 def _values(mind: Mind) -> Iterator[Check]:
@@ -293,7 +294,9 @@ def _trust(mind: Mind) -> Iterator[Check]:
     unapproved = sum(not trusted(record.place.digest) for record in overview.everything(mind))
     if unapproved:
         hint = "go through them with `mind review`, or approve all with `mind trust`"
-        yield _warning("trust", f"{unapproved:,} memories are not approved on this machine", hint)
+        yield _warning(
+            "trust", f"memories that are not approved on this machine: {unapproved:,}", hint
+        )
     else:
         yield _ok("trust", trusting.describe(mind))
 

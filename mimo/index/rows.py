@@ -212,16 +212,17 @@ def _rest(memory: Memory) -> dict[str, Any]:
         "status": memory.status,
         "by": memory.by,
         "protected": memory.protected,
-        "links": [_link(link) for link in memory.links],
+        "links": [
+            {
+                name: value
+                for name in ("to", *_LINK_DEFAULTS)
+                if (value := getattr(link, name)) != _LINK_DEFAULTS.get(name, "")
+            }
+            for link in memory.links
+        ],
         "sections": {section.value: text for section, text in memory.sections.items()},
         "competing": [(version.field, version.text) for version in memory.competing],
         "extra": memory.extra,
     }
     given = {name: value for name, value in fields.items() if value not in (None, (), [], {})}
     return {"content": "", **given}
-
-
-def _link(link: Link) -> dict[str, Any]:
-    names = ("to", *_LINK_DEFAULTS)
-    fields = {name: getattr(link, name) for name in names}
-    return {n: v for n, v in fields.items() if n == "to" or v != _LINK_DEFAULTS[n]}

@@ -8,7 +8,6 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from mimo.disk import Stamp
 from mimo.index import catalog, rows
 from mimo.index.documents import Document, name_of, statement_of
 from mimo.index.documents import document as document_of
@@ -143,7 +142,20 @@ class Writer:
             self._delete(change.path)
         self._sql.executemany(
             f"INSERT INTO files VALUES ({marks(range(8))})",
-            [_file(change, change.stamp, self._now_ns) for change in changes if change.stamp],
+            [
+                (
+                    to_sql(change.path),
+                    stamp.size,
+                    stamp.mtime_ns,
+                    stamp.ctime_ns,
+                    str(stamp.inode),
+                    self._now_ns,
+                    change.problem.reason if change.problem else None,
+                    change.problem.line if change.problem else None,
+                )
+                for change in changes
+                if (stamp := change.stamp)
+            ],
         )
         self._insert(documents)
 
@@ -194,11 +206,13 @@ class Writer:
                 )
             )
             tags += [(key, tag.casefold()) for tag in record.memory.tags]
-            links += [
+            links_of = [
                 (key, link.to, link.type, link.given, link.confidence)
                 for link in record.memory.links
             ]
-            self._touched.update(_names(record.memory))
+            links += links_of
+            names = (record.memory.id, record.memory.title, *(link[1] for link in links_of))
+            self._touched.update(name for name in names if name is not None)
             heading = document.heading
             texts = [" ".join(unit.tokens) for unit in document.units]
             for unit, tokens, vector in zip(
@@ -294,26 +308,6 @@ class Writer:
             {"key": key},
         )
         return {name for (name,) in selected}
-
-
-def _file(change: Change, stamp: Stamp, now_ns: int) -> tuple[object, ...]:
-    problem = change.problem
-    return (
-        to_sql(change.path),
-        stamp.size,
-        stamp.mtime_ns,
-        stamp.ctime_ns,
-        str(stamp.inode),
-        now_ns,
-        problem.reason if problem else None,
-        problem.line if problem else None,
-    )
-
-
-def _names(memory: Memory) -> set[str]:
-    """Returns the names in a memory: its id, its title and the targets of its links."""
-    own = {memory.id, memory.title} if memory.title is not None else {memory.id}
-    return own | {link.to for link in memory.links}
 
 
 def _claim(id: str, path: str, parent: str | None, position: int) -> tuple[bool, str, int]:

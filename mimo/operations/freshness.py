@@ -111,17 +111,14 @@ def checked(mind: Mind, records: Iterable[Record]) -> tuple[Checked, ...]:
     for record in records:
         if record.parent is not None:
             parts.setdefault(record.place.path, record)
-    if not parts or _is_past(mind):
+    if not parts:
+        return ()
+    from mimo.store.revisions import PastStore
+
+    if isinstance(mind.store, PastStore):  # The files of an earlier revision can't be checked.
         return ()
     seen = IngestedFiles(mind.project.root).read()
     return tuple(Checked(part=part, state=_state(mind, part, seen)) for part in parts.values())
-
-
-def _is_past(mind: Mind) -> bool:
-    """Returns whether the memory is at an earlier revision, whose files can't be checked."""
-    from mimo.store.revisions import PastStore
-
-    return isinstance(mind.store, PastStore)
 
 
 def _state(mind: Mind, part: Record, seen: Mapping[str, Seen]) -> State:

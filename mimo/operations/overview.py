@@ -10,7 +10,7 @@ from mimo.errors import Invalid
 from mimo.frozen import frozen
 from mimo.memory import decay
 from mimo.memory.decay import Use
-from mimo.memory.model import Kind, Memory, Record
+from mimo.memory.model import Kind, Record
 from mimo.mind import Mind
 from mimo.operations import finding, saving
 from mimo.operations.finding import Page
@@ -92,11 +92,15 @@ def overview(mind: Mind) -> Overview:
     records, now = everything(mind), mind.now()
     memories = [record.memory for record in records]
     times = sorted(memory.created for memory in memories)
+    gaps = sum(later - earlier > SESSION_GAP for earlier, later in pairwise(times))
     strengths = scores(mind, records)
     return Overview(
         by_type=dict(Counter(memory.type for memory in memories)),
-        issues_resolved=sum(_is_resolved(memory) for memory in memories),
-        sessions=_sessions(times),
+        issues_resolved=sum(
+            memory.type is Kind.ISSUE and (memory.status or "").lower() in _RESOLVED
+            for memory in memories
+        ),
+        sessions=gaps + 1 if times else 0,
         oldest=times[0] if times else None,
         newest=next((time for time in reversed(times) if time <= now), None),
         average_importance=_mean([memory.importance for memory in memories]),
@@ -107,16 +111,6 @@ def overview(mind: Mind) -> Overview:
         ),
         origins=Origins.of(records),
     )
-
-
-def _is_resolved(memory: Memory) -> bool:
-    return memory.type is Kind.ISSUE and (memory.status or "").lower() in _RESOLVED
-
-
-def _sessions(times: list[datetime]) -> int:
-    """Returns the number of sessions: groups of sorted times with gaps between them."""
-    gaps = sum(later - earlier > SESSION_GAP for earlier, later in pairwise(times))
-    return gaps + 1 if times else 0
 
 
 def _mean(values: list[float]) -> float:
@@ -192,22 +186,18 @@ def keep(mind: Mind, wanted: str, *, keep: bool) -> Record:
     that mind only reads.
     """
     record = finding.one(mind, wanted)
+    path = record.place.path
+    if record.place.elsewhere and not record.place.owned:
+        raise Invalid(
+            f"`{path}` is a document of the project, which mind only reads",
+            hint="such documents do not fade, unless their header has `protected: false`",
+        )
     if not record.place.owned:
-        raise _read_only(record)
+        raise Invalid(
+            f"`{path}` is a document that mind only reads",
+            hint=f"add `protected: true` to its header: `mind edit {record.memory.id}`",
+        )
     protected = None if record.memory.type.protected is keep else keep
     if record.memory.protected is protected:
         return record
     return saving.edit(mind, record, protected=protected)
-
-
-def _read_only(record: Record) -> Invalid:
-    path = record.place.path
-    if record.place.elsewhere:
-        return Invalid(
-            f"`{path}` is a document of the project, which mind only reads",
-            hint="such documents do not fade, unless their header has `protected: false`",
-        )
-    return Invalid(
-        f"`{path}` is a document that mind only reads",
-        hint=f"add `protected: true` to its header: `mind edit {record.memory.id}`",
-    )

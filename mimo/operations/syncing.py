@@ -62,12 +62,19 @@ def sync(
     push: bool = False,
     dry_run: bool = False,
 ) -> Sync:
-    """Commits the shared files of `.mind/` only, then pulls and pushes if requested."""
+    """Commits the shared files of `.mind/` only, then pulls and pushes if requested.
+
+    Raises `SecretDetected` if a file to be committed holds a secret.
+    """
     root = repository(mind)
     commits.check_idle(root)
     commits.check_shared(root)
     pending = commits.pending(root)
-    _check_secrets(mind, pending)
+    for entry in pending:
+        path = files.safe_path(mind.project.root, entry.path)
+        if entry.change != "removed" and path.is_file():
+            fields = {entry.path: disk.read(path).decode("utf-8", "replace")}
+            privacy.check_secrets(fields, by_person=mind.author is None, file=entry.path)
     message = (message or _message(mind, pending)) if pending else None
     done: dict[str, str | None] = {"commit": None, "pulled": None}
     if not dry_run:
@@ -85,15 +92,6 @@ def sync(
         pushed=push and not dry_run,
         **done,
     )
-
-
-def _check_secrets(mind: Mind, pending: Sequence[Change]) -> None:
-    """Raises `SecretDetected` if a file to be committed holds a secret."""
-    for entry in pending:
-        path = files.safe_path(mind.project.root, entry.path)
-        if entry.change != "removed" and path.is_file():
-            fields = {entry.path: disk.read(path).decode("utf-8", "replace")}
-            privacy.check_secrets(fields, by_person=mind.author is None, file=entry.path)
 
 
 def _message(mind: Mind, pending: Sequence[Change]) -> str:

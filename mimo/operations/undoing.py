@@ -102,7 +102,10 @@ def changes(mind: Mind, limit: int) -> tuple[Change, ...]:
     """Returns the newest changes in the trash, newest first."""
     store = mind.trash
     entries = [entry for id_ in reversed(store.ids()) if (entry := store.entry(id_))]
-    undone = _undone(entries)
+    undone: set[str] = set()  # Those that were undone and not redone since.
+    for entry in entries:
+        if entry.undoes and entry.id not in undone:
+            undone.add(entry.undoes)
     return tuple(
         Change(
             entry=entry,
@@ -113,15 +116,6 @@ def changes(mind: Mind, limit: int) -> tuple[Change, ...]:
     )
 
 
-def _undone(newest_first: Sequence[Entry]) -> set[str]:
-    """Returns the ids of the entries that were undone and not redone since."""
-    undone: set[str] = set()
-    for entry in newest_first:
-        if entry.undoes and entry.id not in undone:
-            undone.add(entry.undoes)
-    return undone
-
-
 def undo(mind: Mind, wanted: str | None, *, dry_run: bool = False, force: bool = False) -> Undone:
     """Undoes a change, by default the last one, and returns the effect on its files.
 
@@ -130,7 +124,10 @@ def undo(mind: Mind, wanted: str | None, *, dry_run: bool = False, force: bool =
     `Conflict` if a file changed since, unless `force` is set.
     """
     store = mind.trash
-    entry = store.find(wanted) if wanted else _last(mind)
+    newest = (entry for id_ in reversed(store.ids()) if (entry := store.entry(id_)))
+    entry = store.find(wanted) if wanted else next(newest, None)
+    if entry is None:
+        raise NotFound("there is no change to undo", hint="for committed changes see `mind log`")
     _authorise(mind, entry)
     saving.check_format(mind)
     steps = tuple(_step(mind, kept) for kept in store.kept(entry.id))
@@ -180,14 +177,6 @@ def forget(mind: Mind, path: str) -> None:
     if recorder := trash.current():
         recorder.exempt(path)
     mind.trash.purge(path)
-
-
-def _last(mind: Mind) -> Entry:
-    store = mind.trash
-    for id_ in reversed(store.ids()):
-        if entry := store.entry(id_):
-            return entry
-    raise NotFound("there is no change to undo", hint="for committed changes see `mind log`")
 
 
 def _authorise(mind: Mind, entry: Entry) -> None:

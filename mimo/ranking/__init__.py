@@ -95,6 +95,7 @@ def understand(text: str, asked: datetime | None = None) -> RankingQuery:
     Without `asked`, words such as "last week" are ignored.
     """
     terms = query_terms(text)
+    letters = [character for character in text if character.isalpha()]
     return RankingQuery(
         text=text,
         full=terms.full,
@@ -102,14 +103,12 @@ def understand(text: str, asked: datetime | None = None) -> RankingQuery:
         asked=asked,
         windows=dates.windows(text, asked.date() if asked else None),
         asks_when=_when.match(text) is not None,
-        latin=_is_latin(text),
+        latin=sum(map(_is_latin, letters)) >= LATIN_SHARE * len(letters),
     )
 
 
-def _is_latin(text: str) -> bool:
-    letters = [character for character in text if character.isalpha()]
-    latin = sum([character < "\u0250" or "\u1e00" <= character < "\u1f00" for character in letters])
-    return latin >= LATIN_SHARE * len(letters)
+def _is_latin(letter: str) -> bool:
+    return letter < "\u0250" or "\u1e00" <= letter < "\u1f00"
 
 
 def below_successors(

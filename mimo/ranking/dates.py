@@ -77,13 +77,14 @@ def windows(question: str, asked: date | None) -> tuple[Window, ...]:
     Words such as "two weeks ago" are counted from `asked`, the day of the question; if that is
     None they are ignored.
     """
-    if not _may_name_dates(question):
+    lower = question.lower()
+    if not (any(map(str.isdigit, lower)) or any(hint in lower for hint in _HINTS)):
         return ()
     windows: list[Window] = []
     rest = question
-    for name, read in _ABSOLUTE:
+    for name in ("iso", "day_month", "month_day", "month_year", "in_month", "in_year"):
         for match in _pattern(name).finditer(rest):
-            if (window := read(match)) is not None:
+            if (window := _read(name, match)) is not None:
                 windows.append(window)
                 rest = rest.replace(match[0], " ; ")
     if asked is not None:
@@ -96,28 +97,9 @@ def closeness(day: date, window: Window) -> float:
 
     For a span that is exp(-gap / (length + 2)), in days.
     """
-    if isinstance(window, Yearly):
-        return _yearly_closeness(day, window)
-    gap = max((window.start - day).days, (day - window.end).days, 0)
-    return exp(-gap / ((window.end - window.start).days + 2))
-
-
-def searchable(day: date) -> str:
-    """Returns the words by which people name `day`: month, year, day and weekday."""
-    return f"{MONTHS[day.month - 1]} {day.year} {day.day} {WEEKDAYS[day.weekday()]}"
-
-
-def _may_name_dates(question: str) -> bool:
-    lower = question.lower()
-    return any(map(str.isdigit, lower)) or any(hint in lower for hint in _HINTS)
-
-
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{_PATTERNS[name]})\b", re.IGNORECASE)
-
-
-def _yearly_closeness(day: date, window: Yearly) -> float:
+    if isinstance(window, Span):
+        gap = max((window.start - day).days, (day - window.end).days, 0)
+        return exp(-gap / ((window.end - window.start).days + 2))
     if window.day is None:
         return float(day.month == window.month)
     if (day.month, day.day) == (window.month, window.day):
@@ -127,6 +109,16 @@ def _yearly_closeness(day: date, window: Yearly) -> float:
     named = _date(day.year, window.month, window.day)
     near = named is not None and abs((named - day).days) <= 7
     return _WITHIN_A_WEEK if near else 0.0
+
+
+def searchable(day: date) -> str:
+    """Returns the words by which people name `day`: month, year, day and weekday."""
+    return f"{MONTHS[day.month - 1]} {day.year} {day.day} {WEEKDAYS[day.weekday()]}"
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{_PATTERNS[name]})\b", re.IGNORECASE)
 
 
 def _date(year: int, month: int, day: int) -> date | None:
@@ -141,43 +133,22 @@ def _month_span(year: int, month: int) -> Span:
     return Span(start=date(year, month, 1), end=following - timedelta(1))
 
 
-def _single(day: date | None) -> Span | None:
-    return Span(start=day, end=day) if day else None
-
-
-def _read_iso(match: re.Match[str]) -> Window | None:
-    return _single(_date(int(match["year"]), int(match["m"]), int(match["day"])))
-
-
-def _read_day(match: re.Match[str]) -> Window | None:
-    month, day = month_number(match["month"]), int(match["day"])
-    if match["year"]:
-        return _single(_date(int(match["year"]), month, day))
-    return Yearly(month=month, day=day) if _date(2000, month, day) else None
-
-
-def _read_month_year(match: re.Match[str]) -> Window | None:
-    return _month_span(int(match["year"]), month_number(match["month"]))
-
-
-def _read_month(match: re.Match[str]) -> Window | None:
-    name = match["month"]
-    return None if name in _VERBS else Yearly(month=month_number(name))
-
-
-def _read_year(match: re.Match[str]) -> Window | None:
-    year = int(match["year"])
-    return Span(start=date(year, 1, 1), end=date(year, 12, 31))
-
-
-_ABSOLUTE = (
-    ("iso", _read_iso),
-    ("day_month", _read_day),
-    ("month_day", _read_day),
-    ("month_year", _read_month_year),
-    ("in_month", _read_month),
-    ("in_year", _read_year),
-)
+def _read(name: str, match: re.Match[str]) -> Window | None:
+    """Returns the date in a match of the pattern with that name; None if there is no such date."""
+    if name == "in_month":
+        verb = match["month"] in _VERBS
+        return None if verb else Yearly(month=month_number(match["month"]))
+    if name == "month_year":
+        return _month_span(int(match["year"]), month_number(match["month"]))
+    if name == "in_year":
+        year = int(match["year"])
+        return Span(start=date(year, 1, 1), end=date(year, 12, 31))
+    day = int(match["day"])
+    month = int(match["m"]) if name == "iso" else month_number(match["month"])
+    if not match["year"]:
+        return Yearly(month=month, day=day) if _date(2000, month, day) else None
+    named = _date(int(match["year"]), month, day)
+    return Span(start=named, end=named) if named else None
 
 
 def _relative(question: str, asked: date) -> Iterator[Span]:
@@ -215,12 +186,8 @@ def _named_span(which: str, what: str, asked: date) -> Span:
         return Span(start=monday, end=monday + timedelta(6))
     if what == "weekend":
         return Span(start=monday + timedelta(5), end=monday + timedelta(6))
-    return _weekday_span(WEEKDAYS.index(what), asked, latest=which != "this")
-
-
-def _weekday_span(weekday: int, asked: date, *, latest: bool) -> Span:
-    """Returns the last such weekday before `asked`, or the one of the same week."""
-    day = asked - timedelta(asked.weekday() - weekday)
-    if latest and day >= asked:
+    # The last such weekday before `asked`, or the one of the same week.
+    day = asked - timedelta(asked.weekday() - WEEKDAYS.index(what))
+    if which != "this" and day >= asked:
         day -= timedelta(7)
     return Span(start=day, end=day)

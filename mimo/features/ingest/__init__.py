@@ -173,11 +173,14 @@ def update_changed(mind: Mind) -> Report | None:
     takes it back.
     """
     root = os.path.realpath(mind.project.root)
-    changed = [
-        path
-        for path, seen in IngestedFiles(mind.project.root).read().items()
-        if (place := freshness.place_of(mind, path)).is_relative_to(root) and _differs(place, seen)
-    ]
+    changed = []
+    for path, seen in IngestedFiles(mind.project.root).read().items():
+        place = freshness.place_of(mind, path)
+        with suppress(OSError):
+            status = place.lstat()
+            is_changed = (status.st_size, status.st_mtime_ns) != (seen.size, seen.mtime_ns)
+            if is_changed and place.is_relative_to(root):
+                changed.append(path)
     if not changed:
         return None
     view = mind.acting_as(_DAEMON)
@@ -283,15 +286,6 @@ def _recorded(mind: Mind) -> Iterator[Callable[[FileReport], None]]:
         refresh.note_change(mind, *written)
 
 
-def _differs(place: Path, seen: Seen) -> bool:
-    """Returns whether an existing file has another size or modification time."""
-    try:
-        status = place.lstat()
-    except OSError:
-        return False
-    return (status.st_size, status.st_mtime_ns) != (seen.size, seen.mtime_ns)
-
-
 def _is_named(mind: Mind, source: freshness.Checked, names: Sequence[str]) -> bool:
     place = freshness.place_of(mind, source.path)
     for name in names:
@@ -373,10 +367,13 @@ def _ingest_once(mind: Mind, sandbox: Sandbox, target: Target, options: Options)
         seen=(status.st_size, status.st_mtime_ns) if status else None,
     )
     sha256 = digest(data)
-    if before and not options.force and _is_same(mind, before, sha256, options.chunking):
-        report = _as_known(report, mind, before)
-        if not options.dry_run:
-            return report
+    stored = mind.store.source(before[0].place) if before else None
+    if stored and stored.sha256 == sha256 and not options.force:
+        asked = options.chunking
+        if asked.is_auto or resolved(asked, stored.path) == stored.chunking:
+            report = _as_known(report, mind, before)
+            if not options.dry_run:
+                return report
     report = replace(report, chunks=_chunks(mind, text, chunking, target.path.name))
     if options.dry_run:
         return report
@@ -453,14 +450,6 @@ def _earlier_chunks(mind: Mind, path: str) -> tuple[Record, ...]:
     return ()
 
 
-def _is_same(mind: Mind, before: Sequence[Record], sha256: str, asked: Chunking) -> bool:
-    """Returns whether a file is unchanged and the chunking asked for is that of its chunks."""
-    source = mind.store.source(before[0].place)
-    if source is None or source.sha256 != sha256:
-        return False
-    return asked.is_auto or resolved(asked, source.path) == source.chunking
-
-
 def _as_known(report: FileReport, mind: Mind, before: Sequence[Record]) -> FileReport:
     source = mind.store.source(before[0].place)
     return replace(
@@ -496,20 +485,14 @@ def _write(
         return replace(report, file=old.path if old else None)
     # A private source stays private: an update must not publish it.
     private = private or (old is not None and old.private)
-    if old is None:
-        _check_free(mind, source_path(source.id, private=private))
+    path = source_path(source.id, private=private)
+    if old is None and mind.store.stamp(path):
+        existing = mind.store.read(path)
+        reason = existing.reason if isinstance(existing, Problem) else "it has other content"
+        raise Conflict(f"`{path}` is in the way: {reason}", hint="mend it or remove it by hand")
     records = mind.store.put_source(source, report.chunks, private=private, instead=old)
     place = records[0].place
     if old and old.path != place.path:
         refresh.note_change(mind, old.path)
     names = tuple(record.memory.id for record in records)
     return replace(report, file=place.path, digest=place.digest, ids=names)
-
-
-def _check_free(mind: Mind, path: str) -> None:
-    """Raises `Conflict` if the file of a source exists but can't be read."""
-    if mind.store.stamp(path) is None:
-        return
-    existing = mind.store.read(path)
-    reason = existing.reason if isinstance(existing, Problem) else "it has other content"
-    raise Conflict(f"`{path}` is in the way: {reason}", hint="mend it or remove it by hand")

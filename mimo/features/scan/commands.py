@@ -113,9 +113,13 @@ def _scan_files(mind: Mind, names: Sequence[str]) -> Scanned:
 
     Raises `NotFound` or `Invalid` for a name without files.
     """
-    files = list(_named(mind, names) if names else _of_memory(mind))
     root = mind.project.root
     reader = sandbox_of(mind) if names else Sandbox(root, root)
+    if names:
+        targets = (target for name in names for target in sandbox.targets(reader, name))
+        files = [target.path for target in targets if target.problem is None]
+    else:
+        files = list(_of_memory(mind))
     secrets: list[SecretRow] = []
     unread: list[str] = []
     for number, path in enumerate(files, 1):
@@ -140,13 +144,6 @@ def _scanned(secrets: Sequence[SecretRow], files: int, unread: Sequence[str] = (
     return Scanned(
         clean=not secrets, found=tuple(secrets), files=files, unread=tuple(unread) or None
     )
-
-
-def _named(mind: Mind, names: Sequence[str]) -> Iterator[Path]:
-    for name in names:
-        for target in sandbox.targets(sandbox_of(mind), name):
-            if target.problem is None:
-                yield target.path
 
 
 def _of_memory(mind: Mind) -> Iterator[Path]:

@@ -226,16 +226,12 @@ def _numbered(mind: Mind, records: Sequence[Record], texts: Iterable[str]) -> li
 
 
 def _text(mind: Mind, record: Record, passage: str, newer: str | None) -> str:
-    return text_of(record.memory, passage, superseded=_named(mind, newer) if newer else None)
-
-
-def _named(mind: Mind, id: str) -> str:
-    """Returns the title of a memory and its id; only the id if the memory has no file any more."""
-    record = mind.index.get(id)
-    if record is None:
-        return id
-    failed = ", which FAILED" if record.memory.outcome is Outcome.FAILED else ""
-    return f"{quoted(record.memory.heading)} ({id}){failed}"
+    """Returns a memory on one line, with the title and the id of the memory that supersedes it."""
+    successor = mind.index.get(newer) if newer else None
+    if successor:
+        failed = ", which FAILED" if successor.memory.outcome is Outcome.FAILED else ""
+        newer = f"{quoted(successor.memory.heading)} ({newer}){failed}"
+    return text_of(record.memory, passage, superseded=newer)
 
 
 def _is_trusted(mind: Mind, record: Record) -> bool:

@@ -7,7 +7,7 @@ live, and all values of a session, are in a database of this machine.
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -183,99 +183,6 @@ def _listed(folder: Path) -> "list[os.DirEntry[str]]":
         raise files.failure("list", folder, error) from error
 
 
-class PassingValues:
-    """The temporary values of one project and one user."""
-
-    def __init__(self, root: Path, owner: str) -> None:
-        """Takes a project's root and the user's secret; no file is opened yet."""
-        self._database = LocalDatabase(root, f"{own_name('values', owner)}.db", _SCHEMA)
-
-    def read(self, namespace: str, key: str, now: datetime) -> Found | None:
-        """Returns a value, or None. Raises `StorageFailed`."""
-        self.sweep(now)
-        rows = self._rows(
-            f"SELECT value, written + ttl FROM entries WHERE namespace = :namespace AND key = :key "
-            f"AND {_ALIVE}",
-            namespace=namespace,
-            key=key,
-            now=now.timestamp(),
-        )
-        for value, expires in rows:
-            until = None if expires is None else datetime.fromtimestamp(min(expires, _LATEST), UTC)
-            return Found(value=json.loads(value), expires=until)
-        return None
-
-    def keys(self, namespace: str, now: datetime) -> list[str]:
-        """Returns the keys of a namespace that have not expired, unsorted."""
-        self.sweep(now)
-        rows = self._rows(
-            f"SELECT key FROM entries WHERE namespace = :namespace AND {_ALIVE}",
-            namespace=namespace,
-            now=now.timestamp(),
-        )
-        return [key for (key,) in rows]
-
-    def size(self, namespace: str, now: datetime, *, but: str) -> tuple[int, int]:
-        """Returns the number of values that have not expired and their size, without one key."""
-        rows = self._rows(
-            "SELECT COUNT(*), COALESCE(SUM(LENGTH(CAST(value AS BLOB))), 0) FROM entries "
-            f"WHERE namespace = :namespace AND key <> :but AND {_ALIVE}",
-            namespace=namespace,
-            but=but,
-            now=now.timestamp(),
-        )
-        for items, size in rows:
-            return int(items), int(size)
-        return 0, 0
-
-    def write(
-        self, namespace: str, key: str, packed: str, ttl: int | None, now: datetime
-    ) -> datetime | None:
-        """Writes a value, replaces the earlier one, and returns the time of expiry."""
-        with self._database.writing() as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)",
-                (namespace, key, packed, now.timestamp(), ttl),
-            )
-        if ttl is None:
-            return None
-        return datetime.fromtimestamp(min(now.timestamp() + ttl, _LATEST), UTC)
-
-    def remove(self, namespace: str, key: str, now: datetime) -> bool:
-        """Removes a value and returns whether there was one. Raises `StorageFailed`."""
-        if self.read(namespace, key, now) is None:
-            return False
-        with self._database.writing() as connection:
-            connection.execute(
-                "DELETE FROM entries WHERE namespace = ? AND key = ?", (namespace, key)
-            )
-        return True
-
-    def sweep(self, now: datetime) -> int:
-        """Removes expired values and returns their number; does nothing if it can't write.
-
-        The time to live of values with a later time than now starts again.
-        """
-        values = {"now": now.timestamp()}
-        old = f"NOT {_ALIVE}"
-        due = self._rows(f"SELECT 1 FROM entries WHERE {old} OR written > :now LIMIT 1", **values)
-        if not any(due):
-            return 0
-        with suppress(StorageFailed), self._database.writing() as connection:
-            removed = connection.execute(f"DELETE FROM entries WHERE {old}", values).rowcount
-            connection.execute("UPDATE entries SET written = :now WHERE written > :now", values)
-            return removed
-        return 0
-
-    def close(self) -> None:
-        """Closes the database, if it was opened."""
-        self._database.close()
-
-    def _rows(self, query: str, **values: object) -> list[tuple[Any, ...]]:
-        with self._database.reading() as connection:
-            return connection.execute(query, values).fetchall() if connection else []
-
-
 class Values:
     """The values of one project; may be used by several threads and processes at once."""
 
@@ -284,14 +191,15 @@ class Values:
         self._root = root
         self.secret = hashlib.sha256(f"cursors {owner}".encode()).digest()
         self._files = ValueFiles(root)
-        self._passing = PassingValues(root, owner)
+        self._database = LocalDatabase(root, f"{own_name('values', owner)}.db", _SCHEMA)
 
     def get(self, namespace: str, key: str, now: datetime) -> Found | None:
         """Returns a value, or None. Raises `StorageFailed` if it can't be read."""
-        passing = self._passing.read(namespace, key, now)
-        if passing or is_passing(namespace):
-            return passing
-        return self._files.read(namespace, key)
+        self.expire(now)
+        rows = self._alive("value, written + ttl", now, namespace, "AND key = :key", key=key)
+        for value, expires in rows:
+            return Found(value=json.loads(value), expires=_time(expires))
+        return None if is_passing(namespace) else self._files.read(namespace, key)
 
     def put(self, namespace: str, key: str, value: Any, ttl: int | None, now: datetime) -> Found:
         """Writes a value, and replaces the earlier one; with a `ttl` of 0 it expires at once.
@@ -301,43 +209,79 @@ class Values:
         """
         text = packed(value)
         with self.locked():
-            self._passing.sweep(now)
+            self.expire(now)
             self._check_room(namespace, key, len(text.encode()), now)
             # Raises for a broken file, before anything is written.
             in_file = not is_passing(namespace) and self._files.read(namespace, key) is not None
             if ttl is None and not is_passing(namespace):
                 kept = self._files.write(namespace, key, value)
-                self._passing.remove(namespace, key, now)
+                self._delete(namespace, key, now)
                 return kept
-            until = self._passing.write(namespace, key, text, ttl, now)
+            with self._database.writing() as connection:
+                row = (namespace, key, text, now.timestamp(), ttl)
+                connection.execute("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)", row)
             if in_file:
                 self._files.remove(namespace, key)
-            self._passing.sweep(now)
-            return Found(value=value, expires=until)
+            self.expire(now)
+            expires = None if ttl is None else now.timestamp() + ttl
+            return Found(value=value, expires=_time(expires))
 
     def remove(self, namespace: str, key: str, now: datetime) -> bool:
         """Removes a value and returns whether there was one. Raises `StorageFailed`."""
         with self.locked():
-            passing = self._passing.remove(namespace, key, now)
+            self.expire(now)
+            deleted = self._delete(namespace, key, now)
             kept = not is_passing(namespace) and self._files.remove(namespace, key)
-            return passing or kept
+            return deleted or kept
 
     def keys(self, namespace: str, now: datetime) -> list[str]:
         """Returns the keys of a namespace, sorted."""
+        self.expire(now)
         kept = [] if is_passing(namespace) else self._files.keys(namespace)
-        return sorted({*self._passing.keys(namespace, now), *kept})
+        return sorted({*(key for (key,) in self._alive("key", now, namespace)), *kept})
 
     def expire(self, now: datetime) -> int:
-        """Removes expired values, and returns their number."""
-        return self._passing.sweep(now)
+        """Removes expired values and returns their number; does nothing if it can't write.
+
+        The time to live of values with a later time than now starts again.
+        """
+        values = {"now": now.timestamp()}
+        due = f"SELECT 1 FROM entries WHERE NOT {_ALIVE} OR written > :now LIMIT 1"
+        if not self._rows(due, values):
+            return 0
+        with suppress(StorageFailed), self._database.writing() as connection:
+            removed = connection.execute(f"DELETE FROM entries WHERE NOT {_ALIVE}", values).rowcount
+            connection.execute("UPDATE entries SET written = :now WHERE written > :now", values)
+            return removed
+        return 0
+
+    def _delete(self, namespace: str, key: str, now: datetime) -> bool:
+        """Removes a temporary value and returns whether there was one."""
+        if not self._alive("1", now, namespace, "AND key = :key", key=key):
+            return False
+        with self._database.writing() as connection:
+            query = "DELETE FROM entries WHERE namespace = ? AND key = ?"
+            connection.execute(query, (namespace, key))
+        return True
+
+    def _alive(
+        self, columns: str, now: datetime, namespace: str, more: str = "", **values: str
+    ) -> list[tuple[Any, ...]]:
+        """Returns rows of the temporary values in a namespace that have not expired."""
+        query = f"SELECT {columns} FROM entries WHERE namespace = :namespace AND {_ALIVE} {more}"
+        return self._rows(query, {"namespace": namespace, "now": now.timestamp(), **values})
+
+    def _rows(self, query: str, values: Mapping[str, object]) -> list[tuple[Any, ...]]:
+        with self._database.reading() as connection:
+            return connection.execute(query, values).fetchall() if connection else []
 
     def locked(self) -> AbstractContextManager[None]:
         """Locks out other writers."""
         return lock(files.local(self._root, "values.lock"))
 
     def close(self) -> None:
-        """Closes the database."""
-        self._passing.close()
+        """Closes the database, if it was opened."""
+        self._database.close()
 
     def _check_room(self, namespace: str, key: str, size: int, now: datetime) -> None:
         """Raises `QuotaExceeded` unless there is room for a value of that size."""
@@ -345,7 +289,8 @@ class Values:
             raise _full(
                 namespace, f"a value has {MAX_BYTES:,} bytes at most, not {size:,}", "value"
             )
-        sizes = [self._passing.size(namespace, now, but=key)]
+        columns = "COUNT(*), COALESCE(SUM(LENGTH(CAST(value AS BLOB))), 0)"
+        sizes = self._alive(columns, now, namespace, "AND key <> :key", key=key) or [(0, 0)]
         if not is_passing(namespace):
             sizes.append(self._files.size(namespace, but=key))
         items, held = (sum(part) for part in zip(*sizes, strict=True))
@@ -354,6 +299,10 @@ class Values:
         if held + size > MOST_BYTES:
             reason = f"it holds {MOST_BYTES:,} bytes at most; {held:,} are used"
             raise _full(namespace, reason, "bytes")
+
+
+def _time(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(min(seconds, _LATEST), UTC)
 
 
 def _full(namespace: str, reason: str, quota: str) -> QuotaExceeded:

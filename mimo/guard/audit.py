@@ -53,6 +53,8 @@ _LONGEST = 120
 _NAME = re.compile(r"[\w.:@/ -]{1,128}")
 _GROWTH = 1.1
 """The ratio of the upper bounds of two neighbouring buckets of durations."""
+_MOST = 1e12
+"""The largest number that a record can have."""
 _SMALLEST = 1e-6
 """Seconds; shorter calls count as this long."""
 
@@ -201,12 +203,15 @@ class Totals:
         if event.get("event_type") != "tool_call":
             return
         tool = str(event.get("tool"))
+        seconds, redactions = (
+            number_of(event.get("seconds")),
+            int(number_of(event.get("redactions"))),
+        )
         self.requests[tool, str(event.get("namespace", "")), str(event.get("status"))] += 1
         if reason := event.get("reason"):
             self.denies[tool, str(reason)] += 1
-        if redactions := event.get("redactions"):
-            self.redactions[(tool,)] += int(redactions)
-        seconds = float(event.get("seconds", 0.0))
+        if redactions:
+            self.redactions[(tool,)] += redactions
         self.seconds[(tool,)] += seconds
         bucket = ceil(log(max(seconds, _SMALLEST)) / log(_GROWTH))
         self.buckets[tool, str(bucket)] += 1
@@ -241,6 +246,11 @@ class Totals:
         """Returns the totals as JSON, which `totals_of` reads."""
         sums = {name: [[*key, n] for key, n in getattr(self, name).items()] for name in _COUNTERS}
         return {"through": self.through, **sums}
+
+
+def number_of(value: object) -> float:
+    """Returns a number of a record, which may have come with a clone; 0 for any other value."""
+    return value if isinstance(value, int | float) and abs(value) < _MOST else 0
 
 
 _COUNTERS = ("requests", "denies", "redactions", "seconds", "buckets")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mimo.errors import StorageFailed
 from mimo.guard.audit import AuditLog, Totals, totals_of
-from mimo.guard.chain import Link, Placed, faults
+from mimo.guard.chain import Link, Placed, faults, line_of, sealed
 
 
 @pytest.fixture
@@ -253,6 +253,22 @@ def test_calls_are_counted_by_tool_namespace_and_status() -> None:
     assert totals.redactions == {("getMemory",): 3}
     assert totals.calls("putMemory") == 3
     assert totals.calls("putMemory", "denied") == 1
+
+
+@pytest.mark.attack("record of calls from a clone")
+@pytest.mark.parametrize("value", ["x", None, [1], float("inf"), float("nan"), 10**400])
+def test_values_that_are_not_numbers_count_as_zero(root: Path, value: object) -> None:
+    """A full log is summed before the next record is added: it must not stop every call."""
+    log = opened(root, largest=1)
+    log.path.parent.mkdir(parents=True)
+    log.path.write_bytes(
+        line_of(sealed({"n": 1, "event_type": "tool_call", "seconds": value}, None, b"other"))
+        + line_of(sealed({"n": 2, "event_type": "tool_call", "redactions": value}, None, b"other"))
+    )
+    write(log, 1)
+
+    totals = log.totals()
+    assert (totals.calls("None"), totals.seconds[("None",)], totals.redactions) == (2, 0, {})
 
 
 def test_a_record_is_counted_once() -> None:

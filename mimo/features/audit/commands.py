@@ -1,6 +1,7 @@
 """`mind audit`, `mind metrics` and `mind events`: recorded calls, their totals, and events."""
 
 from collections import deque
+from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
@@ -11,7 +12,7 @@ from mimo.commands.spec import Arg, Effect, Json, Needs, Omitted, Out, Surface, 
 from mimo.errors import Invalid, StorageFailed
 from mimo.features import audit
 from mimo.frozen import frozen
-from mimo.guard.audit import Status
+from mimo.guard.audit import Status, number_of
 from mimo.guard.chain import Link, line_of
 from mimo.guard.policy import Operation
 from mimo.mind import Mind
@@ -150,8 +151,9 @@ def show(
         if event.get("event_type") == "tool_call" and all(
             value is None or event.get(name) == value for name, value in wanted.items()
         ):
-            total += 1
-            newest.append(_record_row(link))
+            with suppress(ValueError):  # a record from a clone may have any time
+                newest.append(_record_row(link))
+                total += 1
     return AuditRows(calls=tuple(newest), total=total)
 
 
@@ -165,8 +167,8 @@ def _record_row(link: Link) -> AuditRow:
         tool=str(event.get("tool")),
         operation=str(event.get("operation")),
         status=str(event.get("status")),
-        redactions=int(event.get("redactions", 0)),
-        seconds=float(event.get("seconds", 0.0)),
+        redactions=int(number_of(event.get("redactions"))),
+        seconds=float(number_of(event.get("seconds"))),
         **texts,
     )
 

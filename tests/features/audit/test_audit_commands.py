@@ -17,6 +17,7 @@ from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface, to_json
 from mimo.errors import MindError, StorageFailed
+from mimo.guard.chain import line_of, sealed
 from mimo.mind import Mind
 from tests.conftest import Clock
 
@@ -118,6 +119,24 @@ def test_only_writing_a_value_fails_if_it_cannot_be_recorded(
     with pytest.raises(StorageFailed):
         call(mind, "putMemory", namespace="agent.a", key="k", value=2)
     assert call(mind, "getMemory", namespace="agent.a", key="k")["value"] == 1
+
+
+@pytest.mark.attack("record of calls from a clone")
+def test_show_survives_records_with_other_types(
+    mind: Mind, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call = {"event_type": "tool_call", "timestamp": "2026-11-20T12:00:00Z", "seconds": "x"}
+    log_of(mind).parent.mkdir(parents=True, exist_ok=True)
+    log_of(mind).write_bytes(
+        line_of(sealed({"n": 1, **call, "redactions": []}, None, b"other"))
+        + line_of(sealed({"n": 2, **call, "timestamp": "soon"}, None, b"other"))
+    )
+    status, answer = run(mind, capsys, "audit", "show", "--tool", "None")
+
+    assert (status, answer["calls"]) == (0, [])
+    status, answer = run(mind, capsys, "audit", "show")
+    assert [(row["number"], row["seconds"]) for row in answer["calls"]] == [(1, 0.0)]
+    assert run(mind, capsys, "metrics")[0] == 0
 
 
 def test_show_lists_the_newest_calls_that_pass_the_filters(

@@ -90,8 +90,8 @@ MODULES = (
     Module(
         "mimo/memory/duplicates.py",
         (
-            "tests/memory/test_doubles.py",
-            "tests/properties/test_doubles_properties.py",
+            "tests/memory/test_duplicates.py",
+            "tests/properties/test_duplicate_properties.py",
             "tests/operations/test_doubles_stored.py",
         ),
         (
@@ -158,7 +158,7 @@ MODULES = (
             Mutant("if theirs in (base, ours):", "if theirs == ours:"),
             Mutant("if name in left and name in right]", "if name in left or name in right]"),
             Mutant("return (-len(text), text)", "return (len(text), text)"),
-            Mutant('number if key == "confidence" else -number', "number"),
+            Mutant('(1 if key == "confidence" else -1)', "1"),
         ),
     ),
 )

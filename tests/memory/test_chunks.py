@@ -1,4 +1,4 @@
-"""Texts cut into chunks: each strategy, sizes, overlap, and what is left out."""
+"""Texts cut into chunks: strategies, sizes, overlap, and texts that are too short."""
 
 import pytest
 
@@ -34,14 +34,14 @@ def texts(*args, **asked):
     ],
 )
 @pytest.mark.req("000-65")
-def test_auto_goes_by_the_type_of_the_file(name, strategy):
+def test_auto_depends_on_the_type_of_the_file(name, strategy):
     assert resolved(Chunking(), name).strategy == strategy
     explicit = Chunking(strategy=Strategy.LINES)
     assert resolved(explicit, name) == explicit
 
 
 @pytest.mark.req("000-66")
-def test_paragraphs_are_what_blank_lines_part():
+def test_paragraphs_are_separated_by_blank_lines():
     text = "First paragraph,\nof two lines.\n\n\n  \nSecond paragraph.\r\n\r\n    third, indented\n"
     assert texts(text, "paragraphs") == [
         "First paragraph,\nof two lines.",
@@ -51,7 +51,7 @@ def test_paragraphs_are_what_blank_lines_part():
 
 
 @pytest.mark.req("000-67")
-def test_lines_come_so_many_at_a_time():
+def test_a_chunk_has_the_requested_number_of_lines():
     text = "".join(f"this is line {number}\n" for number in range(1, 121))
     result = cut(text, "lines")
     assert [(item.first_line, item.last_line) for item in result] == [
@@ -118,14 +118,14 @@ def test_sentences_survive_abbreviations_versions_and_other_scripts(text, expect
 
 @pytest.mark.req("000-70")
 @pytest.mark.parametrize("text", ["\n\n{\r\n  'a': 1,\n\n}\n\n", "---\nx: 1\n---\n"])
-def test_a_whole_file_is_one_chunk_as_it_stands(text):
+def test_a_whole_file_is_one_unchanged_chunk(text):
     (chunk,) = cut(text, "whole", chunk_size=5, overlap=2)
     assert chunk.text == text
     assert (chunk.first_line, chunk.last_line) == (1, text.count("\n"))
 
 
 @pytest.mark.req("000-85")
-def test_what_is_shorter_than_ten_characters_is_left_out():
+def test_chunks_shorter_than_ten_characters_are_left_out():
     assert texts("short\n\n123456789\n\n1234567890\n\n   \n", "paragraphs") == ["1234567890"]
     assert texts("{}", "whole") == []
     assert texts("", "markdown") == texts("\n \n", "lines") == []
@@ -204,7 +204,7 @@ The last words.
 
 @pytest.mark.req("000-69")
 @pytest.mark.req("000-91")
-def test_markdown_is_cut_at_its_headings_alone():
+def test_markdown_is_cut_only_at_headings():
     result = cut(GUIDE, "markdown")
     assert [(item.first_line, item.last_line, item.path) for item in result] == [
         (1, 7, ("The guide", "Guide")),
@@ -238,6 +238,6 @@ def test_a_long_section_is_cut_between_blocks_and_never_within_a_fence_or_a_list
         ("# One heading\n[a]: http://x\n\n# Two heading\nwords\n", [(1, 2), (4, 5)]),
     ],
 )
-def test_markdown_has_the_lines_of_its_file(text, expected):
+def test_chunks_of_markdown_have_the_lines_of_the_file(text, expected):
     result = cut(text, "markdown")
     assert [(item.first_line, item.last_line) for item in result] == expected

@@ -1,4 +1,4 @@
-"""Source code is cut at blank lines, and no head of a function is torn from its body."""
+"""Source code is cut at blank lines; the head of a function stays with its body."""
 
 import pytest
 
@@ -55,7 +55,7 @@ else:
 '''
 
 
-def test_python_keeps_functions_and_parts_classes():
+def test_python_is_cut_between_functions_and_methods():
     assert heads(PYTHON, "a.py") == [
         '"""A module.',
         "import os.path",
@@ -149,7 +149,7 @@ end
     ],
 )
 @pytest.mark.req("000-83")
-def test_other_languages_go_by_indentation(text, name, expected):
+def test_other_languages_are_cut_by_indentation(text, name, expected):
     assert heads(text, name) == expected
 
 

@@ -1,4 +1,4 @@
-"""Reading files as memories: headers of all sorts, and what is done with those that are broken."""
+"""Reading files as memories: headers of all kinds, and broken ones."""
 
 from datetime import UTC, datetime
 
@@ -50,7 +50,7 @@ Sessions do not scale.
 """
 
 
-def test_a_file_of_minds_own_gives_every_field():
+def test_every_field_is_read_from_a_file_of_mind():
     parsed = read(OURS, ".mind/decisions/decision_auth_strategy_20261120_k3v7mq.md")
     memory = parsed.memory
     assert parsed.owned
@@ -69,7 +69,7 @@ def test_a_file_of_minds_own_gives_every_field():
     assert memory.extra == {}
 
 
-def test_a_plain_file_takes_id_title_type_and_date_from_where_it_is():
+def test_a_plain_file_has_id_type_and_date_of_its_path_and_title_of_its_text():
     memory = memory_of("Intro\n\n# The title #\n\ntext\n", ".mind/insights/cache.md")
     assert (memory.id, memory.type, memory.title) == ("cache", Kind.INSIGHT, "The title")
     assert memory.created == LATER
@@ -132,7 +132,7 @@ def test_dates_are_read_as_people_write_them(key, written, hour):
 
 
 @pytest.mark.parametrize("written", ["2024-13-45", "soon", "[1]", "0001-01-01T00:00:00+14:00"])
-def test_a_date_that_is_none_falls_back_to_the_files_own(written):
+def test_an_invalid_date_falls_back_to_that_of_the_file(written):
     memory = memory_of(f"---\ncreated: {written}\n---\nx")
     assert memory.created == LATER
     assert "created" in memory.extra
@@ -143,8 +143,8 @@ def test_a_date_that_is_none_falls_back_to_the_files_own(written):
     ["importance: 7", "confidence: high", "outcome: maybe", "protected: perhaps", "tags: {a: b}",
      "title: [a]", "links: [{href: x}]", "links: ['https://example.org']", "id: a/b", "id: 한국어"],
 )  # fmt: skip
-def test_a_value_that_cant_be_meant_is_left_among_the_others(line):
-    """Somebody else's header may use our words for other things; the file stays readable."""
+def test_a_value_without_a_meaning_is_kept_as_an_unknown_key(line):
+    """The header of another tool may use our keys for other things; the file stays readable."""
     memory = memory_of(f"---\n{line}\n---\n# T\n")
     assert list(memory.extra) == [line.split(":")[0]]
     assert (memory.importance, memory.confidence, memory.title) == (0.5, None, "T")
@@ -174,7 +174,7 @@ def test_a_value_that_cant_be_meant_is_left_among_the_others(line):
         ("**/*  # why", "**/*"),
     ],
 )
-def test_a_plain_value_means_what_its_writer_meant(written, meant):
+def test_plain_values_are_read_as_in_json(written, meant):
     value = memory_of(f"---\nkey: {written}\n---\nx").extra["key"]
     assert value == meant
     assert type(value) is type(meant)
@@ -210,7 +210,7 @@ def test_a_key_may_have_any_name(key):
     ],
 )
 def test_a_header_outside_the_rules_is_reported_with_its_line(header, line, reason):
-    """A bomb must cost nothing, and a typing error must be found at once by who made it."""
+    """A bomb must cost nothing, and a typing error must be problem at once by who made it."""
     problem = problem_of(f"---\n{header}\n---\ntext\n")
     assert reason in problem.reason
     assert problem.line == line
@@ -227,7 +227,7 @@ def test_an_alias_bomb_is_refused_at_its_first_anchor(bomb):
     assert problem_of(f"---\n{bomb}---\n").line == 2
 
 
-def test_six_levels_and_two_hundred_keys_are_still_fine():
+def test_six_levels_and_two_hundred_keys_are_allowed():
     deep = "a: {b: {c: {d: {e: {f: 1}}}}}"
     assert memory_of(f"---\n{deep}\n---\nx").extra["a"]
     many = "".join(f"k{n}: 1\n" for n in range(200))
@@ -262,7 +262,7 @@ def test_an_unclosed_header_is_reported():
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("bom", ["", "\ufeff"])
 @pytest.mark.parametrize("close", ["---", "---  ", "..."])
-def test_a_header_is_found_whatever_wrote_it(end, bom, close):
+def test_a_header_is_read_with_any_line_ends_mark_and_fence(end, bom, close):
     text = end.join(["---\t", "title: T", close, "", "one", "  two", ""])
     parsed = read(bom + text)
     assert parsed.memory.title == "T"
@@ -300,7 +300,7 @@ def test_a_broken_toml_header_is_reported_with_its_line(end):
         (b"x" * (1024 * 1024 + 1), None, "too large"),
     ],
 )
-def test_a_file_that_is_no_text_is_reported(data, line, reason):
+def test_a_file_that_is_not_text_is_reported(data, line, reason):
     problem = problem_of(data)
     assert problem.line == line
     assert reason in problem.reason
@@ -319,7 +319,7 @@ def test_links_of_an_obsidian_header_are_links():
     assert memory.links == (Link(to="One"), Link(to="Two"))
 
 
-def test_only_minds_own_files_have_sections():
+def test_only_files_of_mind_have_sections():
     text = "# T\n\n## Outcome\n\n\\## Outcome\nIt went well.\n"
     assert memory_of(text).sections == {}
     assert memory_of(text).content == text.strip()
@@ -336,10 +336,10 @@ def test_a_second_section_of_one_name_is_kept_as_text():
     assert sections == {Section.OUTCOME: "one\n\n## Outcome\ntwo"}
 
 
-def test_a_file_that_begins_with_a_merge_conflict_is_no_memory():
+def test_a_file_that_begins_with_a_merge_conflict_is_a_problem():
     data = b"<<<<<<< HEAD\n---\nid: a\n=======\n---\nid: b\n>>>>>>> theirs\n---\ntext\n"
 
-    found = parse(data, path=".mind/facts/a.md", modified=LATER)
+    problem = parse(data, path=".mind/facts/a.md", modified=LATER)
 
-    assert isinstance(found, Problem)
-    assert (found.line, "conflict" in found.reason) == (1, True)
+    assert isinstance(problem, Problem)
+    assert (problem.line, "conflict" in problem.reason) == (1, True)

@@ -1,4 +1,4 @@
-"""Edits in place: what each one writes, and what stays as a person wrote it."""
+"""Edits in place: the written changes, and the bytes that must not change."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ LATER = datetime(2027, 1, 1, tzinfo=UTC)
 ADR = "docs/decisions/0001.md"
 OWN = ".mind/facts/a.md"
 
-PERSONS = """\
+FOREIGN = """\
 ---
 # Decided in the spring
 status:   "proposed"   # ask Kim
@@ -50,42 +50,42 @@ def edited(text, path=ADR, **changes):
     return changed.decode()
 
 
-def test_one_value_is_replaced_and_its_comment_stays():
-    changed = edited(PERSONS, status="accepted")
-    assert changed == PERSONS.replace('"proposed"', "accepted")
+def test_a_value_is_replaced_and_its_comment_stays():
+    changed = edited(FOREIGN, status="accepted")
+    assert changed == FOREIGN.replace('"proposed"', "accepted")
 
 
-def test_a_tag_joins_a_list_in_the_lists_own_style():
-    changed = edited(PERSONS, tags=("one", "two", "three"))
-    assert changed == PERSONS.replace('  -   "two"\n', '  -   "two"\n  - three\n')
+def test_a_tag_is_added_in_the_style_of_the_list():
+    changed = edited(FOREIGN, tags=("one", "two", "three"))
+    assert changed == FOREIGN.replace('  -   "two"\n', '  -   "two"\n  - three\n')
 
 
 def test_a_list_over_several_lines_is_replaced_as_a_whole():
-    changed = edited(PERSONS, tags=("four",))
-    assert changed == PERSONS.replace('tags:\n  - one   # first\n  -   "two"\n', "tags: [four]\n")
+    changed = edited(FOREIGN, tags=("four",))
+    assert changed == FOREIGN.replace('tags:\n  - one   # first\n  -   "two"\n', "tags: [four]\n")
 
 
 def test_a_key_is_removed_with_all_its_lines():
-    changed = edited(PERSONS, tags=(), extra={"date": "2024-01-02", "deciders": ["Kim", "Lee"]})
-    assert changed == PERSONS.replace('tags:\n  - one   # first\n  -   "two"\n', "").replace(
+    changed = edited(FOREIGN, tags=(), extra={"date": "2024-01-02", "deciders": ["Kim", "Lee"]})
+    assert changed == FOREIGN.replace('tags:\n  - one   # first\n  -   "two"\n', "").replace(
         "summary: >\n  folded\n  text\n", ""
     )
 
 
-def test_a_new_key_stands_where_the_fixed_order_has_it():
-    changed = edited(PERSONS, outcome=Outcome.FAILED, importance=0.9)
-    expected = PERSONS.replace('"two"\n', '"two"\nimportance: 0.9\noutcome: FAILED\n')
+def test_a_new_key_is_inserted_in_the_fixed_order():
+    changed = edited(FOREIGN, outcome=Outcome.FAILED, importance=0.9)
+    expected = FOREIGN.replace('"two"\n', '"two"\nimportance: 0.9\noutcome: FAILED\n')
     assert changed == expected
 
 
-def test_a_new_key_that_is_not_ours_stands_at_the_end():
-    memory = read(PERSONS.encode(), ADR)
-    changed = edited(PERSONS, extra={**memory.extra, "x": [1, {"a": "b: c"}]})
-    assert changed == PERSONS.replace("\n---\n# Use", '\nx: [1, {a: "b: c"}]\n---\n# Use')
+def test_a_new_foreign_key_is_appended():
+    memory = read(FOREIGN.encode(), ADR)
+    changed = edited(FOREIGN, extra={**memory.extra, "x": [1, {"a": "b: c"}]})
+    assert changed == FOREIGN.replace("\n---\n# Use", '\nx: [1, {a: "b: c"}]\n---\n# Use')
 
 
 def test_line_ends_and_the_byte_order_mark_survive():
-    text = "\ufeff" + PERSONS.replace("\n", "\r\n").rstrip()
+    text = "\ufeff" + FOREIGN.replace("\n", "\r\n").rstrip()
     changed = edited(text, importance=0.9, status="x")
     expected = text.replace('"proposed"', "x").replace('"two"\r\n', '"two"\r\nimportance: 0.9\r\n')
     assert changed == expected
@@ -115,11 +115,11 @@ def test_a_file_without_a_header_gets_one():
         ("globs: **/*.ts\nstatus: *.a\n", "globs: **/*.ts\nstatus: x\n"),
     ],
 )
-def test_a_value_is_replaced_however_it_was_written(header, expected):
+def test_values_in_every_notation_are_replaced(header, expected):
     assert edited(f"---\n{header}---\nbody", status="x") == f"---\n{expected}---\nbody"
 
 
-def test_a_key_that_cant_be_told_from_its_comment_is_left_to_its_writer():
+def test_a_key_with_a_comment_before_its_colon_is_never_changed():
     text = b"---\n? status # or: state\n: a\n---\nx"
     before = read(text, ADR)
     with pytest.raises(Invalid, match="status") as raised:
@@ -136,18 +136,18 @@ def test_the_last_key_beside_a_comment_stays_without_a_value():
 
 
 def test_links_can_be_reordered():
-    one, two = Link(to="b", type="refines"), Link(to="c", type="refines")
-    text = edited("---\nid: a\ntype: fact\n---\nx\n", OWN, links=(one, two))
-    assert edited(text, OWN, links=(two, one)).index("to: c") < text.index("to: c")
+    first, second = Link(to="b", type="refines"), Link(to="c", type="refines")
+    text = edited("---\nid: a\ntype: fact\n---\nx\n", OWN, links=(first, second))
+    assert edited(text, OWN, links=(second, first)).index("to: c") < text.index("to: c")
 
 
 def test_links_are_added_one_a_line():
     text = "---\nid: a\ntype: fact\n---\nSee [[b]].\n"
-    one = edited(text, OWN, links=(Link(to="c", type="refines"), Link(to="b")))
+    first = edited(text, OWN, links=(Link(to="c", type="refines"), Link(to="b")))
     added = "links:\n  - {to: c, type: refines}\n"
-    assert one == text.replace("---\nSee", f"{added}---\nSee")
-    two = edited(one, OWN, links=(Link(to="c", type="refines"), Link(to="d", type="refines")))
-    assert two == one.replace(added, f"{added}  - {{to: d, type: refines}}\n")
+    assert first == text.replace("---\nSee", f"{added}---\nSee")
+    second = edited(first, OWN, links=(Link(to="c", type="refines"), Link(to="d", type="refines")))
+    assert second == first.replace(added, f"{added}  - {{to: d, type: refines}}\n")
 
 
 def test_title_is_written_only_if_it_differs_from_the_heading():
@@ -201,14 +201,14 @@ def test_heading_in_a_text_is_escaped_and_read_back():
 
 
 def test_section_is_never_added_to_a_foreign_file():
-    before = read(PERSONS.encode(), ADR)
+    before = read(FOREIGN.encode(), ADR)
     with pytest.raises(Invalid):
-        splice(PERSONS.encode(), before, replace(before, sections={Section.OUTCOME: "x"}), path=ADR)
+        splice(FOREIGN.encode(), before, replace(before, sections={Section.OUTCOME: "x"}), path=ADR)
 
 
-def test_the_text_of_a_persons_file_can_be_edited():
-    changed = edited(PERSONS, content="# Use git\n\n## Outcome\nText.")
-    assert changed == PERSONS.replace("Text.", "## Outcome\nText.")
+def test_the_text_of_a_foreign_file_can_be_edited():
+    changed = edited(FOREIGN, content="# Use git\n\n## Outcome\nText.")
+    assert changed == FOREIGN.replace("Text.", "## Outcome\nText.")
 
 
 TOML = """\
@@ -280,7 +280,7 @@ def memory(**changes):
     return replace(Memory(id="a", type=Kind.FACT, content="x", created=LATER), **changes)
 
 
-def test_a_new_file_says_no_defaults_and_no_nulls():
+def test_a_new_file_has_no_defaults_and_no_nulls():
     assert render(memory()) == b"---\nid: a\ntype: fact\ncreated: 2027-01-01T00:00:00Z\n---\nx\n"
 
 
@@ -327,6 +327,6 @@ def test_a_new_file_reads_well_and_in_the_fixed_order():
         {"content": "x" * 1024 * 1024},
     ],
 )
-def test_what_a_file_cant_hold_is_refused_before_it_is_written(changes):
+def test_text_that_a_file_cant_hold_is_refused_before_it_is_written(changes):
     with pytest.raises(Invalid):
         render(memory(**changes))

@@ -34,7 +34,7 @@ def encodable(value: Any) -> bool:
 
 @given(VALUES.filter(encodable))
 @pytest.mark.req("002-20", "002-25")
-def test_every_value_comes_back_exactly(value: Any) -> None:
+def test_every_value_is_restored_exactly(value: Any) -> None:
     namespace, key, read = parse(render("agent.x", "k", value))
 
     assert (namespace, key) == ("agent.x", "k")
@@ -66,11 +66,11 @@ def test_every_value_comes_back_exactly(value: Any) -> None:
     ],
 )
 @pytest.mark.req("002-20")
-def test_odd_values_come_back_exactly(value: Any) -> None:
+def test_unusual_values_are_restored_exactly(value: Any) -> None:
     assert exactly(parse(render("agent.x", "k", value))[2], value)
 
 
-def test_deep_values_come_back_and_deeper_ones_are_refused() -> None:
+def test_values_beyond_the_depth_limit_are_refused() -> None:
     value: Any = 1
     for _ in range(100):
         value = [value]
@@ -93,12 +93,12 @@ def test_a_value_that_holds_itself_a_thousand_times_is_refused_at_once() -> None
     "value", [["\ud800"], {"\udfff": 1}, [10**5000], [float("nan")], [float("inf")]]
 )
 @pytest.mark.req("002-23")
-def test_what_json_cannot_hold_is_refused(value: Any) -> None:
+def test_values_that_are_not_json_are_refused(value: Any) -> None:
     with pytest.raises(Invalid):
         packed(value)
 
 
-def test_a_mapping_reads_well_and_a_list_stands_as_json() -> None:
+def test_a_mapping_is_yaml_and_a_list_is_json() -> None:
     assert render("agent.ui", "prefs", {"theme": "dark", "at": {"x": 1}}).decode() == (
         "---\nnamespace: agent.ui\nkey: prefs\nvalue:\n  theme: dark\n  at:\n    x: 1\n---\n"
     )
@@ -117,7 +117,7 @@ def test_a_mapping_reads_well_and_a_list_stands_as_json() -> None:
         ("\ufeff---\nvalue: [a, b]\n---\n", ["a", "b"]),
     ],
 )
-def test_what_people_write_is_read(text: str, value: Any) -> None:
+def test_handwritten_values_are_read(text: str, value: Any) -> None:
     assert parse(text.encode())[2] == value
 
 
@@ -136,7 +136,7 @@ def test_what_people_write_is_read(text: str, value: Any) -> None:
         ("<<<<<<< ours\nvalue: 1\n", 1),
     ],
 )
-def test_a_broken_file_says_where(text: str, line: int | None) -> None:
+def test_a_broken_file_is_reported_with_its_line(text: str, line: int | None) -> None:
     with pytest.raises(Unreadable) as caught:
         parse(text.encode())
 

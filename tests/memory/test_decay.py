@@ -1,4 +1,4 @@
-"""How a memory fades."""
+"""The fading of a memory."""
 
 import math
 from datetime import UTC, datetime, timedelta
@@ -35,7 +35,7 @@ def test_the_age_counts_from_the_last_access():
     )
 
 
-def test_an_access_before_the_date_in_the_file_makes_nothing_older():
+def test_an_access_before_the_date_in_the_file_does_not_make_a_memory_older():
     used = decay.Use(times=0, last=NOW - timedelta(days=90))
 
     assert decay.strength(record(days=1), now=NOW, use=used) == pytest.approx(
@@ -59,7 +59,7 @@ def test_days_until_forgotten_count_from_now():
     assert decay.score(0.08, left) == pytest.approx(decay.FLOOR)
 
 
-def test_what_is_below_the_floor_has_no_days_left_and_without_a_rate_nothing_fades():
+def test_below_the_floor_no_days_are_left_and_without_a_rate_nothing_fades():
     assert decay.days_until_forgotten(0.01) == 0.0
     assert decay.days_until_forgotten(0.5, rate=0.0) == math.inf
 
@@ -71,6 +71,6 @@ def test_decisions_checkpoints_and_edges_are_protected_unless_their_file_says_no
     assert not decay.is_protected(record(Kind.FACT))
 
 
-def test_a_document_elsewhere_in_the_project_does_not_fade_unless_it_says_so():
+def test_a_document_outside_the_store_fades_only_if_its_header_allows_it():
     assert decay.is_protected(record(path="docs/tea.md"))
     assert not decay.is_protected(record(path="docs/tea.md", protected=False))

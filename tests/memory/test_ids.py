@@ -24,12 +24,12 @@ DAY = date(2026, 11, 20)
         ("one two " * 20, f"decision_{'one_two_' * 4}one_two_20261120_abc234"),
     ],
 )
-def test_a_new_id_says_type_subject_and_day(text, expected):
+def test_a_new_id_has_type_subject_and_day(text, expected):
     assert ids.new_id(Kind.DECISION, text, DAY, "abc234") == expected
 
 
 @given(st.sampled_from(Kind), st.text(max_size=500), st.dates(), st.binary(min_size=4, max_size=9))
-def test_a_new_id_is_always_an_id(kind, text, day, randomness):
+def test_a_new_id_is_always_valid(kind, text, day, randomness):
     letters = ids.suffix(randomness)
     assert len(letters) == 6
     assert set(letters) <= set("abcdefghijklmnopqrstuvwxyz234567")
@@ -59,7 +59,7 @@ def test_every_random_bit_of_a_suffix_counts():
         (".mind/facts/한국어.md", None),
     ],
 )
-def test_a_file_without_an_id_is_known_by_its_path(path, expected):
+def test_a_file_without_an_id_has_that_of_its_path(path, expected):
     result = ids.of_path(path)
     assert ids.is_id(result)
     assert result == (expected or ids.unique(path))
@@ -75,13 +75,13 @@ def test_a_file_without_an_id_is_known_by_its_path(path, expected):
         (f"docs/{'x' * 300}.md", f"docs.{'x' * 95}"),
     ],
 )
-def test_what_an_id_cant_hold_is_left_out_and_a_hash_keeps_it_apart(path, readable):
+def test_invalid_characters_are_left_out_and_a_hash_is_added(path, readable):
     start, _, digest = ids.of_path(path).rpartition("-")
     assert start == readable
     assert len(digest) == 8
 
 
-def test_two_spellings_of_one_name_have_one_id():
+def test_both_unicode_forms_of_a_name_have_the_same_id():
     """Some file systems give a name back decomposed, others as it was written."""
     assert ids.of_path("docs/re\u0301sume\u0301.md") == ids.of_path("docs/r\u00e9sum\u00e9.md")
 
@@ -114,5 +114,5 @@ def test_paths_outside_the_type_folders_have_ids_of_their_own(paths):
         ("README.md", None),
     ],
 )
-def test_a_folder_that_is_named_after_a_type_says_the_type(path, kind):
+def test_a_folder_named_after_a_type_gives_the_type(path, kind):
     assert ids.folder_kind(path) is kind

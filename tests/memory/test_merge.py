@@ -57,7 +57,7 @@ def test_a_value_that_one_side_removed_and_the_other_changed_stays():
     assert memory.competing == (Version(field="confidence", text="null"),)
 
 
-def test_lists_are_united_and_what_one_side_took_out_is_out():
+def test_lists_are_united_without_the_removals_of_either_side():
     memory, _ = merged(file("tags: [a, b]\n"), file("tags: [b, z]\n"), file("tags: [a, b, c]\n"))
     assert memory.tags == ("b", "c", "z")
 
@@ -71,7 +71,7 @@ def test_links_are_united():
     assert [link.to for link in memory.links] == ["a", "b", "c"]
 
 
-def test_comments_order_and_foreign_keys_stay():
+def test_comments_order_and_foreign_keys_are_kept():
     head = "---\n# mine\nzeta: 1 # why\nid: x\ntype: decision\n"
     _, text = merged(
         file(head=head), file("alpha: [1]\n", head=head), file("topic: auth\n", head=head)
@@ -79,7 +79,7 @@ def test_comments_order_and_foreign_keys_stay():
     assert text.startswith("---\n# mine\nzeta: 1 # why\nid: x\ntype: decision\ntopic: auth\n")
 
 
-def test_each_section_is_merged_for_itself():
+def test_each_section_is_merged_separately():
     body = "Use JWT.\n\n## Reasoning\nStateless.\n\n## Outcome\n- so far"
     memory, _ = merged(
         file(body=body), file(body=body.replace("Stateless", "It is stateless")),
@@ -88,7 +88,7 @@ def test_each_section_is_merged_for_itself():
     assert memory.sections == {"Reasoning": "It is stateless.", "Outcome": "- so far so good"}
 
 
-def test_two_versions_of_a_text_share_what_does_not_contradict():
+def test_two_versions_of_a_text_share_the_changes_without_conflict():
     old, ours, theirs = (
         "one\n\ntwo\n\nthree",
         "ONE\n\ntwo\n\nour three",
@@ -100,10 +100,10 @@ def test_two_versions_of_a_text_share_what_does_not_contradict():
     assert "\n## Competing: the text\nONE\n" in text
 
 
-def test_a_version_with_headings_of_ours_comes_back_as_it_was():
+def test_a_version_with_headings_of_sections_is_restored():
     ours, theirs = "a\n## Outcome of it\n\\## Outcome", "b\n## Competing: x"
     memory, _ = merged(b"", file(body=ours), file(body=theirs.replace("## C", "\\## C")))
-    assert {memory.content, *(one.text for one in memory.competing)} == {
+    assert {memory.content, *(version.text for version in memory.competing)} == {
         "a\n## Outcome of it\n## Outcome", theirs,
     }  # fmt: skip
 
@@ -126,7 +126,7 @@ def test_conflict_resolved_in_two_ways_is_open_again():
     assert memory.competing == (Version(field="confidence", text="0.4"),)
 
 
-def test_the_ends_of_lines_stay():
+def test_line_ends_are_kept():
     ours = file("topic: auth\n").replace(b"\n", b"\r\n")
     result = merge(
         file().replace(b"\n", b"\r\n"),
@@ -154,12 +154,12 @@ def test_handwritten_note_keeps_both_versions():
         (b"---\n{a: 1}\n---\nx\n", b"---\n{a: 2}\n---\nx\n"),
     ],
 )
-def test_what_cannot_be_merged_with_care_is_left_to_git(ours, theirs):
+def test_a_file_that_cannot_be_merged_safely_is_left_to_git(ours, theirs):
     assert merge(file(), ours, theirs, path=PATH) is None
     assert merge(file(), theirs, ours, path=PATH) is None
 
 
-def test_a_copy_of_an_ingested_file_that_one_branch_replaced_is_taken_from_there():
+def test_an_ingested_file_is_taken_from_the_branch_that_replaced_it():
     base, replaced = (
         f"---\nid: s\ncreated: 2026-11-{day}\n---\n<!-- chunk 1 lines 1-1 -->\nx\n".encode()
         for day in ("02", "01")

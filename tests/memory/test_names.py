@@ -1,4 +1,4 @@
-"""What is a name of a namespace or key, and which file it has."""
+"""Names of namespaces and keys, and the names of their files."""
 
 import pytest
 from hypothesis import given
@@ -39,7 +39,7 @@ def test_a_pattern_admits_whole_segments(pattern: str, name: str, admitted: bool
 
 @given(NAMESPACES, st.text(LETTERS, min_size=1, max_size=3))
 @pytest.mark.req("002-35")
-def test_nothing_that_only_begins_like_a_namespace_is_admitted(name: str, more: str) -> None:
+def test_a_name_that_only_begins_like_a_namespace_is_not_admitted(name: str, more: str) -> None:
     assert covers(f"{name}.*", f"{name}.{more}")
     assert not covers(f"{name}.*", f"{name}{more}")
     assert not covers(f"{name}.*", name)
@@ -51,7 +51,7 @@ def test_two_names_never_share_a_file_even_where_case_is_folded(item: str, other
 
 
 @given(KEYS)
-def test_a_file_name_is_harmless_everywhere(key: str) -> None:
+def test_a_file_name_is_valid_on_every_system(key: str) -> None:
     stem = stem_of(key)
 
     assert stem[0] not in ".-"
@@ -63,7 +63,7 @@ def test_a_file_name_is_harmless_everywhere(key: str) -> None:
 @pytest.mark.parametrize(
     "key", ["con", "NUL", "aux.txt", "com1", ".hidden", "-rf", "a.", "A", "a~b"]
 )
-def test_odd_keys_are_refused_or_have_a_file_of_another_name(key: str) -> None:
+def test_unusual_keys_are_refused_or_have_a_file_of_another_name(key: str) -> None:
     try:
         check_key(key)
     except Invalid:
@@ -91,7 +91,9 @@ def test_the_longest_names_are_accepted_and_longer_ones_are_not() -> None:
     ("namespace", "passing"),
     [("session.a", True), ("SESSION.a", True), ("session", True), ("sessions.a", False)],
 )
-def test_what_a_session_holds_passes_in_whatever_case(namespace: str, passing: bool) -> None:
+def test_namespaces_of_a_session_stay_on_this_machine_in_any_case(
+    namespace: str, passing: bool
+) -> None:
     assert is_passing(namespace) is passing
 
 

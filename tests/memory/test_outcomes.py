@@ -25,14 +25,14 @@ JWT = Memory(id="d", type=Kind.DECISION, content="Use JWT", created=NOW, confide
     ],
 )
 @pytest.mark.req("004-14")
-def test_an_outcome_moves_the_confidence(
+def test_an_outcome_changes_the_confidence(
     confidence: float | None, outcome: Outcome | None, age_days: int, after: float
 ) -> None:
     memory = replace(JWT, confidence=confidence, created=NOW - timedelta(days=age_days))
     assert outcomes.confidence_after(memory, outcome, NOW) == after
 
 
-def test_the_same_outcome_again_moves_nothing() -> None:
+def test_the_same_outcome_again_changes_nothing() -> None:
     assert outcomes.confidence_after(replace(JWT, outcome=Outcome.FAILED), Outcome.FAILED, NOW) == (
         0.7
     )
@@ -46,7 +46,7 @@ def _told(*lines: str) -> Memory:
 
 
 @pytest.mark.parametrize("why", ["Tokens leak", "Two lines\n- and a list", "a: b, confidence: c"])
-def test_the_last_reason_is_the_one_that_counts(why: str) -> None:
+def test_the_reason_is_that_of_the_last_entry(why: str) -> None:
     first = outcomes.entry(Outcome.PARTIAL, "Slow", on=NOW, before=0.7, after=0.8)
     last = outcomes.entry(Outcome.FAILED, why, on=NOW, before=0.8, after=0.5)
     memory = _told(first, last)
@@ -67,7 +67,7 @@ def test_an_outcome_without_a_reason_has_none() -> None:
 
 
 @pytest.mark.req("004-16")
-def test_only_what_failed_is_warned_of() -> None:
+def test_only_a_failed_decision_has_a_warning() -> None:
     failed = replace(
         _told(outcomes.entry(Outcome.FAILED, "Tokens leak", on=NOW)), outcome=Outcome.FAILED
     )

@@ -1,4 +1,4 @@
-"""The file of an ingested source: what it looks like, and what can be wrong with it."""
+"""The file of an ingested source, and broken ones."""
 
 from datetime import UTC, datetime
 
@@ -58,7 +58,7 @@ def parse(text, path=PATH):
     return codec.parse(text.encode(), path=path, modified=NOW)
 
 
-def test_it_reads_well():
+def test_the_file_of_a_source_is_readable_markdown():
     assert codec.render(SOURCE, CHUNKS).decode().replace('"', "") == FILE
     assert codec.header_of(FILE.encode(), path=PATH) == SOURCE
 
@@ -66,7 +66,7 @@ def test_it_reads_well():
 @pytest.mark.req("000-87")
 @pytest.mark.req("000-93")
 @pytest.mark.req("000-76")
-def test_a_chunk_knows_where_it_is_from():
+def test_a_chunk_has_the_place_that_it_is_from():
     first, second = parse(FILE)
     assert (first.memory.id, first.line) == ("source_api_md_k3v7mq.1", 15)
     assert (second.memory.id, second.line) == ("source_api_md_k3v7mq.2", 20)
@@ -145,7 +145,7 @@ def test_a_file_without_a_header_has_ids_from_its_path():
     ],
     ids=["crlf", "bom", "one line end less", "no last line end", "spaces after a marker"],
 )
-def test_what_editors_and_checkouts_do_to_a_file_changes_no_chunk(change):
+def test_line_ends_and_marks_of_editors_and_checkouts_change_no_chunk(change):
     assert [item.memory.content for item in parse(change(FILE))] == [item.text for item in CHUNKS]
 
 
@@ -155,7 +155,7 @@ def removed(text, number):
     return left.decode()
 
 
-def test_a_chunk_is_removed_and_the_rest_stays_as_it_is():
+def test_a_chunk_is_removed_without_changing_the_rest():
     without_first = removed(FILE, 1)
     assert without_first == FILE.replace(
         "<!-- chunk 1 lines 1-3 --> <!-- API -->\n# API\n\nAsk politely.\n\n", ""
@@ -167,6 +167,6 @@ def test_a_chunk_is_removed_and_the_rest_stays_as_it_is():
         codec.without(FILE.encode(), 3)
 
 
-def test_a_converted_file_keeps_its_line_ends_when_a_chunk_goes():
+def test_removing_a_chunk_keeps_the_line_ends_of_a_converted_file():
     left = removed("\ufeff" + FILE.replace("\n", "\r\n"), 2)
     assert left == "\ufeff" + FILE.partition("\n<!-- chunk 2")[0].replace("\n", "\r\n")

@@ -1,4 +1,4 @@
-"""What must hold for every memory and every file, not for the examples that we thought of."""
+"""Properties of the codec for every memory and every file."""
 
 import re
 from dataclasses import replace
@@ -81,7 +81,6 @@ def read(data, path=PATH):
 @given(MEMORIES)
 @settings(suppress_health_check=[HealthCheck.too_slow])
 def test_a_rendered_memory_reads_back_as_itself(memory):
-    """Nothing that somebody stored may come back as something else."""
     parsed = read(render(memory))
     assert parsed.memory == normal(memory)
     assert parsed.owned
@@ -90,7 +89,7 @@ def test_a_rendered_memory_reads_back_as_itself(memory):
 
 @given(MEMORIES)
 @settings(suppress_health_check=[HealthCheck.too_slow])
-def test_content_is_kept_but_for_blank_lines_around_it(memory):
+def test_content_is_kept_except_for_blank_lines_around_it(memory):
     lines = memory.content.split("\n")
     while lines and not lines[0].strip(" \t\r"):
         lines.pop(0)
@@ -118,15 +117,18 @@ def test_an_edited_file_reads_as_the_edited_memory(memory, data):
     assert read(changed).memory == normal(after)
 
 
-def test_versions_in_another_order_are_written_anew() -> None:
-    one, two = Version(field="outcome", text="SUCCESS"), Version(field="confidence", text="0.4")
+def test_versions_in_another_order_are_written_again() -> None:
+    first, second = (
+        Version(field="outcome", text="SUCCESS"),
+        Version(field="confidence", text="0.4"),
+    )
     made = datetime(2026, 11, 20, tzinfo=UTC)
     memory = Memory(
-        id="x", type=Kind.DECISION, content="Use JWT", created=made, competing=(one, two)
+        id="x", type=Kind.DECISION, content="Use JWT", created=made, competing=(first, second)
     )
     original = render(memory)
     before = read(original).memory
-    for wanted in ((two, one), (two,), (one,), (), (replace(two, text=""), one)):
+    for wanted in ((second, first), (second,), (first,), (), (replace(second, text=""), first)):
         after = replace(before, competing=wanted)
         assert read(splice(original, before, after, path=PATH)).memory.competing == wanted
 
@@ -155,7 +157,7 @@ def foreign_files(draw):
 
 @given(foreign_files(), st.data())
 @settings(suppress_health_check=[HealthCheck.too_slow])
-def test_an_edit_leaves_every_other_line_of_a_persons_file_alone(original, data):
+def test_an_edit_keeps_every_other_line_of_a_foreign_file(original, data):
     """Design: comments, order, quoting, unknown keys, CRLF, BOM and the last line's end survive."""
     path = "docs/notes/a.md"
     before = read(original, path).memory

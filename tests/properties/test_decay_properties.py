@@ -1,4 +1,4 @@
-"""What must hold of every score, however old and however used a memory is."""
+"""Properties of every score, for any age and use."""
 
 import math
 
@@ -13,26 +13,26 @@ COUNT = st.integers(0, 10**9)
 
 
 @given(UNIT, DAYS, COUNT, UNIT)
-def test_a_score_lies_between_nothing_and_all(importance, days, accesses, rate):
+def test_a_score_is_between_0_and_1(importance, days, accesses, rate):
     assert 0 <= decay.score(importance, days, accesses=accesses, rate=rate) <= 1
 
 
 @given(UNIT, DAYS, DAYS, COUNT, UNIT)
-def test_nothing_grows_stronger_with_age(importance, days, more, accesses, rate):
+def test_age_never_raises_a_score(importance, days, more, accesses, rate):
     young = decay.score(importance, days, accesses=accesses, rate=rate)
 
     assert decay.score(importance, days + more, accesses=accesses, rate=rate) <= young
 
 
 @given(UNIT, DAYS, COUNT, COUNT, UNIT)
-def test_nothing_grows_weaker_by_being_used(importance, days, accesses, more, rate):
+def test_accesses_never_lower_a_score(importance, days, accesses, more, rate):
     seldom = decay.score(importance, days, accesses=accesses, rate=rate)
 
     assert decay.score(importance, days, accesses=accesses + more, rate=rate) >= seldom
 
 
 @given(UNIT, UNIT, DAYS, COUNT)
-def test_nothing_grows_weaker_by_being_more_important(importance, other, days, accesses):
+def test_importance_never_lowers_a_score(importance, other, days, accesses):
     weak, strong = sorted((importance, other))
 
     assert decay.score(weak, days, accesses=accesses) <= decay.score(
@@ -41,7 +41,7 @@ def test_nothing_grows_weaker_by_being_more_important(importance, other, days, a
 
 
 @given(st.floats(0.002, 1), st.floats(0.001, 1), st.floats(0.001, 1))
-def test_the_days_until_forgotten_undo_the_score(now_score, floor, rate):
+def test_the_score_reaches_the_floor_after_the_days_until_forgotten(now_score, floor, rate):
     left = decay.days_until_forgotten(now_score, floor=floor, rate=rate)
 
     assert left >= 0
@@ -52,7 +52,7 @@ def test_the_days_until_forgotten_undo_the_score(now_score, floor, rate):
 
 
 @given(DAYS, COUNT, st.floats(0.001, 1), st.floats(0, 100))
-def test_a_day_less_is_left_with_each_day(days, accesses, rate, later):
+def test_each_day_leaves_a_day_less(days, accesses, rate, later):
     now = decay.score(0.5, days, accesses=accesses, rate=rate)
     then = decay.score(0.5, days + later, accesses=accesses, rate=rate)
 

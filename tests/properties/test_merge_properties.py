@@ -1,4 +1,4 @@
-"""What must hold for every merge: nothing lost, the same in both orders, always readable."""
+"""Properties of every merge: it loses nothing, is the same in both orders and readable."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ def read(data, path=PATH):
 
 @st.composite
 def branches(draw, names=CHANGED, number=2):
-    """A file, and what several branches made of it by changing some fields each."""
+    """A file, and its versions on several branches that changed some fields each."""
     base = draw(MEMORIES.map(lambda memory: replace(memory, extra={})))
     original = render(base)
     before = read(original)
@@ -45,7 +45,7 @@ def branches(draw, names=CHANGED, number=2):
 
 
 def versions(memory, name):
-    return {one.text for one in memory.competing if one.field == name}
+    return {version.text for version in memory.competing if version.field == name}
 
 
 @given(branches())
@@ -60,8 +60,8 @@ def test_a_merge_is_the_same_in_both_orders_and_can_always_be_read(files):
 
 @given(branches())
 @settings(max_examples=60)
-def test_no_field_that_a_branch_changed_is_lost(files):
-    """It is in force, or it stands as a competing version."""
+def test_no_changed_field_is_lost(files):
+    """It is the current value or a competing version."""
     base, *sides = files
     before, result = read(base), read(merge(base, sides[0], sides[1], path=PATH).data)
     for side in map(read, sides):
@@ -76,21 +76,21 @@ def test_no_field_that_a_branch_changed_is_lost(files):
 
 
 def side_links(result):
-    """The links that stand in a version of a text, which counts as text till it is settled."""
+    """Returns the links in versions of a text, which count as text until one is chosen."""
     from mimo.memory.codec.file import body_links
 
-    return [link for one in result.competing for link in body_links(one.text, {})]
+    return [link for version in result.competing for link in body_links(version.text, {})]
 
 
 @given(branches())
 @settings(max_examples=60)
-def test_every_line_that_a_branch_wrote_stands_somewhere(files):
+def test_every_line_of_a_branch_is_kept(files):
     base, *sides = files
     before, result = read(base), read(merge(base, sides[0], sides[1], path=PATH).data)
     for side in map(read, sides):
         texts = [("the text", side.content, before.content, result.content)]
         texts += [
-            (section_name(s), *(one.sections.get(s, "") for one in (side, before, result)))
+            (section_name(s), *(memory.sections.get(s, "") for memory in (side, before, result)))
             for s in Section
         ]
         for name, mine, old, new in texts:
@@ -100,7 +100,7 @@ def test_every_line_that_a_branch_wrote_stands_somewhere(files):
 
 
 @given(branches())
-def test_what_one_branch_alone_changed_is_taken_whole(files):
+def test_the_file_of_the_only_changed_branch_is_taken(files):
     base, ours, _ = files
     assert merge(base, ours, base, path=PATH).data == ours
     assert merge(base, ours, ours, path=PATH).data == ours
@@ -121,7 +121,7 @@ def test_two_files_without_an_ancestor_are_both_kept(first, second):
 
 @given(branches(names=[*SCALARS, "tags"], number=3))
 @settings(max_examples=60)
-def test_three_branches_come_to_the_same_whichever_is_merged_first(files):
+def test_three_branches_merge_to_the_same_in_any_order(files):
     base, first, second, third = files
 
     def joined(*sides):
@@ -135,8 +135,8 @@ def test_three_branches_come_to_the_same_whichever_is_merged_first(files):
 
 
 @given(st.lists(TEXT, max_size=3), PROSE, PROSE, PROSE)
-def test_a_file_that_somebody_wrote_is_merged_too(keys, base, ours, theirs):
-    """Without a header of ours, and whatever stands in it."""
+def test_a_handwritten_file_is_merged(keys, base, ours, theirs):
+    """It has no header, and any text."""
     path = ".mind/notes/x.md"
     files = [f"# A note\n\n{text}\n".encode() for text in (base, ours, theirs)]
     merged = merge_or_none(*files, path=path)

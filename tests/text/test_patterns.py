@@ -1,4 +1,4 @@
-"""Regular expressions that anybody may have written."""
+"""Regular expressions from files of any author."""
 
 import pytest
 

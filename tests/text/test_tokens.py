@@ -1,4 +1,4 @@
-"""How text becomes words."""
+"""The tokens of texts and queries."""
 
 import pytest
 from hypothesis import given
@@ -57,7 +57,7 @@ def test_texts_on_two_lines_have_the_tokens_of_both(item, other):
     assert tokenize(f"{item}\n{other}") == tokenize(item) + tokenize(other)
 
 
-def test_a_query_looks_for_distinct_terms_in_its_own_order():
+def test_a_query_has_distinct_terms_in_its_own_order():
     terms = query_terms("Which socket key does the socket of the gateway use?")
 
     assert terms.full == ("which", "socket", "kei", "doe", "gatewai", "us")
@@ -72,21 +72,21 @@ def test_contractions_are_dropped_from_a_query():
     )
 
 
-def test_words_are_dropped_before_stemming_so_that_mining_is_not_taken_for_mine():
+def test_question_words_are_dropped_before_stemming():
     assert query_terms("data mining of mine").content == ("data", "mine")
 
 
-def test_a_query_of_question_words_alone_looks_for_them():
+def test_a_query_of_question_words_alone_keeps_them():
     assert query_terms("who are you").content == ("who", "you")
 
 
-def test_a_query_of_stop_words_alone_looks_for_them():
+def test_a_query_of_stop_words_alone_keeps_them():
     terms = query_terms("to be or not")
 
     assert terms.full == terms.content == ("to", "be", "or", "not")
 
 
-def test_a_contraction_alone_is_looked_for():
+def test_a_contraction_alone_is_kept():
     assert query_terms("what's").content == ("what", "s")
 
 

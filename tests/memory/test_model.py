@@ -1,4 +1,4 @@
-"""The types of memory and what always holds."""
+"""The types of memories, and limits of their fields."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""What must hold of doubles for every text, not for those that we thought of."""
+"""Properties of duplicates for every text."""
 
 from datetime import UTC, datetime
 
@@ -22,7 +22,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
     st.none() | TEXT,
 )
 @settings(max_examples=40)
-def test_what_was_stored_is_known_when_it_is_said_again(mind, kind, content, title, topic):
+def test_a_stored_text_is_not_stored_again(mind, kind, content, title, topic):
     """However its file had to put it, be it with a heading, a link or half a header in it."""
     first, again = (
         saving.store_once(mind, saving.draft(kind, content, title=title, topic=topic))
@@ -33,29 +33,29 @@ def test_what_was_stored_is_known_when_it_is_said_again(mind, kind, content, tit
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=40), st.data())
-def test_how_a_text_is_spaced_does_not_matter(text, data):
+def test_spacing_does_not_change_a_statement(text, data):
     blank = st.sampled_from([" ", "  ", "\n", "\t", "\r\n\r\n"])
     spaced = "".join(data.draw(blank) if c.isspace() else c for c in text)
-    one, other = (
+    memories = [
         Memory(id="x", type=Kind.FACT, content=content, created=NOW) for content in (text, spaced)
-    )
-    assert statement(one) == statement(other)
+    ]
+    assert statement(memories[0]) == statement(memories[1])
 
 
 @given(st.data(), st.dictionaries(st.sampled_from(LETTERS), st.integers(0, 99)))
-def test_what_is_much_alike_holds_one_of_the_words_that_are_asked_for(data, counts):
-    """Only what holds one of them is compared at all."""
-    one = data.draw(WORDS.filter(bool))
-    few = len(one) // 3
-    gone = data.draw(st.frozensets(st.sampled_from(sorted(one)), max_size=few))
-    other = one - gone | data.draw(st.frozensets(st.sampled_from("xyz"), max_size=few))
-    assume(likeness(one, other, 1.0) >= ALIKE)
-    asked = telling({word: counts.get(word, 0) for word in one})
+def test_a_near_duplicate_has_one_of_the_words_that_are_looked_up(data, counts):
+    """Only texts with words of them are compared."""
+    words = data.draw(WORDS.filter(bool))
+    few = len(words) // 3
+    removed = data.draw(st.frozensets(st.sampled_from(sorted(words)), max_size=few))
+    other = words - removed | data.draw(st.frozensets(st.sampled_from("xyz"), max_size=few))
+    assume(likeness(words, other, 1.0) >= ALIKE)
+    asked = telling({word: counts.get(word, 0) for word in words})
     assert other & set(asked)
 
 
 @given(WORDS, WORDS, st.none() | st.floats(-1, 1))
-def test_likeness_has_no_direction_and_no_end_beyond_one(one, other, cosine):
-    found = likeness(one, other, cosine)
-    assert found == likeness(other, one, cosine)
-    assert 0 <= found <= 1
+def test_likeness_is_symmetric_and_between_0_and_1(words, other, cosine):
+    result = likeness(words, other, cosine)
+    assert result == likeness(other, words, cosine)
+    assert 0 <= result <= 1

@@ -1,4 +1,4 @@
-"""A field by the name of its versions: what is in force, and choosing another."""
+"""A field by the name of its versions: its current value, and choosing another."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -19,7 +19,7 @@ def memory(**fields):
 
 
 @pytest.mark.parametrize(
-    ("name", "fields", "said"),
+    ("name", "fields", "shown"),
     [
         ("the text", {}, "Use JWT"),
         ("the section Reasoning", {"sections": {Section.REASONING: "Why"}}, "Why"),
@@ -32,10 +32,10 @@ def memory(**fields):
         ("colour", {"extra": {"colour": ["red", 1]}}, "[red, 1]"),
     ],
 )
-def test_current_value_reads_as_a_version(name, fields, said):
-    assert current_version(memory(**fields), name) == said
-    again = chosen(memory(**fields), name, said)
-    assert current_version(again, name) == said
+def test_current_value_reads_as_a_version(name, fields, shown):
+    assert current_version(memory(**fields), name) == shown
+    again = chosen(memory(**fields), name, shown)
+    assert current_version(again, name) == shown
 
 
 @pytest.mark.parametrize(

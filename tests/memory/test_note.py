@@ -1,4 +1,4 @@
-"""Notes: whatever a memory says, on one line it can't pass for anything else."""
+"""Notes: the text of a memory as one line that can't pass for anything else."""
 
 from datetime import UTC, datetime
 
@@ -14,7 +14,7 @@ NOW = datetime(2025, 12, 10, 9, 0, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "line"),
     [
         ("Use JWT", "Use JWT"),
         ("  Use\n\tJWT \r\n", "Use JWT"),
@@ -26,8 +26,8 @@ NOW = datetime(2025, 12, 10, 9, 0, tzinfo=UTC)
         ("List<String> and a < b", "List<String> and a < b"),
     ],
 )
-def test_prose_becomes_one_line(text: str, told: str) -> None:
-    assert plain(text) == told
+def test_prose_becomes_one_line(text: str, line: str) -> None:
+    assert plain(text) == line
 
 
 @pytest.mark.parametrize(
@@ -43,13 +43,13 @@ def test_prose_becomes_one_line(text: str, told: str) -> None:
     ],
 )
 def test_no_text_opens_a_tag_or_closes_a_fence(text: str) -> None:
-    told = plain(text)
-    assert not any(opened in told.lower() for opened in ("<!", "</", "<system", "<mind", "-->"))
-    assert told
+    line = plain(text)
+    assert not any(opened in line.lower() for opened in ("<!", "</", "<system", "<mind", "-->"))
+    assert line
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "line"),
     [
         ("@~/.ssh/id_rsa", "@ ~/.ssh/id_rsa"),
         ("see @docs/x.md", "see @ docs/x.md"),
@@ -57,41 +57,41 @@ def test_no_text_opens_a_tag_or_closes_a_fence(text: str) -> None:
         ("(@/etc/passwd)", "(@ /etc/passwd)"),
     ],
 )
-def test_no_text_makes_a_client_read_a_file(text: str, told: str) -> None:
-    assert plain(text) == told
+def test_no_text_makes_a_client_read_a_file(text: str, line: str) -> None:
+    assert plain(text) == line
 
 
 @pytest.mark.parametrize("limit", [60, LONGEST, 4_000])
 def test_secrets_are_masked_even_if_truncated(limit: int) -> None:
     fakes = privacy_fakes.secrets(7, each=2)
-    told = [plain(fake.text, limit) for fake in fakes]
-    assert "[REDACTED:" in told[0]
+    lines = [plain(fake.text, limit) for fake in fakes]
+    assert "[REDACTED:" in lines[0]
     left = [
         fake.kind
-        for fake, line in zip(fakes, told, strict=True)
+        for fake, line in zip(fakes, lines, strict=True)
         if any(len(part) > 11 and part in line for part in fake.secret.split())
     ]
     assert left == []
 
 
-def test_what_hides_or_turns_text_is_left_out() -> None:
+def test_hidden_and_control_characters_are_left_out() -> None:
     hidden = "a\u202eb\u200bc\U000e0041d\x1b[31me\x07f\u2066g"
     assert plain(hidden) == "abcdefg"
 
 
-def test_a_long_text_is_cut_and_an_endless_one_is_not_read() -> None:
+def test_a_long_text_is_cut_and_read_only_to_a_limit() -> None:
     assert len(plain("word " * 1_000_000)) <= LONGEST
     assert plain("word " * 100).endswith("…")
 
 
 @given(st.text())
 def test_every_text_becomes_one_short_printable_line(text: str) -> None:
-    told = plain(text)
-    assert len(told) <= LONGEST
-    assert told.splitlines() in ([], [told])
-    assert "<!--" not in told
-    assert "-->" not in told
-    assert "```" not in told
+    line = plain(text)
+    assert len(line) <= LONGEST
+    assert line.splitlines() in ([], [line])
+    assert "<!--" not in line
+    assert "-->" not in line
+    assert "```" not in line
 
 
 def test_first_sentence_of_a_reason_is_used() -> None:

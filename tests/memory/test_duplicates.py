@@ -1,4 +1,4 @@
-"""When two memories say the same: what counts, what doesn't, and what is merely much alike."""
+"""Duplicates and near-duplicates: the fields that count, and likeness."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -43,11 +43,11 @@ JWT = replace(
         replace(TEA, tags=("tea",), importance=0.9),
     ],
 )
-def test_the_same_text_says_the_same_whatever_stands_around_it(other):
+def test_other_fields_do_not_change_a_statement(other):
     assert statement(other) == statement(TEA)
 
 
-def test_a_letter_says_the_same_however_it_is_composed():
+def test_composed_and_decomposed_letters_are_equal():
     composed, apart = "caf\u00e9", "cafe\u0301"
     assert statement(replace(TEA, content=composed)) == statement(replace(TEA, content=apart))
 
@@ -63,7 +63,7 @@ def test_a_letter_says_the_same_however_it_is_composed():
         replace(TEA, sections={Section.REASONING: "It is the custom"}),
     ],
 )
-def test_another_text_type_topic_title_or_reason_says_something_else(other):
+def test_another_text_type_topic_title_or_reason_is_another_statement(other):
     assert statement(other) != statement(TEA)
 
 
@@ -89,16 +89,16 @@ def test_two_checkpoints_with_one_text_are_two_points_in_time():
         (replace(JWT, confidence=0.9), False),
     ],
 )
-def test_links_and_what_came_of_it_make_a_new_statement_of_the_same_words(draft, covered):
+def test_a_new_link_outcome_status_or_confidence_is_not_covered(draft, covered):
     assert covers(JWT, draft) is covered
 
 
-def test_what_the_older_one_has_beside_does_not_matter():
+def test_further_fields_of_the_existing_memory_do_not_matter():
     older = replace(JWT, links=(Link(to="b"),), outcome=Outcome.FAILED, confidence=0.4)
     assert covers(older, JWT)
 
 
-def test_what_a_draft_says_beside_its_text_is_named():
+def test_fields_of_a_draft_that_would_be_lost_are_named():
     draft = replace(TEA, tags=("Tea", "four"), importance=0.9, category="food", source="a cook")
     assert left_out(TEA, draft) == ("tags", "importance", "category", "source")
     assert left_out(draft, replace(draft, tags=("tea",))) == ()
@@ -106,22 +106,22 @@ def test_what_a_draft_says_beside_its_text_is_named():
 
 
 class TestLikeness:
-    def test_the_same_words_are_wholly_alike_and_none_are_not_at_all(self):
+    def test_equal_words_are_wholly_alike_and_different_ones_not_at_all(self):
         tea, rain = frozenset({"tea", "four"}), frozenset({"rain"})
         assert likeness(tea, tea, 1.0) == likeness(tea, tea, None) == 1.0
         assert likeness(tea, rain, None) == likeness(tea, rain, -0.5) == 0.0
         assert likeness(frozenset(), frozenset(), None) == 0.0
 
-    def test_a_note_is_not_much_like_a_document_that_holds_all_of_it(self):
+    def test_a_note_is_not_like_a_document_that_contains_it(self):
         note = frozenset({"tea", "four"})
         assert likeness(note, note | set("abcdefghij"), 1.0) < ALIKE
 
-    def test_words_that_say_nothing_count_only_where_there_are_no_others(self):
+    def test_stop_words_count_only_if_there_are_no_others(self):
         assert words_of("the tea is hot hot") == {"tea", "hot"}
         assert words_of("to be or not") == {"to", "be", "or", "not"}
 
 
-def test_a_long_text_is_asked_for_by_an_even_choice_of_its_words():
+def test_a_long_text_is_looked_up_by_an_even_sample_of_its_words():
     words = frozenset(f"w{number:04}" for number in range(1000))
     chosen = sample(words)
     assert len(chosen) == 48
@@ -130,6 +130,6 @@ def test_a_long_text_is_asked_for_by_an_even_choice_of_its_words():
     assert sample(frozenset("ba")) == ["a", "b"]
 
 
-def test_the_rarest_words_are_asked_for():
+def test_the_rarest_words_are_looked_up():
     assert telling({"tea": 9, "four": 2, "is": 50, "hot": 3}) == ["four", "hot", "tea"]
     assert telling({}) == []

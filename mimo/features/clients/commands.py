@@ -21,12 +21,6 @@ For = Annotated[
 DryRun = Annotated[bool, Arg("Show the changes without making them")]
 
 
-HOME_SHARED = (
-    "the project's files name this machine's MIND_HOME; if they are shared, use --scope user"
-)
-NOT_FOUND = "`mind` is not on your PATH, where clients look for it: pipx install mimo"
-
-
 @frozen
 class Installation:
     """The result of an installation, or the state of all clients if none was named."""
@@ -76,9 +70,14 @@ def install(
     chosen = client_of(client)
     for_scope = scope_of(chosen, scope, here)
     rows = tuple(clients.install(mind, chosen, for_scope, here, force=force, dry_run=dry_run))
-    notices = [NOT_FOUND] if here.which("mind") is None else []
+    notices = []
+    if here.which("mind") is None:
+        notices.append("`mind` is not on your PATH, where clients look for it: pipx install mimo")
     if here.home and for_scope is Scope.PROJECT:
-        notices.append(HOME_SHARED)
+        notices.append(
+            "the project's files name this machine's MIND_HOME; "
+            "if they are shared, use --scope user"
+        )
     changed = not dry_run and any(row.action is not Action.UNCHANGED for row in rows)
     return Installation(
         client=client,

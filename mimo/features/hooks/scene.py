@@ -126,13 +126,28 @@ class Scene:
     def load_session(self, name: str) -> Session:
         """Returns the state of a session; an empty one if there is no file that can be read.
 
-        Raises `StorageFailed` if the user's secret can be neither read nor made.
+        Raises `StorageFailed` if the user's secret can be neither read nor made, or if a link is
+        in the way.
         """
-        return load(self.root, self._session_key(name))
+        path = self._session_path(name)
+        try:
+            fields = json.loads(disk.look(path, limit=_MAX_SESSION_BYTES)[0])
+            session = Session(
+                shown=tuple(fields["shown"]),
+                warned=tuple(fields["warned"]),
+                last=fields["last"],
+                memory=fields["memory"],
+            )
+        except (OSError, MindError, ValueError, TypeError, KeyError, RecursionError):
+            return Session()
+        texts = (*session.shown, *session.warned, session.last, session.memory)
+        return session if all(isinstance(text, str) for text in texts) else Session()
 
     def save_session(self, name: str, session: Session) -> None:
         """Writes the state of a session. Raises `StorageFailed`."""
-        save(self.root, self._session_key(name), session)
+        fields = session._replace(last=session.last[-_MAX_LAST:])._asdict()
+        data = f"{json.dumps(fields)}\n".encode()
+        files.replace(self._session_path(name), data, mode=0o600)
 
     def remove_old_sessions(self) -> None:
         """Removes sessions that are a week old, and all but the newest `MAX_SESSIONS`."""
@@ -148,9 +163,11 @@ class Scene:
                 if position >= MAX_SESSIONS or modified < oldest:
                     files.remove(Path(path))
 
-    def _session_key(self, name: str) -> str:
-        """Returns the key of a session, which the author of a clone can't guess."""
-        return f"{name}\n{projects.index_owner(self.home, os.urandom)}"
+    def _session_path(self, name: str) -> Path:
+        """Returns the path of a session's file, which the author of a clone can't guess."""
+        key = f"{name}\n{projects.index_owner(self.home, os.urandom)}"
+        digest = sha256(key.encode("utf-8", "replace")).hexdigest()
+        return files.safe_path(self.root, f"{SESSIONS}/{digest[:24]}.json")
 
 
 def of_event(
@@ -166,35 +183,6 @@ def of_event(
     if project is None:
         return None
     return Scene(event, home=home, root=project.root, now=now, environ=environ)
-
-
-def load(root: Path, key: str) -> Session:
-    """Returns the session in a file; an empty one if the file is missing or can't be read."""
-    try:
-        data, _ = disk.look(_session_path(root, key), limit=_MAX_SESSION_BYTES)
-        fields = json.loads(data)
-        session = Session(
-            shown=tuple(fields["shown"]),
-            warned=tuple(fields["warned"]),
-            last=fields["last"],
-            memory=fields["memory"],
-        )
-        texts = (*session.shown, *session.warned, session.last, session.memory)
-        return session if all(isinstance(text, str) for text in texts) else Session()
-    except (OSError, MindError, ValueError, TypeError, KeyError, RecursionError):
-        return Session()
-
-
-def save(root: Path, key: str, session: Session) -> None:
-    """Writes the file of a session. Raises `StorageFailed`."""
-    fields = session._replace(last=session.last[-_MAX_LAST:])._asdict()
-    data = f"{json.dumps(fields)}\n".encode()
-    files.replace(_session_path(root, key), data, mode=0o600)
-
-
-def _session_path(root: Path, key: str) -> Path:
-    name = sha256(key.encode("utf-8", "replace")).hexdigest()[:24]
-    return files.safe_path(root, f"{SESSIONS}/{name}.json")
 
 
 def _allowed(home: Path, root: Path) -> Allowed:

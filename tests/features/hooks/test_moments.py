@@ -14,12 +14,11 @@ from mimo.features.edges.edge import Severity
 from mimo.features.hooks import exposure
 from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised
-from mimo.features.hooks.scene import load, log_path
+from mimo.features.hooks.scene import Scene, log_path
 from mimo.memory.model import Kind, Outcome
 from mimo.mind import Mind
 from mimo.operations import refresh, saving
 from mimo.store.init import init
-from mimo.store.projects import known_owner
 from mimo.store.trust import Trust
 from tests import privacy_fakes
 from tests.features.edges import examples
@@ -37,6 +36,13 @@ class Client:
         assert event is not None
         environ = {"MIND_HOME": str(self.mind.home)}
         return react(event, home=self.mind.home, now=self.mind.now(), environ=environ)
+
+    def scene(self) -> Scene:
+        """Returns the scene of a session's start."""
+        event = recognised(self.fields | {"hook_event_name": "SessionStart"})
+        assert event is not None
+        root, now = self.mind.project.root, self.mind.now()
+        return Scene(event, home=self.mind.home, root=root, now=now, environ={})
 
     def notes(self, name: str, **fields: Any) -> str:
         """Returns the notes that the agent gets; empty if there are none."""
@@ -401,9 +407,7 @@ def test_a_summary_is_kept_without_its_secrets(claude: Client, mind: Mind) -> No
     summary = f"{SUMMARY} Its key is {TOKEN}. # mind:allow-secret"
     claude.send("PostCompact", compact_summary=summary)
     claude.send("Stop", last_assistant_message=summary)
-    assert (
-        "[REDACTED:github_token]" in load(mind.project.root, f"s1\n{known_owner(mind.home)}").last
-    )
+    assert "[REDACTED:github_token]" in claude.scene().load_session("s1").last
     claude.send("SessionEnd", reason="logout")
     (path,) = contexts(mind)
     kept = path.read_text(encoding="utf-8")
@@ -442,7 +446,7 @@ def test_each_part_can_be_switched_off(claude: Client, mind: Mind, edge: str) ->
     assert written(claude) == {}
     claude.send("PostCompact", compact_summary=SUMMARY)
     claude.send("Stop", last_assistant_message=SUMMARY)
-    assert load(mind.project.root, f"s1\n{known_owner(mind.home)}").last == ""
+    assert claude.scene().load_session("s1").last == ""
     assert contexts(mind) == []
     assert exposure.read(mind.project.root) is not None, "exposure has its own setting"
 

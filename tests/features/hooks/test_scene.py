@@ -23,20 +23,27 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def started(root: Path) -> Scene:
+    """Returns the scene of a session's start."""
+    event = recognised({"hook_event_name": "SessionStart"})
+    assert event is not None
+    return Scene(event, home=root / "home", root=root, now=NOW, environ={})
+
+
 def files(root: Path) -> list[Path]:
     return sorted((root / SESSIONS).glob("*.json"))
 
 
 def test_a_saved_session_is_loaded_under_its_own_name_only(root: Path) -> None:
     session = Session(shown=("a#1",), warned=("edge_x",), last="Done.", memory="context_x")
-    scene.save(root, "s1", session)
+    started(root).save_session("s1", session)
 
-    assert scene.load(root, "s1") == session
-    assert scene.load(root, "s2") == Session()
+    assert started(root).load_session("s1") == session
+    assert started(root).load_session("s2") == Session()
 
 
 def test_the_name_of_a_session_cannot_leave_the_folder(root: Path) -> None:
-    scene.save(root, "../../../etc/passwd\0" * 50, Session(last="x"))
+    started(root).save_session("../../../etc/passwd\0" * 50, Session(last="x"))
 
     assert [path.parent for path in files(root)] == [root / SESSIONS]
     assert files(root)[0].stat().st_mode & 0o077 == 0
@@ -46,24 +53,20 @@ def test_a_session_keeps_the_newest_marks_only(root: Path) -> None:
     session = Session(last="x" * 100_000)
     for number in range(3):
         session = session.and_shown(f"{number}-{mark}" for mark in range(MAX_MARKS))
-    scene.save(root, "s1", session)
+    started(root).save_session("s1", session)
 
-    loaded = scene.load(root, "s1")
+    loaded = started(root).load_session("s1")
     assert (len(loaded.shown), loaded.shown[0]) == (MAX_MARKS, "2-0")
     assert len(loaded.last) == 8_000
 
 
 def test_old_sessions_and_all_but_the_newest_are_removed(root: Path) -> None:
+    started(root).save_session("old", Session())
+    (oldest,) = files(root)
     for number in range(MAX_SESSIONS + 5):
-        scene.save(root, f"s{number}", Session())
-    scene.save(root, "old", Session())
-    oldest = next(
-        path for path in files(root) if path.name == scene._session_path(root, "old").name
-    )
+        started(root).save_session(f"s{number}", Session())
     os.utime(oldest, (0, 0))
-    event = recognised({"hook_event_name": "SessionStart"})
-    assert event is not None
-    Scene(event, home=root / "home", root=root, now=NOW, environ={}).remove_old_sessions()
+    started(root).remove_old_sessions()
 
     assert len(files(root)) == MAX_SESSIONS
     assert oldest not in files(root)
@@ -72,10 +75,11 @@ def test_old_sessions_and_all_but_the_newest_are_removed(root: Path) -> None:
 @given(st.binary(max_size=100) | st.just(b"[" * 20_000) | st.just(b'{"shown": [1]}'))
 def test_an_unreadable_file_is_a_new_session(tmp_path: Path, data: bytes) -> None:
     (tmp_path / ".mind").mkdir(exist_ok=True)
-    scene.save(tmp_path, "s1", Session(last="x"))
-    scene._session_path(tmp_path, "s1").write_bytes(data)
+    started(tmp_path).save_session("s1", Session(last="x"))
+    (path,) = files(tmp_path)
+    path.write_bytes(data)
 
-    assert scene.load(tmp_path, "s1") == Session()
+    assert started(tmp_path).load_session("s1") == Session()
 
 
 @pytest.mark.attack("symbolic link")
@@ -84,14 +88,15 @@ def test_a_linked_folder_is_not_followed(root: Path, tmp_path: Path) -> None:
     elsewhere.mkdir()
     (root / ".mind" / ".local").symlink_to(elsewhere)
 
-    assert scene.load(root, "s1") == Session()
     with pytest.raises(StorageFailed):
-        scene.save(root, "s1", Session())
+        started(root).load_session("s1")
+    with pytest.raises(StorageFailed):
+        started(root).save_session("s1", Session())
     assert list(elsewhere.iterdir()) == []
 
 
 def test_the_file_is_one_json_object(root: Path) -> None:
-    scene.save(root, "s1", Session(last="x"))
+    started(root).save_session("s1", Session(last="x"))
     data = json.loads(files(root)[0].read_text(encoding="utf-8"))
     assert data == {"shown": [], "warned": [], "last": "x", "memory": ""}
 

@@ -29,10 +29,7 @@ settings.load_profile("default")
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
 """A Friday."""
 
-_ANN = (
-    *("-c", "user.name=Ann", "-c", "user.email=ann@example.com", "-c", "commit.gpgsign=false"),
-    *("-c", "init.defaultBranch=main", "-c", "protocol.file.allow=always"),
-)
+_SETTINGS = Path(__file__).with_name("gitconfig")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -71,7 +68,7 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mimo.disk._homes", {f"{tmp_path / 'home'}/": None})
     for name in ("MIND_PROJECT", "SANDBOX_DIR", "CLAUDE_PROJECT_DIR", "NO_COLOR", "MIND_DEBUG"):
         monkeypatch.delenv(name, raising=False)
-    for name in (NAMED, *MARKS):
+    for name in (NAMED, *MARKS, "GIT_CONFIG_GLOBAL"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -104,17 +101,27 @@ def make_store(root: Path, *folders: str) -> Path:
     return store
 
 
-def git(root: Path, *words: str, check: bool = True, at: str = "", errors: bool = False) -> str:
-    """Runs git as Ann, and returns its output, stripped.
+def git(
+    root: Path,
+    *words: str,
+    check: bool = True,
+    at: str = "",
+    errors: bool = False,
+    input: str = "",
+    **environ: str,
+) -> str:
+    """Runs git as Ann, unless the repository names another user; returns its output, stripped.
 
     `at` is the date of commits. With `errors`, the output contains the messages on stderr; without
     `check`, git may fail.
     """
     dates = {"GIT_AUTHOR_DATE": at, "GIT_COMMITTER_DATE": at} if at else {}
     done = subprocess.run(
-        ["git", "-C", str(root), *_ANN, *words],
-        env={**os.environ, **dates},
+        ["git", *words],
+        cwd=root,
+        env={"GIT_CONFIG_GLOBAL": str(_SETTINGS), **os.environ, **dates, **environ},
         check=False,
+        input=input,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT if errors else subprocess.PIPE,
         encoding="utf-8",

@@ -187,9 +187,9 @@ def is_killed(root: Path, module: Module, mutant: Mutant) -> bool:
     return done.returncode == 1
 
 
-def occurrences(module: Module, mutant: Mutant) -> int:
+def occurrences(root: Path, module: Module, mutant: Mutant) -> int:
     """Returns how often the text of a mutant is in its module; it should be once."""
-    path = ROOT / module.path
+    path = root / module.path
     return path.read_text("utf-8").count(mutant.text) if path.is_file() else 0
 
 
@@ -207,7 +207,7 @@ def main() -> int:
             started = time.monotonic()
             for mutant in module.mutants:
                 change = f"{module.path}: `{mutant.text}` -> `{mutant.replacement}`"
-                if (count := occurrences(module, mutant)) != 1:
+                if (count := occurrences(root, module, mutant)) != 1:
                     stale += 1
                     print(f"not tried, as the text occurs {count} times: {change}", flush=True)
                     continue

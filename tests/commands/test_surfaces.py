@@ -4,7 +4,6 @@ import io
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -28,6 +27,7 @@ from mimo.store import projects
 from mimo.store.init import init
 from mimo.store.trust import Trust
 from tests import mama_databases, sample_procedures
+from tests.conftest import git
 
 REGISTRY = all_commands()
 SPECS = REGISTRY.all()
@@ -191,10 +191,6 @@ The cache holds ten minutes.
 DOCUMENT = "# API\n\nAsk politely, with a token.\n\n## Limits\n\nA hundred calls a minute.\n"
 
 Fresh = Callable[[], Mind]
-
-
-def git(root: Path, *words: str) -> None:
-    subprocess.run(["git", *words], cwd=root, check=True, capture_output=True)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import ast
 import os
 import shlex
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from mimo.mind import Mind
 from mimo.operations import saving
 from mimo.store import git as runner
 from mimo.store import projects
+from tests.conftest import git
 
 PACKAGE = Path(__file__).parent.parent.parent / "mimo"
 
@@ -34,14 +34,6 @@ def _ann(monkeypatch: pytest.MonkeyPatch) -> None:
     for who in ("AUTHOR", "COMMITTER"):
         monkeypatch.setenv(f"GIT_{who}_NAME", "Ann")
         monkeypatch.setenv(f"GIT_{who}_EMAIL", "ann@example.com")
-
-
-def git(root: Path, *words: str, fine: bool = True, data: str | None = None) -> str:
-    done = subprocess.run(
-        ["git", *words], cwd=root, capture_output=True, encoding="utf-8", input=data, check=False
-    )
-    assert not fine or done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.strip()
 
 
 HOSTILE = """\
@@ -223,7 +215,7 @@ def _signed(root: Path) -> None:
     header, _, message = text.partition("\n\n")
     signature = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----"
     made = f"{header}\n{signature}\n\n{message}\n"
-    git(root, "reset", "-q", git(root, "hash-object", "-t", "commit", "-w", "--stdin", data=made))
+    git(root, "reset", "-q", git(root, "hash-object", "-t", "commit", "-w", "--stdin", input=made))
 
 
 def _hooks(mind: Mind) -> None:
@@ -268,7 +260,7 @@ def test_no_command_runs_a_program_that_the_repositorys_settings_name(
     root, id_ = hostile
     monkeypatch.chdir(root)
     for words in ("status", "diff HEAD", "log -1", "cat-file -p HEAD:.mind/MEMORY.md"):
-        git(root, *words.split(), fine=False)
+        git(root, *words.split(), check=False)
         canary.unlink()
 
     lines = _lines()
@@ -335,7 +327,7 @@ def test_a_committed_bare_repository_runs_nothing(
 ) -> None:
     git(project, "init", "-q")
     place = _bare(project, program, tmp_path)
-    git(place, "cat-file", "-p", "HEAD:x", fine=False)
+    git(place, "cat-file", "-p", "HEAD:x", check=False)
     assert canary.exists()
     canary.unlink()
     if old:  # Before 2.38 git has no such setting, and neither had its repositories a guard.

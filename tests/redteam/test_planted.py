@@ -17,8 +17,8 @@ from mimo.features.review import Waiting
 from mimo.operations import refresh
 from mimo.store.files import LOCAL
 from mimo.store.trust import Trust
-from tests.conftest import NOW
-from tests.redteam.test_trust import git, opened, write
+from tests.conftest import NOW, git
+from tests.redteam.test_trust import opened, write
 
 PLANTED = "local state planted by a clone"
 BORROWED = "trust of another repository borrowed"

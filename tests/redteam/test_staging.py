@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from mimo.mind import Mind
 from mimo.operations import overview, refresh, saving, syncing
 from mimo.store import commit
 from mimo.store.files import is_private, is_shared
+from tests.conftest import git
 
 KIND = "private file staged by sync"
 RULES = ".mind/.gitignore"
@@ -30,12 +30,6 @@ def _ann(monkeypatch: pytest.MonkeyPatch) -> None:
     for who in ("AUTHOR", "COMMITTER"):
         monkeypatch.setenv(f"GIT_{who}_NAME", "Ann")
         monkeypatch.setenv(f"GIT_{who}_EMAIL", "ann@example.com")
-
-
-def git(root: Path, *words: str) -> str:
-    done = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.strip()
 
 
 def write(root: Path, path: str, text: str = "mine\n") -> None:

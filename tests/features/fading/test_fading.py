@@ -1,6 +1,5 @@
 """How memories fade and are kept from it: `mind fading`, `mind keep`, and what counts as a use."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from mimo.features.search.recall import recall_memory
 from mimo.features.upkeep.commands import config, init
 from mimo.memory import decay
 from mimo.server import resources
+from tests.conftest import git
 
 
 def uses(mind, id_: str) -> int:
@@ -136,13 +136,6 @@ def _projects(mind):
 
     answers, _ = finding.ask_each(mind, "mind_search", lambda _, here: here)
     return [(name, project) for name, project, _ in answers]
-
-
-def git(root: Path, *words: str) -> str:
-    done = subprocess.run(
-        ["git", *words], cwd=root, capture_output=True, check=True, encoding="utf-8"
-    )
-    return done.stdout
 
 
 class TestFading:

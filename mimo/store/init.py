@@ -125,27 +125,22 @@ def init(root: Path, home: Path, *, now: datetime) -> InitReport:
 
 
 def _check(root: Path, home: Path) -> None:
+    """Raises `Invalid`, `Untrusted` or `StorageFailed` if a folder can't be a project."""
+    store, hint = root / STORE, "run `mind init` in the project's folder"
     if not root.is_dir():
         raise Invalid(f"`{root}` is not a folder", hint="create it first, or name another one")
-    if root == root.parent or root == Path.home().resolve():
-        raise Invalid(
-            f"`{root}` can't be a project: everything below it would be its memory",
-            hint="run `mind init` in the project's folder",
-        )
     if STORE in root.parts:
-        raise Invalid(f"`{root}` is in a `.mind/`", hint="run `mind init` in the project's folder")
-    if root / STORE == home.resolve() or root / STORE == home.absolute():
-        raise Invalid(
-            f"`{root}` can't be a project: its `.mind/` is mind's own folder",
-            hint="run `mind init` in the project's folder",
-        )
-    store = root / STORE
+        raise Invalid(f"`{root}` is in a `.mind/`", hint=hint)
+    reason = ""
+    if root in (root.parent, Path.home().resolve()):
+        reason = "everything below it would be its memory"
+    elif store in (home.resolve(), home.absolute()):
+        reason = "its `.mind/` is mind's own folder"
+    elif is_home(store):
+        reason = "its `.mind/` is a home of mind ($MIND_HOME)"
+    if reason:
+        raise Invalid(f"`{root}` can't be a project: {reason}", hint=hint)
     check_owner(root, home)
-    if is_home(store):
-        raise Invalid(
-            f"`{root}` can't be a project: its `.mind/` is a home of mind ($MIND_HOME)",
-            hint="run `mind init` in the project's folder",
-        )
     if store.is_symlink():
         raise StorageFailed(f"`{store}` is a symbolic link", hint="links are never followed")
     if store.exists() and not store.is_dir():

@@ -279,35 +279,26 @@ def register(home: Path, project: Project, *, now: datetime) -> str | None:
             files.replace(aside, data)
             notice = f"{registry.problem}; it was renamed to `{aside}`, and a new list was created"
         added = Registered(path=project.root, name=project.name, added=now.astimezone(UTC))
-        items = [_data(item) for item in (*registry.projects, added)]
+        items = []
+        for item in (*registry.projects, added):
+            when = item.added.isoformat().replace("+00:00", "Z") if item.added else None
+            apart = {} if item.search_all else {"search_all": False}
+            items.append({"path": str(item.path), "name": item.name, "added": when} | apart)
         text = json.dumps(items, indent=2, ensure_ascii=False)
         files.replace(path, f"{text}\n".encode("utf-8", "surrogateescape"))
         return notice
 
 
 def _registered(item: Any) -> Registered:
-    added = item.get("added")
-    path = Path(_text(item["path"]))
-    if not path.is_absolute() or "\0" in str(path):
+    added, name, path = item.get("added"), item["name"], Path(item["path"])
+    if not isinstance(name, str) or not path.is_absolute() or "\0" in str(path):
         raise ValueError(path)
     return Registered(
         path=path,
-        name=_text(item["name"]),
+        name=name,
         added=datetime.fromisoformat(added) if added else None,
         search_all=item.get("search_all") is not False,
     )
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(value)
-    return value
-
-
-def _data(project: Registered) -> dict[str, str | bool | None]:
-    added = project.added.isoformat().replace("+00:00", "Z") if project.added else None
-    apart = {} if project.search_all else {"search_all": False}
-    return {"path": str(project.path), "name": project.name, "added": added} | apart
 
 
 # The place of a project in git, found without running git.
@@ -392,7 +383,7 @@ def stamp(path: str, *, follow: bool = False) -> tuple[int, ...] | None:
     return (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
-class Seen(NamedTuple):
+class GitAnswers(NamedTuple):
     """The last answers of git, and the state of the repository that they belong to."""
 
     stamps: Mapping[str, str] = {}

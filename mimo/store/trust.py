@@ -33,8 +33,8 @@ from mimo.errors import Conflict, Invalid, MindError, StorageFailed
 from mimo.store import files
 from mimo.store.files import ALONE, lock
 from mimo.store.projects import (
+    GitAnswers,
     Location,
-    Seen,
     index_owner,
     known_owner,
     locate,
@@ -121,7 +121,7 @@ class Trust:
         self._globs = globs
         self._approved: frozenset[str] = frozenset()
         self._follow = False
-        self._git: Seen | None = None
+        self._git: GitAnswers | None = None
         self._problem: str | None = None
         self._notice: str | None = None
         self._identify()
@@ -166,7 +166,7 @@ class Trust:
         """Returns the current state."""
         self._refresh()
         self._ask_git()
-        followed = self._git if self._git and self._follow else Seen()
+        followed = self._git if self._git and self._follow else GitAnswers()
         return TrustState(
             follow=self._follow,
             approved=len(self._approved),
@@ -195,7 +195,7 @@ class Trust:
         """Returns a function that checks many digests against the current lists."""
         self._refresh()
         self._ask_git()
-        approved, seen = self._approved, self._git or Seen()
+        approved, seen = self._approved, self._git or GitAnswers()
         in_git = self.location.common is not None
         every = self._follow and not in_git and not self._only
         # Texts that were followed under another `trust.only` do not count.
@@ -338,7 +338,9 @@ class Trust:
                     from mimo.store import git
 
                     # Earlier commits may be those of another user who packed the repository.
-                    self._write_git(folder, Seen(positions=git.reflog_ends(self.location.common)))
+                    self._write_git(
+                        folder, GitAnswers(positions=git.reflog_ends(self.location.common))
+                    )
                 self._write_state(folder, follow=False)
                 self._refresh()
             yield folder
@@ -349,7 +351,7 @@ class Trust:
         text = json.dumps({"path": shown, "git": in_git, "follow": follow})
         files.replace(folder / "state.json", f"{text}\n".encode(), mode=0o600)
 
-    def _write_git(self, folder: Path, seen: Seen) -> None:
+    def _write_git(self, folder: Path, seen: GitAnswers) -> None:
         if seen.committed != (self._git.committed if self._git else frozenset()):
             _write_list(folder / "committed", seen.committed)
         if seen.followed or (folder / "followed").exists():
@@ -376,7 +378,7 @@ class Trust:
             with lock(after / "lock"):
                 follow = json.loads(disk.read(after / "state.json"))["follow"]
                 self._write_state(after, follow=follow)
-                self._write_git(after, Seen())
+                self._write_git(after, GitAnswers())
         files.remove(outside.mark_file(owner))
 
     # Reading the lists, and asking git.
@@ -420,7 +422,7 @@ class Trust:
         if data is not None:
             with _checked(folder / "git.json"):
                 plain = json.loads(data)
-                seen = Seen(**{**plain, "only": tuple(plain["only"])})
+                seen = GitAnswers(**{**plain, "only": tuple(plain["only"])})
             self._git = seen._replace(
                 committed=_read_list(folder / "committed")[0],
                 followed=_read_list(folder / "followed")[0],
@@ -439,7 +441,7 @@ class Trust:
             self._refresh()
             self._store_answers()
 
-    def _git_stamp(self, seen: Seen) -> str:
+    def _git_stamp(self, seen: GitAnswers) -> str:
         return repr((self._only, self.location.git_stamp(seen.ref)))
 
     def _store_answers(self) -> None:

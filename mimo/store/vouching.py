@@ -12,7 +12,7 @@ from mimo.disk import STORE
 from mimo.errors import MindError
 from mimo.store import git, revisions
 from mimo.store.files import digest, is_shared
-from mimo.store.projects import Location, Seen
+from mimo.store.projects import GitAnswers, Location
 
 SIGNED = "signed"
 _GOOD = "G"
@@ -33,7 +33,7 @@ class Vouching:
         inside = location.inside
         self._prefix = "" if inside == "." else f"{inside}/"
 
-    def look(self, seen: Seen, *, follow: bool) -> Seen:
+    def look(self, seen: GitAnswers, *, follow: bool) -> GitAnswers:
         """Returns git's current answers. Raises `Invalid` if git can't be asked."""
         seen = self._with_own_commits(seen)
         return self._with_default_branch(seen) if follow else _without_branch(seen)
@@ -69,7 +69,7 @@ class Vouching:
 
     # --- the user's commits
 
-    def _with_own_commits(self, seen: Seen) -> Seen:
+    def _with_own_commits(self, seen: GitAnswers) -> GitAnswers:
         common = self._location.common
         email = self.email()
         if common is None or not email:
@@ -162,7 +162,7 @@ class Vouching:
 
     # --- the default branch
 
-    def _with_default_branch(self, seen: Seen) -> Seen:
+    def _with_default_branch(self, seen: GitAnswers) -> GitAnswers:
         ref = self._default_ref()
         tip = revisions.commit_id(self._root, ref) if ref else None
         if ref is None or tip is None:
@@ -263,7 +263,7 @@ class Vouching:
         return os.fsdecode(git.run(self._root, *words).stdout).strip().partition("\n")[0]
 
 
-def _without_branch(seen: Seen) -> Seen:
+def _without_branch(seen: GitAnswers) -> GitAnswers:
     """Returns answers without the default branch; the chosen history stays."""
     return seen._replace(ref=None, tip=None, stopped=None, followed=frozenset())
 

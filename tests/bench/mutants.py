@@ -128,7 +128,7 @@ MODULES = (
         (Mutant('{"events": run.events + 1}', '{"events": run.events}'),),
     ),
     Module(
-        "mimo/store/append_log.py",
+        "mimo/store/files.py",
         ("tests/store/test_append_log.py", "tests/redteam/test_interrupted.py"),
         (
             Mutant(
@@ -137,8 +137,8 @@ MODULES = (
             Mutant("if end < os.fstat(descriptor).st_size:", "if False:"),
             Mutant("if os.path.samestat(os.fstat(descriptor), path.lstat()):", "if True:"),
             Mutant(
-                "            os.ftruncate(descriptor, end)\n        raise",
-                "            pass\n        raise",
+                "        os.ftruncate(descriptor, end)\n                raise",
+                "        pass\n                raise",
             ),
         ),
     ),

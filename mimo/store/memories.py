@@ -207,13 +207,14 @@ class MemoryStore:
         it was read, `Invalid` if it can't be changed safely, and `StorageFailed`.
         """
         from mimo.memory import codec
+        from mimo.memory.codec.splice import splice
 
         check_whole(record)
         path, expect = record.place.path, record.place.digest
         target = files.safe_path(self.root, path)
         with self.locked():
             data = self.raw(record)
-            changed = codec.splice(data, record.memory, memory, path=path)
+            changed = splice(data, record.memory, memory, path=path)
             parsed = codec.parse(changed, path=path, modified=record.memory.created)
             if isinstance(parsed, Problem):
                 reason = f"`{path}` could not be read after the change: {parsed.reason}"

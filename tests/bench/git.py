@@ -15,8 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from mimo.disk import system_clock
-from mimo.memory.codec import splice
 from mimo.memory.codec.file import Parsed, parse, render
+from mimo.memory.codec.splice import splice
 from mimo.memory.model import Kind, Link, Memory, Outcome, Section
 from mimo.store.git import DRIVER
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from mimo.errors import Invalid
-from mimo.memory.codec import splice
 from mimo.memory.codec.file import Parsed, normal, parse, render
+from mimo.memory.codec.splice import splice
 from mimo.memory.model import Kind, Link, Memory, Outcome, Section
 
 LATER = datetime(2027, 1, 1, tzinfo=UTC)

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mimo.memory.codec import front_matter, splice
+from mimo.memory.codec import front_matter
 from mimo.memory.codec.file import KEYS, Parsed, normal, parse, render
+from mimo.memory.codec.splice import splice
 from mimo.memory.model import Kind, Link, Memory, Outcome, Problem, Section, Version
 
 LATER = datetime(2027, 1, 1, tzinfo=UTC)

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mimo.memory.codec import front_matter, splice
+from mimo.memory.codec import front_matter
 from mimo.memory.codec.file import Parsed, normal, parse, render
+from mimo.memory.codec.splice import splice
 from mimo.memory.merge import Merged, section_name
 from mimo.memory.merge import merge as merge_or_none
 from mimo.memory.model import Section

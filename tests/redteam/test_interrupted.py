@@ -167,7 +167,9 @@ def test_a_change_that_could_not_be_read_back_is_not_written(
     record = saving.store(mind, saving.draft(Kind.FACT, "Tea is served at four"))
     path = mind.project.root / record.place.path
     before = path.read_bytes()
-    monkeypatch.setattr("mimo.memory.codec.splice", lambda *_, **__: b"---\nid: [\n---\nTea\n")
+    monkeypatch.setattr(
+        "mimo.memory.codec.splice.splice", lambda *_, **__: b"---\nid: [\n---\nTea\n"
+    )
     with pytest.raises(MindError, match="could not be read"):
         saving.edit(mind, record, importance=0.9)
     assert path.read_bytes() == before

@@ -2,7 +2,6 @@
 
 from mimo.memory.codec.document import MAX_FILE_BYTES, MAX_SOURCE_BYTES, is_source
 from mimo.memory.codec.file import Parsed, content_line, normal, parse, render
-from mimo.memory.codec.splice import splice
 
 __all__ = [
     "MAX_FILE_BYTES",
@@ -13,5 +12,4 @@ __all__ = [
     "normal",
     "parse",
     "render",
-    "splice",
 ]

@@ -224,15 +224,17 @@ _ENDINGS = {
 """Endings of file names, or whole names, for each language."""
 
 
-class Question(NamedTuple):
+class Question:
     """A task to compare with edges."""
 
-    intent: str
-    stack: tuple[str, ...] = ()
-    code: str = ""
-    words: frozenset[str] = frozenset()
-    """The stems of the intent, set by `asked`."""
-    techs: frozenset[str] = frozenset()
+    def __init__(self, intent: str, stack: Iterable[str] = (), code: str = "") -> None:
+        """Take a task, the technologies of its project, and code."""
+        self.intent = intent
+        self.stack = tuple(stack)
+        self.code = code
+        self.words = subject(intent)
+        """The stems of the intent."""
+        self.techs = frozenset(map(tech, self.stack))
 
 
 class Match(NamedTuple):
@@ -255,18 +257,6 @@ class Match(NamedTuple):
     def order(self) -> tuple[float, int, int, str]:
         """Returns a sort key: by confidence, then by severity."""
         return (-self.confidence, self.edge.severity.rank, -self.hits, self.edge.title)
-
-
-def asked(intent: str, stack: Iterable[str] = (), code: str = "") -> Question:
-    """Returns a question with its stems and technologies."""
-    named = tuple(stack)
-    return Question(
-        intent=intent,
-        stack=named,
-        code=code,
-        words=subject(intent),
-        techs=frozenset(tech(name) for name in named),
-    )
 
 
 def endings(edge: Edge) -> frozenset[str]:

@@ -11,8 +11,8 @@ from mimo.features.edges.edge import (
     Detection,
     Edge,
     Match,
+    Question,
     Severity,
-    asked,
     match,
     memory_of,
     title_key,
@@ -87,7 +87,7 @@ def warnings(
     At equal confidence approved edges come first, and others never displace them. `techs` is the
     stack; None detects that of the project.
     """
-    question = asked(intent, technologies(mind) if techs is None else techs, code)
+    question = Question(intent, technologies(mind) if techs is None else techs, code)
     matches = [hit for edge in edges if (hit := match(edge, question))]
     matches.sort(key=lambda hit: (hit.order, not hit.edge.trusted))
     by_stack = (hit for hit in matches if hit.stack_alone)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mimo.features.edges.edge import Detection, asked, match
+from mimo.features.edges.edge import Detection, Question, match
 from tests.features.edges.examples import edge
 
 CRYPTO = edge(
@@ -17,7 +17,7 @@ CRYPTO = edge(
 
 @pytest.mark.req("003-17")
 def test_the_documented_intent_finds_the_documented_edge():
-    result = match(CRYPTO, asked("implementing token generation with crypto"))
+    result = match(CRYPTO, Question("implementing token generation with crypto"))
 
     assert result is not None
     assert result.matched_on == "intent: crypto, token"
@@ -37,7 +37,7 @@ def test_the_documented_intent_finds_the_documented_edge():
     ],
 )
 def test_context_intent_and_code_are_separate_signals(intent, stack, code, reason, confidence):
-    result = match(CRYPTO, asked(intent, stack, code))
+    result = match(CRYPTO, Question(intent, stack, code))
 
     assert result is not None
     assert reason in result.matched_on
@@ -53,33 +53,33 @@ def test_context_intent_and_code_are_separate_signals(intent, stack, code, reaso
     ],
 )
 def test_an_unrelated_intent_matches_no_edge(intent, stack, code):
-    assert match(CRYPTO, asked(intent, stack, code)) is None
+    assert match(CRYPTO, Question(intent, stack, code)) is None
 
 
 @pytest.mark.req("003-19")
 def test_a_given_stack_replaces_the_detected_one():
     supabase = edge(title="Tables are open", tags=("supabase",))
 
-    assert match(supabase, asked("database queries", ("python",))) is None
-    result = match(supabase, asked("database queries", ("supabase", "edge")))
+    assert match(supabase, Question("database queries", ("python",))) is None
+    result = match(supabase, Question("database queries", ("supabase", "edge")))
     assert result is not None
     assert result.stack_alone
 
 
 @pytest.mark.parametrize("name", ["next", "Next.js", "nextjs"])
 def test_aliases_name_the_same_technology(name):
-    assert match(edge(title="X", tags=("nextjs",)), asked("a", (name,))) is not None
+    assert match(edge(title="X", tags=("nextjs",)), Question("a", (name,))) is not None
 
 
 def test_a_technology_that_the_intent_names_counts_unless_its_name_is_a_word():
-    assert match(edge(title="X", tags=("javascript",)), asked("sort in javascript"))
-    assert match(edge(title="X", tags=("go",)), asked("let's go with it")) is None
+    assert match(edge(title="X", tags=("javascript",)), Question("sort in javascript"))
+    assert match(edge(title="X", tags=("go",)), Question("let's go with it")) is None
 
 
 @pytest.mark.req("003-16")
 @pytest.mark.parametrize("pattern", ["(", "*", "[a-", "(?<=x)y", r"(a)\1", "a{1001}{1001}", "\\"])
 def test_an_invalid_pattern_does_not_affect_others(pattern):
-    result = match(edge(pattern, "crypto"), asked("a", (), "import crypto"))
+    result = match(edge(pattern, "crypto"), Question("a", (), "import crypto"))
 
     assert result is not None
     assert result.matched_on == "code: crypto (line 1)"
@@ -97,14 +97,14 @@ def test_an_invalid_pattern_does_not_affect_others(pattern):
     ],
 )
 def test_a_gotcha_of_the_project_is_recognised_by_its_title(title, intent, stack, code, confidence):
-    result = match(edge(title=title, of_project=True), asked(intent, stack, code))
+    result = match(edge(title=title, of_project=True), Question(intent, stack, code))
 
     assert (result.confidence if result else None) == confidence
 
 
 def test_matches_are_sorted_by_confidence_and_severity():
-    sure = match(CRYPTO, asked("a token", ("vercel",)))
-    vague = match(CRYPTO, asked("a token"))
+    sure = match(CRYPTO, Question("a token", ("vercel",)))
+    vague = match(CRYPTO, Question("a token"))
 
     assert sure is not None
     assert vague is not None

@@ -30,7 +30,7 @@ def ids(records: tuple[Record, ...]) -> list[str]:
     return [record.memory.id for record in records]
 
 
-def test_a_memory_comes_back_as_it_went_in(index: Index) -> None:
+def test_a_stored_memory_is_read_back_unchanged(index: Index) -> None:
     record = Record(
         memory=Memory(
             id="decision_auth_20260101_abcdef",
@@ -63,7 +63,7 @@ def test_a_memory_comes_back_as_it_went_in(index: Index) -> None:
     assert index.records(Filter()) == (record,)
 
 
-def test_stamps_say_when_each_file_was_looked_at(index: Index, change_of: Make) -> None:
+def test_stamps_have_the_time_of_reading(index: Index, change_of: Make) -> None:
     huge = Stamp(size=2**40, mtime_ns=-1, ctime_ns=2**62, inode=2**64 - 1)
     index.apply([Change(path="notes/a.md", stamp=huge)], now_ns=7)
     index.apply([change_of("b")], now_ns=8)
@@ -75,7 +75,7 @@ def test_stamps_say_when_each_file_was_looked_at(index: Index, change_of: Make) 
     assert index.changed_at() == datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def test_a_file_name_that_is_no_unicode_is_kept(index: Index, change_of: Make) -> None:
+def test_a_file_name_that_is_not_unicode_is_stored(index: Index, change_of: Make) -> None:
     change = change_of("a", path="notes/\udcff.md")
     index.apply([change], now_ns=1)
 
@@ -85,7 +85,7 @@ def test_a_file_name_that_is_no_unicode_is_kept(index: Index, change_of: Make) -
     assert index.get("a") is None
 
 
-def test_a_memory_that_is_no_unicode_is_a_problem_and_the_others_are_kept(
+def test_a_memory_that_is_not_unicode_is_a_problem_and_others_are_stored(
     index: Index, change_of: Make
 ) -> None:
     index.apply([change_of("a", "broken \ud800 text"), change_of("b")], now_ns=1)
@@ -95,7 +95,7 @@ def test_a_memory_that_is_no_unicode_is_a_problem_and_the_others_are_kept(
 
 
 @pytest.mark.req("000-48")
-def test_a_file_that_is_gone_takes_its_memories_along(index: Index, change_of: Make) -> None:
+def test_memories_of_a_missing_file_are_removed(index: Index, change_of: Make) -> None:
     index.apply([change_of("a", "alpha"), change_of("b", "beta")], now_ns=1)
     index.apply([Change(path=".mind/facts/a.md", stamp=None)], now_ns=2)
 
@@ -214,7 +214,7 @@ MATCHING = {
 
 
 @pytest.mark.parametrize(("abbreviation", "expected"), MATCHING.items())
-def test_an_id_may_be_cut_short_at_either_end(
+def test_an_id_can_be_abbreviated_at_either_end(
     index: Index, change_of: Make, abbreviation: str, expected: tuple[str, ...]
 ) -> None:
     index.apply([change_of("plan_b_p2w9xa"), change_of("plan_a_k3v7mq"), change_of("a")], now_ns=1)
@@ -222,7 +222,7 @@ def test_an_id_may_be_cut_short_at_either_end(
     assert index.matching(abbreviation) == expected
 
 
-def test_a_misspelt_id_has_neighbours(index: Index, change_of: Make) -> None:
+def test_ids_near_a_misspelled_one_are_suggested(index: Index, change_of: Make) -> None:
     index.apply(
         [change_of("decision_auth"), change_of("decision_cache"), change_of("fact_tea")], now_ns=1
     )
@@ -233,7 +233,7 @@ def test_a_misspelt_id_has_neighbours(index: Index, change_of: Make) -> None:
     assert index.nearest_ids("a") == ()
 
 
-def test_neighbours_of_an_id_are_found_among_many(
+def test_near_ids_are_suggested_among_many(
     index: Index, change_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mimo.index.catalog._COMPARED_IDS", 2)
@@ -266,7 +266,9 @@ class TestSameId:
             Problem(path="other/tea.md", line=1, reason="its id `tea` belongs to `notes/tea.md`"),
         )
 
-    def test_the_next_one_takes_over_when_it_goes(self, index: Index, change_of: Make) -> None:
+    def test_the_next_file_gets_the_id_when_the_owner_is_removed(
+        self, index: Index, change_of: Make
+    ) -> None:
         index.apply(
             [change_of("tea", path="notes/tea.md"), change_of("tea", path="b.md")], now_ns=1
         )
@@ -278,7 +280,7 @@ class TestSameId:
         assert index.problems() == ()
         assert index.count(Filter()) == 1
 
-    def test_one_that_gets_an_id_of_its_own_is_no_problem_any_more(
+    def test_a_memory_with_a_new_id_is_no_longer_a_problem(
         self, index: Index, change_of: Make
     ) -> None:
         index.apply([change_of("tea", path="a.md"), change_of("tea", path="b.md")], now_ns=1)
@@ -288,9 +290,7 @@ class TestSameId:
         assert index.count(Filter()) == 2
 
 
-def test_problems_come_with_line_and_reason_until_they_are_mended(
-    index: Index, change_of: Make
-) -> None:
+def test_problems_have_line_and_reason_until_they_are_fixed(index: Index, change_of: Make) -> None:
     problem = Problem(path=".mind/facts/a.md", line=3, reason="bad YAML")
     stamp = change_of("a").stamp
     index.apply([Change(path=problem.path, stamp=stamp, problem=problem)], now_ns=1)

@@ -57,7 +57,7 @@ UNUSABLE: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("spoil", UNUSABLE.values(), ids=UNUSABLE)
-def test_a_file_that_is_no_index_of_ours_gives_way_to_an_empty_one(
+def test_an_unusable_file_is_replaced_by_an_empty_index(
     folder: Path, change_of: Make, spoil: Callable[[Path], object]
 ) -> None:
     filled(folder, change_of)
@@ -118,9 +118,7 @@ def test_damage_that_shows_only_in_use_is_reported_once(folder: Path, change_of:
     index.close()
 
 
-def test_damage_that_a_look_at_the_stamps_meets_means_that_nothing_is_known(
-    folder: Path, change_of: Make
-) -> None:
+def test_damage_met_while_reading_stamps_empties_the_index(folder: Path, change_of: Make) -> None:
     filled(folder, change_of)
     index = Index.open(folder, None)
     assert len(index.stamps()) == 40
@@ -154,7 +152,7 @@ def test_a_full_disk_is_a_storage_error_and_changes_nothing(
     full.close()
 
 
-def test_an_old_generation_stays_as_long_as_somebody_uses_it(folder: Path, change_of: Make) -> None:
+def test_an_old_generation_stays_while_a_process_uses_it(folder: Path, change_of: Make) -> None:
     filled(folder, change_of)
     user = Index.open(folder, None)
     assert user.count(Filter()) == 40
@@ -205,7 +203,7 @@ def test_a_folder_that_cannot_be_made_is_a_storage_error(tmp_path: Path) -> None
         Index.open(tmp_path / "file" / ".index", None)
 
 
-def test_odd_characters_in_the_path_are_no_obstacle(tmp_path: Path, change_of: Make) -> None:
+def test_a_path_may_have_odd_characters(tmp_path: Path, change_of: Make) -> None:
     folder = tmp_path / "50% off? #1 & 결정"
     filled(folder, change_of)
     index = Index.open(folder, None)
@@ -252,7 +250,7 @@ def test_a_write_that_fails_keeps_the_batches_before_it(
 
 
 @pytest.mark.req("003-39")
-def test_a_second_writer_learns_what_keeps_it_waiting(
+def test_a_second_writer_gets_the_reason_for_waiting(
     folder: Path, index: Index, change_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mimo.index.database.WRITE_WAIT_SECONDS", 0.0)
@@ -359,7 +357,7 @@ class TestClear:
         assert index.stats().vectors == 1
         other.close()
 
-    def test_what_is_not_filled_is_empty(self, index: Index, change_of: Make) -> None:
+    def test_a_cleared_index_is_empty(self, index: Index, change_of: Make) -> None:
         index.apply([change_of("a")], now_ns=1)
         index.clear()
 
@@ -387,7 +385,7 @@ class TestClear:
         assert seen == [2, 2]
         assert index.count(Filter()) == 3
 
-    def test_a_rebuild_that_fails_is_still_to_be_done(self, index: Index, change_of: Make) -> None:
+    def test_a_failed_rebuild_is_still_pending(self, index: Index, change_of: Make) -> None:
         index.apply([change_of("a"), change_of("b")], now_ns=1)
         index.clear()
 

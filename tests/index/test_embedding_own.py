@@ -51,7 +51,7 @@ def test_its_name_changes_when_its_files_do(folder: Path) -> None:
     assert open_embedder(str(folder)).model != before
 
 
-def test_a_model_may_lie_as_sentence_transformers_saves_it(folder: Path) -> None:
+def test_a_model_may_be_in_the_layout_of_sentence_transformers(folder: Path) -> None:
     inner = folder / "0_StaticEmbedding"
     inner.mkdir()
     for name in FILES[:2]:
@@ -61,7 +61,7 @@ def test_a_model_may_lie_as_sentence_transformers_saves_it(folder: Path) -> None
 
 
 @pytest.mark.parametrize("setting", ["minishlab/potion-base-8M", "/nowhere", "\0"])
-def test_what_is_no_folder_is_refused_at_once(setting: str) -> None:
+def test_a_path_that_is_not_a_folder_is_refused_at_once(setting: str) -> None:
     """A name on a model hub, too: nothing is ever downloaded."""
     with pytest.raises(Invalid, match="is not a folder") as caught:
         open_embedder(setting)

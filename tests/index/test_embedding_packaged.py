@@ -125,7 +125,7 @@ def test_the_name_holds_the_hash_of_the_weights() -> None:
     assert lean().model.endswith(f":{digest[:12]}")
 
 
-def test_the_constants_are_what_the_files_say() -> None:
+def test_the_constants_match_the_files() -> None:
     config = json.loads((FOLDER / "config.json").read_text(encoding="utf-8"))
     tokenizer = json.loads((FOLDER / "tokenizer.json").read_text(encoding="utf-8"))
     with safe_open(FOLDER / "model.safetensors", framework="numpy") as tensors:
@@ -159,7 +159,7 @@ def test_a_query_is_encoded_without_heavy_packages() -> None:
     assert not loaded & {"numpy", "model2vec", "tokenizers", "safetensors"}
 
 
-def test_bulk_loads_no_client_of_a_model_hub_and_says_nothing() -> None:
+def test_bulk_loads_no_client_of_a_model_hub_and_prints_nothing() -> None:
     loaded = loaded_by(
         "from mimo.index.embedding import packaged\n"
         "packaged.BULK_CHARACTERS = 1\n"

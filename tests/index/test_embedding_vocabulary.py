@@ -16,7 +16,7 @@ def test_the_id_of_a_piece_is_the_number_of_its_line_from_the_first_time_on(numb
 
 
 @pytest.mark.parametrize("piece", ["", "no such piece", "##", PIECES[5][:-1] + "\x00", "☃☃"])
-def test_what_is_no_line_has_no_id(piece: str) -> None:
+def test_a_text_that_is_not_a_line_has_no_id(piece: str) -> None:
     vocabulary = Vocabulary(LINES)
 
     assert {vocabulary.find(piece) for _ in range(2 * SCANS)} == {

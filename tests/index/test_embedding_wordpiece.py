@@ -109,5 +109,5 @@ def test_a_word_is_unknown_as_a_whole_where_one_part_is() -> None:
     assert word_piece().ids("memory☃memory", 9) == [UNKNOWN]
 
 
-def test_a_lone_surrogate_is_passed_over() -> None:
+def test_a_lone_surrogate_is_skipped() -> None:
     assert word_piece().ids("mem\ud800ory", 9) == ids_of_library("memory")

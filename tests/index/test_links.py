@@ -31,7 +31,7 @@ def drawn(graph: Graph) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.req("004-53")
-def test_links_are_followed_both_ways_and_the_nearest_stand_first(
+def test_links_are_followed_both_ways_and_the_nearest_come_first(
     index: Index, change_of: Make
 ) -> None:
     index.apply(
@@ -98,7 +98,7 @@ def test_depth_types_and_number_narrow_what_is_walked(index: Index, change_of: M
     assert not walk(index, "m0", most=5).cut
 
 
-def test_what_is_not_there_is_told_and_stops_nothing(index: Index, change_of: Make) -> None:
+def test_missing_targets_are_reported_and_stop_nothing(index: Index, change_of: Make) -> None:
     index.apply([change_of("a", links=(Link(to="gone"), Link(to="b"))), change_of("b")], now_ns=1)
 
     graph = walk(index, "a", "unheard of", depth=1)

@@ -70,7 +70,7 @@ def test_a_filter_that_admits_everything_changes_nothing(filled: Index) -> None:
         assert catalog.memories_with(sql, ["tea"], span(0, SIZE), **reach) == plainly
 
 
-def test_what_is_near_is_looked_for_as_deep_as_a_filter_needs(
+def test_near_vectors_are_fetched_as_deep_as_a_filter_needs(
     filled: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     narrowed = span(500, SIZE)

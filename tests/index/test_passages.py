@@ -71,13 +71,13 @@ def test_of_a_chat_with_an_assistant_the_passages_hold_the_users_lines():
     assert "attic" in " ".join(analysis.units[0].tokens)
 
 
-def test_a_text_that_mentions_a_user_is_no_chat():
+def test_a_text_that_mentions_a_user_is_not_a_chat():
     text = "user: the one who signs in\nadmin: the one who may not"
 
     assert analyse(text).passage_texts == (text,)
 
 
-def test_a_unit_names_whom_its_lines_begin_with():
+def test_a_unit_has_the_speakers_of_its_lines():
     (unit,) = analyse("Mary Ann: hello\nJon: hi\nMary Ann: see https://x.org\nuser: and me").units
 
     assert unit.speakers == "mari_ann jon"
@@ -98,7 +98,7 @@ def test_no_line_that_fits_is_lost_or_repeated(text):
 
 
 @given(st.text(alphabet="ab .\n!", max_size=900))
-def test_every_unit_stands_in_the_text_where_it_says(text):
+def test_every_unit_begins_on_its_line(text):
     lines = text.split("\n")
     for unit in analyse(text).units:
         assert unit.text.split("\n")[0] in lines[unit.line0]

@@ -37,7 +37,7 @@ class BrokenEmbedder:
         raise FileNotFoundError("model.safetensors")
 
 
-def test_the_memory_that_says_it_comes_first(index: Index, change_of: Make) -> None:
+def test_the_memory_with_the_answer_comes_first(index: Index, change_of: Make) -> None:
     index.apply(
         [
             change_of("jwt", "We sign sessions with JWT tokens"),
@@ -137,7 +137,7 @@ ODD = [
 
 
 @pytest.mark.parametrize("query", ODD)
-def test_no_query_is_taken_as_syntax(index: Index, change_of: Make, query: str) -> None:
+def test_no_query_is_read_as_syntax(index: Index, change_of: Make, query: str) -> None:
     index.apply([change_of("tea", "green tea"), change_of("a", "the letter a")], now_ns=1)
     answer = search(index, query)
 
@@ -178,7 +178,7 @@ class TestMeaning:
 
         assert sorted(embedder.encoded) == ["alpha", "beta", "gamma"]
 
-    def test_without_an_embedder_words_are_searched_and_it_is_said(
+    def test_without_an_embedder_words_are_searched_with_a_notice(
         self, folder: Path, change_of: Make
     ) -> None:
         index = Index.open(folder, None)
@@ -190,7 +190,7 @@ class TestMeaning:
         assert "words only" in answer.notice
         index.close()
 
-    def test_when_the_model_fails_words_are_searched_and_it_is_said(
+    def test_a_failing_model_leaves_a_search_by_words_with_a_notice(
         self, folder: Path, change_of: Make, embedder: Embedder
     ) -> None:
         broken = Index.open(folder, BrokenEmbedder())
@@ -209,7 +209,7 @@ class TestMeaning:
         assert names(search(mended, "datastore"))[0] == "pg"
         mended.close()
 
-    def test_vectors_that_are_lost_are_made_again(
+    def test_lost_vectors_are_made_again(
         self, folder: Path, change_of: Make, embedder: Embedder
     ) -> None:
         index = Index.open(folder, embedder)

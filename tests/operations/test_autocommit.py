@@ -1,6 +1,5 @@
 """Commits in the background: batched, and never delaying a command."""
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from mimo.cli.main import main
 from mimo.config import setting
 from mimo.errors import Invalid
 from mimo.operations import syncing
+from tests.conftest import git
 
 
 @pytest.fixture
@@ -27,11 +27,8 @@ def on(project, home):
 
 
 @pytest.fixture
-def repository(project, monkeypatch):
-    for who in ("AUTHOR", "COMMITTER"):
-        monkeypatch.setenv(f"GIT_{who}_NAME", "Ann")
-        monkeypatch.setenv(f"GIT_{who}_EMAIL", "ann@example.com")
-    subprocess.run(["git", "init", "-q", "-b", "main"], cwd=project, check=True)
+def repository(project, ann):
+    git(project, "init", "-q", "-b", "main")
     return project
 
 
@@ -40,13 +37,10 @@ def say(mind, *words):
 
 
 def subjects(root):
-    done = subprocess.run(
-        ["git", "log", "--format=%s"], cwd=root, capture_output=True, encoding="utf-8", check=False
-    )
-    return done.stdout.splitlines()
+    return git(root, "log", "--format=%s").splitlines()
 
 
-def test_it_is_off_unless_it_is_set(mind, started):
+def test_automatic_commits_are_off_by_default(mind, started):
     say(mind, "add", "Tea")
     assert started == []
 
@@ -78,7 +72,7 @@ def test_a_command_does_not_fail_where_nothing_can_be_committed(on, mind, projec
     syncing.commit_scheduled(project, home)
 
 
-def test_the_process_is_told_where_it_commits(monkeypatch, tmp_path):
+def test_the_process_gets_the_project_and_the_home(monkeypatch, tmp_path):
     calls = []
 
     class Process:
@@ -95,7 +89,7 @@ def test_the_process_is_told_where_it_commits(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("False", False)])
-def test_a_yes_or_no_is_read_as_such(text, value):
+def test_the_setting_is_a_boolean(text, value):
     assert setting("autocommit").parse(text) is value
     with pytest.raises(Invalid):
         setting("autocommit").parse("perhaps")

@@ -36,7 +36,7 @@ def files(mind):
 
 
 class TestSame:
-    def test_nothing_is_written_and_the_answer_names_what_is_there(self, mind, clock):
+    def test_nothing_is_written_and_the_answer_names_the_existing_memory(self, mind, clock):
         first = store(mind)
         before = files(mind)
         clock.forward(days=3)
@@ -49,7 +49,7 @@ class TestSame:
         assert files(mind) == before
         assert (first.already, first.notice) == (False, None)
 
-    def test_it_is_stored_all_the_same_where_that_is_asked_for(self, mind):
+    def test_a_duplicate_is_stored_if_requested(self, mind):
         first, second = store(mind), store(mind, again=True)
         assert not second.already
         assert first.record.memory.id != second.record.memory.id
@@ -62,14 +62,14 @@ class TestSame:
             f"much like {first.record.memory.id}; if they state the same, remove one of them"
         )
 
-    def test_what_the_memory_has_not_is_named_and_stays_as_it_was(self, mind):
+    def test_fields_that_were_left_out_are_named_and_unchanged(self, mind):
         first = store(mind, tags=("db",))
         second = store(mind, tags=("night",), importance=0.9)
         assert "its tags and importance stayed as they were" in second.notice
         assert second.record.memory.tags == ("db",)
         assert first.record.place.digest == second.record.place.digest
 
-    def test_what_can_not_be_stored_is_refused_even_where_the_text_is_known(self, mind):
+    def test_an_invalid_draft_is_refused_even_if_the_text_exists(self, mind):
         store(mind)
         with pytest.raises(Invalid, match="tag"):
             store(mind, tags=("a,b",))
@@ -79,12 +79,12 @@ class TestSame:
         assert first.record.memory.id != second.record.memory.id
         assert second.notice is None
 
-    def test_what_was_removed_is_stored_anew(self, mind):
+    def test_a_removed_memory_is_stored_again(self, mind):
         first = store(mind)
         saving.remove(mind, first.record.memory.id)
         assert not store(mind).already
 
-    def test_what_was_changed_by_hand_a_moment_ago_says_something_else(self, mind):
+    def test_a_file_just_changed_by_hand_is_not_a_duplicate(self, mind):
         """An index that has not seen the change yet must not keep a text from being stored."""
         first = store(mind)
         path = mind.project.root / first.record.place.path
@@ -96,7 +96,7 @@ class TestSame:
         assert not store(mind).already
         assert store(mind).already
 
-    def test_what_came_by_another_way_a_moment_ago_is_known(self, mind):
+    def test_a_file_just_written_by_hand_is_a_duplicate(self, mind):
         store(mind, "Tea is hot")
         path = mind.folder / "facts" / "pulled.md"
         path.write_text("---\nid: pulled\ntype: fact\n---\nTea is cold\n", encoding="utf-8")
@@ -104,7 +104,7 @@ class TestSame:
         os.utime(path.parent, ns=(later, later))
         assert store(mind, "Tea is cold").record.memory.id == "pulled"
 
-    def test_an_index_that_can_not_be_used_stops_no_writing(self, mind, monkeypatch):
+    def test_an_unusable_index_does_not_prevent_writing(self, mind, monkeypatch):
         store(mind)
 
         def broken(*_):
@@ -114,7 +114,7 @@ class TestSame:
         monkeypatch.setattr("mimo.index.writing.alike", broken)
         assert not store(mind).already
 
-    def test_one_that_hangs_while_it_adds_stops_no_writing(self, mind, monkeypatch):
+    def test_a_hanging_process_does_not_prevent_writing(self, mind, monkeypatch):
         at_once = partial(courtesy, wait=0)
         monkeypatch.setattr("mimo.store.files.courtesy", at_once)
         with lock(mind.folder / ".local" / "adding"):
@@ -122,14 +122,14 @@ class TestSame:
 
 
 class TestWhoseItIs:
-    def test_what_only_a_private_memory_says_is_stored_for_others(self, mind):
+    def test_a_duplicate_of_a_private_memory_is_stored_as_shared(self, mind):
         first = store(mind, private=True)
         second = store(mind)
         assert not second.already
         assert not second.record.place.private
         assert first.record.memory.id in second.notice
 
-    def test_a_private_memory_that_all_can_read_already_is_not_written_and_that_is_told(self, mind):
+    def test_a_private_duplicate_of_a_shared_memory_is_not_written_and_is_reported(self, mind):
         store(mind)
         second = store(mind, private=True)
         assert second.already
@@ -138,7 +138,7 @@ class TestWhoseItIs:
         assert store(mind, "My desk is by the window", private=True).record.place.private
         assert store(mind, "My desk is by the window", private=True).notice.count("private") == 0
 
-    def test_what_somebody_else_said_is_said_by_oneself_too(self, mind, project):
+    def test_a_duplicate_of_an_unapproved_memory_is_stored(self, mind, project):
         """Otherwise a clone could keep something from ever counting as approved."""
         mind.trust.follow(False)
         path = project / ".mind" / "facts" / "theirs.md"
@@ -151,7 +151,7 @@ class TestWhoseItIs:
         assert mind.trust.trusted(own.record.place.digest)
         assert own.notice.startswith("much like theirs")
 
-    def test_a_chunk_of_a_file_is_a_copy_which_may_go(self, mind, project, monkeypatch):
+    def test_a_duplicate_of_a_chunk_is_stored(self, mind, project, monkeypatch):
         monkeypatch.chdir(project)
         (project / "notes.txt").write_text(TEXT, encoding="utf-8")
         whole = Options(chunking=Chunking(strategy=Strategy.WHOLE))
@@ -160,7 +160,7 @@ class TestWhoseItIs:
         assert not own.already
         assert own.notice.startswith(f"much like {taken.files[0].ids[0]}")
 
-    def test_a_document_of_the_project_is_somebody_else_to_change(self, mind, project):
+    def test_a_duplicate_of_a_document_is_stored(self, mind, project):
         (project / ".mind" / "notes").mkdir()
         (project / ".mind" / "notes" / "db.md").write_text(f"{TEXT}\n", encoding="utf-8")
         own = store(mind)
@@ -169,20 +169,20 @@ class TestWhoseItIs:
 
 
 class TestDecisions:
-    def test_the_same_decision_in_force_is_left_as_it_is(self, mind):
+    def test_a_duplicate_of_a_current_decision_is_not_stored(self, mind):
         first = decide(mind)
         second = decide(mind, topic="Auth")
         assert (second.already, second.supersedes) == (True, ())
         assert second.record.memory.id == first.record.memory.id
 
-    def test_to_go_back_to_what_was_superseded_is_a_new_decision(self, mind):
+    def test_going_back_to_a_superseded_decision_is_a_new_decision(self, mind):
         first, second = decide(mind), decide(mind, "Use sessions")
         third = decide(mind)
         assert not third.already
         assert third.supersedes == (second.record.memory.id,)
         assert third.record.memory.id != first.record.memory.id
 
-    def test_one_that_failed_is_told_to_have_failed(self, mind):
+    def test_a_duplicate_of_a_failed_decision_is_reported_as_failed(self, mind):
         first = decide(mind)
         decisions.conclude(mind, first.record.memory.id, Outcome.FAILED, "tokens leaked")
         second = decide(mind)
@@ -197,11 +197,11 @@ class TestDecisions:
         assert linked.supersedes == (first.record.memory.id,)
         assert decide(mind, outcome=Outcome.SUCCESS).supersedes == (linked.record.memory.id,)
 
-    def test_what_a_decision_supersedes_is_not_named_as_much_like_it(self, mind):
+    def test_a_superseded_decision_is_not_reported_as_a_near_duplicate(self, mind):
         decide(mind, "Use JWT for the shop, with refresh tokens")
         assert decide(mind, "Use JWT for the shop, with refresh tokens kept").notice is None
 
-    def test_superseding_by_the_same_words_is_done_as_it_is_asked_for(self, mind):
+    def test_a_decision_may_supersede_one_with_the_same_words(self, mind):
         old = decide(mind).record.memory.id
         draft = saving.draft(Kind.DECISION, "Use JWT", topic="auth", confidence=0.7)
         saved = decisions.supersede(mind, old, draft, reason=None)
@@ -217,14 +217,14 @@ class TestMuchAlike:
             "Every night at four, the staging database is reset.",
         ],
     )
-    def test_nearly_the_same_is_stored_and_the_other_is_named(self, mind, text):
+    def test_a_near_duplicate_is_stored_and_reported(self, mind, text):
         first = store(mind)
         second = store(mind, text)
         assert not second.already
         assert first.record.memory.id in second.notice
 
     @pytest.mark.parametrize("text", ["The staging database has a replica", "Night shift", "🦊"])
-    def test_what_merely_shares_some_words_is_not(self, mind, text):
+    def test_a_text_that_shares_some_words_is_not_a_near_duplicate(self, mind, text):
         store(mind)
         assert store(mind, text).notice is None
 

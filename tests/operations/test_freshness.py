@@ -49,7 +49,7 @@ def _unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mimo.store.walk.changes", lambda *_, **__: iter(()))
 
 
-def test_a_current_file_is_answered_without_a_word(mind: Mind, guide: Path) -> None:
+def test_a_current_file_has_no_warning(mind: Mind, guide: Path) -> None:
     assert answered(mind) is None
     assert states(mind) == [State.CURRENT]
     assert Waiting.OUTDATED not in review.count(mind)
@@ -90,7 +90,7 @@ def test_update_ingests_what_changed_as_it_was_before(mind: Mind, guide: Path) -
         run(mind, "ingest", path="other.md", update=True)
 
 
-def test_a_vanished_file_is_reported_with_what_to_do(mind: Mind, guide: Path) -> None:
+def test_a_missing_file_is_reported_with_the_remedy(mind: Mind, guide: Path) -> None:
     guide.unlink()
     source = overview.everything(mind)[0].parent
     assert answered(mind) == f"`guide.md` no longer exists: `mind rm {source}`"
@@ -164,7 +164,7 @@ def test_a_cloned_source_can_not_ask_for_files_outside(mind: Mind, tmp_path: Pat
 
 
 @pytest.mark.attack("path out of the sandbox")
-def test_with_a_sandbox_nothing_outside_is_looked_at(mind: Mind, guide: Path) -> None:
+def test_with_a_sandbox_no_file_outside_is_read(mind: Mind, guide: Path) -> None:
     guide.write_text("Changed.\n" * 3, "utf-8")
     mind.environ = {"SANDBOX_DIR": str(mind.project.root / "docs")}
     assert states(mind) == [State.UNKNOWN]
@@ -196,7 +196,7 @@ def test_the_daemon_ingests_changes_again_and_approves_nothing(mind: Mind, guide
     assert states(mind) == [State.CHANGED]
 
 
-def test_a_resource_says_that_it_is_stale(mind: Mind, guide: Path) -> None:
+def test_a_stale_resource_has_a_warning(mind: Mind, guide: Path) -> None:
     guide.write_text("# Deploying\n\nNever run make deploy by hand.\n", "utf-8")
     uri = f"mind://memory/{overview.everything(mind)[0].memory.id}"
     text = resources.read(mind, Caller(surface=Surface.MCP, name="claude-code"), uri).text

@@ -1,7 +1,6 @@
 """The newest of several memories is the newest everywhere, within one second too."""
 
 import os
-import subprocess
 
 import pytest
 
@@ -13,7 +12,7 @@ from mimo.features.search.browse import recent
 from mimo.memory.model import Kind, Link
 from mimo.mind import Mind
 from mimo.operations import finding, refresh, saving
-from tests.conftest import Clock
+from tests.conftest import Clock, git
 
 
 @pytest.fixture
@@ -68,14 +67,11 @@ def test_a_time_is_the_same_after_a_rebuild(mind: Mind, clock: Clock) -> None:
 
 
 def test_commits_of_one_second_keep_their_order(mind: Mind) -> None:
-    when = "2026-11-20T15:30:00Z"
-    who = {"GIT_AUTHOR_DATE": when, "GIT_COMMITTER_DATE": when}
-    identity = ["-c", "user.name=Ann", "-c", "user.email=ann@example.com"]
     root = mind.project.root
-    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    git(root, "init", "-q")
     for number in range(6):
         words = ["commit", "-q", "--allow-empty", "-m", "x", "-m", f"learned: Lesson {number}"]
-        subprocess.run(["git", *identity, *words], cwd=root, check=True, env={**os.environ, **who})
+        git(root, *words, at="2026-11-20T15:30:00Z")
 
     titles = [record.memory.title for record in finding.listing(mind).records]
     assert titles == [f"Lesson {number}" for number in range(5, -1, -1)]

@@ -84,7 +84,7 @@ def test_an_invalid_revision_is_refused(story, mind, revision):
         search(mind, "login", at=revision)
 
 
-def test_a_commit_without_memory_and_a_date_before_the_first_are_told(project, mind):
+def test_a_commit_without_memory_and_a_date_before_the_first_are_refused(project, mind):
     git(project, "init", "-q", "-b", "main")
     (project / "app.py").touch()
     git(project, "add", "app.py")

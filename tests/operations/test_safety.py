@@ -37,7 +37,7 @@ def test_the_index_is_never_written_through_a_link(mind, tmp_path, name):
     assert precious.read_bytes() == b"precious"
 
 
-def test_an_index_that_came_with_a_clone_is_not_believed(mind, tmp_path, clock):
+def test_an_index_that_came_with_a_clone_is_not_used(mind, tmp_path, clock):
     add(mind, "tea is hot")
     mind.close()
     with sqlite3.connect(mind.folder / ".index" / "index.db") as planted:
@@ -67,7 +67,7 @@ def test_settings_are_not_read_through_a_link(mind, tmp_path):
 
 
 @pytest.mark.parametrize("changed", [True, False])
-def test_an_agent_does_not_approve_somebody_elses_text_by_writing_it(mind, changed):
+def test_an_agent_does_not_approve_another_authors_text_by_writing_it(mind, changed):
     mind.trust.forget()
     path = mind.folder / "facts" / "planted.md"
     path.parent.mkdir()
@@ -85,7 +85,7 @@ def test_an_agent_does_not_approve_somebody_elses_text_by_writing_it(mind, chang
     assert show(mind, "planted").trust is TrustLabel.UNTRUSTED
 
 
-def test_a_document_of_the_project_is_not_minds_to_remove(mind):
+def test_a_document_of_the_project_is_not_removed(mind):
     page = mind.project.root / "docs" / "page.md"
     page.parent.mkdir()
     page.write_text("# A page\n", encoding="utf-8")
@@ -97,7 +97,7 @@ def test_a_document_of_the_project_is_not_minds_to_remove(mind):
     assert page.exists()
 
 
-def test_all_projects_include_the_one_at_hand_and_pass_over_a_broken_one(mind, tmp_path, home):
+def test_all_projects_include_the_open_one_and_skip_a_broken_one(mind, tmp_path, home):
     add(mind, "the cookie banner is done")
     (home / "projects.json").unlink()
 
@@ -112,7 +112,7 @@ def test_all_projects_include_the_one_at_hand_and_pass_over_a_broken_one(mind, t
     assert (results.total, "broken" in (results.notice or "")) == (1, True)
 
 
-def test_other_projects_are_opened_once_whoever_asks(mind, tmp_path, home):
+def test_other_projects_are_opened_once_for_all_callers(mind, tmp_path, home):
     other = tmp_path / "blog"
     other.mkdir()
     init(other, home, now=mind.now())
@@ -125,7 +125,7 @@ def test_other_projects_are_opened_once_whoever_asks(mind, tmp_path, home):
     assert second.index is first.index
 
 
-def test_a_model_that_cannot_be_used_is_the_doctors_finding_and_not_the_indexs(mind, tmp_path):
+def test_an_unusable_model_is_reported_by_doctor_and_does_not_fail_the_index(mind, tmp_path):
     config(mind, "embedding.model", str(tmp_path / "nowhere"))
 
     warned = [check.name for check in doctor(mind.reopened()).checks if check.verdict != "ok"]
@@ -133,7 +133,7 @@ def test_a_model_that_cannot_be_used_is_the_doctors_finding_and_not_the_indexs(m
     assert warned == ["model"]
 
 
-def test_where_the_home_cannot_be_used_search_still_answers_and_says_so(mind):
+def test_search_answers_with_a_notice_if_the_home_is_unusable(mind):
     add(mind, "tea is hot")
     owner = mind.home / "index-owner"
     owner.unlink()

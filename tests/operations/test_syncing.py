@@ -47,7 +47,7 @@ def test_only_the_memory_is_committed_and_what_is_staged_stays_staged(repository
     assert sync(mind).commit is None
 
 
-def test_the_message_says_what_was_remembered_and_by_whom(repository, mind):
+def test_the_commit_message_names_the_memories_and_their_authors(repository, mind):
     sync(mind)
     record = remember(mind, "Use sessions", by="claude-code")
 
@@ -73,7 +73,7 @@ def test_private_memories_and_the_index_are_never_committed(repository, mind):
     assert not [name for name in tracked if "private" in name or ".index" in name]
 
 
-def test_a_dry_run_says_it_and_does_nothing(repository, mind):
+def test_a_dry_run_commits_nothing(repository, mind):
     remember(mind)
     before = git(repository, "status", "--short")
 
@@ -83,7 +83,7 @@ def test_a_dry_run_says_it_and_does_nothing(repository, mind):
     assert git(repository, "status", "--short") == before
 
 
-def test_a_hook_that_refuses_is_obeyed_and_quoted(repository, mind):
+def test_a_refusing_git_hook_stops_the_commit_and_is_quoted(repository, mind):
     hook = repository / ".git" / "hooks" / "pre-commit"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text("#!/bin/sh\necho 'error: no commits on Friday' >&2\nexit 1\n", encoding="utf-8")
@@ -118,13 +118,13 @@ def test_it_refuses_during_a_merge_rebase_or_cherry_pick(repository, mind, marke
         sync(mind)
 
 
-def test_a_memory_that_git_ignores_is_told(repository, mind):
+def test_a_memory_that_git_ignores_is_reported(repository, mind):
     (repository / ".gitignore").write_text(".mind\n", encoding="utf-8")
     with pytest.raises(Invalid, match="git ignores"):
         sync(mind)
 
 
-def test_a_secret_that_somebody_wrote_into_a_file_is_not_committed(repository, mind):
+def test_a_secret_in_a_file_is_not_committed(repository, mind):
     key = "AKIA" + "QW7RT2PL5ZX6NB4K"
     path = repository / ".mind" / "facts" / "aws.md"
     path.parent.mkdir(exist_ok=True)
@@ -190,7 +190,7 @@ def test_it_works_in_a_shallow_clone_and_inside_a_hook(
     assert git(shallow, "log", "-1", "--format=%s").startswith("memory: remembered decision")
 
 
-def test_two_people_share_what_they_remember(repository, mind, home, tmp_path):
+def test_two_users_share_their_memories(repository, mind, home, tmp_path):
     sync(mind)
     hub = tmp_path / "hub.git"
     git(tmp_path, "clone", "-q", "--bare", str(repository), str(hub))
@@ -215,7 +215,7 @@ def test_two_people_share_what_they_remember(repository, mind, home, tmp_path):
 
 
 @pytest.mark.parametrize("path", ["", None])
-def test_without_a_repository_or_without_git_it_says_so(mind, monkeypatch, path):
+def test_without_a_repository_or_git_sync_is_refused_with_the_reason(mind, monkeypatch, path):
     if path is not None:
         monkeypatch.setenv("PATH", path)
     with pytest.raises(Invalid, match=r"not in a git repository|git is not installed"):

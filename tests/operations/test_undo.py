@@ -19,7 +19,7 @@ from mimo.mind import Mind
 from mimo.operations import finding, saving
 from mimo.operations.undoing import Action
 from mimo.store import files
-from tests.conftest import Clock
+from tests.conftest import Clock, git
 
 COMMANDS = all_commands()
 
@@ -216,7 +216,7 @@ def test_a_dry_run_changes_nothing(mind: Mind) -> None:
     assert len(run(mind, "undo", list=True).changes) == 2
 
 
-def test_what_is_undone_already_is_not_undone_again(mind: Mind) -> None:
+def test_a_change_is_not_undone_twice(mind: Mind) -> None:
     run(mind, "rm", id=added(mind))
     change = run(mind, "undo", list=True).changes[0].id
     run(mind, "undo", id=change)
@@ -224,11 +224,9 @@ def test_what_is_undone_already_is_not_undone_again(mind: Mind) -> None:
         run(mind, "undo", id=change)
 
 
-def test_restore_keeps_uncommitted_edits(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
-    for who in ("AUTHOR", "COMMITTER"):
-        monkeypatch.setenv(f"GIT_{who}_NAME", "Ann")
-        monkeypatch.setenv(f"GIT_{who}_EMAIL", "ann@example.com")
-    subprocess.run(["git", "init", "-q"], cwd=mind.project.root, check=True)
+@pytest.mark.usefixtures("ann")
+def test_restore_keeps_uncommitted_edits(mind: Mind) -> None:
+    git(mind.project.root, "init", "-q")
     id_ = added(mind)
     run(mind, "sync")
     run(mind, "edit", id=id_, content="Never committed")
@@ -314,7 +312,7 @@ def test_scan_looks_into_the_trash(mind: Mind) -> None:
 
 
 def test_nothing_in_the_trash_is_found_or_staged(mind: Mind) -> None:
-    subprocess.run(["git", "init", "-q"], cwd=mind.project.root, check=True)
+    git(mind.project.root, "init", "-q")
     run(mind, "rm", id=added(mind, "Xylophone in the trash"))
 
     assert not [

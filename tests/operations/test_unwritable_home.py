@@ -31,6 +31,6 @@ def test_status_doctor_and_lists_answer(stuck: Mind) -> None:
     assert (checks["index"], checks["files"], checks["links"]) == ("warning", "ok", "ok")
 
 
-def test_a_value_that_could_not_be_read_back_is_not_taken(stuck: Mind) -> None:
+def test_a_value_that_could_not_be_read_back_is_refused(stuck: Mind) -> None:
     with pytest.raises(StorageFailed):
         values.put(stuck, "session.a", "k", 1, None)

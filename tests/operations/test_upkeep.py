@@ -62,7 +62,7 @@ def test_an_unchanged_store_is_not_read_again(mind, monkeypatch):
     assert (again.added, again.changed, again.removed) == (0, 0, 0)
 
 
-def test_what_a_refresh_did_is_counted_in_files(mind, monkeypatch):
+def test_a_refresh_counts_files(mind, monkeypatch):
     monkeypatch.setattr(refresh, "_FINE_GRAIN_NS", 0)
     index(mind)
     write(mind, "a.md", "alpha\n")
@@ -98,7 +98,7 @@ def test_deleting_the_index_loses_nothing(mind):
     assert search(mind.reopened(), "uploads") == before
 
 
-def test_a_damaged_index_is_made_anew(mind):
+def test_a_damaged_index_is_rebuilt(mind):
     add(mind, "uploads fail above 10 MB")
     before = search(mind, "uploads")
     for path in (mind.folder / ".index").iterdir():
@@ -109,7 +109,7 @@ def test_a_damaged_index_is_made_anew(mind):
     assert after.results == before.results
 
 
-def test_an_index_that_is_damaged_while_it_is_open_is_made_anew(mind):
+def test_an_index_damaged_while_open_is_rebuilt(mind):
     add(mind, "uploads fail above 10 MB")
     before = search(mind, "uploads").results
     for path in (mind.folder / ".index").iterdir():
@@ -130,7 +130,7 @@ def test_an_unreadable_file_is_listed_and_left_alone(mind):
     assert path.read_bytes() == before
 
 
-def test_progress_is_told_while_files_are_read(mind):
+def test_progress_is_reported_while_files_are_read(mind):
     message = []
     mind.progress = lambda what, done, total: message.append((what, done, total))
     for number in range(3):
@@ -164,7 +164,7 @@ def test_without_an_embedder_words_still_find(mind):
     assert results.notice
 
 
-def test_a_watched_store_is_looked_at_only_after_a_change(mind, monkeypatch):
+def test_a_watched_store_is_scanned_only_after_a_change(mind, monkeypatch):
     path = write(mind, "tea.md", "Tea is hot\n")
     mind.watch()
     assert search(mind, "tea").total == 1

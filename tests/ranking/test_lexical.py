@@ -1,4 +1,4 @@
-"""How well words match."""
+"""The matching of words."""
 
 from math import log
 

@@ -1,4 +1,4 @@
-"""What a query is understood to look for."""
+"""The reading of a query."""
 
 from datetime import UTC, date, datetime
 

@@ -1,4 +1,4 @@
-"""What moves a candidate up, one feature at a time, and what its score says."""
+"""The order of candidates, one feature at a time, and their scores."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -37,7 +37,7 @@ def score(question, item):
     return rank(understand(question), [item], STORE)[0].score
 
 
-def test_what_covers_more_of_the_query_stands_first():
+def test_the_candidate_that_covers_more_of_the_query_comes_first():
     assert order(
         "socket key gateway", candidate(1, "socket x"), candidate(2, "socket kei gatewai")
     ) == [
@@ -123,7 +123,7 @@ def test_passages_cut_from_the_units_are_read_as_if_read_alone(tokens, unit, pas
     assert [u.counts for u in reading.units] == [reader.find(item).counts for item in units]
 
 
-def test_words_that_stand_together_as_in_the_query_make_a_phrase():
+def test_adjacent_words_of_the_query_make_a_phrase():
     result, apart = evidence(
         "socket key", candidate(1, "the socket kei x x"), candidate(2, "kei x x x socket")
     )
@@ -184,7 +184,7 @@ def test_a_neighbour_is_found_by_the_date_of_its_text_as_well():
     assert evidence("june", part)[0].neighbour == 0
 
 
-def test_a_memory_of_the_day_that_the_question_names_stands_first():
+def test_a_memory_of_the_named_day_comes_first():
     then = candidate(2, "socket x", created=NOW - timedelta(days=21))
     now = candidate(1, "socket x", created=NOW)
 
@@ -214,7 +214,7 @@ def test_units_of_a_named_speaker_count():
     assert (result[0].speaker > 0, result[1].speaker) == (True, 0)
 
 
-def test_a_word_before_a_colon_that_is_rare_is_no_speaker():
+def test_a_rare_word_before_a_colon_is_not_a_speaker():
     assert (
         evidence("what did Ann deploy", candidate(1, "deploi", speakers=("ann",)))[0].speaker == 0
     )
@@ -242,7 +242,7 @@ def test_a_title_lifts_more_than_a_topic():
     ) == [2, 1]
 
 
-def test_importance_and_age_settle_between_equals():
+def test_importance_and_age_decide_between_equals():
     plain = candidate(1, "socket x", created=NOW - timedelta(days=300))
 
     assert order("socket", plain, replace(plain, key=2, importance=0.9)) == [2, 1]

@@ -1,4 +1,4 @@
-"""A superseded memory stands below its successor."""
+"""A superseded memory is below its successor."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,19 +19,19 @@ def test_a_chain_is_answered_newest_first():
     assert keys([1, 2, 3], {1: {2}, 2: {3}}) == [3, 2, 1]
 
 
-def test_one_that_stands_below_already_stays():
+def test_a_memory_already_below_its_successor_stays():
     assert keys([3, 2, 1], {1: {3}}) == [3, 2, 1]
 
 
-def test_a_successor_that_was_not_found_moves_nothing():
+def test_a_missing_successor_moves_nothing():
     assert keys([1, 2], {1: {9}}) == [1, 2]
 
 
-def test_a_circle_is_left_as_it_stands():
+def test_a_circle_keeps_its_order():
     assert keys([1, 2, 3], {1: {2}, 2: {1}}) == [1, 2, 3]
 
 
-def test_what_hangs_on_a_circle_still_moves():
+def test_a_memory_superseded_by_a_circle_still_moves():
     assert keys([4, 1, 2, 3], {1: {2}, 2: {1}, 4: {2}}) == [1, 2, 4, 3]
 
 
@@ -47,7 +47,7 @@ def test_nothing_is_lost_or_repeated(order, successors):
     st.permutations(range(7)),
     st.dictionaries(st.integers(0, 5), st.just(frozenset({6})), max_size=6),
 )
-def test_those_that_one_memory_supersedes_all_stand_below_it(order, successors):
+def test_all_memories_superseded_by_one_are_below_it(order, successors):
     result = keys(order, successors)
 
     assert all(result.index(key) > result.index(6) for key in successors)

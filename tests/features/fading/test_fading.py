@@ -1,4 +1,4 @@
-"""How memories fade and are kept from it: `mind fading`, `mind keep`, and what counts as a use."""
+"""Fading of memories: `mind fading`, `mind keep`, and the actions that count as a use."""
 
 from pathlib import Path
 
@@ -77,13 +77,13 @@ class TestUses:
         "ask",
         [list_, recent, list_memories, stats, fading, decay_check],
     )
-    def test_browsing_and_counting_is_no_use(self, mind, tea, ask):
+    def test_browsing_and_counting_do_not_count_as_use(self, mind, tea, ask):
         ask(mind)
         mind.accesses.flush()
 
         assert mind.accesses.uses() == {}
 
-    def test_a_guess_is_no_use(self, mind, tea):
+    def test_an_unrelated_match_does_not_count_as_used(self, mind, tea):
         assert search(mind, "penguins").results
         memory_search(mind, "penguins", threshold=0)
         mind.accesses.flush()
@@ -96,11 +96,11 @@ class TestUses:
         other = next(p for _, p in _projects(mind) if p.project.name == "other")
         milk = add(other, "Green tea with milk is a drink for the brave").id
 
-        (found,) = search(mind, "green tea without milk", scope=Scope.ALL, limit=1).results
-        for one in (mind, other):
-            one.accesses.flush()
+        (answer,) = search(mind, "green tea without milk", scope=Scope.ALL, limit=1).results
+        for opened in (mind, other):
+            opened.accesses.flush()
 
-        assert found.id == tea
+        assert answer.id == tea
         assert (uses(mind, tea), uses(other, milk)) == (1, 0)
 
     def test_reading_changes_no_tracked_file(self, mind, tea):
@@ -113,9 +113,8 @@ class TestUses:
         mind.accesses.flush()
 
         assert uses(mind, tea) == 2
-        assert git(root, "status", "--porcelain", "--untracked-files=all").count("\n") == git(
-            root, "diff", "--cached", "--name-only"
-        ).count("\n")
+        changed = git(root, "status", "--porcelain", "--untracked-files=all").splitlines()
+        assert len(changed) == len(git(root, "diff", "--cached", "--name-only").splitlines())
         assert git(root, "diff", "--name-only") == ""
 
     def test_reading_works_where_nothing_can_be_counted(self, mind, tea):
@@ -147,11 +146,11 @@ class TestFading:
         add(mind, "what was decided", type="decision")
         clock.forward(days=14)
 
-        found = fading(mind, threshold=0.2)
+        answer = fading(mind, threshold=0.2)
 
-        assert [row.id for row in found.memories] == [old, newer]
-        assert [row.days_left for row in found.memories] == [4.03, 9.03]
-        assert (found.total, found.forgotten, found.checked) == (2, 0, 3)
+        assert [row.id for row in answer.memories] == [old, newer]
+        assert [row.days_left for row in answer.memories] == [4.03, 9.03]
+        assert (answer.total, answer.forgotten, answer.checked) == (2, 0, 3)
 
     def test_a_used_memory_starts_to_fade_again(self, mind, clock, tea):
         clock.forward(days=20)
@@ -168,10 +167,10 @@ class TestFading:
             add(mind, f"fact {number}")
         clock.forward(days=40)
 
-        found = fading(mind, limit=2)
+        answer = fading(mind, limit=2)
 
-        assert (len(found.memories), found.total, found.forgotten) == (2, 5, 5)
-        assert {row.days_left for row in found.memories} == {0}
+        assert (len(answer.memories), answer.total, answer.forgotten) == (2, 5, 5)
+        assert {row.days_left for row in answer.memories} == {0}
 
     @pytest.mark.req("000-54")
     def test_decay_check_and_fading_agree(self, mind, clock, tea):

@@ -28,8 +28,8 @@ def write(
     return path
 
 
-def ids(found: Graph) -> list[str]:
-    return [node.record.memory.id for node in found.nodes]
+def ids(walk: Graph) -> list[str]:
+    return [node.record.memory.id for node in walk.nodes]
 
 
 @pytest.mark.req("004-51")
@@ -46,10 +46,10 @@ def test_links_in_the_text_count_by_id_and_by_title(mind: Mind) -> None:
     write(mind, "b", body="See [[Tea]]")
     write(mind, "c", body="More of [[Tea]]")
 
-    found = finding.linked(mind, ["a"], depth=1)
+    walk = finding.linked(mind, ["a"], depth=1)
 
-    assert ids(found) == ["a", "b", "c"]
-    assert {edge.type for edge in found.edges} == {"relates_to"}
+    assert ids(walk) == ["a", "b", "c"]
+    assert {edge.type for edge in walk.edges} == {"relates_to"}
 
 
 @pytest.mark.req("004-57")
@@ -63,8 +63,8 @@ def test_a_file_that_an_editor_changes_shows_at_once(mind: Mind) -> None:
     assert ids(finding.linked(mind, ["a"], depth=1)) == ["a", "b", "c"]
 
     path.unlink()
-    found = finding.linked(mind, ["a"], depth=1)
-    assert (ids(found), found.missing) == ([], ("a",))
+    walk = finding.linked(mind, ["a"], depth=1)
+    assert (ids(walk), walk.missing) == ([], ("a",))
 
 
 @pytest.mark.req("004-57")
@@ -106,7 +106,7 @@ def test_links_are_never_inferred(mind: Mind) -> None:
     made = [add(mind, text, type=kind, title="JWT", topic="auth", tags=("auth",)) for kind in kinds]
 
     for written in made:
-        found = finding.linked(mind, [written.id], depth=5)
-        assert ids(found) == [written.id]
-        assert (found.edges, found.missing) == ((), ())
+        walk = finding.linked(mind, [written.id], depth=5)
+        assert ids(walk) == [written.id]
+        assert (walk.edges, walk.missing) == ((), ())
         assert "links" not in (mind.project.root / written.file).read_text(encoding="utf-8")

@@ -160,5 +160,5 @@ def test_a_terminal_does_not_break_the_lines_of_a_drawing(
     assert say("graph", "--format", "dot") == plain
 
 
-def test_a_memory_of_that_name_must_be_there(linked: None, say: Say) -> None:
+def test_an_unknown_id_is_refused(linked: None, say: Say) -> None:
     assert "error: Memory not found: `jwx` [NOT_FOUND]" in say("graph", "jwx", status=1)

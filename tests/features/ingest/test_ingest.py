@@ -99,12 +99,12 @@ def test_a_rebuilt_index_of_chunks_is_the_same(mind, project):
 
 
 def test_a_chunk_is_ranked_with_its_neighbours(mind, project):
-    """What stands before and after a chunk says what it is about."""
+    """The text before and after a chunk shows its subject."""
     put(project, "a.txt", "The zeppelin hangar of Tegel.\n\nIts door is forty metres wide.\n")
     put(project, "b.txt", "A garden shed in Spandau.\n\nIts door is forty metres wide.\n")
     chunk_of_a, chunk_of_b = (one(mind, name).ids[1] for name in ("a.txt", "b.txt"))
-    found = finding.search(mind, "zeppelin door metres", finding.Options(limit=4, threshold=0))
-    order = [hit.record.memory.id for hit in found.hits]
+    matches = finding.search(mind, "zeppelin door metres", finding.Options(limit=4, threshold=0))
+    order = [hit.record.memory.id for hit in matches.hits]
     assert order.index(chunk_of_a) < order.index(chunk_of_b)
 
 
@@ -227,7 +227,7 @@ def test_a_file_that_is_not_plain_text_is_refused_by_name(mind, project, name, d
     assert finding.total(mind) == 0
 
 
-def test_a_byte_order_mark_is_no_text(mind, project):
+def test_a_byte_order_mark_is_removed(mind, project):
     put(project, "a.json", b"\xef\xbb\xbf" + b'{"key": "value"}')
     (id_,) = one(mind, "a.json").ids
     assert finding.one(mind, id_).memory.content == '{"key": "value"}'
@@ -499,7 +499,7 @@ class TestAgents:
         with pytest.raises(SandboxViolation):
             one(agent, name)
 
-    def test_a_person_may_take_in_any_file(self, mind, project):
+    def test_a_person_may_ingest_any_file(self, mind, project):
         put(project.parent, "notes/guide.md")
         taken = one(mind, "../notes/guide.md")
         assert finding.one(mind, taken.ids[0]).memory.source == "../notes/guide.md:1-3"
@@ -545,7 +545,7 @@ class TestAgents:
         (Options(metadata={"deep": [[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]}), None),
     ],
 )
-def test_a_wrong_wish_is_refused_before_anything_is_written(mind, project, wish, field):
+def test_invalid_options_are_refused_before_anything_is_written(mind, project, wish, field):
     put(project, "guide.md")
     with pytest.raises(Invalid) as error:
         ingest_files(mind, ["guide.md"], replace(wish, type=Kind.FACT))

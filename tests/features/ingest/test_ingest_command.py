@@ -166,8 +166,8 @@ def test_chunks_are_in_every_list_search_and_count_and_name_their_origin(mind):
     assert list_memories(mind).total == 2
     (hit, *_) = search(mind, "make install").results
     assert (hit.id, hit.source) == (answer.ids[1], "docs/guide.md:5-7")
-    (found, *_) = memory_search(mind, "make install").results
-    assert (found.id, found.source) == (answer.ids[1], "docs/guide.md:5-7")
+    row = memory_search(mind, "make install").results[0]
+    assert (row.id, row.source) == (answer.ids[1], "docs/guide.md:5-7")
 
 
 def test_a_source_is_shown_as_an_outline_and_removed_with_its_chunks(mind, project):

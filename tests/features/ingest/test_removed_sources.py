@@ -1,4 +1,4 @@
-"""What becomes of the links to a source that is removed."""
+"""Links to a removed source."""
 
 import pytest
 

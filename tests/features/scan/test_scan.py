@@ -1,8 +1,9 @@
-"""`mind scan`: what is there already, in files, in what is staged, in the history."""
+"""`mind scan`: secrets in files, in staged changes and in the history."""
 
 import os
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from mimo.errors import Invalid, NotFound
 from mimo.features.scan.commands import scan
 from mimo.mind import Mind
 from tests import privacy_fakes
+from tests.conftest import git as run_git
 from tests.privacy_fakes import Draw
 
 TOKEN = privacy_fakes.TOKENS["github_token"][0](Draw(9))
@@ -23,20 +25,12 @@ Git = Callable[..., str]
 
 
 @pytest.fixture
-def git(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Git:
+def git(mind: Mind, monkeypatch: pytest.MonkeyPatch, ann: None) -> Git:
     """Runs git in the project, which is a repository and the working directory."""
     root = mind.project.root
     monkeypatch.chdir(root)
-    for name, value in {"NAME": "x", "EMAIL": "x@example.com"}.items():
-        monkeypatch.setenv(f"GIT_AUTHOR_{name}", value)
-        monkeypatch.setenv(f"GIT_COMMITTER_{name}", value)
-
-    def run(*words: str) -> str:
-        done = subprocess.run(["git", *words], cwd=root, capture_output=True, check=True)
-        return done.stdout.decode().strip()
-
-    run("init", "-q")
-    return run
+    run_git(root, "init", "-q")
+    return partial(run_git, root)
 
 
 def write(mind: Mind, name: str, text: str) -> Path:
@@ -54,7 +48,7 @@ def found(mind: Mind, **arguments: Any) -> list[tuple[str, int, str]]:
     return [(row.file, row.line, row.kind) for row in done.found]
 
 
-def test_everything_under_the_folder_is_looked_at_and_nothing_beside_it(mind: Mind) -> None:
+def test_every_file_under_the_folder_is_scanned_and_none_beside_it(mind: Mind) -> None:
     write(mind, ".mind/facts/a.md", f"one\ntwo {TOKEN} three\n")
     write(mind, ".mind/private/facts/b.md", OTHER)
     write(mind, ".mind/procedures/p@1.0.md", f"fine\n{TOKEN}")
@@ -69,7 +63,7 @@ def test_everything_under_the_folder_is_looked_at_and_nothing_beside_it(mind: Mi
     assert scan(mind).found[0].excerpt == f"two {MASK} three"
 
 
-def test_named_files_folders_and_globs_are_looked_at(
+def test_named_files_folders_and_globs_are_scanned(
     mind: Mind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(mind.project.root)
@@ -97,7 +91,7 @@ def test_an_unreadable_file_is_reported(mind: Mind, monkeypatch: pytest.MonkeyPa
     assert done.exit_status == 1
 
 
-def test_of_what_is_staged_only_what_is_new_counts(mind: Mind, git: Git) -> None:
+def test_only_additions_of_staged_changes_count(mind: Mind, git: Git) -> None:
     write(mind, ".mind/facts/a.md", f"old {OTHER}\n")
     git("add", "-A")
     git("commit", "-qm", "one")
@@ -116,7 +110,7 @@ def test_of_what_is_staged_only_what_is_new_counts(mind: Mind, git: Git) -> None
     ]
 
 
-def test_what_was_ever_committed_is_found_with_its_first_commit(mind: Mind, git: Git) -> None:
+def test_a_secret_in_history_is_reported_with_its_first_commit(mind: Mind, git: Git) -> None:
     write(mind, ".mind/facts/a.md", f"first\n{TOKEN}\n")
     git("add", "-A")
     git("commit", "-qm", "one")
@@ -166,7 +160,7 @@ def test_a_hook_sees_the_index_of_the_commit_under_way(mind: Mind, git: Git) -> 
     assert git("log", "--format=%s") == "one"
 
 
-def test_without_a_repository_staged_and_history_say_so(mind: Mind) -> None:
+def test_staged_and_history_are_refused_without_a_repository(mind: Mind) -> None:
     for arguments in ({"staged": True}, {"history": True}):
         with pytest.raises(Invalid, match="not in a git repository"):
             scan(mind, **arguments)  # type: ignore[arg-type]
@@ -176,7 +170,7 @@ def test_without_a_repository_staged_and_history_say_so(mind: Mind) -> None:
     "wrong",
     [{"staged": True, "history": True}, {"paths": ("a",), "staged": True}, {"all": True}],
 )
-def test_what_makes_no_sense_together_is_refused(wrong: dict[str, Any], mind: Mind) -> None:
+def test_options_that_exclude_each_other_are_refused(wrong: dict[str, Any], mind: Mind) -> None:
     with pytest.raises(Invalid):
         scan(mind, **wrong)
 

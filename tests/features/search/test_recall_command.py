@@ -240,7 +240,7 @@ def test_unreadable_files_are_reported_and_not_raised(mind, monkeypatch, error):
 
 
 @pytest.mark.req("001-23")
-def test_a_damaged_index_is_no_obstacle(mind):
+def test_a_damaged_index_does_not_fail_a_recall(mind):
     add(mind, "The API allows 50 requests a second")
     recall_memory(mind, "API")
     mind.close()

@@ -321,8 +321,8 @@ def _loaded(execution: Execution) -> tuple[list[Record], Run]:
     """Returns all records of an execution, of which the first holds its texts, and the run."""
     start, *rest = records = execution.records()
     procedure = _parsed(str(start.get("text", "")))
-    run = Run(procedure, start.get("context") or {})
     try:
+        run = Run(procedure, start.get("context") or {})
         for record in rest:
             run.apply(record)
     except (KeyError, ValueError, TypeError):

@@ -74,7 +74,10 @@ class Run:
         return self.asked_at + limit if limit and self.question is not None else None
 
     def apply(self, record: Record) -> None:
-        """Apply the next record."""
+        """Apply the next record.
+
+        Raises `KeyError`, `ValueError` or `TypeError` for one that does not fit the procedure.
+        """
         self.at = record["at"]
         self.context.update(record.get("merge", {}))
         self.events = record.get("events", self.events)
@@ -85,6 +88,8 @@ class Run:
             case "transition":
                 move = {key: record[key] for key in ("from", "to", "event")}
                 self.history.append({**move, "timestamp": record["at"]})
+                if record["to"] not in self.procedure.states:
+                    raise ValueError(f"there is no state `{record['to']}`")
                 self.state, self.attempts, self.waiting = record["to"], 0, False
                 self.error, self.question = error, None
             case "stay":

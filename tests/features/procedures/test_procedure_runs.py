@@ -577,11 +577,26 @@ def test_concurrent_runs_do_not_mix(mind: Mind) -> None:
     assert len({report.id for report in reports.values()}) == 10
 
 
-def test_a_damaged_journal_is_an_error(mind: Mind) -> None:
+@pytest.mark.attack("journal of a run damaged")
+@pytest.mark.parametrize(
+    ("start", "record"),
+    [
+        ({"text": "nonsense"}, {}),
+        ({"context": [1]}, {}),
+        ({}, {"to": "nowhere"}),
+        ({}, {"kind": "odd"}),
+        ({}, {"at": None, "merge": 3}),
+    ],
+)
+def test_a_record_that_does_not_fit_the_procedure_is_an_error(
+    mind: Mind, start: dict[str, Any], record: dict[str, Any]
+) -> None:
     put(mind, "greet", GREET)
     execution = begun(mind, "greet", who="Ada")
     journal = mind.folder / ".local" / "executions" / execution.id / "journal.jsonl"
-    journal.write_text("nonsense\n", encoding="utf-8")
+    move = {"n": 1, "kind": "transition", "from": "greet", "to": "done", "event": "success"}
+    records = [json.loads(journal.read_bytes()) | start, {**move, "at": 1, **record}]
+    journal.write_text("".join(f"{json.dumps(record)}\n" for record in records), encoding="utf-8")
 
     with pytest.raises(StorageFailed, match="is damaged"):
         executing.report(mind, execution)

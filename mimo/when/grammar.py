@@ -368,7 +368,7 @@ def _within(words: Words, now: datetime) -> Span | None:
     if len(rest) == 1 or rest[1:] == ["일"]:
         return _part_of(around, rest[0], now)
     day = _dated((*rest, f"{around.since.year:04}"), now) if unit == "year" else None
-    return _begun(day, now) if day else None
+    return day and _begun(day, now)
 
 
 def _part_of(around: Span, word: str, now: datetime) -> Span | None:
@@ -458,10 +458,8 @@ def _daytime(words: Words, now: datetime) -> Span | None:
         case (*rest, part) if part in PARTS and (day := _day(tuple(rest), now)):
             return _part_of_day(day, part, now)
     for place in range(len(words)):
-        for before, clock in (
-            (words[:place], words[place:]),
-            (words[place + 1 :], words[: place + 1]),
-        ):
+        head, tail, last = words[:place], words[place:], words[place + 1 :]
+        for before, clock in ((head, tail), (last, (*head, words[place]))):
             if (time := _clock(clock)) and (start := _day(before, now)):
                 return _begun(_point(start + time[0], time[1]), now)
     return None
@@ -522,9 +520,8 @@ def _on_clock(time: str, minutes: str, half: str) -> tuple[timedelta, timedelta]
     of_day = int(hour) % 12 + 12 * (half == "pm") if half else int(hour)
     if of_day > 23 or int(minutes or 0) > 59 or (half and not 1 <= int(hour) <= 12):
         raise Refused("names no time of the clock", "times are as in `3pm` or `15:30`")
-    return timedelta(hours=of_day, minutes=int(minutes or 0)), _LENGTHS[
-        "minute" if minutes else "hour"
-    ]
+    precision = _LENGTHS["minute" if minutes else "hour"]
+    return timedelta(hours=of_day, minutes=int(minutes or 0)), precision
 
 
 _KINDS = (_relative, _counted, _date, _daytime)
@@ -601,19 +598,15 @@ def _new_year(year: int) -> datetime:
 
 def _start_of(unit: str, moment: datetime) -> datetime:
     """Returns the start of the calendar unit around a moment; a week begins on Monday."""
-    match unit:
-        case "second":
-            return moment.replace(microsecond=0)
-        case "minute":
-            return moment.replace(second=0, microsecond=0)
-        case "hour":
-            return moment.replace(minute=0, second=0, microsecond=0)
-        case "week":
-            return _midnight(moment) - moment.weekday() * _DAY
-        case "month" | "quarter" | "year":
-            first = (moment.month - 1) // _MONTHS_OF[unit] * _MONTHS_OF[unit] + 1
-            return _midnight(moment).replace(month=first, day=1)
-    return _midnight(moment)
+    midnight = _midnight(moment)
+    if unit in _LENGTHS and _LENGTHS[unit] < _DAY:
+        return midnight + (moment - midnight) // _LENGTHS[unit] * _LENGTHS[unit]
+    if unit == "week":
+        return midnight - moment.weekday() * _DAY
+    if unit in _MONTHS_OF:
+        first = (moment.month - 1) // _MONTHS_OF[unit] * _MONTHS_OF[unit] + 1
+        return midnight.replace(month=first, day=1)
+    return midnight
 
 
 def _months_later(start: datetime, count: int) -> datetime:
@@ -637,9 +630,8 @@ def _period(start: datetime, unit: str) -> Span:
 def _previous(unit: str, now: datetime, back: int) -> Span:
     """Returns the calendar unit `back` before the present one (0)."""
     start, count = _start_of(unit, now), _MONTHS_OF.get(unit)
-    return _period(
-        _months_later(start, -back * count) if count else start - back * _LENGTHS[unit], unit
-    )
+    earlier = _months_later(start, -back * count) if count else start - back * _LENGTHS[unit]
+    return _period(earlier, unit)
 
 
 def _point(moment: datetime, length: timedelta) -> Span:

@@ -83,21 +83,16 @@ class EventLog:
         contents: dict[int, bytes] = {}
         end = Place()
         for name in _NAMES:
-            data, inode = self._look(name)
+            data, inode = b"", 0
+            with suppress(FileNotFoundError):
+                content, status = disk.look(files.local(self._root, name), limit=_MOST_BYTES)
+                data, inode = files.log_of(content).whole, status.st_ino
             end = end if end.inode else Place(inode=inode, offset=len(data))
             is_read = bool(inode) and inode == place.inode
             contents.setdefault(inode, data[place.offset :] if is_read else data)
             if is_read:
                 break
         return [event for data in reversed(contents.values()) for event in _events(data)], end
-
-    def _look(self, name: str) -> tuple[bytes, int]:
-        """Returns the complete lines of a log and its inode; no lines and 0 if it is missing."""
-        try:
-            data, status = disk.look(files.local(self._root, name), limit=_MOST_BYTES)
-        except FileNotFoundError:
-            return b"", 0
-        return files.log_of(data).whole, status.st_ino
 
 
 def _events(lines: bytes) -> Iterator[Event]:

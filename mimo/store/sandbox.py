@@ -41,6 +41,9 @@ class Sort(Enum):
     OTHER = auto()
 
 
+_SORTS = {stat.S_IFREG: Sort.FILE, stat.S_IFDIR: Sort.FOLDER, stat.S_IFLNK: Sort.LINK}
+
+
 class Entry(NamedTuple):
     """An entry in a folder."""
 
@@ -86,7 +89,7 @@ class Sandbox:
                 return Sort.FOLDER if path.is_dir() else None
             with self._folder(path.parent) as folder:
                 status = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
-                return _sort(status.st_mode)
+                return _SORTS.get(stat.S_IFMT(status.st_mode), Sort.OTHER)
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -181,14 +184,6 @@ def _of_entry(entry: "os.DirEntry[str]") -> Sort:
     if entry.is_dir(follow_symlinks=False):
         return Sort.FOLDER
     return Sort.FILE if entry.is_file(follow_symlinks=False) else Sort.OTHER
-
-
-def _sort(mode: int) -> Sort:
-    if stat.S_ISLNK(mode):
-        return Sort.LINK
-    if stat.S_ISDIR(mode):
-        return Sort.FOLDER
-    return Sort.FILE if stat.S_ISREG(mode) else Sort.OTHER
 
 
 # Ignore rules, read without running git.

@@ -159,18 +159,16 @@ def log(mind: Mind, id: str | None, limit: int) -> Iterator[Step]:
 
     A deleted memory is searched by the name of its file.
     """
-    return revisions.steps(repository(mind), _path(mind, id) if id else None, limit)
-
-
-def _path(mind: Mind, id: str) -> str:
-    try:
-        return finding.one(mind, id).place.path
-    except NotFound:
-        for step in revisions.steps(repository(mind), None, -1):
-            for file in step.files:
-                if file.path.rpartition("/")[2] == f"{id}.md":
-                    return file.path
-        raise
+    root, path = repository(mind), None
+    if id:
+        try:
+            path = finding.one(mind, id).place.path
+        except NotFound:
+            files = (file for step in revisions.steps(root, None, -1) for file in step.files)
+            named = (file.path for file in files if file.path.rpartition("/")[2] == f"{id}.md")
+            if (path := next(named, None)) is None:
+                raise
+    return revisions.steps(root, path, limit)
 
 
 def blame(mind: Mind, record: Record) -> list[tuple[Line, Commit]]:

@@ -1,6 +1,6 @@
 """Changes the code in ways that the tests must notice, and prints those that they do not.
 
-    python -m tests.bench.mutants [--only MODULE]
+    python -m tests.bench.mutants [--only MODULE...]
 
 A mutant is one text of a module replaced by another. The program copies the repository, applies
 one mutant at a time and runs the tests that are named for its module, until one fails. The exit
@@ -148,7 +148,7 @@ MODULES = (
         (
             Mutant("if above[", "if not above["),
             Mutant("key=lambda item: -item.order", "key=lambda item: item.order"),
-            Mutant("latin >= LATIN_SHARE", "latin > LATIN_SHARE"),
+            Mutant(">= LATIN_SHARE * len(letters)", "> LATIN_SHARE * len(letters)"),
         ),
     ),
     Module(
@@ -196,9 +196,9 @@ def occurrences(root: Path, module: Module, mutant: Mutant) -> int:
 def main() -> int:
     """Returns the exit status."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--only", help="module whose mutants are tried")
+    parser.add_argument("--only", nargs="+", metavar="MODULE", help="modules that are changed")
     only = parser.parse_args().only
-    modules = [module for module in MODULES if only in (None, module.path)]
+    modules = [module for module in MODULES if not only or module.path in only]
     tried = alive = stale = 0
     with tempfile.TemporaryDirectory(prefix="mind-mutants-") as folder:
         root = Path(folder) / "mind"

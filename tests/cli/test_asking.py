@@ -56,9 +56,9 @@ def test_a_question_is_printed_once_without_control_characters(
 ) -> None:
     assert [main.ask(QUESTION, 0), main.ask(QUESTION, 0)] == [None, None]
 
-    said = capsys.readouterr().err
-    assert said.count("v1.2?") == 1
-    assert "\x1b" not in said
+    message = capsys.readouterr().err
+    assert message.count("v1.2?") == 1
+    assert "\x1b" not in message
 
 
 def test_the_end_of_the_input_stops_the_command(

@@ -27,7 +27,7 @@ class Colour(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What a sample command was called with."""
+    """The arguments of a sample command."""
 
     command: str
     project: str | None = None
@@ -310,10 +310,10 @@ def test_binary_standard_input_is_refused(run: Any, monkeypatch: pytest.MonkeyPa
 def test_a_missing_argument_is_named_on_a_terminal_and_with_empty_input(
     run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = "error: `content` is missing [VALIDATION_ERROR]\nhint: `content` means: text\n"
-    assert run("note")[2] == told
+    message = "error: `content` is missing [VALIDATION_ERROR]\nhint: `content` means: text\n"
+    assert run("note")[2] == message
     piped(monkeypatch, b"")
-    assert run("note")[2] == told
+    assert run("note")[2] == message
 
 
 @pytest.mark.parametrize(
@@ -419,7 +419,7 @@ def test_help_has_arguments_options_sub_commands_and_examples(run: Any) -> None:
     status, out, _ = run("find", "--help")
 
     assert status == 0
-    for told in (
+    for message in (
         "Usage: mind find [OPTIONS] QUERY...",
         "Words to look for",
         "-n, --limit N",
@@ -431,7 +431,7 @@ def test_help_has_arguments_options_sub_commands_and_examples(run: Any) -> None:
         "mind find by-topic",
         "mind find tea",
     ):
-        assert told in out
+        assert message in out
 
 
 def test_the_version_is_printed(run: Any) -> None:
@@ -452,8 +452,8 @@ def test_a_closed_standard_output_ends_the_program_without_a_message(
 
 def complete(*args: str, start: str = "") -> list[str]:
     cli = program(registry(), FakeMind)  # type: ignore[arg-type]
-    found = ShellComplete(cli, {}, "mind", "_MIND_COMPLETE").get_completions(list(args), start)
-    return [item.value for item in found]
+    items = ShellComplete(cli, {}, "mind", "_MIND_COMPLETE").get_completions(list(args), start)
+    return [item.value for item in items]
 
 
 def test_the_shell_completes_commands_options_and_choices() -> None:
@@ -487,7 +487,7 @@ def test_a_parameter_for_one_surface_is_unknown_to_the_other(run: Any) -> None:
 def test_errors_of_click_have_our_form() -> None:
     from mimo.cli.main import _usage
 
-    told = _usage(click.UsageError("Something is off."))
+    message = _usage(click.UsageError("Something is off."))
 
-    assert isinstance(told, Invalid)
-    assert (told.message, told.hint) == ("something is off", "see `mind --help`")
+    assert isinstance(message, Invalid)
+    assert (message.message, message.hint) == ("something is off", "see `mind --help`")

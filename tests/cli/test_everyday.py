@@ -89,10 +89,10 @@ def test_a_typed_secret_is_refused_and_the_text_stays_in_a_draft(
     assert memory.read_text(encoding="utf-8") == TEXT
     (draft,) = tmp_path.glob("mind-*/draft.md")
     assert draft.read_text(encoding="utf-8") == f"{TEXT}a long thought and {token}\n"
-    told = capsys.readouterr().err
-    assert "`file_text` holds a secret on line 8: github_token" in told
-    assert f"your text is in {draft}" in told
-    assert token not in told
+    message = capsys.readouterr().err
+    assert "`file_text` holds a secret on line 8: github_token" in message
+    assert f"your text is in {draft}" in message
+    assert token not in message
 
 
 def test_a_refused_text_stays_in_a_draft(

@@ -1,4 +1,4 @@
-"""What is printed on the first day in a project, by the commands that look after it."""
+"""The output of project commands on the first day in a project."""
 
 import json
 import re

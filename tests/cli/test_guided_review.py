@@ -49,7 +49,7 @@ class Terminal:
         return seen + words
 
     def press(self, key: str) -> None:
-        """Types a key once the program reads keys, as the terminal's mode tells."""
+        """Types a key once the program reads keys, as the terminal's mode shows."""
         import termios
 
         end = time.monotonic() + PATIENCE

@@ -1,4 +1,4 @@
-"""What `mind --help` says of the real commands."""
+"""The text of `mind --help` for the real commands."""
 
 import re
 
@@ -12,8 +12,8 @@ def sections(capsys: pytest.CaptureFixture[str]) -> dict[str, list[str]]:
     """The lines of each section, below its heading."""
     assert main(["--help"]) == 0
     parts = capsys.readouterr().out.split("\n\n")
-    found = [re.fullmatch(r"([A-Z][^\n]*):\n(.*?)\n?", part, re.DOTALL) for part in parts]
-    return {one[1]: one[2].splitlines() for one in found if one and one[1] != "Options"}
+    matches = [re.fullmatch(r"([A-Z][^\n]*):\n(.*?)\n?", part, re.DOTALL) for part in parts]
+    return {match[1]: match[2].splitlines() for match in matches if match and match[1] != "Options"}
 
 
 def test_a_newcomer_finds_the_commands_in_a_few_sections(sections: dict[str, list[str]]) -> None:
@@ -31,7 +31,7 @@ def test_a_newcomer_finds_the_commands_in_a_few_sections(sections: dict[str, lis
 
 
 def test_every_summary_fits_on_one_line(sections: dict[str, list[str]]) -> None:
-    lines = [line for told in sections.values() for line in told]
+    lines = [line for rows in sections.values() for line in rows]
 
     assert [line for line in lines if not re.match(r"  [a-z]+  +[A-Z]", line)] == []
     assert [line for line in lines if line.endswith("...")] == []

@@ -56,11 +56,11 @@ def damaged_at(path: Path, places: int) -> Iterator[None]:
         yield
     pages = len(data) // page
     for number in range(min(places, pages - 1)):
-        one, two = number * page, (number + 1) * page
+        first, two = number * page, (number + 1) * page
         bad = bytearray(data)
-        bad[one : one + page], bad[two : two + page] = (
+        bad[first : first + page], bad[two : two + page] = (
             data[two : two + page],
-            data[one : one + page],
+            data[first : first + page],
         )
         path.write_bytes(bad)
         yield
@@ -154,11 +154,11 @@ def test_a_check_that_fails_is_a_finding(mind: Mind, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(projects, "registered", broken)
     monkeypatch.setattr(sources, "everything", broken)
 
-    found = doctor(mind)
+    report = doctor(mind)
 
-    faults = {check.name for check in found.checks if check.verdict.value == "fault"}
+    faults = {check.name for check in report.checks if check.verdict.value == "fault"}
     assert faults == {"projects", "edges"}
-    assert {"index", "trust"} <= {check.name for check in found.checks}
+    assert {"index", "trust"} <= {check.name for check in report.checks}
 
 
 class TestAnotherProcess:
@@ -170,14 +170,14 @@ class TestAnotherProcess:
         (filled.folder / "facts" / "new.md").write_text("A tea that is not indexed yet\n")
         writer = Index.open(filled.index_folder, None, filled.index._owner)
         with writer._database.writing():
-            found = search(filled, "tea")
+            answer = search(filled, "tea")
             verdicts = {check.verdict.value for check in doctor(filled).checks}
 
-        assert found.results == before
-        assert "1 file is not indexed yet" in str(found.notice)
+        assert answer.results == before
+        assert "1 file is not indexed yet" in str(answer.notice)
         assert "fault" not in verdicts
         assert search(filled, "tea").notice is None
-        assert any("not indexed yet" in one.content for one in search(filled, "tea").results)
+        assert any("not indexed yet" in row.content for row in search(filled, "tea").results)
 
     @pytest.mark.attack(OTHERS)
     def test_many_missing_files_are_left_to_the_process_that_indexes_them(
@@ -188,11 +188,11 @@ class TestAnotherProcess:
         for number in range(9):
             (filled.folder / "facts" / f"late{number}.md").write_text(f"late tea {number}\n")
         with holding(filled.index_folder / "building"):
-            found = search(filled, "late tea")
+            answer = search(filled, "late tea")
             index(filled, rebuild=True)
             assert len(search(filled, "tea").results) > 0
 
-        assert "9 files are not indexed yet" in str(found.notice)
+        assert "9 files are not indexed yet" in str(answer.notice)
         assert search(filled, "late tea").results[0].content.startswith("late tea")
 
     @pytest.mark.req("003-41")

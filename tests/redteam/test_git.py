@@ -186,10 +186,10 @@ def hostile(mind: Mind, tmp_path: Path, program: Path) -> tuple[Path, str]:
     attributes = root / ".git" / "info" / "attributes"
     attributes.parent.mkdir(exist_ok=True)
     attributes.write_text(ATTRIBUTES, encoding="utf-8")
-    known = {"hooks": hooks, "attributes": attributes, "root": root}
-    (root / ".git" / "config").write_text(HOSTILE.format(program, **known), encoding="utf-8")
+    places = {"hooks": hooks, "attributes": attributes, "root": root}
+    (root / ".git" / "config").write_text(HOSTILE.format(program, **places), encoding="utf-8")
     (root / ".git" / "more").write_text(MORE.format(program), encoding="utf-8")
-    # A blob that only the remote of a partial clone is said to have.
+    # A blob that only the remote of a partial clone has.
     (root / ".git" / "objects" / lost[:2] / lost[2:]).unlink()
     return root, record.memory.id
 
@@ -234,7 +234,7 @@ NOT_RUN = (
     *("mcp", "install", "uninstall", "demo", "daemon", "module", "init ~", "metrics --format"),
     *("edit k3v7mq", "events --follow", "import", "sync"),
 )
-"""What starts servers and editors, leaves the project, or acts as the person."""
+"""Commands that start servers and editors, leave the project, or act as the person."""
 MORE_LINES = (
     *("sync --dry-run", "doctor --fix", "init", "edit k3v7mq --tag api", "list --at v1.2"),
     *("search tea --at HEAD~1", "edges check", "edges check --diff HEAD~1", "review", "status"),
@@ -244,9 +244,9 @@ MORE_LINES = (
 
 
 def _lines() -> list[str]:
-    examples = [one for spec in all_commands().all() for one in spec.examples]
+    examples = [example for spec in all_commands().all() for example in spec.examples]
     plain = [line.removeprefix("mind ") for line in examples if not set(line) & set("|<>")]
-    return [*(one for one in plain if not one.startswith(NOT_RUN)), *MORE_LINES]
+    return [*(line for line in plain if not line.startswith(NOT_RUN)), *MORE_LINES]
 
 
 @pytest.mark.attack("program named by a repository's settings")

@@ -219,16 +219,16 @@ def test_resources_and_prompts_obey_the_policy_and_are_recorded(
 
     start = len(events(mind))
     permitted, *denied = asked(mind, under_each_policy)
-    assert all("tea" in one.lower() for one in permitted[:-1])
+    assert all("tea" in text.lower() for text in permitted[:-1])
     assert denied == [["PERMISSION_DENIED"] * len(requests)] * len(policies)
     record_property("tried", len(policies) * len(requests))
 
     added = events(mind)[start:]
     names = [name for name, _ in requests]
-    assert [one["tool"] for one in added] == names * (1 + len(policies))
-    assert [one["status"] for one in added] == ["ok"] * 5 + ["denied"] * 5 * len(policies)
-    assert {one["operation"] for one in added} == {"read"}
-    assert all(one["agent"] for one in added)
+    assert [event["tool"] for event in added] == names * (1 + len(policies))
+    assert [event["status"] for event in added] == ["ok"] * 5 + ["denied"] * 5 * len(policies)
+    assert {event["operation"] for event in added} == {"read"}
+    assert all(event["agent"] for event in added)
 
 
 @pytest.mark.attack(REQUEST)
@@ -275,7 +275,7 @@ def test_each_command_of_the_command_line_alone_declares_what_it_needs() -> None
     for path in Path(command.__code__.co_filename).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "command":
-                given = {one.arg: ast.unparse(one.value) for one in node.keywords}
+                given = {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
                 if given.get("surfaces") == "Surface.CLI" and "needs" not in given:
                     undeclared.append(given.get("cli"))
 
@@ -308,7 +308,7 @@ def test_an_agent_with_a_shell_is_bound_by_every_rule(
 ) -> None:
     policy(mind, 'tool_permissions: {"*": {operations: []}}\n')
     for name in FREE:
-        spec = next(one for one in SPECS.values() if one.name == name)
+        spec = next(spec for spec in SPECS.values() if spec.name == name)
         with pytest.raises(Denied):
             invoke(spec, mind, SHELL, filled(spec))
     record_property("tried", len(FREE) + 1)
@@ -324,7 +324,7 @@ def test_without_a_rule_an_agent_with_a_shell_is_only_recorded(mind: Mind) -> No
     call(mind, "mind_trust", SHELL)
     call(mind, "mind_trust", PERSON)
 
-    assert [one["tool"] for one in events(mind)] == ["mind_trust"]
+    assert [event["tool"] for event in events(mind)] == ["mind_trust"]
 
 
 @pytest.mark.parametrize("words", [["policy", "check"], ["audit", "verify"], ["policy", "show"]])
@@ -395,12 +395,12 @@ def test_a_redacted_key_is_redacted_wherever_it_is_named(
             answers += [failed.value.wire(), str(failed.value), failed.value.hint]
         file.unlink()
         for given in (key, shown):
-            with pytest.raises(MindError) as gone:
+            with pytest.raises(MindError) as removed:
                 call(mind, "getMemory", namespace="agent.x", key=given)
-            answers += [gone.value.wire(), gone.value.hint]
+            answers += [removed.value.wire(), removed.value.hint]
         main(["doctor"], open=lambda _: mind)
         answers += [*capsys.readouterr(), *events(mind)]
-        told = json.dumps(answers).lower()
-        assert "234-5678" not in told
+        answered = json.dumps(answers).lower()
+        assert "234-5678" not in answered
         tried += len(answers)
     record_property("tried", tried)

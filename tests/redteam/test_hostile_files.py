@@ -133,7 +133,7 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def put(world: Path, patterns: Sequence[str], data: bytes) -> None:
-    """Writes hostile bytes to every place of a group, whatever is there."""
+    """Writes hostile bytes to every place of a group, also over existing files."""
     for pattern in patterns:
         places = [p for p in world.glob(pattern) if p.is_file()] if "*" in pattern else []
         for place in places or [world / pattern] * ("*" not in pattern):
@@ -178,8 +178,8 @@ def test_a_hook_ignores_a_hostile_payload(world: Path, record_property: Record) 
 def test_a_hostile_commit_message_is_read(record_property: Record) -> None:
     for data in FILES.values():
         body = data.decode("utf-8", "replace") + "\nlearned: x is y"
-        found = log.in_message(body, commit="c" * 40, author="", when=NOW, taken={})
-        assert [memory.title for memory in found][-1:] == ["x is y"]
+        memories = log.in_message(body, commit="c" * 40, author="", when=NOW, taken={})
+        assert [memory.title for memory in memories][-1:] == ["x is y"]
     record_property("tried", len(FILES))
 
 
@@ -187,10 +187,10 @@ def test_a_hostile_commit_message_is_read(record_property: Record) -> None:
 def test_a_log_with_carriage_returns_is_read_line_by_line() -> None:
     data = b"- decided: use tea over coffee\rand more\n- learned: cups break"
 
-    found = log.parse(data, path="x", digest="", modified=NOW, dates=dict)
+    records = log.parse(data, path="x", digest="", modified=NOW, dates=dict)
 
-    assert isinstance(found, tuple)
-    assert [(one.memory.title, one.place.line) for one in found][-1] == ("cups break", 3)
+    assert isinstance(records, tuple)
+    assert [(record.memory.title, record.place.line) for record in records][-1] == ("cups break", 3)
 
 
 def steps(work: Callable[[], object]) -> int:

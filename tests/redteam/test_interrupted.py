@@ -118,8 +118,8 @@ def test_all_waits_of_a_command_have_one_limit(
         with pytest.raises(StorageFailed, match=r"some.log` is held"):
             files.append(folder / names[3], b"line\n")
     assert now[0] - started < disk.WAIT_SECONDS + 1
-    for one in held:
-        os.close(one or 0)
+    for holder in held:
+        os.close(holder or 0)
     record_property("tried", len(names))
 
 

@@ -41,10 +41,10 @@ def other(mind: Mind, tmp_path: Path, home: Path) -> Mind:
     root = tmp_path / "diary"
     root.mkdir()
     init(root, home, now=NOW)
-    there = Mind(home=home, project=projects.explicit(root, home), clock=mind.clock, environ={})
-    call(there, "mind_add", PERSON, content="The launch is on Monday")
-    call(there, "mind_add", PERSON, content=f"Launch: {SECRET}", private=True)
-    return there
+    other = Mind(home=home, project=projects.explicit(root, home), clock=mind.clock, environ={})
+    call(other, "mind_add", PERSON, content="The launch is on Monday")
+    call(other, "mind_add", PERSON, content=f"Launch: {SECRET}", private=True)
+    return other
 
 
 def everywhere(mind: Mind, caller: Caller = AGENT, /, **more: Any) -> Any:
@@ -64,10 +64,10 @@ def forbid(mind: Mind, text: str) -> None:
 def test_an_agent_finds_what_another_project_shares_and_nothing_private(
     mind: Mind, other: Mind
 ) -> None:
-    found = everywhere(mind, threshold=0.0, limit=50)
+    answer = everywhere(mind, threshold=0.0, limit=50)
 
-    assert [row["content"] for row in found["results"]] == ["The launch is on Monday"]
-    assert SECRET not in json.dumps(found)
+    assert [row["content"] for row in answer["results"]] == ["The launch is on Monday"]
+    assert SECRET not in json.dumps(answer)
     with pytest.raises(Invalid):
         everywhere(mind, private=True)
 
@@ -100,12 +100,12 @@ def test_no_id_of_a_private_memory_of_another_project_is_named(mind: Mind, other
     own = call(other, "mind_search", query="launch code", threshold=0.0, limit=50)["results"]
     rows = {row["id"]: row for row in own}
     private = [row["id"] for row in own if row.get("private")]
-    found = everywhere(mind, threshold=0.0, limit=50)
+    matches = everywhere(mind, threshold=0.0, limit=50)
     shown = everywhere(mind, PERSON, threshold=0.0, limit=50)
 
     assert rows[first["id"]]["superseded_by"] in private
     assert rows["paper"]["competing"] == ["4711-hidden"]
-    for answer in (found, shown):
+    for answer in (matches, shown):
         assert {first["id"], "paper"} <= {row["id"] for row in answer["results"]}
         assert not [id for id in private if id in json.dumps(answer)]
 
@@ -115,9 +115,9 @@ def test_a_person_finds_private_memories_elsewhere_only_if_asked_for(
 ) -> None:
     assert SECRET not in json.dumps(everywhere(mind, PERSON, threshold=0.0))
 
-    found = everywhere(mind, PERSON, threshold=0.0, private=True)
+    answer = everywhere(mind, PERSON, threshold=0.0, private=True)
 
-    (row,) = [row for row in found["results"] if SECRET in row["content"]]
+    (row,) = [row for row in answer["results"] if SECRET in row["content"]]
     assert (row["private"], row["project"]) == (True, "diary")
 
 
@@ -175,12 +175,12 @@ def test_another_project_is_searched_as_its_own_policy_permits(
     if "rate_limits" in policy:
         everywhere(mind)
 
-    found = everywhere(mind, threshold=0.0)
+    answer = everywhere(mind, threshold=0.0)
 
-    assert {row["project"] for row in found["results"]} == {"shop"}
-    assert f"diary was skipped: {reason}" in found["notice"]
-    assert "4711" not in json.dumps(found)
-    assert [one["status"] for one in events(other)][-1] == "denied"
+    assert {row["project"] for row in answer["results"]} == {"shop"}
+    assert f"diary was skipped: {reason}" in answer["notice"]
+    assert "4711" not in json.dumps(answer)
+    assert [event["status"] for event in events(other)][-1] == "denied"
     assert events(other)[-1]["agent"] == "claude-code"
 
 
@@ -192,11 +192,11 @@ def test_a_search_of_all_projects_is_in_the_record_of_each(mind: Mind, other: Mi
     call(mind, "mind_status")
 
     added = events(other)[before:]
-    assert [(one["tool"], one["status"]) for one in added] == [
+    assert [(event["tool"], event["status"]) for event in added] == [
         ("mind_search", "ok"),
         ("mind_status", "ok"),
     ]
-    assert {one["session"] for one in added} == {mind.guard.session.id}
+    assert {event["session"] for event in added} == {mind.guard.session.id}
     assert "launch" not in json.dumps(added)
 
 
@@ -214,18 +214,18 @@ def test_a_broken_project_is_skipped_and_named(
     kinds = {"error": OSError(5, "EIO", f"/private/{SECRET}"), "fault": RecursionError(SECRET)}
     at = Mind.at
 
-    def fail(self: Mind, known: Any) -> Any:
-        if known.name == "diary":
+    def fail(self: Mind, target: Any) -> Any:
+        if target.name == "diary":
             raise kinds[broken]
-        return at(self, known)
+        return at(self, target)
 
     monkeypatch.setattr(Mind, "at", fail)
 
-    found = everywhere(mind)
+    answer = everywhere(mind)
 
-    assert [row["project"] for row in found["results"]] == ["shop"]
-    assert "diary was skipped: it can't be read" in found["notice"]
-    assert "4711" not in json.dumps(found)
+    assert [row["project"] for row in answer["results"]] == ["shop"]
+    assert "diary was skipped: it can't be read" in answer["notice"]
+    assert "4711" not in json.dumps(answer)
     assert call(mind, "mind_status")["global_stats"]["total_memories"] == 1
 
 
@@ -244,9 +244,9 @@ def test_nothing_private_of_another_project_comes_over_the_pipe(mind: Mind, othe
     async def talk() -> Any:
         async with Client(server) as client:
             query = {"query": "launch code", "scope": "all", "threshold": 0.0, "limit": 50}
-            found = await client.call_tool("mind_search", query)
+            matches = await client.call_tool("mind_search", query)
             asked = await client.call_tool("mind_search", {**query, "private": True})
-            return found, asked, await client.call_tool("mind_status", {})
+            return matches, asked, await client.call_tool("mind_status", {})
 
     found, asked, told = anyio.run(talk)
 
@@ -254,7 +254,7 @@ def test_nothing_private_of_another_project_comes_over_the_pipe(mind: Mind, othe
     assert asked.is_error
     assert not told.is_error
     assert SECRET not in repr((found, asked, told))
-    assert [one["tool"] for one in events(other)][-2:] == ["mind_search", "mind_status"]
+    assert [event["tool"] for event in events(other)][-2:] == ["mind_search", "mind_status"]
 
 
 def test_an_agent_is_known_by_its_environment() -> None:

@@ -134,7 +134,7 @@ def test_a_warning_about_settings_is_one_short_line_for_an_agent(mind: Mind) -> 
 
 def hostile(mind: Mind) -> None:
     """Writes a memory, a value and a procedure whose every field holds an attack."""
-    text = "\n".join([*COMMANDS, *(one.replace("\r", "") for one in SEQUENCES)])
+    text = "\n".join([*COMMANDS, *(sequence.replace("\r", "") for sequence in SEQUENCES)])
     value = json.dumps("\n".join(COMMANDS))
     header = {
         "id": "decision_evil_20261101_aaaaaa",
@@ -221,8 +221,8 @@ def test_an_annotation_holds_its_data_on_its_line(
     from mimo.rendering.screen import PlainScreen
 
     for end in ("\n", "\r\n", "\u2028", "\x85", "\x0b"):
-        known = edge(title=f"a{end}::set-env name=a::b", workaround=f"c{end}::add-path::/x")
-        hit = Hit(edge=known, path=f"f{end}::add-path::/x", line=1, text="", matched_on="")
+        stored = edge(title=f"a{end}::set-env name=a::b", workaround=f"c{end}::add-path::/x")
+        hit = Hit(edge=stored, path=f"f{end}::add-path::/x", line=1, text="", matched_on="")
         screen = PlainScreen()
         screen.verbatim(annotations([hit]), commands=True)
         screen.finish(pager=False)

@@ -1,4 +1,4 @@
-"""What another user owns is not used: a project, a home, a key, a list of approvals."""
+"""Files of another user are not used: a project, a home, a key, a list of approvals."""
 
 import os
 from collections.abc import Callable
@@ -52,9 +52,9 @@ def test_a_project_of_another_user_is_refused_until_the_user_allows_it(
 
     for argv in (["add", "x"], ["search", "x"], ["--project", str(project), "status"]):
         assert main(argv) == 5
-        told = capsys.readouterr().err
-        assert f"`{project / name}` belongs to another user" in told
-        assert f"mind config safe.projects {project}" in told
+        message = capsys.readouterr().err
+        assert f"`{project / name}` belongs to another user" in message
+        assert f"mind config safe.projects {project}" in message
     assert not list((project / ".mind").rglob("facts"))
     assert main(["doctor"]) == 0
     assert "belongs to another user" in capsys.readouterr().out
@@ -100,10 +100,10 @@ def test_a_project_further_up_is_used_past_a_planted_one(
     vendored = project / "vendor"
     plant(make_store(vendored))
 
-    found = projects.find(vendored, home)
+    nearest = projects.find(vendored, home)
 
-    assert found is not None
-    assert found.root == project
+    assert nearest is not None
+    assert nearest.root == project
     with pytest.raises(Untrusted):
         projects.explicit(vendored, home)
 
@@ -134,9 +134,9 @@ def test_a_home_of_another_user_is_refused(
 
     for argv in (["add", "x"], ["config", "commits", "1"], ["init", "."]):
         assert main(argv) == 5
-        told = capsys.readouterr().err
-        assert f"`{home}` belongs to another user" in told
-        assert "MIND_HOME" in told
+        message = capsys.readouterr().err
+        assert f"`{home}` belongs to another user" in message
+        assert "MIND_HOME" in message
     assert sorted(home.rglob("*")) == before
     assert main(["doctor"]) == 1
     assert f"`{home}` belongs to another user" in capsys.readouterr().out
@@ -173,8 +173,8 @@ def test_with_sudo_the_projects_of_the_user_who_ran_it_are_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    for said, expected in (("1000", {0, 1000}), ("", {0}), ("-1", {0}), ("x", {0})):
-        monkeypatch.setenv("SUDO_UID", said)
+    for value, expected in (("1000", {0, 1000}), ("", {0}), ("-1", {0}), ("x", {0})):
+        monkeypatch.setenv("SUDO_UID", value)
         disk.own_users.cache_clear()
         assert disk.own_users() == expected
     monkeypatch.setattr(os, "geteuid", lambda: 1001)

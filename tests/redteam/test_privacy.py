@@ -110,7 +110,7 @@ def test_nothing_invisible_splits_a_token(record_property: Property) -> None:
 
 
 def test_one_letter_that_lower_case_makes_two_does_not_switch_passwords_off() -> None:
-    assert [one.kind for one in secrets_in(f"İ password: {PASSWORD}")] == ["password"]
+    assert [secret.kind for secret in secrets_in(f"İ password: {PASSWORD}")] == ["password"]
 
 
 TELEGRAM = DRAW.number(10) + ":A" + "F" + DRAW.some(WORD[:-1], 33)
@@ -142,9 +142,9 @@ SAID = {
 def test_secrets_are_found_as_people_write_them(record_property: Property) -> None:
     record_property("tried", len(SAID))
     for text, secret in SAID.items():
-        found = secrets_in(text)
-        assert found, text
-        assert not secret or secret not in without(text, found), text
+        secrets = secrets_in(text)
+        assert secrets, text
+        assert not secret or secret not in without(text, secrets), text
 
 
 @pytest.mark.parametrize(

@@ -45,13 +45,13 @@ def run(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 
 def exposed(*folders: Path) -> dict[str, str]:
     """Returns the files and folders that other users may use, with their modes."""
-    found = {}
+    modes = {}
     for top in folders:
         for path in (top, *top.rglob("*")):
             mode = stat.S_IMODE(path.lstat().st_mode)
             if mode & 0o077:
-                found[str(path)] = oct(mode)
-    return found
+                modes[str(path)] = oct(mode)
+    return modes
 
 
 def private_folders(project: Path, home: Path) -> list[Path]:
@@ -192,9 +192,9 @@ def test_a_hook_leaves_nothing_open_to_others(project: Path, home: Path, umask: 
     for moment in moments:
         event = {"session_id": "s1", "hook_event_name": moment, "cwd": str(project)}
         event |= {"prompt": "cache", "last_assistant_message": text, "source": "startup"}
-        told = json.dumps(event).encode()
+        payload = json.dumps(event).encode()
         argv = [sys.executable, "-m", "mimo", "hook", "claude-code"]
-        subprocess.run(argv, input=told, check=True, cwd=project, capture_output=True)
+        subprocess.run(argv, input=payload, check=True, cwd=project, capture_output=True)
 
     assert list((project / ".mind" / "private").rglob("*.md"))
     assert exposed(*private_folders(project, home)) == {}

@@ -1,4 +1,4 @@
-"""Private files must never reach git, whatever a pull request does to the repository."""
+"""Private files must never reach git, even if a pull request changes the repository."""
 
 import os
 import re
@@ -53,7 +53,7 @@ def repository(mind: Mind) -> Path:
 
 def faults(mind: Mind) -> list[Check]:
     """Returns what the doctor finds about private files in git."""
-    return [one for one in doctor(mind).checks if one.name == "private"]
+    return [check for check in doctor(mind).checks if check.name == "private"]
 
 
 def committed(root: Path) -> set[str]:
@@ -110,7 +110,7 @@ def test_what_is_private_is_not_committed_without_ignore_rules(
             sync(mind)
         return
 
-    assert all(is_shared(one.file) for one in sync(mind, dry_run=True).files)
+    assert all(is_shared(file.file) for file in sync(mind, dry_run=True).files)
     if by_itself:
         syncing.commit_scheduled(repository, mind.home)
     else:
@@ -281,9 +281,9 @@ def shared_text(mind: Mind) -> str:
 
 @pytest.mark.attack(LINKED)
 def test_a_shared_decision_does_not_name_a_private_one_on_its_topic(mind: Mind) -> None:
-    one = saving.draft(Kind.DECISION, "Buy them", topic="shop")
+    draft = saving.draft(Kind.DECISION, "Buy them", topic="shop")
     two = saving.draft(Kind.DECISION, "Stay friends", topic="shop")
-    hidden = decisions.save(mind, one, private=True).record.memory.id
+    hidden = decisions.save(mind, draft, private=True).record.memory.id
     saved = decisions.save(mind, two)
     assert saved.supersedes == ()
     assert f"`{hidden}` is not superseded: it is private" in (saved.notice or "")
@@ -308,7 +308,7 @@ def test_no_link_of_a_shared_memory_leads_to_a_private_one(mind: Mind) -> None:
 
 @pytest.mark.attack(LINKED)
 def test_a_removal_leaves_no_link_to_a_private_memory(mind: Mind) -> None:
-    """What a merge or an earlier version linked is not passed on to a shared file."""
+    """Links of a merge or an earlier version are not passed on to a shared file."""
     first = saving.store(mind, saving.draft(Kind.FACT, "One"), private=True)
     links = (Link(to=first.memory.id, type="supersedes"),)
     second = saving.store(mind, saving.draft(Kind.FACT, "Two", links=links), private=True)
@@ -327,14 +327,14 @@ def test_missing_ignore_rules_are_a_fault_that_the_doctor_mends(
     sync(mind)
     doctor(mind, fix=True)
     assert not faults(mind)
-    assert not [one for one in status(mind).warnings if "private" in one]
+    assert not [warning for warning in status(mind).warnings if "private" in warning]
 
     lose(repository)
 
-    assert any("lacks rules" in one for one in status(mind).warnings)
+    assert any("lacks rules" in warning for warning in status(mind).warnings)
     (fault,) = faults(mind)
     assert (fault.verdict, fault.file) == ("fault", RULES)
-    if lose is _linked:  # Somebody put a link there, through which nothing is written.
+    if lose is _linked:  # Another program put a link there, through which nothing is written.
         with pytest.raises(StorageFailed):
             doctor(mind, fix=True)
         return
@@ -360,7 +360,7 @@ def test_tracked_private_files_are_a_fault_with_a_way_to_untrack_them(
     assert path in fault.message
     folder = "/".join(path.split("/")[:2])
     assert f"`git rm -rf --cached -- {folder}`" in (fault.hint or "")
-    assert any(path in one for one in status(mind).warnings)
+    assert any(path in warning for warning in status(mind).warnings)
     git(repository, "rm", "-rfq", "--cached", "--", folder)
     assert not faults(mind)
 
@@ -407,7 +407,7 @@ def test_git_add_stages_nothing_private_without_the_rules_of_the_project(
     repository: Path, mind: Mind, lose: Callable[[Path], None]
 ) -> None:
     write(repository, ".mind/facts/private/nested.md", "The safe opens with walrus\n")
-    assert ".mind/facts/private/.gitignore" in {one.file for one in doctor(mind).checks}
+    assert ".mind/facts/private/.gitignore" in {check.file for check in doctor(mind).checks}
     doctor(mind, fix=True)
     lose(repository)
 
@@ -425,19 +425,19 @@ def test_the_doctor_restores_the_rules_of_private_folders(repository: Path, mind
         assert (rules.read_text("utf-8"), rules.stat().st_mode & 0o777) == ("*\n", 0o600)
         rules.write_text("*\n!*.md\n", encoding="utf-8")
 
-    named = {one.file for one in doctor(mind).checks if one.verdict == "warning"}
+    named = {check.file for check in doctor(mind).checks if check.verdict == "warning"}
     assert {f".mind/{folder}/.gitignore" for folder in folders} <= named
 
     doctor(mind, fix=True)
-    assert not {one.file for one in doctor(mind).checks if one.verdict != "ok"} & named
+    assert not {check.file for check in doctor(mind).checks if check.verdict != "ok"} & named
     _missing(repository)
     assert all(is_shared(path) for path in staged_by_hand(repository))
 
 
 def test_the_rules_of_a_private_folder_are_no_memory(repository: Path, mind: Mind) -> None:
-    known = {record.place.path for record in overview.everything(mind)}
-    assert not [path for path in known if path.endswith(".gitignore")]
-    assert not [one for one in refresh.problems(mind) if ".gitignore" in one.path]
+    paths = {record.place.path for record in overview.everything(mind)}
+    assert not [path for path in paths if path.endswith(".gitignore")]
+    assert not [problem for problem in refresh.problems(mind) if ".gitignore" in problem.path]
 
 
 def test_a_folder_called_private_below_a_type_is_private_everywhere(
@@ -445,10 +445,12 @@ def test_a_folder_called_private_below_a_type_is_private_everywhere(
 ) -> None:
     path = ".mind/facts/private/nested.md"
     write(repository, path, "The safe opens with walrus\n")
-    record = next(one for one in overview.everything(mind) if one.place.path == path)
+    record = next(
+        candidate for candidate in overview.everything(mind) if candidate.place.path == path
+    )
     assert record.place.private
     assert [row.private for row in list_(mind).memories if row.id == record.memory.id] == [True]
-    assert path not in {one.file for one in sync(mind, dry_run=True).files}
+    assert path not in {file.file for file in sync(mind, dry_run=True).files}
     git(repository, "add", "-f", path)
     (fault,) = faults(mind)
     assert "`git rm -rf --cached -- .mind/facts/private`" in (fault.hint or "")

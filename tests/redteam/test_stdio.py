@@ -140,7 +140,7 @@ def test_a_cancelled_ingest_stops_is_not_answered_and_leaves_everything_whole(
         server.send(listing(4))
         messages += server.until(4)
 
-    assert [one["id"] for one in messages if "id" in one] == [3, 4]
+    assert [message["id"] for message in messages if "id" in message] == [3, 4]
     assert 0 < stored < FILES
     assert len(list((project / ".mind/sources").glob("*.md"))) - stored <= 1
     subprocess.run(  # the lock is free, and the index can be used
@@ -191,7 +191,7 @@ def test_a_cancelled_procedure_stops_and_is_not_answered(project: Path) -> None:
 
     assert (execution["status"], execution["current_state"]) == ("interrupted", "second")
     assert execution["error"] == "the caller cancelled the call"
-    assert 3 not in {one.get("id") for one in messages}
+    assert 3 not in {message.get("id") for message in messages}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

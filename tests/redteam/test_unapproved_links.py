@@ -1,4 +1,4 @@
-"""What memory that nobody approved claims of approved memory has no effect where it counts."""
+"""Claims of unapproved memory about approved memory have no effect."""
 
 import json
 from pathlib import Path
@@ -52,8 +52,8 @@ def decided(mind: Mind, text: str = "Use JSON web tokens", topic: str = "auth") 
     return save_decision(mind, topic=topic, decision=text, reasoning="they expire").id
 
 
-def hooked(mind: Mind, moment: str, **said: str) -> str:
-    named = {"session_id": "s", "cwd": str(mind.project.root), "hook_event_name": moment, **said}
+def hooked(mind: Mind, moment: str, **fields: str) -> str:
+    named = {"session_id": "s", "cwd": str(mind.project.root), "hook_event_name": moment, **fields}
     event = recognised(named)
     assert event is not None
     environ = {"MIND_HOME": str(mind.home)}
@@ -101,12 +101,12 @@ def test_elsewhere_the_approved_one_stays_current_and_its_row_says_so(mind):
     shown = show(mind, mine)
     assert (shown.superseded_by, warned in (shown.warning or "")) == (None, True)
     hits = finding.search(mind, "web tokens for auth", finding.Options(limit=5)).hits
-    (hit,) = [one for one in hits if one.record.memory.id == mine]
+    (hit,) = [hit for hit in hits if hit.record.memory.id == mine]
     assert (hit.newer.successor, hit.newer.claimant) == (None, "evil")
-    assert [one.memory.id for one in decisions.current(mind, "auth")] == [mine]
-    found = finding.listing(mind, finding.Options(filter=Filter(in_force=True))).records
-    assert mine in {one.memory.id for one in found}
-    assert not [one for one in review.waiting(mind) if one.kind is review.Waiting.DECISIONS]
+    assert [record.memory.id for record in decisions.current(mind, "auth")] == [mine]
+    listed = finding.listing(mind, finding.Options(filter=Filter(in_force=True))).records
+    assert mine in {record.memory.id for record in listed}
+    assert not [item for item in review.waiting(mind) if item.kind is review.Waiting.DECISIONS]
 
 
 def test_once_it_is_approved_it_supersedes(mind):
@@ -122,7 +122,7 @@ def test_once_it_is_approved_it_supersedes(mind):
 def test_among_unapproved_ones_links_hold_as_ever(mind):
     pulled(mind.project.root, "old", "decision", "Use sessions", "topic: auth\n")
     pulled(mind.project.root, "new", "decision", "Use tokens", f"topic: auth\n{superseding('old')}")
-    assert [one.memory.id for one in decisions.current(mind, "auth")] == ["new"]
+    assert [record.memory.id for record in decisions.current(mind, "auth")] == ["new"]
     assert show(mind, "old").superseded_by == "new"
 
 

@@ -34,7 +34,7 @@ def test_a_planted_trash_is_not_restored(
         for code in ("", "0" * 64, "f" * 64):
             tried += 1
             id_ = f"20991120T153000{tried:06d}_planted"
-            data = "".join(f"{code} {json.dumps(one)}\n" for one in (HEADER, line))
+            data = "".join(f"{code} {json.dumps(entry)}\n" for entry in (HEADER, line))
             (folder / f"{id_}.jsonl").write_text(data, "utf-8")
             for wanted in (None, id_):
                 with pytest.raises(MindError):

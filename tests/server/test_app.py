@@ -30,7 +30,7 @@ class FakeMind(Unguarded):
     is_outdated = False
 
     def watch(self) -> None:
-        """A real one would be told of changes."""
+        """A real one would be notified of changes."""
 
     def heard(self, progress: Any, halted: Any) -> "FakeMind":
         return self
@@ -43,7 +43,7 @@ class FakeMind(Unguarded):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """What a sample command says."""
+    """The result of a sample command."""
 
     text: Annotated[str, Out("What was said")]
     by: str | None = None
@@ -322,9 +322,9 @@ def test_a_project_made_while_the_server_runs_is_found_and_then_kept() -> None:
             self.has_project = opened > 2
 
     memory = Memory(Late)  # type: ignore[arg-type]
-    found = [memory.mind().has_project for _ in range(4)]
+    answers = [memory.mind().has_project for _ in range(4)]
 
-    assert found == [False, False, True, True]
+    assert answers == [False, False, True, True]
     assert opened == 3
 
 

@@ -33,9 +33,9 @@ TOOLS = {
 }
 
 
-def prompt(said: str, session: str = "one") -> Exposure:
-    """Returns what the hook writes when a user says something."""
-    return classify(said)._replace(session=session, at=NOW)
+def prompt(text: str, session: str = "one") -> Exposure:
+    """Returns what the hook writes for a prompt."""
+    return classify(text)._replace(session=session, at=NOW)
 
 
 class Session:
@@ -91,8 +91,8 @@ def test_a_following_client_gets_a_narrowed_list_and_later_all_tools() -> None:
 
 def test_an_unchanged_list_is_not_announced() -> None:
     async def talk(listing: Listing, _: Session) -> None:
-        for said in ("fix it", "continue", "resume", "please continue"):
-            await listing.changed(prompt(said))
+        for text in ("fix it", "continue", "resume", "please continue"):
+            await listing.changed(prompt(text))
 
     _, session = run(talk)
     assert session.told == 1
@@ -272,10 +272,10 @@ async def listed(client: Client) -> list[str]:
 
 
 async def follow(client: Client, project: Path, hear: Callable[[], Awaitable[Any]]) -> list[Any]:
-    """Returns the lists that a client is shown as its user says one thing after the other."""
+    """Returns the lists that a client is shown after each prompt of its user."""
     shown = [await listed(client)]
-    for said in ("어제 작업 이어서 하자", "결정하자", "fix the typo"):
-        store.write(project, prompt(said))
+    for text in ("어제 작업 이어서 하자", "결정하자", "fix the typo"):
+        store.write(project, prompt(text))
         with anyio.fail_after(30):
             await hear()
         shown.append(await listed(client))
@@ -325,8 +325,8 @@ def test_a_client_of_the_newer_protocol_follows_over_a_pipe(project: Path) -> No
 
 
 def request(number: int, method: str, params: Any) -> bytes:
-    told = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-    return json.dumps(told).encode() + b"\n"
+    message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+    return json.dumps(message).encode() + b"\n"
 
 
 INITIALIZE = {
@@ -339,7 +339,7 @@ INITIALIZE = {
 @pytest.mark.req("004-40", "004-42", "004-45")
 @pytest.mark.parametrize("variable", ["", "static"])
 def test_a_client_that_does_not_follow_is_shown_every_tool(project: Path, variable: str) -> None:
-    """It is told once, does not ask again in time, and gets the whole list whenever it asks."""
+    """It is notified once, does not ask again in time, and gets the whole list whenever it asks."""
     with subprocess.Popen(
         [sys.executable, "-m", "mimo", "mcp"],
         stdin=subprocess.PIPE,
@@ -364,9 +364,9 @@ def test_a_client_that_does_not_follow_is_shown_every_tool(project: Path, variab
         declared = ask(1, "initialize", INITIALIZE)["capabilities"]["tools"]["listChanged"]
         everything = ask(2, "tools/list", {})
         store.write(project, prompt("어제 작업 이어서 하자"))
-        said = b""
+        output = b""
         if not variable:
-            said = server.stderr.readline() + server.stderr.readline()
+            output = server.stderr.readline() + server.stderr.readline()
         again = ask(3, "tools/list", {})
         rest, _ = server.communicate(timeout=30)
 
@@ -374,12 +374,12 @@ def test_a_client_that_does_not_follow_is_shown_every_tool(project: Path, variab
     assert again == everything
     assert rest == b""
     if not variable:
-        assert b"the newest prompt is resuming (95 %)" in said
-        assert re.search(rb"does not ask .* every tool is listed from now on", said)
+        assert b"the newest prompt is resuming (95 %)" in output
+        assert re.search(rb"does not ask .* every tool is listed from now on", output)
 
 
 def test_the_exposure_file_has_the_intent_of_the_classifier(project: Path) -> None:
-    for said in ("continue", "decide", "search", "nothing"):
-        store.write(project, prompt(said))
-        assert store.read(project) == prompt(said)
+    for text in ("continue", "decide", "search", "nothing"):
+        store.write(project, prompt(text))
+        assert store.read(project) == prompt(text)
     assert prompt("continue").intent is Intent.RESUMING

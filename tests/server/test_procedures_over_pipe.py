@@ -47,8 +47,8 @@ def asked(folder: Path, ask: Callable[[Client], Awaitable[Any]]) -> Any:
 async def told(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, result.content
-    found: dict[str, Any] = result.structured_content
-    return found
+    content: dict[str, Any] = result.structured_content
+    return content
 
 
 async def refused(client: Client, tool: str, **arguments: Any) -> str:
@@ -60,9 +60,9 @@ async def refused(client: Client, tool: str, **arguments: Any) -> str:
 async def until(client: Client, id_: str, good: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
     with anyio.fail_after(60):
         while True:
-            found = await told(client, "procedure_status", execution_id=id_)
-            if good(found):
-                return found
+            run = await told(client, "procedure_status", execution_id=id_)
+            if good(run):
+                return run
 
 
 async def add(client: Client, name: str, states: str) -> None:
@@ -111,9 +111,9 @@ def test_an_async_run_is_polled_to_its_end(project: Path) -> None:
         await add(client, "wait", WAIT)
         begun = await told(client, "run_procedure", name="wait", **{"async": True})
         id_ = begun["execution_id"]
-        waits = await until(client, id_, lambda found: "question" in found)
+        waits = await until(client, id_, lambda run: "question" in run)
         await told(client, "send_event", execution_id=id_, event="yes")
-        done = await until(client, id_, lambda found: found["status"] != "running")
+        done = await until(client, id_, lambda run: run["status"] != "running")
         return begun, waits, done
 
     begun, waits, done = asked(project, talk)
@@ -140,9 +140,9 @@ def test_an_async_run_outlives_the_server_that_began_it(project: Path) -> None:
 
     async def follow(client: Client) -> Any:
         id_ = begun["execution_id"]
-        await until(client, id_, lambda found: "question" in found)
+        await until(client, id_, lambda run: "question" in run)
         await told(client, "send_event", execution_id=id_, event="no")
-        return await until(client, id_, lambda found: found["status"] != "running")
+        return await until(client, id_, lambda run: run["status"] != "running")
 
     done = asked(project, follow)
     assert (done["status"], done["current_state"]) == ("completed", "stopped")
@@ -160,12 +160,12 @@ def test_a_run_whose_process_is_ended_is_interrupted_and_can_be_resumed(
         await add(client, "wait", WAIT)
         begun = await told(client, "run_procedure", name="wait", **{"async": True})
         id_ = begun["execution_id"]
-        await until(client, id_, lambda found: "question" in found)
+        await until(client, id_, lambda run: "question" in run)
         os.kill(int(begun["pid"]), end)
-        killed = await until(client, id_, lambda found: found["status"] != "running")
+        killed = await until(client, id_, lambda run: run["status"] != "running")
         again = await told(client, "resume_procedure", execution_id=id_, **{"async": True})
         await told(client, "send_event", execution_id=id_, event="yes")
-        return killed, again, await until(client, id_, lambda found: found["status"] != "running")
+        return killed, again, await until(client, id_, lambda run: run["status"] != "running")
 
     killed, again, done = asked(project, talk)
 
@@ -180,7 +180,7 @@ def test_a_run_is_cancelled_by_another_call(project: Path) -> None:
         await add(client, "slow", SLOW)
         begun = await told(client, "run_procedure", name="slow", **{"async": True})
         id_ = begun["execution_id"]
-        await until(client, id_, lambda found: found["current_state"] == "second")
+        await until(client, id_, lambda run: run["current_state"] == "second")
         return await told(client, "cancel_procedure", execution_id=id_, reason="enough")
 
     stopped = asked(project, talk)
@@ -204,7 +204,7 @@ def test_a_call_reports_progress_and_cancelling_it_stops_the_run(project: Path) 
         with scope:
             await client.call_tool("run_procedure", {"name": "slow"}, progress_callback=hear)
         assert scope.cancelled_caught
-        return heard, await until(client, "latest", lambda found: found["status"] != "running")
+        return heard, await until(client, "latest", lambda run: run["status"] != "running")
 
     heard, stopped = asked(project, talk)
 

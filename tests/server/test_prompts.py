@@ -51,7 +51,7 @@ def test_the_list_of_prompts_contains_no_memory(mind: Mind) -> None:
 
 
 def test_resuming_shows_no_secret(mind: Mind) -> None:
-    token = next(one.secret for one in privacy_fakes.secrets(1) if one.kind == "github_token")
+    token = next(fake.secret for fake in privacy_fakes.secrets(1) if fake.kind == "github_token")
     record = decisions.save_checkpoint(mind, saving.draft(Kind.CHECKPOINT, "Half done"))
     path = mind.project.root / record.place.path
     path.write_text(f"{path.read_text(encoding='utf-8')}\nThe key is {token}\n", encoding="utf-8")

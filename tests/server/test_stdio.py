@@ -62,21 +62,23 @@ def test_a_memory_stored_over_the_pipe_is_found_and_read_as_a_resource(
 ) -> None:
     async def talk(client: Client) -> Any:
         identity = await stored(client, "The staging database is reset every night")
-        found = await client.call_tool(
+        matches = await client.call_tool(
             "memory", {"operation": "search", "query": "staging database reset"}
         )
         listed = await client.list_resources()
         templates = await client.list_resource_templates()
         read = await client.read_resource(f"mind://memory/{identity}")
-        return identity, found, listed, templates, read
+        return identity, matches, listed, templates, read
 
-    identity, found, listed, templates, read = asked(project, era, talk)
+    identity, matches, listed, templates, read = asked(project, era, talk)
 
-    assert [row["id"] for row in found.structured_content["results"]] == [identity]
-    assert json.loads(found.content[0].text) == found.structured_content
+    assert [row["id"] for row in matches.structured_content["results"]] == [identity]
+    assert json.loads(matches.content[0].text) == matches.structured_content
     uris = [resource.uri for resource in listed.resources]
     assert uris == ["mind://context", f"mind://memory/{identity}"]
-    assert [one.uri_template for one in templates.resource_templates] == ["mind://memory/{id}"]
+    assert [template.uri_template for template in templates.resource_templates] == [
+        "mind://memory/{id}"
+    ]
     (content,) = read.contents
     assert (content.uri, content.mime_type) == (f"mind://memory/{identity}", "text/markdown")
     assert content.text == next((project / ".mind/facts").glob("*.md")).read_text(encoding="utf-8")
@@ -159,7 +161,7 @@ def request(number: int, method: str, params: Any) -> str:
 
 
 class Done:
-    """What a server that was fed raw lines wrote until it ended."""
+    """The output of a server that was sent raw lines."""
 
     def __init__(self, ended: "subprocess.CompletedProcess[bytes]") -> None:
         self.status = ended.returncode

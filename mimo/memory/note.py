@@ -103,17 +103,6 @@ def tasks(text: str) -> list[str]:
     return [item for item in open_ if item]
 
 
-def fitting(lines: Iterable[str], budget: int) -> list[str]:
-    """Returns the first lines that fit into a number of characters."""
-    kept: list[str] = []
-    for line in lines:
-        budget -= len(line) + 1
-        if budget < 0:
-            break
-        kept.append(line)
-    return kept
-
-
 def _lines(text: str) -> Iterable[str]:
     """Yields the text of each line without marks of headings and items; rules are left out."""
     for line in text.splitlines():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.memory.note import LONGEST, Note, first_sentence, fitting, plain, tasks
+from mimo.memory.note import LONGEST, Note, first_sentence, plain, tasks
 from mimo.text.calendar import short_day
 from tests import privacy_fakes
 
@@ -106,10 +106,6 @@ def test_a_short_date_has_no_year() -> None:
 
 def test_tasks_are_the_open_items() -> None:
     assert tasks("- [x] done\n- [ ] open\n- bullet\n\nloose") == ["open", "bullet", "loose"]
-
-
-def test_lines_are_kept_as_long_as_they_fit() -> None:
-    assert fitting(["abc", "def", "g"], 8) == ["abc", "def"]
 
 
 def test_mark_changes_with_the_statement() -> None:

@@ -51,9 +51,30 @@ def parse(data: bytes, *, path: str, modified: datetime) -> Parsed | Problem:
     """
     try:
         document, header = read_document(data)
-        return interpret(document, header, path=path, modified=modified)
     except Unreadable as error:
         return Problem(path=path, line=error.line, reason=error.reason)
+    understood, extra = understand(header)
+    owned = is_owned(understood, path)
+    layout = layout_of(
+        document.body, newline=document.newline, sections=owned, competing=in_store(path)
+    )
+    content, sections = layout.content.text, layout.texts
+    links = understood.pop("links", ())
+    defaults = {
+        "id": ids.of_path(path),
+        "type": ids.folder_kind(path) or Kind.FACT,
+        "title": title(content),
+        "created": modified.astimezone(UTC),
+    }
+    memory = Memory(
+        **(defaults | understood),
+        content=content,
+        sections=sections,
+        competing=layout.versions,
+        links=tuple(dict.fromkeys([*links, *body_links(content, sections)])),
+        extra=extra,
+    )
+    return Parsed(memory=memory, line=document.body_line + layout.content.start, owned=owned)
 
 
 def read_document(data: bytes, limit: int = MAX_FILE_BYTES) -> tuple[Document, dict[str, Any]]:
@@ -77,34 +98,6 @@ def read_document(data: bytes, limit: int = MAX_FILE_BYTES) -> tuple[Document, d
         # Only comments, which are Markdown headings: a title between two rules.
         return document.without_header(), {}
     return document, header
-
-
-def interpret(
-    document: Document, header: Mapping[str, Any], *, path: str, modified: datetime
-) -> Parsed:
-    """Returns the memory from the parts of a file."""
-    understood, extra = understand(header)
-    owned = is_owned(understood, path)
-    layout = layout_of(
-        document.body, newline=document.newline, sections=owned, competing=in_store(path)
-    )
-    content, sections = layout.content.text, layout.texts
-    links = understood.pop("links", ())
-    defaults = {
-        "id": ids.of_path(path),
-        "type": ids.folder_kind(path) or Kind.FACT,
-        "title": title(content),
-        "created": modified.astimezone(UTC),
-    }
-    memory = Memory(
-        **(defaults | understood),
-        content=content,
-        sections=sections,
-        competing=layout.versions,
-        links=tuple(dict.fromkeys([*links, *body_links(content, sections)])),
-        extra=extra,
-    )
-    return Parsed(memory=memory, line=document.body_line + layout.content.start, owned=owned)
 
 
 def render(memory: Memory) -> bytes:

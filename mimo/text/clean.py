@@ -68,6 +68,13 @@ def inert(text: str) -> str:
     return compiled(_COMMANDS).sub(r"\1\2\\", text)
 
 
+def in_mermaid(text: str) -> str:
+    """Returns a line for a label of a Mermaid diagram, with the signs of its syntax as entities."""
+    # A dash or a number with a full stop at the beginning would start a list.
+    signs = r"[!-+:-@\[-^`{-~]|^-|(?<=^\d)\.|(?<=^\d\d)\."
+    return re.sub(signs, lambda sign: f"#{ord(sign[0])};", text) or "#8203;"
+
+
 def escaped(text: str) -> str:
     """Returns JSON text with harmful characters as escapes, which decode to the same text."""
     if text.isascii() and "\x7f" not in text and "##" not in text:

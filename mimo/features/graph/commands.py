@@ -1,6 +1,5 @@
 """`mind graph`: the links between memories as a tree, or as a Mermaid or Graphviz drawing."""
 
-import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -19,6 +18,7 @@ from mimo.mind import Mind
 from mimo.operations import finding, refresh
 from mimo.rendering.results import count, day, render, row_labels
 from mimo.rendering.screen import Part, Screen, accent, dim, strong, warn
+from mimo.text.clean import in_mermaid
 
 _LABEL_LENGTH = 80
 """Characters of a line in a drawing."""
@@ -69,10 +69,10 @@ def mermaid(boxes: Sequence[Box], arrows: Sequence[Arrow]) -> str:
     body = ["flowchart LR"]
     for box in boxes:
         style = f":::{box.mark}" if box.mark in _MERMAID_STYLES else ""
-        label = "<br/>".join(map(_in_mermaid, box.lines))
+        label = "<br/>".join(in_mermaid(_plain(line)) for line in box.lines)
         body.append(f'  {names[box.id]}["{label}"]{style}')
     body += [
-        f'  {names[arrow.source]} -->|"{_in_mermaid(arrow.label)}"| {names[arrow.target]}'
+        f'  {names[arrow.source]} -->|"{in_mermaid(_plain(arrow.label))}"| {names[arrow.target]}'
         for arrow in arrows
     ]
     used = {box.mark for box in boxes}
@@ -99,13 +99,6 @@ def dot(boxes: Sequence[Box], arrows: Sequence[Arrow]) -> str:
 def _names(boxes: Sequence[Box]) -> dict[str, str]:
     """Returns a safe name for each box; an id may be a keyword of the language."""
     return {box.id: f"n{number}" for number, box in enumerate(boxes)}
-
-
-def _in_mermaid(text: str) -> str:
-    """Returns text in which all but letters, digits and a few signs is escaped."""
-    # A dash or a number with a full stop at the beginning would start a list.
-    signs = r"[!-+:-@\[-^`{-~]|^-|(?<=^\d)\.|(?<=^\d\d)\."
-    return re.sub(signs, lambda sign: f"#{ord(sign[0])};", _plain(text))
 
 
 def _in_dot(text: str) -> str:

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from mimo.frozen import frozen
+from mimo.text.clean import in_mermaid, one_line
 
 LATEST = "latest"
 ERROR = "error"
@@ -210,20 +211,16 @@ def mermaid(procedure: Procedure) -> str:
     """Returns a state diagram in Mermaid's language."""
     names = {name: f"s{number}" for number, name in enumerate(procedure.states, 1)}
     lines = ["stateDiagram-v2"]
-    lines += [f'    state "{_label(name)}" as {short}' for name, short in names.items()]
+    lines += [
+        f'    state "{in_mermaid(one_line(name))}" as {short}' for name, short in names.items()
+    ]
     lines.append(f"    [*] --> {names[procedure.initial_state]}")
     for name, state in procedure.states.items():
         for event, target in state.transitions.items():
-            lines.append(f"    {names[name]} --> {names[target]}: {_label(event)}")
+            lines.append(f"    {names[name]} --> {names[target]}: {in_mermaid(one_line(event))}")
         if state.terminal:
             lines.append(f"    {names[name]} --> [*]")
     return "\n".join(lines) + "\n"
-
-
-def _label(text: str) -> str:
-    """Returns a name for Mermaid, with the characters of its syntax as entities."""
-    safe = "".join(c if c.isalnum() or c in " _-." else f"#{ord(c)};" for c in text)
-    return safe or "#8203;"
 
 
 def tree(definition: Mapping[str, Any]) -> list[str]:

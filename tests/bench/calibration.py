@@ -33,7 +33,7 @@ FOREIGN = 4
 
 
 class Asked(NamedTuple):
-    """What came first for one question."""
+    """The first match of one question."""
 
     origin: str
     score: float

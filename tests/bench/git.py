@@ -1,4 +1,4 @@
-"""Measure memory in git: sync, merges, looks at the past, and how often merges conflict.
+"""Measure memory in git: sync, merges, searches at a revision, and how often merges conflict.
 
 One repository with many memories and branches is made in a temporary folder. Times are wall time
 in seconds of whole commands, each beside `python -c pass` of the same environment.

@@ -1,6 +1,6 @@
-"""How well secrets and personal data are found, and how often something else is taken for them.
+"""Measure how well secrets and personal data are found, and how often other text is mistaken.
 
-What there is to find is drawn from a seed, as format-valid fakes among texts that only look like
+The data to find are drawn from a seed, as format-valid fakes among texts that only look like
 them; what should be clean is a folder of real notes, given by its path. Each find in it is printed
 with the line around it, masked, to be looked at by hand.
 """
@@ -23,7 +23,7 @@ Look = Callable[[str], tuple[Finding, ...]]
 
 
 class Score(NamedTuple):
-    """How one kind fares among the fakes."""
+    """The result of one kind among the fakes."""
 
     kind: str
     fakes: int

@@ -34,7 +34,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Cost(NamedTuple):
-    """What a process takes at a moment."""
+    """The resources of a process at a moment."""
 
     resident_kb: int
     cpu_seconds: float

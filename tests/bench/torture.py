@@ -59,7 +59,7 @@ class Fault(NamedTuple):
     kinds: Sequence[str]
     error: int = 0
     lasting: bool = False
-    """Whether all later calls of these kinds fail, too."""
+    """True if all later calls of these kinds fail, too."""
 
     @property
     def mask(self) -> int:
@@ -89,7 +89,7 @@ class Command(NamedTuple):
 
 
 class Result(NamedTuple):
-    """How one run of `mind` ended."""
+    """The end of one run of `mind`."""
 
     status: int
     """Negative for a signal."""
@@ -106,7 +106,7 @@ class Result(NamedTuple):
 
 
 Facts = Mapping[str, tuple[str, ...]]
-"""What a person could lose, by a name for it: each of these must be whole."""
+"""Data that a user could lose, by a name for it: each must be whole."""
 
 
 class Shim:
@@ -547,7 +547,7 @@ LIST = ("list", "--limit", "500", "--json")
 
 
 class Fresh(NamedTuple):
-    """What holds without the index that was there."""
+    """The facts that do not depend on the index that was left."""
 
     ids: Sequence[str]
     found: Sequence[str]
@@ -557,11 +557,11 @@ class Fresh(NamedTuple):
 
 
 class Examination(NamedTuple):
-    """What the project and the home are like after a run."""
+    """The state of the project and the home after a run."""
 
     facts: Facts
     problems: Sequence[str]
-    """What is wrong with them by themselves."""
+    """Their own faults."""
     fresh: Fresh | None = None
 
 
@@ -631,7 +631,7 @@ class Point(NamedTuple):
     at: int
     kind: str
     is_index: bool
-    """Whether the call writes the index, which can be made again."""
+    """True if the call writes the index, which can be rebuilt."""
 
 
 class Figures:
@@ -644,9 +644,9 @@ class Figures:
         self.failed: dict[Point, None] = {}
         self.ended: Counter[str] = Counter()
         self.shared = 0
-        """How many points shared the examination of an earlier one."""
+        """The number of points that shared the examination of an earlier one."""
         self.shared_but_index = 0
-        """How many others shared what does not depend on the index that was left."""
+        """The number of others that shared the part without the index."""
 
     def add(self, path: Path) -> None:
         """Adds what a process kept."""

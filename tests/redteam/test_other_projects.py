@@ -248,12 +248,12 @@ def test_nothing_private_of_another_project_comes_over_the_pipe(mind: Mind, othe
             asked = await client.call_tool("mind_search", {**query, "private": True})
             return matches, asked, await client.call_tool("mind_status", {})
 
-    found, asked, told = anyio.run(talk)
+    matches, asked, status = anyio.run(talk)
 
-    assert [row["project"] for row in found.structured_content["results"]] == ["diary"]
+    assert [row["project"] for row in matches.structured_content["results"]] == ["diary"]
     assert asked.is_error
-    assert not told.is_error
-    assert SECRET not in repr((found, asked, told))
+    assert not status.is_error
+    assert SECRET not in repr((matches, asked, status))
     assert [event["tool"] for event in events(other)][-2:] == ["mind_search", "mind_status"]
 
 

@@ -14,8 +14,8 @@ from mimo.features.review.commands import Review, ReviewItem, show_item
 from mimo.features.review.trusting import look_of, show_look
 from mimo.frozen import frozen
 from mimo.memory.merge import is_text
+from mimo.rendering import Part, Screen, accent, dim, strong
 from mimo.rendering.results import screen_for, show_on
-from mimo.rendering.screen import Part, Screen, accent, dim, strong
 from mimo.text.clean import clean
 
 if TYPE_CHECKING:

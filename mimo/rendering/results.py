@@ -22,7 +22,7 @@ from mimo import rendering
 from mimo.commands.common import TrustLabel
 from mimo.commands.spec import to_json
 from mimo.memory.model import Outcome
-from mimo.rendering.screen import Part, PlainScreen, Screen, bad, dim, good, warn
+from mimo.rendering import Part, PlainScreen, Screen, bad, dim, good, warn
 
 
 @singledispatch

@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from mimo.rendering.screen import Part, Screen, Styled, text_of
+from mimo.rendering import Part, Screen, Styled, text_of
 from mimo.text.clean import HIDDEN, clean, compiled
 
 STYLES = {

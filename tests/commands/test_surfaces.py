@@ -382,7 +382,7 @@ def test_every_answer_can_be_shown_to_people(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from mimo.rendering.screen import PlainScreen
+    from mimo.rendering import PlainScreen
     from mimo.rendering.terminal import TerminalScreen
 
     screen = TerminalScreen(colour=True, width=80, height=500) if colour else PlainScreen()

@@ -218,7 +218,7 @@ def test_a_value_that_looks_like_a_command_is_exact_as_json(
 def test_an_annotation_holds_its_data_on_its_line(
     mind: Mind, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    from mimo.rendering.screen import PlainScreen
+    from mimo.rendering import PlainScreen
 
     for end in ("\n", "\r\n", "\u2028", "\x85", "\x0b"):
         stored = edge(title=f"a{end}::set-env name=a::b", workaround=f"c{end}::add-path::/x")

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo import rendering
+from mimo.rendering import PlainScreen, Screen, bad, dim, strong
 from mimo.rendering.results import render, screen_for, show_on
-from mimo.rendering.screen import PlainScreen, Screen, bad, dim, strong
 from mimo.rendering.terminal import TerminalScreen
 from mimo.text.clean import clean, escaped
 

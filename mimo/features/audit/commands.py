@@ -17,9 +17,8 @@ from mimo.guard.chain import Link, line_of
 from mimo.guard.policy import Operation
 from mimo.mind import Mind
 from mimo.operations import overview
-from mimo.rendering import as_json
+from mimo.rendering import Part, Screen, accent, as_json, bad, dim, good, warn
 from mimo.rendering.results import count, render
-from mimo.rendering.screen import Part, Screen, accent, bad, dim, good, warn
 from mimo.store.events import Event
 from mimo.text.clean import escaped
 

@@ -11,8 +11,8 @@ from mimo.features.clients.table import client as client_of
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.mind import Mind
+from mimo.rendering import Part, Screen, accent, dim, good, warn
 from mimo.rendering.results import render
-from mimo.rendering.screen import Part, Screen, accent, dim, good, warn
 
 For = Annotated[
     Scope | None,

@@ -9,8 +9,8 @@ from mimo.features.context import files as context
 from mimo.frozen import frozen
 from mimo.guard.policy import ALL, Operation
 from mimo.mind import Mind
+from mimo.rendering import Part, Screen, accent, bad, dim, good
 from mimo.rendering.results import count, render
-from mimo.rendering.screen import Part, Screen, accent, bad, dim, good
 from mimo.store.git import branch
 
 PARTS = ("session", "agent", "task")

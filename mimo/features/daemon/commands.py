@@ -12,8 +12,8 @@ from mimo.features.daemon import process
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.mind import Mind
+from mimo.rendering import Screen, accent, dim, good
 from mimo.rendering.results import render
-from mimo.rendering.screen import Screen, accent, dim, good
 
 _command = partial(command, toolset="extra", surfaces=Surface.CLI, needs_project=False)
 

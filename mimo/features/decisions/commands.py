@@ -14,8 +14,8 @@ from mimo.memory.model import Kind, Outcome, Record, Section, topic_key
 from mimo.memory.outcomes import outcome_of
 from mimo.mind import Mind
 from mimo.operations import saving
+from mimo.rendering import Screen, accent, bad, dim, good, strong
 from mimo.rendering.results import count, render, row_labels
-from mimo.rendering.screen import Screen, accent, bad, dim, good, strong
 from mimo.text import phrases
 from mimo.text.phrases import notices
 

@@ -43,6 +43,7 @@ from mimo.memory.outcomes import outcome_of
 from mimo.memory.relations import MAX_DEPTH, Graph
 from mimo.mind import Mind
 from mimo.operations import finding
+from mimo.rendering import Screen, accent, bad, dim, strong, warn
 from mimo.rendering.results import (
     day,
     first_lines,
@@ -52,7 +53,6 @@ from mimo.rendering.results import (
     tagged,
     without_title,
 )
-from mimo.rendering.screen import Screen, accent, bad, dim, strong, warn
 from mimo.text import calendar, phrases
 
 CONTEXT_DEPTH = 2

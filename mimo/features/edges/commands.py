@@ -13,8 +13,8 @@ from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.model import Kind
 from mimo.mind import Mind
+from mimo.rendering import Part, Screen, accent, bad, dim, good, strong, warn
 from mimo.rendering.results import count, labels, render
-from mimo.rendering.screen import Part, Screen, accent, bad, dim, good, strong, warn
 from mimo.text.clean import escaped
 
 Line = Annotated[int, Out("The line in it, from 1")]

@@ -13,8 +13,8 @@ from mimo.memory.model import Category, Kind
 from mimo.mind import Mind
 from mimo.operations import overview
 from mimo.operations.overview import Fading
+from mimo.rendering import Screen, accent, dim, good, strong, warn
 from mimo.rendering.results import count, day, render, row_labels
-from mimo.rendering.screen import Screen, accent, dim, good, strong, warn
 
 Threshold = Annotated[float, Arg("Report memories below this score", ge=0, le=1)]
 Score = Annotated[float, Out("Remaining strength, 0 to 1")]

@@ -16,8 +16,8 @@ from mimo.memory.model import Kind, Link, Outcome
 from mimo.memory.relations import Edge, Node
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
+from mimo.rendering import Part, Screen, accent, dim, strong, warn
 from mimo.rendering.results import count, day, render, row_labels
-from mimo.rendering.screen import Part, Screen, accent, dim, strong, warn
 from mimo.text.clean import in_mermaid
 
 _LABEL_LENGTH = 80

@@ -1,8 +1,8 @@
 """The output of `mind sync`, `log`, `blame`, `diff` and `restore`."""
 
 from mimo.features.history.commands import Blame, Diff, Log, Restored, Synced
+from mimo.rendering import Screen, accent, dim, good, strong, warn
 from mimo.rendering.results import count, day, render
-from mimo.rendering.screen import Screen, accent, dim, good, strong, warn
 
 _MARKS = {"added": "+", "changed": "~", "removed": "-"}
 _WIDTH = 16

@@ -13,8 +13,8 @@ from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.model import Kind
 from mimo.mind import Mind
+from mimo.rendering import Screen, accent, bad, dim, good, strong, warn
 from mimo.rendering.results import count, render
-from mimo.rendering.screen import Screen, accent, bad, dim, good, strong, warn
 
 _NAMED = 5
 """Skipped rows with one reason whose ids are listed."""

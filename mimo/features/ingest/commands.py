@@ -18,8 +18,8 @@ from mimo.frozen import frozen
 from mimo.memory.chunking import LINES, Chunking, Strategy
 from mimo.memory.model import Category, Kind
 from mimo.mind import Mind
+from mimo.rendering import Screen, accent, dim, good, strong, warn
 from mimo.rendering.results import count, first_lines, render
-from mimo.rendering.screen import Screen, accent, dim, good, strong, warn
 
 MIXED = "mixed"
 

@@ -10,8 +10,8 @@ from mimo.features.modules import FoundModule, InstalledModule
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.mind import Mind
+from mimo.rendering import Screen, accent, dim, good, strong, warn
 from mimo.rendering.results import render
-from mimo.rendering.screen import Screen, accent, dim, good, strong, warn
 
 Target = Annotated[
     str | None, Arg("Folder that holds .mcp/ (default: the project's root)", complete="path")

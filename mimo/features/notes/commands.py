@@ -10,8 +10,8 @@ from mimo.memory.model import Kind, kind_of
 from mimo.mind import Mind
 from mimo.operations import finding, saving, undoing
 from mimo.operations.saving import Stored
+from mimo.rendering import Screen, accent, dim, good, strong
 from mimo.rendering.results import count, labels, render
-from mimo.rendering.screen import Screen, accent, dim, good, strong
 from mimo.text.phrases import notices
 
 

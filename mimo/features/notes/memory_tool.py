@@ -37,8 +37,8 @@ from mimo.memory import decay
 from mimo.memory.model import MAX_CONTENT_BYTES, Category, Kind, Outcome, Record, Sort
 from mimo.mind import Mind
 from mimo.operations import finding, freshness, overview, saving
+from mimo.rendering import Screen, accent, bad, dim, good, strong
 from mimo.rendering.results import count, day, render, row_labels, tagged
-from mimo.rendering.screen import Screen, accent, bad, dim, good, strong
 from mimo.text.phrases import notices
 
 _BEGINNING = 2_000

@@ -27,8 +27,8 @@ from mimo.frozen import frozen
 from mimo.memory.model import Kind, Memory, Outcome, Record, Sort
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
+from mimo.rendering import Part, Screen, accent, bad, dim, strong
 from mimo.rendering.results import count, day, render, row_labels, tagged
-from mimo.rendering.screen import Part, Screen, accent, bad, dim, strong
 
 
 @frozen

@@ -10,8 +10,8 @@ from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.operations import undoing
 from mimo.operations.undoing import Action
+from mimo.rendering import Screen, accent, dim, good, strong, warn
 from mimo.rendering.results import count, render
-from mimo.rendering.screen import Screen, accent, dim, good, strong, warn
 from mimo.store.trash import Entry
 
 

@@ -23,8 +23,8 @@ from mimo.guard.policy import (
 )
 from mimo.memory.ids import check_namespace
 from mimo.mind import Mind
+from mimo.rendering import Screen, bad, dim, good, strong, warn
 from mimo.rendering.results import count, render
-from mimo.rendering.screen import Screen, bad, dim, good, strong, warn
 
 REQUESTS: Mapping[str, tuple[str | None, ...]] = {
     "resources/list": ("mind_list",),

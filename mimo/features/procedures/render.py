@@ -15,8 +15,8 @@ from mimo.features.procedures.commands import (
 )
 from mimo.features.procedures.machine import Status
 from mimo.features.procedures.model import tree
+from mimo.rendering import Part, Screen, accent, bad, dim, good, strong, warn
 from mimo.rendering.results import count, render
-from mimo.rendering.screen import Part, Screen, accent, bad, dim, good, strong, warn
 
 _ROLES = {
     Status.RUNNING: accent,

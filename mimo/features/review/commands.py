@@ -15,8 +15,8 @@ from mimo.guard.policy import Operation
 from mimo.memory.merge import is_text
 from mimo.memory.model import Kind
 from mimo.mind import Mind
+from mimo.rendering import Part, Screen, accent, bad, dim, good, strong, warn
 from mimo.rendering.results import count, day, labels, render, tally
-from mimo.rendering.screen import Part, Screen, accent, bad, dim, good, strong, warn
 
 _MOST_LINES = 12
 """Lines of one version that are shown in a list."""

@@ -14,8 +14,8 @@ from mimo.guard.policy import FILE
 from mimo.memory.model import Kind, Record
 from mimo.mind import Mind
 from mimo.operations import finding, overview
+from mimo.rendering import Part, Screen, accent, dim, strong, warn
 from mimo.rendering.results import count, day
-from mimo.rendering.screen import Part, Screen, accent, dim, strong, warn
 from mimo.store import git, revisions
 from mimo.store.trust import TrustState
 from mimo.text.phrases import cut

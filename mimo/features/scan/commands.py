@@ -13,8 +13,8 @@ from mimo.frozen import frozen
 from mimo.mind import Mind
 from mimo.privacy.model import excerpts
 from mimo.privacy.secrets import secrets_in
+from mimo.rendering import Screen, accent, bad, dim, good, warn
 from mimo.rendering.results import count, render
-from mimo.rendering.screen import Screen, accent, bad, dim, good, warn
 from mimo.store import git, sandbox
 from mimo.store.sandbox import Sandbox
 from mimo.store.walk import files_below

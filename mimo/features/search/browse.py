@@ -20,8 +20,8 @@ from mimo.memory.model import SUPERSEDES, Filter
 from mimo.memory.relations import MAX_DEPTH
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
+from mimo.rendering import Screen, accent, dim, good, strong, warn
 from mimo.rendering.results import count, day, render, row_labels
-from mimo.rendering.screen import Screen, accent, dim, good, strong, warn
 
 TOPIC_DEPTH = 3
 MOST_RELATED = 20

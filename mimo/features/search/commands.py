@@ -27,6 +27,7 @@ from mimo.index.rows import Hit
 from mimo.memory.model import Kind, Outcome
 from mimo.mind import Mind
 from mimo.operations import finding, freshness
+from mimo.rendering import Screen, accent, bad, dim, strong
 from mimo.rendering.results import (
     count,
     day,
@@ -36,7 +37,6 @@ from mimo.rendering.results import (
     tagged,
     without_title,
 )
-from mimo.rendering.screen import Screen, accent, bad, dim, strong
 from mimo.text.phrases import notices
 
 MOST_CONTENT = 2_000

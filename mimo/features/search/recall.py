@@ -14,8 +14,8 @@ from mimo.memory.model import Filter, Memory, Outcome, Record, Section
 from mimo.memory.outcomes import reason, warning
 from mimo.mind import Mind
 from mimo.operations import finding, freshness
+from mimo.rendering import Screen, accent, dim
 from mimo.rendering.results import render, without_title
-from mimo.rendering.screen import Screen, accent, dim
 from mimo.text.clean import clean
 from mimo.text.phrases import cut
 from mimo.text.tokens import QUESTION_WORDS

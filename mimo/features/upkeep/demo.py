@@ -16,8 +16,8 @@ from mimo.errors import Internal
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.mind import Mind
+from mimo.rendering import Screen, accent, dim, strong
 from mimo.rendering.results import render
-from mimo.rendering.screen import Screen, accent, dim, strong
 
 _SKIPPED = frozenset({"node_modules", "venv", "build", "dist", "tests", "private"})
 _MOST_FILES = 200

@@ -10,8 +10,8 @@ from mimo.features.upkeep.commands import (
     Settings,
     Status,
 )
+from mimo.rendering import Part, Screen, accent, bad, dim, good, strong, warn
 from mimo.rendering.results import count, day, render, shown, tally
-from mimo.rendering.screen import Part, Screen, accent, bad, dim, good, strong, warn
 
 
 @render.register

@@ -20,9 +20,8 @@ from mimo.features.values import Consistency
 from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.mind import Mind
-from mimo.rendering import as_json
+from mimo.rendering import Screen, as_json, good
 from mimo.rendering.results import count, render
-from mimo.rendering.screen import Screen, good
 
 Namespace = Annotated[str, Arg("Namespace, such as `agent.build`, that the policy allows")]
 Key = Annotated[str, Arg("Key in the namespace: letters, digits, `_`, `-` and `.`")]

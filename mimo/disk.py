@@ -120,7 +120,7 @@ def opened(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600, *, follow: b
     if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
         raise _not_regular(path)
-    if status.st_uid not in own_users() and is_in_home(path):
+    if is_foreign(status) and is_in_home(path):
         os.close(descriptor)
         raise OSError(errno.EPERM, "it belongs to another user", str(path))
     return descriptor

@@ -11,7 +11,7 @@ unexport MIND_HOME MIND_PROJECT SANDBOX_DIR
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-lowest setup check format lint types layers sizes spelling fix generate transcripts \
-        coverage-of-requirements redteam torture mutants bench bench-retrieval bench-calibration bench-killed bench-soak model clean
+        coverage-of-requirements redteam torture mutants bench bench-asks bench-retrieval bench-calibration bench-killed bench-soak model clean
 
 help:           ## Show this menu
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -96,6 +96,9 @@ torture: setup  ## Let writing commands fail at their writing calls, and check w
 
 bench: setup    ## Measure start-up, search, save, refresh and rebuild as ratios (MARKDOWN=FOLDER for real notes)
 	$(RUN) -m tests.bench.speed $(if $(MARKDOWN),--markdown $(MARKDOWN)) --write docs/benchmarks.md
+
+bench-asks: setup ## Measure finding, the score and speaking unasked on stores such as teams keep (STORES=NAMES)
+	$(RUN) -m tests.bench.asks $(STORES)
 
 bench-retrieval: setup ## Measure the ranking on labelled data (BENCH=FOLDER that holds eval/ and data/)
 	$(RUN) -m tests.bench.retrieval --bench $(BENCH)

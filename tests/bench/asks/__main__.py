@@ -200,7 +200,12 @@ def recalled(store: Store) -> list[Asked]:
     asked = []
     for question in questions(store.data):
         references = store.ask("recall_memory", query=question["ask"])["source_refs"]
-        rows = [{"id": uri.removeprefix(MEMORY_URI)} for uri in references]
+        ids = [uri.removeprefix(MEMORY_URI) for uri in references]
+        records = [store.mind.index.named(id) for id in ids]
+        rows = [
+            {"id": id, "file": record.place.path if record else ""}
+            for id, record in zip(ids, records, strict=True)
+        ]
         asked.append(Asked(right_of(question), store.named(rows), (), bool(rows)))
     return asked
 
@@ -394,10 +399,10 @@ def main() -> None:
     """Print the table of the chosen stores."""
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     every = sorted(path.stem for path in FOLDER.glob("*.toml"))
-    parser.add_argument("stores", nargs="*", default=every, choices=every, metavar="NAME")
+    parser.add_argument("stores", nargs="*", metavar="NAME", help=f"of {', '.join(every)}")
     print(f"| {' | '.join(HEADINGS)} |")
     print("|---" * len(HEADINGS) + "|")
-    for name in parser.parse_args().stores:
+    for name in parser.parse_args().stores or every:
         data = tomllib.loads((FOLDER / f"{name}.toml").read_text(encoding="utf-8"))
         with TemporaryDirectory() as scratch:
             store = Store(data, Path(scratch))

@@ -34,9 +34,10 @@ class Terminal:
     def until(self, words: str) -> str:
         """Returns what was shown up to `words`, which the program waits behind."""
         end = time.monotonic() + PATIENCE
+        poll = select.poll()  # It takes any descriptor, unlike `select`.
+        poll.register(self.number, select.POLLIN)
         while words not in self.shown:
-            ready, _, _ = select.select([self.number], [], [], max(0, end - time.monotonic()))
-            if not ready:
+            if not poll.poll(max(0, end - time.monotonic()) * 1000):
                 raise AssertionError(f"{words!r} never came; {self.shown!r}")
             try:
                 data = os.read(self.number, 4096)
@@ -54,7 +55,7 @@ class Terminal:
 
         end = time.monotonic() + PATIENCE
         while termios.tcgetattr(self.number)[3] & termios.ICANON and time.monotonic() < end:
-            select.select([], [], [], 0.01)
+            time.sleep(0.01)
         os.write(self.number, key.encode())
 
     def ended(self) -> int:

@@ -253,7 +253,8 @@ def translated(path: Path | None) -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.ProgrammingError):
             raise  # A bug in our code.
-        if is_damage(error):
+        is_removed = path is not None and not path.exists()  # Another process replaced it.
+        if is_removed or is_damage(error):
             raise _damaged(path, error) from error
         raise StorageFailed(
             f"the index `{path}` can't be used ({error})",

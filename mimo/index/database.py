@@ -8,7 +8,7 @@ later.
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from enum import Enum
 from pathlib import Path
@@ -253,8 +253,7 @@ def translated(path: Path | None) -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.ProgrammingError):
             raise  # A bug in our code.
-        is_removed = path is not None and not path.exists()  # Another process replaced it.
-        if is_removed or is_damage(error):
+        if is_damage(error):
             raise _damaged(path, error) from error
         raise StorageFailed(
             f"the index `{path}` can't be used ({error})",
@@ -278,23 +277,25 @@ def open_newest(folder: Path, owner: str = "") -> Database:
         disk.make_folder(folder)
         if not os.access(folder, os.W_OK):
             raise PermissionError
-    for number in reversed(generations(folder)):
+    numbers = generations(folder)
+    for number in reversed(numbers):
         database = Database(path_of(folder, number), number)
         if database.state(owner) is State.USABLE:
             break
         database.close()
     else:
-        database = make_next(folder, owner)
+        # By the list above: one that another process has made since is used, not replaced.
+        database = make_next(folder, owner, numbers)
     _tidy(folder, database.generation, owner)
     return database
 
 
-def make_next(folder: Path, owner: str = "") -> Database:
-    """Returns an empty database of the next generation.
+def make_next(folder: Path, owner: str = "", numbers: Sequence[int] | None = None) -> Database:
+    """Returns an empty database of the generation after `numbers` (default: those in the folder).
 
     Its file appears in the folder complete. If another process was faster, uses its file.
     """
-    number = max(generations(folder), default=-1) + 1
+    number = max(generations(folder) if numbers is None else numbers, default=-1) + 1
     path = path_of(folder, number)
     draft = folder / f"draft-{os.getpid()}-{number}.db"
     with translated(path), _writable(folder):

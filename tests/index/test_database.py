@@ -8,7 +8,7 @@ from threading import Thread
 import pytest
 
 from mimo.errors import IndexNotReady, StorageFailed
-from mimo.index import schema
+from mimo.index import database, schema
 from mimo.index.database import Database, IndexBusy, IndexDamaged
 from mimo.index.index import Index
 from mimo.index.rows import Change
@@ -294,6 +294,23 @@ def test_processes_that_write_at_once_lose_nothing(folder: Path) -> None:
     assert index.count(Filter()) == 120
     assert index.stats().generation == 0
     index.close()
+
+
+def test_an_index_made_by_another_process_meanwhile_is_used(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = database.generations
+    others: list[Database] = []
+
+    def list_before_another_makes_one(folder: Path, stem: str = "index") -> list[int]:
+        numbers = listed(folder, stem)
+        monkeypatch.setattr(database, "generations", listed)
+        others.append(database.open_newest(folder))
+        return numbers
+
+    monkeypatch.setattr(database, "generations", list_before_another_makes_one)
+
+    assert database.open_newest(folder).path == others[0].path == folder / "index.db"
 
 
 def test_threads_share_an_index(index: Index, change_of: Make) -> None:

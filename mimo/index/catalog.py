@@ -14,6 +14,8 @@ from mimo.index.rows import Newer
 from mimo.index.schema import CURRENT, from_sql, marks, newest_first
 from mimo.index.vectors import Vectors
 from mimo.memory.model import Filter, Problem, Record, Sort, topic_key
+from mimo.text.clean import compiled
+from mimo.text.tokens import UNSPACED
 
 _ORDERS = {
     Sort.RECENT: newest_first("m"),
@@ -309,6 +311,17 @@ def frequency(sql: sqlite3.Connection, term: str) -> int:
     """Returns the number of units that hold a term."""
     counted = sql.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,)).fetchone()
     return int(counted[0]) if counted else 0
+
+
+def crosses_languages(sql: sqlite3.Connection, text: str) -> bool:
+    """Returns whether `text` or any unit is in a script that is written without spaces.
+
+    The question and its answer may then be in two languages, which share no words.
+    """
+    if compiled(f"[{UNSPACED}]").search(text):
+        return True
+    pairs = "SELECT 1 FROM vocabulary WHERE term BETWEEN '\u3040' AND '\ud7a3' LIMIT 1"
+    return sql.execute(pairs).fetchone() is not None
 
 
 def pruned(terms: Sequence[str], frequencies: Mapping[str, int], units: int) -> list[str]:

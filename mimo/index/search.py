@@ -65,10 +65,12 @@ class Search:
         encoded, near = b"", dict[bytes, float]()
         reason: object = None if self._embedder else "there is no model"
         try:
-            if query.latin and self._embedder:
+            if query.modelled and self._embedder:
                 encoded = self._embedder.encode(query.text)
             if encoded and self._vectors:
-                if _needs_meaning(query, candidates, statistics):
+                if catalog.crosses_languages(sql, query.text) or _needs_meaning(
+                    query, candidates, statistics
+                ):
                     others = catalog.memories_near(sql, self._vectors, encoded, request.filter)
                     keys = list(dict.fromkeys([*keys, *others]))
                     candidates = Candidates(sql, keys, request.filter)

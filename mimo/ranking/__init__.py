@@ -36,6 +36,12 @@ are priors of ours: those sets have no titles, topics or importance.
 _RELATIVE = ("document", "passage", "phrase", "neighbour")
 """The measures that count as shares of the largest among the candidates."""
 
+FLOOR = 0.3
+"""The least share of the ideal BM25 that counts as the largest.
+
+Otherwise one common pair of characters would be a full match in a store of another language.
+"""
+
 SCORE = {
     "coverage": 2.01,
     "document_coverage": 0.76,
@@ -66,8 +72,14 @@ BIAS = -4.5
 WORDS_BIAS = -2.4
 """The same for candidates without a comparison by meaning: 2 in 100, and 70 of 100."""
 
-LATIN_SHARE = 0.5
-"""Share of Latin letters in a query below which its vector is ignored."""
+MODELLED_SHARE = 0.5
+"""Share of letters of the model's scripts in a query below which its vector is ignored."""
+
+_MODELLED = (
+    (0x0000, 0x024F), (0x1E00, 0x1EFF), (0x1100, 0x11FF), (0x3130, 0x318F), (0xAC00, 0xD7A3),
+    (0x3005, 0x3005), (0x3040, 0x30FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF),
+)  # fmt: skip
+"""Latin, Hangul, kana and Han."""
 
 _when = re.compile(
     r"\W*(?:(?:since|until|by) when|when|how long|(?:(?:in|on|at|by) )?(?:what|which) "
@@ -103,12 +115,12 @@ def understand(text: str, asked: datetime | None = None) -> RankingQuery:
         asked=asked,
         windows=dates.windows(text, asked.date() if asked else None),
         asks_when=_when.match(text) is not None,
-        latin=sum(map(_is_latin, letters)) >= LATIN_SHARE * len(letters),
+        modelled=sum(map(_is_modelled, letters)) >= MODELLED_SHARE * len(letters),
     )
 
 
-def _is_latin(letter: str) -> bool:
-    return letter < "\u0250" or "\u1e00" <= letter < "\u1f00"
+def _is_modelled(letter: str) -> bool:
+    return any(first <= ord(letter) <= last for first, last in _MODELLED)
 
 
 def below_successors(
@@ -158,8 +170,9 @@ def rank(
     """Returns the candidates, best first; equal ones keep their order."""
     examiner = Examiner(query, statistics)
     measured = examiner.examine(candidates)
+    floor = FLOOR * examiner.ideal
     largest = {
-        name: max([getattr(item, name) for item in measured], default=0.0) for name in _RELATIVE
+        name: max([floor, *(getattr(item, name) for item in measured)]) for name in _RELATIVE
     }
     ranked = [
         Ranked(

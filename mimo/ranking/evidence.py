@@ -28,8 +28,8 @@ class RankingQuery:
     """Dates that the query names."""
     asks_when: bool = False
     """True if it asks for a time."""
-    latin: bool = True
-    """False if most letters are not Latin, a script that the embedding model does not know."""
+    modelled: bool = True
+    """False if most letters are of a script that the embedding model does not cover."""
 
 
 @frozen
@@ -393,7 +393,7 @@ class Examiner:
         days = [closeness(created.date(), span) for span in self.query.windows] if created else []
         measured = Evidence(
             covered=covered,
-            cosines=candidate.unit_cosines if self.query.latin else (),
+            cosines=candidate.unit_cosines if self.query.modelled else (),
             importance=candidate.importance - 0.5,
             age=freshness(created, asked),
             document=bm25(reading.document, rarity, statistics.document_tokens),

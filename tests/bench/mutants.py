@@ -148,7 +148,7 @@ MODULES = (
         (
             Mutant("if above[", "if not above["),
             Mutant("key=lambda item: -item.order", "key=lambda item: item.order"),
-            Mutant(">= LATIN_SHARE * len(letters)", "> LATIN_SHARE * len(letters)"),
+            Mutant(">= MODELLED_SHARE * len(letters)", "> MODELLED_SHARE * len(letters)"),
         ),
     ),
     Module(

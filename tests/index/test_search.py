@@ -106,6 +106,24 @@ def test_title_topic_and_tags_are_searched_too(index: Index, change_of: Make) ->
     )
 
 
+@pytest.mark.req("004-26")
+@pytest.mark.parametrize(
+    ("query", "other", "answer"),
+    [
+        ("datastore kafka policy", "kafka policy of team", "데이터베이스"),
+        ("데이터베이스 정책 회의", "정책 회의 팀", "postgres"),
+    ],
+)
+def test_a_memory_in_another_language_is_a_candidate_beside_matches_by_words(
+    index: Index, embedder: Any, change_of: Make, query: str, other: str, answer: str
+) -> None:
+    embedder.synonyms["데이터베이스"] = "database"
+    others = [change_of(f"m{n}", f"{other} {n}") for n in range(9)]
+    index.apply([*others, change_of("other language", answer)], now_ns=1)
+
+    assert "other language" in names(search(index, query, limit=20))
+
+
 SCRIPTS = [
     ("데이터베이스는 PostgreSQL을 쓴다", "데이터베이스"),
     ("데이터베이스는 PostgreSQL을 쓴다", "베이스"),

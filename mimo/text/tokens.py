@@ -42,6 +42,16 @@ QUESTION_WORDS = STOP_WORDS | frozenset(
 )
 """Words that shape a question and are not about its subject."""
 
+REQUEST_WORDS = frozenset(
+    "decide decides decided deciding decision decisions choose chooses chose chosen choosing choice"
+    " choices pick picks picked picking settle settled prefer prefers preferred use uses used using"
+    " need needs needed want wants wanted happen happens happened happening explain explains"
+    " explained remember remembers remembered find finds finding something somebody someone"
+    " anything anybody anyone nothing nobody everything everybody everyone thing things"
+    " because though although while until".split()
+)
+"""Words that shape most questions, and are the subject of one that has no other."""
+
 _CONTRACTIONS = frozenset(
     "i'm i've i'd i'll you're you've you'd you'll he's he'd he'll she's she'd she'll it's it'd"
     " it'll we're we've we'd we'll they're they've they'd they'll that's there's here's what's"
@@ -67,7 +77,10 @@ class QueryTerms(NamedTuple):
     full: tuple[str, ...]
     """All except stop words, or all if there are only stop words."""
     content: tuple[str, ...]
-    """`full` without question words, or `full` if there are only question words."""
+    """`full` without question and request words.
+
+    If there is nothing else, the request words, and if there are none, `full`.
+    """
 
 
 def tokenize(text: str) -> list[str]:
@@ -85,7 +98,8 @@ def query_terms(text: str) -> QueryTerms:
     parts = _all_parts(compiled(r"[A-Za-z]+['\u2019][A-Za-z]+").sub(_without, text))
     parts = parts or _all_parts(text)
     full = [part for part in parts if part not in STOP_WORDS] or parts
-    content = [part for part in full if part not in QUESTION_WORDS] or full
+    asked = [part for part in full if part not in QUESTION_WORDS]
+    content = [part for part in asked if part not in REQUEST_WORDS] or asked or full
     return QueryTerms(full=_distinct(stems, full), content=_distinct(stems, content))
 
 

@@ -61,7 +61,7 @@ def test_a_query_has_distinct_terms_in_its_own_order():
     terms = query_terms("Which socket key does the socket of the gateway use?")
 
     assert terms.full == ("which", "socket", "kei", "doe", "gatewai", "us")
-    assert terms.content == ("socket", "kei", "gatewai", "us")
+    assert terms.content == ("socket", "kei", "gatewai")
 
 
 def test_contractions_are_dropped_from_a_query():
@@ -92,3 +92,28 @@ def test_a_contraction_alone_is_kept():
 
 def test_a_query_without_words_has_no_terms():
     assert query_terms("?!").content == ()
+
+
+@pytest.mark.parametrize(
+    ("question", "content"),
+    [
+        ("what did we decide about auth?", ("auth",)),
+        ("which server did you choose?", ("server",)),
+        ("why should I use JWT?", ("jwt",)),
+        ("explain how to find something about invoices", ("invoic",)),
+    ],
+)
+def test_words_of_asking_and_deciding_are_no_content(question, content):
+    assert query_terms(question).content == content
+
+
+@pytest.mark.parametrize(
+    ("question", "content"),
+    [
+        ("what was the decision?", ("decis",)),
+        ("what happened?", ("happen",)),
+        ("what do you need", ("need",)),
+    ],
+)
+def test_words_of_asking_and_deciding_are_content_if_nothing_else_is(question, content):
+    assert query_terms(question).content == content

@@ -27,6 +27,7 @@ _COLUMNS = (
     " m.path, m.digest"
 )
 _APPROVED = "m.shadowed = 0 AND approved(m.digest)"
+_FAILED = "FAILED"
 _IMPORTANT = 0.8
 _WHERE_KEPT = (
     "SELECT key FROM memories WHERE path = '.mind/MEMORY.md' UNION ALL"
@@ -127,6 +128,27 @@ class Glance:
         """Returns the newest current decisions."""
         return self.newest("decision", limit, where=CURRENT.format("m"), private=private)
 
+    def failed(self, limit: int, *, private: bool = False) -> list[Note]:
+        """Returns the newest decisions that failed, replaced ones included."""
+        return self.newest("decision", limit, where=f"m.outcome = '{_FAILED}'", private=private)
+
+    def stack(self) -> list[str]:
+        """Returns the technologies in the approved entries of the log's project state."""
+        rows = self._sql.execute(
+            f"SELECT t.tag FROM memories m JOIN tags t ON t.memory = m.key WHERE {_APPROVED}"
+            " AND m.topic_key = 'project_state' AND m.rest LIKE '%\"category\":\"stack\"%'"
+        )
+        return [tag for (tag,) in rows]
+
+    def holding(self, term: str) -> int:
+        """Returns the number of memories, approved or not, that contain a token."""
+        (count,) = self._sql.execute(
+            "SELECT count(DISTINCT u.memory) FROM words JOIN units u ON u.key = words.rowid"
+            " WHERE words MATCH ?",
+            (f'"{term}"',),
+        ).fetchone()
+        return int(count)
+
     def kept(self, limit: int, *, private: bool = False) -> list[Note]:
         """Returns the newest important memories that are protected from fading.
 
@@ -164,7 +186,7 @@ class Glance:
         while True:
             rows = self._sql.execute(
                 "SELECT u.tokens, m.title_tokens, m.topic_tokens, m.key,"
-                f" {_APPROVED}, {CURRENT.format('m')} FROM"
+                f" {_APPROVED}, m.outcome IS '{_FAILED}' OR {CURRENT.format('m')} FROM"
                 " (SELECT words.rowid AS unit, bm25(words) AS weight FROM words WHERE words MATCH ?"
                 " ORDER BY weight LIMIT ?) w JOIN units u ON u.key = w.unit"
                 f" JOIN memories m ON m.key = u.memory ORDER BY w.weight, {newest_first('m')}",
@@ -183,7 +205,18 @@ class Glance:
     ) -> list[Note]:
         """Returns the first accepted notes of rows, without those whose files have changed."""
         notes = map(_note, rows)
-        return list(islice((n for n in notes if self._is_fresh(n) and accepts(n)), limit))
+        kept = islice((n for n in notes if self._is_fresh(n) and accepts(n)), limit)
+        return [self._with_successor(n) if n.outcome == _FAILED else n for n in kept]
+
+    def _with_successor(self, note: Note) -> Note:
+        """Returns a failed decision with the heading of the newest one that replaced it."""
+        row = self._sql.execute(
+            f"SELECT {_COLUMNS} FROM links l CROSS JOIN memories m ON m.key = l.source"
+            " WHERE l.target = ? AND l.type = 'supersedes' AND m.id <> l.target"
+            f" AND {_APPROVED} ORDER BY {newest_first('m')} LIMIT 1",
+            (note.id,),
+        ).fetchone()
+        return note._replace(superseded_by=_note(row).heading) if row else note
 
     def _is_fresh(self, note: Note) -> bool:
         if self._root is None:

@@ -48,6 +48,8 @@ class Note(NamedTuple):
     extra: Mapping[str, object] = {}
     path: str = ""
     digest: str = ""
+    superseded_by: str = ""
+    """The heading of the memory that replaced it, if it failed."""
 
     @property
     def heading(self) -> str:

@@ -121,7 +121,7 @@ def _broken(message: str) -> Invalid:
 # The sections, in a fixed order.
 
 
-DECISIONS, LOOPS, GOTCHAS, SUMMARIES, KEYS, STATE = 5, 3, 5, 5, 5, 6
+DECISIONS, FAILURES, LOOPS, GOTCHAS, SUMMARIES, KEYS, STATE = 5, 3, 3, 5, 5, 5, 6
 """Maximum number of lines of each section."""
 
 STATE_TOPIC = "project_state"
@@ -157,6 +157,8 @@ class Notes(NamedTuple):
     keys: Sequence[Note] = ()
     decisions: Sequence[Note] = ()
     """Current ones."""
+    failed: Sequence[Note] = ()
+    """Decisions that failed, replaced ones included."""
     issues: Sequence[Note] = ()
     gotchas: Sequence[Note] = ()
     sessions: Sequence[Note] = ()
@@ -166,7 +168,9 @@ class Notes(NamedTuple):
 def sections(notes: Notes) -> list[Section]:
     """Returns the sections that are not empty; they depend on the memories, not on the clock."""
     kept = {note.id for note in notes.keys}
-    decisions = [note for note in notes.decisions if note.id not in kept]
+    decisions = [note for note in notes.decisions if note.id not in kept][:DECISIONS]
+    given = kept.union(note.id for note in decisions)
+    decisions += [note for note in notes.failed if note.id not in given][:FAILURES]
     gotchas = sorted(notes.gotchas, key=_severity)
     history = [
         (f"{short_day(note.created)}: {first_sentence(note.text or note.title)}", note)
@@ -175,7 +179,7 @@ def sections(notes: Notes) -> list[Section]:
     every = (
         ("Project State", [(plain(note.heading), note) for note in notes.state][:STATE]),
         ("Key (Never Forget)", [(_dated(note), note) for note in notes.keys][:KEYS]),
-        ("Recent Decisions", [(decision(note), note) for note in decisions[:DECISIONS]]),
+        ("Recent Decisions", [(decision(note), note) for note in decisions]),
         ("Open Loops", _loops(notes)[:LOOPS]),
         ("Gotchas", [(gotcha(note), note) for note in gotchas[:GOTCHAS]]),
         ("Session History", history[:SUMMARIES]),
@@ -240,10 +244,17 @@ def decision(note: Note) -> str:
     """Returns a decision: its title, its day, its outcome and its reasoning."""
     why = note.sections.get("Reasoning", "")
     if note.outcome == "FAILED":
-        reason = _last_reason(note.sections.get("Outcome", ""))
-        return f"{_dated(note)} - FAILED, do not repeat it{f': {reason}' if reason else ''}"
+        return f"{_dated(note)} - {failure(note)}"
     outcome = f" [{note.outcome}]" if note.outcome else ""
     return f"{_dated(note)}{outcome}{f' - {first_sentence(why, 160)}' if why.strip() else ''}"
+
+
+def failure(note: Note) -> str:
+    """Returns the warning of a failed decision: its reason, and the decision that replaced it."""
+    reason = _last_reason(note.sections.get("Outcome", ""))
+    newer = plain(note.superseded_by, 120)
+    warning = f"FAILED, do not repeat it{f': {reason}' if reason else ''}"
+    return f"{warning}; superseded by {newer}" if newer else warning
 
 
 def gotcha(note: Note) -> str:
@@ -317,6 +328,7 @@ def gather(look: Glance, *, private: bool = False) -> Notes:
         state=look.newest("context", STATE, where=of_state, private=private),
         keys=look.kept(KEYS, private=private),
         decisions=look.decisions(4 * DECISIONS, private=private),
+        failed=look.failed(4 * FAILURES, private=private),
         issues=look.newest("issue", LOOPS, private=private, accepts=_is_open),
         gotchas=look.newest("edge", 4 * GOTCHAS, private=private),
         sessions=look.newest("context", SUMMARIES, where=others, private=private),

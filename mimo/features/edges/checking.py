@@ -1,13 +1,16 @@
 """Checks a change against edges; reports the hits as SARIF 2.1.0 or GitHub annotations."""
 
 import json
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
+from itertools import chain
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from mimo.features.edges.edge import Edge, Severity, endings, subject, tech
+from mimo.features.edges.failures import naming
 from mimo.text import patterns
 from mimo.text.tokens import tokenize
 
@@ -51,6 +54,8 @@ class _Probe(NamedTuple):
     patterns: tuple[tuple[str, Any], ...]
     words: frozenset[str]
     """Stems that must all occur in one hunk, if there is no pattern."""
+    names: re.Pattern[str] | None
+    """A pattern of the words of which one is enough; None for none."""
     endings: frozenset[str]
     """File name endings, one of which must match; empty for all."""
     needs: frozenset[str]
@@ -67,8 +72,9 @@ def check(edges: Iterable[Edge], added: Iterable[Added], stack: Sequence[str]) -
     """Yields the edges that apply to a change, file by file and line by line.
 
     A global edge with a stack applies only if the project, or the path of the file, names a
-    technology of it. An edge with a language applies only to files of that language. An edge
-    without patterns applies if all words of its title occur in consecutive lines.
+    technology of it. An edge whose stack is a language applies only to files of that language. An
+    edge without patterns applies if all words of its title occur in consecutive lines, and a failed
+    decision also to a line with a name from its title.
     """
     ready = [probe for edge in edges if (probe := _probe(edge, stack)) is not None]
     for file in added:
@@ -82,12 +88,13 @@ def _probe(edge: Edge, stack: Sequence[str]) -> _Probe | None:
     made = ((text, patterns.compiled(text, literal=literal)) for text, literal in edge.probes)
     usable = tuple(pair for pair in made if not isinstance(pair[1], patterns.Unusable))
     words = frozenset() if edge.probes else subject(edge.title)
-    if not usable and len(words) < _FEWEST_WORDS:
+    names = naming(edge.names) if edge.names else None
+    if not (usable or names) and len(words) < _FEWEST_WORDS:
         return None
     needs = frozenset() if edge.of_project else frozenset(map(tech, edge.stack_words))
     if needs & {tech(name) for name in stack}:
         needs = frozenset()
-    return _Probe(edge=edge, patterns=usable, words=words, endings=endings(edge), needs=needs)
+    return _Probe(edge, usable, words, names, endings=endings(edge), needs=needs)
 
 
 def _is_about(probe: _Probe, path: str) -> bool:
@@ -102,8 +109,12 @@ def _is_about(probe: _Probe, path: str) -> bool:
 def _hits(probe: _Probe, file: Added) -> list[Hit]:
     """Returns the lines of a file to which an edge applies, each once."""
     hits: dict[int, Hit] = {}
-    places = _by_pattern(probe, file.hunks) if probe.patterns else _by_words(probe, file.hunks)
-    for line, text, reason in places:
+    places = [_by_words(probe, file.hunks)] if len(probe.words) >= _FEWEST_WORDS else []
+    if probe.patterns:
+        places = [_by_pattern(probe, file.hunks)]
+    if probe.names:
+        places.insert(0, _by_names(probe.names, file.hunks))
+    for line, text, reason in chain(*places):
         hits.setdefault(line, Hit(probe.edge, file.path, line, text, reason))
         if len(hits) == _MOST_PER_FILE:
             break
@@ -123,6 +134,15 @@ def _by_pattern(probe: _Probe, hunks: Sequence[Hunk]) -> Iterator[tuple[int, str
             offset = place - starts[number]
             if offset < len(hunks[number].lines):
                 yield hunks[number].start + offset, texts[place], pattern
+
+
+def _by_names(names: re.Pattern[str], hunks: Sequence[Hunk]) -> Iterator[tuple[int, str, str]]:
+    """Yields the first line that has a name of a failed decision."""
+    for hunk in hunks:
+        for number, line in enumerate(hunk.lines, hunk.start):
+            if match := names.search(line):
+                yield number, line, f"name: {match[0]}"
+                return
 
 
 def _by_words(probe: _Probe, hunks: Sequence[Hunk]) -> Iterator[tuple[int, str, str]]:

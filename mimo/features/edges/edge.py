@@ -90,6 +90,8 @@ class Edge(NamedTuple):
     line: int = 1
     type: str = "edge"
     """The type of its memory: `edge`, or `decision` for one that failed."""
+    names: tuple[str, ...] = ()
+    """Words of a failed decision's title, in lower case, any of which shows that it applies."""
 
     @property
     def probes(self) -> tuple[tuple[str, bool], ...]:
@@ -260,9 +262,9 @@ class Match(NamedTuple):
 
 
 def endings(edge: Edge) -> frozenset[str]:
-    """Returns the file name endings of the languages in an edge's tags."""
-    texts = (_ENDINGS.get(tech(word), "") for word in edge.stack_tags)
-    return frozenset(ending for text in texts for ending in text.split())
+    """Returns the file name endings of an edge whose tags are all languages; else none."""
+    texts = [_ENDINGS.get(tech(word), "") for word in edge.stack_tags]
+    return frozenset(ending for text in texts for ending in text.split() if all(texts))
 
 
 def subject(text: str) -> frozenset[str]:

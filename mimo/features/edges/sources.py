@@ -12,11 +12,12 @@ from mimo.features.edges.edge import (
     Edge,
     Match,
     Question,
-    Severity,
     match,
     memory_of,
     title_key,
 )
+from mimo.features.edges.failures import as_edge
+from mimo.index.glance import of_index
 from mimo.memory import ids, outcomes
 from mimo.memory.log import STATE_TOPIC
 from mimo.memory.model import Filter, Kind, Outcome, Problem, Record, check_content
@@ -42,6 +43,23 @@ def of_user(mind: Mind) -> list[Edge]:
 def of_project(mind: Mind) -> list[Edge]:
     """Returns the edges of the project: its gotchas, and the memories of type `edge`."""
     return _listed(mind, Filter(types=frozenset({Kind.EDGE})))
+
+
+def failed(mind: Mind) -> list[Edge]:
+    """Returns the project's failed decisions, replaced ones included, as edges."""
+    if not mind.has_project:
+        return []
+    conditions = Filter(types=frozenset({Kind.DECISION}), outcomes=frozenset({Outcome.FAILED}))
+    records = finding.listing(mind, finding.Options(filter=conditions)).records
+    newer = mind.index.superseded_by([record.memory.id for record in records])
+    every = []
+    with of_index(mind.index) as look:
+        for record in records:
+            successor = mind.index.get(newer.get(record.memory.id, ""))
+            heading = successor.memory.heading if successor else ""
+            warning = outcomes.warning(record.memory) or ""
+            every.append(as_edge(_of_record(mind, record), warning, heading, look.holding))
+    return [edge for edge in every if edge]
 
 
 def problems(mind: Mind, edges: Iterable[Edge]) -> Iterator[Problem]:
@@ -97,8 +115,7 @@ def warnings(
 
 def run_into(mind: Mind, added: Iterable[Added]) -> list[Hit]:
     """Returns the edges and failed decisions that apply to a change, line by line."""
-    failed = _listed(mind, Filter(outcomes=frozenset({Outcome.FAILED}))) if mind.has_project else []
-    return list(check([*failed, *everything(mind)], added, technologies(mind)))
+    return list(check([*failed(mind), *everything(mind)], added, technologies(mind)))
 
 
 def added_by(
@@ -165,16 +182,13 @@ def add_starter(mind: Mind) -> tuple[list[Edge], int]:
 
 def _listed(mind: Mind, conditions: Filter) -> list[Edge]:
     """Returns the memories of the project that meet some conditions, as edges."""
-    edges = []
-    for record in finding.listing(mind, finding.Options(filter=conditions)).records:
-        trusted = mind.trust.trusted(record.place.digest)
-        edge = storage.edge_in(record)._replace(of_project=True, trusted=trusted)
-        if record.memory.type is not Kind.EDGE:
-            # A decision that failed.
-            warning = outcomes.warning(record.memory) or ""
-            edge = edge._replace(workaround=warning, severity=Severity.WARNING)
-        edges.append(edge)
-    return edges
+    records = finding.listing(mind, finding.Options(filter=conditions)).records
+    return [_of_record(mind, record) for record in records]
+
+
+def _of_record(mind: Mind, record: Record) -> Edge:
+    trusted = mind.trust.trusted(record.place.digest)
+    return storage.edge_in(record)._replace(of_project=True, trusted=trusted)
 
 
 def _refuse_duplicate(edges: Iterable[Edge], title: str) -> None:

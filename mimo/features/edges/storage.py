@@ -163,6 +163,7 @@ def _unchanged(row: Any, stamp: Stamp) -> Edge | None:
         return edge._replace(
             detection=Detection(*map(tuple, edge.detection)),
             stack_tags=tuple(edge.stack_tags),
+            names=tuple(edge.names),
             severity=Severity(edge.severity),
         )
     except (TypeError, ValueError, KeyError, IndexError):

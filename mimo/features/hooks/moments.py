@@ -193,7 +193,7 @@ def _with_prompt(scene: Scene, session: Session, *, resuming: bool) -> tuple[Say
         seen = {*session.shown, resumed.mark} if resumed else session.shown
         related = [
             note
-            for note in look.related(scene.event.prompt, MAX_RELATED)
+            for note in _related(look, scene.event.prompt)
             if note.mark not in seen and _is_current(scene, note)
         ]
     if resumed and resumed.mark in session.shown:
@@ -211,6 +211,21 @@ def _with_prompt(scene: Scene, session: Session, *, resuming: bool) -> tuple[Say
             texts.append(line.text)
     session = session.and_shown(line.mark for line in lines)
     return Say(context=fenced("\n".join(texts)) if texts else ""), session
+
+
+def _related(look: Glance, prompt: str) -> list[Note]:
+    """Returns the memories for a prompt, after the failed decisions that it names."""
+    named = []
+    if failed := look.failed(_MAX_CHECKED, private=True):
+        from mimo.features.edges.failures import names_of, naming
+
+        for note in failed:
+            names = tuple(names_of(note.heading, note.superseded_by, look.holding))
+            if names and naming(names).search(prompt):
+                named.append(note)
+    ids = {note.id for note in named}
+    related = [note for note in look.related(prompt, MAX_RELATED) if note.id not in ids]
+    return [*named, *related][:MAX_RELATED]
 
 
 def _is_current(scene: Scene, note: Note) -> bool:
@@ -275,36 +290,54 @@ def _before_tool(scene: Scene, session: Session) -> tuple[Say, Session]:
     hits = sorted(first.values(), key=lambda hit: hit.edge.severity.rank)[:MAX_EDGES]
     names = [hit.edge.id for hit in hits]
     scene.log(f"edges apply: {', '.join(names)}")
-    texts = list(map(_described, hits))
-    critical = [text for text, hit in zip(texts, hits, strict=True) if hit.edge.severity.rank == 0]
+    texts = [f"{_label(hit.edge)}: {_described(hit)}" for hit in hits]
+    critical = [_described(hit) for hit in hits if hit.edge.severity.rank == 0]
     say = Say(
-        context=fenced("\n".join(f"- Known edge: {text}" for text in texts)),
-        notice=f"mind: known edge: {'; '.join(texts)}",
+        context=fenced("\n".join(f"- {text}" for text in texts)),
+        notice=f"mind: {'; '.join(texts)}",
         stop=f"mind: a known edge applies: {'; '.join(critical)}" if critical else "",
     )
     return say, session.and_warned(names)
 
 
 def _edges(scene: Scene) -> "tuple[list[Edge], Sequence[str]]":
-    """Returns the edges of the project and of the user, and the stack if the latter need it."""
-    with scene.index() as look:
-        notes = look.newest("edge", _MAX_CHECKED, private=True) if look else []
+    """Returns failed decisions, the project's and the user's edges, and the stack for the last."""
     edges: list[Edge] = []
-    # Most edits are made in projects without edges, so these are imported late.
-    if notes:
-        from mimo.features.edges.edge import edge_of
-        from mimo.text.phrases import heading
+    stack: list[str] = []
+    has_own = (scene.home / "edges").is_dir()
+    with scene.index() as look:
+        failed = look.failed(_MAX_CHECKED, private=True) if look else []
+        notes = look.newest("edge", _MAX_CHECKED, private=True) if look else []
+        # Most edits are made in projects without edges, so these are imported late.
+        if look and (failed or notes):
+            from mimo.features.context import failure
+            from mimo.features.edges.failures import as_edge
 
-        for note in notes:
-            title = heading(note.title, note.text, note.topic or note.id)
-            edge = edge_of(note.id, title, note.text, note.extra)
-            edges.append(edge._replace(of_project=True))
-    if (scene.home / "edges").is_dir():
+            for note in failed:
+                edge = as_edge(_edge(note), failure(note), note.superseded_by, look.holding)
+                edges += [edge] if edge else []
+            edges += map(_edge, notes)
+        if look and has_own:
+            stack = look.stack()
+    if has_own:
         from mimo.features.edges import storage
 
         if of_user := storage.read_all(scene.home)[0]:
-            return [*edges, *of_user], storage.stack_of(scene.root)
+            return [*edges, *of_user], (*storage.stack_of(scene.root), *stack)
     return edges, ()
+
+
+def _edge(note: Note) -> "Edge":
+    from mimo.features.edges.edge import edge_of
+    from mimo.text.phrases import heading
+
+    title = heading(note.title, note.text, note.topic or note.id)
+    edge = edge_of(note.id, title, note.text, note.extra)
+    return edge._replace(of_project=True, type=note.kind)
+
+
+def _label(edge: "Edge") -> str:
+    return "Known edge" if edge.type == "edge" else "Failed decision"
 
 
 def _described(hit: "Hit") -> str:

@@ -9,7 +9,9 @@ import pytest
 
 from mimo.features import decisions
 from mimo.features.context.commands import write as write_block
+from mimo.features.decisions.commands import decision, outcome, supersede
 from mimo.features.edges import sources
+from mimo.features.edges.checking import whole
 from mimo.features.edges.edge import Severity
 from mimo.features.hooks import exposure
 from mimo.features.hooks.command import react
@@ -174,6 +176,37 @@ def test_a_superseded_decision_is_not_given(claude: Client, mind: Mind) -> None:
     old = remember(mind, Kind.DECISION, "Use sessions for auth")
     remember(mind, Kind.DECISION, "Use JWT for auth", links=(Link(to=old, type="supersedes"),))
     assert "sessions" not in claude.start() + claude.prompt("sessions for auth", session_id="s2")
+
+
+PAYPAL = (
+    "Use PayPal for card payments (Nov 20) - FAILED, do not repeat it: refunds took weeks;"
+    " superseded by Use Stripe for card payments"
+)
+
+
+def fail(mind: Mind, content: str, successor: str = "") -> str:
+    """Saves a decision that failed; `successor` replaces it."""
+    made = decision(mind, "payments", content, reasoning="cheap")
+    outcome(mind, id=made.id, outcome="FAILED", reason="refunds took weeks")
+    if successor:
+        supersede(mind, made.id, successor, reasoning="refunds take a day")
+    return made.id
+
+
+def test_a_failed_decision_is_named_at_the_start_after_it_was_replaced(
+    claude: Client, mind: Mind
+) -> None:
+    fail(mind, "Use PayPal for card payments", "Use Stripe for card payments")
+    assert claude.start() == (
+        "## Recent Decisions\n"
+        "- Use Stripe for card payments (Nov 20) - refunds take a day\n"
+        f"- {PAYPAL}"
+    )
+
+
+def test_a_prompt_that_repeats_a_failed_decision_is_warned(claude: Client, mind: Mind) -> None:
+    fail(mind, "Use PayPal for card payments", "Use Stripe for card payments")
+    assert f"- {PAYPAL}" in claude.prompt("let us add PayPal").splitlines()
 
 
 @pytest.mark.req("004-28")
@@ -362,6 +395,55 @@ def test_a_global_edge_applies_on_its_stack(claude: Client, mind: Mind) -> None:
     sources.add(mind, shared)
     asked = written(claude, "def f(a=[]):\n    pass\n")
     assert "Mutable defaults are shared → Use another" in asked["permissionDecisionReason"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import { PayPalClient } from '@paypal/checkout'\n",
+        "const usePayPal = true\n",
+        "paypal_url = 'x'\n",
+        "// Payments:\n// take the card\n// with Pay and pal\n",
+    ],
+)
+def test_an_edit_that_repeats_a_failed_decision_is_warned_once(
+    claude: Client, mind: Mind, code: str
+) -> None:
+    fail(mind, "Use PayPal for card payments", "Use Stripe for card payments")
+    answer = written(claude, code)
+    assert "permissionDecision" not in answer
+    assert (
+        "- Failed decision: Use PayPal for card payments → FAILED, do not repeat it: refunds took "
+        "weeks; superseded by Use Stripe for card payments (a.js, line "
+    ) in answer["additionalContext"]
+    assert written(claude, code) == {}
+
+
+@pytest.mark.parametrize(
+    "code", ["stripe.charge(card, payment)\n", "// how we pay\n", "card.payments()\n"]
+)
+def test_an_edit_with_words_of_the_current_decision_is_not_warned(
+    claude: Client, mind: Mind, code: str
+) -> None:
+    fail(mind, "Use PayPal for card payments", "Use Stripe for card payments")
+    assert written(claude, code) == {}
+
+
+def test_an_edit_and_the_command_are_checked_against_the_same_edges(
+    claude: Client, mind: Mind
+) -> None:
+    fail(mind, "Use PayPal for card payments")
+    remember(mind, Kind.EDGE, "It is slow", title="Never call `card.verify(`")
+    shared = examples.edge(r"verify\(", title="Verification blocks", tags=("fly.io",))
+    sources.add(mind, shared)
+    (mind.folder / "MEMORY.md").write_text("## Project State\n- Stack: Fly.io\n", "utf-8")
+    hits = list(sources.run_into(mind, [whole("a.js", "paypal\ncard.verify()\n")]))
+    answer = written(claude, "paypal\ncard.verify()\n")
+    given = answer["additionalContext"].splitlines()[1:-1]
+    assert [hit.edge.title for hit in hits] == [
+        "Use PayPal for card payments", "Never call `card.verify(`", "Verification blocks"
+    ]  # fmt: skip
+    assert all(any(hit.edge.title in line for line in given) for hit in hits)
 
 
 def test_code_that_meets_no_edge_is_not_talked_about(claude: Client, edge: str) -> None:

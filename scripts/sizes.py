@@ -31,7 +31,7 @@ ENTERED = {
 }
 """The most files and functions of ours that a command enters, and its deepest stack of them."""
 
-SMALL: dict[str, str] = {"mimo/text/background.py": "it reads a packaged list, as no other module"}
+SMALL: dict[str, str] = {"mimo.text.background": "it reads a packaged list, as no other module"}
 """Small modules with a single importer that stay, each with the reason."""
 
 BY_NAME = ("commands", "render", "__init__", "__main__")

@@ -83,6 +83,11 @@ Competing = Annotated[
     Out("Other current decisions on the same topic, which compete with this one", omit=True),
 ]
 
+Weak = Annotated[
+    bool | None, Out("True if it is only near: not a sure answer (score below 0.3)", omit=True)
+]
+"""The label of a match that is not sure; absent on a sure one."""
+
 
 def trust_of(mind: Mind, record: Record) -> TrustLabel:
     """Returns the label of the text that the record was read from."""

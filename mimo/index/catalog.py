@@ -158,6 +158,13 @@ def records(
     return tuple(rows.select(sql, rest, (*values, limit, offset)))
 
 
+def among(sql: sqlite3.Connection, ids: Sequence[str], filter: Filter) -> tuple[Record, ...]:
+    """Returns the memories with these ids that pass the filter, newest first."""
+    where, values = condition(filter)
+    rest = f"WHERE m.id IN ({marks(ids)}) AND {where} ORDER BY {newest_first('m')}"
+    return tuple(rows.select(sql, rest, (*ids, *values)))
+
+
 def count(sql: sqlite3.Connection, filter: Filter) -> int:
     """Returns the number of memories that pass the filter."""
     if filter == Filter():

@@ -220,6 +220,7 @@ class Index:
     nearest_topics = _query(catalog.nearest_topics)
     parts = _query(catalog.parts)
     records = _query(catalog.records)
+    among = _query(catalog.among)
     count = _query(catalog.count)
     newer = _query(catalog.newer)
     current = _query(catalog.current)

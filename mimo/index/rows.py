@@ -67,6 +67,8 @@ class Found:
     """The number of memories that passed the filter."""
     notice: str | None = None
     """Reports an incomplete search."""
+    listed: bool = False
+    """True for a list, newest first: the query names no subject."""
 
 
 class Request(NamedTuple):

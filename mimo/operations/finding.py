@@ -1,40 +1,43 @@
-"""Finding memories: by a query, by id, and in lists; in one project or in all of them."""
+"""Finding memories: by a query, by id, and in lists."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mimo.errors import (
     AmbiguousId,
-    Denied,
     Invalid,
     MindError,
     NotFound,
-    RateLimited,
     SearchFailed,
     StorageFailed,
 )
 from mimo.frozen import frozen
-from mimo.guard.policy import Call, Operation
 from mimo.index.rows import Found, Hit, Newer
 from mimo.memory.decay import Use
 from mimo.memory.model import Filter, Kind, Record, Sort
 from mimo.memory.relations import MAX_DEPTH, Graph
 from mimo.mind import Mind
 from mimo.operations import refresh
+from mimo.operations.asking import Asking, Way, understood
 from mimo.store import projects
 from mimo.text.phrases import notices
+from mimo.when import Interval, question
+from mimo.when.question import NamedTime
 
 if TYPE_CHECKING:
     from mimo.store.revisions import Commit
 
 THRESHOLD = 0.3
-"""The score that separates related from unrelated."""
+"""The score from which a match is sure; a match below it is weak."""
+
+FLOOR = 0.05
+"""The score below which a match is left out, even if there is no better one."""
 
 NEAREST = 3
-"""The number of memories in an answer if none reaches the threshold."""
+"""The number of memories in an answer if no match is sure."""
 
 SURE_LENGTH = 6
 """The minimum length of a reliable abbreviation: the length of the random end of an id."""
@@ -42,10 +45,14 @@ SURE_LENGTH = 6
 MOST_QUERY = 10_000
 """The maximum length of a query, in characters."""
 
-_UNRELATED = "nothing matches well; these are the nearest"
+WEAK = "no sure match; these are the nearest, and weak"
+_NEWEST = "the query names no subject; these are the newest memories"
+_LATEST = "the question is about the latest work; these are the newest memories"
+_READ = 300
+"""The number of memories that a list reads, so that parts of documents don't fill it."""
+_PASSAGE = 2_000
+"""Characters of a listed memory that count as its passage."""
 _TYPES = frozenset({"source", *(kind.value for kind in Kind)})
-
-T = TypeVar("T")
 
 
 @frozen
@@ -59,8 +66,8 @@ class Options:
     offset: int = 0
     sort: Sort = Sort.RECENT
     """The order of a list; a search sorts by relevance."""
-    threshold: float | None = THRESHOLD
-    """Minimum score of a match; None for the default and, if no match reaches it, the closest."""
+    threshold: float | None = None
+    """Minimum score of a match; None for the sure ones or, if there are none, the nearest."""
 
 
 EVERYTHING = Options()
@@ -74,91 +81,194 @@ class Page:
     total: int
 
 
-def search(mind: Mind, text: str, options: Options, *, counted: bool = True) -> Found:
-    """Returns the memories of this project that best match `text`, best first.
+class Answer(NamedTuple):
+    """The answer of one project."""
 
-    Without a threshold, these may be unrelated if there are no related ones. `notice` reports that,
-    and an incomplete search. Unless `counted` is false, each related match counts as used. Raises
-    `SearchFailed` if not even the files can be read.
+    found: Found
+    remark: str | None = None
+    """The way in which the query was understood, which is the same in each project."""
+
+
+def is_weak(hit: Hit) -> bool | None:
+    """Returns True for a match that is not sure, or None, as rows report it."""
+    return True if hit.score < THRESHOLD else None
+
+
+def search(mind: Mind, text: str, options: Options, *, counted: bool = True) -> Found:
+    """Returns the memories of this project that answer `text`, best first.
+
+    Without a threshold these are the sure matches, or else the nearest ones above the floor, which
+    are weak. A query without a subject is answered by a list, newest first. `notice` reports both,
+    the time that the query names, and an incomplete search. If `counted` is set, each sure match
+    counts as used. Raises `SearchFailed` if not even the files can be read.
     """
-    _check_query(text)
-    is_open = options.threshold is None
+    found, remark = answer_of(mind, text, options)
+    notice = notices(mind.notice, found.notice, remark)
+    if counted and not found.listed:
+        note_sure(mind, found.hits)
+    if options.threshold is None and not found.listed and found.hits and is_weak(found.hits[0]):
+        notice = notices(notice, WEAK)
+    return replace(found, notice=notice)
+
+
+def answer_of(mind: Mind, text: str, options: Options) -> Answer:
+    """Returns the answer of one project. Raises `Invalid` and `SearchFailed`."""
+    check_length(text)
     try:
         refresh.refresh(mind)
-        matches = mind.index.search(
-            text,
-            filter=options.filter,
-            limit=options.limit,
-            threshold=THRESHOLD if options.threshold is None else options.threshold,
-            nearest=min(options.limit, NEAREST) if is_open else 0,
-            now=mind.now(),
-        )
+        asking = understood(text, mind.now())
+        if asking.way is Way.SPAN:
+            return _of_span(mind, text, asking, options)
+        if asking.way is not Way.SEARCH:
+            return _listed(mind, asking.way, options)
+        remark = _resolved(asking.time, asking.time.spans[0]) if asking.time else None
+        answer = _in_time(mind, asking, options)
+        answer = answer or Answer(_searched(mind, text, options), remark)
+        if asking.otherwise and all(map(is_weak, answer.found.hits)):
+            return _listed(mind, asking.otherwise, options)
     except StorageFailed as error:
         raise SearchFailed(
             f"nothing could be searched: {error.message}", hint=error.hint
         ) from error
-    # Order and score have different formulas. A score never rises from one match to the next:
-    # a match above another one is at least as relevant.
-    scores = [*accumulate((hit.score for hit in reversed(matches.hits)), max)][::-1]
-    hits = [replace(hit, score=score) for hit, score in zip(matches.hits, scores, strict=True)]
-    notice = notices(mind.notice, matches.notice)
-    if counted:
-        _note_related(mind, hits)
-        if is_open and hits and hits[0].score < THRESHOLD:
-            notice = notices(notice, _UNRELATED)
-    return replace(matches, hits=tuple(hits), notice=notice)
+    return answer
 
 
-def search_projects(
-    mind: Mind, text: str, options: Options, *, private: bool
-) -> tuple[list[tuple[Mind, Hit]], str | None]:
-    """Returns the best matches of all registered projects with their projects, best first.
-
-    Each other project is searched through its own guard, and its private memories are neither
-    matched nor named unless a person asks for `private` ones. The notice names the projects that
-    could not be searched, with the reason. Otherwise as `search`.
-    """
-    _check_query(text)
-    with_private = private and mind.agent is None
-    shared = replace(options, filter=replace(options.filter, shared=True))
-
-    def search_one(other: Mind, here: bool) -> Found:
-        if here or with_private:
-            return search(other, text, options, counted=False)
-        matched = search(other, text, shared, counted=False)
-        return replace(matched, hits=tuple(_without_private(other, hit) for hit in matched.hits))
-
-    answers, skipped = ask_each(mind, "mind_search", search_one)
-    incomplete = [f"{name}: {answer.notice}" for name, _, answer in answers if answer.notice]
-    notice = notices(*skipped, *incomplete)
-    matches = [(project, hit) for _, project, answer in answers for hit in answer.hits]
-    matches.sort(key=lambda match: -match[1].score)
-    if options.threshold is None and matches and matches[0][1].score < THRESHOLD:
-        matches, notice = matches[:NEAREST], notices(notice, _UNRELATED)
-    elif options.threshold is None:
-        matches = [match for match in matches if match[1].score >= THRESHOLD]
-    matches = matches[: options.limit]
-    for project in {project for project, _ in matches}:
-        _note_related(project, [hit for owner, hit in matches if owner is project])
-    return matches, notice
-
-
-def _without_private(mind: Mind, hit: Hit) -> Hit:
-    """Returns a match that names no private memory: an id has words of the text."""
-    newer = hit.newer
-    ids = {*newer.superseded_by, *newer.claimed_by, *hit.competing}
-    private = {id for id in ids if not (named := mind.index.get(id)) or named.place.private}
-    superseded_by, claimed_by, competing = (
-        tuple(id for id in ids if id not in private)
-        for ids in (newer.superseded_by, newer.claimed_by, hit.competing)
+def _searched(mind: Mind, text: str, options: Options) -> Found:
+    """Returns the matches, each superseded one below the memories that supersede it."""
+    is_open = options.threshold is None
+    matches = mind.index.search(
+        text,
+        filter=options.filter,
+        limit=options.limit,
+        threshold=THRESHOLD if options.threshold is None else options.threshold,
+        nearest=min(options.limit, NEAREST) if is_open else 0,
+        now=mind.now(),
     )
-    return replace(hit, newer=Newer(superseded_by, claimed_by), competing=competing)
+    hits = [hit for hit in matches.hits if not is_open or hit.score >= FLOOR]
+    hits = _with_successors(mind, hits, options.filter)[: options.limit]
+    return replace(matches, hits=tuple(hits))
 
 
-def _check_query(text: str) -> None:
-    """Raises `Invalid` for a text that can't be searched for."""
-    if not text.strip():
-        raise Invalid("the query is empty", hint="say what to look for")
+def _in_time(mind: Mind, asking: Asking, options: Options) -> Answer | None:
+    """Returns the sure matches from the time that a question names, if there are some.
+
+    A date is not a condition: a memory of another day may be about it. The ranking prefers
+    memories from that day.
+    """
+    if asking.time is None or asking.time.is_date:
+        return None
+    for span in asking.time.spans:
+        within = _within(options, span)
+        found = _searched(mind, asking.time.rest, within) if within else None
+        if found and found.hits and not is_weak(found.hits[0]):
+            return Answer(found, f"only from {_resolved(asking.time, span)}")
+    return None
+
+
+def _within(options: Options, span: Interval) -> Options | None:
+    """Returns the options limited to a span of time; None if no time meets both."""
+    chosen = options.filter
+    since = max((end for end in (chosen.since, span.since) if end), default=None)
+    until = min((end for end in (chosen.until, span.until) if end), default=None)
+    if since and until and since >= until:
+        return None
+    return replace(options, filter=replace(chosen, since=since, until=until))
+
+
+def _resolved(time: NamedTime, span: Interval) -> str:
+    return f"`{time.expression}` ({question.shown(span)})"
+
+
+def _of_span(mind: Mind, text: str, asking: Asking, options: Options) -> Answer:
+    """Returns the memories of a time, with those that name the date; else the newest ones."""
+    time = asking.time
+    if time is None:
+        raise TypeError(asking)
+    found, remark = Found(hits=(), considered=mind.index.count(options.filter)), None
+    types = options.filter.types
+    narrow = [frozenset({Kind.DECISION})] if asking.decisions and types is None else []
+    for span, kinds in product(time.spans, (*narrow, types)):
+        within = _within(options, span)
+        if within and not found.hits:
+            chosen = replace(within, filter=replace(within.filter, types=kinds))
+            found = replace(found, hits=_newest(mind, chosen, score=1.0), listed=True)
+            remark = f"the memories of {_resolved(time, span)}"
+    if time.is_date:
+        listed = {hit.record.memory.id for hit in found.hits}
+        related = [hit for hit in _searched(mind, text, options).hits if not is_weak(hit)]
+        others = [hit for hit in related if hit.record.memory.id not in listed]
+        found = replace(found, hits=(*found.hits, *others)[: options.limit])
+    if found.hits:
+        return Answer(found, remark)
+    missing = f"no memory is of {_resolved(time, time.spans[-1])}"
+    newest = _listed(mind, Way.NEWEST, options).found
+    return Answer(newest, f"{missing}; these are the newest" if newest.hits else missing)
+
+
+def _listed(mind: Mind, way: Way, options: Options) -> Answer:
+    """Returns the latest work, or the newest memories, which are weak: nothing was asked."""
+    is_latest = way is Way.LATEST
+    hits = _newest(mind, options, score=float(is_latest), resuming=is_latest)
+    found = Found(hits=hits, considered=mind.index.count(options.filter), listed=True)
+    return Answer(found, (_LATEST if is_latest else _NEWEST) if hits else None)
+
+
+def _newest(
+    mind: Mind, options: Options, *, score: float, resuming: bool = False
+) -> tuple[Hit, ...]:
+    """Returns the newest memories as matches, parts of documents only if there is nothing else.
+
+    With `resuming`, the newest checkpoint is first.
+    """
+    if options.threshold is not None and score < options.threshold:
+        return ()
+    records = mind.index.records(options.filter, limit=_READ)
+    own = [record for record in records if record.parent is None and not record.place.elsewhere]
+    if resuming and options.filter.types is None:
+        kinds = replace(options.filter, types=frozenset({Kind.CHECKPOINT}))
+        active = (
+            record
+            for record in mind.index.records(kinds, limit=_READ)
+            if (record.memory.status or "").lower() != "archived"
+        )
+        if last := next(active, None):
+            own = [last, *(record for record in own if record != last)]
+    chosen = (own or list(records))[: options.limit]
+    newer = mind.index.newer([record.memory.id for record in chosen])
+    return tuple(_hit(record, score, newer[record.memory.id]) for record in chosen)
+
+
+def _hit(record: Record, score: float, newer: Newer) -> Hit:
+    passage = record.memory.content[:_PASSAGE] or record.memory.heading
+    return Hit(record=record, score=score, passage=passage, line=record.place.line, newer=newer)
+
+
+def _with_successors(mind: Mind, hits: Sequence[Hit], filter: Filter) -> list[Hit]:
+    """Returns the matches with each superseded one below its current successors.
+
+    A successor answers the same question, so one that did not match itself is added, with the
+    score of the match that it replaces.
+    """
+    listed = {hit.record.memory.id for hit in hits}
+    complete: list[Hit] = []
+    for hit in hits:
+        ahead = [id for id in hit.newer.superseded_by if id not in listed]
+        while ahead:
+            listed.update(ahead)
+            newer = mind.index.newer(ahead)
+            current = [id for id in ahead if not newer[id].superseded_by]
+            complete += [
+                _hit(record, hit.score, newer[record.memory.id])
+                for record in mind.index.among(current, filter)
+            ]
+            after = (id for old in ahead for id in newer[old].superseded_by)
+            ahead = [id for id in dict.fromkeys(after) if id not in listed]
+        complete.append(hit)
+    return complete
+
+
+def check_length(text: str) -> None:
+    """Raises `Invalid` for a text that is too long to search for."""
     if len(text) > MOST_QUERY:
         raise Invalid(
             f"a query of {len(text):,} characters is too long",
@@ -167,7 +277,7 @@ def _check_query(text: str) -> None:
         )
 
 
-def _note_related(mind: Mind, hits: Iterable[Hit]) -> None:
+def note_sure(mind: Mind, hits: Iterable[Hit]) -> None:
     """Counts the related memories as used, but not the closest of unrelated ones."""
     note(mind, [hit.record for hit in hits if hit.score >= THRESHOLD])
 
@@ -343,63 +453,3 @@ def at(mind: Mind, revision: str) -> Past:
 
     key = mind.index_folder / state / commit.id
     return Past(mind=mind.beside(key, parts), commit=commit)
-
-
-# All projects of the user, each other one through its own guard.
-
-
-def ask_each(
-    mind: Mind, tool: str, question: Callable[[Mind, bool], T], *, diagnosis: bool = False
-) -> tuple[list[tuple[str, Mind, T]], list[str]]:
-    """Returns each registered project's name, memory and answer, the open one's last; and problems.
-
-    `question` gets a project, and whether it is the open one. The policy of each other project
-    permits, limits and records the call of `tool`. A project with `search_all` off is asked only
-    if it is the open one. Each problem is the reason for which a project was skipped, which reveals
-    nothing of its policy.
-    """
-    registry = projects.registered(mind.home)
-    here = mind.project.root if mind.has_project else None
-    answers: list[tuple[str, Mind, T]] = []
-    skipped = [registry.problem] if registry.problem else []
-    for entry in registry.projects:
-        mind.heed()
-        if entry.path == here or not entry.search_all:
-            continue
-        try:
-            other = mind.at(entry)
-            if other is None:
-                skipped.append(f"{entry.name} is missing")
-                continue
-            call = Call(
-                tool=tool,
-                operation=Operation.READ,
-                diagnosis=diagnosis,
-                agent=mind.agent,
-                at=mind.now(),
-            )
-            with other.guard.passing(call, mind.timer.monotonic):
-                answers.append((entry.name, other, question(other, False)))
-        except Exception as error:  # one broken project must not stop the others
-            if mind.halted and mind.halted():
-                raise
-            skipped.append(f"{entry.name} was skipped: {_reason(error, tool)}")
-    if here:
-        names = (entry.name for entry in registry.projects if entry.path == here)
-        name = next(names, mind.project.name)
-        try:
-            answers.append((name, mind, question(mind, True)))
-        except (SearchFailed, StorageFailed) as error:
-            skipped.append(f"{name}: {error.message}")
-    return answers, skipped
-
-
-def _reason(error: Exception, tool: str) -> str:
-    """Returns the reason for skipping a project, without rules or names of its policy."""
-    if isinstance(error, Denied):
-        invalid = error.reason == "policy"
-        return "its policy is invalid" if invalid else f"its policy does not permit `{tool}`"
-    if isinstance(error, RateLimited):
-        return "its policy permits no more calls for now"
-    code = error.code if isinstance(error, MindError) else type(error).__name__
-    return f"it can't be read ({code}); run `mind doctor` there"

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from math import exp
 
@@ -126,31 +127,38 @@ def _is_modelled(letter: str) -> bool:
 def below_successors(
     ranked: Sequence[Ranked], successors: Mapping[int, Collection[int]]
 ) -> list[Ranked]:
-    """Returns `ranked` with every superseded memory moved right below its successors.
+    """Returns `ranked` with the successors of every superseded memory moved right above it.
 
-    `successors` has the keys of the memories that supersede a memory. A memory whose successors
-    are not in the list keeps its place; the rest keeps its order, and a circle is ignored.
+    `successors` has the keys of the memories that supersede a memory. They answer what it answers,
+    so each has at least its score. Successors that are not in the list are ignored, and so is a
+    circle; the rest keeps its order.
     """
     if not successors:
         return list(ranked)
-    listed = {memory.key for memory in ranked}
+    listed = {memory.key: memory for memory in ranked}
     above = {
-        key: {
-            new
-            for new in successors.get(key, ())
-            if new in listed and key not in _reached(new, successors)
-        }
+        key: [
+            new.key
+            for new in ranked
+            if new.key in successors.get(key, ()) and key not in _reached(new.key, successors)
+        ]
         for key in listed
+        if key in successors
     }
-    waiting = list(ranked)
-    placed: set[int] = set()
-    order: list[Ranked] = []
-    while waiting:
-        ready = next(memory for memory in waiting if above[memory.key] <= placed)
-        waiting.remove(ready)
-        placed.add(ready.key)
-        order.append(ready)
-    return order
+    order: dict[int, Ranked] = {}
+
+    def place(key: int, score: float) -> None:
+        memory = listed[key]
+        score = max(score, memory.score)
+        for new in above.get(key, ()):
+            if new not in order:
+                place(new, score)
+        order[key] = memory if score == memory.score else replace(memory, score=score)
+
+    for memory in ranked:
+        if memory.key not in order:
+            place(memory.key, memory.score)
+    return list(order.values())
 
 
 def _reached(key: int, successors: Mapping[int, Collection[int]]) -> set[int]:

@@ -1,11 +1,11 @@
-"""Dates that a question names in English, and how close a day is to them.
+"""Dates that a question names in English or Korean, and how close a day is to them.
 
 They only influence the order of an answer; nothing is left out because of them.
 """
 
 import re
 from collections.abc import Iterator
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from math import exp
 
@@ -78,6 +78,8 @@ def windows(question: str, asked: date | None) -> tuple[Window, ...]:
     None they are ignored.
     """
     lower = question.lower()
+    if not question.isascii() and asked is not None and (span := _korean(question, asked)):
+        return (span,)
     if not (any(map(str.isdigit, lower)) or any(hint in lower for hint in _HINTS)):
         return ()
     windows: list[Window] = []
@@ -114,6 +116,20 @@ def closeness(day: date, window: Window) -> float:
 def searchable(day: date) -> str:
     """Returns the words by which people name `day`: month, year, day and weekday."""
     return f"{MONTHS[day.month - 1]} {day.year} {day.day} {WEEKDAYS[day.weekday()]}"
+
+
+def _korean(question: str, asked: date) -> Span | None:
+    """Returns the days that a question names in a way that has no pattern here."""
+    from mimo.when.question import named_time
+
+    named = named_time(question, datetime.combine(asked, time.max, UTC))
+    if named is None or named.is_present or named.expression.isascii():
+        return None
+    within = named.spans[0]
+    since, until = within.since, within.until
+    if since is None or until is None:
+        return None
+    return Span(start=since.date(), end=(until - timedelta(microseconds=1)).date())
 
 
 @cache

@@ -11,8 +11,17 @@ def keys(order, successors):
     return [item.key for item in below_successors(ranked, successors)]
 
 
-def test_a_superseded_memory_moves_below_its_successor():
-    assert keys([1, 2, 3, 4], {1: {3}}) == [2, 3, 1, 4]
+def test_a_successor_moves_above_the_superseded_memory():
+    assert keys([1, 2, 3, 4], {2: {4}}) == [1, 4, 2, 3]
+
+
+def test_a_successor_has_at_least_the_score_of_the_superseded_memory():
+    ranked = [
+        Ranked(key=key, order=0.0, score=score, unit=0) for key, score in [(1, 0.8), (2, 0.4)]
+    ]
+
+    assert [item.score for item in below_successors(ranked, {1: {2}})] == [0.8, 0.8]
+    assert [item.score for item in below_successors(ranked, {2: {1}})] == [0.8, 0.4]
 
 
 def test_a_chain_is_answered_newest_first():
@@ -32,7 +41,7 @@ def test_a_circle_keeps_its_order():
 
 
 def test_a_memory_superseded_by_a_circle_still_moves():
-    assert keys([4, 1, 2, 3], {1: {2}, 2: {1}, 4: {2}}) == [1, 2, 4, 3]
+    assert keys([4, 1, 2, 3], {1: {2}, 2: {1}, 4: {2}}) == [2, 4, 1, 3]
 
 
 @given(

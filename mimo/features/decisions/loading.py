@@ -342,7 +342,8 @@ def suggest_decision(
     wanted = Filter(types=frozenset({Kind.DECISION}))
     matches = finding.search(mind, question, finding.Options(filter=wanted, limit=limit))
     rows = remembered(mind, [hit.record for hit in matches.hits])
-    return Suggestions(suggestions=rows, message=f"{len(rows)} relevant to the question")
+    message = f"{len(rows)} relevant to the question"
+    return Suggestions(suggestions=rows, message=phrases.notices(message, matches.notice) or "")
 
 
 @command("list_decisions", effect=Effect.READ, toolset="legacy", instead="search/recent")

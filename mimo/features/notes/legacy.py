@@ -7,7 +7,7 @@ import re
 from enum import StrEnum
 from typing import Annotated
 
-from mimo.commands.common import Importance, Limit, Tags, Trust, narrowed, trust_of
+from mimo.commands.common import Importance, Limit, Tags, Trust, Weak, narrowed, trust_of
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import Invalid, SecretDetected, StorageFailed
 from mimo.features.notes.memory_tool import MemorySearch, Stored, Threshold
@@ -97,6 +97,7 @@ class Recalled:
     score: float
     trust: Trust
     outcome: Omitted[Outcome] = None
+    weak: Weak = None
 
 
 @frozen
@@ -161,7 +162,7 @@ def search_vibes(
     query: Annotated[str, Arg("Words or a question")],
     *,
     limit: Limit = 10,
-    threshold: Threshold = finding.THRESHOLD,
+    threshold: Threshold = None,
 ) -> MemorySearch:
     """Find the memories that best match a query"""
     return memory_search(mind, query, limit=limit, threshold=threshold)
@@ -239,6 +240,7 @@ def _recalled(mind: Mind, query: str, part: Store, *, limit: int) -> tuple[Recal
             score=round(hit.score, 4),
             trust=trust_of(mind, hit.record),
             outcome=hit.record.memory.outcome,
+            weak=finding.is_weak(hit),
         )
         for hit in finding.search(mind, query, options).hits
     )

@@ -25,6 +25,7 @@ from mimo.commands.common import (
     Trust,
     TrustLabel,
     Warning,
+    Weak,
     facts,
     facts_of,
     narrowed,
@@ -44,7 +45,10 @@ from mimo.text.phrases import notices
 _BEGINNING = 2_000
 """Characters in a list of an ingested file that is larger than a memory can be."""
 
-Threshold = Annotated[float, Arg("Minimum score", ge=0, le=1)]
+Threshold = Annotated[
+    float | None,
+    Arg("Minimum score (default 0.3, else the three nearest as weak)", ge=0, le=1),
+]
 
 
 class MemorySort(StrEnum):
@@ -73,7 +77,7 @@ class FoundMemory:
     id: str
     content: str
     category: Category
-    score: Annotated[float, Out("How well it matches, 0 to 1")]
+    score: Annotated[float, Out("Probability that it answers the query, 0 to 1")]
     created_at: datetime
     importance: float
     tags: tuple[str, ...]
@@ -88,6 +92,7 @@ class FoundMemory:
     warning: Warning = None
     superseded_by: Omitted[str] = None
     stale: Stale = None
+    weak: Weak = None
 
 
 @frozen
@@ -180,7 +185,7 @@ def search(
     query: Annotated[str, Arg("Words or a question", words=True)],
     *,
     limit: Limit = 10,
-    threshold: Threshold = finding.THRESHOLD,
+    threshold: Threshold = None,
     category: CategoryFilter = None,
     time_filter: TimeFilter = None,
     from_date: FromDate = None,
@@ -264,6 +269,7 @@ def _found(mind: Mind, hit: Hit, stale: str | None) -> FoundMemory:
         category=memory.type.category,
         score=round(hit.score, 4),
         line=hit.line,
+        weak=finding.is_weak(hit),
     )
 
 
@@ -298,7 +304,8 @@ def _(result: MemorySearch, screen: Screen) -> None:
     if result.notice:
         screen.note(result.notice)
     for row in result.results:
-        screen.line(dim(f"{row.score:.2f}  "), accent(row.id), *row_labels(row))
+        weak = (dim("  weak"),) if row.weak else ()
+        screen.line(dim(f"{row.score:.2f}  "), accent(row.id), *weak, *row_labels(row))
         for warning in filter(None, (row.warning, row.stale)):
             screen.line(bad(warning), indent=6)
         screen.text(row.content, indent=6)

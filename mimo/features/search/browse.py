@@ -8,6 +8,7 @@ from mimo.commands.common import (
     Remembered,
     TimeFilter,
     ToDate,
+    Weak,
     narrowed,
     remembered,
 )
@@ -44,8 +45,9 @@ class Evolution:
 class Relevant:
     """A memory that matches."""
 
-    score: Annotated[float, Out("How well it matches, 0 to 1")]
+    score: Annotated[float, Out("Probability that it answers the query, 0 to 1")]
     memory: Remembered
+    weak: Weak = None
 
 
 @frozen
@@ -147,7 +149,7 @@ def by_context(
         query=query,
         total=len(records),
         results=tuple(
-            Relevant(score=round(hit.score, 4), memory=row)
+            Relevant(score=round(hit.score, 4), memory=row, weak=finding.is_weak(hit))
             for hit, row in zip(matches.hits, remembered(mind, records), strict=True)
         ),
         related=related(mind, around),
@@ -229,7 +231,7 @@ def _(result: InContext, screen: Screen) -> None:
         screen.note("`mind search` also finds by words; other words may help")
         return
     for match in result.results:
-        screen.line(dim(f"{match.score:.2f}"))
+        screen.line(dim(f"{match.score:.2f}{'  weak' if match.weak else ''}"))
         show(match.memory, screen)
         screen.blank()
     if result.related:

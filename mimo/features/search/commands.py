@@ -17,6 +17,7 @@ from mimo.commands.common import (
     Trust,
     Types,
     Warning,
+    Weak,
     facts_of,
     narrowed,
 )
@@ -26,7 +27,7 @@ from mimo.frozen import frozen
 from mimo.index.rows import Hit
 from mimo.memory.model import Kind, Outcome
 from mimo.mind import Mind
-from mimo.operations import finding, freshness
+from mimo.operations import across, finding, freshness
 from mimo.rendering import Screen, accent, bad, dim, strong
 from mimo.rendering.results import (
     count,
@@ -47,7 +48,7 @@ _LINES = 6
 
 Threshold = Annotated[
     float | None,
-    Arg("Minimum relevance (default 0.3; if no match reaches it, the three closest)", ge=0, le=1),
+    Arg("Minimum relevance (default 0.3, else the three nearest as weak)", ge=0, le=1),
 ]
 
 
@@ -71,7 +72,7 @@ class SearchResult:
     source_file: Annotated[str, Out("Its file, relative to the project")]
     source_line: Annotated[int, Out("Line of the best passage, from 1")]
     confidence: Annotated[float, Out("Confidence that the memory itself states, 0 to 1")]
-    relevance: Annotated[float, Out("How well it matches, 0 to 1")]
+    relevance: Annotated[float, Out("Probability that it answers the query, 0 to 1")]
     date: datetime
     tags: tuple[str, ...]
     trust: Trust
@@ -86,6 +87,7 @@ class SearchResult:
     competing: Competing = None
     private: Annotated[Omitted[bool], Out("Whether it is kept out of git", omit=True)] = None
     stale: Stale = None
+    weak: Weak = None
 
 
 @frozen
@@ -162,7 +164,7 @@ def search(
     )
     mind.prepare()
     if scope is Scope.ALL:
-        matches, notice = finding.search_projects(mind, query, options, private=private)
+        matches, notice = across.search_projects(mind, query, options, private=private)
     else:
         answer = finding.search(mind, query, options)
         matches, notice = [(mind, hit) for hit in answer.hits], answer.notice
@@ -198,6 +200,7 @@ def _row(mind: Mind, hit: Hit, stale: str | None) -> SearchResult:
         date=memory.created_at,
         passage=None if is_long or is_whole else hit.passage,
         excerpt=is_long or None,
+        weak=finding.is_weak(hit),
     )
 
 
@@ -217,7 +220,8 @@ def _(result: SearchResults, screen: Screen) -> None:
 
 
 def _write(row: SearchResult, screen: Screen, terms: list[str], *, project: bool) -> None:
-    screen.line(dim(f"{row.relevance:.2f}"), "  ", strong(row.title), *row_labels(row))
+    weak = (dim("  weak"),) if row.weak else ()
+    screen.line(dim(f"{row.relevance:.2f}"), "  ", strong(row.title), *weak, *row_labels(row))
     about = "  ".join(part for part in (row.type, day(row.date), tagged(row.tags)) if part)
     screen.line(accent(row.id), "  ", dim(about), indent=6)
     place = f"{row.project}: " if project else ""

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
+from dataclasses import replace
 from itertools import pairwise
 from typing import Annotated
 
@@ -14,17 +14,20 @@ from mimo.memory.model import Filter, Memory, Outcome, Record, Section
 from mimo.memory.outcomes import reason, warning
 from mimo.mind import Mind
 from mimo.operations import finding, freshness
+from mimo.operations.asking import Way, understood
 from mimo.rendering import Screen, accent, dim
 from mimo.rendering.results import render, without_title
-from mimo.text.clean import clean
+from mimo.text.clean import clean, compiled
 from mimo.text.phrases import cut
-from mimo.text.tokens import QUESTION_WORDS
 
 MOST_CANDIDATES = 20
 """Memories that are searched for, so that some remain if the first ones are not approved."""
 
 MOST_NOTES = 3
 """Memories in a summary."""
+
+MOST_LISTED = 5
+"""Memories in a summary of a time."""
 
 CONTENT_LENGTH = 600
 """Characters of a memory's content; of longer content the part from the best passage on."""
@@ -98,7 +101,12 @@ def summarise(mind: Mind, query: str) -> Recollection:
     nothing is found or the search fails, the summary states that.
     """
     try:
-        return _newest(mind) if asks_for_the_latest(query) else _best(mind, query)
+        asking = understood(query, mind.now())
+        if not compiled(r"\w").search(query):
+            return Recollection(summary="The query is empty: name what to recall.")
+        if asking.otherwise is Way.LATEST or asking.way in (Way.LATEST, Way.NEWEST):
+            return _newest(mind)
+        return _best(mind, query)
     except MindError as error:
         return unable(error)
     except OSError as error:
@@ -112,26 +120,32 @@ def unable(error: MindError) -> Recollection:
 
 
 def _best(mind: Mind, query: str) -> Recollection:
-    matches = finding.search(mind, query, finding.Options(limit=MOST_CANDIDATES), counted=False)
+    options = finding.Options(limit=MOST_CANDIDATES)
+    matches = finding.search(mind, query, options, counted=False)
     hits = [hit for hit in matches.hits if _is_trusted(mind, hit.record)]
     if len(hits) < min(MOST_NOTES, len(matches.hits)):
         # Any number of unapproved memories must not displace approved ones.
-        approved = finding.Options(filter=Filter(approved=True), limit=MOST_NOTES)
+        approved = replace(options, filter=Filter(approved=True))
         hits = list(finding.search(mind, query, approved, counted=False).hits)
     untrusted = sum(not _is_trusted(mind, hit.record) for hit in matches.hits)
-    incomplete = f"(The search was incomplete: {matches.notice}.)" if matches.notice else ""
-    notes = (_left_out(untrusted), incomplete)
+    remark = f"({matches.notice[0].upper()}{matches.notice[1:]}.)" if matches.notice else ""
+    notes = (_left_out(untrusted), remark)
     if not hits:
         first = UNAPPROVED if matches.hits else _nothing(matches.considered)
         return Recollection(summary=_lines(first, *notes))
-    best = hits[:MOST_NOTES]
+    best = hits[: MOST_LISTED if matches.listed else MOST_NOTES]
     records = [hit.record for hit in best]
-    finding.note(mind, records)
+    is_weak = finding.is_weak(best[0]) and not matches.listed
+    if not is_weak:
+        finding.note(mind, records)
     opening = "one note" if len(best) == 1 else f"{len(best)} notes"
+    if matches.listed and len(hits) > len(best):
+        opening = f"{len(best)} of {len(hits)} notes"
+    opening = f"{opening} (weak)" if is_weak else opening
     texts = [_text(mind, hit.record, hit.passage, hit.newer.successor) for hit in best]
     return Recollection(
         summary=_lines(_opening(opening), *_numbered(mind, records, texts), *notes),
-        confidence=round(confidence(best[0].score), 2),
+        confidence=None if matches.listed else round(confidence(best[0].score), 2),
         source_refs=tuple(uri_of(record.memory.id) for record in records),
     )
 
@@ -166,27 +180,6 @@ def _newest(mind: Mind) -> Recollection:
     return Recollection(
         summary=_lines(_opening(opening), *_numbered(mind, newest, texts), note),
         source_refs=tuple(uri_of(record.memory.id) for record in newest),
-    )
-
-
-def asks_for_the_latest(query: str) -> bool:
-    """Returns whether an English question only asks where work stopped: "where did we stop?"
-
-    No memory contains these words; the newest memories are the answer.
-    """
-    rest, number = _phrases().subn(" ", query.lower())
-    words = re.findall(r"\w+", rest)
-    return bool(number) and len(query.split()) > 1 and all(word in QUESTION_WORDS for word in words)
-
-
-@cache
-def _phrases() -> re.Pattern[str]:
-    before = r"(?:last|latest|previous|earlier|prior|past|recent)"
-    work = r"(?:time|sessions?|conversations?|chats?|interactions?|context|discussions?|work)"
-    return re.compile(
-        rf"\b(?:{before}\s+{work}|(?:left|leave) off|stop(?:ped)?|continue|resume|pick up|recap"
-        r"|catch (?:me|us) up|work(?:ed|ing)? on|so far|happened|talk(?:ed|ing)? about|discussed"
-        r"|previously|recently)\b"
     )
 
 

@@ -21,7 +21,7 @@ from mimo.frozen import frozen
 from mimo.guard.policy import Operation
 from mimo.memory.model import Kind
 from mimo.mind import Mind, Question
-from mimo.operations import finding, overview, refresh, syncing
+from mimo.operations import across, finding, overview, refresh, syncing
 from mimo.operations.overview import Health
 from mimo.store import projects
 from mimo.store.init import init as make
@@ -207,7 +207,7 @@ def status(mind: Mind) -> Status:
     """Show the state of the memory"""
     process = daemon.running(mind.home)
     started = process.started if process else None
-    totals, _ = finding.ask_each(
+    totals, _ = across.ask_each(
         mind,
         "mind_status",
         lambda project, here: finding.total(project, shared=not here),

@@ -131,9 +131,9 @@ class TestUses:
 
 
 def _projects(mind):
-    from mimo.operations import finding
+    from mimo.operations import across
 
-    answers, _ = finding.ask_each(mind, "mind_search", lambda _, here: here)
+    answers, _ = across.ask_each(mind, "mind_search", lambda _, here: here)
     return [(name, project) for name, project, _ in answers]
 
 

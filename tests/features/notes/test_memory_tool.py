@@ -97,7 +97,6 @@ class TestSearch:
             ({"query": None}, "`query` is missing"),
             ({"query": 3}, "`query` must be text, not `3`"),
             ({"query": ["a"]}, "`query` must be text"),
-            ({"query": " "}, "the query is empty"),
         ],
     )
     def test_a_query_is_a_text_that_must_be_given(self, mind, arguments, message):
@@ -179,6 +178,41 @@ class TestSearch:
         store(mind, "uploads fail above 10 MB")
 
         assert search(mind, query).total_searched == 1
+
+    @pytest.mark.parametrize("query", ["", "  ", "…", "the of and", "what is it"])
+    def test_a_query_without_a_subject_is_answered_like_a_list(self, mind, clock, query):
+        ids = []
+        for number in range(4):
+            ids.append(store(mind, f"deploy step {number}").id)
+            clock.forward(minutes=1)
+
+        answer = call(mind, "search", query=query)
+
+        assert [row["id"] for row in answer["results"]] == ids[::-1]
+        assert all(row["weak"] for row in answer["results"])
+        assert "names no subject" in answer["notice"]
+        assert call(mind, "search", query=query, threshold=0.1)["results"] == []
+
+    def test_weak_matches_are_shown_and_labelled_if_none_is_sure(self, mind):
+        store(mind, "The automobile would not start in cold weather")
+        for number in range(5):
+            store(mind, f"Lunch number {number} is served at noon")
+
+        answer = call(mind, "search", query="car engine problems")
+
+        assert 0 < len(answer["results"]) <= 3
+        assert all(row["weak"] and row["score"] < 0.3 for row in answer["results"])
+        assert "weak" in answer["notice"]
+        assert call(mind, "search", query="car engine problems", threshold=0.3)["results"] == []
+
+    def test_a_sure_match_is_not_labelled_and_stands_without_weak_ones(self, mind):
+        store(mind, "uploads fail above 10 MB")
+        store(mind, "lunch is at noon")
+
+        answer = call(mind, "search", query="why do uploads fail above 10 MB")
+
+        assert [row["content"] for row in answer["results"]] == ["uploads fail above 10 MB"]
+        assert "weak" not in answer["results"][0]
 
     def test_an_empty_store_answers_with_nothing(self, mind):
         assert search(mind, "anything") == search(mind, "anything else")

@@ -11,7 +11,6 @@ from mimo.features.search.recall import (
     CONTENT_LENGTH,
     KNOTS,
     SECTION_LENGTH,
-    asks_for_the_latest,
     confidence,
     one_line,
     text_of,
@@ -43,40 +42,6 @@ def test_confidence_is_linear_between_two_points():
 @pytest.mark.parametrize(("score", "share"), [(-1, 0.0), (2, KNOTS[-1][1])])
 def test_a_score_out_of_range_counts_as_the_nearest(score, share):
     assert confidence(score) == share
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "where did we leave off last time?",
-        "Where did I stop?",
-        "what did we do in the last session",
-        "what have we talked about so far",
-        "What happened recently?",
-        "please recap our previous conversation",
-        "what was I working on",
-    ],
-)
-@pytest.mark.req("001-24")
-def test_a_question_about_nothing_else_asks_for_the_latest(query):
-    assert asks_for_the_latest(query)
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "where did we stop with the login form",
-        "why did the server stop",
-        "resume",
-        "stop",
-        "what is a session",
-        "what did we decide",
-        "",
-        "¿dónde lo dejamos?",
-    ],
-)
-def test_a_question_about_a_subject_does_not_ask_for_the_latest(query):
-    assert not asks_for_the_latest(query)
 
 
 def memory(content: str = "Use tokens.", **fields: Any) -> Memory:

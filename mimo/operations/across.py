@@ -1,0 +1,139 @@
+"""Questions to all projects of the user, each other one through its own guard."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+from mimo.errors import Denied, MindError, RateLimited, SearchFailed, StorageFailed
+from mimo.guard.policy import Call, Operation
+from mimo.index.rows import Hit, Newer
+from mimo.mind import Mind
+from mimo.operations.finding import (
+    NEAREST,
+    THRESHOLD,
+    WEAK,
+    Answer,
+    Options,
+    answer_of,
+    check_length,
+    note_sure,
+)
+from mimo.store import projects
+from mimo.text.phrases import notices
+
+T = TypeVar("T")
+
+
+def search_projects(
+    mind: Mind, text: str, options: Options, *, private: bool
+) -> tuple[list[tuple[Mind, Hit]], str | None]:
+    """Returns the best matches of all registered projects with their projects, best first.
+
+    Each other project is searched through its own guard, and its private memories are neither
+    matched nor named unless a person asks for `private` ones. The notice names the projects that
+    could not be searched, with the reason. Otherwise as `search`.
+    """
+    with_private = private and mind.agent is None
+    shared = replace(options, filter=replace(options.filter, shared=True))
+
+    def search_one(other: Mind, here: bool) -> Answer:
+        if here or with_private:
+            return answer_of(other, text, options)
+        answer = answer_of(other, text, shared)
+        hits = tuple(_without_private(other, hit) for hit in answer.found.hits)
+        return Answer(replace(answer.found, hits=hits), answer.remark)
+
+    check_length(text)
+    answers, skipped = ask_each(mind, "mind_search", search_one)
+    # A list of one project is no answer beside the sure matches of another one.
+    is_listed = all(answer.found.listed for _, _, answer in answers)
+    answers = [answer for answer in answers if answer[2].found.listed == is_listed]
+    incomplete = [
+        f"{name}: {problem}"
+        for name, project, answer in answers
+        if (problem := notices(project.notice, answer.found.notice))
+    ]
+    remarks = dict.fromkeys(answer.remark for _, _, answer in answers)
+    notice = notices(*skipped, *incomplete, *remarks)
+    matches = [(project, hit) for _, project, answer in answers for hit in answer.found.hits]
+    if is_listed:
+        matches.sort(key=lambda match: match[1].record.memory.created, reverse=True)
+        return matches[: options.limit], notice
+    matches.sort(key=lambda match: -match[1].score)
+    if options.threshold is None and matches and matches[0][1].score < THRESHOLD:
+        matches, notice = matches[:NEAREST], notices(notice, WEAK)
+    elif options.threshold is None:
+        matches = [match for match in matches if match[1].score >= THRESHOLD]
+    matches = matches[: options.limit]
+    for project in {project for project, _ in matches}:
+        note_sure(project, [hit for owner, hit in matches if owner is project])
+    return matches, notice
+
+
+def _without_private(mind: Mind, hit: Hit) -> Hit:
+    """Returns a match that names no private memory: an id has words of the text."""
+    newer = hit.newer
+    ids = {*newer.superseded_by, *newer.claimed_by, *hit.competing}
+    private = {id for id in ids if not (named := mind.index.get(id)) or named.place.private}
+    superseded_by, claimed_by, competing = (
+        tuple(id for id in ids if id not in private)
+        for ids in (newer.superseded_by, newer.claimed_by, hit.competing)
+    )
+    return replace(hit, newer=Newer(superseded_by, claimed_by), competing=competing)
+
+
+def ask_each(
+    mind: Mind, tool: str, question: Callable[[Mind, bool], T], *, diagnosis: bool = False
+) -> tuple[list[tuple[str, Mind, T]], list[str]]:
+    """Returns each registered project's name, memory and answer, the open one's last; and problems.
+
+    `question` gets a project, and whether it is the open one. The policy of each other project
+    permits, limits and records the call of `tool`. A project with `search_all` off is asked only
+    if it is the open one. Each problem is the reason for which a project was skipped, which reveals
+    nothing of its policy.
+    """
+    registry = projects.registered(mind.home)
+    here = mind.project.root if mind.has_project else None
+    answers: list[tuple[str, Mind, T]] = []
+    skipped = [registry.problem] if registry.problem else []
+    for entry in registry.projects:
+        mind.heed()
+        if entry.path == here or not entry.search_all:
+            continue
+        try:
+            other = mind.at(entry)
+            if other is None:
+                skipped.append(f"{entry.name} is missing")
+                continue
+            call = Call(
+                tool=tool,
+                operation=Operation.READ,
+                diagnosis=diagnosis,
+                agent=mind.agent,
+                at=mind.now(),
+            )
+            with other.guard.passing(call, mind.timer.monotonic):
+                answers.append((entry.name, other, question(other, False)))
+        except Exception as error:  # one broken project must not stop the others
+            if mind.halted and mind.halted():
+                raise
+            skipped.append(f"{entry.name} was skipped: {_reason(error, tool)}")
+    if here:
+        names = (entry.name for entry in registry.projects if entry.path == here)
+        name = next(names, mind.project.name)
+        try:
+            answers.append((name, mind, question(mind, True)))
+        except (SearchFailed, StorageFailed) as error:
+            skipped.append(f"{name}: {error.message}")
+    return answers, skipped
+
+
+def _reason(error: Exception, tool: str) -> str:
+    """Returns the reason for skipping a project, without rules or names of its policy."""
+    if isinstance(error, Denied):
+        invalid = error.reason == "policy"
+        return "its policy is invalid" if invalid else f"its policy does not permit `{tool}`"
+    if isinstance(error, RateLimited):
+        return "its policy permits no more calls for now"
+    code = error.code if isinstance(error, MindError) else type(error).__name__
+    return f"it can't be read ({code}); run `mind doctor` there"

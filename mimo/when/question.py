@@ -1,0 +1,145 @@
+"""The time that a question names: `what did we do yesterday`, `지난주에 뭐 했지`.
+
+Only words that clearly name a time count, so that `5 minutes` stays a subject. In a question a day
+is a calendar day, and what is vague has several spans, from the narrow one to the wide one.
+"""
+
+import re
+from datetime import datetime, timedelta
+
+from mimo.frozen import frozen
+from mimo.text.calendar import MONTHS, WEEKDAYS
+from mimo.text.clean import compiled
+from mimo.when import Interval
+
+_HINTS = (
+    r"yesterday|today|tonight|\bago\b|\b(?:last|past|this|previous)\b|weekend|"
+    + "|".join(rf"\b{name}" for name in (*WEEKDAYS, *(month[:3] for month in MONTHS)))
+    + r"|\b(?:19|20)\d\d\b|\bq[1-4]\b"
+    + "|어제|어저께|그제|그저께|오늘|금일|어젯밤|간밤|지난|이번|저번|최근|작년|올해|금년|요일|주말"
+    r"|\d\s*(?:일|주|달|개월|년|월|시간|분기)|(?:며칠|하루|이틀|사흘|나흘|열흘|보름|주일|달|년)\s?전"
+)
+"""What every time in a question has a part of."""
+
+_ANCHORS = frozenset("yesterday ago last past this before-last today tonight weekend".split())
+_WITHIN = frozenset("in on during since until till before after between from of by".split())
+_TOO_SHORT = frozenset({"second", "minute"})
+"""`last minute` is mostly no time."""
+
+_LONGEST = 6
+"""Words of one expression."""
+_MOST = 60
+"""Words of a question that are read."""
+
+_PARTICLES = r"(?:에는|에서는|[는은엔쯤경도의에])$"
+_DAY = timedelta(days=1)
+_TOLERANCE = {"week": 3 * _DAY, "month": 10 * _DAY, "year": 60 * _DAY}
+_UNITS = {"일": "day", "년": "year"}
+
+
+@frozen
+class NamedTime:
+    """A time in a question."""
+
+    expression: str
+    """The words that name it."""
+    spans: tuple[Interval, ...]
+    """The time that is meant, and wider ones for a memory that is slightly outside."""
+    rest: str
+    """The question without it."""
+    is_date: bool
+    """True for a date of the calendar, which may be a subject itself: `the outage of October 3`."""
+    is_present: bool
+    """True for `today`, which often means `at present`."""
+
+
+def named_time(question: str, now: datetime) -> NamedTime | None:
+    """Returns the first time that a question names, seen from `now` (UTC), or None."""
+    if not compiled(_HINTS).search(question.lower()):
+        return None
+    tokens = [*re.finditer(r"[^\s,;?!\"“”()\[\]]+", question)][:_MOST]
+    for length in range(min(_LONGEST, len(tokens)), 0, -1):
+        for first in range(len(tokens) - length + 1):
+            start, end = tokens[first].start(), tokens[first + length - 1].end()
+            words = question[start:end].rstrip(".:…")
+            if (read := _read(words, now)) is not None:
+                meaning, spans = read
+                return NamedTime(
+                    expression=words,
+                    spans=spans,
+                    rest=f"{question[:start]} {question[end:]}",
+                    is_date=not _ANCHORS & set(meaning) and not set(WEEKDAYS) & set(meaning),
+                    is_present=meaning == ("today",),
+                )
+    return None
+
+
+def shown(span: Interval) -> str:
+    """Returns a span as text: `2026-11-19`, `2026-11-13 to 2026-11-20`, `until 2026-10-31`."""
+    day = "%Y-%m-%d"
+    first = f"{span.since:{day}}" if span.since else ""
+    last = f"{span.until - timedelta(microseconds=1):{day}}" if span.until else ""
+    if not first:
+        return f"until {last}"
+    return f"since {first}" if not last else first if first == last else f"{first} to {last}"
+
+
+def _read(text: str, now: datetime) -> tuple[tuple[str, ...], tuple[Interval, ...]] | None:
+    """Returns the words of the grammar for an expression, and the spans that it names."""
+    if not compiled(_HINTS).search(text.lower()):
+        return None
+    from mimo.when import grammar, vocabulary
+
+    for spelled in dict.fromkeys((text, re.sub(_PARTICLES, "", text))):
+        words = vocabulary.words_of(spelled) or ()
+        if not words or not _is_clear(words, spelled.lower(), now):
+            continue
+        try:
+            interval = grammar.whole(words, now)
+        except (grammar.Refused, OverflowError):
+            continue
+        if interval is not None:
+            return words, _spans(words, interval, now)
+    return None
+
+
+def _is_clear(words: tuple[str, ...], text: str, now: datetime) -> bool:
+    """Returns whether these words name a time in any sentence."""
+    if _ANCHORS & set(words):
+        return not (len(words) == 2 and words[1] in _TOO_SHORT)
+    korean = not text.isascii()
+    if any(word in WEEKDAYS for word in words):
+        return korean or any(day in text for day in WEEKDAYS)
+    is_within = text.split()[0] in _WITHIN
+    has_number = any(word[0].isdecimal() for word in words)
+    if any(word in MONTHS for word in words):
+        return korean or is_within or has_number
+    if re.search(r"\b\d{4}-\d\d\b|\b\d{4}/\d{1,2}/\d", text):
+        return True
+    years = [word for word in words if len(word) == 4 and word.isdecimal()]
+    if not years or not 1990 <= int(years[0]) <= now.year + 1:
+        return is_within and re.fullmatch("q[1-4]", words[-1]) is not None
+    return is_within or len(words) > 1 or (korean and "년" in text)
+
+
+def _spans(words: tuple[str, ...], interval: Interval, now: datetime) -> tuple[Interval, ...]:
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    since, until = interval.since, interval.until
+    if words == ("yesterday",):
+        return Interval(since=midnight - _DAY, until=midnight), interval
+    if since is None or until is None or until - since < _DAY:
+        return (interval,)
+    day = since.replace(hour=0, minute=0, second=0, microsecond=0)
+    whole = Interval(since=day, until=until)
+    unit = words[-2] if words[-1] == "ago" and len(words) > 1 else ""
+    if unit := _UNITS.get(unit, unit):
+        near = _TOLERANCE.get(unit, timedelta())
+        around = [Interval(since=day - width, until=day + width + _DAY) for width in (near, _DAY)]
+        return (*around, whole) if not near else (around[0], whole)
+    if words in (("last", "week"), ("past", "week")):
+        monday = midnight - (now.weekday() + 7) * _DAY
+        return (Interval(since=min(day, monday), until=until),)
+    if words in (("last", "month"), ("past", "month")):
+        first = (midnight.replace(day=1) - _DAY).replace(day=1)
+        return (Interval(since=min(day, first), until=until),)
+    return (whole,)

@@ -1,0 +1,113 @@
+"""The time that a question names."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mimo.when.question import named_time, shown
+from tests.conftest import NOW
+
+
+@pytest.mark.parametrize(
+    ("question", "expression", "span"),
+    [
+        ("what did we do yesterday?", "yesterday", "2026-11-19"),
+        ("yesterday's deploy", "yesterday's", "2026-11-19"),
+        ("what happened last week with the deploys", "last week", "2026-11-09 to 2026-11-20"),
+        ("what did we do 3 days ago", "3 days ago", "2026-11-17"),
+        ("two weeks ago we chose a cache", "two weeks ago", "2026-11-03 to 2026-11-09"),
+        ("what did we decide on November 18?", "on November 18", "2026-11-18"),
+        ("the outage of 2026-11-18", "of 2026-11-18", "2026-11-18"),
+        ("in october, what broke", "in october", "2026-10-01 to 2026-10-31"),
+        ("what was done in 2025", "in 2025", "2025-01-01 to 2025-12-31"),
+        ("what changed since last friday", "since last friday", "2026-11-13 to 2026-11-20"),
+        ("what did we learn this morning", "this morning", "2026-11-20"),
+        (
+            "between monday and wednesday",
+            "between monday and wednesday",
+            "2026-11-16 to 2026-11-18",
+        ),
+        ("어제", "어제", "2026-11-19"),
+        ("어제는 뭐 했지", "어제는", "2026-11-19"),
+        ("지난주에 배포 어떻게 됐지", "지난주에", "2026-11-09 to 2026-11-20"),
+        ("3일 전에 뭐 했어?", "3일 전에", "2026-11-17"),
+        ("11월 18일에 무슨 일이 있었어?", "11월 18일에", "2026-11-18"),
+        ("월요일에 결정한 것", "월요일에", "2026-11-16"),
+    ],
+)
+def test_a_time_is_read_from_a_question(question, expression, span):
+    time = named_time(question, NOW)
+
+    assert time is not None
+    assert (time.expression, shown(time.spans[0])) == (expression, span)
+    assert expression not in time.rest
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "the cache lives 24 hours",
+        "a timeout of 5 minutes",
+        "a last minute change",
+        "what may happen",
+        "march through the list",
+        "python 3.11.12 upgrade",
+        "version 2024.1",
+        "id 20261118",
+        "port 2025",
+        "last time we talked",
+        "the tests sat idle",
+        "the sun icon",
+        "q3 goals",
+        "지난번에 뭐 했지",
+        "이번 배포",
+    ],
+)
+def test_a_word_that_may_mean_something_else_is_no_time(question):
+    assert named_time(question, NOW) is None
+
+
+def test_a_time_that_has_not_begun_is_no_time():
+    assert named_time("what happens this evening", NOW) is None
+
+
+def test_a_vague_time_has_wider_spans():
+    time = named_time("what did we do 3 days ago", NOW)
+
+    assert time is not None
+    assert [*map(shown, time.spans)] == [
+        "2026-11-17",
+        "2026-11-16 to 2026-11-18",
+        "2026-11-17 to 2026-11-20",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("question", "is_date", "is_present"),
+    [
+        ("on November 18", True, False),
+        ("in 2025", True, False),
+        ("11월 18일", True, False),
+        ("on monday", False, False),
+        ("last week", False, False),
+        ("today's plan", False, True),
+        ("오늘", False, True),
+    ],
+)
+def test_dates_and_the_present_are_marked(question, is_date, is_present):
+    time = named_time(question, NOW)
+
+    assert time is not None
+    assert (time.is_date, time.is_present) == (is_date, is_present)
+
+
+def test_an_open_span_is_shown_with_its_end():
+    time = named_time("what was known before october", NOW)
+
+    assert time is not None
+    assert shown(time.spans[0]) == "until 2026-09-30"
+
+
+@given(st.text(alphabet="last week yesterday 지난주어제 전일월 01239-/:., ago", max_size=80))
+def test_any_question_is_read(question):
+    named_time(question, NOW)

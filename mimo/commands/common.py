@@ -20,6 +20,14 @@ MEMORY = Tool(name="memory", description="Unified memory operations")
 """The tool whose operations `notes.memory_tool` and `fading` declare."""
 
 Id = Annotated[str, Arg("Id of the memory, or an unambiguous start or end of it", complete="id")]
+Query = Annotated[
+    str,
+    Arg(
+        "The question, then other words its answer may have: synonyms, product, file and function"
+        " names",
+        words=True,
+    ),
+]
 Importance = Annotated[float, Arg("Importance, 0 to 1", ge=0, le=1)]
 Limit = Annotated[int, Arg("Maximum number of results", short="n", ge=1, le=1000)]
 Offset = Annotated[int, Arg("Number of results to skip", ge=0)]

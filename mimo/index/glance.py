@@ -163,6 +163,21 @@ class Glance:
         )
         return self._notes(rows, limit, lambda note: note.keep)
 
+    def facts(self, limit: int, *, private: bool = False) -> list[Note]:
+        """Returns the most important facts and lessons, the newest of equal ones first.
+
+        Included documents and their parts, and what was superseded, are left out.
+        """
+        condition = "" if private else "AND m.private = 0"
+        rows = self._sql.execute(
+            f"SELECT {_COLUMNS} FROM memories m WHERE m.type IN ('fact', 'insight', 'observation',"
+            f" 'plan') AND m.parent IS NULL AND CAST(m.path AS TEXT) LIKE '.mind/%' AND {_APPROVED}"
+            f" AND {CURRENT.format('m')} {condition}"
+            f" ORDER BY m.importance DESC, {newest_first('m')} LIMIT ?",
+            (_MOST_READ,),
+        )
+        return self._notes(rows, limit)
+
     def related(self, prompt: str, limit: int) -> list[Note]:
         """Returns the approved memories that are clearly related to a prompt, best first."""
         weights = self._weights(prompt[:_READ])

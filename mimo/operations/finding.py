@@ -21,14 +21,13 @@ from mimo.memory.model import Filter, Kind, Record, Sort
 from mimo.memory.relations import MAX_DEPTH, Graph
 from mimo.mind import Mind
 from mimo.operations import refresh
-from mimo.operations.asking import Asking, Way, understood
 from mimo.store import projects
 from mimo.text.phrases import notices
-from mimo.when import Interval, question
-from mimo.when.question import NamedTime
 
 if TYPE_CHECKING:
     from mimo.store.revisions import Commit
+    from mimo.when import Interval
+    from mimo.when.question import Asking, NamedTime
 
 THRESHOLD = 0.3
 """The score from which a match is sure; a match below it is weak."""
@@ -113,6 +112,8 @@ def search(mind: Mind, text: str, options: Options, *, counted: bool = True) -> 
 
 def answer_of(mind: Mind, text: str, options: Options) -> Answer:
     """Returns the answer of one project. Raises `Invalid` and `SearchFailed`."""
+    from mimo.when.question import Way, understood
+
     check_length(text)
     try:
         refresh.refresh(mind)
@@ -120,12 +121,12 @@ def answer_of(mind: Mind, text: str, options: Options) -> Answer:
         if asking.way is Way.SPAN:
             return _of_span(mind, text, asking, options)
         if asking.way is not Way.SEARCH:
-            return _listed(mind, asking.way, options)
+            return _listed(mind, options, latest=asking.way is Way.LATEST)
         remark = _resolved(asking.time, asking.time.spans[0]) if asking.time else None
         answer = _in_time(mind, asking, options)
         answer = answer or Answer(_searched(mind, text, options), remark)
         if asking.otherwise and all(map(is_weak, answer.found.hits)):
-            return _listed(mind, asking.otherwise, options)
+            return _listed(mind, options, latest=asking.otherwise is Way.LATEST)
     except StorageFailed as error:
         raise SearchFailed(
             f"nothing could be searched: {error.message}", hint=error.hint
@@ -149,7 +150,7 @@ def _searched(mind: Mind, text: str, options: Options) -> Found:
     return replace(matches, hits=tuple(hits))
 
 
-def _in_time(mind: Mind, asking: Asking, options: Options) -> Answer | None:
+def _in_time(mind: Mind, asking: "Asking", options: Options) -> Answer | None:
     """Returns the sure matches from the time that a question names, if there are some.
 
     A date is not a condition: a memory of another day may be about it. The ranking prefers
@@ -165,7 +166,7 @@ def _in_time(mind: Mind, asking: Asking, options: Options) -> Answer | None:
     return None
 
 
-def _within(options: Options, span: Interval) -> Options | None:
+def _within(options: Options, span: "Interval") -> Options | None:
     """Returns the options limited to a span of time; None if no time meets both."""
     chosen = options.filter
     since = max((end for end in (chosen.since, span.since) if end), default=None)
@@ -175,11 +176,13 @@ def _within(options: Options, span: Interval) -> Options | None:
     return replace(options, filter=replace(chosen, since=since, until=until))
 
 
-def _resolved(time: NamedTime, span: Interval) -> str:
-    return f"`{time.expression}` ({question.shown(span)})"
+def _resolved(time: "NamedTime", span: "Interval") -> str:
+    from mimo.when.question import shown
+
+    return f"`{time.expression}` ({shown(span)})"
 
 
-def _of_span(mind: Mind, text: str, asking: Asking, options: Options) -> Answer:
+def _of_span(mind: Mind, text: str, asking: "Asking", options: Options) -> Answer:
     """Returns the memories of a time, with those that name the date; else the newest ones."""
     time = asking.time
     if time is None:
@@ -201,41 +204,40 @@ def _of_span(mind: Mind, text: str, asking: Asking, options: Options) -> Answer:
     if found.hits:
         return Answer(found, remark)
     missing = f"no memory is of {_resolved(time, time.spans[-1])}"
-    newest = _listed(mind, Way.NEWEST, options).found
+    newest = _listed(mind, options, latest=False).found
     return Answer(newest, f"{missing}; these are the newest" if newest.hits else missing)
 
 
-def _listed(mind: Mind, way: Way, options: Options) -> Answer:
+def _listed(mind: Mind, options: Options, *, latest: bool) -> Answer:
     """Returns the latest work, or the newest memories, which are weak: nothing was asked."""
-    is_latest = way is Way.LATEST
-    hits = _newest(mind, options, score=float(is_latest), resuming=is_latest)
+    hits = _newest(mind, options, score=float(latest), resuming=latest)
     found = Found(hits=hits, considered=mind.index.count(options.filter), listed=True)
-    return Answer(found, (_LATEST if is_latest else _NEWEST) if hits else None)
+    return Answer(found, (_LATEST if latest else _NEWEST) if hits else None)
 
 
 def _newest(
     mind: Mind, options: Options, *, score: float, resuming: bool = False
 ) -> tuple[Hit, ...]:
-    """Returns the newest memories as matches, parts of documents only if there is nothing else.
-
-    With `resuming`, the newest checkpoint is first.
-    """
+    """Returns the newest memories as matches; with `resuming`, the newest checkpoint is first."""
     if options.threshold is not None and score < options.threshold:
         return ()
-    records = mind.index.records(options.filter, limit=_READ)
-    own = [record for record in records if record.parent is None and not record.place.elsewhere]
+    records = newest(mind, options.filter, options.limit)
     if resuming and options.filter.types is None:
         kinds = replace(options.filter, types=frozenset({Kind.CHECKPOINT}))
-        active = (
-            record
-            for record in mind.index.records(kinds, limit=_READ)
-            if (record.memory.status or "").lower() != "archived"
-        )
+        checkpoints = mind.index.records(kinds, limit=_READ)
+        active = (one for one in checkpoints if (one.memory.status or "").lower() != "archived")
         if last := next(active, None):
-            own = [last, *(record for record in own if record != last)]
-    chosen = (own or list(records))[: options.limit]
-    newer = mind.index.newer([record.memory.id for record in chosen])
-    return tuple(_hit(record, score, newer[record.memory.id]) for record in chosen)
+            others = [record for record in records if record != last]
+            records = (last, *others)[: options.limit]
+    newer = mind.index.newer([record.memory.id for record in records])
+    return tuple(_hit(record, score, newer[record.memory.id]) for record in records)
+
+
+def newest(mind: Mind, filter: Filter, limit: int) -> tuple[Record, ...]:
+    """Returns the newest memories, and included documents only if there is nothing else."""
+    records = mind.index.records(filter, limit=_READ)
+    own = [record for record in records if record.parent is None and not record.place.elsewhere]
+    return tuple(own or records)[:limit]
 
 
 def _hit(record: Record, score: float, newer: Newer) -> Hit:

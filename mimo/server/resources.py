@@ -35,7 +35,7 @@ CONTEXT = Resource(
     uri="mind://context",
     name="context",
     title="Notes from this project's memory",
-    description="Current decisions, open loops, gotchas, and where work stopped, as in CLAUDE.md",
+    description="Current decisions, open loops, gotchas, facts, and where work stopped",
     mime_type=MARKDOWN,
 )
 

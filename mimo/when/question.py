@@ -1,15 +1,19 @@
-"""The time that a question names: `what did we do yesterday`, `지난주에 뭐 했지`.
+"""A question as it is understood: the time that it names, and whether it names a subject.
 
-Only words that clearly name a time count, so that `5 minutes` stays a subject. In a question a day
-is a calendar day, and what is vague has several spans, from the narrow one to the wide one.
+A time is one such as in `what did we do yesterday` or `지난주에 뭐 했지`. Only words that clearly
+name one count, so that `5 minutes` stays a subject. In a question a day is a calendar day, and a
+vague time has several spans, from the narrow one to the wide one.
 """
 
 import re
 from datetime import datetime, timedelta
+from enum import Enum, auto
 
 from mimo.frozen import frozen
 from mimo.text.calendar import MONTHS, WEEKDAYS
 from mimo.text.clean import compiled
+from mimo.text.continuity import asks_where_work_stopped, is_framing
+from mimo.text.tokens import QUESTION_WORDS
 from mimo.when import Interval
 
 _HINTS = (
@@ -30,6 +34,9 @@ _LONGEST = 6
 """Words of one expression."""
 _MOST = 60
 """Words of a question that are read."""
+
+_FEW = 2
+"""Up to so many English words are searched for before they count as a question without subject."""
 
 _PARTICLES = r"(?:에는|에서는|[는은엔쯤경도의에])$"
 _DAY = timedelta(days=1)
@@ -143,3 +150,52 @@ def _spans(words: tuple[str, ...], interval: Interval, now: datetime) -> tuple[I
         first = (midnight.replace(day=1) - _DAY).replace(day=1)
         return (Interval(since=min(day, first), until=until),)
     return (whole,)
+
+
+class Way(Enum):
+    """The way to answer a query."""
+
+    SEARCH = auto()
+    SPAN = auto()
+    """It names a time and no subject: the memories of that time."""
+    LATEST = auto()
+    """It asks where work stopped: the checkpoint and the newest memories."""
+    NEWEST = auto()
+    """It names nothing: the newest memories."""
+
+
+@frozen
+class Asking:
+    """A query as it was understood."""
+
+    way: Way
+    otherwise: Way | None = None
+    """The way to answer it if a search finds no sure match."""
+    time: NamedTime | None = None
+    """The time to which the answer is limited, or near to which it should be."""
+    decisions: bool = False
+    """True if it asks for decisions."""
+
+
+def understood(text: str, now: datetime) -> Asking:
+    """Returns the way to answer a query that is asked now."""
+    words = compiled(r"\w+").findall(text.lower())
+    if not words:
+        return Asking(way=Way.NEWEST)
+    time = named_time(text, now)
+    rest = time.rest if time else text
+    if time and (is_framing(rest) or not compiled(r"\w").search(rest)):
+        decisions = compiled(r"\b(?:decid|decision)|결정").search(rest.lower()) is not None
+        return Asking(way=Way.SPAN, time=time, decisions=decisions)
+    if time and time.is_present:
+        time = None
+    otherwise = None
+    if asks_where_work_stopped(text):
+        if len(words) > _FEW or not text.isascii():
+            return Asking(way=Way.LATEST)
+        otherwise = Way.LATEST
+    elif all(word in QUESTION_WORDS for word in words):
+        return Asking(way=Way.NEWEST)
+    elif is_framing(text):
+        otherwise = Way.NEWEST
+    return Asking(way=Way.SEARCH, otherwise=otherwise, time=time)

@@ -121,7 +121,7 @@ def _broken(message: str) -> Invalid:
 # The sections, in a fixed order.
 
 
-DECISIONS, FAILURES, LOOPS, GOTCHAS, SUMMARIES, KEYS, STATE = 5, 3, 3, 5, 5, 5, 6
+DECISIONS, FAILURES, LOOPS, GOTCHAS, SUMMARIES, KEYS, STATE, FACTS = 5, 3, 3, 5, 5, 5, 6, 5
 """Maximum number of lines of each section."""
 
 STATE_TOPIC = "project_state"
@@ -163,6 +163,8 @@ class Notes(NamedTuple):
     gotchas: Sequence[Note] = ()
     sessions: Sequence[Note] = ()
     checkpoint: Note | None = None
+    facts: Sequence[Note] = ()
+    """The most important ones first."""
 
 
 def sections(notes: Notes) -> list[Section]:
@@ -171,6 +173,7 @@ def sections(notes: Notes) -> list[Section]:
     decisions = [note for note in notes.decisions if note.id not in kept][:DECISIONS]
     given = kept.union(note.id for note in decisions)
     decisions += [note for note in notes.failed if note.id not in given][:FAILURES]
+    facts = [note for note in notes.facts if note.id not in kept]
     gotchas = sorted(notes.gotchas, key=_severity)
     history = [
         (f"{short_day(note.created)}: {first_sentence(note.text or note.title)}", note)
@@ -182,6 +185,7 @@ def sections(notes: Notes) -> list[Section]:
         ("Recent Decisions", [(decision(note), note) for note in decisions]),
         ("Open Loops", _loops(notes)[:LOOPS]),
         ("Gotchas", [(gotcha(note), note) for note in gotchas[:GOTCHAS]]),
+        ("Facts", [(_fact(note), note) for note in facts[:FACTS]]),
         ("Session History", history[:SUMMARIES]),
     )
     chosen = [
@@ -201,6 +205,7 @@ PRIORITY = (
     "Gotchas",
     "Open Loops",
     "Project State",
+    "Facts",
     "Session History",
 )
 """The order in which sections get their share of the budget."""
@@ -234,10 +239,17 @@ def as_line(note: Note) -> Line:
         return _line(decision(note), note)
     if note.kind == "edge":
         return _line(gotcha(note), note)
+    return _line(f"{note.kind.capitalize()} ({short_day(note.created)}): {_statement(note)}", note)
+
+
+def _statement(note: Note) -> str:
     words = plain(note.text.lstrip("# ").removeprefix(note.title), 200)
     title = plain(note.title, 120)
-    text = f"{title}: {words}" if title and words and title != words else title or words
-    return _line(f"{note.kind.capitalize()} ({short_day(note.created)}): {text}", note)
+    return f"{title}: {words}" if title and words and title != words else title or words
+
+
+def _fact(note: Note) -> str:
+    return f"{_statement(note)} ({short_day(note.created)})"
 
 
 def decision(note: Note) -> str:
@@ -333,6 +345,7 @@ def gather(look: Glance, *, private: bool = False) -> Notes:
         gotchas=look.newest("edge", 4 * GOTCHAS, private=private),
         sessions=look.newest("context", SUMMARIES, where=others, private=private),
         checkpoint=next(iter(checkpoints(look, 1, private=private)), None),
+        facts=look.facts(KEYS + FACTS, private=private),
     )
 
 

@@ -42,8 +42,9 @@ class ContextWritten:
 def show(mind: Mind, *, budget: Budget = None) -> context.ContextShown:
     """Show the notes that `mind context write` writes
 
-    Current decisions, open loops, gotchas, sessions and the last checkpoint, of memories that are
-    approved and not private. If not all of it fits, the most important notes are kept.
+    Current decisions, open loops, gotchas, the most important facts, sessions and the last
+    checkpoint, of memories that are approved and not private. If not all of it fits, the most
+    important notes are kept.
     """
     return context.shown(mind, budget)
 

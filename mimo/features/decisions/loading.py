@@ -59,8 +59,24 @@ CONTEXT_DEPTH = 2
 MOST_RELATED = 50
 """Linked memories in an answer."""
 
+MOST_RECENT = 5
+"""New memories beside a checkpoint."""
+
 _LINES = 4
 """Lines of a memory's content that are printed, unless all of it is."""
+
+
+@frozen
+class RecentMemory:
+    """A new memory."""
+
+    id: str
+    type: Kind
+    title: str
+    created_at: datetime
+    outcome: Omitted[Outcome]
+    warning: Warning
+    superseded_by: Omitted[str]
 
 
 @frozen
@@ -84,6 +100,10 @@ class Checkpoint:
     ] = None
     trust: Annotated[Omitted[Trust], Out(omit=True)] = None
     file: Omitted[str] = None
+    recent: Annotated[
+        Omitted[tuple[RecentMemory, ...]],
+        Out("Approved memories made since then, newest first; without a checkpoint, the newest"),
+    ] = None
     notice: Omitted[str] = None
 
 
@@ -141,7 +161,7 @@ Don't use for:
 - The reasons behind one decision → use load/context
 - Browsing what happened lately → use search/recent
 
-Returns: Session summary, open files, next steps""",
+Returns: Session summary, open files, next steps, memories made since then""",
 )
 def checkpoint(mind: Mind) -> Checkpoint:
     """Show the checkpoint to resume from
@@ -153,7 +173,12 @@ def checkpoint(mind: Mind) -> Checkpoint:
     if resumed is None:
         notice = "no checkpoint yet; save/checkpoint (`mind save checkpoint`) makes one"
         return Checkpoint(
-            summary=None, open_files=(), next_steps=None, timestamp=None, notice=notice
+            summary=None,
+            open_files=(),
+            next_steps=None,
+            timestamp=None,
+            recent=_recent(mind, None),
+            notice=notice,
         )
     finding.note(mind, [resumed.record])
     memory = resumed.record.memory
@@ -178,8 +203,21 @@ def checkpoint(mind: Mind) -> Checkpoint:
         author=resumed.author,
         trust=trust_of(mind, resumed.record),
         file=resumed.record.place.path,
+        recent=_recent(mind, resumed.record),
         notice=made,
     )
+
+
+def _recent(mind: Mind, checkpoint: Record | None) -> tuple[RecentMemory, ...] | None:
+    """Returns the newest memories after a checkpoint; None if there are none."""
+    since = checkpoint.memory.created if checkpoint else None
+    records = finding.newest(mind, Filter(since=since, approved=True), MOST_RECENT + 1)
+    new = [
+        record
+        for record in records
+        if record != checkpoint and record.parent is None and not record.place.elsewhere
+    ][:MOST_RECENT]
+    return tuple(memory.row(RecentMemory) for memory in facts(mind, new)) or None
 
 
 @command(
@@ -389,6 +427,7 @@ def _(result: Checkpoint, screen: Screen) -> None:
     if result.summary is None:
         screen.line("no checkpoint")
         screen.note(result.notice or "")
+        _write_recent(screen, "The newest memories", result.recent)
         return
     where = f" on {result.branch}" if result.branch else ""
     by = f" by {result.by}" if result.by else ""
@@ -400,8 +439,18 @@ def _(result: Checkpoint, screen: Screen) -> None:
     screen.markdown(result.summary)
     _list(screen, "Next steps", result.next_steps)
     _list(screen, "Open files", list(result.open_files))
+    _write_recent(screen, "New since then", result.recent)
     screen.blank()
     screen.line(accent(result.id or ""), dim(f"  {result.file}"))
+
+
+def _write_recent(screen: Screen, title: str, rows: tuple[RecentMemory, ...] | None) -> None:
+    if not rows:
+        return
+    screen.blank()
+    screen.line(strong(title))
+    for row in rows:
+        screen.line(dim(day(row.created_at)), "  ", row.title, *row_labels(row), indent=2)
 
 
 def _list(screen: Screen, title: str, items: object) -> None:

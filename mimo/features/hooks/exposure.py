@@ -1,7 +1,8 @@
 """The tools that fit a prompt: classified by its words, passed to the server in a file.
 
 The words and the rules are those of MAMA's design: resuming comes before deciding, and every other
-prompt lists every tool. Only the list of tools becomes shorter; the client may call all of them.
+prompt lists every tool. A prompt without such a word that only asks where work stopped resumes it,
+too. Only the list of tools becomes shorter; the client may call all of them.
 The file is `.mind/.local/exposure.json`, one JSON object; a file that can't be read is ignored.
 """
 
@@ -16,6 +17,7 @@ from mimo import disk
 from mimo.errors import MindError
 from mimo.store import files
 from mimo.store.files import LOCAL
+from mimo.text.continuity import asks_where_work_stopped
 
 PLACE = f"{LOCAL}/exposure.json"
 CORE = ("save/decision", "load/checkpoint")
@@ -81,6 +83,8 @@ def classify(prompt: str) -> Exposure:
     """
     text = _QUOTED.sub(" ", prompt[:_MAX_READ])
     intents = [intent for intent, words in _WORDS.items() if words.search(text)]
+    if not intents and asks_where_work_stopped(text):
+        intents = [Intent.RESUMING]
     if not intents:
         return Exposure(intent=Intent.OTHER, confidence=1.0, tools=None)
     # One word means less beside words of other intents, and in a long text, where any word may

@@ -7,7 +7,7 @@ import re
 from enum import StrEnum
 from typing import Annotated
 
-from mimo.commands.common import Importance, Limit, Tags, Trust, Weak, narrowed, trust_of
+from mimo.commands.common import Importance, Limit, Query, Tags, Trust, Weak, narrowed, trust_of
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import Invalid, SecretDetected, StorageFailed
 from mimo.features.notes.memory_tool import MemorySearch, Stored, Threshold
@@ -159,7 +159,7 @@ def store_fact(
 )
 def search_vibes(
     mind: Mind,
-    query: Annotated[str, Arg("Words or a question")],
+    query: Query,
     *,
     limit: Limit = 10,
     threshold: Threshold = None,

@@ -18,6 +18,7 @@ from mimo.commands.common import (
     Limit,
     Offset,
     Private,
+    Query,
     Stale,
     Tags,
     TimeFilter,
@@ -182,7 +183,7 @@ def store(
 )
 def search(
     mind: Mind,
-    query: Annotated[str, Arg("Words or a question", words=True)],
+    query: Query,
     *,
     limit: Limit = 10,
     threshold: Threshold = None,

@@ -5,6 +5,7 @@ from typing import Annotated
 from mimo.commands.common import (
     FromDate,
     Limit,
+    Query,
     Remembered,
     TimeFilter,
     ToDate,
@@ -119,6 +120,7 @@ def by_topic(
     examples=('mind search by-context "how do users log in"',),
     description="""\
 Find memories that are relevant to a question or a task, by meaning, and those linked to them.
+Rows marked `weak` are only near; search at most twice a turn.
 
 Use when:
 - You are about to decide something and want to know what was decided, tried or learnt around it
@@ -130,7 +132,7 @@ Don't use for:
 )
 def by_context(
     mind: Mind,
-    query: Annotated[str, Arg("The question or the task", words=True)],
+    query: Query,
     *,
     limit: Limit = 10,
     threshold: Threshold = None,

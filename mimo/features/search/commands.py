@@ -10,6 +10,7 @@ from mimo.commands.common import (
     Competing,
     FromDate,
     Limit,
+    Query,
     Stale,
     TagFilter,
     TimeFilter,
@@ -113,11 +114,12 @@ class SearchResults:
         "mind search --scope all safari cookies",
         "mind search --at v1.2 rate limit",
     ),
-    description="Semantic search across memories. Use when CLAUDE.md context isn't enough.",
+    description="Semantic search across memories. Use when CLAUDE.md context isn't enough. "
+    "Search at most twice a turn. Rows marked `weak` are only near.",
 )
 def search(
     mind: Mind,
-    query: Annotated[str, Arg("Search query", words=True)],
+    query: Query,
     *,
     scope: Annotated[Scope, Arg("This project, or all registered ones")] = Scope.PROJECT,
     types: Types = (),

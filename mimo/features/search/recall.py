@@ -6,7 +6,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Annotated
 
-from mimo.commands.spec import Arg, Effect, Out, command
+from mimo.commands.common import Query
+from mimo.commands.spec import Effect, Out, command
 from mimo.errors import MindError
 from mimo.frozen import frozen
 from mimo.memory.ids import MEMORY_URI, uri_of
@@ -14,11 +15,11 @@ from mimo.memory.model import Filter, Memory, Outcome, Record, Section
 from mimo.memory.outcomes import reason, warning
 from mimo.mind import Mind
 from mimo.operations import finding, freshness
-from mimo.operations.asking import Way, understood
 from mimo.rendering import Screen, accent, dim
 from mimo.rendering.results import render, without_title
 from mimo.text.clean import clean, compiled
 from mimo.text.phrases import cut
+from mimo.when.question import Way, understood
 
 MOST_CANDIDATES = 20
 """Memories that are searched for, so that some remain if the first ones are not approved."""
@@ -84,12 +85,14 @@ class Recollection:
 )
 def recall_memory(
     mind: Mind,
-    query: Annotated[str, Arg("What to recall", words=True)],
+    query: Query,
 ) -> Recollection:
     """Recall what is remembered about something, in a few sentences
 
     Returns the best passages of up to three memories, with date, outcome and what supersedes them.
-    Unapproved memories are left out. If nothing is found, the summary states that.
+    Asked where work stopped, it returns the last checkpoint and the newest memories; asked for a
+    time, the memories of that time. Unapproved memories are left out. If there is no sure match,
+    the summary states that.
     """
     return summarise(mind, query)
 

@@ -179,7 +179,7 @@ def searched(store: Store) -> list[Asked]:
                 right=right_of(question),
                 answers=store.named(rows),
                 scores=tuple(row["score"] for row in rows),
-                is_sure=bool(rows) and rows[0]["score"] >= SHOWN,
+                is_sure=bool(results) and not results[0].get("weak"),
             )
         )
     return asked
@@ -191,7 +191,8 @@ def remembered(store: Store) -> list[Asked]:
     for question in questions(store.data):
         rows = store.ask("memory", operation="search", query=question["ask"])["results"]
         scores = tuple(row["score"] for row in rows)
-        asked.append(Asked(right_of(question), store.named(rows), scores, bool(rows)))
+        is_sure = bool(rows) and not rows[0].get("weak")
+        asked.append(Asked(right_of(question), store.named(rows), scores, is_sure))
     return asked
 
 

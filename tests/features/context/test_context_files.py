@@ -8,7 +8,9 @@ import pytest
 from mimo.errors import Conflict, Invalid, StorageFailed
 from mimo.features.context import files
 from mimo.features.context.commands import show, write
+from mimo.features.context.files import shown
 from mimo.features.daemon.process import Loop
+from mimo.features.notes.commands import add
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import saving
@@ -68,6 +70,25 @@ def test_an_empty_memory_creates_no_file_but_empties_a_block(mind: Mind) -> None
     text = (mind.project.root / "CLAUDE.md").read_text(encoding="utf-8")
     assert "JWT" not in text
     assert files.NOTHING in text
+
+
+def test_a_project_of_facts_has_the_most_important_and_the_newest(mind: Mind, clock) -> None:
+    for number in range(7):
+        clock.forward(days=1)
+        add(mind, f"Machine {number} is in rack {number}", importance=0.9 if number == 2 else 0.5)
+    add(mind, "My desk is in room 4", private=True)
+    documents = mind.project.root / "docs"
+    documents.mkdir()
+    (documents / "guide.md").write_text("# Guide\n\nRead me.\n", encoding="utf-8")
+    config = mind.folder / "config.toml"
+    config.write_text(config.read_text("utf-8") + 'include = ["docs/**/*.md"]\n', "utf-8")
+
+    text = shown(mind.reopened()).text
+
+    lines = [line for line in text.splitlines() if line.startswith("- ")]
+    assert [line[10] for line in lines] == ["2", "6", "5", "4", "3"]
+    assert lines[0] == "- Machine 2 is in rack 2 (Nov 23)"
+    assert "## Facts" in text
 
 
 def test_a_budget_is_kept(mind: Mind) -> None:

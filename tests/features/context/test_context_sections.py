@@ -40,6 +40,7 @@ def test_every_section_has_its_order_and_limit() -> None:
         gotchas=many("edge"),
         sessions=many("context"),
         checkpoint=note(0, "checkpoint", text="Half done", sections={"Next steps": "- [ ] Test"}),
+        facts=many("fact"),
     )
     counted = {section.title: len(section.lines) for section in sections(notes)}
     assert counted == {
@@ -48,6 +49,7 @@ def test_every_section_has_its_order_and_limit() -> None:
         "Recent Decisions": 5,
         "Open Loops": 3,
         "Gotchas": 5,
+        "Facts": 5,
         "Session History": 5,
         "Continue From": 2,
     }

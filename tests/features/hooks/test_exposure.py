@@ -34,6 +34,14 @@ def test_resuming_lists_the_tools_that_load(prompt: str) -> None:
     assert (exposed.intent, exposed.tools) == (Intent.RESUMING, RESUME)
 
 
+@pytest.mark.parametrize(
+    "prompt", ["Where were we?", "what's next", "어디까지 했지?", "summarize our last conversation"]
+)
+def test_a_prompt_that_only_asks_where_work_stopped_resumes_it(prompt: str) -> None:
+    assert classify(prompt).intent is Intent.RESUMING
+    assert classify(f"{prompt} in the payment form").intent is Intent.OTHER
+
+
 @pytest.mark.req("004-30")
 @pytest.mark.req("004-34")
 @pytest.mark.parametrize(

@@ -20,14 +20,14 @@ MOST_FUNCTION_LINES = 60
 FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
-MOST_MODULES = 203
-MOST_LINES = 49_400
+MOST_MODULES = 206
+MOST_LINES = 50_200
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
-    "search": (54, 760, 19),
+    "search": (57, 790, 20),
     "add": (57, 850, 23),
-    "hook": (17, 220, 16),
+    "hook": (18, 225, 16),
 }
 """The most files and functions of ours that a command enters, and its deepest stack of them."""
 

@@ -40,22 +40,22 @@ def search_projects(
         if here or with_private:
             return answer_of(other, text, options)
         answer = answer_of(other, text, shared)
-        hits = tuple(_without_private(other, hit) for hit in answer.found.hits)
-        return Answer(replace(answer.found, hits=hits), answer.remark)
+        hits = tuple(_without_private(other, hit) for hit in answer.result.hits)
+        return Answer(replace(answer.result, hits=hits), answer.remark)
 
     check_length(text)
     answers, skipped = ask_each(mind, "mind_search", search_one)
-    # A list of one project is no answer beside the sure matches of another one.
-    is_listed = all(answer.found.listed for _, _, answer in answers)
-    answers = [answer for answer in answers if answer[2].found.listed == is_listed]
+    # The matches of one project are better than a list of another one.
+    is_listed = all(answer.result.listed for _, _, answer in answers)
+    answers = [answer for answer in answers if answer[2].result.listed == is_listed]
     incomplete = [
         f"{name}: {problem}"
         for name, project, answer in answers
-        if (problem := notices(project.notice, answer.found.notice))
+        if (problem := notices(project.notice, answer.result.notice))
     ]
     remarks = dict.fromkeys(answer.remark for _, _, answer in answers)
     notice = notices(*skipped, *incomplete, *remarks)
-    matches = [(project, hit) for _, project, answer in answers for hit in answer.found.hits]
+    matches = [(project, hit) for _, project, answer in answers for hit in answer.result.hits]
     if is_listed:
         matches.sort(key=lambda match: match[1].record.memory.created, reverse=True)
         return matches[: options.limit], notice

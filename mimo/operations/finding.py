@@ -83,7 +83,7 @@ class Page:
 class Answer(NamedTuple):
     """The answer of one project."""
 
-    found: Found
+    result: Found
     remark: str | None = None
     """The way in which the query was understood, which is the same in each project."""
 
@@ -101,13 +101,13 @@ def search(mind: Mind, text: str, options: Options, *, counted: bool = True) -> 
     the time that the query names, and an incomplete search. If `counted` is set, each sure match
     counts as used. Raises `SearchFailed` if not even the files can be read.
     """
-    found, remark = answer_of(mind, text, options)
-    notice = notices(mind.notice, found.notice, remark)
-    if counted and not found.listed:
-        note_sure(mind, found.hits)
-    if options.threshold is None and not found.listed and found.hits and is_weak(found.hits[0]):
+    result, remark = answer_of(mind, text, options)
+    notice = notices(mind.notice, result.notice, remark)
+    if counted and not result.listed:
+        note_sure(mind, result.hits)
+    if options.threshold is None and not result.listed and result.hits and is_weak(result.hits[0]):
         notice = notices(notice, WEAK)
-    return replace(found, notice=notice)
+    return replace(result, notice=notice)
 
 
 def answer_of(mind: Mind, text: str, options: Options) -> Answer:
@@ -125,7 +125,7 @@ def answer_of(mind: Mind, text: str, options: Options) -> Answer:
         remark = _resolved(asking.time, asking.time.spans[0]) if asking.time else None
         answer = _in_time(mind, asking, options)
         answer = answer or Answer(_searched(mind, text, options), remark)
-        if asking.otherwise and all(map(is_weak, answer.found.hits)):
+        if asking.otherwise and all(map(is_weak, answer.result.hits)):
             return _listed(mind, options, latest=asking.otherwise is Way.LATEST)
     except StorageFailed as error:
         raise SearchFailed(
@@ -146,7 +146,8 @@ def _searched(mind: Mind, text: str, options: Options) -> Found:
         now=mind.now(),
     )
     hits = [hit for hit in matches.hits if not is_open or hit.score >= FLOOR]
-    hits = _with_successors(mind, hits, options.filter)[: options.limit]
+    most = NEAREST if is_open and hits and is_weak(hits[0]) else options.limit
+    hits = _with_successors(mind, hits, options.filter)[: min(most, options.limit)]
     return replace(matches, hits=tuple(hits))
 
 
@@ -160,9 +161,9 @@ def _in_time(mind: Mind, asking: "Asking", options: Options) -> Answer | None:
         return None
     for span in asking.time.spans:
         within = _within(options, span)
-        found = _searched(mind, asking.time.rest, within) if within else None
-        if found and found.hits and not is_weak(found.hits[0]):
-            return Answer(found, f"only from {_resolved(asking.time, span)}")
+        result = _searched(mind, asking.time.rest, within) if within else None
+        if result and result.hits and not is_weak(result.hits[0]):
+            return Answer(result, f"only from {_resolved(asking.time, span)}")
     return None
 
 
@@ -187,32 +188,32 @@ def _of_span(mind: Mind, text: str, asking: "Asking", options: Options) -> Answe
     time = asking.time
     if time is None:
         raise TypeError(asking)
-    found, remark = Found(hits=(), considered=mind.index.count(options.filter)), None
+    result, remark = Found(hits=(), considered=mind.index.count(options.filter)), None
     types = options.filter.types
     narrow = [frozenset({Kind.DECISION})] if asking.decisions and types is None else []
     for span, kinds in product(time.spans, (*narrow, types)):
         within = _within(options, span)
-        if within and not found.hits:
+        if within and not result.hits:
             chosen = replace(within, filter=replace(within.filter, types=kinds))
-            found = replace(found, hits=_newest(mind, chosen, score=1.0), listed=True)
+            result = replace(result, hits=_newest(mind, chosen, score=1.0), listed=True)
             remark = f"the memories of {_resolved(time, span)}"
     if time.is_date:
-        listed = {hit.record.memory.id for hit in found.hits}
+        listed = {hit.record.memory.id for hit in result.hits}
         related = [hit for hit in _searched(mind, text, options).hits if not is_weak(hit)]
         others = [hit for hit in related if hit.record.memory.id not in listed]
-        found = replace(found, hits=(*found.hits, *others)[: options.limit])
-    if found.hits:
-        return Answer(found, remark)
+        result = replace(result, hits=(*result.hits, *others)[: options.limit])
+    if result.hits:
+        return Answer(result, remark)
     missing = f"no memory is of {_resolved(time, time.spans[-1])}"
-    newest = _listed(mind, options, latest=False).found
+    newest = _listed(mind, options, latest=False).result
     return Answer(newest, f"{missing}; these are the newest" if newest.hits else missing)
 
 
 def _listed(mind: Mind, options: Options, *, latest: bool) -> Answer:
     """Returns the latest work, or the newest memories, which are weak: nothing was asked."""
     hits = _newest(mind, options, score=float(latest), resuming=latest)
-    found = Found(hits=hits, considered=mind.index.count(options.filter), listed=True)
-    return Answer(found, (_LATEST if latest else _NEWEST) if hits else None)
+    result = Found(hits=hits, considered=mind.index.count(options.filter), listed=True)
+    return Answer(result, (_LATEST if latest else _NEWEST) if hits else None)
 
 
 def _newest(
@@ -225,7 +226,7 @@ def _newest(
     if resuming and options.filter.types is None:
         kinds = replace(options.filter, types=frozenset({Kind.CHECKPOINT}))
         checkpoints = mind.index.records(kinds, limit=_READ)
-        active = (one for one in checkpoints if (one.memory.status or "").lower() != "archived")
+        active = (r for r in checkpoints if (r.memory.status or "").lower() != "archived")
         if last := next(active, None):
             others = [record for record in records if record != last]
             records = (last, *others)[: options.limit]

@@ -78,7 +78,7 @@ _KOREAN_ENDINGS = (
     "|어|아|여|인지|인가|는지|였|이었|이야|예요|이에요|인데|는데|봐|보자|거|것|게|걸|건|야지|싶|을까|들|드려"
 )
 _KOREAN_DONE = "했|하던|됐|봤|나눴|말았|멈췄|있었|있던|할 ?일|해야"
-"""What was done and what is to do, which point to earlier work as a cue does."""
+"""Words for finished and for open work, which point to earlier work as a cue does."""
 
 _LONG = f"{_KOREAN_NOUNS}|{_KOREAN_VERBS}"
 _KOREAN = (

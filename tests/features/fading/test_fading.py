@@ -84,7 +84,7 @@ class TestUses:
         assert mind.accesses.uses() == {}
 
     def test_an_unrelated_match_does_not_count_as_used(self, mind, tea):
-        assert search(mind, "penguins").results
+        assert search(mind, "penguins", threshold=0).results
         memory_search(mind, "penguins", threshold=0)
         mind.accesses.flush()
 

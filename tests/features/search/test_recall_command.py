@@ -199,6 +199,44 @@ def test_the_state_of_work_is_the_newest_checkpoint_and_the_newest_notes(mind, c
     assert answer.confidence is None
 
 
+@pytest.mark.req("001-24")
+@pytest.mark.parametrize("query", ["어디까지 했지?", "what's next", "recap", "so what is it"])
+def test_a_question_without_a_subject_is_answered_by_the_newest_notes(mind, query):
+    checkpoint = add(mind, "The parser is half done", type="checkpoint")
+
+    answer = recall_memory(mind, query)
+
+    assert answer.source_refs == (f"mind://memory/{checkpoint.id}",)
+    assert answer.confidence is None
+
+
+@pytest.mark.req("001-24")
+@pytest.mark.parametrize("query", ["what did we do yesterday?", "어제 뭐 했지"])
+def test_a_question_for_a_time_is_answered_by_its_notes(mind, clock, query):
+    clock.forward(days=-1)
+    notes = [add(mind, f"Yesterday's note number {number}") for number in range(6)]
+    clock.forward(days=1)
+    add(mind, "Lunch is served at noon")
+
+    answer = recall_memory(mind, query)
+
+    assert set(answer.source_refs) < {f"mind://memory/{note.id}" for note in notes}
+    assert "5 of 6 notes" in answer.summary
+    assert "(2026-11-19)" in answer.summary
+    assert answer.confidence is None
+
+
+def test_a_summary_of_weak_matches_says_so(mind):
+    add(mind, "The automobile would not start in cold weather")
+    for number in range(5):
+        add(mind, f"Lunch number {number} is served at noon")
+
+    answer = recall_memory(mind, "car engine problems")
+
+    assert answer.source_refs
+    assert "(weak)" in answer.summary.splitlines()[0]
+
+
 def test_a_summary_has_at_most_three_memories_within_a_budget(mind):
     for number in range(6):
         add(mind, f"Deploy step {number}. " + "It is long and dull. " * 200)

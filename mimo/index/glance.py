@@ -4,7 +4,6 @@ Loads little of mind. It creates, refreshes and embeds nothing, so it may lag be
 """
 
 import json
-import math
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from mimo.index.database import Approves, Database, State, generations, path_of
 from mimo.index.schema import CURRENT, from_sql, newest_first, to_sql
+from mimo.index.unasked import Prompt
 from mimo.memory.note import Note
-from mimo.text.tokens import QUESTION_WORDS, query_terms
 
 if TYPE_CHECKING:
     from mimo.index.index import Index
@@ -37,22 +36,14 @@ _WHERE_KEPT = (
 _MOST_READ = 500
 """The number of approved rows of a kind that are read."""
 
-_MOST_TERMS = 24
-"""The number of words of a prompt that are searched for, the rarest ones."""
-
 _READ = 4_000
 """The number of characters of a prompt that are read for words."""
 
 _UNITS = 40
-_FEWEST_WORDS = 2
-"""A prompt may share a single word with a memory by accident."""
+_BESIDE = 1.0
+"""Memories are given beside the best one if their evidence is weaker by this at most."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-_COVERED = 0.45
-"""The share of a prompt's words, weighted by rarity, that a related memory must contain."""
-_NAMED = 0.75
-"""The share of the words of a related memory's title or topic that a prompt must contain."""
 
 
 @contextmanager
@@ -180,20 +171,44 @@ class Glance:
 
     def related(self, prompt: str, limit: int) -> list[Note]:
         """Returns the approved memories that are clearly related to a prompt, best first."""
-        weights = self._weights(prompt[:_READ])
-        if not weights:
+        totals = self._sql.execute("SELECT memories - shadowed, units FROM totals").fetchone()
+        words = Prompt(prompt[:_READ], self._units_with, *totals)
+        if not words.weights:
             return []
-        match = " OR ".join(f'"{term}"' for term in weights)
+        match = " OR ".join(f'"{term}"' for term in words.weights)
         best: dict[int, float] = {}
-        for tokens, title, topic, key in self._best_units(match):
-            best.setdefault(key, _fit(weights, tokens, title, topic))
-        keys = sorted((key for key, fit in best.items() if fit), key=lambda key: -best[key])
+        for tokens, title, topic, key, is_current in self._best_units(match):
+            if (odds := words.evidence(tokens, f"{title} {topic}")) > 0:
+                current = key if is_current else self._current(key)
+                best[current] = max(odds, best.get(current, odds))
+        least = max(best.values(), default=0.0) - _BESIDE
+        keys = sorted((key for key in best if best[key] >= least), key=lambda key: -best[key])
         by_key = f"SELECT {_COLUMNS} FROM memories m WHERE m.key = ?"
         rows = (self._sql.execute(by_key, (key,)).fetchone() for key in keys)
         return self._notes(rows, limit)
 
+    def _units_with(self, term: str) -> int:
+        row = self._sql.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,)).fetchone()
+        return int(row[0]) if row else 0
+
+    def _current(self, key: int) -> int:
+        """Returns the key of the newest approved memory that supersedes one, over all steps."""
+        seen = {key}
+        while True:
+            row = self._sql.execute(
+                "SELECT s.key FROM memories m JOIN links l ON l.target = m.id AND l.type ="
+                " 'supersedes' CROSS JOIN memories s ON s.key = l.source WHERE m.key = ?"
+                " AND s.shadowed = 0 AND approved(s.digest) AND s.id <> m.id"
+                f" ORDER BY {newest_first('s')} LIMIT 1",
+                (key,),
+            ).fetchone()
+            if row is None or row[0] in seen:
+                return key
+            key = row[0]
+            seen.add(key)
+
     def _best_units(self, match: str) -> list[Sequence[Any]]:
-        """Returns the tokens of the best units, and of the titles and topics of their memories.
+        """Returns the tokens of the best units, and what `related` needs of their memories.
 
         Unapproved units never displace approved ones.
         """
@@ -209,7 +224,7 @@ class Glance:
             ).fetchall()
             approved = [row for row in rows if row[4]]
             if len(approved) >= _UNITS or len(approved) == len(rows) or len(rows) < most:
-                return [row[:4] for row in approved[:_UNITS] if row[5]]
+                return [(*row[:4], row[5]) for row in approved[:_UNITS]]
             most *= 8
 
     def _notes(
@@ -244,39 +259,6 @@ class Glance:
         except OSError:
             return note.path.startswith(".git/")
         return row is not None and row == (now.st_size, now.st_mtime_ns, str(now.st_ino))
-
-    def _weights(self, prompt: str) -> dict[str, float]:
-        """Returns the words to search for, each with its weight: rare words weigh more."""
-        terms = [
-            term
-            for term in query_terms(prompt).content
-            if len(term) > 1 and not term.isdigit() and term not in QUESTION_WORDS
-        ]
-        (units,) = self._sql.execute("SELECT units FROM totals").fetchone()
-        weights = {}
-        for term in terms[: 8 * _MOST_TERMS]:
-            row = self._sql.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,)).fetchone()
-            count = row[0] if row else 0
-            weights[term] = math.log(1 + (units - count + 0.5) / (count + 0.5))
-        rarest = sorted(weights, key=lambda term: -weights[term])[:_MOST_TERMS]
-        return {term: weights[term] for term in rarest}
-
-
-def _fit(weights: dict[str, float], tokens: str, title: str, topic: str) -> float:
-    """Returns how well a memory fits a prompt; 0 if it may be unrelated.
-
-    A related memory contains most of the prompt, or the prompt contains most of its title or topic.
-    """
-    held = set(tokens.split()) | set(title.split()) | set(topic.split())
-    shared = [term for term in weights if term in held]
-    if len(shared) < _FEWEST_WORDS:
-        return 0.0
-    covered = sum(weights[term] for term in shared) / sum(weights.values())
-    names = [set(name.split()) - QUESTION_WORDS for name in (title, topic)]
-    named = max(
-        (len(name & weights.keys()) / len(name) for name in names if len(name) > 1), default=0.0
-    )
-    return max(covered, named) if covered >= _COVERED or named >= _NAMED else 0.0
 
 
 def _note(row: Sequence[Any]) -> Note:

@@ -178,6 +178,67 @@ def test_a_superseded_decision_is_not_given(claude: Client, mind: Mind) -> None:
     assert "sessions" not in claude.start() + claude.prompt("sessions for auth", session_id="s2")
 
 
+@pytest.mark.parametrize(
+    ("content", "prompt"),
+    [
+        ("Use JWT with refresh tokens for auth", "what did we decide about auth?"),
+        ("Use JWT with refresh tokens for auth", "why JWT?"),
+        ("Our database is Postgres 16", "which database do we use?"),
+        ("Uploads above 100 MB fail behind the proxy", "proxy uploads are cut off again"),
+        ("로그인은 카카오 계정으로만 한다", "카카오 로그인 붙여줘"),
+    ],
+)
+def test_the_only_memory_is_given_for_one_strong_word(
+    claude: Client, mind: Mind, content: str, prompt: str
+) -> None:
+    remember(mind, Kind.FACT, content)
+    assert content in claude.prompt(prompt)
+
+
+@pytest.mark.parametrize("prompt", ["the payouts job needs Kafka", "does Kafka run in staging?"])
+def test_one_strong_word_of_a_topic_or_tag_is_enough(
+    claude: Client, mind: Mind, prompt: str
+) -> None:
+    for number in range(30):
+        remember(mind, Kind.FACT, f"Service {number} answers within {number + 100} ms")
+    remember(mind, Kind.DECISION, "Events go through Redpanda", topic="kafka", tags=("broker",))
+    assert "Redpanda" in claude.prompt(prompt)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "run the linter and fix what it says",
+        "fix the failing test",
+        "add a button",
+        "rename totalCents to amountCents in OrderSummary.tsx",
+        "write a unit test for the invoice parser",
+        "explain what this regex does",
+        "thanks, commit it",
+        "make the header blue",
+        "린트 돌려줘",
+        "방금 바꾼 내용으로 커밋 메시지 써줘",
+    ],
+)
+def test_everyday_work_gets_no_notes(claude: Client, mind: Mind, prompt: str) -> None:
+    remember(mind, Kind.DECISION, "The linter is ruff; run it before each commit", tags=("ci",))
+    remember(mind, Kind.ISSUE, "The invoice test fails at midnight: totals are in cents")
+    remember(mind, Kind.FACT, "Every button has a test id and the header a message")
+    remember(mind, Kind.FACT, "커밋 메시지는 영어로 쓴다")
+    assert claude.prompt(prompt) == ""
+
+
+def test_the_current_decision_is_given_if_a_prompt_names_a_superseded_one(
+    claude: Client, mind: Mind
+) -> None:
+    old = decision(mind, "sessions", "Keep sessions in memcached", reasoning="fast")
+    middle = supersede(mind, old.id, "Keep sessions in Redis", reasoning="durable")
+    supersede(mind, middle.id, "Keep sessions in Postgres", reasoning="one server fewer")
+    notes = claude.prompt("let us tune memcached for the sessions")
+    assert "Postgres" in notes
+    assert "memcached" not in notes
+
+
 PAYPAL = (
     "Use PayPal for card payments (Nov 20) - FAILED, do not repeat it: refunds took weeks;"
     " superseded by Use Stripe for card payments"

@@ -1,0 +1,150 @@
+"""The evidence that a memory is related to a prompt so clearly that an agent gets it unasked.
+
+It compares words only, in natural logarithms: a word that occurs in one of a thousand stretches of
+text is worth 6.9. docs/retrieval.md has the origin of the constants.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable
+from functools import cache
+
+from mimo.text.background import rarity
+from mimo.text.clean import compiled
+from mimo.text.tokens import QUESTION_WORDS, UNSPACED, query_terms, tokenize
+
+_BELIEF = 2_000
+"""The background list weighs as much as this number of the store's units."""
+
+_FEWEST_MEMORIES = 10
+"""A smaller store counts as one of this size."""
+
+_PAIR = 3.5
+"""The rarity of a pair of characters in a script without spaces; a word has one or more."""
+
+_LONGEST_WORD = 7.5
+"""The most that neighbouring pairs of characters are worth as one word."""
+
+_UNCERTAIN = -7.6
+_RAREST, _COVERAGE, _HEADING, _SHARED, _MEMORIES = 1.0, 5.1, 0.14, 0.11, -0.5
+_MOST_HEADING, _MOST_SHARED = 15.0, 25.0
+_ROUTINE, _ASKING = -4.2, 1.5
+"""The weights of the evidence: logistic regression on prompts with labels, rounded."""
+
+_SHORT = 2.0
+"""It is added to the worth of a prompt, so that one word is not all of a short prompt."""
+
+_MOST_TERMS = 24
+
+_WORK = (
+    "add after again back bad before better big branch break broken bug build bump button call"
+    " case change check class clean code color colour column comment commit continue cool copy"
+    " correct crash create date debug delete diff directory doc docstring document done down"
+    " draft edit empty end error every everywhere example except extract fail failure field file"
+    " fine first fix folder format formatter function go good great header helper implement"
+    " import improve install instead issue last like line lint linter list log look loop make"
+    " merge message method missing module move name new next nice now number off ok okay old open"
+    " option order out over page part pr prefix print problem pull push put readme rebase"
+    " refactor regex regexp release remove rename replace request revert review right run same"
+    " save script see set setup show simplify sort split start still stop style suffix summary"
+    " sure table tag take task test text thank three tidy todo top try two type typo undo unused"
+    " up update upgrade use value variable version wait way whole work write wrong yes"
+)
+"""English words of everyday work, which name no subject that a memory could be about."""
+
+_ENDINGS = (
+    "에서 으로 에게 까지 부터 하는 해서 하고 하면 합니 니다 있는 있음 없는 이다 했다 한다 해줘"
+    " 지만 는데 처리 하나 만들 들어 어줘 바꿔 꿔줘 인데 이고 되면 면서 마다 보다 처럼 라고"
+)
+"""Pairs of Hangul in the endings and auxiliaries of Korean words."""
+
+_CHORES = (
+    r"\b(?:rename|reformat|typos?|docstrings?|doc comments?|kdoc|javadoc|doxygen|jsdoc|comments?"
+    r"|unit tests?|type hints?|lint\w*|\w+-format|\w*fmt|formatter|prettier|ruff|eslint"
+    r"|alphabetical\w*|unused|commit|rebase|conflicts?|undo|regexp?|thanks|thank you|translate"
+    r"|colou?rs?|icons?|labels?|bold|padding|margin|indent\w*|diff|pull request|summari[sz]e"
+    r"|split (?:this|the|up|\S+\.\w+|\S+ into)|diagram|bump \S+ (?:from|to)"
+    r"|(?:write|add) (?:an? |the |some |more )?(?:\w+ )?tests?|\S*test\S*(?: \S+)? fail\w*"
+    r"|explain (?:what|this|line|how th)|what (?:does|do) (?:this|that|the)"
+    r"|show me (?:the|an?|all))\b"
+    r"|린트|커밋|오타|주석|정규식|고마워|목차|배경색|말줄임|임포트|리베이스|\bimport 정리"
+)
+"""Tasks that change no behaviour, for which a shared word rarely means that a memory matters."""
+
+_QUESTIONS = (
+    r"\b(?:did|do|have|had|are|were|should) (?:we|our|i)\b"
+    r"|\bwe (?:ever )?(?:use|decid|cho|pick|agree|settl|go with|went with|switch)"
+    r"|\bwhy (?:not |no )?(?!do|is|are|did|was|were|can|am)\w|\bdecisions?\b"
+)
+"""Questions about what the project decided or knows."""
+
+
+class Prompt:
+    """The words of a prompt, with their worth in a store."""
+
+    def __init__(self, text: str, holding: Callable[[str], int], units: int, memories: int) -> None:
+        """Weigh the words; `holding` returns the number of the store's units with a token."""
+        terms = [t for t in query_terms(text).content if len(t) > 1 and not t.isdigit()]
+        weights = {
+            term: _worth(term, holding(term), units)
+            for term in terms[: 8 * _MOST_TERMS]
+            if term not in QUESTION_WORDS
+        }
+        self._total = sum(weights.values()) + _SHORT
+        subjects = [term for term in weights if term not in _work()]
+        rarest = sorted(subjects, key=lambda term: -weights[term])[:_MOST_TERMS]
+        self.weights = {term: weights[term] for term in rarest} if _has_words(text) else {}
+        """The worth of the words to search for; empty if the prompt names no subject."""
+        self._runs = [tokenize(run) for run in re.findall(f"[{UNSPACED}]+", text)]
+        self._bias = _UNCERTAIN + _MEMORIES * math.log(max(memories, _FEWEST_MEMORIES))
+        if compiled(f"(?i){_CHORES}").search(text):
+            self._bias += _ROUTINE
+        elif compiled(f"(?i){_QUESTIONS}").search(text):
+            self._bias += _ASKING
+
+    def evidence(self, tokens: str, heading: str) -> float:
+        """Returns the logarithm of the odds that a memory is related.
+
+        `tokens` are those of one of its units, `heading` those of its title, topic and tags.
+        """
+        named = self.weights.keys() & heading.split()
+        shared = named.union(self.weights.keys() & tokens.split())
+        if not shared:
+            return -math.inf
+        worth = self._sum(shared)
+        return (
+            self._bias
+            + _RAREST * self._rarest(shared)
+            + _COVERAGE * worth / self._total
+            + _HEADING * min(self._sum(named), _MOST_HEADING)
+            + _SHARED * min(worth, _MOST_SHARED)
+        )
+
+    def _sum(self, terms: Iterable[str]) -> float:
+        return sum([self.weights[term] for term in terms])
+
+    def _rarest(self, shared: set[str]) -> float:
+        """Returns the worth of the rarest word, of which neighbouring pairs are parts."""
+        rarest = max(self.weights[term] for term in shared)
+        for run in self._runs:
+            word = 0.0
+            for pair in run:
+                word = word + self.weights[pair] if pair in shared else 0.0
+                rarest = max(rarest, min(word, _LONGEST_WORD))
+        return rarest
+
+
+def _worth(term: str, holding: int, units: int) -> float:
+    in_general = _PAIR if re.match(f"[{UNSPACED}]", term) else rarity(term)
+    expected = _BELIEF * math.exp(-in_general)
+    return max(0.0, -math.log((holding + expected) / (units + _BELIEF)))
+
+
+def _has_words(text: str) -> bool:
+    """Returns whether a prompt has two words: one alone asks nothing."""
+    return len(re.findall(r"[^\W\d]+", text)) > 1
+
+
+@cache
+def _work() -> frozenset[str]:
+    return frozenset([*tokenize(_WORK), *_ENDINGS.split()])

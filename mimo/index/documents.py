@@ -1,7 +1,7 @@
 """A memory as the index stores it: cut into units and passages, tokenised, its vectors named."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
@@ -238,8 +238,9 @@ def document(record: Record) -> Document:
     "".join(value for value in row if isinstance(value, str)).encode()
     analysis = analyse(memory.text)
     units = analysis.units or (Unit(text="", start=0, line0=0, tokens=()),)
-    unit_texts = _with_title(memory.title, [unit.text for unit in units])
-    passage_texts = _with_title(memory.title, analysis.passage_texts)
+    unit_texts = tuple(_headed(memory, unit.text) for unit in units)
+    first, *others = analysis.passage_texts or ("",)
+    passage_texts = (_headed(memory, first), *others)
     names = tuple(map(name_of, unit_texts))
     vector = names[0]
     if passage_texts != unit_texts[:1]:
@@ -272,7 +273,11 @@ def statement_of(memory: Memory) -> bytes:
     return name_of(statement(memory))
 
 
-def _with_title(title: str | None, texts: Sequence[str]) -> tuple[str, ...]:
-    """Returns the texts with the title before the first, unless that contains the title."""
-    first, *others = texts or ("",)
-    return (first if not title or title in first else f"{title}\n{first}", *others)
+def _headed(memory: Memory, text: str) -> str:
+    """Returns a text below the topic and the title of its memory, as far as it lacks them."""
+    title = memory.title or ""
+    if title and text.lstrip("# \n").startswith(title):
+        title = ""
+    topic = re.sub(r"[\W_]+", " ", memory.topic or "").strip()
+    heading = f"{topic}: {title}" if topic else title
+    return f"{heading}\n{text}" if heading else text

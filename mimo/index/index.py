@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import datetime
-from functools import cache, wraps
+from functools import cache, cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
@@ -22,6 +22,7 @@ from mimo.memory.model import Filter, Memory, Record
 if TYPE_CHECKING:
     from mimo.index.documents import Document
     from mimo.index.links import Walks
+    from mimo.index.meanings import Meanings
     from mimo.index.search import Search
     from mimo.index.writing import Batch
     from mimo.memory.relations import Graph
@@ -67,9 +68,11 @@ class Index:
         vectors: Vectors | None,
         embedder: Embedder | None,
         owner: str = "",
+        folder: Path | None = None,
     ) -> None:
-        """Take the parts; `open` and `in_memory` make them."""
+        """Take the parts; `open` and `in_memory` make them. `folder` has the vectors."""
         self._database = data
+        self._folder = folder
         self._owner = owner
         self._embedder = embedder
         self._vectors = vectors
@@ -82,6 +85,8 @@ class Index:
         """Refills the index from the files after damage; set by the caller."""
         self.turn: Callable[[], AbstractContextManager[bool]] = lambda: nullcontext(True)
         """Claims long work on this index for this process; yields whether the claim succeeded."""
+        self.encoder: Callable[[], Embedder | None] = lambda: None
+        """Returns the encoder of the second vectors; set by the caller, None for none."""
         self.lacks_vectors = False
         """True if another process is still making some of the vectors."""
         self.approvals: Callable[[], Approves] = lambda: lambda _: True
@@ -95,7 +100,7 @@ class Index:
         the index finds by words only. Raises `StorageFailed` if the folder can't be written.
         """
         vectors = Vectors(folder, embedder.model) if embedder else None
-        return cls(database.open_newest(folder, owner), vectors, embedder, owner)
+        return cls(database.open_newest(folder, owner), vectors, embedder, owner, folder)
 
     @classmethod
     def open_past(cls, folder: Path, digest: str, embedder: Embedder | None, owner: str) -> "Index":
@@ -118,7 +123,7 @@ class Index:
                     file.unlink()
                 state.rmdir()
         vectors = Vectors(folder, embedder.model) if embedder else None
-        return cls(data, vectors, embedder, owner)
+        return cls(data, vectors, embedder, owner, folder)
 
     @classmethod
     def in_memory(cls, embedder: Embedder | None) -> "Index":
@@ -131,6 +136,8 @@ class Index:
         self._database.close()
         if self._vectors:
             self._vectors.close()
+        if meanings := vars(self).get("meanings"):
+            meanings.close()
 
     # Writing.
 
@@ -191,7 +198,10 @@ class Index:
         if self._vectors:
             with self._reading() as sql, suppress(*FAILURES):
                 used = sql.execute("SELECT vector FROM units UNION SELECT vector FROM memories")
-                self._vectors.prune({name for (name,) in used})
+                names = {name for (name,) in used}
+                self._vectors.prune(names)
+                if self.meanings:
+                    self.meanings.prune(names)
 
     def _write(
         self, batches: "Iterable[Batch]", now_ns: int, wait: float, *, clear: bool = False
@@ -245,8 +255,29 @@ class Index:
         if self._search is None:
             from mimo.index.search import Search
 
-            self._search = Search(self._vectors, self._embedder)
+            self._search = Search(self._vectors, self._embedder, self.meanings)
         return self._answer(self._search, Request(text, filter, limit, threshold, nearest, now))
+
+    @cached_property
+    def meanings(self) -> "Meanings | None":
+        """The encoder's vectors; None without an encoder."""
+        encoder = self.encoder()
+        if encoder is None:
+            return None
+        from mimo.index.meanings import Meanings
+
+        return Meanings(self._folder, encoder)
+
+    def make_meanings(self, advance: Callable[[int, int], object]) -> int:
+        """Makes the encoder's missing vectors, and returns the number of memories that got some.
+
+        `advance` is called with the number of memories done and of all, and may raise to stop.
+        """
+        if self.meanings is None:
+            return 0
+        with self._reading() as sql:
+            keys = self.meanings.missing(sql)
+            return self.meanings.make(sql, keys, advance=lambda done: advance(done, len(keys)))
 
     def superseded_by(self, ids: Sequence[str]) -> dict[str, str]:
         """Returns the superseded ones among these ids, each with the newest memory that does so."""

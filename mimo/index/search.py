@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 from mimo.index import catalog, rows
 from mimo.index.database import IndexDamaged
 from mimo.index.embedding import FAILURES, Embedder
+from mimo.index.meanings import Meanings
 from mimo.index.rows import Found, Hit, Request
-from mimo.index.schema import marks
+from mimo.index.schema import from_sql, marks
 from mimo.index.vectors import Vectors, cosines
 from mimo.memory.model import Filter
-from mimo.ranking import Ranked, below_successors, rank, understand
-from mimo.ranking.evidence import Candidate, RankingQuery, Statistics, inverse_frequencies
+from mimo.ranking import Ranked, below_successors, rank, understand, words_suffice
+from mimo.ranking.evidence import Candidate, RankingQuery, Shape, Statistics, inverse_frequencies
+from mimo.text.tokens import tokenize
 
 _REACH = 2
 """The distance up to which parts of the same source are read: they count for their neighbours."""
@@ -28,14 +30,25 @@ _EXAMINED = 10
 
 _KEPT_TERMS = 10_000
 
+_NOTE_UNITS = 5
+"""The number of units up to which a memory is a note: 300 words."""
+
+_CHAT = frozenset(tokenize("user human assistant ai"))
+"""The tokens with which a turn of a chat with an assistant begins."""
+
+_NONE: Mapping[bytes, float] = {}
+
 
 class Search:
     """The search of one index. It caches the frequencies of terms between queries."""
 
-    def __init__(self, vectors: Vectors | None, embedder: Embedder | None) -> None:
-        """Take the vectors and their model; None to search by words only."""
+    def __init__(
+        self, vectors: Vectors | None, embedder: Embedder | None, meanings: Meanings | None = None
+    ) -> None:
+        """Take the vectors and their models; None to search by words only, or without encoder."""
         self._vectors = vectors
         self._embedder = embedder
+        self._meanings = meanings
         self._frequencies: tuple[int, dict[str, int]] = (-1, {})
 
     def __call__(self, sql: sqlite3.Connection, request: Request) -> Found:
@@ -45,13 +58,7 @@ class Search:
         if not query.full or not considered:
             return Found(hits=(), considered=considered)
         sums = catalog.totals(sql)
-        statistics = Statistics(
-            units=sums.units,
-            frequencies=self._counted(sql, query, sums.revision),
-            unit_tokens=sums.unit_tokens / max(sums.units, 1) or 1.0,
-            passage_tokens=sums.passage_tokens / max(sums.passages, 1) or 1.0,
-            document_tokens=sums.unit_tokens / max(sums.memories, 1) or 1.0,
-        )
+        statistics = self._statistics(sql, query, sums, considered)
         terms = catalog.pruned(query.content, statistics.frequencies, sums.units)
         keys = catalog.memories_with(
             sql,
@@ -61,42 +68,63 @@ class Search:
             admitted=considered,
             matches=sum(statistics.frequencies[term] for term in terms),
         )
-        candidates = Candidates(sql, keys, request.filter)
-        encoded, near = b"", dict[bytes, float]()
+        candidates, encoded, near = Candidates(sql, keys, request.filter), b"", _NONE
         reason: object = None if self._embedder else "there is no model"
+        lack: str | None = None
         try:
-            if query.modelled and self._embedder:
+            if query.modelled and self._embedder and self._vectors:
                 encoded = self._embedder.encode(query.text)
-            if encoded and self._vectors:
-                if catalog.crosses_languages(sql, query.text) or _needs_meaning(
-                    query, candidates, statistics
-                ):
+                if encoded and _needs_meaning(sql, query, candidates, statistics):
                     others = catalog.memories_near(sql, self._vectors, encoded, request.filter)
-                    keys = list(dict.fromkeys([*keys, *others]))
-                    candidates = Candidates(sql, keys, request.filter)
-                near = self._cosines(sql, self._vectors, encoded, candidates.vector_names())
+                    candidates = Candidates(sql, [*keys, *others], request.filter)
+                near = self._cosines(sql, encoded, candidates)
         except FAILURES as error:
-            if isinstance(error, IndexDamaged):
-                raise
-            reason = getattr(error, "message", None) or error
+            reason = _reason(error)
         ranked = rank(query, candidates.ranked_as(near), statistics)
+        try:
+            if self._meanings and query.encodable and not words_suffice(ranked):
+                compared = self._meanings.compared(sql, query.text, request.filter)
+                if compared:
+                    others = [key for key, _ in compared.near.nearest]
+                    candidates = Candidates(sql, [*candidates.keys, *others], request.filter)
+                    near = self._cosines(sql, encoded, candidates)
+                    read = candidates.ranked_as(near, compared.cosines(candidates.vector_names()))
+                    ranked = rank(query, read, statistics, compared.near)
+        except FAILURES as error:
+            lack = f"searched without the encoder: {_reason(error)}"
         related = [match for match in ranked if match.score >= request.threshold]
         if related:
             hits = _read(sql, related, candidates, request.limit)
         else:
             hits = _read(sql, ranked[: request.nearest], candidates, request.nearest)
-        notice = None if reason is None else f"searched by words only: {reason}"
-        return Found(hits=hits, considered=considered, notice=notice)
+        if reason is not None:
+            lack = f"searched by words only: {reason}"
+        return Found(hits=hits, considered=considered, notice=lack)
+
+    def _statistics(
+        self, sql: sqlite3.Connection, query: RankingQuery, sums: catalog.Totals, considered: int
+    ) -> Statistics:
+        return Statistics(
+            units=sums.units,
+            frequencies=self._counted(sql, query, sums.revision),
+            unit_tokens=sums.unit_tokens / max(sums.units, 1) or 1.0,
+            passage_tokens=sums.passage_tokens / max(sums.passages, 1) or 1.0,
+            document_tokens=sums.unit_tokens / max(sums.memories, 1) or 1.0,
+            memories=considered,
+        )
 
     def _cosines(
-        self, sql: sqlite3.Connection, vectors: Vectors, encoded: bytes, names: set[bytes]
-    ) -> dict[bytes, float]:
-        """Returns the cosine of the query with each vector that is stored."""
-        stored = vectors.get(names)
+        self, sql: sqlite3.Connection, encoded: bytes, candidates: "Candidates"
+    ) -> Mapping[bytes, float]:
+        """Returns the cosine of an encoded query with each stored vector of the candidates."""
+        if not (encoded and self._vectors):
+            return _NONE
+        names = candidates.vector_names()
+        stored = self._vectors.get(names)
         if len(stored) < len(names) and self._embedder:
             (model,) = sql.execute("SELECT value FROM meta WHERE name = 'model'").fetchone()
             if model == self._embedder.model:  # The index states that all were made.
-                vectors.note_loss()
+                self._vectors.note_loss()
         return dict(zip(stored, cosines(encoded, list(stored.values())), strict=True))
 
     def _counted(
@@ -113,8 +141,21 @@ class Search:
         return {term: frequencies[term] for term in terms}
 
 
-def _needs_meaning(query: RankingQuery, candidates: "Candidates", statistics: Statistics) -> bool:
-    if len(candidates.keys) <= _FEW:
+def _reason(error: BaseException) -> object:
+    """Returns why vectors could not be compared; damage of the index is raised again."""
+    if isinstance(error, IndexDamaged):
+        raise error
+    return getattr(error, "message", None) or error
+
+
+def _needs_meaning(
+    sql: sqlite3.Connection,
+    query: RankingQuery,
+    candidates: "Candidates",
+    statistics: Statistics,
+) -> bool:
+    """Returns whether all static vectors are compared, because words may miss the answer."""
+    if len(candidates.keys) <= _FEW or catalog.crosses_languages(sql, query.text):
         return True
     worth = inverse_frequencies(query, statistics)
     return candidates.coverage({term: worth[term] for term in query.content}) < _LITTLE
@@ -164,6 +205,8 @@ class _Memory(NamedTuple):
     parent: str | None
     position: int
     id: str
+    owned: bool
+    """False for an included file."""
     admitted: bool
     """True if it passes the filter."""
 
@@ -181,7 +224,7 @@ class StoredUnit(NamedTuple):
 
 _COLUMNS = (
     "m.key, m.created, m.importance, m.title_tokens, m.topic_tokens, m.passages, m.vector, m.path,"
-    " m.parent, m.position, m.id"
+    " m.parent, m.position, m.id, m.owned"
 )
 
 
@@ -190,6 +233,7 @@ class Candidates:
 
     def __init__(self, sql: sqlite3.Connection, keys: Sequence[int], filter: Filter) -> None:
         """Read the memories of `keys`, which pass the filter, and the parts around them."""
+        keys = list(dict.fromkeys(keys))
         self._memories = {memory.key: memory for memory in _memories(sql, keys)}
         parts = [memory for memory in self._memories.values() if memory.parent is not None]
         around = _around(sql, parts, filter) if parts else []
@@ -224,9 +268,14 @@ class Candidates:
                 best = max(best, sum([worth[term] for term in held]))
         return best / total if total else 0.0
 
-    def ranked_as(self, near: Mapping[bytes, float]) -> list[Candidate]:
-        """Returns the candidates in their order, with the cosines of their vectors, if any."""
-        return [self._candidate(self._memories[key], near) for key in self.keys]
+    def ranked_as(
+        self, near: Mapping[bytes, float], encoded: Mapping[bytes, float] = _NONE
+    ) -> list[Candidate]:
+        """Returns the candidates in their order, with the cosines of their vectors, if any.
+
+        `encoded` has the encoder's cosines.
+        """
+        return [self._candidate(self._memories[key], near, encoded) for key in self.keys]
 
     def _with_neighbours(self, keys: Sequence[int]) -> list[int]:
         order = dict.fromkeys(keys)
@@ -242,7 +291,9 @@ class Candidates:
             return None
         return self._by_place.get((memory.path, memory.parent, memory.position + step))
 
-    def _candidate(self, memory: _Memory, near: Mapping[bytes, float]) -> Candidate:
+    def _candidate(
+        self, memory: _Memory, near: Mapping[bytes, float], encoded: Mapping[bytes, float]
+    ) -> Candidate:
         units = self._units[memory.key]
         return Candidate(
             key=memory.key,
@@ -258,6 +309,8 @@ class Candidates:
             previous=self._passages(self._beside(memory, -1)),
             following=self._passages(self._beside(memory, 1)),
             parent=self._parents.get((memory.path, memory.parent), ""),
+            shape=_shape(memory, units),
+            encoded_cosines=[encoded.get(unit.vector, 0.0) for unit in units] if encoded else (),
         )
 
     def _passages(self, memory: _Memory | None) -> Sequence[str]:
@@ -266,6 +319,15 @@ class Candidates:
         if memory.passages:
             return memory.passages.split("\n")
         return [unit.tokens for unit in self._units[memory.key]]
+
+
+def _shape(memory: _Memory, units: Sequence[StoredUnit]) -> Shape:
+    first = units[0]
+    if memory.parent is not None:
+        is_turn = first.speakers or first.tokens.partition(" ")[0] in _CHAT
+        return Shape.TURN if is_turn else Shape.DOCUMENT
+    is_memory = memory.owned or from_sql(memory.path).startswith(".mind/")
+    return Shape.NOTE if is_memory and len(units) <= _NOTE_UNITS else Shape.DOCUMENT
 
 
 def _memories(sql: sqlite3.Connection, keys: Sequence[int]) -> Iterable[_Memory]:

@@ -29,7 +29,8 @@ NUMPY_PAYS = 8_000
 _CHUNK = 500
 """The number of names in one query; SQLite allows about a thousand."""
 
-_SQUARE = 127 * 127
+LENGTH = 127
+"""The length of a static vector."""
 
 _BLOCK = 1024
 """Rows at a time: 1 MB of float32 fits the cache, and is too little for BLAS to use threads."""
@@ -51,13 +52,17 @@ class Vectors:
     They are in the newest file of a folder, or in memory. A damaged file is replaced.
     """
 
-    def __init__(self, folder: Path | None, model: str) -> None:
-        """Open the file in `folder`, or in memory for None; vectors of another model are removed.
+    def __init__(
+        self, folder: Path | None, model: str, name: str = "vectors", length: int = LENGTH
+    ) -> None:
+        """Open the file `name` in `folder`, or in memory for None; removes another model's vectors.
 
-        Raises `StorageFailed` if the folder can't be written.
+        `length` is the length of a vector. Raises `StorageFailed` if the folder can't be written.
         """
         self._folder = folder
         self._model = model
+        self._name = name
+        self._length = length
         self._turn = RLock()
         self._openings = 0
         self._path: Path | None = None
@@ -121,7 +126,7 @@ class Vectors:
         # A process that scans twice runs long enough for numpy and the matrix to pay off.
         if self._scans > 1 or numpy_pays(self.count()):
             return self._all_in_matrix().nearest(query, k)
-        return _nearest(query, self._all(), k)
+        return _nearest(query, self.all(), k, self._length)
 
     def among(self, query: bytes, names: Iterable[bytes], k: int) -> list[tuple[bytes, float]]:
         """Returns the names and cosines of the `k` of `names` nearest to `query`, nearest first."""
@@ -130,7 +135,7 @@ class Vectors:
         self._scans += 1
         if self._scans > 1:
             return self._all_in_matrix().nearest(query, k, names)
-        return _nearest(query, self.get(names).items(), k)
+        return _nearest(query, self.get(names).items(), k, self._length)
 
     def close(self) -> None:
         """Closes the file."""
@@ -147,7 +152,7 @@ class Vectors:
     def _rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         return self._run(lambda connection: connection.execute(query, values).fetchall())
 
-    def _all(self) -> list[tuple[bytes, bytes]]:
+    def all(self) -> list[tuple[bytes, bytes]]:
         """Returns all names and vectors that are not empty, in the order of the names."""
         query = (
             "SELECT name, vector, checksum FROM vectors"
@@ -175,9 +180,9 @@ class Vectors:
 
     def _all_in_matrix(self) -> "Matrix":
         """Returns the vectors as a matrix, read again only if they have changed."""
-        version = self._version()
+        version = self.version()
         if self._matrix is None or self._matrix[0] != version:
-            self._matrix = (version, Matrix(self._all()))
+            self._matrix = (version, Matrix(self.all(), self._length))
         return self._matrix[1]
 
     def _run(self, operation: Callable[[Connection], _T]) -> _T:
@@ -204,7 +209,7 @@ class Vectors:
 
         self._run(in_transaction)
 
-    def _version(self) -> object:
+    def version(self) -> object:
         """Returns a value that changes whenever the file does."""
         changed_here = self._run(lambda connection: connection.total_changes)
         changed_elsewhere = self._run(lambda c: c.execute("PRAGMA data_version").fetchone()[0])
@@ -220,8 +225,8 @@ class Vectors:
             self._connection = _connect(None, self._model)
         else:
             disk.make_folder(folder)
-            self._number = max([0, above + 1, *generations(folder, "vectors")])
-            self._path = path_of(folder, self._number, "vectors")
+            self._number = max([0, above + 1, *generations(folder, self._name)])
+            self._path = path_of(folder, self._number, self._name)
             try:
                 self._connection = _connect(self._path, self._model)
             except (sqlite3.DatabaseError, OSError) as error:
@@ -232,11 +237,11 @@ class Vectors:
                 if not damaged:
                     raise
                 self._number += 1
-                self._path = path_of(folder, self._number, "vectors")
+                self._path = path_of(folder, self._number, self._name)
                 self._connection = _connect(self._path, self._model)
-            for number in generations(folder, "vectors"):
+            for number in generations(folder, self._name):
                 if number < self._number:
-                    remove(path_of(folder, number, "vectors"))
+                    remove(path_of(folder, number, self._name))
         self._opened_inode = self._inode()
 
     def _inode(self) -> int:
@@ -303,21 +308,21 @@ def _translated(folder: Path | None) -> Iterator[None]:
         ) from error
 
 
-# Cosines of int8 vectors, whose length counts as 127: exact to half a percent after rounding.
+# Cosines of int8 vectors of one length: exact to half a percent after rounding.
 
 
-def cosines(query: bytes, vectors: Sequence[bytes]) -> list[float]:
+def cosines(query: bytes, vectors: Sequence[bytes], length: int = LENGTH) -> list[float]:
     """Returns the cosine of `query` with each of `vectors`, in -1..1; 0 for an empty vector."""
     if not query:
         return [0.0] * len(vectors)
     if numpy_pays(len(vectors)):
         whole = [vector for vector in vectors if vector]
-        products = iter(_products(query, _rows_of(whole)).tolist() if whole else ())
-        return [_clipped(next(products)) if vector else 0.0 for vector in vectors]
+        values = iter(products(query, rows_of(whole)).tolist() if whole else ())
+        return [_clipped(next(values), length) if vector else 0.0 for vector in vectors]
     # A list holds its numbers; a view would make them again for each vector.
     numbers = list(memoryview(query).cast("b"))
     return [
-        _clipped(_dot(numbers, memoryview(vector).cast("b"))) if vector else 0.0
+        _clipped(_dot(numbers, memoryview(vector).cast("b")), length) if vector else 0.0
         for vector in vectors
     ]
 
@@ -335,17 +340,17 @@ def numpy_pays(count: int) -> bool:
     return "numpy" in sys.modules or count >= NUMPY_PAYS
 
 
-def _clipped(product: float) -> float:
+def _clipped(product: float, length: int) -> float:
     """Returns the cosine for a dot product."""
-    return max(-1.0, min(1.0, product / _SQUARE))
+    return max(-1.0, min(1.0, product / length**2))
 
 
 def _nearest(
-    query: bytes, vectors: Collection[tuple[bytes, bytes]], k: int
+    query: bytes, vectors: Collection[tuple[bytes, bytes]], k: int, length: int
 ) -> list[tuple[bytes, float]]:
     """Returns the names and cosines of the `k` of named vectors nearest to `query`."""
     whole = {name: vector for name, vector in vectors if vector}
-    scored = zip(cosines(query, list(whole.values())), whole, strict=True)
+    scored = zip(cosines(query, list(whole.values()), length), whole, strict=True)
     near = nsmallest(k, scored, key=lambda pair: (-pair[0], pair[1]))
     return [(name, cosine) for cosine, name in near]
 
@@ -353,12 +358,13 @@ def _nearest(
 class Matrix:
     """Named vectors in one block of memory: an exact search with numpy."""
 
-    def __init__(self, vectors: Sequence[tuple[bytes, bytes]]) -> None:
-        """Take names with vectors of the same length, none of them empty."""
+    def __init__(self, vectors: Sequence[tuple[bytes, bytes]], length: int = LENGTH) -> None:
+        """Take names with vectors of that length, none of them empty."""
+        self._length = length
         # A damaged file may return a name twice.
         self._names = [name for name, _ in vectors]
         self._places = {name: place for place, name in enumerate(self._names)}
-        self._rows = _rows_of([vector for _, vector in vectors])
+        self._rows = rows_of([vector for _, vector in vectors])
 
     def nearest(
         self, query: bytes, k: int, names: Iterable[bytes] | None = None
@@ -375,33 +381,34 @@ class Matrix:
             places = np.unique(np.fromiter(wanted, dtype=np.intp))
             places = places[places >= 0]
             rows = rows[places]
-        products = _products(query, rows)
-        k = min(k, len(products))
+        values = products(query, rows)
+        k = min(k, len(values))
         if k < 1:
             return []
-        candidates = np.flatnonzero(products >= np.partition(products, -k)[-k])
-        best = candidates[np.argsort(-products[candidates], kind="stable")][:k]
+        candidates = np.flatnonzero(values >= np.partition(values, -k)[-k])
+        best = candidates[np.argsort(-values[candidates], kind="stable")][:k]
         named = best if places is None else places[best]
         return [
-            (self._names[place], _clipped(product))
-            for place, product in zip(named.tolist(), products[best].tolist(), strict=True)
+            (self._names[place], _clipped(value, self._length))
+            for place, value in zip(named.tolist(), values[best].tolist(), strict=True)
         ]
 
 
-def _rows_of(vectors: Sequence[bytes]) -> "NDArray[np.int8]":
+def rows_of(vectors: Sequence[bytes]) -> "NDArray[np.int8]":
+    """Returns vectors of one length as the rows of an array."""
     import numpy as np
 
     width = len(vectors[0]) if vectors else 0
     return np.frombuffer(b"".join(vectors), dtype=np.int8).reshape(len(vectors), width)
 
 
-def _products(query: bytes, rows: "NDArray[np.int8]") -> "NDArray[np.float32]":
-    """Returns the dot products; float32 holds them exactly, as they are below 2**24."""
+def products(query: bytes, rows: "NDArray[np.int8]") -> "NDArray[np.float32]":
+    """Returns the dot product of each row; float32 holds them exactly: they are below 2**24."""
     import numpy as np
 
     numbers = np.frombuffer(query, dtype=np.int8).astype(np.float32)
-    products = np.empty(len(rows), dtype=np.float32)
+    values = np.empty(len(rows), dtype=np.float32)
     for start in range(0, len(rows), _BLOCK):
         end = start + _BLOCK
-        products[start:end] = rows[start:end].astype(np.float32) @ numbers
-    return products
+        values[start:end] = rows[start:end].astype(np.float32) @ numbers
+    return values

@@ -4,11 +4,13 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from math import exp
+from itertools import accumulate
 
 from mimo.frozen import frozen
 from mimo.ranking import dates
-from mimo.ranking.evidence import Candidate, Evidence, Examiner, RankingQuery, Statistics
+from mimo.ranking import score as scoring
+from mimo.ranking.evidence import Candidate, Evidence, Examiner, RankingQuery, Shape, Statistics
+from mimo.ranking.score import Nearness
 from mimo.text.tokens import query_terms
 
 ORDER = {
@@ -43,38 +45,43 @@ FLOOR = 0.3
 Otherwise one common pair of characters would be a full match in a store of another language.
 """
 
-SCORE = {
-    "coverage": 2.01,
-    "document_coverage": 0.76,
-    "passage": 2.07,
-    "unit_bm25": 0.65,
-    "phrase": 1.43,
-    "unit_meaning": 1.90,
-    "document_meaning": 2.35,
-    "wide_coverage": 1.52,
-    "parent": 0.88,
-    "date": 0.85,
-    "neighbour": 0.49,
-}
-"""The weights of the 0..1 score, which is comparable between queries.
+_MEANING_WEIGHT = {Shape.TURN: 3.0, Shape.NOTE: 24.0, Shape.DOCUMENT: 18.0}
+"""The weight of the encoder's cosine: in a short memory meaning leads, in a conversation words."""
 
-Logistic regression: documents labelled right against the results of another set's queries.
+_STATIC_SHARE = 0.5
+"""The share of the static cosines' weights that remains beside the encoder's."""
+
+_GATE = (0.3, 0.9)
+"""The coverages by the best candidate up to which words do not count, and from which they do.
+
+Between them, their weight rises linearly. Where no candidate holds much of the query, the words
+that some share are chance.
 """
 
-_CAPS = {"passage": 1.2, "unit_bm25": 1.2, "phrase": 1.0, "neighbour": 1.0}
-"""The measures that count as shares of the ideal BM25, each with the largest share."""
+_GATED = ("document", "passage", "coverage", "phrase")
+_STATIC = ("unit_meaning", "document_meaning")
+_WHOLE: Mapping[str, float] = {}
 
-LENGTH_WEIGHT = 0.81
-"""The weight of a query of 12 terms or more in the score."""
+SUFFICIENT_COVERAGE = 0.7
+SUFFICIENT_LEAD = 2.0
+"""The encoder is not asked if the first candidate covers this much and leads by this much."""
 
-BIAS = -4.5
-"""A threshold of 0.3 then cuts 1 to 2 in 100 right answers and 74 of 100 unrelated ones."""
+_EXPECTED = (0.02, 0.65)
+"""The encoder's cosine is about the first plus the second times the static one."""
 
-WORDS_BIAS = -2.4
-"""The same for candidates without a comparison by meaning: 2 in 100, and 70 of 100."""
+_CHANCE = 5.0
+"""The order of a memory that is unrelated to a query."""
+
+_READY = 0.9
+"""The share of units with vectors from which the encoder decides the order."""
+
+_STANDS_OUT = 0.3
+"""Before that, the memory nearest by meaning comes first if its cosine is at least this."""
 
 MODELLED_SHARE = 0.5
 """Share of letters of the model's scripts in a query below which its vector is ignored."""
+
+_ENCODABLE_SHARE = 0.8
 
 _MODELLED = (
     (0x0000, 0x024F), (0x1E00, 0x1EFF), (0x1100, 0x11FF), (0x3130, 0x318F), (0xAC00, 0xD7A3),
@@ -100,6 +107,8 @@ class Ranked:
     """0..1, comparable between queries: 0.3 separates related from unrelated."""
     unit: int
     """The number of its best unit, from 0."""
+    coverage: float
+    """The share of the query, in idf, that its best unit contains."""
 
 
 def understand(text: str, asked: datetime | None = None) -> RankingQuery:
@@ -117,7 +126,17 @@ def understand(text: str, asked: datetime | None = None) -> RankingQuery:
         windows=dates.windows(text, asked.date() if asked else None),
         asks_when=_when.match(text) is not None,
         modelled=sum(map(_is_modelled, letters)) >= MODELLED_SHARE * len(letters),
+        encodable=is_encodable(text),
     )
+
+
+def is_encodable(text: str) -> bool:
+    """Returns whether the encoder, which knows English, can read most of `text`."""
+    if text.isascii():
+        return True
+    letters = [character for character in text if character.isalpha()]
+    latin = sum(letter < "\u0250" or "\u1e00" <= letter < "\u1f00" for letter in letters)
+    return latin >= _ENCODABLE_SHARE * len(letters)
 
 
 def _is_modelled(letter: str) -> bool:
@@ -173,53 +192,161 @@ def _reached(key: int, successors: Mapping[int, Collection[int]]) -> set[int]:
 
 
 def rank(
-    query: RankingQuery, candidates: Sequence[Candidate], statistics: Statistics
+    query: RankingQuery,
+    candidates: Sequence[Candidate],
+    statistics: Statistics,
+    near: Nearness | None = None,
 ) -> list[Ranked]:
-    """Returns the candidates, best first; equal ones keep their order."""
+    """Returns the candidates, best first; equal ones keep their order.
+
+    `near` has the encoder's cosines; without it, words and static vectors decide.
+    """
     examiner = Examiner(query, statistics)
     measured = examiner.examine(candidates)
     floor = FLOOR * examiner.ideal
     largest = {
         name: max([floor, *(getattr(item, name) for item in measured)]) for name in _RELATIVE
     }
+    if near and near.share >= _READY:
+        orders = _by_meaning(candidates, measured, largest, near)
+    else:
+        orders = [_by_words(item, largest) for item in measured]
+        if near and orders:
+            _put_first(candidates, orders, near)
+    scores = _scores(candidates, measured, orders, statistics, near)
     ranked = [
         Ranked(
             key=candidate.key,
-            order=_order(item, largest),
-            score=_score(query, item, examiner.ideal),
-            unit=_best_unit(item),
+            order=order,
+            score=score,
+            unit=_best_unit(candidate, item),
+            coverage=item.coverage,
         )
-        for candidate, item in zip(candidates, measured, strict=True)
+        for candidate, item, order, score in zip(candidates, measured, orders, scores, strict=True)
     ]
-    return sorted(ranked, key=lambda item: -item.order)
+    ranked.sort(key=lambda item: -item.order)
+    # A match is not surer than one that is above it.
+    falling = accumulate((item.score for item in ranked), min)
+    return [replace(item, score=score) for item, score in zip(ranked, falling, strict=True)]
 
 
-def _order(measured: Evidence, largest: Mapping[str, float]) -> float:
+def words_suffice(ranked: Sequence[Ranked]) -> bool:
+    """Returns whether the order by words is clear enough to do without the encoder."""
+    if not ranked or ranked[0].coverage < SUFFICIENT_COVERAGE:
+        return False
+    return len(ranked) == 1 or ranked[0].order - ranked[1].order >= SUFFICIENT_LEAD
+
+
+def _by_words(
+    measured: Evidence, largest: Mapping[str, float], factors: Mapping[str, float] = _WHOLE
+) -> float:
+    """Returns the weighted sum of the measures; `factors` lessen the weights of some."""
     total = 0.0
     for name, weight in ORDER.items():
         value = getattr(measured, name)
-        total += weight * (_share(value, largest[name]) if name in largest else value)
+        value = _share(value, largest[name]) if name in largest else value
+        total += weight * factors.get(name, 1.0) * value
     return total
 
 
-def _score(query: RankingQuery, measured: Evidence, ideal: float) -> float:
-    total = BIAS if measured.cosines else WORDS_BIAS
-    total += LENGTH_WEIGHT * min(len(query.content), 12) / 12
-    for name, weight in SCORE.items():
-        value = getattr(measured, name)
-        if name in _CAPS:
-            value = min(_share(value, ideal), _CAPS[name])
-        total += weight * value
-    return 1 / (1 + exp(-total))
+def _by_meaning(
+    candidates: Sequence[Candidate],
+    measured: Sequence[Evidence],
+    largest: Mapping[str, float],
+    near: Nearness,
+) -> list[float]:
+    """Returns the order of each candidate, with the encoder's cosines."""
+    best = max([item.coverage for item in measured], default=0.0)
+    low, high = _GATE
+    gate = min(1.0, max(0.0, (best - low) / (high - low)))
+    cosines = _encoded(candidates, measured, near)
+    orders = []
+    for candidate, item, cosine in zip(candidates, measured, cosines, strict=True):
+        words = 1.0 if candidate.shape is Shape.TURN else gate
+        factors = dict.fromkeys(_GATED, words) | dict.fromkeys(_STATIC, words * _STATIC_SHARE)
+        meant = _MEANING_WEIGHT[candidate.shape] * max(0.0, cosine)
+        orders.append(meant + _by_words(item, largest, factors))
+    return orders
+
+
+def _encoded(
+    candidates: Sequence[Candidate], measured: Sequence[Evidence], near: Nearness
+) -> list[float]:
+    """Returns the encoder's cosine of each candidate, estimated where a vector is missing.
+
+    The estimate is the expectation from the static cosine, shifted as for the other candidates of
+    this query.
+    """
+    base, slope = _EXPECTED
+    pairs = list(zip(candidates, measured, strict=True))
+    shifts = [
+        near.of[candidate.key] - (base + slope * item.unit_meaning)
+        for candidate, item in pairs
+        if candidate.key in near.of
+    ]
+    shift = sum(shifts) / len(shifts) if shifts else 0.0
+    return [
+        near.of.get(candidate.key, base + slope * item.unit_meaning + shift)
+        for candidate, item in pairs
+    ]
+
+
+def _put_first(candidates: Sequence[Candidate], orders: list[float], near: Nearness) -> None:
+    """Puts the note that is nearest by meaning above the others, if it is near enough."""
+    places = {
+        candidate.key: place
+        for place, candidate in enumerate(candidates)
+        if candidate.shape is Shape.NOTE
+    }
+    for key, cosine in near.nearest:
+        if key in places and cosine >= _STANDS_OUT:
+            orders[places[key]] = max(orders) + 1
+            return
+
+
+def _scores(
+    candidates: Sequence[Candidate],
+    measured: Sequence[Evidence],
+    orders: Sequence[float],
+    statistics: Statistics,
+    near: Nearness | None,
+) -> list[float]:
+    """Returns the score of each candidate."""
+    store = (statistics.memories, statistics.document_tokens)
+    margins = _margins(orders)
+    if near and near.share >= _READY:
+        cosines = _encoded(candidates, measured, near)
+        others = [near.besides(item.key, c) for item, c in zip(candidates, cosines, strict=True)]
+        evidence, weights = scoring.by_meaning, scoring.BY_MEANING
+    else:
+        cosines = [item.unit_meaning for item in measured]
+        others = [scoring.others(cosines, place) for place in range(len(cosines))]
+        evidence, weights = scoring.by_words, scoring.BY_WORDS
+    rows = zip(measured, cosines, others, margins, strict=True)
+    return [
+        scoring.score(evidence(item.matched, cosine, rest, *store), margin, weights)
+        for item, cosine, rest, margin in rows
+    ]
+
+
+def _margins(orders: Sequence[float]) -> list[float]:
+    """Returns how far each candidate is ahead of the best other one, below 0 if behind.
+
+    A candidate by chance is always assumed.
+    """
+    first, second = sorted([*orders, _CHANCE, _CHANCE], reverse=True)[:2]
+    return [order - (second if order == first else first) for order in orders]
 
 
 def _share(value: float, of: float) -> float:
     return value / of if of else 0.0
 
 
-def _best_unit(measured: Evidence) -> int:
+def _best_unit(candidate: Candidate, measured: Evidence) -> int:
     """Returns the number of the unit that adds most to the order."""
     values = [ORDER["coverage"] * share for share in measured.covered]
     for unit, cosine in enumerate(measured.cosines):
         values[unit] += ORDER["unit_meaning"] * cosine
+    for unit, cosine in enumerate(candidate.encoded_cosines):
+        values[unit] += _MEANING_WEIGHT[candidate.shape] * cosine
     return max(range(len(values)), key=values.__getitem__, default=0)

@@ -4,11 +4,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from enum import Enum
 from functools import cache
 from math import log
 
 from mimo.frozen import frozen
 from mimo.ranking.dates import Window, closeness, searchable
+from mimo.ranking.score import Matched, worth
+from mimo.text.background import rarity
 from mimo.text.calendar import MONTHS, WEEKDAYS
 from mimo.text.tokens import tokenize
 
@@ -30,6 +33,19 @@ class RankingQuery:
     """True if it asks for a time."""
     modelled: bool = True
     """False if most letters are of a script that the embedding model does not cover."""
+    encodable: bool = True
+    """False if the encoder can't read it: it knows English only."""
+
+
+class Shape(Enum):
+    """The kind of a candidate, which decides the weight of meaning."""
+
+    TURN = "turn"
+    """A part of a conversation."""
+    NOTE = "note"
+    """A memory of at most 300 words, not an included file."""
+    DOCUMENT = "document"
+    """Any other: a document, code, a long memory, a whole conversation."""
 
 
 @frozen
@@ -46,6 +62,8 @@ class Statistics:
     """Mean number of tokens in a passage."""
     document_tokens: float
     """Mean number of tokens in a document."""
+    memories: int = 1
+    """Memories that pass the filter."""
 
 
 @frozen
@@ -75,6 +93,9 @@ class Candidate:
     """Passages of the part after it in the same parent."""
     parent: str = ""
     """Tokens of all the parts of its parent, the same string for each; empty without a parent."""
+    shape: Shape = Shape.DOCUMENT
+    encoded_cosines: Sequence[float] = ()
+    """Cosine of the query with each unit by the encoder; empty if a vector is missing."""
 
 
 K1 = 1.2
@@ -303,6 +324,7 @@ class Evidence:
     parent: float = 0.0
     title: float = 0.0
     topic: float = 0.0
+    matched: Matched = field(default_factory=lambda: Matched(0.0, 0.0, 0, 0))
 
 
 class Examiner:
@@ -319,6 +341,10 @@ class Examiner:
         """The previous term of each, for phrases."""
         self._hits: dict[str, Hits] = {"": Hits()}
         self._held: dict[str, list[str]] = {}
+        self._information = {
+            term: worth(rarity(term), statistics.frequencies.get(term, 0), statistics.units)
+            for term in query.content
+        }
         self.ideal = (K1 + 1) * self._worth
         """The upper bound of BM25: every content term infinitely often."""
 
@@ -408,6 +434,7 @@ class Examiner:
         if measured.cosines:
             measured.unit_meaning = max(0.0, *measured.cosines)
             measured.document_meaning = max(0.0, candidate.document_cosine)
+        measured.matched = self._matched(reading)
         if self.query.asks_when:
             measured.time = time_coverage(candidate.units, covered)
         if speakers:
@@ -419,6 +446,17 @@ class Examiner:
             measured.parent = self._parent(candidate.parent)
             measured.neighbour = self._neighbour(candidate)
         return measured
+
+    def _matched(self, reading: Reading) -> Matched:
+        weights = self._information
+        sums = [sum(weights.get(term, 0.0) for term in unit.counts) for unit in reading.units]
+        heading = {*reading.title.counts, *reading.topic.counts}
+        return Matched(
+            matched=max(sums, default=0.0),
+            asked=sum(weights.values()),
+            phrases=max([len(part.phrases) for part in reading.passages], default=0),
+            named=len(heading & weights.keys()),
+        )
 
     def _coverage(self, terms: Iterable[str]) -> float:
         return coverage(terms, self._content, self._worth)

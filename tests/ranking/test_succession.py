@@ -7,7 +7,7 @@ from mimo.ranking import Ranked, below_successors
 
 
 def keys(order, successors):
-    ranked = [Ranked(key=key, order=0.0, score=0.5, unit=0) for key in order]
+    ranked = [Ranked(key=key, order=0.0, score=0.5, unit=0, coverage=0.0) for key in order]
     return [item.key for item in below_successors(ranked, successors)]
 
 
@@ -17,7 +17,8 @@ def test_a_successor_moves_above_the_superseded_memory():
 
 def test_a_successor_has_at_least_the_score_of_the_superseded_memory():
     ranked = [
-        Ranked(key=key, order=0.0, score=score, unit=0) for key, score in [(1, 0.8), (2, 0.4)]
+        Ranked(key=key, order=0.0, score=score, unit=0, coverage=0.0)
+        for key, score in [(1, 0.8), (2, 0.4)]
     ]
 
     assert [item.score for item in below_successors(ranked, {1: {2}})] == [0.8, 0.8]

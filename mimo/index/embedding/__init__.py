@@ -9,6 +9,9 @@ from typing import Protocol
 
 from mimo.errors import MindError
 
+ENCODED_LENGTH = 381
+"""The length of an encoder's vector: its largest numbers then just fit into a byte."""
+
 FAILURES = (MindError, OSError, ValueError, RuntimeError, LookupError, ImportError, TypeError)
 """The exceptions of an embedder or of reading its model; search then uses words alone."""
 

@@ -1,0 +1,224 @@
+"""The encoder: a BERT network in numpy, which compares texts by what they mean in context.
+
+A static model adds up the vectors of words; this one reads them together, so that it finds an
+answer that shares no word with the question. It takes 10 ms for a query and imports numpy. The
+network and its arithmetic: J. Devlin et al., "BERT" (2019); sentence vectors as the mean of the
+tokens: N. Reimers, I. Gurevych, "Sentence-BERT" (2019).
+"""
+
+import json
+import mmap
+import os
+import struct
+from collections.abc import Iterator, Sequence
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from mimo.errors import Invalid
+from mimo.index.embedding import ENCODED_LENGTH
+from mimo.index.embedding.packaged import FOLDER, MAX_CHARACTERS, UNKNOWN, Vocabulary, WordPiece
+
+# The matrices are small, so that threads cost more than they give, and they would outlive a fork.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float32]
+
+MAGIC = b"MINDENC1"
+"""The first bytes of a file of weights, whose last is its version."""
+
+ALIGNMENT = 64
+
+BATCH_TOKENS = 512
+"""The number of tokens in a batch: its activations (3 MB) then stay in the processor's caches."""
+
+_OFFSET = 997
+"""The distance of our ids of word pieces from BERT's: we dropped its unused ones."""
+
+_BERT_UNKNOWN = 100
+
+_FAR = np.float32(1e9)
+"""Subtracted from the attention to padding; its exponential is 0."""
+
+
+class Encoder:
+    """An `Embedder` of the packaged network; its first text opens the file.
+
+    A vector has 384 signed bytes. Texts longer than 254 word pieces are cut.
+    """
+
+    def __init__(self, path: Path = FOLDER / "encoder.bin") -> None:
+        """Take the path of the weights, as scripts/build_encoder.py writes them."""
+        self._path = path
+
+    @cached_property
+    def model(self) -> str:
+        """The name of the network, with the beginning of its source's hash."""
+        return f"all-MiniLM-L6-v2-int8:{self._header['source'][:12]}"
+
+    @property
+    def dims(self) -> int:
+        """The length of a vector."""
+        return int(self._header["width"])
+
+    def encode(self, text: str) -> bytes:
+        """Returns the vector of `text`; empty if it has no word piece."""
+        return self.encode_many([text])[0]
+
+    def encode_many(self, texts: Sequence[str]) -> list[bytes]:
+        """Returns the vector of each text. Raises `Invalid` if the weights can't be read."""
+        limit = self._header["limit"] - 2
+        rows = [
+            self._word_piece.ids(text[:MAX_CHARACTERS].encode("utf-8", "ignore").decode(), limit)
+            for text in texts
+        ]
+        vectors = [b""] * len(rows)
+        for batch in _batches(rows):
+            for place, vector in zip(batch, self._forward([rows[n] for n in batch]), strict=True):
+                vectors[place] = vector.tobytes()
+        return vectors
+
+    @cached_property
+    def _file(self) -> memoryview:
+        try:
+            with self._path.open("rb") as file:
+                return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        except (OSError, ValueError) as error:
+            raise Invalid(f"the encoder's weights can't be read ({error})") from error
+
+    @cached_property
+    def _header(self) -> dict[str, Any]:
+        """The shape of the network, and the kind, shape and offset of each array."""
+        (size,) = struct.unpack("<I", self._file[8:12])
+        if self._file[:8] != MAGIC:
+            raise Invalid(f"`{self._path}` holds no weights of an encoder")
+        header: dict[str, Any] = json.loads(bytes(self._file[12 : 12 + size]))
+        return header
+
+    @cached_property
+    def _arrays(self) -> dict[str, Any]:
+        """The arrays, mapped into memory: nothing is read yet."""
+        (size,) = struct.unpack("<I", self._file[8:12])
+        start = -(-(12 + size) // ALIGNMENT) * ALIGNMENT
+        return {
+            name: np.frombuffer(
+                self._file, dtype=f"<{kind}", count=int(np.prod(shape)), offset=start + offset
+            ).reshape(shape)
+            for name, (kind, shape, offset) in self._header["arrays"].items()
+        }
+
+    @cached_property
+    def _layers(self) -> list[dict[str, Any]]:
+        """The matrices of each layer as float32 (inputs x outputs), 42 MB in all."""
+        layers = []
+        for number in range(self._header["layers"]):
+            prefix = f"layer{number}."
+            layer = {
+                name.removeprefix(prefix): array
+                for name, array in self._arrays.items()
+                if name.startswith(prefix)
+            }
+            for name in ("qkv", "out", "up", "down"):
+                layer[name] = layer[name] * layer[f"{name}.scale"]
+            layers.append(layer)
+        return layers
+
+    @cached_property
+    def _word_piece(self) -> WordPiece:
+        return WordPiece(Vocabulary((FOLDER / "vocab.txt").read_bytes()).find)
+
+    def _forward(self, rows: Sequence[Sequence[int]]) -> NDArray[np.int8]:
+        """Returns the vectors of texts, given as our ids of their word pieces; (texts, width)."""
+        ids, present = self._padded(rows)
+        texts, length = ids.shape
+        tokens = self._arrays["tokens"][ids] * self._arrays["tokens.scale"][ids][..., None]
+        x: Array = tokens + self._arrays["positions"][:length]
+        x = x.reshape(texts * length, self.dims)
+        _normalise(x, self._arrays["norm.weight"], self._arrays["norm.bias"], self._epsilon)
+        padding = (present - 1)[:, None, None, :] * _FAR
+        for layer in self._layers:
+            x += self._attention(x, layer, padding)
+            _normalise(x, layer["norm1.weight"], layer["norm1.bias"], self._epsilon)
+            wide = _gelu(x @ layer["up"] + layer["up.bias"])
+            x += wide @ layer["down"] + layer["down.bias"]
+            _normalise(x, layer["norm2.weight"], layer["norm2.bias"], self._epsilon)
+        pooled = np.einsum("tlw,tl->tw", x.reshape(texts, length, self.dims), present)
+        pooled *= ENCODED_LENGTH / np.sqrt(np.einsum("tw,tw->t", pooled, pooled))[:, None]
+        vectors: NDArray[np.int8] = np.rint(pooled).clip(-127, 127).astype(np.int8)
+        return vectors
+
+    @property
+    def _epsilon(self) -> np.float32:
+        return np.float32(self._header["epsilon"])
+
+    def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[NDArray[np.intp], Array]:
+        """Returns the network's ids between both ends, and 1 for each; 0 for padding."""
+        ids = np.zeros((len(rows), max(map(len, rows)) + 2), np.intp)
+        present = np.zeros(ids.shape, np.float32)
+        for number, row in enumerate(rows):
+            pieces = [_BERT_UNKNOWN if id == UNKNOWN else id + _OFFSET for id in row]
+            ends = [self._header["cls"], *pieces, self._header["sep"]]
+            ids[number, : len(ends)] = ends
+            present[number, : len(ends)] = 1
+        return ids, present
+
+    def _attention(self, x: Array, layer: dict[str, Any], padding: Array) -> Array:
+        texts, length = padding.shape[0], padding.shape[-1]
+        qkv = (x @ layer["qkv"] + layer["qkv.bias"]).reshape(
+            texts, length, 3, self._header["heads"], -1
+        )
+        q, k, v = qkv.transpose(2, 0, 3, 1, 4)
+        weights = q @ k.transpose(0, 1, 3, 2)  # The weights of q are scaled by 1/sqrt(d) already.
+        weights += padding
+        weights -= weights.max(axis=-1, keepdims=True)
+        np.exp(weights, out=weights)
+        weights /= weights.sum(axis=-1, keepdims=True)
+        mixed = (weights @ v).transpose(0, 2, 1, 3).reshape(texts * length, self.dims)
+        result: Array = mixed @ layer["out"] + layer["out.bias"]
+        return result
+
+
+@lru_cache(maxsize=1)
+def packaged_encoder() -> Encoder:
+    """Returns the packaged encoder, one for the whole process: its matrices take 42 MB."""
+    return Encoder()
+
+
+def _batches(rows: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+    """Yields the places of rows of about the same length; empty rows are left out."""
+    batch: list[int] = []
+    for place in sorted(filter(rows.__getitem__, range(len(rows))), key=lambda n: len(rows[n])):
+        if batch and (len(batch) + 1) * (len(rows[place]) + 2) > BATCH_TOKENS:
+            yield batch
+            batch = []
+        batch.append(place)
+    if batch:
+        yield batch
+
+
+def _normalise(x: Array, weight: Array, bias: Array, epsilon: np.float32) -> None:
+    """Normalises each row in place (J. L. Ba et al., "Layer normalization", 2016)."""
+    x -= x.mean(axis=1, keepdims=True)
+    spread = np.einsum("tw,tw->t", x, x) / np.float32(x.shape[1])
+    x /= np.sqrt(spread + epsilon)[:, None]
+    x *= weight
+    x += bias
+
+
+def _gelu(x: Array) -> Array:
+    """Returns GELU in its tanh form (D. Hendrycks, K. Gimpel, 2016); numpy has no erf.
+
+    The cosine of the resulting vectors with the exact ones is above 0.9999.
+    """
+    inner = x * x
+    inner *= np.float32(0.044715 * 0.7978845608)
+    inner += np.float32(0.7978845608)
+    inner *= x
+    np.tanh(inner, out=inner)
+    inner += np.float32(1)
+    inner *= np.float32(0.5)
+    inner *= x
+    return inner

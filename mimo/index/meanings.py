@@ -1,0 +1,211 @@
+"""The encoder's vectors of an index, which are made when there is time, and comparisons by them.
+
+Words and static vectors answer at once; the encoder needs about 6 ms for a short memory. So its
+vectors are made in the background, by `mind index`, and a few at a time by searches. A vector is
+kept under the hash of its text.
+"""
+
+import sqlite3
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mimo.index import catalog, rows
+from mimo.index.documents import document, name_of
+from mimo.index.embedding import ENCODED_LENGTH, Embedder
+from mimo.index.vectors import Vectors, cosines, products, rows_of
+from mimo.memory.model import Filter
+from mimo.ranking import is_encodable
+from mimo.ranking.score import Nearness
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+NEAREST = 20
+"""The number of memories nearest to a query that are candidates; more found nothing more."""
+
+MOMENT = 0.25
+"""The seconds for which a search makes missing vectors before it compares."""
+
+_BATCH = 32
+"""The number of memories whose vectors are made and stored at a time."""
+
+
+class Compared(NamedTuple):
+    """An encoded query, compared with the memories of a store."""
+
+    query: bytes
+    near: Nearness
+    vectors: Vectors
+
+    def cosines(self, names: Collection[bytes]) -> dict[bytes, float]:
+        """Returns the cosine of the query with each of `names` that has a vector."""
+        stored = self.vectors.get(names)
+        values = cosines(self.query, list(stored.values()), ENCODED_LENGTH)
+        return dict(zip(stored, values, strict=True))
+
+
+class _Table(NamedTuple):
+    """The vectors of a store in the order of its memories."""
+
+    keys: "NDArray[np.int64]"
+    """The memory of each row."""
+    matrix: "NDArray[np.int8]"
+    incomplete: frozenset[int]
+    """Memories some of whose units have no vector."""
+    missing: int
+
+
+class Meanings:
+    """The vectors of one encoder for the texts of an index."""
+
+    def __init__(self, folder: Path | None, encoder: Embedder) -> None:
+        """Take the index's folder, None for memory; nothing is opened yet."""
+        self._folder = folder
+        self.encoder = encoder
+        self._opened: Vectors | None = None
+        self._table: tuple[object, _Table] | None = None
+
+    @property
+    def vectors(self) -> Vectors:
+        """The stored vectors. Raises `StorageFailed` if the folder can't be written."""
+        if self._opened is None:
+            self._opened = Vectors(self._folder, self.encoder.model, "meanings", ENCODED_LENGTH)
+        return self._opened
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._opened:
+            self._opened.close()
+
+    def of(self, texts: Sequence[str]) -> list[bytes]:
+        """Returns the vector of each text, empty for one that the encoder can't read.
+
+        Missing vectors are made and stored.
+        """
+        names = list(map(name_of, texts))
+        stored = self.vectors.get(names)
+        pairs = zip(names, texts, strict=True)
+        missing = {name: text for name, text in pairs if name not in stored}
+        if missing:
+            readable = {name: text for name, text in missing.items() if is_encodable(text)}
+            made = self.encoder.encode_many(list(readable.values()))
+            new = dict.fromkeys(missing, b"") | dict(zip(readable, made, strict=True))
+            self.vectors.put(new)
+            stored.update(new)
+        return [stored[name] for name in names]
+
+    def compared(self, sql: sqlite3.Connection, text: str, filter: Filter) -> "Compared | None":
+        """Returns the comparison of a query with the memories that pass a filter.
+
+        Makes missing vectors for a moment first. Returns None if there are none.
+        """
+        if self._tabulated(sql).missing:
+            self.make(sql, self.missing(sql), seconds=MOMENT)
+        query = self.encoder.encode(text)
+        near = self._near(sql, query, filter)
+        return Compared(query, near, self.vectors) if near else None
+
+    def missing(self, sql: sqlite3.Connection) -> list[int]:
+        """Returns the keys of the memories that lack vectors: own ones first, newest first."""
+        stored = self.vectors.known(names_of(sql))
+        selected = sql.execute(
+            "SELECT m.key, u.vector FROM memories m CROSS JOIN units u ON u.memory = m.key"
+            " WHERE m.shadowed = 0 ORDER BY m.owned DESC, m.parent IS NOT NULL, m.created DESC"
+        )
+        return list(dict.fromkeys(key for key, name in selected if name not in stored))
+
+    def make(
+        self,
+        sql: sqlite3.Connection,
+        keys: Sequence[int],
+        *,
+        seconds: float | None = None,
+        advance: Callable[[int], object] = lambda _: None,
+    ) -> int:
+        """Makes the vectors of memories, and returns the number of memories done.
+
+        Stops after about `seconds`. `advance` is called with the number done so far, and may raise
+        an exception to stop.
+        """
+        end = None if seconds is None else time.monotonic() + seconds
+        done = 0
+        while done < len(keys) and (end is None or time.monotonic() < end):
+            batch = keys[done : done + _BATCH]
+            records = rows.by_key(sql, batch)
+            texts = [text for record in records.values() for text in document(record).unit_texts]
+            self.of(texts)
+            done += len(batch)
+            advance(done)
+        return done
+
+    def prune(self, keep: Collection[bytes]) -> None:
+        """Removes the vectors of all names but `keep`."""
+        self.vectors.prune(keep)
+
+    def _near(self, sql: sqlite3.Connection, query: bytes, filter: Filter) -> Nearness | None:
+        """Returns how near the memories that pass the filter are; None without any vector."""
+        import numpy as np
+
+        table = self._tabulated(sql)
+        if not len(table.keys) or not query:
+            return None
+        where, values = catalog.condition(filter)
+        admitted = np.fromiter(
+            (key for (key,) in sql.execute(f"SELECT m.key FROM memories m WHERE {where}", values)),
+            dtype=np.int64,
+        )
+        keys, starts = np.unique(table.keys, return_index=True)
+        best = np.maximum.reduceat(products(query, table.matrix), starts) / ENCODED_LENGTH**2
+        passing = np.isin(keys, admitted)
+        keys, best = keys[passing], np.clip(best[passing], -1, 1)
+        if not len(keys):
+            return None
+        order = np.argsort(-best, kind="stable")[:NEAREST]
+        return Nearness(
+            nearest=tuple(zip(keys[order].tolist(), best[order].tolist(), strict=True)),
+            of={
+                key: cosine
+                for key, cosine in zip(keys.tolist(), best.tolist(), strict=True)
+                if key not in table.incomplete
+            },
+            share=len(table.keys) / (len(table.keys) + table.missing),
+            memories=len(keys),
+            mean=float(best.mean()),
+        )
+
+    def _tabulated(self, sql: sqlite3.Connection) -> _Table:
+        """Returns all vectors by memory, read again only if the store or they have changed."""
+        import numpy as np
+
+        state = (catalog.totals(sql).revision, self.vectors.version())
+        if self._table and self._table[0] == state:
+            return self._table[1]
+        stored = dict(self.vectors.all())
+        wordless = self.vectors.known(set(names_of(sql)) - stored.keys())
+        keys: list[int] = []
+        whole: list[bytes] = []
+        incomplete: set[int] = set()
+        missing = 0
+        units: Iterable[tuple[Any, ...]] = sql.execute(
+            "SELECT u.memory, u.vector FROM units u JOIN memories m ON m.key = u.memory"
+            " WHERE m.shadowed = 0 ORDER BY u.memory, u.key"
+        )
+        for key, name in units:
+            vector = stored.get(name)
+            if vector:
+                keys.append(key)
+                whole.append(vector)
+            else:
+                incomplete.add(key)
+                missing += name not in wordless
+        table = _Table(np.array(keys, np.int64), rows_of(whole), frozenset(incomplete), missing)
+        self._table = (state, table)
+        return table
+
+
+def names_of(sql: sqlite3.Connection) -> Iterator[bytes]:
+    """Yields the names of the units' vectors."""
+    return (name for (name,) in sql.execute("SELECT vector FROM units"))

@@ -1,0 +1,72 @@
+"""The encoder in numpy gives the vectors of the network that its weights come from."""
+
+import hashlib
+import json
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mimo.errors import Invalid
+from mimo.index.embedding import ENCODED_LENGTH
+from mimo.index.embedding.encoder import Encoder, packaged_encoder
+from mimo.index.embedding.packaged import FOLDER
+
+SHA256 = "41e5bccf308853ad4af3c411aa4cf0015b7fe638a0622a61ff184b0ced8a0d38"
+REFERENCE = json.loads(Path(__file__).with_name("encoder_vectors.json").read_text("utf-8"))
+"""Vectors in float64, with exact GELU and the weights before they were rounded."""
+
+
+def cosine(a, b):
+    a, b = (np.frombuffer(v, np.int8).astype(float) if isinstance(v, bytes) else v for v in (a, b))
+    return float(np.dot(a, b) / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+def test_the_packaged_weights_are_the_built_ones():
+    assert hashlib.sha256((FOLDER / "encoder.bin").read_bytes()).hexdigest() == SHA256
+
+
+@pytest.mark.parametrize("text", REFERENCE)
+def test_a_vector_equals_the_exact_network(text):
+    assert cosine(packaged_encoder().encode(text), np.array(REFERENCE[text])) > 0.995
+
+
+def test_cosines_between_texts_equal_those_of_the_exact_network():
+    vectors = dict(zip(REFERENCE, packaged_encoder().encode_many(list(REFERENCE)), strict=True))
+
+    for left, right in combinations(REFERENCE, 2):
+        exact = cosine(np.array(REFERENCE[left]), np.array(REFERENCE[right]))
+        assert cosine(vectors[left], vectors[right]) == pytest.approx(exact, abs=0.02)
+
+
+def test_a_vector_does_not_depend_on_the_other_texts_of_a_batch():
+    texts = list(REFERENCE)
+    together = packaged_encoder().encode_many([*texts, *texts[::-1]])
+
+    for text, first, second in zip(texts, together, together[::-1], strict=False):
+        alone = packaged_encoder().encode(text)
+        assert cosine(alone, first) > 0.9999
+        assert cosine(first, second) > 0.9999
+
+
+def test_vectors_have_one_length():
+    for vector in packaged_encoder().encode_many(list(REFERENCE)):
+        numbers = np.frombuffer(vector, np.int8).astype(float)
+        assert np.linalg.norm(numbers) == pytest.approx(ENCODED_LENGTH, rel=0.02)
+        assert len(vector) == packaged_encoder().dims == 384
+
+
+@pytest.mark.parametrize("text", ["", "   \n", "\ud800"])
+def test_text_without_words_has_no_vector(text):
+    assert packaged_encoder().encode_many(["a word", text])[1] == b""
+
+
+def test_a_file_that_is_not_of_weights_is_refused(tmp_path):
+    for content in (b"", b"something else entirely"):
+        (tmp_path / "encoder.bin").write_bytes(content)
+        with pytest.raises(Invalid):
+            Encoder(tmp_path / "encoder.bin").encode("text")
+
+    with pytest.raises(Invalid):
+        Encoder(tmp_path / "missing.bin").encode("text")

@@ -1,0 +1,130 @@
+"""The encoder's vectors find what words miss, and are made when there is time."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from mimo.disk import Stamp
+from mimo.index.embedding import open_embedder
+from mimo.index.embedding.encoder import packaged_encoder
+from mimo.index.index import Index
+from mimo.index.rows import Change
+from mimo.memory.model import Filter, Kind, Memory, Place, Record
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+FACTS = {
+    "sessions": "Customers get a cookie with a random session id, kept in Redis for 14 days",
+    "tables": "Every table has created_at and updated_at columns with time zone",
+    "deploys": "Releases go out on Tuesdays, never before a weekend",
+    "mail": "Invoices are sent by Postmark; the templates are in the billing package",
+    "images": "Photos are resized to 1600 pixels when they are uploaded",
+}
+QUESTIONS = {
+    "how do people stay signed in?": "sessions",
+    "when may we ship a new version?": "deploys",
+    "which service delivers our e-mail?": "mail",
+}
+
+
+@pytest.fixture
+def index(tmp_path):
+    opened = Index.open(tmp_path / ".index", open_embedder())
+    opened.encoder = packaged_encoder
+    write(opened, FACTS)
+    yield opened
+    opened.close()
+
+
+def write(index, facts):
+    changes = [
+        Change(
+            path=f".mind/facts/{name}.md",
+            stamp=Stamp(size=1, mtime_ns=1, ctime_ns=1, inode=1),
+            records=(
+                Record(
+                    memory=Memory(id=name, type=Kind.FACT, content=content, created=NOW),
+                    place=Place(path=f".mind/facts/{name}.md", line=1, digest=""),
+                ),
+            ),
+        )
+        for name, content in facts.items()
+    ]
+    index.apply(changes, now_ns=0)
+
+
+def best(index, question, **filter):
+    matches = index.search(question, filter=Filter(**filter), limit=5, threshold=0.0, now=NOW)
+    return [hit.record.memory.id for hit in matches.hits]
+
+
+@pytest.mark.parametrize(("question", "name"), QUESTIONS.items())
+def test_a_question_in_other_words_finds_its_answer_first(index, question, name):
+    assert best(index, question)[0] == name
+
+
+def test_a_filter_also_holds_for_what_meaning_finds(index):
+    assert best(index, "how do people stay signed in?", tags=frozenset({"none"})) == []
+
+
+def test_vectors_are_made_once(index):
+    index.make_meanings(lambda done, of: None)
+    assert index.make_meanings(lambda done, of: None) == 0
+
+    write(index, {"tests": "The suite runs in two minutes"})
+    assert index.make_meanings(lambda done, of: None) == 1
+
+
+def test_making_vectors_can_be_stopped_and_goes_on_later(index):
+    def stop(done, of):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        index.make_meanings(stop)
+
+    assert (
+        index.make_meanings(lambda done, of: None) == 0
+    )  # One batch was stored before it stopped.
+
+
+def test_vectors_survive_the_process(index, tmp_path):
+    index.make_meanings(lambda done, of: None)
+    again = Index.open(tmp_path / ".index", open_embedder())
+    again.encoder = packaged_encoder
+
+    assert again.make_meanings(lambda done, of: None) == 0
+    again.close()
+
+
+def test_without_an_encoder_words_answer(tmp_path):
+    plain = Index.open(tmp_path / ".index", open_embedder())
+    write(plain, FACTS)
+
+    assert best(plain, "session cookie")[0] == "sessions"
+    assert plain.make_meanings(lambda done, of: None) == 0
+    plain.close()
+
+
+def test_a_broken_encoder_leaves_words_and_a_notice(tmp_path, index):
+    class Broken:
+        model = "broken"
+        dims = 384
+
+        def encode(self, text):
+            raise ValueError("no weights")
+
+        def encode_many(self, texts):
+            raise ValueError("no weights")
+
+    plain = Index.open(tmp_path / "other", open_embedder())
+    plain.encoder = Broken
+    write(plain, FACTS)
+
+    answer = plain.search("pixels of photos", filter=Filter(), limit=5, threshold=0.0, now=NOW)
+
+    assert answer.hits[0].record.memory.id == "images"
+    assert answer.notice == "searched without the encoder: no weights"
+    plain.close()
+
+
+def test_a_text_in_another_script_is_not_encoded(index):
+    assert index.meanings.of(["고객은 쿠키로 로그인 상태를 유지한다"]) == [b""]

@@ -122,9 +122,7 @@ def answer_of(mind: Mind, text: str, options: Options) -> Answer:
             return _of_span(mind, text, asking, options)
         if asking.way is not Way.SEARCH:
             return _listed(mind, options, latest=asking.way is Way.LATEST)
-        remark = _resolved(asking.time, asking.time.spans[0]) if asking.time else None
-        answer = _in_time(mind, asking, options)
-        answer = answer or Answer(_searched(mind, text, options), remark)
+        answer = _in_time(mind, text, asking, options)
         if asking.otherwise and all(map(is_weak, answer.result.hits)):
             return _listed(mind, options, latest=asking.otherwise is Way.LATEST)
     except StorageFailed as error:
@@ -151,20 +149,26 @@ def _searched(mind: Mind, text: str, options: Options) -> Found:
     return replace(matches, hits=tuple(hits))
 
 
-def _in_time(mind: Mind, asking: "Asking", options: Options) -> Answer | None:
-    """Returns the sure matches from the time that a question names, if there are some.
+def _in_time(mind: Mind, text: str, asking: "Asking", options: Options) -> Answer:
+    """Returns the matches, only those of the time that a question names if one of them is sure.
 
-    A date is not a condition: a memory of another day may be about it. The ranking prefers
-    memories from that day.
+    If no match at all is sure, those of that time are first. A date is not a condition: a memory of
+    another day may be about it. The ranking prefers memories of that day.
     """
-    if asking.time is None or asking.time.is_date:
-        return None
-    for span in asking.time.spans:
+    time = asking.time
+    weak: tuple[Hit, ...] = ()
+    for span in (time.spans[:-1] or time.spans) if time and time.is_relative else ():
         within = _within(options, span)
-        result = _searched(mind, asking.time.rest, within) if within else None
-        if result and result.hits and not is_weak(result.hits[0]):
-            return Answer(result, f"only from {_resolved(asking.time, span)}")
-    return None
+        result = _searched(mind, time.rest, within) if time and within else None
+        if time and result and result.hits:
+            if not is_weak(result.hits[0]):
+                return Answer(result, f"only from {_resolved(time, span)}")
+            weak = weak or result.hits
+    result = _searched(mind, text, options)
+    if weak and options.threshold is None and all(map(is_weak, result.hits)):
+        hits = {hit.record.memory.id: hit for hit in (*weak, *result.hits)}
+        result = replace(result, hits=tuple(hits.values())[: min(NEAREST, options.limit)])
+    return Answer(result, _resolved(time, time.spans[0]) if time else None)
 
 
 def _within(options: Options, span: "Interval") -> Options | None:
@@ -195,9 +199,10 @@ def _of_span(mind: Mind, text: str, asking: "Asking", options: Options) -> Answe
         within = _within(options, span)
         if within and not result.hits:
             chosen = replace(within, filter=replace(within.filter, types=kinds))
-            result = replace(result, hits=_newest(mind, chosen, score=1.0), listed=True)
+            hits = _newest(mind, chosen, score=1.0, resuming=asking.resuming)
+            result = replace(result, hits=hits, listed=True)
             remark = f"the memories of {_resolved(time, span)}"
-    if time.is_date:
+    if not time.is_relative:
         listed = {hit.record.memory.id for hit in result.hits}
         related = [hit for hit in _searched(mind, text, options).hits if not is_weak(hit)]
         others = [hit for hit in related if hit.record.memory.id not in listed]

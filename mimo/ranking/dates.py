@@ -11,6 +11,7 @@ from math import exp
 
 from mimo.frozen import frozen
 from mimo.text.calendar import MONTHS, NUMBERS, WEEKDAYS, month_number
+from mimo.text.clean import compiled
 
 _NUMBERS = {word: number for number, word in enumerate(NUMBERS[1:13], 1)} | {
     "a": 1,
@@ -125,6 +126,8 @@ def _korean(question: str, asked: date) -> Span | None:
     named = named_time(question, datetime.combine(asked, time.max, UTC))
     if named is None or named.is_present or named.expression.isascii():
         return None
+    if not (named.is_relative or compiled(r"\d").search(named.expression)):
+        return None  # a weekday may be any one
     within = named.spans[0]
     since, until = within.since, within.until
     if since is None or until is None:

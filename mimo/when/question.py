@@ -17,15 +17,16 @@ from mimo.text.tokens import QUESTION_WORDS
 from mimo.when import Interval
 
 _HINTS = (
-    r"yesterday|today|tonight|\bago\b|\b(?:last|past|this|previous)\b|weekend|"
-    + "|".join(rf"\b{name}" for name in (*WEEKDAYS, *(month[:3] for month in MONTHS)))
-    + r"|\b(?:19|20)\d\d\b|\bq[1-4]\b"
+    r"yesterday|today|tonight|weekend|\b(?:ago|last|past|this|previous|q[1-4]|(?:19|20)\d\d)\b|"
+    + "|".join(rf"\b{day}\b" for day in WEEKDAYS)
+    + "|"
+    + "|".join(rf"\b{month[:3]}(?:{month[3:]})?\b" for month in (*MONTHS, "sept"))
     + "|어제|어저께|그제|그저께|오늘|금일|어젯밤|간밤|지난|이번|저번|최근|작년|올해|금년|요일|주말"
     r"|\d\s*(?:일|주|달|개월|년|월|시간|분기)|(?:며칠|하루|이틀|사흘|나흘|열흘|보름|주일|달|년)\s?전"
 )
 """What every time in a question has a part of."""
 
-_ANCHORS = frozenset("yesterday ago last past this before-last today tonight weekend".split())
+_ANCHORS = frozenset("yesterday ago last past this before-last today tonight".split())
 _WITHIN = frozenset("in on during since until till before after between from of by".split())
 _TOO_SHORT = frozenset({"second", "minute"})
 """`last minute` is mostly no time."""
@@ -41,6 +42,9 @@ _FEW = 2
 _PARTICLES = r"(?:에는|에서는|[는은엔쯤경도의에])$"
 _DAY = timedelta(days=1)
 _TOLERANCE = {"week": 3 * _DAY, "month": 10 * _DAY, "year": 60 * _DAY}
+_INEXACT = 0.15
+"""The share of its length by which `ten months ago` may be wrong."""
+_VAGUE = frozenset({"couple", "few", "several"})
 _UNITS = {"일": "day", "년": "year"}
 
 
@@ -54,8 +58,8 @@ class NamedTime:
     """The time that is meant, and wider ones for a memory that is slightly outside."""
     rest: str
     """The question without it."""
-    is_date: bool
-    """True for a date of the calendar, which may be a subject itself: `the outage of October 3`."""
+    is_relative: bool
+    """False for a date or a weekday, which may be a subject itself: `the outage of October 3`."""
     is_present: bool
     """True for `today`, which often means `at present`."""
 
@@ -75,7 +79,7 @@ def named_time(question: str, now: datetime) -> NamedTime | None:
                     expression=words,
                     spans=spans,
                     rest=f"{question[:start]} {question[end:]}",
-                    is_date=not _ANCHORS & set(meaning) and not set(WEEKDAYS) & set(meaning),
+                    is_relative=bool(_ANCHORS & set(meaning)),
                     is_present=meaning == ("today",),
                 )
     return None
@@ -118,7 +122,9 @@ def _is_clear(words: tuple[str, ...], text: str, now: datetime) -> bool:
     if any(word in WEEKDAYS for word in words):
         return korean or any(day in text for day in WEEKDAYS)
     is_within = text.split()[0] in _WITHIN
-    has_number = any(word[0].isdecimal() for word in words)
+    if "weekend" in words:
+        return "the weekend" in text
+    has_number = re.search(r"\d", text) is not None
     if any(word in MONTHS for word in words):
         return korean or is_within or has_number
     if re.search(r"\b\d{4}-\d\d\b|\b\d{4}/\d{1,2}/\d", text):
@@ -140,9 +146,16 @@ def _spans(words: tuple[str, ...], interval: Interval, now: datetime) -> tuple[I
     whole = Interval(since=day, until=until)
     unit = words[-2] if words[-1] == "ago" and len(words) > 1 else ""
     if unit := _UNITS.get(unit, unit):
-        near = _TOLERANCE.get(unit, timedelta())
-        around = [Interval(since=day - width, until=day + width + _DAY) for width in (near, _DAY)]
-        return (*around, whole) if not near else (around[0], whole)
+        length = now - since
+        if _VAGUE & set(words):
+            around = [
+                Interval(since=day - length / 2, until=max(midnight - length / 4, day + _DAY))
+            ]
+        else:
+            near = _TOLERANCE.get(unit, timedelta())
+            widths = dict.fromkeys((near, max(near, length * _INEXACT, _DAY)))
+            around = [Interval(since=day - width, until=day + width + _DAY) for width in widths]
+        return (*around, whole)
     if words in (("last", "week"), ("past", "week")):
         monday = midnight - (now.weekday() + 7) * _DAY
         return (Interval(since=min(day, monday), until=until),)
@@ -175,6 +188,8 @@ class Asking:
     """The time to which the answer is limited, or near to which it should be."""
     decisions: bool = False
     """True if it asks for decisions."""
+    resuming: bool = False
+    """True if it asks where work stopped at that time."""
 
 
 def understood(text: str, now: datetime) -> Asking:
@@ -186,7 +201,8 @@ def understood(text: str, now: datetime) -> Asking:
     rest = time.rest if time else text
     if time and (is_framing(rest) or not compiled(r"\w").search(rest)):
         decisions = compiled(r"\b(?:decid|decision)|결정").search(rest.lower()) is not None
-        return Asking(way=Way.SPAN, time=time, decisions=decisions)
+        resuming = asks_where_work_stopped(rest)
+        return Asking(way=Way.SPAN, time=time, decisions=decisions, resuming=resuming)
     if time and time.is_present:
         time = None
     otherwise = None

@@ -21,6 +21,8 @@ from tests.conftest import NOW
         ("in october, what broke", "in october", "2026-10-01 to 2026-10-31"),
         ("what was done in 2025", "in 2025", "2025-01-01 to 2025-12-31"),
         ("what changed since last friday", "since last friday", "2026-11-13 to 2026-11-20"),
+        ("roughly ten months ago", "ten months ago", "2026-01-14 to 2026-02-03"),
+        ("where did we stop a few days ago", "a few days ago", "2026-11-12 to 2026-11-18"),
         ("what did we learn this morning", "this morning", "2026-11-20"),
         (
             "between monday and wednesday",
@@ -58,6 +60,8 @@ def test_a_time_is_read_from_a_question(question, expression, span):
         "last time we talked",
         "the tests sat idle",
         "the sun icon",
+        "what one may pick",
+        "trouble on a weekend",
         "q3 goals",
         "지난번에 뭐 했지",
         "이번 배포",
@@ -83,22 +87,23 @@ def test_a_vague_time_has_wider_spans():
 
 
 @pytest.mark.parametrize(
-    ("question", "is_date", "is_present"),
+    ("question", "is_relative", "is_present"),
     [
-        ("on November 18", True, False),
-        ("in 2025", True, False),
-        ("11월 18일", True, False),
+        ("on November 18", False, False),
+        ("in 2025", False, False),
+        ("11월 18일", False, False),
         ("on monday", False, False),
-        ("last week", False, False),
-        ("today's plan", False, True),
-        ("오늘", False, True),
+        ("last monday", True, False),
+        ("last week", True, False),
+        ("today's plan", True, True),
+        ("오늘", True, True),
     ],
 )
-def test_dates_and_the_present_are_marked(question, is_date, is_present):
+def test_dates_and_the_present_are_marked(question, is_relative, is_present):
     time = named_time(question, NOW)
 
     assert time is not None
-    assert (time.is_date, time.is_present) == (is_date, is_present)
+    assert (time.is_relative, time.is_present) == (is_relative, is_present)
 
 
 def test_an_open_span_is_shown_with_its_end():

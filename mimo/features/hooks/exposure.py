@@ -83,7 +83,7 @@ def classify(prompt: str) -> Exposure:
     """
     text = _QUOTED.sub(" ", prompt[:_MAX_READ])
     intents = [intent for intent, words in _WORDS.items() if words.search(text)]
-    if not intents and asks_where_work_stopped(text):
+    if not intents and asks_where_work_stopped(text, onward=False):
         intents = [Intent.RESUMING]
     if not intents:
         return Exposure(intent=Intent.OTHER, confidence=1.0, tools=None)

@@ -167,9 +167,8 @@ def _newest(mind: Mind) -> Recollection:
     from mimo.features import decisions
 
     resumed = decisions.latest_checkpoint(mind)
-    every = finding.listing(mind, finding.Options(limit=MOST_CANDIDATES)).records
-    options = finding.Options(filter=Filter(approved=True), limit=MOST_NOTES)
-    approved = finding.listing(mind, options).records
+    every = finding.newest(mind, Filter(), MOST_CANDIDATES)
+    approved = finding.newest(mind, Filter(approved=True), MOST_NOTES)
     candidates = (resumed.record, *approved) if resumed else approved
     trusted = {record.memory.id: record for record in candidates if _is_trusted(mind, record)}
     note = _left_out(sum(not _is_trusted(mind, record) for record in every))

@@ -31,6 +31,8 @@ FOLDER = Path(__file__).parent
 SHOWN = 0.3
 """The relevance from which a result counts as certain."""
 
+PHRASINGS = FOLDER.parents[1] / "text" / "continuity.toml"
+
 Data = Mapping[str, Any]
 
 
@@ -211,6 +213,24 @@ def recalled(store: Store) -> list[Asked]:
     return asked
 
 
+def continued(store: Store) -> list[bool]:
+    """Returns whether `recall_memory` answers phrasings that ask where work stopped.
+
+    The answer is the newest checkpoint, or the newest memory of a store without one.
+    """
+    memories = store.data.get("memory", ())
+    checkpoints = [row for row in memories if row["type"] == "checkpoint"] or memories
+    newest = min(checkpoints, key=lambda row: row["days"], default=None)
+    if newest is None:
+        return []
+    wanted = f"{MEMORY_URI}{store.id_of(newest['key'])}"
+    phrasings = tomllib.loads(PHRASINGS.read_text(encoding="utf-8"))
+    return [
+        wanted in store.ask("recall_memory", query=text)["source_refs"]
+        for text in phrasings["held"]
+    ]
+
+
 def questions(data: Data) -> Iterator[Data]:
     """Yields the questions with answers, then those without."""
     yield from data.get("question", ())
@@ -328,6 +348,7 @@ HEADINGS = (
     "right one shown, sure",
     "memory search shown",
     "recall first / three",
+    "continuity",
     "unanswerable quiet: near, far",
     "AUC",
     "Brier",
@@ -370,6 +391,7 @@ def row_of(store: Store) -> list[str]:
                 share([answer.among(3) for answer in recall]),
             )
         ),
+        share(continued(store)),
         f"{share(near)}, {share(far)}",
         "-" if area is None else f"{area:.2f}",
         f"{brier:.2f}",

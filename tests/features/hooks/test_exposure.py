@@ -35,11 +35,17 @@ def test_resuming_lists_the_tools_that_load(prompt: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "prompt", ["Where were we?", "what's next", "어디까지 했지?", "summarize our last conversation"]
+    "prompt",
+    ["Where were we?", "what is left", "어디까지 했지?", "summarize our last conversation"],
 )
 def test_a_prompt_that_only_asks_where_work_stopped_resumes_it(prompt: str) -> None:
     assert classify(prompt).intent is Intent.RESUMING
     assert classify(f"{prompt} in the payment form").intent is Intent.OTHER
+
+
+@pytest.mark.parametrize("prompt", ["ok go on", "keep going", "what's next?", "proceed"])
+def test_a_prompt_that_only_asks_to_go_on_resumes_nothing(prompt: str) -> None:
+    assert classify(prompt).intent is Intent.OTHER
 
 
 @pytest.mark.req("004-30")

@@ -253,6 +253,31 @@ class TestTime:
         assert days[30] in [row.id for row in answer.results]
         assert "`yesterday` (2026-11-19)" in (answer.notice or "")
 
+    def test_where_work_stopped_at_a_time_is_a_checkpoint_of_it(self, mind, days, clock):
+        clock.forward(days=-2)
+        checkpoint = add(mind, "Half of the proxy is set up", type="checkpoint")
+        clock.forward(days=2)
+
+        answer = search(mind, "where did we stop in the last few days?")
+
+        assert [row.id for row in answer.results] == [
+            checkpoint.id,
+            days[0],
+            days[1],
+            days[3],
+        ]
+
+    def test_matches_of_the_time_are_first_even_if_none_is_sure(self, mind, days, clock):
+        clock.forward(days=-30)
+        add(mind, "A car would not start, an engine problem")
+        clock.forward(days=29)
+        new = add(mind, "The automobile would not start in cold weather")
+        clock.forward(days=1)
+
+        answer = search(mind, "vehicle trouble this week")
+
+        assert answer.results[0].id == new.id
+
     def test_a_time_without_memories_is_reported(self, mind, days):
         answer = search(mind, "what did we do 20 days ago")
 

@@ -199,7 +199,7 @@ def _of_span(mind: Mind, text: str, asking: "Asking", options: Options) -> Answe
         within = _within(options, span)
         if within and not result.hits:
             chosen = replace(within, filter=replace(within.filter, types=kinds))
-            hits = _newest(mind, chosen, score=1.0, resuming=asking.resuming)
+            hits = _newest(mind, chosen, score=1.0, resuming=asking.resuming, documents=False)
             result = replace(result, hits=hits, listed=True)
             remark = f"the memories of {_resolved(time, span)}"
     if not time.is_relative:
@@ -222,12 +222,12 @@ def _listed(mind: Mind, options: Options, *, latest: bool) -> Answer:
 
 
 def _newest(
-    mind: Mind, options: Options, *, score: float, resuming: bool = False
+    mind: Mind, options: Options, *, score: float, resuming: bool, documents: bool = True
 ) -> tuple[Hit, ...]:
     """Returns the newest memories as matches; with `resuming`, the newest checkpoint is first."""
     if options.threshold is not None and score < options.threshold:
         return ()
-    records = newest(mind, options.filter, options.limit)
+    records = newest(mind, options.filter, options.limit, documents=documents)
     if resuming and options.filter.types is None:
         kinds = replace(options.filter, types=frozenset({Kind.CHECKPOINT}))
         checkpoints = mind.index.records(kinds, limit=_READ)
@@ -239,11 +239,11 @@ def _newest(
     return tuple(_hit(record, score, newer[record.memory.id]) for record in records)
 
 
-def newest(mind: Mind, filter: Filter, limit: int) -> tuple[Record, ...]:
-    """Returns the newest memories, and included documents only if there is nothing else."""
+def newest(mind: Mind, filter: Filter, limit: int, *, documents: bool = True) -> tuple[Record, ...]:
+    """Returns the newest memories, and `documents` only if there is nothing else."""
     records = mind.index.records(filter, limit=_READ)
     own = [record for record in records if record.parent is None and not record.place.elsewhere]
-    return tuple(own or records)[:limit]
+    return tuple(own or (records if documents else ()))[:limit]
 
 
 def _hit(record: Record, score: float, newer: Newer) -> Hit:

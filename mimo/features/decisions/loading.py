@@ -211,12 +211,9 @@ def checkpoint(mind: Mind) -> Checkpoint:
 def _recent(mind: Mind, checkpoint: Record | None) -> tuple[RecentMemory, ...] | None:
     """Returns the newest memories after a checkpoint; None if there are none."""
     since = checkpoint.memory.created if checkpoint else None
-    records = finding.newest(mind, Filter(since=since, approved=True), MOST_RECENT + 1)
-    new = [
-        record
-        for record in records
-        if record != checkpoint and record.parent is None and not record.place.elsewhere
-    ][:MOST_RECENT]
+    conditions = Filter(since=since, approved=True)
+    records = finding.newest(mind, conditions, MOST_RECENT + 1, documents=False)
+    new = [record for record in records if record != checkpoint][:MOST_RECENT]
     return tuple(memory.row(RecentMemory) for memory in facts(mind, new)) or None
 
 

@@ -26,6 +26,7 @@ from mimo.memory.model import kind_of
 from mimo.mind import Mind
 from mimo.store.init import init
 from mimo.store.trust import Trust
+from mimo.when.question import named_time
 
 FOLDER = Path(__file__).parent
 SHOWN = 0.3
@@ -228,6 +229,7 @@ def continued(store: Store) -> list[bool]:
     return [
         wanted in store.ask("recall_memory", query=text)["source_refs"]
         for text in phrasings["held"]
+        if named_time(text, _now()) is None
     ]
 
 

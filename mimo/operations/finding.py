@@ -122,7 +122,9 @@ def answer_of(mind: Mind, text: str, options: Options) -> Answer:
             return _of_span(mind, text, asking, options)
         if asking.way is not Way.SEARCH:
             return _listed(mind, options, latest=asking.way is Way.LATEST)
-        answer = _in_time(mind, text, asking, options)
+        if asking.time:
+            return _in_time(mind, text, asking.time, options)
+        answer = Answer(_searched(mind, text, options))
         if asking.otherwise and all(map(is_weak, answer.result.hits)):
             return _listed(mind, options, latest=asking.otherwise is Way.LATEST)
     except StorageFailed as error:
@@ -149,26 +151,24 @@ def _searched(mind: Mind, text: str, options: Options) -> Found:
     return replace(matches, hits=tuple(hits))
 
 
-def _in_time(mind: Mind, text: str, asking: "Asking", options: Options) -> Answer:
+def _in_time(mind: Mind, text: str, time: "NamedTime", options: Options) -> Answer:
     """Returns the matches, only those of the time that a question names if one of them is sure.
 
     If no match at all is sure, those of that time are first. A date is not a condition: a memory of
     another day may be about it. The ranking prefers memories of that day.
     """
-    time = asking.time
     weak: tuple[Hit, ...] = ()
-    for span in (time.spans[:-1] or time.spans) if time and time.is_relative else ():
-        within = _within(options, span)
-        result = _searched(mind, time.rest, within) if time and within else None
-        if time and result and result.hits:
-            if not is_weak(result.hits[0]):
+    for span in (time.spans[:-1] or time.spans) if time.is_relative else ():
+        if within := _within(options, span):
+            result = _searched(mind, time.rest, within)
+            if result.hits and not is_weak(result.hits[0]):
                 return Answer(result, f"only from {_resolved(time, span)}")
             weak = weak or result.hits
     result = _searched(mind, text, options)
     if weak and options.threshold is None and all(map(is_weak, result.hits)):
         hits = {hit.record.memory.id: hit for hit in (*weak, *result.hits)}
         result = replace(result, hits=tuple(hits.values())[: min(NEAREST, options.limit)])
-    return Answer(result, _resolved(time, time.spans[0]) if time else None)
+    return Answer(result, _resolved(time, time.spans[0]))
 
 
 def _within(options: Options, span: "Interval") -> Options | None:

@@ -77,6 +77,7 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing that a test does may reach the developer's own memory or settings."""
     monkeypatch.setenv("MIND_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    monkeypatch.setenv("MIND_BACKGROUND", "off")  # No process outlives the folder of a test.
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr("mimo.disk._homes", {f"{tmp_path / 'home'}/": None})
     for name in ("MIND_PROJECT", "SANDBOX_DIR", "CLAUDE_PROJECT_DIR", "NO_COLOR", "MIND_DEBUG"):

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 P = ParamSpec("P")
 
+MEANINGS_BATCH = 32
+"""The number of memories for which the encoder's vectors are made and stored at a time."""
+
 _KEPT_PAST = 8
 """The number of past states whose indexes are kept, the last used ones."""
 
@@ -277,7 +280,18 @@ class Index:
             return 0
         with self._reading() as sql:
             keys = self.meanings.missing(sql)
-            return self.meanings.make(sql, keys, advance=lambda done: advance(done, len(keys)))
+        for start in range(0, len(keys), MEANINGS_BATCH):
+            # A transaction for each batch: a long one would keep the log from being shortened.
+            with self._reading() as sql:
+                self.meanings.make(sql, keys[start : start + MEANINGS_BATCH])
+            advance(min(start + MEANINGS_BATCH, len(keys)), len(keys))
+        return len(keys)
+
+    @property
+    def is_behind(self) -> bool:
+        """Returns whether the last search lacked vectors of the encoder that can be kept."""
+        meanings: Meanings | None = vars(self).get("meanings")
+        return meanings is not None and self._folder is not None and meanings.is_behind
 
     def superseded_by(self, ids: Sequence[str]) -> dict[str, str]:
         """Returns the superseded ones among these ids, each with the newest memory that does so."""

@@ -7,7 +7,7 @@ kept under the hash of its text.
 
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +16,6 @@ from mimo.index.documents import document, name_of
 from mimo.index.embedding import ENCODED_LENGTH, Embedder
 from mimo.index.vectors import Vectors, cosines, products, rows_of
 from mimo.memory.model import Filter
-from mimo.ranking import is_encodable
 from mimo.ranking.score import Nearness
 
 if TYPE_CHECKING:
@@ -29,8 +28,8 @@ NEAREST = 20
 MOMENT = 0.25
 """The seconds for which a search makes missing vectors before it compares."""
 
-_BATCH = 32
-"""The number of memories whose vectors are made and stored at a time."""
+_FEW = 8
+"""The number of memories after which a search looks at the clock."""
 
 
 class Compared(NamedTuple):
@@ -67,6 +66,8 @@ class Meanings:
         self.encoder = encoder
         self._opened: Vectors | None = None
         self._table: tuple[object, _Table] | None = None
+        self.is_behind = False
+        """True if vectors were missing in the last comparison."""
 
     @property
     def vectors(self) -> Vectors:
@@ -90,9 +91,8 @@ class Meanings:
         pairs = zip(names, texts, strict=True)
         missing = {name: text for name, text in pairs if name not in stored}
         if missing:
-            readable = {name: text for name, text in missing.items() if is_encodable(text)}
-            made = self.encoder.encode_many(list(readable.values()))
-            new = dict.fromkeys(missing, b"") | dict(zip(readable, made, strict=True))
+            made = self.encoder.encode_many(list(missing.values()))
+            new = dict(zip(missing, made, strict=True))
             self.vectors.put(new)
             stored.update(new)
         return [stored[name] for name in names]
@@ -102,9 +102,12 @@ class Meanings:
 
         Makes missing vectors for a moment first. Returns None if there are none.
         """
-        if self._tabulated(sql).missing:
-            self.make(sql, self.missing(sql), seconds=MOMENT)
         query = self.encoder.encode(text)
+        if not query:
+            return None
+        if self._tabulated(sql).missing:
+            self._catch_up(sql)
+        self.is_behind = self._tabulated(sql).missing > 0
         near = self._near(sql, query, filter)
         return Compared(query, near, self.vectors) if near else None
 
@@ -117,33 +120,23 @@ class Meanings:
         )
         return list(dict.fromkeys(key for key, name in selected if name not in stored))
 
-    def make(
-        self,
-        sql: sqlite3.Connection,
-        keys: Sequence[int],
-        *,
-        seconds: float | None = None,
-        advance: Callable[[int], object] = lambda _: None,
-    ) -> int:
-        """Makes the vectors of memories, and returns the number of memories done.
-
-        Stops after about `seconds`. `advance` is called with the number done so far, and may raise
-        an exception to stop.
-        """
-        end = None if seconds is None else time.monotonic() + seconds
-        done = 0
-        while done < len(keys) and (end is None or time.monotonic() < end):
-            batch = keys[done : done + _BATCH]
-            records = rows.by_key(sql, batch)
-            texts = [text for record in records.values() for text in document(record).unit_texts]
-            self.of(texts)
-            done += len(batch)
-            advance(done)
-        return done
+    def make(self, sql: sqlite3.Connection, keys: Sequence[int]) -> None:
+        """Makes and stores the missing vectors of memories."""
+        records = rows.by_key(sql, keys)
+        self.of([text for record in records.values() for text in document(record).unit_texts])
 
     def prune(self, keep: Collection[bytes]) -> None:
         """Removes the vectors of all names but `keep`."""
         self.vectors.prune(keep)
+
+    def _catch_up(self, sql: sqlite3.Connection) -> None:
+        """Makes missing vectors for a moment."""
+        end = time.monotonic() + MOMENT
+        keys = self.missing(sql)
+        for start in range(0, len(keys), _FEW):
+            if time.monotonic() > end:
+                break
+            self.make(sql, keys[start : start + _FEW])
 
     def _near(self, sql: sqlite3.Connection, query: bytes, filter: Filter) -> Nearness | None:
         """Returns how near the memories that pass the filter are; None without any vector."""

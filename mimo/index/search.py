@@ -82,7 +82,7 @@ class Search:
             reason = _reason(error)
         ranked = rank(query, candidates.ranked_as(near), statistics)
         try:
-            if self._meanings and query.encodable and not words_suffice(ranked):
+            if self._meanings and not words_suffice(ranked):
                 compared = self._meanings.compared(sql, query.text, request.filter)
                 if compared:
                     others = [key for key, _ in compared.near.nearest]

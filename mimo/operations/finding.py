@@ -21,6 +21,7 @@ from mimo.memory.model import Filter, Kind, Record, Sort
 from mimo.memory.relations import MAX_DEPTH, Graph
 from mimo.mind import Mind
 from mimo.operations import refresh
+from mimo.operations.encoding import encode_later
 from mimo.store import projects
 from mimo.text.phrases import notices
 
@@ -131,6 +132,8 @@ def answer_of(mind: Mind, text: str, options: Options) -> Answer:
         raise SearchFailed(
             f"nothing could be searched: {error.message}", hint=error.hint
         ) from error
+    if mind.index.is_behind:
+        encode_later(mind)
     return answer
 
 

@@ -81,8 +81,6 @@ _STANDS_OUT = 0.3
 MODELLED_SHARE = 0.5
 """Share of letters of the model's scripts in a query below which its vector is ignored."""
 
-_ENCODABLE_SHARE = 0.8
-
 _MODELLED = (
     (0x0000, 0x024F), (0x1E00, 0x1EFF), (0x1100, 0x11FF), (0x3130, 0x318F), (0xAC00, 0xD7A3),
     (0x3005, 0x3005), (0x3040, 0x30FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF),
@@ -126,17 +124,7 @@ def understand(text: str, asked: datetime | None = None) -> RankingQuery:
         windows=dates.windows(text, asked.date() if asked else None),
         asks_when=_when.match(text) is not None,
         modelled=sum(map(_is_modelled, letters)) >= MODELLED_SHARE * len(letters),
-        encodable=is_encodable(text),
     )
-
-
-def is_encodable(text: str) -> bool:
-    """Returns whether the encoder, which knows English, can read most of `text`."""
-    if text.isascii():
-        return True
-    letters = [character for character in text if character.isalpha()]
-    latin = sum(letter < "\u0250" or "\u1e00" <= letter < "\u1f00" for letter in letters)
-    return latin >= _ENCODABLE_SHARE * len(letters)
 
 
 def _is_modelled(letter: str) -> bool:

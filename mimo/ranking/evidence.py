@@ -33,8 +33,6 @@ class RankingQuery:
     """True if it asks for a time."""
     modelled: bool = True
     """False if most letters are of a script that the embedding model does not cover."""
-    encodable: bool = True
-    """False if the encoder can't read it: it knows English only."""
 
 
 class Shape(Enum):

@@ -20,6 +20,7 @@ from typing import Any
 
 from mimo.disk import Stamp
 from mimo.index.embedding import Embedder, open_embedder
+from mimo.index.embedding.encoder import packaged_encoder
 from mimo.index.index import Index
 from mimo.index.rows import Change
 from mimo.memory.model import Filter, Kind, Memory, Place, Record
@@ -64,7 +65,11 @@ def main() -> None:
     print(*heading(), sep="\n", flush=True)
     lines = []
     with TemporaryDirectory() as scratch:
-        engine = Engine(Path(scratch), None if arguments.words_only else open_embedder())
+        engine = Engine(
+            Path(scratch),
+            None if arguments.words_only else open_embedder(),
+            None if arguments.words_only or arguments.static else packaged_encoder(),
+        )
         for name in arguments.sets:
             lines.append(line(harness, name, words, engine))
             print(lines[-1], flush=True)
@@ -76,7 +81,8 @@ def parsed() -> argparse.Namespace:
     bench = os.environ.get("MIND_BENCH")
     parser.add_argument("--bench", default=bench, required=not bench, help="folder of the sets")
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS), metavar="NAME")
-    parser.add_argument("--words-only", action="store_true", help="search without the model")
+    parser.add_argument("--words-only", action="store_true", help="search without any model")
+    parser.add_argument("--static", action="store_true", help="search without the encoder")
     return parser.parse_args()
 
 
@@ -123,8 +129,11 @@ def read_date(text: str) -> datetime | None:
 class Engine:
     """The harness's "system": documents in, a search function out."""
 
-    def __init__(self, scratch: Path, embedder: Embedder | None) -> None:
+    def __init__(
+        self, scratch: Path, embedder: Embedder | None, encoder: Embedder | None = None
+    ) -> None:
         """Keep each corpus' index in a folder of `scratch`."""
+        self.encoder = encoder
         self.scratch = scratch
         self.embedder = embedder
         self.corpora = 0
@@ -138,8 +147,10 @@ class Engine:
         """Returns the search that also tells the score of each document."""
         self.corpora += 1
         index = Index.open(self.scratch / str(self.corpora), self.embedder)
+        index.encoder = lambda: self.encoder
         changes = list(as_changes(documents))
         index.apply(changes, now_ns=0)
+        index.make_meanings(lambda done, of: None)
         memories = [record.memory for change in changes for record in change.records]
         newest = max((memory.created for memory in memories), default=UNDATED)
 

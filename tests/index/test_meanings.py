@@ -119,12 +119,20 @@ def test_a_broken_encoder_leaves_words_and_a_notice(tmp_path, index):
     plain.encoder = Broken
     write(plain, FACTS)
 
-    answer = plain.search("pixels of photos", filter=Filter(), limit=5, threshold=0.0, now=NOW)
+    answer = plain.search(
+        "which photos get smaller?", filter=Filter(), limit=5, threshold=0.0, now=NOW
+    )
 
     assert answer.hits[0].record.memory.id == "images"
     assert answer.notice == "searched without the encoder: no weights"
     plain.close()
 
 
-def test_a_text_in_another_script_is_not_encoded(index):
-    assert index.meanings.of(["고객은 쿠키로 로그인 상태를 유지한다"]) == [b""]
+def test_a_text_in_another_language_is_not_encoded(index):
+    korean, german = (
+        "고객은 쿠키로 로그인 상태를 유지한다",
+        "Der Kunde bleibt mit einem Cookie angemeldet",
+    )
+
+    assert index.meanings.of([korean, german]) == [b"", b""]
+    assert len(index.meanings.of(["Customers stay signed in by a cookie"])[0]) == 384

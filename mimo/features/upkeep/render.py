@@ -125,6 +125,9 @@ def _(result: Indexed, screen: Screen) -> None:
     screen.line(good("✓ "), f"{held}, {count(result.passages, 'passage')}")
     changes = f"{result.added:,} new, {result.changed:,} changed, {result.removed:,} deleted"
     screen.line(dim(f"files: {changes}"), indent=2)
+    if result.encoded:
+        compared = count(result.encoded, "memory", "memories")
+        screen.line(dim(f"{compared} prepared for comparison in context"), indent=2)
     if result.unreadable:
         unread = count(result.unreadable, "file could", "files could")
         screen.line(warn(f"{unread} not be read; `mind doctor` lists them"), indent=2)

@@ -17,7 +17,14 @@ from typing import Any
 
 from mimo.errors import Invalid
 from mimo.index.embedding import ENCODED_LENGTH
-from mimo.index.embedding.packaged import FOLDER, MAX_CHARACTERS, UNKNOWN, Vocabulary, WordPiece
+from mimo.index.embedding.packaged import (
+    FOLDER,
+    MAX_CHARACTERS,
+    UNKNOWN,
+    PackagedModel,
+    Vocabulary,
+    WordPiece,
+)
 
 # The matrices are small, so that threads cost more than they give, and they would outlive a fork.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -53,6 +60,7 @@ class Encoder:
     def __init__(self, path: Path = FOLDER / "encoder.bin") -> None:
         """Take the path of the weights, as scripts/build_encoder.py writes them."""
         self._path = path
+        self._packaged = PackagedModel()
 
     @cached_property
     def model(self) -> str:
@@ -65,15 +73,19 @@ class Encoder:
         return int(self._header["width"])
 
     def encode(self, text: str) -> bytes:
-        """Returns the vector of `text`; empty if it has no word piece."""
+        """Returns the vector of `text`; empty if it has no word piece or is not English.
+
+        Of other languages the network knows the letters only: it would compare how words look.
+        """
         return self.encode_many([text])[0]
 
     def encode_many(self, texts: Sequence[str]) -> list[bytes]:
         """Returns the vector of each text. Raises `Invalid` if the weights can't be read."""
         limit = self._header["limit"] - 2
+        readable = (text[:MAX_CHARACTERS].encode("utf-8", "ignore").decode() for text in texts)
         rows = [
-            self._word_piece.ids(text[:MAX_CHARACTERS].encode("utf-8", "ignore").decode(), limit)
-            for text in texts
+            self._word_piece.ids(text, limit) if self._packaged.is_english(text) else []
+            for text in readable
         ]
         vectors = [b""] * len(rows)
         for batch in _batches(rows):

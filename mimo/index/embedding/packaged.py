@@ -235,6 +235,10 @@ English texts contain such words as names; below these limits their vectors stay
 """
 
 
+ENGLISH_SHARE = 0.8
+"""The least share of Latin letters in an English text."""
+
+
 class Languages:
     """Separates the pieces of other languages, which have rows of their own, from a text."""
 
@@ -335,6 +339,17 @@ class PackagedModel:
             _quantised(self._mean(self._ids(left, rows))) if rows else next(english)
             for left, rows in separated
         ]
+
+    def is_english(self, text: str) -> bool:
+        """Returns whether most of `text` can be English: neither its letters nor words are not."""
+        if not text.isascii():
+            letters = [character for character in text if character.isalpha()]
+            latin = sum(letter < "\u0250" or "\u1e00" <= letter < "\u1f00" for letter in letters)
+            if latin < ENGLISH_SHARE * len(letters):
+                return False
+            if compiled(_FOREIGN).search(text):
+                return True
+        return not self._languages.separate(text)[1]
 
     def tokens(self, text: str) -> list[int]:
         """Returns the ids of the tokens in the vector of `text`."""

@@ -1,0 +1,66 @@
+"""Making the encoder's vectors, by which memories are compared in context.
+
+`mind index` makes all of them. A search that lacks many starts a process of low priority that does
+so, and goes on without them.
+"""
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from mimo.errors import MindError
+from mimo.mind import Mind
+from mimo.store.files import holding, is_held
+
+_PRIORITY = 19
+"""The lowest: any other work on the machine goes first."""
+
+
+def encode(mind: Mind) -> int:
+    """Makes all missing vectors and returns the number of memories that got some.
+
+    Returns 0 if another process is making them.
+    """
+    with holding(mind.index_folder / "encoding") as ours:
+        if not ours:
+            return 0
+        return mind.index.make_meanings(
+            lambda done, total: mind.advance("Comparing in context", done, total)
+        )
+
+
+def encode_later(mind: Mind) -> None:
+    """Starts a process that makes the missing vectors, unless there is one already."""
+    if os.environ.get("MIND_BACKGROUND") == "off" or not mind.has_project:
+        return
+    with suppress(MindError, OSError):
+        if not is_held(mind.index_folder / "encoding"):
+            _start(mind.project.root, mind.home)
+
+
+def _start(root: Path, home: Path) -> None:
+    import subprocess
+
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mimo.operations.encoding", str(root), str(home)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        cwd="/",
+    )
+    process.returncode = 0  # The process outlives this one; prevents a warning about that.
+
+
+def main() -> None:
+    """Makes the missing vectors of the project that the command line names."""
+    root, home = Path(sys.argv[1]), sys.argv[2]
+    os.nice(_PRIORITY)
+    with suppress(MindError, OSError):
+        mind = Mind.open(root, project=root, environ={**os.environ, "MIND_HOME": home})
+        encode(mind)
+
+
+if __name__ == "__main__":
+    main()

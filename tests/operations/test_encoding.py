@@ -1,0 +1,74 @@
+"""The encoder's vectors are made by `mind index`, and in the background if a search lacks many."""
+
+import os
+import time
+
+import pytest
+
+from mimo.features.notes.commands import add
+from mimo.features.upkeep.commands import index
+from mimo.operations import encoding, finding
+from mimo.store.files import holding
+
+TEXTS = [f"Service number {number} keeps its settings in folder {number}" for number in range(20)]
+
+
+@pytest.fixture
+def filled(mind):
+    for text in TEXTS:
+        add(mind, text)
+    return mind
+
+
+def test_the_index_command_prepares_every_memory(filled):
+    assert index(filled).encoded == len(TEXTS)
+    assert index(filled).encoded == 0
+
+
+def test_one_process_at_a_time_makes_vectors(filled, monkeypatch):
+    started = []
+    monkeypatch.setattr(encoding, "_start", lambda root, home: started.append(root))
+    monkeypatch.delenv("MIND_BACKGROUND")
+
+    with holding(filled.index_folder / "encoding"):
+        assert encoding.encode(filled) == 0
+        encoding.encode_later(filled)
+
+    assert started == []
+
+
+def test_a_search_that_lacks_vectors_starts_the_process(filled, monkeypatch):
+    started = []
+    monkeypatch.setattr(encoding, "_start", lambda root, home: started.append(root))
+    monkeypatch.setattr("mimo.index.meanings.MOMENT", 0.0)
+    monkeypatch.delenv("MIND_BACKGROUND")
+
+    finding.search(filled, "where are preferences kept?", finding.Options(limit=3))
+    assert started == [filled.project.root]
+
+    encoding.encode(filled)
+    finding.search(filled, "where are preferences kept?", finding.Options(limit=3))
+    assert len(started) == 1
+
+
+def test_the_process_makes_the_vectors(filled):
+    finding.search(filled, "anything at all", finding.Options(limit=3))
+    encoding._start(filled.project.root, filled.home)
+
+    end = time.monotonic() + 60
+    while time.monotonic() < end and not _is_ready(filled):
+        time.sleep(0.1)
+
+    assert _is_ready(filled)
+
+
+def _is_ready(mind):
+    vectors = mind.index.meanings.vectors
+    return vectors.count() >= len(TEXTS)
+
+
+def test_the_background_can_be_switched_off(filled, monkeypatch):
+    monkeypatch.setattr(encoding, "_start", lambda root, home: pytest.fail("started"))
+    assert os.environ["MIND_BACKGROUND"] == "off"
+
+    encoding.encode_later(filled)

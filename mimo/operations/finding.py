@@ -34,7 +34,11 @@ THRESHOLD = 0.3
 """The score from which a match is sure; a match below it is weak."""
 
 FLOOR = 0.05
-"""The score below which a match is left out, even if there is no better one."""
+"""The score that the best match must reach; otherwise nothing is near.
+
+In a store of fewer than five memories it is higher, half of the threshold for a single one: some
+memory is always the nearest, and the fewer there are, the less that means.
+"""
 
 NEAREST = 3
 """The number of memories in an answer if no match is sure."""
@@ -148,10 +152,12 @@ def _searched(mind: Mind, text: str, options: Options) -> Found:
         nearest=min(options.limit, NEAREST) if is_open else 0,
         now=mind.now(),
     )
-    hits = [hit for hit in matches.hits if not is_open or hit.score >= FLOOR]
-    most = NEAREST if is_open and hits and is_weak(hits[0]) else options.limit
-    hits = _with_successors(mind, hits, options.filter)[: min(most, options.limit)]
-    return replace(matches, hits=tuple(hits))
+    best = matches.hits[0].score if matches.hits else 0.0
+    if is_open and best < max(FLOOR, THRESHOLD / (matches.considered + 1)):
+        return replace(matches, hits=())
+    most = NEAREST if is_open and best < THRESHOLD else options.limit
+    hits = _with_successors(mind, matches.hits, options.filter)
+    return replace(matches, hits=tuple(hits[: min(most, options.limit)]))
 
 
 def _in_time(mind: Mind, text: str, time: "NamedTime", options: Options) -> Answer:

@@ -11,7 +11,7 @@ unexport MIND_HOME MIND_PROJECT SANDBOX_DIR
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-lowest setup check format lint types layers sizes spelling fix generate transcripts \
-        coverage-of-requirements redteam torture mutants bench bench-asks bench-retrieval bench-calibration bench-killed bench-soak model clean
+        coverage-of-requirements redteam torture mutants bench bench-asks bench-retrieval bench-killed bench-soak model clean
 
 help:           ## Show this menu
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -111,9 +111,6 @@ bench-killed: setup ## Kill real runs of a procedure at random moments and resum
 
 bench-soak: setup ## Let the daemon see many changes, and print what that costs it (EVENTS=100000 RATE=)
 	$(RUN) -m tests.bench.soak $(or $(EVENTS),100000) --rate $(or $(RATE),0)
-
-bench-calibration: setup ## Fit the confidence of `recall_memory` on labelled data (BENCH=FOLDER, as above)
-	$(RUN) -m tests.bench.calibration --bench $(BENCH)
 
 model:          ## Make the packaged embedding model again, byte for byte (needs 5 GB for its tools)
 	$(PYTHON) -m venv .venv-model

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Annotated
 
 from mimo.commands.common import Query
@@ -39,18 +38,6 @@ SECTION_LENGTH = 240
 TITLE_LENGTH = 120
 
 UNAPPROVED = "Nothing found that is approved here."
-
-KNOTS = (
-    (0.0, 0.0),
-    (0.13, 0.01),
-    (0.4, 0.12),
-    (0.61, 0.32),
-    (0.78, 0.41),
-    (0.91, 0.53),
-    (0.98, 0.71),
-    (1.0, 0.71),
-)
-"""Measured scores of first results, each with the probability that the result is right."""
 
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s+(.*?)[\s#]*")
 _ITEM = re.compile(r"\s*[-*+]\s+(?:\[ \]\s+)?(?P<done>\[[xX]\]\s+)?(?P<item>.*?)\s*")
@@ -148,18 +135,9 @@ def _best(mind: Mind, query: str) -> Recollection:
     texts = [_text(mind, hit.record, hit.passage, hit.newer.successor) for hit in best]
     return Recollection(
         summary=_lines(_opening(opening), *_numbered(mind, records, texts), *notes),
-        confidence=None if matches.listed else round(confidence(best[0].score), 2),
+        confidence=None if matches.listed else round(best[0].score, 2),
         source_refs=tuple(uri_of(record.memory.id) for record in records),
     )
-
-
-def confidence(score: float) -> float:
-    """Returns the calibrated probability, 0..1, that a first result with that score is right."""
-    score = min(max(score, 0.0), 1.0)
-    for (low, low_share), (high, high_share) in pairwise(KNOTS):
-        if score <= high:
-            return low_share + (high_share - low_share) * (score - low) / (high - low)
-    return KNOTS[-1][1]
 
 
 def _newest(mind: Mind) -> Recollection:

@@ -1,47 +1,17 @@
-"""Summaries: their confidence, questions that ask for the latest, the text of a memory."""
+"""The text of a memory in a summary."""
 
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mimo.features.search.recall import (
     CONTENT_LENGTH,
-    KNOTS,
     SECTION_LENGTH,
-    confidence,
     one_line,
     text_of,
 )
 from mimo.memory.model import Kind, Memory, Outcome, Section
-
-unit = st.floats(min_value=0, max_value=1)
-
-
-@given(unit, unit)
-@pytest.mark.req("001-11")
-def test_confidence_never_falls_as_the_score_rises(first, second):
-    low, high = sorted((first, second))
-
-    assert 0 <= confidence(low) <= confidence(high) <= 1
-
-
-@pytest.mark.parametrize(("score", "share"), KNOTS)
-def test_confidence_passes_through_the_measured_points(score, share):
-    assert confidence(score) == pytest.approx(share)
-
-
-def test_confidence_is_linear_between_two_points():
-    (s0, p0), (s1, p1) = KNOTS[2], KNOTS[3]
-
-    assert confidence((s0 + s1) / 2) == pytest.approx((p0 + p1) / 2)
-
-
-@pytest.mark.parametrize(("score", "share"), [(-1, 0.0), (2, KNOTS[-1][1])])
-def test_a_score_out_of_range_counts_as_the_nearest(score, share):
-    assert confidence(score) == share
 
 
 def memory(content: str = "Use tokens.", **fields: Any) -> Memory:

@@ -12,6 +12,7 @@ from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.commands.spec import to_json
 from mimo.features.notes.commands import add, edit
+from mimo.features.search.commands import search
 from mimo.features.search.recall import recall_memory
 from mimo.memory.model import Kind
 from mimo.mind import Mind
@@ -108,6 +109,16 @@ def test_the_better_match_has_the_higher_confidence(mind):
 
     assert sure is not None
     assert vague is None or vague < sure
+
+
+@pytest.mark.req("001-11")
+def test_the_confidence_is_the_score_of_the_first_match(mind):
+    add(mind, "The staging database is reset every night at two")
+    query = "when is the staging database reset"
+
+    (row,) = search(mind, query).results
+
+    assert recall_memory(mind, query).confidence == round(row.relevance, 2)
 
 
 @pytest.mark.req("001-12")

@@ -88,7 +88,7 @@ class Store:
         environ = {"MIND_HOME": str(self.home), "HOME": str(scratch)}
         self.mind = Mind.open(self.root, environ=environ)
         self.tools = all_commands().tools()
-        self.ask("mind_search", query="the first search makes the index")
+        self.ask("mind_index")
 
     def _name(self, row: Data, number: int, type: str, days: int) -> None:
         title = row.get("title") or row["content"].strip().split("\n")[0]

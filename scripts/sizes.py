@@ -34,7 +34,7 @@ ENTERED = {
 The hook answers a prompt with a memory; for most prompts it enters fewer.
 """
 
-SMALL: dict[str, str] = {"mimo.text.background": "it reads a packaged list, as no other module"}
+SMALL: dict[str, str] = {}
 """Small modules with a single importer that stay, each with the reason."""
 
 BY_NAME = ("commands", "render", "__init__", "__main__")

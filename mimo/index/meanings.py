@@ -8,6 +8,7 @@ kept under the hash of its text.
 import sqlite3
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -81,21 +82,22 @@ class Meanings:
         if self._opened:
             self._opened.close()
 
-    def of(self, texts: Sequence[str]) -> list[bytes]:
+    def of(self, texts: Sequence[str], most: int | None = None) -> list[bytes]:
         """Returns the vector of each text, empty for one that the encoder can't read.
 
-        Missing vectors are made and stored.
+        Missing vectors are made and stored, at most `most`; those of later texts are empty.
         """
         names = list(map(name_of, texts))
         stored = self.vectors.get(names)
         pairs = zip(names, texts, strict=True)
         missing = {name: text for name, text in pairs if name not in stored}
+        missing = dict(islice(missing.items(), most))
         if missing:
             made = self.encoder.encode_many(list(missing.values()))
             new = dict(zip(missing, made, strict=True))
             self.vectors.put(new)
             stored.update(new)
-        return [stored[name] for name in names]
+        return [stored.get(name, b"") for name in names]
 
     def compared(self, sql: sqlite3.Connection, text: str, filter: Filter) -> "Compared | None":
         """Returns the comparison of a query with the memories that pass a filter.

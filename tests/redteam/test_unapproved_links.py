@@ -217,10 +217,18 @@ def test_a_pulled_checkpoint_that_calls_itself_private_is_not_the_user_s_own(min
 @pytest.mark.attack(KIND)
 def test_pulled_edges_crowd_out_no_approved_one(mind):
     (mind.project.root / "package.json").write_text('{"dependencies": {"react": "1"}}', "utf-8")
-    fields = {"title": "Mine", "extra": {"stack_tags": ["react"]}}
-    saving.store(mind, saving.draft(Kind.EDGE, "Effects run twice", **fields))
+    extra = {"stack_tags": ["react"], "detection": {"tasks": ["create another page"]}}
+    saving.store(mind, saving.draft(Kind.EDGE, "Effects run twice", title="Mine", extra=extra))
+    tasks = ", ".join(f"add a page {number}" for number in range(99))
     for number in range(9):
-        header = f"title: A{number}\nstack_tags: [react]\nseverity: critical\n"
+        header = (
+            f"title: Add a page, {number}\nstack_tags: [react]\nseverity: critical\n"
+            f"detection: {{tasks: [add a page, {tasks}], intent: [page]}}\n"
+        )
         pulled(mind.project.root, f"evil{number}", "edge", "noise", header, "edges")
-    matches = sources.warnings(mind, sources.of_project(mind), "add a page")
-    assert "Mine" in {match.edge.title for match in matches}
+    for stack_alone in (False, True):
+        matches = sources.warnings(
+            mind, sources.of_project(mind), "add a page", stack_alone=stack_alone
+        )
+        assert len(matches) == 10
+        assert "Mine" in {match.edge.title for match in matches}

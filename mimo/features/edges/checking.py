@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from mimo.features.edges.edge import Edge, Severity, endings, subject, tech
+from mimo.features.edges.edge import Edge, Severity, endings, subject, tech, techs
 from mimo.features.edges.failures import naming
 from mimo.text import patterns
 from mimo.text.tokens import tokenize
@@ -92,7 +92,7 @@ def _probe(edge: Edge, stack: Sequence[str]) -> _Probe | None:
     if not (usable or names) and len(words) < _FEWEST_WORDS:
         return None
     needs = frozenset() if edge.of_project else frozenset(map(tech, edge.stack_words))
-    if needs & {tech(name) for name in stack}:
+    if needs & techs(stack):
         needs = frozenset()
     return _Probe(edge, usable, words, names, endings=endings(edge), needs=needs)
 

@@ -30,7 +30,7 @@ class Source(StrEnum):
 
 @frozen
 class EdgeWarning:
-    """An edge that applies to a task."""
+    """An edge, or a failed decision, that applies to a task."""
 
     id: str
     title: str
@@ -96,25 +96,29 @@ class EdgeRows:
         "mind edges 'auth middleware' --code src/middleware.ts",
         "git diff | mind edges 'database queries' --stack supabase --code -",
     ),
-    description="Check for gotchas before implementing risky code.",
+    description="Check for gotchas before implementing risky code. Also reports failed decisions "
+    "that the intent repeats.",
 )
 def edges(
     mind: Mind,
-    intent: Annotated[str, Arg("What you're about to do", words=True)],
+    intent: Annotated[
+        str, Arg("What you're about to do, in a sentence with the names involved", words=True)
+    ],
     *,
     code: Annotated[str | None, Arg("Optional code to analyze", file=True)] = None,
     stack: Annotated[
         tuple[str, ...] | None,
         Arg("The stack (default: detected from the project)", alias="context"),
     ] = None,
+    all_: Annotated[bool, Arg("Add edges of which only the stack matches", wire="all")] = False,
 ) -> EdgeWarnings:
     """Check a plan against known pitfalls
 
     Your global edges and those of the project (the Gotchas of its MEMORY.md, and `.mind/edges/`)
-    are compared with the intent, the stack and the code.
+    are compared with the intent and the code, if their stack is that of the project.
     """
     every = sources.everything(mind)
-    matches = sources.warnings(mind, every, intent, code=code or "", techs=stack)
+    matches = sources.warnings(mind, every, intent, code=code or "", techs=stack, stack_alone=all_)
     faulty = any(sources.problems(mind, every if code else ()))
     notice = "some edges are faulty; `mind edges list` shows them" if faulty else None
     return EdgeWarnings(
@@ -183,6 +187,9 @@ class EdgePatterns:
     context: tuple[str, ...]
     intent: tuple[str, ...]
     code: Annotated[tuple[str, ...], Out("Regular expressions, in the syntax of RE2")]
+    tasks: Annotated[
+        Omitted[tuple[str, ...]], Out("Phrases for the tasks in which it occurs", omit=True)
+    ] = None
 
 
 @frozen
@@ -217,7 +224,7 @@ class StarterAdded:
     needs_project=False,
     surfaces=Surface.MCP,
     errors=(EdgeExists, Invalid, Conflict, StorageFailed),
-    description="Add a cross-project gotcha.",
+    description="Add a cross-project gotcha. The `tasks` in `detection` find it: give 1 to 3.",
 )
 def add_global_edge(
     mind: Mind,
@@ -226,7 +233,12 @@ def add_global_edge(
     workaround: Annotated[str, Arg("How to fix or avoid it")],
     detection: Annotated[
         Json,
-        Arg('When it applies: {"context": [], "intent": [], "code": []}; code is RE2', object=True),
+        Arg(
+            'When it applies: {"tasks": ["keep users logged in"], "intent": ["jwt"], "code": []}; '
+            "tasks: one to three phrases for what a developer is about to do when it bites; "
+            "intent: rare words of such a task; code: RE2 patterns",
+            object=True,
+        ),
     ],
     *,
     stack_tags: StackTags = (),
@@ -258,7 +270,7 @@ def add_global_edge(
     needs=Needs(Operation.WRITE),
     errors=(EdgeExists, Invalid, Conflict, StorageFailed),
     examples=(
-        "mind edges add 'Safari drops cookies' 'After 7 days' 'Set them again' --intent cookies",
+        "mind edges add 'Safari drops cookies' 'In 7 days' 'Renew them' --task 'stay logged in'",
         "mind edges add --project 'Staging allows 100 calls a minute' 'It answers 429' 'Wait'",
     ),
 )
@@ -268,8 +280,11 @@ def add(
     description: Annotated[str, Arg("What the problem is")],
     workaround: Annotated[str, Arg("How to fix or avoid it")],
     *,
+    task: Annotated[
+        tuple[str, ...], Arg("Task in which it occurs, in some words (one to three times)")
+    ] = (),
     context: Annotated[tuple[str, ...], Arg("Words for the technologies of a project")] = (),
-    intent: Annotated[tuple[str, ...], Arg("Words for a task")] = (),
+    intent: Annotated[tuple[str, ...], Arg("Rare words of such a task")] = (),
     code: Annotated[tuple[str, ...], Arg("Regular expressions (RE2) for code")] = (),
     stack_tags: StackTags = (),
     severity: EdgeSeverity = Severity.WARNING,
@@ -289,7 +304,9 @@ def add(
         title=title,
         description=description,
         workaround=workaround,
-        detection=Detection.read({"context": context, "intent": intent, "code": code}),
+        detection=Detection.read(
+            {"context": context, "intent": intent, "code": code, "tasks": task}
+        ),
         stack_tags=stack_tags,
         severity=severity,
         of_project=project,
@@ -328,7 +345,12 @@ def _added(mind: Mind, new: Edge, *, private: bool = False) -> EdgeDetails:
         title=edge.title,
         description=edge.description,
         workaround=edge.workaround,
-        detection=EdgePatterns(**edge.detection._asdict()),
+        detection=EdgePatterns(
+            context=edge.detection.context,
+            intent=edge.detection.intent,
+            code=edge.detection.code,
+            tasks=edge.detection.tasks or None,
+        ),
         stack_tags=edge.stack_tags,
         severity=edge.severity,
         created_at=record.memory.created,

@@ -6,13 +6,12 @@ and its front matter the stack, the words and the code by which it is recognised
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cache
 from typing import Any, NamedTuple
 
 from mimo.errors import Invalid
-from mimo.text import patterns
 from mimo.text.patterns import LONGEST
 from mimo.text.tokens import QUESTION_WORDS, query_terms, tokenize
 
@@ -46,10 +45,12 @@ class Detection(NamedTuple):
     """Words for a task."""
     code: tuple[str, ...] = ()
     """Regular expressions for code."""
+    tasks: tuple[str, ...] = ()
+    """Phrases for the tasks in which it occurs: `keep users logged in`."""
 
     def __bool__(self) -> bool:
-        """Returns whether it has any word or pattern."""
-        return bool(self.context or self.intent or self.code)
+        """Returns whether it has any word, pattern or phrase."""
+        return any(self)
 
     @classmethod
     def read(cls, given: Any) -> "Detection":
@@ -172,20 +173,13 @@ def _words(value: Any) -> tuple[str, ...]:
 def _wrong(must: str, given: Any) -> Invalid:
     return Invalid(
         f"detection {must}, not `{str(given)[:60]}`",
-        hint='it is {"context": […], "intent": […], "code": […]}, each a list of strings',
+        hint='it is {"tasks": […], "intent": […], "context": […], "code": […]}, lists of strings',
         details={"field": "detection"},
     )
 
 
-# Matching: an edge applies to a stack, to a task, or to a piece of code.
+# Technologies and words.
 
-
-_SIGNALS = 3
-"""Context, intent and code; the confidence is the share of them that match."""
-_STACK_ALONE = 0.3
-_TITLE, _TITLE_OF_STACK, _NAMED_CODE = 0.6, 0.4, 0.8
-_SHORTEST_START = 4
-"""Minimum length of a keyword that may start a longer word: `auth`, but not `id`."""
 
 _GENERIC = (
     "add build call change check create fix get handle implement install make need new remove run"
@@ -205,6 +199,21 @@ _ALIASES = {
     "k8s": "kubernetes",
     "tailwind": "tailwindcss",
 }
+
+_IMPLIED = {
+    "nodejs": "javascript",
+    "typescript": "javascript",
+    "react": "javascript",
+    "vuejs": "javascript",
+    "svelte": "javascript",
+    "sveltekit": "svelte javascript",
+    "nextjs": "react javascript",
+    "django": "python",
+    "fastapi": "python",
+    "flask": "python",
+    "supabase": "postgresql",
+}
+"""The technologies that a project of another one has as well."""
 
 _SCRIPTS = "js jsx mjs cjs ts tsx mts cts vue svelte astro html"
 _ENDINGS = {
@@ -226,41 +235,6 @@ _ENDINGS = {
 """Endings of file names, or whole names, for each language."""
 
 
-class Question:
-    """A task to compare with edges."""
-
-    def __init__(self, intent: str, stack: Iterable[str] = (), code: str = "") -> None:
-        """Take a task, the technologies of its project, and code."""
-        self.intent = intent
-        self.stack = tuple(stack)
-        self.code = code
-        self.words = subject(intent)
-        """The stems of the intent."""
-        self.techs = frozenset(map(tech, self.stack))
-
-
-class Match(NamedTuple):
-    """The reason that an edge applies."""
-
-    edge: Edge
-    confidence: float
-    matched_on: str
-    of_stack: bool
-    """True if the stack is among the reasons."""
-    hits: int
-    """The number of keywords and patterns that match."""
-
-    @property
-    def stack_alone(self) -> bool:
-        """Returns whether the stack is the only reason."""
-        return self.of_stack and self.confidence == _STACK_ALONE
-
-    @property
-    def order(self) -> tuple[float, int, int, str]:
-        """Returns a sort key: by confidence, then by severity."""
-        return (-self.confidence, self.edge.severity.rank, -self.hits, self.edge.title)
-
-
 def endings(edge: Edge) -> frozenset[str]:
     """Returns the file name endings of an edge whose tags are all languages; else none."""
     texts = [_ENDINGS.get(tech(word), "") for word in edge.stack_tags]
@@ -277,87 +251,13 @@ def _generic() -> frozenset[str]:
     return frozenset(tokenize(_GENERIC))
 
 
+def techs(stack: Iterable[str]) -> frozenset[str]:
+    """Returns the canonical names of a stack, and of the technologies that it implies."""
+    names = frozenset(map(tech, stack))
+    return names.union(*(_IMPLIED.get(name, "").split() for name in names))
+
+
 def tech(name: str) -> str:
     """Returns the canonical name of a technology: `Next.js` and `next` are `nextjs`."""
     plain = re.sub(r"[^a-z0-9+#]", "", name.casefold())
     return _ALIASES.get(plain, plain)
-
-
-def match(edge: Edge, question: Question) -> Match | None:
-    """Returns the reason that an edge applies; None if it does not.
-
-    An edge of the project without detection is recognised by its title.
-    """
-    stack = [word for word in edge.stack_words if tech(word) in question.techs]
-    code = list(_in_code(edge, question.code))
-    if edge.of_project and not edge.detection:
-        return _by_title(edge, question, stack, code)
-    named = [tag for tag in edge.stack_tags if len(tag) >= _SHORTEST_START]
-    context = [word for word in (*edge.detection.context, *named) if _names(word, question)]
-    intent = [word for word in edge.detection.intent if _names(word, question)]
-    if not edge.detection.intent and len(shared := _shared(edge.title, question)) > 1:
-        intent = shared
-    where = list(dict.fromkeys([*stack, *context]))
-    signals = sum(map(bool, (where, intent, code)))
-    if not signals:
-        return None
-    alone = stack and not (intent or code)
-    confidence = _STACK_ALONE if alone else signals / _SIGNALS
-    return _match(edge, confidence, bool(stack), context=where, intent=intent, code=code)
-
-
-def _by_title(edge: Edge, question: Question, stack: list[str], code: list[str]) -> Match | None:
-    title = _shared(edge.title, question)
-    techs = {tech(word) for word in re.findall(r"[\w.+#]+", edge.title)}
-    named = [name for name in question.stack if tech(name) in techs]
-    confidence = max(
-        _NAMED_CODE if code else 0.0,
-        _TITLE if title else 0.0,
-        _TITLE_OF_STACK if named or stack else 0.0,
-    )
-    if not confidence:
-        return None
-    return _match(edge, confidence, bool(stack or named), title=title, stack=named, code=code)
-
-
-def _match(edge: Edge, confidence: float, of_stack: bool, **matched: list[str]) -> Match:
-    reasons = (f"{name}: {', '.join(words)}" for name, words in matched.items() if words)
-    return Match(
-        edge=edge,
-        confidence=confidence,
-        matched_on="; ".join(reasons),
-        of_stack=of_stack,
-        hits=sum(map(len, matched.values())),
-    )
-
-
-def _names(keyword: str, question: Question) -> bool:
-    """Returns whether an intent has a keyword: its stems, or words that begin with it."""
-    stems = tokenize(keyword)
-    if stems and question.words.issuperset(stems):
-        return True
-    bare = re.escape(keyword.casefold())
-    pattern = rf"\b{bare}\b" if len(keyword) < _SHORTEST_START else rf"(?:^|\W|_){bare}"
-    return re.search(pattern, question.intent.casefold()) is not None
-
-
-def _shared(title: str, question: Question) -> list[str]:
-    """Returns the words of a title whose stems are in the intent."""
-    words = re.findall(r"[^\W_]+", title)
-    stems = question.words & subject(title)
-    shared = (word.lower() for word in words if stems.intersection(tokenize(word)))
-    return list(dict.fromkeys(shared))
-
-
-def _in_code(edge: Edge, code: str) -> Iterator[str]:
-    """Yields each pattern that matches code, with the line of its first match."""
-    if not code:
-        return
-    data = code.encode("utf-8", "replace")
-    for pattern, literal in edge.probes:
-        usable = patterns.compiled(pattern, literal=literal)
-        if isinstance(usable, patterns.Unusable):
-            continue
-        line = next(patterns.lines(usable, data), None)
-        if line is not None:
-            yield f"{pattern} (line {line + 1})"

@@ -1,23 +1,20 @@
 """The edges that apply here: of the user and of the project; adding and matching them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from mimo.errors import EdgeExists, Invalid
 from mimo.features.edges import changes, storage
 from mimo.features.edges.checking import Added, Hit, check
-from mimo.features.edges.edge import (
-    Detection,
-    Edge,
-    Match,
-    Question,
-    match,
-    memory_of,
-    title_key,
-)
+from mimo.features.edges.edge import Detection, Edge, memory_of, title_key
 from mimo.features.edges.failures import as_edge
+from mimo.features.edges.matching import Cosines, Match, Task, matches
+from mimo.index.embedding import ENCODED_LENGTH, FAILURES
+from mimo.index.embedding.packaged import PackagedModel
 from mimo.index.glance import of_index
+from mimo.index.meanings import Meanings
+from mimo.index.vectors import cosines
 from mimo.memory import ids, outcomes
 from mimo.memory.log import STATE_TOPIC
 from mimo.memory.model import Filter, Kind, Outcome, Problem, Record, check_content
@@ -26,8 +23,10 @@ from mimo.operations import finding, saving
 from mimo.text import patterns
 
 _LONGEST_TITLE = 200
-_MOST_OF_STACK = 3
-"""Maximum number of edges that match by the stack only; more would hide the others."""
+_MOST_ENCODED = 400
+"""The number of new phrases of edges that one answer encodes, in about 2 s; later ones go on."""
+_PACKAGED_ABOVE = 0.22
+"""The excess of the packaged model's cosines of unrelated texts over those of the encoder."""
 
 
 def everything(mind: Mind) -> list[Edge]:
@@ -99,18 +98,46 @@ def warnings(
     *,
     code: str = "",
     techs: tuple[str, ...] | None = None,
+    stack_alone: bool = False,
 ) -> list[Match]:
-    """Returns the edges that apply to a task, by confidence.
+    """Returns the edges and failed decisions that apply to a task, by confidence.
 
-    At equal confidence approved edges come first, and others never displace them. `techs` is the
-    stack; None detects that of the project.
+    `techs` is the stack; None detects that of the project. With `stack_alone`, edges follow of
+    which only the stack matches.
     """
-    question = Question(intent, technologies(mind) if techs is None else techs, code)
-    matches = [hit for edge in edges if (hit := match(edge, question))]
-    matches.sort(key=lambda hit: (hit.order, not hit.edge.trusted))
-    by_stack = (hit for hit in matches if hit.stack_alone)
-    surplus = sorted(by_stack, key=lambda hit: not hit.edge.trusted)[_MOST_OF_STACK:]
-    return [hit for hit in matches if hit not in surplus]
+    task = Task(intent, technologies(mind) if techs is None else techs, code)
+    every = [*failed(mind), *edges]
+    try:
+        return matches(every, task, _cosines(mind, intent), stack_alone=stack_alone)
+    except FAILURES:
+        return matches(every, task, None, stack_alone=stack_alone)
+
+
+def _cosines(mind: Mind, intent: str) -> Cosines | None:
+    """Returns the function that compares texts with a task; None if no model can."""
+    packaged, encoder = mind.embedder, mind.encoder
+    if isinstance(packaged, PackagedModel) and not packaged.is_english(intent):
+        return _packaged_cosines(packaged, intent)
+    if encoder is None:
+        return None
+    meanings = mind.index.meanings if mind.has_project else None
+    meanings = meanings or Meanings(mind.home / "cache", encoder)
+    query = encoder.encode(intent)
+
+    def compared(texts: Sequence[str]) -> list[float]:
+        return cosines(query, meanings.of(texts, most=_MOST_ENCODED), ENCODED_LENGTH)
+
+    return compared if query else None
+
+
+def _packaged_cosines(model: PackagedModel, intent: str) -> Cosines:
+    """Returns the comparison by the packaged model, which knows more languages than the encoder."""
+    query = model.encode(intent)
+
+    def compared(texts: Sequence[str]) -> list[float]:
+        return [cosine - _PACKAGED_ABOVE for cosine in cosines(query, model.encode_many(texts))]
+
+    return compared
 
 
 def run_into(mind: Mind, added: Iterable[Added]) -> list[Hit]:

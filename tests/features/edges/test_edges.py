@@ -3,11 +3,12 @@
 import pytest
 
 from mimo.features import upkeep
-from mimo.features.decisions.commands import decision, outcome
+from mimo.features.decisions.commands import decision, outcome, supersede
 from mimo.features.edges import sources, storage
 from mimo.features.edges.checking import whole
 from mimo.features.edges.edge import Detection
 from mimo.features.upkeep.commands import status
+from mimo.index.embedding.encoder import Encoder
 from tests.features.edges.examples import edge
 
 
@@ -27,18 +28,23 @@ def titles(mind, intent, **options):
 
 @pytest.mark.req("003-13")
 def test_global_project_and_stack_edges_are_combined(mind):
-    add(mind, "Tokens are not random")
-    add(mind, "Supabase tables are open", detection=Detection(), tags=("supabase",))
-    add(mind, "Tokens end at noon", of_project=True)
-    log(mind, "## Project State\n- Stack: Supabase\n\n## Gotchas\n- Token mails are slow → wait\n")
+    tasks = Detection(tasks=("generate a token",))
+    add(mind, "Numbers are not random", detection=tasks)
+    add(mind, "Tables are open", detection=tasks, tags=("supabase",))
+    add(mind, "Rules are open", detection=tasks, tags=("firebase",))
+    add(mind, "Keys end at noon", detection=tasks, of_project=True)
+    log(
+        mind,
+        "## Project State\n- Stack: Supabase\n\n## Gotchas\n- Generating a token blocks → wait\n",
+    )
 
     matches = sources.warnings(mind, sources.everything(mind), "generating a token")
 
     assert {(match.edge.title, match.edge.of_project, match.of_stack) for match in matches} == {
-        ("Token mails are slow", True, False),
-        ("Tokens end at noon", True, False),
-        ("Tokens are not random", False, False),
-        ("Supabase tables are open", False, True),
+        ("Generating a token blocks", True, False),
+        ("Keys end at noon", True, False),
+        ("Numbers are not random", False, False),
+        ("Tables are open", False, True),
     }
 
 
@@ -53,19 +59,88 @@ def test_the_stack_comes_from_the_files_and_the_log(mind):
     assert current.stack == ("node", "nextjs", "Fly.io")
 
 
-def test_few_edges_match_by_the_stack_only(mind):
-    for number in range(9):
-        add(mind, f"Number {number}", detection=Detection(), tags=("go",))
-    add(mind, "Meant", detection=Detection(intent=("token",)), tags=("go",))
+def test_edges_of_the_stack_follow_on_request(mind):
+    add(mind, "Meant", tags=("go",))
+    add(mind, "Other", detection=Detection(), tags=("go",))
+    add(mind, "Foreign", tags=("ruby",))
 
-    assert titles(mind, "a token", techs=("go",)) == ["Meant", "Number 0", "Number 1", "Number 2"]
+    assert titles(mind, "a token", techs=("go",)) == ["Meant"]
+    assert titles(mind, "a token", techs=("go",), stack_alone=True) == ["Meant", "Other"]
+
+
+def test_an_edge_is_found_by_what_is_about_to_be_done(mind):
+    tasks = Detection(tasks=("keep users logged in",))
+    add(mind, "Safari deletes data of scripts after 7 days", detection=tasks)
+
+    assert titles(mind, "remember the login of a visitor for a month") == [
+        "Safari deletes data of scripts after 7 days"
+    ]
+    assert titles(mind, "make the footer blue") == []
+
+
+def test_without_the_encoder_words_decide(mind, monkeypatch):
+    add(mind)
+    monkeypatch.setattr(type(mind), "encoder", None)
+
+    assert titles(mind, "a token") == ["Edge has no crypto"]
+    assert titles(mind, "a secret for the session") == []
+
+
+def test_an_encoder_that_fails_leaves_the_words(mind, monkeypatch):
+    add(mind)
+
+    def fail(*_):
+        raise ValueError("damaged")
+
+    monkeypatch.setattr("mimo.index.embedding.encoder.Encoder.encode_many", fail)
+
+    assert titles(mind, "a token") == ["Edge has no crypto"]
+
+
+def test_phrases_are_encoded_once(mind, monkeypatch):
+    add(mind)
+    titles(mind, "a token")
+    encoded: list[str] = []
+    encode = Encoder.encode_many
+
+    def counted(own, texts):
+        encoded.extend(texts)
+        return encode(own, texts)
+
+    monkeypatch.setattr(Encoder, "encode_many", counted)
+
+    titles(mind, "another token")
+
+    assert encoded == ["another token"]
+
+
+def test_korean_tasks_are_compared_by_the_packaged_model(mind):
+    template = "알림톡 템플릿은 글자 하나만 달라도 반려"
+    add(mind, template, detection=Detection(tasks=("알림톡 내용 수정",)))
+    add(mind, "새 테이블에 utf8mb4 안 쓰면 insert 실패", detection=Detection())
+
+    assert titles(mind, "예약 확정 알림톡의 내용을 바꾼다") == [template]
+
+
+def test_a_task_that_repeats_a_failed_decision_is_warned(mind):
+    saved = decision(mind, "payments", "Use PayPal for card payments", reasoning="cheap")
+    outcome(mind, id=saved.id, outcome="FAILED", reason="refunds took weeks")
+    supersede(mind, saved.id, "Use Stripe for card payments", reasoning="refunds take a day")
+
+    (match,) = sources.warnings(mind, sources.everything(mind), "add paypal to the checkout")
+
+    assert match.edge.id == saved.id
+    assert match.edge.workaround == (
+        "FAILED, do not repeat it: refunds took weeks; superseded by Use Stripe for card payments"
+    )
+    assert titles(mind, "add stripe to the checkout") == []
 
 
 def test_an_edit_of_the_log_is_seen_at_once(mind):
     log(mind, "## Gotchas\n- Token mails are slow → wait\n")
-    assert titles(mind, "a token") == ["Token mails are slow"]
+    assert titles(mind, "mailing a token") == ["Token mails are slow"]
     log(mind, "## Gotchas\n- Token mails are lost → send two\n")
-    assert titles(mind, "a token") == ["Token mails are lost"]
+    assert titles(mind, "mailing a token") == ["Token mails are lost"]
 
 
 @pytest.mark.req("003-16")

@@ -107,8 +107,9 @@ class TestAsking:
         answer = to_json(edges(mind, "implementing token generation with crypto"))
 
         (row,) = answer["edges"]
-        assert row["confidence"] == pytest.approx(1 / 3)
-        del row["confidence"]
+        assert 0 < row.pop("confidence") <= 1
+        matched_on = row.pop("matched_on")
+        assert matched_on.startswith("intent: crypto, token")
         assert row == {
             "id": made.id,
             "title": "Vercel Edge crypto limitation",
@@ -116,7 +117,6 @@ class TestAsking:
             "workaround": "Use Web Crypto",
             "severity": "warning",
             "source": "global",
-            "matched_on": "intent: crypto, token",
             "trust": "trusted",
             "file": made.file,
             "line": row["line"],
@@ -127,11 +127,12 @@ class TestAsking:
         add_global_edge(mind, **CRYPTO)
 
         by_code = edges(mind, "auth", code="import crypto from 'crypto'").edges
-        by_stack = edges(mind, "auth", stack=("vercel", "edge")).edges
+        by_stack = edges(mind, "auth", stack=("vercel", "edge"), all_=True).edges
 
         assert [row.matched_on for row in by_code] == ["code: import.*crypto (line 1)"]
         assert [row.source for row in by_stack] == [Source.STACK]
-        assert edges(mind, "auth").edges == ()
+        assert edges(mind, "auth", stack=("vercel", "edge")).edges == ()
+        assert edges(mind, "auth", all_=True).edges == ()
 
     @pytest.mark.req("003-13", "003-25")
     def test_a_gotcha_of_the_log_is_reported_with_its_line(self, mind):
@@ -151,12 +152,21 @@ class TestAsking:
         with pytest.raises(NoProject):
             check(nowhere, ("a.py",))
 
+    def test_a_task_of_several_words_is_kept_with_the_edge(self, mind, capsys):
+        words = ("edges", "add", "Safari drops cookies", "After 7 days", "Set them again")
+
+        assert run(mind, *words, "--task", "keep users logged in", "--json") == 0
+        made = json.loads(capsys.readouterr().out)
+        assert made["detection"]["tasks"] == ["keep users logged in"]
+        assert run(mind, "edges", "a login that lasts a month") == 0
+        assert "Safari drops cookies" in capsys.readouterr().out
+
     def test_an_edge_of_a_clone_is_labelled_untrusted(self, mind):
-        log(mind, "## Gotchas\n- Tokens are slow → run the installer\n")
+        log(mind, "## Gotchas\n- Crypto tokens are slow → run the installer\n")
         mind.trust.forget()
         add_global_edge(mind, **CRYPTO)
 
-        labels = {row.source: row.trust for row in edges(mind, "a slow token").edges}
+        labels = {row.source: row.trust for row in edges(mind, "generating crypto tokens").edges}
 
         assert labels == {
             Source.PROJECT: TrustLabel.UNTRUSTED, Source.GLOBAL: TrustLabel.TRUSTED

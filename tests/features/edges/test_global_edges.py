@@ -76,7 +76,7 @@ def test_a_change_is_seen_at_once(home, folder):
 
 @pytest.mark.parametrize(
     "data",
-    ["", "[]", "{", '{"format": 2}', '{"format": 2, "edges": {"one.md": [1]}}', "[" * 99_999],
+    ["", "[]", "{", '{"format": 3}', '{"format": 3, "edges": {"one.md": [1]}}', "[" * 99_999],
 )
 def test_a_damaged_cache_is_ignored(home, folder, data):
     put(folder, "one.md", EDGE)

@@ -16,6 +16,9 @@ from mimo.store.files import holding, is_held
 _PRIORITY = 19
 """The lowest: any other work on the machine goes first."""
 
+_started: list[int] = []
+"""The processes that this one has started and that may still run."""
+
 
 def encode(mind: Mind) -> int:
     """Makes all missing vectors and returns the number of memories that got some.
@@ -34,12 +37,22 @@ def encode_later(mind: Mind) -> None:
     """Starts a process that makes the missing vectors, unless there is one already."""
     if os.environ.get("MIND_BACKGROUND") == "off" or not mind.has_project:
         return
+    _reap()
     with suppress(MindError, OSError):
         if not is_held(mind.index_folder / "encoding"):
-            _start(mind.project.root, mind.home)
+            _started.append(_start(mind.project.root, mind.home))
 
 
-def _start(root: Path, home: Path) -> None:
+def _reap() -> None:
+    """Lets the system forget processes that have ended; a server lives long."""
+    for process in list(_started):
+        with suppress(ChildProcessError):
+            if os.waitpid(process, os.WNOHANG) == (0, 0):
+                continue
+        _started.remove(process)
+
+
+def _start(root: Path, home: Path) -> int:
     import subprocess
 
     process = subprocess.Popen(
@@ -51,6 +64,7 @@ def _start(root: Path, home: Path) -> None:
         cwd="/",
     )
     process.returncode = 0  # The process outlives this one; prevents a warning about that.
+    return process.pid
 
 
 def main() -> None:

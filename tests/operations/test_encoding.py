@@ -27,7 +27,7 @@ def test_the_index_command_prepares_every_memory(filled):
 
 def test_one_process_at_a_time_makes_vectors(filled, monkeypatch):
     started = []
-    monkeypatch.setattr(encoding, "_start", lambda root, home: started.append(root))
+    monkeypatch.setattr(encoding, "_start", lambda root, home: started.append(root) or 0)
     monkeypatch.delenv("MIND_BACKGROUND")
 
     with holding(filled.index_folder / "encoding"):
@@ -39,7 +39,7 @@ def test_one_process_at_a_time_makes_vectors(filled, monkeypatch):
 
 def test_a_search_that_lacks_vectors_starts_the_process(filled, monkeypatch):
     started = []
-    monkeypatch.setattr(encoding, "_start", lambda root, home: started.append(root))
+    monkeypatch.setattr(encoding, "_start", lambda root, home: started.append(root) or 0)
     monkeypatch.setattr("mimo.index.meanings.MOMENT", 0.0)
     monkeypatch.delenv("MIND_BACKGROUND")
 
@@ -53,13 +53,18 @@ def test_a_search_that_lacks_vectors_starts_the_process(filled, monkeypatch):
 
 def test_the_process_makes_the_vectors(filled):
     finding.search(filled, "anything at all", finding.Options(limit=3))
-    encoding._start(filled.project.root, filled.home)
+    process = encoding._start(filled.project.root, filled.home)
+    encoding._started.append(process)
 
     end = time.monotonic() + 60
     while time.monotonic() < end and not _is_ready(filled):
         time.sleep(0.1)
 
     assert _is_ready(filled)
+    while time.monotonic() < end and encoding._started:
+        encoding._reap()
+        time.sleep(0.1)
+    assert encoding._started == []
 
 
 def _is_ready(mind):

@@ -9,6 +9,7 @@ seen how mind ranks. The real commands answer, and the program prints a Markdown
 
 import argparse
 import json
+import os
 import shutil
 import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -425,6 +426,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     every = sorted(path.stem for path in FOLDER.glob("*.toml"))
     parser.add_argument("stores", nargs="*", metavar="NAME", help=f"of {', '.join(every)}")
+    os.environ["MIND_BACKGROUND"] = "off"  # No process outlives the folder of a store.
     print(f"| {' | '.join(HEADINGS)} |")
     print("|---" * len(HEADINGS) + "|")
     for name in parser.parse_args().stores or every:

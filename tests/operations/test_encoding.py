@@ -10,6 +10,9 @@ from mimo.features.upkeep.commands import index
 from mimo.operations import encoding, finding
 from mimo.store.files import holding
 
+NO_PROCESS = 1 << 22
+"""One more than the highest number of a process."""
+
 TEXTS = [f"Service number {number} keeps its settings in folder {number}" for number in range(20)]
 
 
@@ -20,14 +23,25 @@ def filled(mind):
     return mind
 
 
+@pytest.fixture
+def started(monkeypatch):
+    """The projects for which a process was started; none is."""
+    roots = []
+
+    def start(root, home):
+        roots.append(root)
+        return NO_PROCESS
+
+    monkeypatch.setattr(encoding, "_start", start)
+    return roots
+
+
 def test_the_index_command_prepares_every_memory(filled):
     assert index(filled).encoded == len(TEXTS)
     assert index(filled).encoded == 0
 
 
-def test_one_process_at_a_time_makes_vectors(filled, monkeypatch):
-    started = []
-    monkeypatch.setattr(encoding, "_start", lambda root, home: started.append(root) or 0)
+def test_one_process_at_a_time_makes_vectors(filled, started, monkeypatch):
     monkeypatch.delenv("MIND_BACKGROUND")
 
     with holding(filled.index_folder / "encoding"):
@@ -37,9 +51,7 @@ def test_one_process_at_a_time_makes_vectors(filled, monkeypatch):
     assert started == []
 
 
-def test_a_search_that_lacks_vectors_starts_the_process(filled, monkeypatch):
-    started = []
-    monkeypatch.setattr(encoding, "_start", lambda root, home: started.append(root) or 0)
+def test_a_search_that_lacks_vectors_starts_the_process(filled, started, monkeypatch):
     monkeypatch.setattr("mimo.index.meanings.MOMENT", 0.0)
     monkeypatch.delenv("MIND_BACKGROUND")
 

@@ -51,6 +51,7 @@ MOST_QUERY = 10_000
 
 WEAK = "no sure match; these are the nearest, and weak"
 _NEWEST = "the query names no subject; these are the newest memories"
+_DECISIONS = "the question is about no other subject; these are the newest decisions"
 _LATEST = "the question is about the latest work; these are the newest memories"
 _READ = 300
 """The number of memories that a list reads, so that parts of documents don't fill it."""
@@ -126,12 +127,12 @@ def answer_of(mind: Mind, text: str, options: Options) -> Answer:
         if asking.way is Way.SPAN:
             return _of_span(mind, text, asking, options)
         if asking.way is not Way.SEARCH:
-            return _listed(mind, options, latest=asking.way is Way.LATEST)
+            return _listed(mind, asking, options, latest=asking.way is Way.LATEST)
         if asking.time:
             return _in_time(mind, text, asking.time, options)
         answer = Answer(_searched(mind, text, options))
         if asking.otherwise and all(map(is_weak, answer.result.hits)):
-            return _listed(mind, options, latest=asking.otherwise is Way.LATEST)
+            return _listed(mind, asking, options, latest=asking.otherwise is Way.LATEST)
     except StorageFailed as error:
         raise SearchFailed(
             f"nothing could be searched: {error.message}", hint=error.hint
@@ -219,15 +220,20 @@ def _of_span(mind: Mind, text: str, asking: "Asking", options: Options) -> Answe
     if result.hits:
         return Answer(result, remark)
     missing = f"no memory is of {_resolved(time, time.spans[-1])}"
-    newest = _listed(mind, options, latest=False).result
+    newest = _listed(mind, asking, options, latest=False).result
     return Answer(newest, f"{missing}; these are the newest" if newest.hits else missing)
 
 
-def _listed(mind: Mind, options: Options, *, latest: bool) -> Answer:
-    """Returns the latest work, or the newest memories, which are weak: nothing was asked."""
+def _listed(mind: Mind, asking: "Asking", options: Options, *, latest: bool) -> Answer:
+    """Returns the latest work, the decisions, or the newest memories, which are weak."""
+    result = Found(hits=(), considered=mind.index.count(options.filter), listed=True)
+    if asking.decisions and options.filter.types is None:
+        kinds = replace(options.filter, types=frozenset({Kind.DECISION}))
+        decisions = _newest(mind, replace(options, filter=kinds), score=1.0, resuming=False)
+        if decisions:
+            return Answer(replace(result, hits=decisions), _DECISIONS)
     hits = _newest(mind, options, score=float(latest), resuming=latest)
-    result = Found(hits=hits, considered=mind.index.count(options.filter), listed=True)
-    return Answer(result, (_LATEST if latest else _NEWEST) if hits else None)
+    return Answer(replace(result, hits=hits), (_LATEST if latest else _NEWEST) if hits else None)
 
 
 def _newest(

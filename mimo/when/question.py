@@ -199,8 +199,8 @@ def understood(text: str, now: datetime) -> Asking:
         return Asking(way=Way.NEWEST)
     time = named_time(text, now)
     rest = time.rest if time else text
+    decisions = compiled(r"\b(?:decid|decision)|결정").search(rest.lower()) is not None
     if time and (is_framing(rest) or not compiled(r"\w").search(rest)):
-        decisions = compiled(r"\b(?:decid|decision)|결정").search(rest.lower()) is not None
         resuming = asks_where_work_stopped(rest)
         return Asking(way=Way.SPAN, time=time, decisions=decisions, resuming=resuming)
     if time and time.is_present:
@@ -208,10 +208,10 @@ def understood(text: str, now: datetime) -> Asking:
     otherwise = None
     if asks_where_work_stopped(text):
         if len(words) > _FEW or not text.isascii():
-            return Asking(way=Way.LATEST)
+            return Asking(way=Way.LATEST, decisions=decisions)
         otherwise = Way.LATEST
     elif all(word in QUESTION_WORDS for word in words):
         return Asking(way=Way.NEWEST)
     elif is_framing(text):
         otherwise = Way.NEWEST
-    return Asking(way=Way.SEARCH, otherwise=otherwise, time=time)
+    return Asking(way=Way.SEARCH, otherwise=otherwise, time=time, decisions=decisions)

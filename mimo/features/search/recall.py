@@ -94,7 +94,8 @@ def summarise(mind: Mind, query: str) -> Recollection:
         asking = understood(query, mind.now())
         if not compiled(r"\w").search(query):
             return Recollection(summary="The query is empty: name what to recall.")
-        if asking.otherwise is Way.LATEST or asking.way in (Way.LATEST, Way.NEWEST):
+        is_latest = asking.otherwise is Way.LATEST or asking.way in (Way.LATEST, Way.NEWEST)
+        if is_latest and not asking.decisions:
             return _newest(mind)
         return _best(mind, query)
     except MindError as error:

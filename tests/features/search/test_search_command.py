@@ -10,6 +10,7 @@ from mimo.commands.spec import to_json
 from mimo.errors import Invalid, NoProject
 from mimo.features.notes.commands import add
 from mimo.features.search.commands import MOST_CONTENT, Scope, search
+from mimo.features.search.recall import recall_memory
 from mimo.features.upkeep.commands import config
 from mimo.mind import Mind
 from mimo.operations import finding
@@ -196,6 +197,20 @@ def test_a_question_for_the_latest_work_is_answered_by_the_checkpoint_and_the_ne
 
     assert [row.id for row in answer.results] == [checkpoint.id, note.id]
     assert not any(row.weak for row in answer.results)
+
+
+@pytest.mark.parametrize(
+    "query", ["what did we decide?", "what were our last decisions", "결정한 거"]
+)
+def test_a_question_for_decisions_alone_lists_them(mind, query):
+    add(mind, "Lunch is served at noon")
+    decision = add(mind, "Use JWT for the login", type="decision")
+
+    answer = search(mind, query)
+
+    assert [row.id for row in answer.results] == [decision.id]
+    assert "decisions" in (answer.notice or "")
+    assert recall_memory(mind, query).source_refs == (f"mind://memory/{decision.id}",)
 
 
 class TestTime:

@@ -17,6 +17,8 @@ from mimo.text.tokens import tokenize
 LONGEST_LINE = 10_000
 """Characters of a line that are checked; longer lines are generated."""
 _FEWEST_WORDS = 2
+_NEAR = 5
+"""The number of consecutive lines that have all words of a title; a long file has any words."""
 _MOST_PER_FILE = 20
 """Maximum number of hits of one edge in one file."""
 
@@ -53,7 +55,7 @@ class _Probe(NamedTuple):
     edge: Edge
     patterns: tuple[tuple[str, Any], ...]
     words: frozenset[str]
-    """Stems that must all occur in one hunk, if there is no pattern."""
+    """Stems that must all occur in a few lines, if there is no pattern."""
     names: re.Pattern[str] | None
     """A pattern of the words of which one is enough; None for none."""
     endings: frozenset[str]
@@ -146,13 +148,16 @@ def _by_names(names: re.Pattern[str], hunks: Sequence[Hunk]) -> Iterator[tuple[i
 
 
 def _by_words(probe: _Probe, hunks: Sequence[Hunk]) -> Iterator[tuple[int, str, str]]:
-    """Yields the line with most of the words, for each hunk that has all of them."""
+    """Yields the line with most of the words, for each hunk that has all of them in a few lines."""
     reason = f"all of its words: {', '.join(sorted(probe.words))}"
     for hunk in hunks:
-        if probe.words.issubset(tokenize("\n".join(hunk.lines))):
-            shared = [len(probe.words.intersection(tokenize(line))) for line in hunk.lines]
-            best = shared.index(max(shared))
-            yield hunk.start + best, hunk.lines[best], reason
+        shared = [probe.words.intersection(tokenize(line)) for line in hunk.lines]
+        for start in range(len(shared)):
+            near = shared[start : start + _NEAR]
+            if shared[start] and len(frozenset().union(*near)) == len(probe.words):
+                best = start + max(range(len(near)), key=lambda place: len(near[place]))
+                yield hunk.start + best, hunk.lines[best], reason
+                break
 
 
 # Reports for other programs.

@@ -61,6 +61,37 @@ def test_an_edge_without_patterns_needs_all_its_words_in_one_hunk():
     assert list(check([gotcha], [Added(path="a", hunks=apart)], ())) == []
 
 
+@pytest.mark.parametrize(("between", "expected"), [(3, [5]), (4, [])])
+def test_the_words_of_an_edge_without_patterns_are_in_five_lines(between, expected):
+    text = "staging\n" + "x = 1\n" * between + "refuse(upload)\n"
+
+    assert lines(edge(title="Staging refuses uploads"), text) == expected
+
+
+def test_a_failed_decision_applies_to_its_names_in_prose_and_code():
+    failed = edge(title="Use PayPal for cards", type="decision", names=("paypal",))
+
+    for text in ("PayPalClient()", "from paypal import x", "usePayPal(1)", "PAYPAL_URL=1"):
+        assert lines(failed, f"x\n{text}") == [2], text
+    for text in ("repaypal", "pay(pal)", ""):
+        assert lines(failed, text) == [], text
+
+
+@pytest.mark.parametrize(
+    ("tags", "path", "expected"),
+    [
+        (("docker",), "build.sh", []),
+        (("docker",), "Dockerfile", [1]),
+        (("kubernetes", "docker"), "build.sh", [1]),
+        (("rust", "sqlite"), "V1__tours.sql", [1]),
+    ],
+)
+def test_tags_restrict_the_files_only_if_all_are_languages(tags, path, expected):
+    mixed = edge("build", tags=tags)
+
+    assert lines(mixed, "build", path, stack=tags) == expected
+
+
 def test_a_title_of_one_word_never_applies():
     assert lines(edge(title="Uploads"), "uploads") == []
 

@@ -199,9 +199,9 @@ def rank(
         orders = _by_meaning(candidates, measured, largest, near)
     else:
         orders = [_by_words(item, largest) for item in measured]
-        if near and orders:
-            _put_first(candidates, orders, near)
     scores = _scores(candidates, measured, orders, statistics, near)
+    if near and near.share < _READY:
+        _put_first(candidates, orders, scores, near)
     ranked = [
         Ranked(
             key=candidate.key,
@@ -279,8 +279,13 @@ def _encoded(
     ]
 
 
-def _put_first(candidates: Sequence[Candidate], orders: list[float], near: Nearness) -> None:
-    """Puts the note that is nearest by meaning above the others, if it is near enough."""
+def _put_first(
+    candidates: Sequence[Candidate], orders: list[float], scores: list[float], near: Nearness
+) -> None:
+    """Puts the note that is nearest by meaning above the others, if it is near enough.
+
+    It is at least as likely as the best by words, so that its score is not below that one's.
+    """
     places = {
         candidate.key: place
         for place, candidate in enumerate(candidates)
@@ -289,6 +294,7 @@ def _put_first(candidates: Sequence[Candidate], orders: list[float], near: Nearn
     for key, cosine in near.nearest:
         if key in places and cosine >= _STANDS_OUT:
             orders[places[key]] = max(orders) + 1
+            scores[places[key]] = max(scores)
             return
 
 

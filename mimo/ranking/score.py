@@ -50,7 +50,7 @@ below it; the nearest matches are shown as weak anyway.
 
 MOST_MARGIN = 3.0
 
-LEAST_ASKED = 4.0
+LEAST_ASKED = 4.5
 """The worth of a query (nats) below which even all its words are weak evidence: "the", "help"."""
 
 

@@ -1,0 +1,149 @@
+"""The order with the encoder's cosines, and scores that are comparable between stores."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mimo.ranking import rank, understand, words_suffice
+from mimo.ranking.evidence import Candidate, Shape, Statistics
+from mimo.ranking.score import Nearness
+
+STORE = Statistics(
+    units=1000,
+    frequencies={"socket": 10, "kei": 20, "gatewai": 5},
+    unit_tokens=40.0,
+    passage_tokens=80.0,
+    document_tokens=40.0,
+    memories=500,
+)
+UNRELATED = [(100 + number, 0.2) for number in range(10)]
+
+
+def near(cosines, share=1.0, memories=500):
+    """Returns the nearness of memories with these cosines, among unrelated ones."""
+    every = sorted([*cosines.items(), *UNRELATED], key=lambda pair: -pair[1])
+    return Nearness(nearest=tuple(every), of=cosines, share=share, memories=memories, mean=0.1)
+
+
+def candidate(key, units, **more):
+    return Candidate(key=key, units=[units], **more)
+
+
+def keys(question, candidates, nearness):
+    return [item.key for item in rank(understand(question), candidates, STORE, nearness)]
+
+
+def test_meaning_decides_where_no_candidate_holds_much_of_the_query():
+    words = candidate(1, "socket x y", shape=Shape.NOTE)
+    meant = candidate(2, "other words", shape=Shape.NOTE)
+
+    assert keys("socket key gateway", [words, meant], None) == [1, 2]
+    assert keys("socket key gateway", [words, meant], near({1: 0.1, 2: 0.4})) == [2, 1]
+
+
+def test_words_count_fully_where_a_candidate_holds_the_query():
+    words = candidate(1, "socket kei gatewai", shape=Shape.NOTE)
+    meant = candidate(2, "other words", shape=Shape.NOTE)
+
+    assert keys("socket key gateway", [words, meant], near({1: 0.3, 2: 0.4})) == [1, 2]
+
+
+def test_meaning_counts_least_in_a_turn_of_a_conversation():
+    def order(shape):
+        words = candidate(1, "socket kei", shape=shape)
+        meant = candidate(2, "other words", shape=shape)
+        return keys("socket key gateway", [words, meant], near({1: 0.15, 2: 0.45}))
+
+    assert order(Shape.NOTE) == [2, 1]
+    assert order(Shape.TURN) == [1, 2]
+
+
+def test_a_missing_cosine_is_estimated_and_not_zero():
+    compared = candidate(1, "a", shape=Shape.NOTE, unit_cosines=[0.3], document_cosine=0.3)
+    closer = candidate(2, "b", shape=Shape.NOTE, unit_cosines=[0.6], document_cosine=0.6)
+
+    assert keys("socket", [compared, closer], near({1: 0.25})) == [2, 1]
+
+
+def test_with_few_vectors_words_decide_and_the_note_that_is_nearest_comes_first():
+    words = candidate(1, "socket kei gatewai", shape=Shape.NOTE)
+    note = candidate(2, "other words", shape=Shape.NOTE)
+    document = candidate(3, "other words", shape=Shape.DOCUMENT)
+    every = [words, note, document]
+
+    def ranked(cosines):
+        return rank(understand("socket key gateway"), every, STORE, near(cosines, share=0.5))
+
+    assert [item.key for item in ranked({2: 0.35, 3: 0.6})] == [2, 1, 3]
+    assert ranked({2: 0.25, 3: 0.6})[0].key == 1
+    assert ranked({2: 0.35})[0].score == ranked({2: 0.35})[1].score
+
+
+@pytest.mark.parametrize(
+    ("units", "suffices"),
+    [(["socket kei gatewai", "x"], True), (["socket kei gatewai"] * 2, False), (["x", "y"], False)],
+)
+def test_the_encoder_is_not_needed_where_one_candidate_clearly_holds_the_query(units, suffices):
+    candidates = [candidate(key, unit) for key, unit in enumerate(units)]
+
+    assert words_suffice(rank(understand("socket key gateway"), candidates, STORE)) is suffices
+
+
+def test_nothing_to_rank_does_not_suffice():
+    assert not words_suffice([])
+
+
+def test_a_lone_common_word_is_weak_evidence_and_a_rare_one_is_strong():
+    def score(question, frequency):
+        store = Statistics(
+            units=2,
+            frequencies=frequency,
+            unit_tokens=5.0,
+            passage_tokens=5.0,
+            document_tokens=5.0,
+        )
+        (item,) = rank(understand(question), [candidate(1, " ".join(frequency))], store)
+        return item.score
+
+    assert score("help", {"help": 1}) < 0.3 < score("gateway", {"gatewai": 1})
+
+
+def test_the_same_match_is_weaker_evidence_in_a_larger_store():
+    def score(memories):
+        store = Statistics(
+            units=memories,
+            frequencies={"socket": 1},
+            unit_tokens=40.0,
+            passage_tokens=40.0,
+            document_tokens=40.0,
+            memories=memories,
+        )
+        return rank(understand("socket cleanup"), [candidate(1, "socket")], store)[0].score
+
+    assert score(10) > score(1_000) > score(100_000)
+
+
+def test_a_paraphrase_is_sure_only_if_it_is_ahead_of_the_store():
+    meant = candidate(1, "other words", shape=Shape.NOTE)
+    also = candidate(2, "more words", shape=Shape.NOTE)
+
+    def score(nearness):
+        return rank(understand("socket key gateway"), [meant, also], STORE, nearness)[0].score
+
+    assert score(near({1: 0.5, 2: 0.2})) > 0.3 > score(near({1: 0.3, 2: 0.29}))
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["socket", "socket kei", "x"]), st.floats(-1, 1)), max_size=8
+    ),
+    st.sampled_from([0.0, 0.5, 1.0]),
+)
+def test_scores_are_probabilities_that_never_rise_down_the_list(rows, share):
+    candidates = [candidate(key, unit, shape=Shape.NOTE) for key, (unit, _) in enumerate(rows)]
+    nearness = near({key: cosine for key, (_, cosine) in enumerate(rows)}, share=share)
+
+    scores = [item.score for item in rank(understand("socket key"), candidates, STORE, nearness)]
+
+    assert all(0 <= score <= 1 for score in scores)
+    assert scores == sorted(scores, reverse=True)

@@ -8,10 +8,12 @@ kept under the hash of its text.
 import sqlite3
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mimo.errors import StorageFailed
 from mimo.index import catalog, rows
 from mimo.index.documents import document, name_of
 from mimo.index.embedding import ENCODED_LENGTH, Embedder
@@ -28,6 +30,8 @@ NEAREST = 20
 
 MOMENT = 0.25
 """The seconds for which a search makes missing vectors before it compares."""
+
+_WAIT_SECONDS = 0.2
 
 _FEW = 8
 """The number of memories after which a search looks at the clock."""
@@ -95,7 +99,8 @@ class Meanings:
         if missing:
             made = self.encoder.encode_many(list(missing.values()))
             new = dict(zip(missing, made, strict=True))
-            self.vectors.put(new)
+            with suppress(StorageFailed):  # Another process may be writing; they are made again.
+                self.vectors.put(new, wait=_WAIT_SECONDS)
             stored.update(new)
         return [stored.get(name, b"") for name in names]
 

@@ -81,14 +81,17 @@ class Vectors:
         """Returns the vectors of `names`, without names that have none."""
         return dict(self._sound(self._select("name, vector, checksum", names)))
 
-    def put(self, vectors: Mapping[bytes, bytes]) -> None:
-        """Stores vectors by name; a stored vector is not replaced."""
+    def put(self, vectors: Mapping[bytes, bytes], wait: float = disk.WAIT_SECONDS) -> None:
+        """Stores vectors by name; a stored vector is not replaced.
+
+        Raises `StorageFailed` if another process is writing for more than `wait` seconds.
+        """
         rows = [
             (name, vector, crc32(vector, crc32(name)), self._model)
             for name, vector in sorted(vectors.items())
         ]
         insert = f"INSERT OR IGNORE INTO vectors SELECT ?, ?, ? WHERE {_OURS}"
-        self._change(lambda connection: connection.executemany(insert, rows))
+        self._change(lambda connection: connection.executemany(insert, rows), wait)
 
     def prune(self, keep: Collection[bytes]) -> None:
         """Removes the vectors of all names but `keep`."""
@@ -200,11 +203,13 @@ class Vectors:
                 self.losses += 1
                 return operation(self._connection)
 
-    def _change(self, operation: Callable[[Connection], object]) -> None:
+    def _change(
+        self, operation: Callable[[Connection], object], wait: float = disk.WAIT_SECONDS
+    ) -> None:
         """Runs `operation` in a transaction."""
 
         def in_transaction(connection: Connection) -> None:
-            with _transaction(connection):
+            with _transaction(connection, wait):
                 operation(connection)
 
         self._run(in_transaction)
@@ -286,8 +291,8 @@ def _model_of(connection: Connection) -> str | None:
 
 
 @contextmanager
-def _transaction(connection: Connection) -> Iterator[None]:
-    disk.begin(connection)
+def _transaction(connection: Connection, wait: float = disk.WAIT_SECONDS) -> Iterator[None]:
+    disk.begin(connection, wait)
     try:
         yield
         connection.execute("COMMIT")

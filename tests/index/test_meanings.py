@@ -1,5 +1,6 @@
 """The encoder's vectors find what words miss, and are made when there is time."""
 
+import sqlite3
 from datetime import UTC, datetime
 
 import pytest
@@ -136,3 +137,18 @@ def test_a_text_in_another_language_is_not_encoded(index):
 
     assert index.meanings.of([korean, german]) == [b"", b""]
     assert len(index.meanings.of(["Customers stay signed in by a cookie"])[0]) == 384
+
+
+def test_a_search_does_not_wait_for_a_process_that_stores_vectors(index, tmp_path):
+    index.make_meanings(lambda done, of: None)
+    write(index, FACTS | {"tests": "The suite runs in two minutes"})
+    other = sqlite3.connect(tmp_path / ".index" / "meanings.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+
+    answer = index.search(
+        "how do people stay signed in?", filter=Filter(), limit=5, threshold=0.0, now=NOW
+    )
+
+    assert answer.hits[0].record.memory.id == "sessions"
+    assert answer.notice is None
+    other.close()

@@ -9,7 +9,7 @@ the names that changed last.
 import sqlite3
 from collections.abc import Collection
 
-FORMAT = 4
+FORMAT = 5
 """Rises with every change of the tables, of the tokens or of the stored values."""
 
 CURRENT = (

@@ -59,12 +59,13 @@ _ENDINGS = (
 """Pairs of Hangul in the endings and auxiliaries of Korean words."""
 
 _CHORES = (
-    r"\b(?:rename|reformat|typos?|docstrings?|doc comments?|kdoc|javadoc|doxygen|jsdoc|comments?"
-    r"|unit tests?|type hints?|lint\w*|\w+-format|\w*fmt|formatter|prettier|ruff|eslint"
+    r"\b(?:rename|reformat|format (?:the|this|all)|typos?|docstrings?|doc comments?|kdoc|javadoc"
+    r"|doxygen|jsdoc|comments?|unit tests?|type hints?|lint\w*|\w+-format|\w*fmt|formatter"
+    r"|prettier|ruff|eslint"
     r"|alphabetical\w*|unused|commit|rebase|conflicts?|undo|regexp?|thanks|thank you|translate"
     r"|colou?rs?|icons?|labels?|bold|padding|margin|indent\w*|diff|pull request|summari[sz]e"
     r"|split (?:this|the|up|\S+\.\w+|\S+ into)|diagram|bump \S+ (?:from|to)"
-    r"|(?:write|add) (?:an? |the |some |more )?(?:\w+ )?tests?|\S*test\S*(?: \S+)? fail\w*"
+    r"|(?:write|add) (?:an? |the |some |more )?(?:\w+ )?\w*tests?|\S*test\S*(?: \S+)? fail\w*"
     r"|explain (?:what|this|line|how th)|what (?:does|do) (?:this|that|the)"
     r"|show me (?:the|an?|all))\b"
     r"|린트|커밋|오타|주석|정규식|고마워|목차|배경색|말줄임|임포트|리베이스|\bimport 정리"

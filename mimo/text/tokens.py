@@ -11,6 +11,7 @@ from functools import cache
 from typing import NamedTuple
 
 from mimo.text.clean import compiled
+from mimo.text.families import nouns, root
 
 _DROPPED = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
@@ -89,12 +90,13 @@ def tokenize(text: str) -> list[str]:
     A token holds no space, and of ASCII only lower-case letters and digits.
     """
     stems = _stems()
-    return " ".join([stems[word] for word in _split(text)]).split()
+    return " ".join([stems[word] for word in _split(nouns(text, beside=True))]).split()
 
 
 def query_terms(text: str) -> QueryTerms:
     """Returns the terms of a query."""
     stems = _stems()
+    text = nouns(text, beside=False)
     parts = _all_parts(compiled(r"[A-Za-z]+['\u2019][A-Za-z]+").sub(_without, text))
     parts = parts or _all_parts(text)
     full = [part for part in parts if part not in STOP_WORDS] or parts
@@ -148,8 +150,12 @@ class _Stems(dict[str, str]):
         return tokens
 
     def of_part(self, part: str) -> str:
+        if not (part.isascii() and part.isalpha()):
+            return part
         # Porter's stem of a lone "s" is empty, but "S3" needs it.
-        return (self._stem(part) or part) if part.isascii() and part.isalpha() else part
+        stem = self._stem(root(part)) or part
+        # It makes "deploi" of "deploy", but "deploy" of "deployable".
+        return f"{stem[:-1]}i" if stem[-1] == "y" and compiled("[aeiou]").search(stem) else stem
 
 
 @cache

@@ -258,7 +258,7 @@ class Index:
         if self._search is None:
             from mimo.index.search import Search
 
-            self._search = Search(self._vectors, self._embedder, self.meanings)
+            self._search = Search(self._vectors, self._embedder, lambda: self.meanings)
         return self._answer(self._search, Request(text, filter, limit, threshold, nearest, now))
 
     @cached_property

@@ -1,13 +1,12 @@
 """Search: from a query to the memories that answer it, ranked by words and meaning together."""
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mimo.index import catalog, rows
 from mimo.index.database import IndexDamaged
 from mimo.index.embedding import FAILURES, Embedder
-from mimo.index.meanings import Meanings
 from mimo.index.rows import Found, Hit, Request
 from mimo.index.schema import from_sql, marks
 from mimo.index.vectors import Vectors, cosines
@@ -15,6 +14,9 @@ from mimo.memory.model import Filter
 from mimo.ranking import Ranked, below_successors, rank, understand, words_suffice
 from mimo.ranking.evidence import Candidate, RankingQuery, Shape, Statistics, inverse_frequencies
 from mimo.text.tokens import tokenize
+
+if TYPE_CHECKING:
+    from mimo.index.meanings import Meanings
 
 _REACH = 2
 """The distance up to which parts of the same source are read: they count for their neighbours."""
@@ -43,9 +45,15 @@ class Search:
     """The search of one index. It caches the frequencies of terms between queries."""
 
     def __init__(
-        self, vectors: Vectors | None, embedder: Embedder | None, meanings: Meanings | None = None
+        self,
+        vectors: Vectors | None,
+        embedder: Embedder | None,
+        meanings: Callable[[], "Meanings | None"] = lambda: None,
     ) -> None:
-        """Take the vectors and their models; None to search by words only, or without encoder."""
+        """Take the vectors and their model, None to search by words only, and the encoder's.
+
+        `meanings` is called if words do not suffice: the encoder imports numpy.
+        """
         self._vectors = vectors
         self._embedder = embedder
         self._meanings = meanings
@@ -82,8 +90,8 @@ class Search:
             reason = _reason(error)
         ranked = rank(query, candidates.ranked_as(near), statistics)
         try:
-            if self._meanings and not words_suffice(ranked):
-                compared = self._meanings.compared(sql, query.text, request.filter)
+            if not words_suffice(ranked) and (meanings := self._meanings()):
+                compared = meanings.compared(sql, query.text, request.filter)
                 if compared:
                     others = [key for key, _ in compared.near.nearest]
                     candidates = Candidates(sql, [*candidates.keys, *others], request.filter)

@@ -136,6 +136,7 @@ class Index:
 
     def close(self) -> None:
         """Closes the files."""
+        self._search = None  # It refers to this index: a cycle would keep the model's files open.
         self._database.close()
         if self._vectors:
             self._vectors.close()

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mimo.index import catalog, rows
 from mimo.index.database import IndexDamaged
-from mimo.index.embedding import FAILURES, Embedder
+from mimo.index.embedding import FAILURES, Aligning, Embedder
 from mimo.index.rows import Found, Hit, Request
 from mimo.index.schema import from_sql, marks
 from mimo.index.vectors import Vectors, cosines
 from mimo.memory.model import Filter
-from mimo.ranking import Ranked, below_successors, rank, understand, words_suffice
+from mimo.ranking import Ranked, below_successors, estimated, rank, understand, words_suffice
 from mimo.ranking.evidence import Candidate, RankingQuery, Shape, Statistics, inverse_frequencies
+from mimo.ranking.score import ALIGNED, EXPECTED
 from mimo.text.tokens import tokenize
 
 if TYPE_CHECKING:
@@ -29,6 +30,15 @@ _LITTLE = 0.3
 
 _EXAMINED = 10
 """The number of first candidates among which the best unit is looked for."""
+
+_ALIGNED = 40
+"""The number of nearest units that are compared with a query word by word, and as many again.
+
+The latter are of the first candidates by words.
+"""
+
+_LEADING = 20
+"""The number of first candidates by words."""
 
 _KEPT_TERMS = 10_000
 
@@ -77,27 +87,33 @@ class Search:
             matches=sum(statistics.frequencies[term] for term in terms),
         )
         candidates, encoded, near = Candidates(sql, keys, request.filter), b"", _NONE
+        crosses = catalog.crosses_languages(sql, query.text)
+        aligned = query.text if crosses and isinstance(self._embedder, Aligning) else ""
         reason: object = None if self._embedder else "there is no model"
         lack: str | None = None
         try:
             if query.modelled and self._embedder and self._vectors:
                 encoded = self._embedder.encode(query.text)
-                if encoded and _needs_meaning(sql, query, candidates, statistics):
+                if encoded and (crosses or _needs_meaning(query, candidates, statistics)):
                     others = catalog.memories_near(sql, self._vectors, encoded, request.filter)
                     candidates = Candidates(sql, [*keys, *others], request.filter)
-                near = self._cosines(sql, encoded, candidates)
+                near = self._cosines(sql, encoded, candidates, aligned)
         except FAILURES as error:
             reason = _reason(error)
-        ranked = rank(query, candidates.ranked_as(near), statistics)
+        read = candidates.ranked_as(near)
+        ranked = rank(query, read, statistics, estimated(read) if aligned and near else None)
         try:
             if not words_suffice(ranked) and (meanings := self._meanings()):
                 compared = meanings.compared(sql, query.text, request.filter)
                 if compared:
                     others = [key for key, _ in compared.near.nearest]
                     candidates = Candidates(sql, [*candidates.keys, *others], request.filter)
-                    near = self._cosines(sql, encoded, candidates)
+                    near = self._cosines(sql, encoded, candidates, aligned)
                     read = candidates.ranked_as(near, compared.cosines(candidates.vector_names()))
-                    ranked = rank(query, read, statistics, compared.near)
+                    expected = ALIGNED if aligned else EXPECTED
+                    ranked = rank(
+                        query, read, statistics, compared.near._replace(expected=expected)
+                    )
         except FAILURES as error:
             lack = f"searched without the encoder: {_reason(error)}"
         related = [match for match in ranked if match.score >= request.threshold]
@@ -122,9 +138,12 @@ class Search:
         )
 
     def _cosines(
-        self, sql: sqlite3.Connection, encoded: bytes, candidates: "Candidates"
+        self, sql: sqlite3.Connection, encoded: bytes, candidates: "Candidates", aligned: str = ""
     ) -> Mapping[bytes, float]:
-        """Returns the cosine of an encoded query with each stored vector of the candidates."""
+        """Returns the cosine of an encoded query with each stored vector of the candidates.
+
+        Those of units are joined with the correspondence of their words to the query `aligned`.
+        """
         if not (encoded and self._vectors):
             return _NONE
         names = candidates.vector_names()
@@ -133,7 +152,10 @@ class Search:
             (model,) = sql.execute("SELECT value FROM meta WHERE name = 'model'").fetchone()
             if model == self._embedder.model:  # The index states that all were made.
                 self._vectors.note_loss()
-        return dict(zip(stored, cosines(encoded, list(stored.values())), strict=True))
+        near = dict(zip(stored, cosines(encoded, list(stored.values())), strict=True))
+        if aligned and near and isinstance(self._embedder, Aligning):
+            near |= _aligned(sql, self._embedder, aligned, candidates, near)
+        return near
 
     def _counted(
         self, sql: sqlite3.Connection, query: RankingQuery, revision: int
@@ -156,17 +178,44 @@ def _reason(error: BaseException) -> object:
     return getattr(error, "message", None) or error
 
 
-def _needs_meaning(
-    sql: sqlite3.Connection,
-    query: RankingQuery,
-    candidates: "Candidates",
-    statistics: Statistics,
-) -> bool:
+def _needs_meaning(query: RankingQuery, candidates: "Candidates", statistics: Statistics) -> bool:
     """Returns whether all static vectors are compared, because words may miss the answer."""
-    if len(candidates.keys) <= _FEW or catalog.crosses_languages(sql, query.text):
+    if len(candidates.keys) <= _FEW:
         return True
     worth = inverse_frequencies(query, statistics)
     return candidates.coverage({term: worth[term] for term in query.content}) < _LITTLE
+
+
+def _aligned(
+    sql: sqlite3.Connection,
+    embedder: Aligning,
+    query: str,
+    candidates: "Candidates",
+    near: Mapping[bytes, float],
+) -> dict[bytes, float]:
+    """Returns the nearness of each unit: half its cosine, half the correspondence of its words.
+
+    Only the nearest units are compared by their words: of the first candidates by words, and of
+    all others. For the rest, the median is assumed.
+    """
+    units = [(key, unit) for key in candidates.keys for unit in candidates.units(key)]
+    units.sort(key=lambda pair: -near.get(pair[1].vector, 0.0))
+    first = frozenset(candidates.keys[:_LEADING])
+    chosen = [pair for pair in units if pair[0] in first][:_ALIGNED]
+    chosen += [pair for pair in units if pair[0] not in first][:_ALIGNED]
+    records = rows.by_key(sql, list({key for key, _ in chosen}))
+    texts = []
+    for key, unit in chosen:
+        memory = records[key].memory
+        text = memory.text[unit.start : unit.start + unit.length]
+        texts.append(f"{memory.title or ''}\n{text}")
+    shares = embedder.correspondence(query, texts)
+    known = {unit.vector: share for (_, unit), share in zip(chosen, shares, strict=True)}
+    usual = sorted(shares)[len(shares) // 2] if shares else 0.0
+    return {
+        unit.vector: (near.get(unit.vector, 0.0) + known.get(unit.vector, usual)) / 2
+        for _, unit in units
+    }
 
 
 def _read(
@@ -263,6 +312,10 @@ class Candidates:
     def unit(self, key: int, number: int) -> StoredUnit:
         """Returns one unit of a memory, counted from 0."""
         return self._units[key][number]
+
+    def units(self, key: int) -> Sequence[StoredUnit]:
+        """Returns the units of a memory."""
+        return self._units[key]
 
     def coverage(self, worth: Mapping[str, float]) -> float:
         """Returns the largest share of the terms' worth in one unit of the first candidates."""

@@ -58,6 +58,10 @@ Between them, their weight rises linearly. Where no candidate holds much of the 
 that some share are chance.
 """
 
+_ESTIMATED_GATE = (0.0, 0.5)
+_ESTIMATED_SHARE = 0.5
+"""The same, and the share of meaning's weight, if all cosines are estimates from static ones."""
+
 _GATED = ("document", "passage", "coverage", "phrase")
 _STATIC = ("unit_meaning", "document_meaning")
 _WHOLE: Mapping[str, float] = {}
@@ -65,9 +69,6 @@ _WHOLE: Mapping[str, float] = {}
 SUFFICIENT_COVERAGE = 0.7
 SUFFICIENT_LEAD = 2.0
 """The encoder is not asked if the first candidate covers this much and leads by this much."""
-
-_EXPECTED = (0.02, 0.65)
-"""The encoder's cosine is about the first plus the second times the static one."""
 
 _CHANCE = 5.0
 """The order of a memory that is unrelated to a query."""
@@ -218,6 +219,23 @@ def rank(
     return [replace(item, score=score) for item, score in zip(ranked, falling, strict=True)]
 
 
+def estimated(candidates: Sequence[Candidate]) -> Nearness:
+    """Returns how near candidates are to a query that the encoder can't read.
+
+    Their cosines are joined with the correspondence of words.
+    """
+    base, slope = scoring.ALIGNED
+    cosines = {item.key: base + slope * max(0.0, *item.unit_cosines) for item in candidates}
+    return Nearness(
+        nearest=tuple(sorted(cosines.items(), key=lambda pair: -pair[1])),
+        of={},
+        share=1.0,
+        memories=len(cosines),
+        mean=sum(cosines.values()) / max(1, len(cosines)),
+        expected=scoring.ALIGNED,
+    )
+
+
 def words_suffice(ranked: Sequence[Ranked]) -> bool:
     """Returns whether the order by words is clear enough to do without the encoder."""
     if not ranked or ranked[0].coverage < SUFFICIENT_COVERAGE:
@@ -245,14 +263,15 @@ def _by_meaning(
 ) -> list[float]:
     """Returns the order of each candidate, with the encoder's cosines."""
     best = max([item.coverage for item in measured], default=0.0)
-    low, high = _GATE
+    low, high = _GATE if near.of else _ESTIMATED_GATE
+    trust = 1.0 if near.of else _ESTIMATED_SHARE
     gate = min(1.0, max(0.0, (best - low) / (high - low)))
     cosines = _encoded(candidates, measured, near)
     orders = []
     for candidate, item, cosine in zip(candidates, measured, cosines, strict=True):
         words = 1.0 if candidate.shape is Shape.TURN else gate
         factors = dict.fromkeys(_GATED, words) | dict.fromkeys(_STATIC, words * _STATIC_SHARE)
-        meant = _MEANING_WEIGHT[candidate.shape] * max(0.0, cosine)
+        meant = trust * _MEANING_WEIGHT[candidate.shape] * max(0.0, cosine)
         orders.append(meant + _by_words(item, largest, factors))
     return orders
 
@@ -265,7 +284,7 @@ def _encoded(
     The estimate is the expectation from the static cosine, shifted as for the other candidates of
     this query.
     """
-    base, slope = _EXPECTED
+    base, slope = near.expected
     pairs = list(zip(candidates, measured, strict=True))
     shifts = [
         near.of[candidate.key] - (base + slope * item.unit_meaning)

@@ -54,6 +54,17 @@ LEAST_ASKED = 4.5
 """The worth of a query (nats) below which even all its words are weak evidence: "the", "help"."""
 
 
+EXPECTED = (0.02, 0.65)
+"""The encoder's cosine is about the first plus the second times the static one."""
+
+ALIGNED = (-0.1, 1.5)
+"""The same for the mean of the static cosine and the correspondence of words.
+
+The slope leaves 88 of 100 right answers in `crossing` and `korean` above 0.3, and 84 of 100
+questions without an answer below it.
+"""
+
+
 class Nearness(NamedTuple):
     """The nearness of the memories that pass a filter to a query, each by its nearest unit."""
 
@@ -67,6 +78,8 @@ class Nearness(NamedTuple):
     """The number of memories with vectors."""
     mean: float
     """The mean cosine of all of them."""
+    expected: tuple[float, float] = EXPECTED
+    """How a missing cosine is estimated from the static one."""
 
     def besides(self, key: int, cosine: float) -> "Others":
         """Returns the cosines of the memories but one, whose cosine is given."""

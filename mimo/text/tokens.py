@@ -28,6 +28,10 @@ UNSPACED = (
 )
 """Thai, kana, Hangul and Han: scripts whose runs are cut into pairs of characters."""
 
+HANGUL = "가-힣ㄱ-ㅎㅏ-ㅣ"
+KANA_HAN = "\u3040-\u30ff\u4e00-\u9fff\u3400-\u4dbf々"
+"""Two of these scripts, composed (NFC)."""
+
 STOP_WORDS = frozenset(
     "a an and are as at be but by for if in into is it no not of on or such that the their then"
     " there these they this to was will with".split()
@@ -52,6 +56,32 @@ REQUEST_WORDS = frozenset(
     " because though although while until".split()
 )
 """Words that shape most questions, and are the subject of one that has no other."""
+
+KOREAN_QUESTION_WORDS = frozenset(
+    "어떻게 어떤 어떠한 어때 어땠어 어땠지 무엇 무엇을 무엇이 무엇인가 무엇인가요 뭐 뭐가"
+    " 뭐를 뭐로 뭘 뭘로 뭔 뭔가 뭐야 뭐지 뭐죠 뭐였지 뭐였어 뭐였더라 뭐라고 왜 언제 언제까지"
+    " 언제부터 어디 어디에 어디서 어디에서 어디로 어디까지 누가 누구 누구를 누구에게 누구한테"
+    " 누구의 얼마 얼마나 얼마야 얼마인가 얼마죠 몇 어느 무슨 우리 우리가 우리는 우리의 저희"
+    " 저희가 나는 내가 제가 저는 것 것을 것이 것은 것도 거 거야 거지 게 건 걸 수 있어 있어요"
+    " 있나 있나요 있는 있는지 있었어 있었지 있었나 있던 있지 있다 없나 없나요 없어 하나 하나요"
+    " 하지 하죠 하는 하는지 한 할 해 해요 해야 했지 했죠 했어 했어요 했나 했나요 했더라 했는지"
+    " 했던 했었지 하기로 하려면 하면 하자 하던 한다 했다 되나 되나요 돼 돼요 되지 되죠 됐어"
+    " 됐지 됐나 됐음 되는 되는지 된 될 이유 이유가 이유는 이유를 까닭 적 적이 때 때는 때문"
+    " 때문에 그 그거 그게 그것 그때 그런 그렇게 이 이거 이게 이것 이런 이렇게 좀 더 안 못 또"
+    " 잘 다 꼭 대해 대해서 대한 관해 관련 관련해서 위해 위한 및 또는 그리고 그런데 그래서"
+    " 하지만 알려줘 알려주세요 말해줘 찾아줘 보여줘 인가 인가요 였지 였더라 나요 건가 건가요"
+    " 건지 같은데 같은 쓰나 쓰나요 쓰지 쓰기로 거였지 거였어 결정했지 결정했어 결정했나요"
+    " 결정한 정했지 정했어 정한 선택했지 선택한".split()
+)
+"""Korean words that shape a question, with the particles and endings that they mostly have."""
+
+KOREAN_PARTICLES = tuple(
+    "에서는 에서도 으로는 으로도 에게는 까지는 부터는 에서 에게 한테 으로 까지 부터 보다 처럼"
+    " 에는 에도 와는 과는 이나 이랑 하고 을 를 은 는 이 가 의 에 로 와 과 도 만 랑".split()
+)
+"""Particles at the end of a noun, longest first."""
+
+_LAST_OF_PARTICLES = frozenset(particle[-1] for particle in KOREAN_PARTICLES)
 
 _CONTRACTIONS = frozenset(
     "i'm i've i'd i'll you're you've you'd you'll he's he'd he'll she's she'd she'll it's it'd"
@@ -97,10 +127,11 @@ def query_terms(text: str) -> QueryTerms:
     """Returns the terms of a query."""
     stems = _stems()
     text = nouns(text, beside=False)
-    parts = _all_parts(compiled(r"[A-Za-z]+['\u2019][A-Za-z]+").sub(_without, text))
-    parts = parts or _all_parts(text)
+    words = _split(compiled(r"[A-Za-z]+['\u2019][A-Za-z]+").sub(_without, text)) or _split(text)
+    parts = [part for word in words for part in _parts(word)]
     full = [part for part in parts if part not in STOP_WORDS] or parts
-    asked = [part for part in full if part not in QUESTION_WORDS]
+    stripped = [part for word in words for part in _parts(_without_particle(word))]
+    asked = [part for part in stripped if part not in QUESTION_WORDS]
     content = [part for part in asked if part not in REQUEST_WORDS] or asked or full
     return QueryTerms(full=_distinct(stems, full), content=_distinct(stems, content))
 
@@ -111,8 +142,15 @@ def _split(text: str) -> list[str]:
     return compiled(_WORDS).findall(unicodedata.normalize("NFKC", text))
 
 
-def _all_parts(text: str) -> list[str]:
-    return [part for word in _split(text) for part in _parts(word)]
+def _without_particle(word: str) -> str:
+    """Returns a Korean word without its particle; empty for a question word or a particle."""
+    if word in KOREAN_QUESTION_WORDS or word in KOREAN_PARTICLES:
+        return ""
+    if word[-1] in _LAST_OF_PARTICLES:
+        for particle in KOREAN_PARTICLES:
+            if word.endswith(particle) and len(word) >= len(particle) + 2:
+                return word.removesuffix(particle)
+    return word
 
 
 def _without(match: re.Match[str]) -> str:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.ranking import rank, understand
+from mimo.ranking import estimated, rank, understand
 from mimo.ranking.evidence import Candidate, Examiner, Statistics, document_worth
 
 NOW = datetime(2026, 11, 20, 15, tzinfo=UTC)
@@ -328,3 +328,24 @@ def test_a_score_lies_between_0_and_1(units, cosine, question):
 
     assert 0 < ranked.score < 1
     assert 0 <= ranked.unit < max(len(units), 1)
+
+
+def test_meaning_decides_the_order_where_words_are_shared_by_chance():
+    """The encoder can't read Korean: its cosines are estimated from the static ones."""
+    chance = candidate(1, "하는 것이 x", unit_cosines=(0.3,), document_cosine=0.3)
+    meant = candidate(2, "y", unit_cosines=(0.45,), document_cosine=0.3)
+    store = replace(STORE, frequencies={"세션": 3, "저장": 5})
+    query = understand("세션을 저장하는 데이터베이스는 무엇인가요")
+    near = estimated([chance, meant])
+
+    first, second = rank(query, [chance, meant], store, near)
+
+    assert (first.key, second.key) == (2, 1)
+    assert first.score > second.score
+    assert near.memories == 2
+    assert [key for key, _ in near.nearest] == [2, 1]
+
+
+def test_the_estimate_of_no_candidates_is_empty():
+    assert estimated([]).nearest == ()
+    assert rank(understand("x"), [], STORE, estimated([])) == []

@@ -182,3 +182,24 @@ def test_other_words_keep_their_stems(word):
     from Stemmer import Stemmer
 
     assert tokenize(word) == [Stemmer("porter").stemWord(word)]
+
+
+@pytest.mark.parametrize(
+    ("question", "content"),
+    [
+        ("캐시를 왜 바꿨지", ("캐시", "바꿨", "꿨지")),
+        ("서버에서는 무엇을 쓰나요?", ("서버",)),
+        ("결제 API 는 어떻게 하기로 했어", ("결제", "api")),
+        ("키는 어디에", ("키는",)),  # One syllable and a particle may be a word.
+    ],
+)
+def test_korean_question_words_and_particles_are_no_content(question, content):
+    assert query_terms(question).content == content
+
+
+def test_a_korean_query_of_question_words_alone_keeps_them():
+    assert query_terms("왜 그렇게 했지").content == ("왜", "그렇", "렇게", "했지")
+
+
+def test_particles_are_kept_in_texts():
+    assert tokenize("캐시를") == ["캐시", "시를"]

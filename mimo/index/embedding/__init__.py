@@ -5,7 +5,7 @@ of length 127. The dot product of two vectors is 127² times their cosine.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from mimo.errors import MindError
 
@@ -32,6 +32,14 @@ class Embedder(Protocol):
 
     def encode_many(self, texts: Sequence[str]) -> list[bytes]:
         """Returns the vector of each text, as `encode` does; faster for many texts."""
+
+
+@runtime_checkable
+class Aligning(Embedder, Protocol):
+    """An embedder that also compares texts word by word."""
+
+    def correspondence(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Returns the share of the query's words that correspond to a word of each text, 0..1."""
 
 
 def open_embedder(setting: str | None = None) -> Embedder:

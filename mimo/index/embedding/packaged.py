@@ -21,9 +21,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mimo.text.clean import compiled
+from mimo.text.tokens import HANGUL, KANA_HAN
 
 if TYPE_CHECKING:
+    import numpy as np
     from model2vec import StaticModel
+    from numpy.typing import NDArray
+
+    from mimo.index.embedding.alignment import Aligner
 
 
 SCANS = 20
@@ -216,10 +221,8 @@ def _is_later(code: int) -> bool:
     return place < len(_LATER) and (place % 2 == 1 or _LATER[place] == code)
 
 
-_KANA_HAN = "\u3040-\u30ff\u4e00-\u9fff\u3400-\u4dbf々"
-_HANGUL = "가-힣ㄱ-ㅎㅏ-ㅣ"
-_FOREIGN = f"[{_HANGUL}{_KANA_HAN}]+"
-_RUNS = f"[{_HANGUL}]+|[{_KANA_HAN}]+"
+_FOREIGN = f"[{HANGUL}{KANA_HAN}]+"
+_RUNS = f"[{HANGUL}]+|[{KANA_HAN}]+"
 """A run of one of the scripts; Korean and Chinese pieces are not mixed in one."""
 
 _WORD = r"[^\W_]+"
@@ -351,6 +354,10 @@ class PackagedModel:
                 return True
         return not self._languages.separate(text)[1]
 
+    def correspondence(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Returns the share of the query's words that correspond to a word of each text, 0..1."""
+        return self._aligner.correspondence(query, texts)
+
     def tokens(self, text: str) -> list[int]:
         """Returns the ids of the tokens in the vector of `text`."""
         return self._ids(*self._languages.separate(_readable(text)))
@@ -395,6 +402,25 @@ class PackagedModel:
     def _languages(self) -> Languages:
         pieces = SortedVocabulary((FOLDER / "multilingual.vocab.txt").read_bytes())
         return Languages(pieces.find)
+
+    @cached_property
+    def _aligner(self) -> "Aligner":
+        from mimo.index.embedding.alignment import Aligner
+
+        return Aligner(self.tokens, self._rows)
+
+    def _rows(self, ids: "NDArray[np.intp]") -> "NDArray[np.float32]":
+        """Returns the rows of tokens."""
+        import numpy as np
+
+        file = np.memmap(FOLDER / "model.safetensors", dtype=np.int8, mode="r")
+        start = 8 + int.from_bytes(file[:8].tobytes(), "little")
+        others = np.memmap(FOLDER / "multilingual.int8", dtype=np.int8, mode="r")
+        rows = np.empty((len(ids), DIMS), np.float32)
+        english = ids < ENGLISH_ROWS
+        rows[english] = file[start:].reshape(-1, DIMS)[ids[english]]
+        rows[~english] = others.reshape(-1, DIMS)[ids[~english] - ENGLISH_ROWS]
+        return rows
 
     @cached_property
     def _static_model(self) -> "StaticModel":

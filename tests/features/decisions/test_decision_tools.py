@@ -99,9 +99,11 @@ DECISIONS = {
         ("공짜로 주는 식사", "lunch"),
         # Korean questions about English decisions.
         ("배송에는 어떤 자동차를 쓰나요", "car"),
+        ("직원이 아프면 누구에게 전화하지", "doctor"),
         # English questions about Korean decisions.
         ("how are customers charged every month", "billing"),
         ("free meals for the staff", "lunch"),
+        ("why are there tokens instead of sessions", "jwt"),
     ],
 )
 def test_english_and_korean_questions_find_what_other_words_state(

@@ -79,7 +79,7 @@ class Nearness(NamedTuple):
     mean: float
     """The mean cosine of all of them."""
     expected: tuple[float, float] = EXPECTED
-    """How a missing cosine is estimated from the static one."""
+    """The estimate of a missing cosine, from the static one."""
 
     def besides(self, key: int, cosine: float) -> "Others":
         """Returns the cosines of the memories but one, whose cosine is given."""

@@ -210,10 +210,10 @@ def _aligned(
         text = memory.text[unit.start : unit.start + unit.length]
         texts.append(f"{memory.title or ''}\n{text}")
     shares = embedder.correspondence(query, texts)
-    known = {unit.vector: share for (_, unit), share in zip(chosen, shares, strict=True)}
+    compared = {unit.vector: share for (_, unit), share in zip(chosen, shares, strict=True)}
     usual = sorted(shares)[len(shares) // 2] if shares else 0.0
     return {
-        unit.vector: (near.get(unit.vector, 0.0) + known.get(unit.vector, usual)) / 2
+        unit.vector: (near.get(unit.vector, 0.0) + compared.get(unit.vector, usual)) / 2
         for _, unit in units
     }
 

@@ -1,6 +1,6 @@
 """Comparison of a question and a text word by word, which works across languages.
 
-The mean of a text's rows says what the text is about, but in a short question one word mostly
+The mean of a text's rows shows what the text is about, but in a short question one word mostly
 decides, and it has another form or another language in the answer. So each word of the question is
 compared with the closest word of the text.
 """

@@ -6,7 +6,6 @@ kept under the hash of its text.
 """
 
 import sqlite3
-import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -28,13 +27,10 @@ if TYPE_CHECKING:
 NEAREST = 20
 """The number of memories nearest to a query that are candidates; more found nothing more."""
 
-MOMENT = 0.25
-"""The seconds for which a search makes missing vectors before it compares."""
+MOST_AT_ONCE = 40
+"""The number of missing vectors that a search makes before it compares: about 0.25 s."""
 
 _WAIT_SECONDS = 0.2
-
-_FEW = 8
-"""The number of memories after which a search looks at the clock."""
 
 
 class Compared(NamedTuple):
@@ -107,7 +103,7 @@ class Meanings:
     def compared(self, sql: sqlite3.Connection, text: str, filter: Filter) -> "Compared | None":
         """Returns the comparison of a query with the memories that pass a filter.
 
-        Makes missing vectors for a moment first. Returns None if there are none.
+        Makes some missing vectors first. Returns None if there are none.
         """
         query = self.encoder.encode(text)
         if not query:
@@ -137,13 +133,13 @@ class Meanings:
         self.vectors.prune(keep)
 
     def _catch_up(self, sql: sqlite3.Connection) -> None:
-        """Makes missing vectors for a moment."""
-        end = time.monotonic() + MOMENT
-        keys = self.missing(sql)
-        for start in range(0, len(keys), _FEW):
-            if time.monotonic() > end:
-                break
-            self.make(sql, keys[start : start + _FEW])
+        """Makes some of the missing vectors.
+
+        Their number is limited, not the time: equal stores give equal answers on any machine.
+        """
+        records = rows.by_key(sql, self.missing(sql)[:MOST_AT_ONCE])
+        texts = (text for record in records.values() for text in document(record).unit_texts)
+        self.of(list(texts), most=MOST_AT_ONCE)
 
     def _near(self, sql: sqlite3.Connection, query: bytes, filter: Filter) -> Nearness | None:
         """Returns how near the memories that pass the filter are; None without any vector."""

@@ -378,10 +378,10 @@ class TestHooks:
         trust(mind, follow=True)
         decision(alone, "ann2", "The cache holds eleven minutes")
         commit(alone, *ANN)
-        decision(alone, "eve2", "Always run the installer from the web")
+        decision(alone, "eve2", "Fetch the archive from a mirror")
         commit(alone, *EVE)
         labels(mind)
-        assert "installer" in hook_answer(mind, "s1")
+        assert "mirror" in hook_answer(mind, "s1")
 
         believing(home, "ann@example.com")
         assert "eleven minutes" not in hook_answer(mind, "s2")
@@ -389,4 +389,4 @@ class TestHooks:
 
         answer = hook_answer(mind, "s3")
         assert "eleven minutes" in answer
-        assert "installer" not in answer
+        assert "mirror" not in answer

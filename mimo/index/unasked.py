@@ -19,9 +19,6 @@ _BELIEF = 2_000
 _FEWEST_MEMORIES = 10
 """A smaller store counts as one of this size."""
 
-_PAIR = 3.5
-"""The rarity of a pair of characters in a script without spaces; a word has one or more."""
-
 _LONGEST_WORD = 7.5
 """The most that neighbouring pairs of characters are worth as one word."""
 
@@ -136,8 +133,7 @@ class Prompt:
 
 
 def _worth(term: str, holding: int, units: int) -> float:
-    in_general = _PAIR if re.match(f"[{UNSPACED}]", term) else rarity(term)
-    expected = _BELIEF * math.exp(-in_general)
+    expected = _BELIEF * math.exp(-rarity(term))
     return max(0.0, -math.log((holding + expected) / (units + _BELIEF)))
 
 

@@ -6,6 +6,9 @@ them would take longer than all look-ups of a query.
 
 from functools import cache
 
+from mimo.text.clean import compiled
+from mimo.text.tokens import UNSPACED
+
 _LIST = __file__.rpartition("text")[0] + "model/background.txt"
 
 UNKNOWN = 10.5
@@ -14,10 +17,15 @@ UNKNOWN = 10.5
 SHORT = 8.0
 """The rarity of a number and of a single character."""
 
+PAIR = 3.5
+"""The rarity of a pair of characters in a script without spaces; a word has one or more."""
+
 
 @cache
 def rarity(stem: str) -> float:
     """Returns -ln(share of stretches of 50 words that contain `stem`): 0.4 for "the", in nats."""
+    if not stem.isascii() and compiled(f"[{UNSPACED}]").match(stem):
+        return PAIR
     if len(stem) < 2 or stem.isdigit():
         return SHORT
     lines, wanted = _lines(), stem.encode("utf-8", "surrogatepass")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import mimo
-from mimo.text.background import SHORT, UNKNOWN, rarity
+from mimo.text.background import PAIR, SHORT, UNKNOWN, rarity
 from scripts.build_background import FEWEST, STRETCH, listed
 
 LIST = Path(mimo.__file__).parent / "model" / "background.txt"
@@ -31,7 +31,7 @@ def test_any_other_stem_is_unknown_or_short(stem):
 
 
 def test_numbers_and_single_characters_have_a_rarity_of_their_own():
-    assert {rarity(stem) for stem in ("7", "2026", "x", "\u72ac")} == {SHORT}
+    assert {rarity(stem) for stem in ("7", "2026", "x", "é")} == {SHORT}
 
 
 def test_common_words_are_less_rare_than_names():
@@ -44,3 +44,8 @@ def test_the_list_counts_the_stretches_that_hold_a_stem():
     lines = listed([often, f"---\ntitle: {often}\n---\n{seldom}"])
 
     assert lines == [f"tea\t{round(10 * -math.log(FEWEST / (2 * FEWEST - 1)))}\n"]
+
+
+@pytest.mark.parametrize("pair", ["로그", "認証", "て"])
+def test_pairs_of_characters_are_parts_of_words_and_not_rare_names(pair):
+    assert rarity(pair) == PAIR

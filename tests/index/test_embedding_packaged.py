@@ -292,3 +292,22 @@ def test_bulk_leaves_no_thread_behind() -> None:
     static.vectors(lean()._static_model, ["some text"] * 20_000)
 
     assert set(threading.enumerate()) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "english"),
+    [
+        ("how do customers stay signed in?", True),
+        ("JWT", True),
+        ("naïve café in the façade of a résumé", True),
+        ("why did die rolls do that as no one was in?", True),
+        ("wie hoch ist der Turm?", False),
+        ("¿cuándo fue fundada la ciudad?", False),
+        ("quelle est la durée de la session ?", False),
+        ("세션은 어디에 저장하나요", False),
+        ("как хранится сессия", False),
+        ("", True),
+    ],
+)
+def test_english_is_distinguished_from_other_languages(text, english):
+    assert PackagedModel().is_english(text) is english

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mimo.text.clean import compiled
-from mimo.text.tokens import HANGUL, KANA_HAN
+from mimo.text.tokens import HANGUL, KANA_HAN, QUESTION_WORDS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -238,6 +238,20 @@ English texts contain such words as names; below these limits their vectors stay
 """
 
 
+_FUNCTION_WORDS = frozenset(
+    # German, Dutch, French, Spanish, Portuguese and Italian
+    "der die das den dem des ein eine einer einem einen und oder nicht ist sind war wird werden mit"
+    " von vom zu zum zur im am auf aus bei fur wie wer wo wann warum welche welcher welches wieviel"
+    " de het een en niet zijn wordt met voor wat hoe welke waar wie"
+    " le la les du un une et est sont pas dans pour avec sur que qui quoi quel quelle quels quelles"
+    " comment pourquoi quand ou combien au aux ce cette"
+    " el los las del una es son fue por para con sin como cual cuales cuando donde quien cuanto"
+    " cuantos cuantas"
+    " uma nao dos das na qual quais quando onde quem quanto"
+    " il gli di che sono dove quale quali chi perche nel nella della".split()
+)
+"""Words that are frequent in other languages, without accents."""
+
 ENGLISH_SHARE = 0.8
 """The least share of Latin letters in an English text."""
 
@@ -352,6 +366,14 @@ class PackagedModel:
                 return False
             if compiled(_FOREIGN).search(text):
                 return True
+        parts = unicodedata.normalize("NFD", text.lower())
+        words = compiled(_WORD).findall(
+            "".join(p for p in parts if unicodedata.category(p) != "Mn")
+        )
+        foreign = sum(word in _FUNCTION_WORDS for word in words)
+        english = sum(word in QUESTION_WORDS for word in words)
+        if foreign >= FEWEST_WORDS and foreign > english:
+            return False
         return not self._languages.separate(text)[1]
 
     def correspondence(self, query: str, texts: Sequence[str]) -> list[float]:

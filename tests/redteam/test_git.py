@@ -458,6 +458,7 @@ STARTS_PROGRAMS = {
     "features/procedures/actions.py",
     "features/procedures/executing.py",
     "features/upkeep/demo.py",
+    "operations/encoding.py",
     "operations/syncing.py",
     "store/git.py",
 }

@@ -19,7 +19,7 @@ from mimo.features import daemon, ingest, values
 from mimo.features.context import files
 from mimo.features.daemon import Running
 from mimo.mind import Mind
-from mimo.operations import refresh
+from mimo.operations import encoding, refresh
 from mimo.store import projects, walk
 
 if TYPE_CHECKING:
@@ -35,6 +35,12 @@ _LOG_FILES = 3
 
 _SETTLE_SECONDS = 1.0
 """Seconds after a change until the files are checked once more."""
+
+_MANY = 40
+"""The number of changed files from which the encoder's vectors are made at once.
+
+For fewer, the next search makes them.
+"""
 
 _NO_CHANGE = frozenset[Path]()
 """Wakes the loop, so that it ends."""
@@ -155,6 +161,8 @@ class Loop:
             done = refresh.refresh(self._projects[root])
             if done != refresh.Refreshed():
                 log.info("%s: %s files indexed", root, done.added + done.changed + done.removed)
+            if done.added + done.changed > _MANY:
+                encoding.encode_later(self._projects[root])
 
     def _end_session(self, root: Path) -> None:
         """Ends the session in a project, which writes the notes for agents."""

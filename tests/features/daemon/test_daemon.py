@@ -50,6 +50,25 @@ def test_a_change_is_indexed_at_once(loop: Loop, mind: Mind) -> None:
     assert count(mind) == 1
 
 
+@pytest.mark.parametrize(("files", "starts"), [(2, 0), (60, 1)])
+def test_many_changed_files_are_prepared_for_comparison_in_the_background(
+    loop: Loop, mind: Mind, monkeypatch: pytest.MonkeyPatch, files: int, starts: int
+) -> None:
+    started = []
+    monkeypatch.setattr(
+        "mimo.operations.encoding.encode_later", lambda mind: started.append(mind.project.root)
+    )
+    folder = mind.folder / "facts"
+    folder.mkdir(exist_ok=True)
+    paths = [folder / f"fact_{number}.md" for number in range(files)]
+    for path in paths:
+        path.write_text(TEXT, encoding="utf-8")
+
+    loop.take(frozenset(paths))
+
+    assert started == [mind.project.root] * starts
+
+
 @pytest.mark.req("003-38")
 def test_a_session_ends_after_half_an_hour_without_activity(
     loop: Loop, mind: Mind, clock, project: Path

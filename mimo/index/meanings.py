@@ -33,6 +33,12 @@ MOST_AT_ONCE = 40
 MOST_CHARACTERS = 4_000
 """The text of memories from which it makes no more of them: about 0.3 s."""
 
+_READABLE = 0.1
+"""The ratio of readable to other units up to which the encoder is not asked.
+
+In a store of another language, the few texts that it can read would come first.
+"""
+
 _WAIT_SECONDS = 0.2
 
 
@@ -59,6 +65,9 @@ class _Table(NamedTuple):
     incomplete: frozenset[int]
     """Memories some of whose units have no vector."""
     missing: int
+    """The number of units without a vector."""
+    unreadable: int
+    """The number of units that the encoder can't read."""
 
 
 class Meanings:
@@ -153,11 +162,11 @@ class Meanings:
         self.of(wanted, most=MOST_AT_ONCE)
 
     def _near(self, sql: sqlite3.Connection, query: bytes, filter: Filter) -> Nearness | None:
-        """Returns how near the memories that pass the filter are; None without any vector."""
+        """Returns how near the memories that pass the filter are; None without enough vectors."""
         import numpy as np
 
         table = self._tabulated(sql)
-        if not len(table.keys) or not query:
+        if len(table.keys) <= _READABLE * table.unreadable or not query:
             return None
         where, values = catalog.condition(filter)
         admitted = np.fromiter(
@@ -195,7 +204,7 @@ class Meanings:
         keys: list[int] = []
         whole: list[bytes] = []
         incomplete: set[int] = set()
-        missing = 0
+        missing = unreadable = 0
         units: Iterable[tuple[Any, ...]] = sql.execute(
             "SELECT u.memory, u.vector FROM units u JOIN memories m ON m.key = u.memory"
             " WHERE m.shadowed = 0 ORDER BY u.memory, u.key"
@@ -208,7 +217,10 @@ class Meanings:
             else:
                 incomplete.add(key)
                 missing += name not in wordless
-        table = _Table(np.array(keys, np.int64), rows_of(whole), frozenset(incomplete), missing)
+                unreadable += name in wordless
+        table = _Table(
+            np.array(keys, np.int64), rows_of(whole), frozenset(incomplete), missing, unreadable
+        )
         self._table = (state, table)
         return table
 

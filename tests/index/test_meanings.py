@@ -152,3 +152,20 @@ def test_a_search_does_not_wait_for_a_process_that_stores_vectors(index, tmp_pat
     assert answer.hits[0].record.memory.id == "sessions"
     assert answer.notice is None
     other.close()
+
+
+def test_the_encoder_is_not_asked_about_a_store_in_another_language(tmp_path):
+    german = {
+        f"note{number}": f"Der Dienst {number} speichert die Daten nicht in der Wolke"
+        for number in range(12)
+    }
+    foreign = Index.open(tmp_path / "foreign", open_embedder())
+    foreign.encoder = packaged_encoder
+    write(foreign, german | {"mail": FACTS["mail"]})
+    foreign.make_meanings(lambda done, of: None)
+
+    meanings = foreign.meanings
+    assert meanings is not None
+    with foreign._reading() as sql:
+        assert meanings.compared(sql, "Postmark service", Filter()) is None
+    foreign.close()

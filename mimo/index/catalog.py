@@ -17,6 +17,9 @@ from mimo.memory.model import Filter, Problem, Record, Sort, topic_key
 from mimo.text.clean import compiled
 from mimo.text.tokens import UNSPACED
 
+_PAIRS = 1_000
+"""The number of different pairs of characters that are counted, at most."""
+
 _ORDERS = {
     Sort.RECENT: newest_first("m"),
     Sort.IMPORTANCE: f"m.importance DESC, {newest_first('m')}",
@@ -320,15 +323,20 @@ def frequency(sql: sqlite3.Connection, term: str) -> int:
     return int(counted[0]) if counted else 0
 
 
-def crosses_languages(sql: sqlite3.Connection, text: str) -> bool:
-    """Returns whether `text` or any unit is in a script that is written without spaces.
+def crosses_languages(sql: sqlite3.Connection, text: str, units: int) -> bool:
+    """Returns whether `text` or many of the units are in a script that is written without spaces.
 
-    The question and its answer may then be in two languages, which share no words.
+    The question and its answer may then be in two languages, which share no words. A few names in
+    such a script don't count: a sentence has a dozen pairs of characters.
     """
     if compiled(f"[{UNSPACED}]").search(text):
         return True
-    pairs = "SELECT 1 FROM vocabulary WHERE term BETWEEN '\u3040' AND '\ud7a3' LIMIT 1"
-    return sql.execute(pairs).fetchone() is not None
+    (pairs,) = sql.execute(
+        "SELECT total(doc) FROM (SELECT doc FROM vocabulary"
+        " WHERE term BETWEEN '\u3040' AND '\ud7a3' LIMIT ?)",
+        (_PAIRS,),
+    ).fetchone()
+    return bool(pairs) and pairs >= min(_PAIRS, units / 2)
 
 
 def pruned(terms: Sequence[str], frequencies: Mapping[str, int], units: int) -> list[str]:

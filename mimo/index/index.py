@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 P = ParamSpec("P")
 
-MEANINGS_BATCH = 32
+_MEANINGS_BATCH = 32
 """The number of memories for which the encoder's vectors are made and stored at a time."""
 
 _KEPT_PAST = 8
@@ -281,11 +281,11 @@ class Index:
             return 0
         with self._reading() as sql:
             keys = self.meanings.missing(sql)
-        for start in range(0, len(keys), MEANINGS_BATCH):
+        for start in range(0, len(keys), _MEANINGS_BATCH):
             # A transaction for each batch: a long one would keep the log from being shortened.
             with self._reading() as sql:
-                self.meanings.make(sql, keys[start : start + MEANINGS_BATCH])
-            advance(min(start + MEANINGS_BATCH, len(keys)), len(keys))
+                self.meanings.make(sql, keys[start : start + _MEANINGS_BATCH])
+            advance(min(start + _MEANINGS_BATCH, len(keys)), len(keys))
         return len(keys)
 
     @property

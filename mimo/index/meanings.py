@@ -60,7 +60,9 @@ class _Table(NamedTuple):
     """The vectors of a store in the order of its memories."""
 
     keys: "NDArray[np.int64]"
-    """The memory of each row."""
+    """The memories, each once."""
+    starts: "NDArray[np.intp]"
+    """The first row of each memory."""
     matrix: "NDArray[np.int8]"
     incomplete: frozenset[int]
     """Memories some of whose units have no vector."""
@@ -166,17 +168,17 @@ class Meanings:
         import numpy as np
 
         table = self._tabulated(sql)
-        if len(table.keys) <= _READABLE * table.unreadable or not query:
+        rows_made = len(table.matrix)
+        if rows_made <= _READABLE * table.unreadable:
             return None
         where, values = catalog.condition(filter)
         admitted = np.fromiter(
             (key for (key,) in sql.execute(f"SELECT m.key FROM memories m WHERE {where}", values)),
             dtype=np.int64,
         )
-        keys, starts = np.unique(table.keys, return_index=True)
-        best = np.maximum.reduceat(products(query, table.matrix), starts) / ENCODED_LENGTH**2
-        passing = np.isin(keys, admitted)
-        keys, best = keys[passing], np.clip(best[passing], -1, 1)
+        best = np.maximum.reduceat(products(query, table.matrix), table.starts) / ENCODED_LENGTH**2
+        passing = np.isin(table.keys, admitted)
+        keys, best = table.keys[passing], np.clip(best[passing], -1, 1)
         if not len(keys):
             return None
         order = np.argsort(-best, kind="stable")[:NEAREST]
@@ -187,7 +189,7 @@ class Meanings:
                 for key, cosine in zip(keys.tolist(), best.tolist(), strict=True)
                 if key not in table.incomplete
             },
-            share=len(table.keys) / (len(table.keys) + table.missing),
+            share=rows_made / (rows_made + table.missing),
             memories=len(keys),
             mean=float(best.mean()),
         )
@@ -218,9 +220,8 @@ class Meanings:
                 incomplete.add(key)
                 missing += name not in wordless
                 unreadable += name in wordless
-        table = _Table(
-            np.array(keys, np.int64), rows_of(whole), frozenset(incomplete), missing, unreadable
-        )
+        once, starts = np.unique(np.array(keys, np.int64), return_index=True)
+        table = _Table(once, starts, rows_of(whole), frozenset(incomplete), missing, unreadable)
         self._table = (state, table)
         return table
 

@@ -48,7 +48,7 @@ class Hit:
 
     record: Record
     score: float
-    """0..1; 0.3 separates related from unrelated."""
+    """The probability that it answers the query."""
     passage: str
     """The part of its text that matches best."""
     line: int

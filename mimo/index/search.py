@@ -87,7 +87,7 @@ class Search:
             matches=sum(statistics.frequencies[term] for term in terms),
         )
         candidates, encoded, near = Candidates(sql, keys, request.filter), b"", _NONE
-        crosses = catalog.crosses_languages(sql, query.text)
+        crosses = catalog.crosses_languages(sql, query.text, sums.units)
         aligned = query.text if crosses and isinstance(self._embedder, Aligning) else ""
         reason: object = None if self._embedder else "there is no model"
         lack: str | None = None

@@ -53,18 +53,9 @@ def _reap() -> None:
 
 
 def _start(root: Path, home: Path) -> int:
-    import subprocess
+    from mimo.operations.syncing import start
 
-    process = subprocess.Popen(
-        [sys.executable, "-m", "mimo.operations.encoding", str(root), str(home)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        cwd="/",
-    )
-    process.returncode = 0  # The process outlives this one; prevents a warning about that.
-    return process.pid
+    return start("mimo.operations.encoding", root, home)
 
 
 def main() -> None:

@@ -137,8 +137,6 @@ def answer_of(mind: Mind, text: str, options: Options) -> Answer:
         raise SearchFailed(
             f"nothing could be searched: {error.message}", hint=error.hint
         ) from error
-    if mind.index.is_behind:
-        encode_later(mind)
     return answer
 
 
@@ -153,6 +151,8 @@ def _searched(mind: Mind, text: str, options: Options) -> Found:
         nearest=min(options.limit, NEAREST) if is_open else 0,
         now=mind.now(),
     )
+    if mind.index.is_behind:
+        encode_later(mind)
     best = matches.hits[0].score if matches.hits else 0.0
     if is_open and best < max(FLOOR, THRESHOLD / (matches.considered + 1)):
         return replace(matches, hits=())

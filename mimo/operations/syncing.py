@@ -137,7 +137,7 @@ def commit_later(mind: Mind) -> None:
                 return
             files.remove(path)
         files.write_new(path, b"")
-        _start(root, mind.home)
+        start("mimo.operations.syncing", root, mind.home)
 
 
 def commit_scheduled(root: Path, home: Path) -> None:
@@ -153,17 +153,20 @@ def _scheduled(root: Path) -> Path:
     return files.safe_path(root, f"{disk.STORE}/.local/autocommit")
 
 
-def _start(root: Path, home: Path) -> None:
+def start(module: str, root: Path, home: Path) -> int:
+    """Runs a module for a project in a process that outlives this one; returns its number."""
     import subprocess
 
     process = subprocess.Popen(
-        [sys.executable, "-m", "mimo.operations.syncing", str(root), str(home)],
+        [sys.executable, "-m", module, str(root), str(home)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
+        cwd="/",  # Python imports from the current folder first, which may be a clone.
     )
-    process.returncode = 0  # The process outlives this one; prevents a warning about that.
+    process.returncode = 0  # Prevents a warning that the process still runs.
+    return process.pid
 
 
 # The merge driver, and private files in git.

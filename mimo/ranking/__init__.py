@@ -103,7 +103,7 @@ class Ranked:
     order: float
     """The sort key, largest first; comparable only within one query."""
     score: float
-    """0..1, comparable between queries: 0.3 separates related from unrelated."""
+    """The probability that it answers the query; comparable between queries."""
     unit: int
     """The number of its best unit, from 0."""
     coverage: float

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from mimo.disk import Stamp
+from mimo.index import catalog
 from mimo.index.embedding import open_embedder
 from mimo.index.embedding.encoder import packaged_encoder
 from mimo.index.index import Index
@@ -169,3 +170,20 @@ def test_the_encoder_is_not_asked_about_a_store_in_another_language(tmp_path):
     with foreign._reading() as sql:
         assert meanings.compared(sql, "Postmark service", Filter()) is None
     foreign.close()
+
+
+@pytest.mark.parametrize(
+    ("korean", "crosses"), [(0, False), (1, False), (12, True)], ids=["none", "a name", "half"]
+)
+def test_a_store_is_of_two_languages_only_if_much_of_it_is(tmp_path, korean, crosses):
+    english = {f"note{n}": f"Service {n} writes its records to a queue" for n in range(24)}
+    names = {"khan": "The emperor is called 칸"} if korean == 1 else {}
+    notes = {f"메모{n}": f"서비스 {n}의 기록은 대기열에 저장한다" for n in range(korean)}
+    mixed = Index.open(tmp_path / "mixed", None)
+    write(mixed, english | (names or notes))
+
+    with mixed._reading() as sql:
+        units = catalog.totals(sql).units
+        assert catalog.crosses_languages(sql, "where are records kept?", units) is crosses
+        assert catalog.crosses_languages(sql, "기록은 어디에 있나요", units)
+    mixed.close()

@@ -1,5 +1,6 @@
 """Commits in the background: batched, and never delaying a command."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from tests.conftest import git
 def started(monkeypatch):
     """The projects for which a process was started."""
     results: list[Path] = []
-    monkeypatch.setattr(syncing, "_start", lambda root, _: results.append(root))
+    monkeypatch.setattr(syncing, "start", lambda module, root, home: results.append(root))
     return results
 
 
@@ -77,15 +78,31 @@ def test_the_process_gets_the_project_and_the_home(monkeypatch, tmp_path):
 
     class Process:
         returncode = None
+        pid = 1
 
         def __init__(self, words, **_):
             calls.append(words)
 
     monkeypatch.setattr("subprocess.Popen", Process)
-    syncing._start(tmp_path, tmp_path / "home")
+    syncing.start("mimo.operations.syncing", tmp_path, tmp_path / "home")
     assert calls == [
         [sys.executable, "-m", "mimo.operations.syncing", str(tmp_path), str(tmp_path / "home")]
     ]
+
+
+def test_a_module_in_the_current_folder_is_not_run(monkeypatch, tmp_path):
+    planted = tmp_path / "mimo" / "operations"
+    planted.mkdir(parents=True)
+    for folder in (planted.parent, planted):
+        (folder / "__init__.py").touch()
+    text = f"from pathlib import Path\nPath({str(tmp_path / 'ran')!r}).touch()\n"
+    (planted / "syncing.py").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+
+    process = syncing.start("mimo.operations.syncing", tmp_path, tmp_path / "home")
+    os.waitpid(process, 0)
+
+    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("False", False)])

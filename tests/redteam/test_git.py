@@ -458,7 +458,6 @@ STARTS_PROGRAMS = {
     "features/procedures/actions.py",
     "features/procedures/executing.py",
     "features/upkeep/demo.py",
-    "operations/encoding.py",
     "operations/syncing.py",
     "store/git.py",
 }

@@ -119,6 +119,10 @@ class Mind:
         """Returns whether the caller has cancelled; set by a surface that can tell."""
         self.ask: Ask | None = None
         """Asks the user at the terminal; set by a surface that has one."""
+        self.reads_once = False
+        """True for a call that only reads: all its answers come from one state of the files."""
+        self.is_fresh = False
+        """True if such a call has refreshed the index."""
         self.partial: Callable[[object], None] | None = None
         """Shows one part of an endless answer; set by a surface that can."""
         self.timer = timer or Timer()
@@ -193,7 +197,7 @@ class Mind:
     def acting_as(self, author: str | None) -> "Mind":
         """Returns a view for one call that is signed by `author`."""
         view = self._view(parts=self._parts)
-        view.author = author
+        view.author, view.reads_once, view.is_fresh = author, False, False
         return view
 
     def heard(self, progress: Progress | None, halted: Callable[[], bool] | None) -> "Mind":
@@ -241,7 +245,7 @@ class Mind:
                 other = self._others[key] = self._view(parts=parts(), project=project)
             view = other._view(parts=other._parts)  # noqa: SLF001 - of our own class
             view.author, view.agent = self.author, self.agent
-            view.halted = self.halted
+            view.halted, view.reads_once, view.is_fresh = self.halted, self.reads_once, False
             return view
 
     # Cancellation, progress, notices and events.

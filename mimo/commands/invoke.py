@@ -51,6 +51,7 @@ def invoke(spec: Spec, mind: "Mind", caller: Caller, arguments: Mapping[str, Any
     mind = mind.acting_as(_author(caller))
     mind.agent = _agent(caller)
     mind.allows_secrets = caller.allows_secrets
+    mind.reads_once = spec.effect is Effect.READ
     for subject in ("trust", "checkpoint"):
         mind.note(subject, None)  # A note of an earlier call does not belong to this one.
     with _as_mind_error(spec, arguments), disk.shared():

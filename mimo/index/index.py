@@ -57,7 +57,7 @@ def _query(
 
     @wraps(query)
     def method(index: "Index", /, *args: P.args, **kwargs: P.kwargs) -> Answer:
-        return index._answer(query, *args, **kwargs)  # noqa: SLF001 - of the same module
+        return index.ask(query, *args, **kwargs)
 
     return method
 
@@ -260,7 +260,7 @@ class Index:
             from mimo.index.search import Search
 
             self._search = Search(self._vectors, self._embedder, lambda: self.meanings)
-        return self._answer(self._search, Request(text, filter, limit, threshold, nearest, now))
+        return self.ask(self._search, Request(text, filter, limit, threshold, nearest, now))
 
     @cached_property
     def meanings(self) -> "Meanings | None":
@@ -306,7 +306,7 @@ class Index:
         """Returns the current memories with the same statement as a new one, oldest first."""
         from mimo.index import writing
 
-        return self._answer(writing.same, memory)
+        return self.ask(writing.same, memory)
 
     def much_like(self, memory: Memory) -> Record | None:
         """Returns the current memory that is a near-duplicate of a new one, if there is one."""
@@ -314,7 +314,13 @@ class Index:
 
         draft = writing.draft_of(memory)
         self._embed([draft])
-        return self._answer(writing.alike, draft, self._vectors)
+        return self.ask(writing.alike, draft, self._vectors)
+
+    def doubles(self, most: int) -> tuple[tuple[Record, Record], ...]:
+        """Returns the newest `most` memories that have a near-duplicate, each with the nearest."""
+        from mimo.index import survey
+
+        return self.ask(survey.doubles, self._vectors, most)
 
     def graph(
         self,
@@ -329,23 +335,23 @@ class Index:
         from mimo.index.links import Walks
 
         self._walks = self._walks or Walks()
-        return self._answer(self._walks.graph, start, depth=depth, types=types, most=most, now=now)
+        return self.ask(self._walks.graph, start, depth=depth, types=types, most=most, now=now)
 
     def newest_linked(self, types: Collection[str], most: int) -> "Graph":
         """Returns up to `most` linked memories, and the links between them."""
         from mimo.index import links
 
-        return self._answer(links.newest, types, most)
+        return self.ask(links.newest, types, most)
 
     def changed_at(self) -> datetime | None:
         """Returns the time of the last change, UTC; None if the index was never written."""
         query = "SELECT changed_ns FROM totals"
-        (changed_ns,) = self._answer(lambda sql: sql.execute(query).fetchone())
+        (changed_ns,) = self.ask(lambda sql: sql.execute(query).fetchone())
         return None if changed_ns is None else rows.to_time(changed_ns // 1000)
 
     def stats(self) -> IndexStats:
         """Returns the size of the index."""
-        return self._answer(self._stats)
+        return self.ask(self._stats)
 
     def _stats(self, sql: sqlite3.Connection) -> IndexStats:
         sums = catalog.totals(sql)
@@ -361,14 +367,17 @@ class Index:
             generation=self._database.generation,
         )
 
-    def _answer(
+    def ask(
         self,
         query: Callable[Concatenate[sqlite3.Connection, P], Answer],
         /,
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> Answer:
-        """Returns the result of a query, which runs again if damage was repaired meanwhile."""
+        """Returns the result of a query over the tables.
+
+        It runs again if damage was repaired meanwhile.
+        """
         losses = self._vectors.losses if self._vectors else 0
         try:
             with self._reading() as sql:

@@ -1,6 +1,6 @@
 """Statistics of a project's memories, and their decay."""
 
-from collections import Counter
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -8,15 +8,17 @@ from itertools import pairwise
 
 from mimo.errors import Invalid
 from mimo.frozen import frozen
+from mimo.index import rows, survey
+from mimo.index.survey import Origins
 from mimo.memory import decay
 from mimo.memory.decay import Use
-from mimo.memory.model import Kind, Record
+from mimo.memory.model import Filter, Kind, Record
 from mimo.mind import Mind
-from mimo.operations import finding, saving
+from mimo.operations import finding, refresh, saving
 from mimo.operations.finding import Page
 
-SESSION_GAP = timedelta(minutes=30)
-"""Memories further apart than this belong to different sessions."""
+_SESSION_GAP = timedelta(minutes=30) // timedelta(microseconds=1)
+"""Memories further apart than this belong to different sessions; in microseconds."""
 STALE_AFTER = timedelta(days=14)
 """The memory of a project is stale if its newest memory is older."""
 
@@ -32,32 +34,8 @@ class Health(StrEnum):
 
 
 @frozen
-class Origins:
-    """The numbers of memories that are not in files of mind's own."""
-
-    in_place: int
-    """Memories in documents that people wrote, read in place."""
-    included: int
-    """Of these, memories outside `.mind/`."""
-    ingested_files: int
-    chunks: int
-
-    @classmethod
-    def of(cls, records: Sequence[Record]) -> "Origins":
-        """Returns the origins of some memories."""
-        whole = [record.place for record in records if record.parent is None]
-        chunks = [record.place for record in records if record.parent is not None]
-        return cls(
-            in_place=sum(place.elsewhere or not place.owned for place in whole),
-            included=sum(place.elsewhere for place in whole),
-            ingested_files=len({place.path for place in chunks}),
-            chunks=len(chunks),
-        )
-
-
-@frozen
 class Overview:
-    """The counts and averages of a project's memories."""
+    """The counts of a project's memories."""
 
     by_type: dict[Kind, int]
     issues_resolved: int
@@ -65,9 +43,6 @@ class Overview:
     oldest: datetime | None
     newest: datetime | None
     """The newest memory that is not dated in the future."""
-    average_importance: float
-    average_decay: float
-    at_risk: int
     origins: Origins
 
     @property
@@ -88,36 +63,52 @@ def everything(mind: Mind) -> tuple[Record, ...]:
 
 
 def overview(mind: Mind) -> Overview:
-    """Returns exact counts and averages over every memory of the project."""
-    records, now = everything(mind), mind.now()
-    memories = [record.memory for record in records]
-    times = sorted(memory.created for memory in memories)
-    gaps = sum(later - earlier > SESSION_GAP for earlier, later in pairwise(times))
-    strengths = scores(mind, records)
+    """Returns exact counts over every memory of the project."""
+    index = refresh.up_to_date(mind)
+    times = index.ask(survey.times)
+    gaps = sum(later - earlier > _SESSION_GAP for earlier, later in pairwise(times))
+    past = bisect_right(times, rows.to_number(mind.now()))
+    issues = index.records(Filter(types=frozenset({Kind.ISSUE})))
     return Overview(
-        by_type=dict(Counter(memory.type for memory in memories)),
-        issues_resolved=sum(
-            memory.type is Kind.ISSUE and (memory.status or "").lower() in _RESOLVED
-            for memory in memories
-        ),
+        by_type=index.ask(survey.by_type),
+        issues_resolved=sum((r.memory.status or "").lower() in _RESOLVED for r in issues),
         sessions=gaps + 1 if times else 0,
-        oldest=times[0] if times else None,
-        newest=next((time for time in reversed(times) if time <= now), None),
-        average_importance=_mean([memory.importance for memory in memories]),
-        average_decay=_mean(strengths),
+        oldest=rows.to_time(times[0]) if times else None,
+        newest=rows.to_time(times[past - 1]) if past else None,
+        origins=index.ask(survey.origins),
+    )
+
+
+# Decay: scores, memories at risk, and protection.
+
+
+@frozen
+class Strength:
+    """The importance and strength of a project's memories."""
+
+    importance: float
+    """The mean; 0 without memories."""
+    score: float
+    """The mean decay score; 0 without memories."""
+    at_risk: int
+
+
+def strength(mind: Mind) -> Strength:
+    """Returns exact averages over every memory of the project."""
+    records = everything(mind)
+    strengths = scores(mind, records)
+    return Strength(
+        importance=_mean([record.memory.importance for record in records]),
+        score=_mean(strengths),
         at_risk=sum(
             strength < decay.AT_RISK and not decay.is_protected(record)
             for record, strength in zip(records, strengths, strict=True)
         ),
-        origins=Origins.of(records),
     )
 
 
 def _mean(values: list[float]) -> float:
     return sum(values) / len(values) if values else 0.0
-
-
-# Decay: scores, memories at risk, and protection.
 
 
 @frozen

@@ -52,7 +52,7 @@ def refresh(mind: Mind) -> Refreshed:
     from mimo.index.database import IndexDamaged
     from mimo.index.index import Index
 
-    if mind.watched and not mind.watched.changed():
+    if mind.is_fresh or (mind.watched and not mind.watched.changed()):
         return Refreshed()
     try:
         try:
@@ -113,6 +113,7 @@ def problems(mind: Mind) -> tuple[Problem, ...]:
 
 def _scan(mind: Mind) -> Refreshed:
     """Refreshes the index and compares all files, even if no change was reported."""
+    mind.is_fresh = False
     if mind.watched:
         mind.watched.unsettle()
     return refresh(mind)
@@ -132,6 +133,7 @@ def _update(mind: Mind) -> Refreshed:
         mind.note("pending", f"{files} not indexed yet: another process is writing the index")
         return Refreshed()
     mind.note("pending", None)
+    mind.is_fresh = mind.reads_once
     if mind.watched:
         mind.watched.settle()
     added = sum(path not in indexed for path in stale)

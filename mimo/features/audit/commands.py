@@ -15,8 +15,9 @@ from mimo.frozen import frozen
 from mimo.guard.audit import Status, number_of
 from mimo.guard.chain import Link, line_of
 from mimo.guard.policy import Operation
+from mimo.index import survey
 from mimo.mind import Mind
-from mimo.operations import overview
+from mimo.operations import refresh
 from mimo.rendering import Part, Screen, accent, as_json, bad, dim, good, warn
 from mimo.rendering.results import count, render
 from mimo.store.events import Event
@@ -254,7 +255,7 @@ def metrics(
     Denials and redactions are counted too. All processes of this project are counted together.
     """
     totals = audit.log_of(mind).totals()
-    by_type = overview.overview(mind).by_type if mind.has_project else {}
+    by_type = refresh.up_to_date(mind).ask(survey.by_type) if mind.has_project else {}
     memories = {kind.value: number for kind, number in by_type.items()}
     text = audit.exposition(totals, memories) if format is MetricsFormat.PROMETHEUS else None
     rows = tuple(

@@ -112,7 +112,7 @@ class Kept:
 )
 def stats(mind: Mind) -> MemoryStats:
     """Count the memories and average their strength"""
-    counted = overview.overview(mind)
+    counted, strength = overview.overview(mind), overview.strength(mind)
     totals = {
         category.value: sum(counted.by_type.get(kind, 0) for kind in category.kinds)
         for category in Category
@@ -120,9 +120,9 @@ def stats(mind: Mind) -> MemoryStats:
     return MemoryStats(
         total_memories=counted.total,
         by_category=CategoryCounts(**totals),
-        avg_importance=round(counted.average_importance, 4),
-        avg_decay_score=round(counted.average_decay, 4),
-        at_risk_count=counted.at_risk,
+        avg_importance=round(strength.importance, 4),
+        avg_decay_score=round(strength.score, 4),
+        at_risk_count=strength.at_risk,
         oldest=counted.oldest,
         newest=counted.newest,
     )

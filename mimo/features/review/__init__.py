@@ -11,8 +11,9 @@ from typing import Any
 from mimo import disk
 from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.frozen import frozen
+from mimo.index import survey
 from mimo.memory import decay
-from mimo.memory.model import SUPERSEDES, Kind, Link, Memory, Outcome, Record, topic_key
+from mimo.memory.model import SUPERSEDES, Link, Memory, Outcome, Record, topic_key
 from mimo.memory.relations import Relation
 from mimo.mind import Mind
 from mimo.operations import finding, overview, refresh, saving
@@ -45,7 +46,7 @@ BOTH = "both"
 _AT_ONCE = 500
 """Ids in one query: older builds of SQLite take 999 at most."""
 _COMPARED = 200
-"""The newest memories that are compared with all others; comparing all would take minutes."""
+"""The newest memories that are compared with all others."""
 
 
 @frozen
@@ -105,20 +106,26 @@ def waiting(
     Items that were hidden on this machine are included only with `kept`.
     """
     wanted = frozenset(kinds)
-    records = finding.listing(mind).records
     keys = frozenset[str]() if kept else hidden(mind)
+    refresh.refresh(mind)
     items: list[Item] = []
     for kind in (kind for kind in Waiting if kind in wanted):
-        for item in _FINDERS[kind](mind, records):
+        for item in _FINDERS[kind](mind):
             mind.heed()
-            if item.key not in keys:
+            if not (keys and item.key in keys):
                 items.append(item)
     return tuple(items)
 
 
 def count(mind: Mind) -> dict[str, int]:
     """Returns the number of items of each cheap kind."""
-    return dict(Counter(item.kind.value for item in waiting(mind, CHEAP)))
+    kinds = CHEAP
+    if not hidden(mind):
+        kinds = tuple(kind for kind in CHEAP if kind is not Waiting.UNTRUSTED)
+    numbers = Counter(item.kind for item in waiting(mind, kinds))
+    if Waiting.UNTRUSTED not in kinds:
+        numbers[Waiting.UNTRUSTED] = mind.index.ask(survey.number_unapproved)
+    return {kind.value: numbers[kind] for kind in CHEAP if numbers[kind]}
 
 
 # Hidden items: `.mind/.local/reviewed-…` has their keys.
@@ -313,17 +320,17 @@ def _between(kind: Waiting, rivals: Iterable[Record], why: str) -> Item:
     return _item(kind, ordered[0], why, choices=choices)
 
 
-def _unreadable(mind: Mind, _: Sequence[Record]) -> Iterator[Item]:
+def _unreadable(mind: Mind) -> Iterator[Item]:
     for problem in refresh.problems(mind):
         yield Item(
             kind=Waiting.UNREADABLE, why=problem.reason, file=problem.path, line=problem.line
         )
 
 
-def _versions(_: Mind, records: Sequence[Record]) -> Iterator[Item]:
+def _versions(mind: Mind) -> Iterator[Item]:
     from mimo.memory.merge import current_version
 
-    for record in records:
+    for record in mind.index.ask(survey.disputed):
         memory = record.memory
         for field in dict.fromkeys(version.field for version in memory.competing):
             texts = [version.text for version in memory.competing if version.field == field]
@@ -333,8 +340,8 @@ def _versions(_: Mind, records: Sequence[Record]) -> Iterator[Item]:
             yield _item(Waiting.VERSIONS, record, why, field=field, choices=choices)
 
 
-def _decisions(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
-    by_id = {record.memory.id: record for record in records if record.memory.type is Kind.DECISION}
+def _decisions(mind: Mind) -> Iterator[Item]:
+    by_id = {record.memory.id: record for record in mind.index.ask(survey.rivals)}
     ids = list(by_id)
     topics: dict[str, list[Record]] = {}
     for start in range(0, len(ids), _AT_ONCE):
@@ -346,9 +353,9 @@ def _decisions(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
         yield _between(Waiting.DECISIONS, rivals, f"{len(rivals)} decisions on {topic} are current")
 
 
-def _contradictions(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
+def _contradictions(mind: Mind) -> Iterator[Item]:
     pairs: dict[frozenset[str], tuple[Record, Record]] = {}
-    for record in records:
+    for record in mind.index.ask(survey.contradicting):
         for link in record.memory.links:
             other = mind.index.named(link.to) if link.type == Relation.CONTRADICTS else None
             if other and other.memory.id != record.memory.id:
@@ -361,33 +368,32 @@ def _contradictions(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
             yield _between(Waiting.CONTRADICTION, (record, other), why)
 
 
-def _untrusted(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
-    trusted = mind.trust.checker()
+def _untrusted(mind: Mind) -> Iterator[Item]:
     seen: set[tuple[str, str]] = set()
-    for record in records:
+    for record in mind.index.ask(survey.unapproved):
         digest = record.place.digest
         # The messages of commits share a path, and each has its own digest.
-        if not trusted(digest) and (record.place.path, digest) not in seen:
+        if (record.place.path, digest) not in seen:
             seen.add((record.place.path, digest))
             why = "this text is not approved here; no agent gets it"
             yield _item(Waiting.UNTRUSTED, record, why, evidence=digest)
 
 
-def _outdated(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
+def _outdated(mind: Mind) -> Iterator[Item]:
     from mimo.operations import freshness
 
-    for source in freshness.checked(mind, records):
+    for source in freshness.checked(mind, mind.index.ask(survey.ingested)):
         if source.message:
             evidence = f"{source.state}\0{source.part.place.digest}"
             fields = {"evidence": evidence, "remedy": source.remedy}
             yield _item(Waiting.OUTDATED, source.part, source.message, **fields)
 
 
-def _stale(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
+def _stale(mind: Mind) -> Iterator[Item]:
     from mimo.features.review.stale import Stale, stale
 
     by_id: dict[str, list[Stale]] = {}
-    for citation in stale(mind, records):
+    for citation in stale(mind, mind.index.ask(survey.citing)):
         by_id.setdefault(citation.record.memory.id, []).append(citation)
     newer = mind.index.superseded_by(list(by_id))
     for citations in [citations for id, citations in by_id.items() if id not in newer]:
@@ -397,16 +403,9 @@ def _stale(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
         yield _item(Waiting.STALE, citations[0].record, why, evidence=f"{since.id}\0{reasons}")
 
 
-def _doubles(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
-    from mimo.memory.duplicates import is_single
-
-    single = [r for r in records if r.parent is None and is_single(r.memory)][:_COMPARED]
-    newer = mind.index.superseded_by([record.memory.id for record in single])
+def _doubles(mind: Mind) -> Iterator[Item]:
     seen: set[frozenset[str]] = set()
-    for record in [record for record in single if record.memory.id not in newer]:
-        other = mind.index.much_like(record.memory)
-        if other is None:
-            continue
+    for record, other in mind.index.doubles(_COMPARED):
         pair = frozenset((record.memory.id, other.memory.id))
         targets = {link.to for memory in (record.memory, other.memory) for link in memory.links}
         if pair not in seen and not pair & targets:
@@ -414,13 +413,13 @@ def _doubles(mind: Mind, records: Sequence[Record]) -> Iterator[Item]:
             yield _between(Waiting.DOUBLE, (record, other), "the two memories are near-duplicates")
 
 
-def _fading(mind: Mind, _: Sequence[Record]) -> Iterator[Item]:
+def _fading(mind: Mind) -> Iterator[Item]:
     for fading in overview.at_risk(mind, decay.AT_RISK).fading:
         left = f"{fading.days:.0f} days left" if fading.days else "it counts as forgotten"
         yield _item(Waiting.FADING, fading.record, f"it fades: {left}")
 
 
-_FINDERS: dict[Waiting, Callable[[Mind, Sequence[Record]], Iterator[Item]]] = {
+_FINDERS: dict[Waiting, Callable[[Mind], Iterator[Item]]] = {
     Waiting.UNREADABLE: _unreadable,
     Waiting.VERSIONS: _versions,
     Waiting.DECISIONS: _decisions,

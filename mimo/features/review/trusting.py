@@ -11,9 +11,10 @@ from mimo.errors import Invalid, MindError
 from mimo.features import values
 from mimo.frozen import frozen
 from mimo.guard.policy import FILE
+from mimo.index import survey
 from mimo.memory.model import Kind, Record
 from mimo.mind import Mind
-from mimo.operations import finding, overview
+from mimo.operations import finding, refresh
 from mimo.rendering import Part, Screen, accent, dim, strong, warn
 from mimo.rendering.results import count, day
 from mimo.store import git, revisions
@@ -32,7 +33,7 @@ def digests(mind: Mind) -> tuple[str, ...]:
     These are the files with memories, values or a procedure, the policy, and the messages of
     commits.
     """
-    memories = dict.fromkeys(record.place.digest for record in overview.everything(mind))
+    memories = refresh.up_to_date(mind).ask(survey.digests)
     return (*memories, *_procedures(mind).values(), *values.digests(mind), *mind.guard.digests())
 
 
@@ -96,8 +97,8 @@ def approve_own(mind: Mind) -> None:
     Anyone can write that address into a commit: procedures and the policy are not approved.
     """
     own = mind.trust.by_own_address()
-    records = dict.fromkeys(record.place.digest for record in overview.everything(mind))
-    mind.trust.approve(digest for digest in (*records, *values.digests(mind)) if digest in own)
+    memories = refresh.up_to_date(mind).ask(survey.digests)
+    mind.trust.approve(digest for digest in (*memories, *values.digests(mind)) if digest in own)
 
 
 def approve(mind: Mind, wanted: Iterable[str]) -> None:
@@ -154,8 +155,7 @@ class FirstLook:
 
 def look_of(mind: Mind) -> FirstLook | None:
     """Returns a summary of everything that is not approved here, or None."""
-    trusted = mind.trust.checker()
-    records = [r for r in overview.everything(mind) if not trusted(r.place.digest)]
+    records = refresh.up_to_date(mind).ask(survey.unapproved)
     runnable = tuple(
         name for name, digest in _procedures(mind).items() if not mind.trust.approved(digest)
     )

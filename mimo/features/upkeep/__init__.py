@@ -17,8 +17,10 @@ from mimo.features.edges import sources
 from mimo.features.review import trusting
 from mimo.frozen import frozen
 from mimo.guard.policy import FILE
+from mimo.index import survey
+from mimo.memory.model import Filter
 from mimo.mind import Mind
-from mimo.operations import freshness, overview, refresh, syncing
+from mimo.operations import freshness, refresh, syncing
 from mimo.store import files, git, init, projects
 
 _MOST_LINKS = 20
@@ -229,7 +231,7 @@ def _policy(mind: Mind) -> Iterator[Check]:
 
 
 def _sources(mind: Mind) -> Iterator[Check]:
-    checked = freshness.checked(mind, overview.everything(mind))
+    checked = freshness.checked(mind, refresh.up_to_date(mind).ask(survey.ingested))
     stale = [(source, source.message) for source in checked if source.message]
     for source, message in stale:
         yield _warning("sources", message, f"`{source.remedy}`", file=source.part.place.path)
@@ -290,8 +292,8 @@ def _trust(mind: Mind) -> Iterator[Check]:
     if notice := mind.trust.state.notice:
         hint = "the next approval removes it; `mind trust` approves the current files"
         yield _warning("trust", notice, hint)
-    trusted = mind.trust.checker()
-    unapproved = sum(not trusted(record.place.digest) for record in overview.everything(mind))
+    index = refresh.up_to_date(mind)
+    unapproved = index.count(Filter()) - index.count(Filter(approved=True))
     if unapproved:
         hint = "go through them with `mind review`, or approve all with `mind trust`"
         yield _warning(

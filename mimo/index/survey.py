@@ -1,0 +1,199 @@
+"""Questions about all memories of a project, which read as few of their texts as possible."""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from mimo.disk import STORE
+from mimo.frozen import frozen
+from mimo.index import rows
+from mimo.index.schema import CURRENT, newest_first
+from mimo.index.vectors import Vectors, cosines
+from mimo.memory import duplicates
+from mimo.memory.duplicates import likeness
+from mimo.memory.model import Kind, Record
+
+_IN_COMMON = 4
+"""The number of rare words that two near-duplicates have in common, unless they are shorter."""
+
+
+@frozen
+class Origins:
+    """The numbers of memories that are not in files of mind's own."""
+
+    in_place: int
+    """Memories in documents that people wrote, read in place."""
+    included: int
+    """Of these, memories outside `.mind/`."""
+    ingested_files: int
+    chunks: int
+
+
+def by_type(sql: sqlite3.Connection) -> dict[Kind, int]:
+    """Returns the number of memories of each type that occurs."""
+    selected = sql.execute("SELECT type, count(*) FROM memories WHERE shadowed = 0 GROUP BY type")
+    return {Kind(type): number for type, number in selected}
+
+
+def times(sql: sqlite3.Connection) -> list[int]:
+    """Returns the time of each memory in microseconds since 1970, oldest first."""
+    selected = sql.execute("SELECT created FROM memories WHERE shadowed = 0 ORDER BY created")
+    return [created for (created,) in selected]
+
+
+def origins(sql: sqlite3.Connection) -> Origins:
+    """Returns how many memories come from documents and from ingested files."""
+    elsewhere = "(path < :inside OR path >= :after)"
+    in_place, included = sql.execute(
+        f"SELECT count(*), total({elsewhere}) FROM memories"
+        f" WHERE shadowed = 0 AND parent IS NULL AND (owned = 0 OR {elsewhere})",
+        {"inside": f"{STORE}/", "after": f"{STORE}0"},  # "0" follows "/".
+    ).fetchone()
+    files, chunks = sql.execute(
+        "SELECT count(DISTINCT path), count(*) FROM memories"
+        " WHERE parent IS NOT NULL AND shadowed = 0"
+    ).fetchone()
+    return Origins(in_place=in_place, included=int(included), ingested_files=files, chunks=chunks)
+
+
+def digests(sql: sqlite3.Connection) -> tuple[str, ...]:
+    """Returns the digests of the memories' files, each once."""
+    selected = sql.execute("SELECT DISTINCT digest FROM memories WHERE shadowed = 0")
+    return tuple(digest for (digest,) in selected)
+
+
+def unapproved(sql: sqlite3.Connection) -> tuple[Record, ...]:
+    """Returns the memories whose text is not approved, newest first."""
+    return _selected(sql, "NOT approved(m.digest)")
+
+
+def number_unapproved(sql: sqlite3.Connection) -> int:
+    """Returns the number of texts that are not approved."""
+    # Messages of commits share a path, and each has its own digest.
+    (number,) = sql.execute(
+        "SELECT total(NOT approved(digest))"
+        " FROM (SELECT DISTINCT path, digest FROM memories WHERE shadowed = 0)"
+    ).fetchone()
+    return int(number)
+
+
+def disputed(sql: sqlite3.Connection) -> tuple[Record, ...]:
+    """Returns the memories with several versions of a field, newest first."""
+    records = _selected(sql, "instr(m.rest, '\"competing\":')")
+    return tuple(record for record in records if record.memory.competing)
+
+
+def rivals(sql: sqlite3.Connection) -> tuple[Record, ...]:
+    """Returns the decisions on topics with several decisions, superseded ones too."""
+    several = "SELECT topic_key FROM memories WHERE topic_key IS NOT NULL AND {} GROUP BY topic_key"
+    decision = "type = 'decision' AND shadowed = 0"
+    topics = several.format(decision) + " HAVING count(*) > 1"
+    return _selected(sql, f"m.type = 'decision' AND m.topic_key IN ({topics})")
+
+
+def contradicting(sql: sqlite3.Connection) -> tuple[Record, ...]:
+    """Returns the memories that link to one that they contradict, newest first."""
+    return _selected(sql, "m.key IN (SELECT source FROM links WHERE type = 'contradicts')")
+
+
+def ingested(sql: sqlite3.Connection) -> tuple[Record, ...]:
+    """Returns one part of each ingested text, newest first."""
+    first = "SELECT min(key) FROM memories WHERE parent IS NOT NULL AND shadowed = 0 GROUP BY path"
+    return _selected(sql, f"m.key IN ({first})")
+
+
+def citing(sql: sqlite3.Connection) -> tuple[Record, ...]:
+    """Returns the memories that may cite a place in a file, such as `a.py:3` or `a.py#name`."""
+    place = "({0} GLOB '*:[0-9]*' OR {0} GLOB '*#[^ #]*')"
+    text = " OR ".join(place.format(column) for column in ("m.rest", "m.title"))
+    return _selected(sql, f"m.parent IS NULL AND ({text})")
+
+
+def doubles(
+    sql: sqlite3.Connection, vectors: Vectors | None, most: int
+) -> tuple[tuple[Record, Record], ...]:
+    """Returns the newest memories, each with its nearest duplicate among all, if it has one.
+
+    At most `most` memories are compared with all others, in one pass. All are current. Parts of
+    ingested texts and checkpoints are not compared, since two of them may say the same.
+    """
+    current = f"m.shadowed = 0 AND m.type <> 'checkpoint' AND {CURRENT.format('m')}"
+    newest = (
+        f"SELECT m.key FROM memories m WHERE {current} AND m.parent IS NULL"
+        f" ORDER BY {newest_first('m')} LIMIT ?"
+    )
+    keys = [key for (key,) in sql.execute(newest, (most,))]
+    own = {text.key: text for text in _texts(sql, f"m.key IN ({newest})", (most,))}
+    rivals = _Rivals({key: text.words for key, text in own.items()})
+    pairs = [
+        (own[key], other)
+        for other in _texts(sql, current)
+        for key in rivals.of(other.words)
+        if key != other.key and likeness(own[key].words, other.words, 1.0) >= duplicates.ALIKE
+    ]
+    stored = vectors.get({text.vector for pair in pairs for text in pair}) if vectors else {}
+    nearest: dict[int, tuple[float, int]] = {}
+    for text, other in pairs:
+        a, b = stored.get(text.vector), stored.get(other.vector)
+        alike = likeness(text.words, other.words, cosines(a, [b])[0] if a and b else None)
+        if alike >= duplicates.ALIKE:
+            nearest[text.key] = max(nearest.get(text.key, (0.0, 0)), (alike, -other.key))
+    by_key = rows.by_key(sql, list({*nearest, *(-other for _, other in nearest.values())}))
+    return tuple((by_key[key], by_key[-nearest[key][1]]) for key in keys if key in nearest)
+
+
+class _Text(NamedTuple):
+    """A memory as it is compared with others."""
+
+    key: int
+    words: frozenset[str]
+    vector: bytes
+    """The name of its vector."""
+
+
+def _texts(
+    sql: sqlite3.Connection, condition: str, values: Sequence[object] = ()
+) -> Iterator[_Text]:
+    """Yields the memories that pass a condition."""
+    selected = sql.execute(
+        "SELECT m.key, m.title_tokens || ' ' || group_concat(u.tokens, ' '), m.vector"
+        " FROM memories m CROSS JOIN units u ON u.memory = m.key"
+        f" WHERE {condition} GROUP BY m.key",
+        values,
+    )
+    for key, tokens, vector in selected:
+        yield _Text(key, duplicates.words_of(tokens), vector)
+
+
+class _Rivals:
+    """Finds the texts that may share half of their words with another one.
+
+    Two such texts have some of their rarest words in common (a prefix filter: Bayardo, Ma and
+    Srikant, Scaling Up All Pairs Similarity Search, 2007).
+    """
+
+    def __init__(self, texts: Mapping[int, frozenset[str]]) -> None:
+        self._frequency = Counter(word for words in texts.values() for word in words)
+        self._needed = {key: min(_IN_COMMON, -(-len(words) // 2)) for key, words in texts.items()}
+        self._having: dict[str, list[int]] = {}
+        for key, words in texts.items():
+            for word in self._rarest(words):
+                self._having.setdefault(word, []).append(key)
+
+    def of(self, words: frozenset[str]) -> list[int]:
+        """Returns the texts that may share half of the words."""
+        shared = Counter(key for word in self._rarest(words) for key in self._having.get(word, ()))
+        return [key for key, number in shared.items() if number >= self._needed[key]]
+
+    def _rarest(self, words: frozenset[str]) -> list[str]:
+        """Returns the half of the words that is rarest here, and some more; words that occur."""
+        here = sorted(
+            words & self._frequency.keys(), key=lambda word: (self._frequency[word], word)
+        )
+        return here[: max(0, len(here) - -(-len(words) // 2) + _IN_COMMON)]
+
+
+def _selected(sql: sqlite3.Connection, condition: str) -> tuple[Record, ...]:
+    rest = f"WHERE m.shadowed = 0 AND {condition} ORDER BY {newest_first('m')}"
+    return tuple(rows.select(sql, rest))

@@ -1,0 +1,103 @@
+"""Questions about all memories agree with reading every memory."""
+
+import random
+from collections import Counter
+
+import pytest
+
+from mimo.commands import all_commands
+from mimo.commands.invoke import Caller, invoke
+from mimo.commands.spec import Surface
+from mimo.disk import Stamp
+from mimo.index import survey
+from mimo.memory.model import Kind, Link
+from mimo.mind import Mind
+from mimo.operations import finding, overview, saving
+from mimo.store.memories import MemoryStore
+
+WORDS = (
+    "queue worker deploy rollback schema index header cookie session order invoice refund webhook"
+    " timeout cluster replica shard backup restore metric alert budget proxy tenant locale font"
+).split()
+
+
+@pytest.fixture
+def filled(mind: Mind, clock) -> Mind:
+    """A memory with several types, doubles, superseded memories and a document."""
+    draw = random.Random(7)
+    for number in range(40):
+        clock.forward(minutes=draw.choice((1, 50)))
+        kind = draw.choice((Kind.FACT, Kind.DECISION, Kind.ISSUE))
+        words = draw.sample(WORDS, 8)
+        links: tuple[Link, ...] = ()
+        if number % 10 == 9:
+            newest = finding.listing(mind).records[0].memory
+            words = [*newest.content.split(), "again"]
+            links = (Link(to=newest.id, type="supersedes"),) if number % 20 == 9 else ()
+        draft = saving.draft(kind, " ".join(words), links=links, topic=draw.choice(WORDS))
+        saving.store(mind, draft)
+    (mind.folder / "notes.md").write_text("# Notes\n\nSee `a.py:12` and b.py#name\n", "utf-8")
+    return mind
+
+
+def test_the_counts_are_those_of_all_memories(filled: Mind):
+    records = finding.listing(filled).records
+    counted = overview.overview(filled)
+
+    assert counted.by_type == Counter(record.memory.type for record in records)
+    assert counted.total == len(records)
+    assert counted.oldest == min(record.memory.created for record in records)
+    assert counted.newest == max(
+        record.memory.created for record in records if record.memory.created <= filled.now()
+    )
+    assert counted.origins.in_place == sum(not record.place.owned for record in records) > 0
+    assert set(filled.index.ask(survey.digests)) == {record.place.digest for record in records}
+
+
+def test_what_is_not_approved_is_what_the_trust_store_does_not_know(filled: Mind):
+    filled.trust.forget()
+    trusted = filled.trust.checker()
+    unknown = [r for r in finding.listing(filled).records if not trusted(r.place.digest)]
+
+    assert list(filled.index.ask(survey.unapproved)) == unknown != []
+    assert filled.index.ask(survey.number_unapproved) == len(unknown)
+
+
+def test_only_memories_that_may_cite_a_place_are_read_for_citations(filled: Mind):
+    finding.listing(filled)
+    assert [r.place.path for r in filled.index.ask(survey.citing)] == [".mind/notes.md"]
+
+
+def test_the_doubles_of_all_are_the_near_duplicates_of_each(filled: Mind):
+    records = finding.listing(filled).records
+    newer = filled.index.superseded_by([record.memory.id for record in records])
+    each = {
+        record.memory.id: other.memory.id
+        for record in records
+        if record.memory.id not in newer and (other := filled.index.much_like(record.memory))
+    }
+
+    assert {a.memory.id: b.memory.id for a, b in filled.index.doubles(1000)} == each
+    assert each
+
+
+@pytest.mark.parametrize("command", ["status", "review", "memory stats"])
+def test_a_reading_command_compares_the_files_with_the_index_once(
+    filled: Mind, command: str, monkeypatch
+):
+    finding.listing(filled)
+    walks: list[int] = []
+    stamps = MemoryStore.stamps
+
+    def counted(store: MemoryStore) -> dict[str, Stamp]:
+        walks.append(1)
+        return stamps(store)
+
+    monkeypatch.setattr(MemoryStore, "stamps", counted)
+
+    invoke(all_commands().at(command), filled, Caller(surface=Surface.CLI), {})
+    (filled.folder / "facts" / "late.md").write_text("A fact that is late\n", "utf-8")
+    invoke(all_commands().at(command), filled, Caller(surface=Surface.CLI), {})
+
+    assert len(walks) == 2
+    assert finding.one(filled, "late").memory.content

@@ -64,10 +64,18 @@ _ESTIMATED_SHARE = 0.5
 
 _GATED = ("document", "passage", "coverage", "phrase")
 _STATIC = ("unit_meaning", "document_meaning")
-_WHOLE: Mapping[str, float] = {}
+_LONG = (12, 16)
+"""The content terms up to which a query is short, and from which it is long.
+
+No unit contains much of a long query, whose parts several units of a text answer. So the whole text
+counts for more, and words count even if the best unit holds few of them.
+"""
+
+_LONG_DOCUMENT = 4.0
+"""The weight of the whole text's BM25 for a long query."""
 
 SUFFICIENT_COVERAGE = 0.7
-SUFFICIENT_LEAD = 2.0
+SUFFICIENT_LEAD = 3.0
 """The encoder is not asked if the first candidate covers this much and leads by this much."""
 
 _CHANCE = 5.0
@@ -196,10 +204,12 @@ def rank(
     largest = {
         name: max([floor, *(getattr(item, name) for item in measured)]) for name in _RELATIVE
     }
+    long = _ramp(len(query.content), _LONG)
+    factors = {"document": 1 + long * (_LONG_DOCUMENT / ORDER["document"] - 1)}
     if near and near.share >= _READY:
-        orders = _by_meaning(candidates, measured, largest, near)
+        orders = _by_meaning(candidates, measured, largest, near, factors, long)
     else:
-        orders = [_by_words(item, largest) for item in measured]
+        orders = [_by_words(item, largest, factors) for item in measured]
     scores = _scores(candidates, measured, orders, statistics, near)
     if near and near.share < _READY:
         _put_first(candidates, orders, scores, near)
@@ -244,9 +254,9 @@ def words_suffice(ranked: Sequence[Ranked]) -> bool:
 
 
 def _by_words(
-    measured: Evidence, largest: Mapping[str, float], factors: Mapping[str, float] = _WHOLE
+    measured: Evidence, largest: Mapping[str, float], factors: Mapping[str, float]
 ) -> float:
-    """Returns the weighted sum of the measures; `factors` lessen the weights of some."""
+    """Returns the weighted sum of the measures; `factors` change the weights of some."""
     total = 0.0
     for name, weight in ORDER.items():
         value = getattr(measured, name)
@@ -260,17 +270,22 @@ def _by_meaning(
     measured: Sequence[Evidence],
     largest: Mapping[str, float],
     near: Nearness,
+    changed: Mapping[str, float],
+    least: float,
 ) -> list[float]:
-    """Returns the order of each candidate, with the encoder's cosines."""
+    """Returns the order of each candidate, with the encoder's cosines.
+
+    `changed` has factors of weights, and `least` is the minimum share of the words' weights.
+    """
     best = max([item.coverage for item in measured], default=0.0)
-    low, high = _GATE if near.of else _ESTIMATED_GATE
     trust = 1.0 if near.of else _ESTIMATED_SHARE
-    gate = min(1.0, max(0.0, (best - low) / (high - low)))
+    gate = max(least, _ramp(best, _GATE if near.of else _ESTIMATED_GATE))
     cosines = _encoded(candidates, measured, near)
     orders = []
     for candidate, item, cosine in zip(candidates, measured, cosines, strict=True):
         words = 1.0 if candidate.shape is Shape.TURN else gate
         factors = dict.fromkeys(_GATED, words) | dict.fromkeys(_STATIC, words * _STATIC_SHARE)
+        factors |= {name: words * factor for name, factor in changed.items()}
         meant = trust * _MEANING_WEIGHT[candidate.shape] * max(0.0, cosine)
         orders.append(meant + _by_words(item, largest, factors))
     return orders
@@ -330,7 +345,8 @@ def _scores(
     if near and near.share >= _READY:
         cosines = _encoded(candidates, measured, near)
         others = [near.besides(item.key, c) for item, c in zip(candidates, cosines, strict=True)]
-        evidence, weights = scoring.by_meaning, scoring.BY_MEANING
+        evidence = scoring.by_meaning
+        weights = scoring.BY_MEANING if near.of else scoring.BY_ESTIMATE
     else:
         cosines = [item.unit_meaning for item in measured]
         others = [scoring.others(cosines, place) for place in range(len(cosines))]
@@ -349,6 +365,12 @@ def _margins(orders: Sequence[float]) -> list[float]:
     """
     first, second = sorted([*orders, _CHANCE, _CHANCE], reverse=True)[:2]
     return [order - (second if order == first else first) for order in orders]
+
+
+def _ramp(value: float, ends: tuple[float, float]) -> float:
+    """Returns 0 up to the first end, 1 from the second on, and between them a linear share."""
+    low, high = ends
+    return min(1.0, max(0.0, (value - low) / (high - low)))
 
 
 def _share(value: float, of: float) -> float:

@@ -1,10 +1,13 @@
 """The order with the encoder's cosines, and scores that are comparable between stores."""
 
+from dataclasses import replace
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mimo.ranking import rank, understand, words_suffice
+from mimo.ranking import estimated, rank, understand, words_suffice
 from mimo.ranking.evidence import Candidate, Shape, Statistics
 from mimo.ranking.score import Nearness
 
@@ -46,6 +49,28 @@ def test_words_count_fully_where_a_candidate_holds_the_query():
     meant = candidate(2, "other words", shape=Shape.NOTE)
 
     assert keys("socket key gateway", [words, meant], near({1: 0.3, 2: 0.4})) == [1, 2]
+
+
+def test_a_long_query_is_answered_by_the_text_whose_parts_hold_it_together():
+    terms = [f"zo{letter}" for letter in "bcdfghjklmnpqrtv"]
+    store = replace(STORE, frequencies=dict.fromkeys(terms, 10))
+    whole = Candidate(key=1, units=[f"{a} {b}" for a, b in pairwise(terms)])
+    meant = Candidate(key=2, units=["other words"], shape=Shape.NOTE)
+
+    def order(query):
+        cosines = near({1: 0.3, 2: 0.4})
+        return [item.key for item in rank(understand(query), [whole, meant], store, cosines)]
+
+    assert order(" ".join(terms)) == [1, 2]
+    assert order(" ".join([*terms[:2], *(f"absent{term}" for term in terms[2:12])])) == [2, 1]
+
+
+def test_estimated_cosines_alone_make_nothing_sure():
+    texts = [candidate(key, "a b", unit_cosines=[0.6]) for key in range(1, 4)]
+
+    ranked = rank(understand("질문"), texts, STORE, estimated(texts))
+
+    assert ranked[0].score < 0.3
 
 
 def test_meaning_counts_least_in_a_turn_of_a_conversation():

@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -169,11 +169,11 @@ def _of_edge(row: Data, id: str, _: Store) -> str:
 # The answers.
 
 
-def searched(store: Store) -> list[Asked]:
-    """Returns the answers of `mind_search` to every question."""
+def searched(store: Store, asks: Iterable[Data], **options: Any) -> list[Asked]:
+    """Returns the answers of `mind_search` to questions."""
     asked = []
-    for question in questions(store.data):
-        results = store.ask("mind_search", query=question["ask"])["results"]
+    for question in asks:
+        results = store.ask("mind_search", query=question["ask"], **options)["results"]
         rows = [
             {"id": row["id"], "file": row["source_file"], "score": row["relevance"]}
             for row in results
@@ -348,6 +348,7 @@ HEADINGS = (
     "store",
     "questions",
     "first / three / five",
+    "right one shown",
     "right one shown, sure",
     "memory search shown",
     "recall first / three",
@@ -359,13 +360,21 @@ HEADINGS = (
     "hook told / wrong %",
     "edges precision / recall",
     "changes precision / recall",
+    "long: first / three",
 )
 
 
 def row_of(store: Store) -> list[str]:
     """Returns the figures of a store."""
-    asked = searched(store)
+    asked = searched(store, questions(store.data))
+    ranked = searched(store, store.data.get("question", ()), threshold=0.0)
     real = [answer for answer in asked if answer.right]
+    default = [
+        answer.among(len(answer.answers))
+        for answer, every in zip(real, ranked, strict=True)
+        if every.among(3)
+    ]
+    long = searched(store, store.data.get("long", ()))
     shown = [answer.among(10) and _is_shown(answer) for answer in real if answer.among(3)]
     memory = [answer for answer in remembered(store) if answer.right]
     recall = [answer for answer in recalled(store) if answer.right]
@@ -386,6 +395,7 @@ def row_of(store: Store) -> list[str]:
             [share([answer.is_first for answer in real])]
             + [share([answer.among(most) for answer in real]) for most in (3, 5)]
         ),
+        share(default),
         share(shown),
         share([answer.among(10) for answer in memory]),
         " / ".join(
@@ -402,6 +412,7 @@ def row_of(store: Store) -> list[str]:
         f"{_percent(hook.right, hook.wanted)} / {_percent(hook.wrong, hook.wanted + hook.silent)}",
         _precision(intents),
         _precision(diffs),
+        f"{share([one.is_first for one in long])} / {share([one.among(3) for one in long])}",
     ]
 
 

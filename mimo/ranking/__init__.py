@@ -11,7 +11,8 @@ from mimo.ranking import dates
 from mimo.ranking import score as scoring
 from mimo.ranking.evidence import Candidate, Evidence, Examiner, RankingQuery, Shape, Statistics
 from mimo.ranking.score import Nearness
-from mimo.text.tokens import query_terms
+from mimo.text.clean import compiled
+from mimo.text.tokens import UNSPACED, query_terms
 
 ORDER = {
     "document": 1.5,
@@ -65,11 +66,14 @@ _ESTIMATED_SHARE = 0.5
 _GATED = ("document", "passage", "coverage", "phrase")
 _STATIC = ("unit_meaning", "document_meaning")
 _LONG = (12, 16)
-"""The content terms up to which a query is short, and from which it is long.
+"""The number of content words up to which a query is short, and from which it is long.
 
 No unit contains much of a long query, whose parts several units of a text answer. So the whole text
 counts for more, and words count even if the best unit holds few of them.
 """
+
+_PAIR = 0.4
+"""The words that a pair of characters counts for, in scripts without spaces."""
 
 _LONG_DOCUMENT = 4.0
 """The weight of the whole text's BM25 for a long query."""
@@ -204,7 +208,7 @@ def rank(
     largest = {
         name: max([floor, *(getattr(item, name) for item in measured)]) for name in _RELATIVE
     }
-    long = _ramp(len(query.content), _LONG)
+    long = _ramp(sum(map(_words_in, query.content)), _LONG)
     factors = {"document": 1 + long * (_LONG_DOCUMENT / ORDER["document"] - 1)}
     if near and near.share >= _READY:
         orders = _by_meaning(candidates, measured, largest, near, factors, long)
@@ -365,6 +369,10 @@ def _margins(orders: Sequence[float]) -> list[float]:
     """
     first, second = sorted([*orders, _CHANCE, _CHANCE], reverse=True)[:2]
     return [order - (second if order == first else first) for order in orders]
+
+
+def _words_in(term: str) -> float:
+    return 1.0 if term.isascii() or not compiled(f"[{UNSPACED}]").match(term) else _PAIR
 
 
 def _ramp(value: float, ends: tuple[float, float]) -> float:

@@ -6,12 +6,13 @@ PYTHON ?= python3
 VENV := $(if $(VIRTUAL_ENV),$(VIRTUAL_ENV),.venv)
 BIN := $(VENV)/bin
 RUN := $(BIN)/python -X utf8
-# Unset for everything, so that a developer's own settings never decide a test.
-unexport MIND_HOME MIND_PROJECT SANDBOX_DIR
+# Unset for everything, so that a developer's own settings never decide a test. Without bytecode,
+# each of the many processes that the tests start would compile every module that it imports.
+unexport MIND_HOME MIND_PROJECT SANDBOX_DIR PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-lowest setup check format lint types layers sizes spelling fix generate transcripts \
-        coverage-of-requirements redteam torture mutants bench bench-asks bench-retrieval bench-killed bench-soak model clean
+.PHONY: help demo test test-lowest setup check collect format lint types layers sizes spelling fix generate \
+        transcripts coverage coverage-of-requirements redteam torture mutants bench bench-asks bench-retrieval bench-killed bench-soak model clean
 
 help:           ## Show this menu
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -20,16 +21,24 @@ demo: $(VENV)/.runtime ## Install, then show the main job on this repository's o
 	@$(BIN)/mind demo
 
 test: setup     ## Install what the tests need, then run every gate
-	@$(MAKE) --no-print-directory check
-	$(RUN) -m coverage erase
-	$(RUN) -m coverage run -m pytest -n auto --dist worksteal
-	$(RUN) -m coverage combine --quiet
-	$(RUN) -m coverage report
+	@$(MAKE) --no-print-directory --jobs 3 check collect $(VENV)/.lowest/.made
+	$(RUN) -m pytest -q -n auto --dist worksteal
 	@$(MAKE) --no-print-directory test-lowest
 
-# Those that go through the libraries most: a full run takes as long as that of `make test`.
-LOWEST_TESTS := tests/index tests/server tests/cli tests/test_config.py tests/store/test_watch.py \
-	tests/features/clients tests/memory/test_codec.py tests/memory/test_chunks.py tests/text tests/when
+coverage: setup ## Run the tests, and list the lines and branches that none reaches (takes twice as long)
+	$(RUN) -m coverage erase
+	$(RUN) -m coverage run -m pytest -q -n auto --dist worksteal
+	$(RUN) -m coverage combine --quiet
+	$(RUN) -m coverage report
+
+# Those that go through the libraries of pyproject.toml.
+LOWEST_TESTS := $(addprefix tests/, test_config.py rendering when/test_grammar.py \
+	cli/test_command_line.py cli/test_help.py cli/test_asking.py cli/test_guided_review.py \
+	features/clients/test_clients.py features/clients/test_client_formats.py \
+	features/edges/test_matching.py index/test_cosine.py index/test_embedding_alignment.py \
+	index/test_embedding_encoder.py index/test_embedding_packaged.py index/test_meanings.py \
+	index/test_vectors.py memory/test_chunks.py memory/test_codec.py store/test_log_memories.py \
+	server store/test_sandbox.py store/test_watch.py text/test_patterns.py text/test_tokens.py)
 
 test-lowest: $(VENV)/.lowest/.made ## Run tests with the lowest versions that pyproject.toml allows (TESTS=tests for all)
 	$(VENV)/.lowest/bin/python -X utf8 -m pytest -q -n auto --dist worksteal $(or $(TESTS),$(LOWEST_TESTS))
@@ -50,12 +59,19 @@ $(VENV)/.runtime: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
-$(VENV)/.tests: pyproject.toml scripts/groups.py | $(VENV)/.runtime
+$(BIN)/uv: | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+
+# uv takes a tenth of the time that pip takes, and installs the lowest versions too.
+$(VENV)/.tests: pyproject.toml scripts/groups.py | $(BIN)/uv
 	$(BIN)/python scripts/groups.py test > $(VENV)/test-requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $(VENV)/test-requirements.txt
-	@touch $@
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable . -r $(VENV)/test-requirements.txt
+	@touch $(VENV)/.runtime $@
 
 check: format lint types layers sizes spelling ## Run the static checks
+
+collect:        ## Import and compile every test, once for all processes that will run them
+	@$(RUN) -m pytest -qq --collect-only > $(VENV)/collected.txt || { cat $(VENV)/collected.txt; exit 1; }
 
 format:         ## Check the formatting
 	$(BIN)/ruff format --check --quiet .

@@ -21,15 +21,28 @@ from mimo.store.trust import Trust
 settings.register_profile(
     "default",
     deadline=None,
-    max_examples=60,
+    max_examples=40,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+settings.register_profile("thorough", settings.get_profile("default"), max_examples=1_000)
 settings.load_profile("default")
 
 NOW = datetime(2026, 11, 20, 15, 30, tzinfo=UTC)
 """A Friday."""
 
+_ROOM = 2**31
+"""More bytes than the tests have in files at once."""
+
 _SETTINGS = Path(__file__).with_name("gitconfig")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keeps the files of tests in memory if there is room: a flush to a disk takes milliseconds."""
+    memory = Path("/dev/shm")  # noqa: S108 - pytest makes a private folder in it
+    if not os.environ.get("PYTEST_DEBUG_TEMPROOT") and os.access(memory, os.W_OK):
+        volume = os.statvfs(memory)
+        if volume.f_bavail * volume.f_frsize > _ROOM:
+            os.environ["PYTEST_DEBUG_TEMPROOT"] = str(memory)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -75,6 +88,7 @@ class Clock:
 @pytest.fixture(autouse=True)
 def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing that a test does may reach the developer's own memory or settings."""
+    monkeypatch.chdir(".")  # It is returned to, as the folders of a test are removed.
     monkeypatch.setenv("MIND_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("HOME", str(tmp_path / "user"))
     monkeypatch.setenv("MIND_BACKGROUND", "off")  # No process outlives the folder of a test.

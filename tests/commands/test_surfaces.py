@@ -193,8 +193,16 @@ DOCUMENT = "# API\n\nAsk politely, with a token.\n\n## Limits\n\nA hundred calls
 Fresh = Callable[[], Mind]
 
 
+@pytest.fixture(scope="module")
+def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A place for the `.git` of the first memory, which is the same in all others."""
+    return tmp_path_factory.mktemp("committed") / ".git"
+
+
 @pytest.fixture
-def fresh(tmp_path: Path, home: Path, clock: Any, monkeypatch: pytest.MonkeyPatch) -> Fresh:
+def fresh(
+    tmp_path: Path, home: Path, clock: Any, monkeypatch: pytest.MonkeyPatch, committed: Path
+) -> Fresh:
     """Returns the same memory again and again, as if no command had run on it yet."""
     monkeypatch.chdir(tmp_path)
     for who in ("AUTHOR", "COMMITTER"):
@@ -220,7 +228,10 @@ def fresh(tmp_path: Path, home: Path, clock: Any, monkeypatch: pytest.MonkeyPatc
         for folder in (root, home):
             shutil.rmtree(folder, ignore_errors=True)
         root.mkdir()
-        git(root, "init", "-q", "-b", "main")
+        if committed.is_dir():
+            shutil.copytree(committed, root / ".git")
+        else:
+            git(root, "init", "-q", "-b", "main")
         init(root, home, now=clock())
         for name, text in MEMORIES.items():
             path = root / ".mind" / name
@@ -228,8 +239,10 @@ def fresh(tmp_path: Path, home: Path, clock: Any, monkeypatch: pytest.MonkeyPatc
             path.write_text(text, encoding="utf-8")
         (root / "docs").mkdir()
         (root / "docs" / "api.md").write_text(DOCUMENT, encoding="utf-8")
-        git(root, "add", ".")
-        git(root, "commit", "-q", "-m", "first")
+        if not committed.is_dir():
+            git(root, "add", ".")
+            git(root, "commit", "-q", "-m", "first")
+            shutil.copytree(root / ".git", committed)
         Trust(home, root).follow(True)
         new = (
             "---\nid: brew\ntype: fact\ncreated: 2026-11-03T08:00:00Z\n---\nCold brew\n\n"

@@ -56,7 +56,7 @@ def index(folder: Path, embedder: HashEmbedder) -> Iterator[Index]:
     opened.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def change_of() -> Make:
     """Returns a function that makes the change for a file with one memory."""
 

@@ -1,7 +1,7 @@
 """A filter changes what is found, and never how it is ordered, whichever way it is applied."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,8 +9,8 @@ import pytest
 from mimo.index import catalog
 from mimo.index.catalog import NEAR, memories_near
 from mimo.index.index import Index
-from mimo.index.rows import Change
 from mimo.memory.model import Filter
+from tests.index.conftest import HashEmbedder, Make
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SIZE = 1_200
@@ -25,8 +25,8 @@ SPANS = {
 }
 
 
-@pytest.fixture
-def filled(index: Index, change_of: Callable[..., Change]) -> Index:
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory, change_of: Make) -> Iterator[Index]:
     """An index over memories an hour apart; the oldest ones say most about tea."""
     draw = random.Random(7)
     words = "tea milk sugar lemon honey cup kettle spoon".split()
@@ -36,8 +36,10 @@ def filled(index: Index, change_of: Callable[..., Change]) -> Index:
         text += " tea tea" * (number < 500)
         created = START + timedelta(hours=number)
         changes.append(change_of(f"m{number}", text, created=created))
+    index = Index.open(tmp_path_factory.mktemp("filled"), HashEmbedder())
     index.apply(changes, now_ns=1)
-    return index
+    yield index
+    index.close()
 
 
 def span(first: int, last: int) -> Filter:

@@ -331,7 +331,7 @@ def test_the_oldest_changes_go_when_the_trash_is_full_or_old(mind: Mind, clock: 
     config.write_text("[trash]\nmegabytes = 1\ndays = 10\n", "utf-8")
     mind = mind.reopened()
     assert load(user=config, project=None)["trash.days"] == 10
-    ids = [added(mind, f"{n} " + "word " * 18_000) for n in range(14)]
+    ids = [added(mind, f"{n} " + "word" * 22_500) for n in range(14)]
     for id_ in ids:
         clock.forward(minutes=1)
         run(mind, "rm", id=id_)

@@ -22,8 +22,8 @@ SPICE = st.sampled_from(
      "`[[no]]`", "\r\n", "\n", "- x", "key: value", "<!--", "-->", "Title\n===", "  ", "\ufeff",
      "null", "0.70", "no", "*x", "&x", "!x", "#", "{", "[", "'", '"', ": ", " #", "\u2028", "\x85"]
 )  # fmt: skip
-TEXT = st.lists(st.one_of(SPICE, st.text(CHARACTERS, max_size=12)), max_size=8).map("".join)
-PROSE = st.lists(st.one_of(SPICE, TEXT), max_size=8).map("\n".join)
+TEXT = st.lists(st.one_of(SPICE, st.text(CHARACTERS, max_size=8)), max_size=4).map("".join)
+PROSE = st.lists(st.one_of(SPICE, TEXT), max_size=4).map("\n".join)
 UNIT = st.floats(0, 1).map(lambda number: round(number, 4))
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats(-1e9, 1e9) | TEXT,

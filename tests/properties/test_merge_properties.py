@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.memory.codec import front_matter
@@ -50,7 +50,6 @@ def versions(memory, name):
 
 
 @given(branches())
-@settings(max_examples=60)
 def test_a_merge_is_the_same_in_both_orders_and_can_always_be_read(files):
     base, ours, theirs = files
     merged = merge(base, ours, theirs, path=PATH)
@@ -60,7 +59,6 @@ def test_a_merge_is_the_same_in_both_orders_and_can_always_be_read(files):
 
 
 @given(branches())
-@settings(max_examples=60)
 def test_no_changed_field_is_lost(files):
     """It is the current value or a competing version."""
     base, *sides = files
@@ -84,7 +82,6 @@ def side_links(result):
 
 
 @given(branches())
-@settings(max_examples=60)
 def test_every_line_of_a_branch_is_kept(files):
     base, *sides = files
     before, result = read(base), read(merge(base, sides[0], sides[1], path=PATH).data)
@@ -121,7 +118,6 @@ def test_two_files_without_an_ancestor_are_both_kept(first, second):
 
 
 @given(branches(names=[*SCALARS, "tags"], number=3))
-@settings(max_examples=60)
 def test_three_branches_merge_to_the_same_in_any_order(files):
     base, first, second, third = files
 

@@ -211,7 +211,7 @@ def mind(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Mind:
 
 @pytest.mark.req("000-01")
 @pytest.mark.req("000-28")
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(machine=machines())
 def test_a_procedure_behaves_as_documented(mind: Mind, machine: Machine) -> None:
     execution, commands = start(mind, machine)
@@ -267,7 +267,7 @@ def killed_at(mind: Mind, machine: Machine, number: int, how: str) -> bool:
 
 
 @pytest.mark.req("000-14")
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(machine=machines(), how=st.sampled_from(["before", "torn", "after"]))
 def test_a_run_killed_at_any_write_resumes_to_the_same_end(
     mind: Mind, machine: Machine, how: str

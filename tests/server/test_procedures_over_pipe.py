@@ -63,6 +63,7 @@ async def until(client: Client, id_: str, good: Callable[[dict[str, Any]], bool]
             run = await told(client, "procedure_status", execution_id=id_)
             if good(run):
                 return run
+            await anyio.sleep(0.05)  # The run needs the processor too.
 
 
 async def add(client: Client, name: str, states: str) -> None:

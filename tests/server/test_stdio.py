@@ -84,17 +84,18 @@ def test_a_memory_stored_over_the_pipe_is_found_and_read_as_a_resource(
     assert content.text == next((project / ".mind/facts").glob("*.md")).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("uri", ["mind://memory/nothing_here", "mind://other/thing", "file:///etc"])
-def test_a_missing_resource_is_an_error_of_the_protocol(project: Path, era: Any, uri: str) -> None:
-    async def talk(client: Client) -> MCPError:
-        with pytest.raises(MCPError) as caught:
-            await client.read_resource(uri)
-        return caught.value
+def test_a_missing_resource_is_an_error_of_the_protocol(project: Path, era: Any) -> None:
+    async def talk(client: Client) -> list[MCPError]:
+        errors = []
+        for uri in ("mind://memory/nothing_here", "mind://other/thing", "file:///etc"):
+            with pytest.raises(MCPError) as caught:
+                await client.read_resource(uri)
+            errors.append(caught.value)
+        return errors
 
-    error = asked(project, era, talk)
-
-    assert error.code == INVALID_PARAMS
-    assert error.data["error"]["code"] == "NOT_FOUND"
+    for error in asked(project, era, talk):
+        assert error.code == INVALID_PARAMS
+        assert error.data["error"]["code"] == "NOT_FOUND"
 
 
 def test_a_memory_that_changes_outside_is_seen_by_the_next_call(project: Path) -> None:

@@ -65,12 +65,12 @@ def test_only_people_change_memories_of_the_log(mind, log):
     assert log.read_text(encoding="utf-8") == LOG
 
 
-def test_a_log_of_ten_thousand_lines_is_read_whole(mind, log):
-    lines = (f"- Problem: number {number} fails" for number in range(10_000))
+def test_a_log_of_thousands_of_lines_is_read_whole(mind, log):
+    lines = (f"- Problem: number {number} fails" for number in range(3_000))
     log.write_text("## 2026-11-19\n" + "\n".join(lines), encoding="utf-8")
 
-    assert list_(mind, limit=1).total == 10_000
-    assert search(mind, "number 7777").results[0].source_line == 7_779
+    assert list_(mind, limit=1).total == 3_000
+    assert search(mind, "number 2777").results[0].source_line == 2_779
 
 
 @pytest.fixture

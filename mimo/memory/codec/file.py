@@ -166,7 +166,7 @@ def normal(memory: Memory) -> Memory:
 
 def header_links(memory: Memory) -> tuple[Link, ...]:
     """Returns the links that are not in the text."""
-    in_body = body_links(memory.content, memory.sections)
+    in_body = set(body_links(memory.content, memory.sections))
     return tuple(link for link in memory.links if link not in in_body)
 
 

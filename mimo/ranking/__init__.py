@@ -76,7 +76,7 @@ _PAIR = 0.4
 """The words that a pair of characters counts for, in scripts without spaces."""
 
 _LONG_DOCUMENT = 4.0
-"""The weight of the whole text's BM25 for a long query."""
+"""The weight of the whole text's BM25 for a long query; a turn of a conversation is no whole."""
 
 SUFFICIENT_COVERAGE = 0.7
 SUFFICIENT_LEAD = 3.0
@@ -213,7 +213,10 @@ def rank(
     if near and near.share >= _READY:
         orders = _by_meaning(candidates, measured, largest, near, factors, long)
     else:
-        orders = [_by_words(item, largest, factors) for item in measured]
+        orders = [
+            _by_words(item, largest, {} if candidate.shape is Shape.TURN else factors)
+            for candidate, item in zip(candidates, measured, strict=True)
+        ]
     scores = _scores(candidates, measured, orders, statistics, near)
     if near and near.share < _READY:
         _put_first(candidates, orders, scores, near)
@@ -279,7 +282,8 @@ def _by_meaning(
 ) -> list[float]:
     """Returns the order of each candidate, with the encoder's cosines.
 
-    `changed` has factors of weights, and `least` is the minimum share of the words' weights.
+    `changed` has factors of weights, but not of turns, and `least` is the minimum share of the
+    words' weights.
     """
     best = max([item.coverage for item in measured], default=0.0)
     trust = 1.0 if near.of else _ESTIMATED_SHARE
@@ -289,7 +293,8 @@ def _by_meaning(
     for candidate, item, cosine in zip(candidates, measured, cosines, strict=True):
         words = 1.0 if candidate.shape is Shape.TURN else gate
         factors = dict.fromkeys(_GATED, words) | dict.fromkeys(_STATIC, words * _STATIC_SHARE)
-        factors |= {name: words * factor for name, factor in changed.items()}
+        if candidate.shape is not Shape.TURN:
+            factors |= {name: words * factor for name, factor in changed.items()}
         meant = trust * _MEANING_WEIGHT[candidate.shape] * max(0.0, cosine)
         orders.append(meant + _by_words(item, largest, factors))
     return orders

@@ -76,7 +76,7 @@ _PAIR = 0.4
 """The words that a pair of characters counts for, in scripts without spaces."""
 
 _LONG_DOCUMENT = 4.0
-"""The weight of the whole text's BM25 for a long query; a turn of a conversation is no whole."""
+"""The weight of the whole text's BM25 for a long query, except in turns of a conversation."""
 
 SUFFICIENT_COVERAGE = 0.7
 SUFFICIENT_LEAD = 3.0

@@ -123,7 +123,6 @@ def by_meaning(
     """Returns the evidence of words and the encoder, by the names in `BY_MEANING`."""
     return {
         **_words(match, memories, tokens),
-        "cosine": cosine,
         "lead": min(0.4, max(-0.3, cosine - max(0.12, others.sixth))),
     }
 

@@ -59,11 +59,9 @@ $(VENV)/.runtime: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
-$(BIN)/uv: | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
-
 # uv takes a tenth of the time that pip takes, and installs the lowest versions too.
-$(VENV)/.tests: pyproject.toml scripts/groups.py | $(BIN)/uv
+$(VENV)/.tests: pyproject.toml scripts/groups.py | $(BIN)/python
+	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(BIN)/python scripts/groups.py test > $(VENV)/test-requirements.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable . -r $(VENV)/test-requirements.txt
 	@touch $(VENV)/.runtime $@

@@ -84,6 +84,8 @@ class Index:
         self._walks: Walks | None = None
         self._embeds = True
         self._cleared = False
+        self._compared = -1
+        """The revision whose stamps were read last."""
         self.mend: Callable[[], object] | None = None
         """Refills the index from the files after damage; set by the caller."""
         self.turn: Callable[[], AbstractContextManager[bool]] = lambda: nullcontext(True)
@@ -148,19 +150,47 @@ class Index:
     def stamps(self) -> dict[str, tuple[Stamp, int]]:
         """Returns, by path, the stamp of each indexed file and the time (ns) at which it was read.
 
-        Every refresh begins here: it switches to the newest generation, which is empty if the last
-        one was damaged, and makes missing vectors.
+        Every refresh begins here or with `is_unchanged`.
         """
         if self._cleared:
             return {}
-        if database.identity(self._database) != self._identity and self._database.path:
-            self._use(database.open_newest(self._database.path.parent, self._owner))
         try:
-            self._embed_missing()
+            self._renew()
             with self._reading() as sql:
+                self._compared = catalog.totals(sql).revision
                 return catalog.stamps(sql)
         except IndexDamaged:
             return {}
+
+    def is_unchanged(self, files: bytes) -> bool:
+        """Returns whether the index has the files with this digest, by `note_unchanged`."""
+        if self._cleared:
+            return False
+        try:
+            self._renew()
+            with self._reading() as sql:
+                noted = "SELECT value = ? || revision FROM meta, totals WHERE name = 'unchanged'"
+                return bool(sql.execute(noted, (files.hex(),)).fetchone() == (1,))
+        except IndexDamaged:
+            return False
+
+    def note_unchanged(self, files: bytes) -> None:
+        """Notes the digest of files whose `stamps` have just been compared, without a difference.
+
+        It does nothing if the index has changed since or can't be written now.
+        """
+        note = "INSERT OR REPLACE INTO meta SELECT 'unchanged', ? || revision FROM totals"
+        with suppress(StorageFailed), self._database.writing(0.0) as sql:
+            sql.execute(f"{note} WHERE revision = ?", (files.hex(), self._compared))
+
+    def _renew(self) -> None:
+        """Switches to the newest generation, and makes missing vectors.
+
+        The newest generation is empty if the last one was damaged.
+        """
+        if database.identity(self._database) != self._identity and self._database.path:
+            self._use(database.open_newest(self._database.path.parent, self._owner))
+        self._embed_missing()
 
     def clear(self) -> None:
         """Empties the index, in the transaction of the next `apply`."""

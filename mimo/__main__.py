@@ -33,6 +33,10 @@ def main() -> int:
 
         # A service manager ends a command as Ctrl-C does: the current write is finished.
         signal.signal(signal.SIGTERM, _terminate)
+        from mimo.cli.asked import answer
+
+        if (status := answer(sys.argv[1:])) is not None:
+            return status
         from mimo.cli.main import main as run
 
         return run()

@@ -198,6 +198,13 @@ SETTINGS = (
         "Let `mind hook` save summaries of sessions as private memories",
         _ON_OFF,
     ),
+    Setting(
+        "server.socket",
+        "on",
+        USER,
+        "Let commands and hooks ask a running server, which saves their start",
+        _ON_OFF,
+    ),
     Setting("mcp.toolsets", (), USER, "Groups of tools that the MCP server lists"),
     Setting(
         "mcp.tool_names",

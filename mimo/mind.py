@@ -3,8 +3,8 @@
 import copy
 import os
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from threading import RLock
@@ -46,6 +46,10 @@ class Question(NamedTuple):
 
 Ask = Callable[[Question, float], str | None]
 """Asks a question, and returns the choice; None if there is none within the given seconds."""
+
+
+Answers = Callable[["Mind", Mapping[str, Any]], "dict[str, Any] | None"]
+"""Returns the reply to another process; None if that process must do the work itself."""
 
 
 class Timer(NamedTuple):
@@ -125,6 +129,8 @@ class Mind:
         """True if such a call has refreshed the index."""
         self.partial: Callable[[object], None] | None = None
         """Shows one part of an endless answer; set by a surface that can."""
+        self.answers: Answers | None = None
+        """Answers the command lines of other processes; set by a surface that can."""
         self.timer = timer or Timer()
         self._parts: dict[str, Any] = {}
         self._opening = RLock()
@@ -205,6 +211,28 @@ class Mind:
         view = self._view(parts=self._parts)
         view.progress, view.halted = progress, halted
         return view
+
+    @contextmanager
+    def visited(self, environ: Mapping[str, str]) -> "Iterator[Mind]":
+        """Yields a view for one call of another process of the user, with its environment.
+
+        Its checks, session and notices are its own; files and index are shared.
+        """
+        own = ("guard", "session", "values", "events")
+        view = self._view(parts={k: v for k, v in self._parts.items() if k not in own})
+        view._notices = dict(self._notices)  # noqa: SLF001 - of our own class
+        view.environ = environ
+        opened = set(view._parts)  # noqa: SLF001 - as above
+        try:
+            yield view
+        finally:
+            with suppress(MindError, OSError):
+                view.accesses.flush()
+            for name in view._parts.keys() - opened:  # noqa: SLF001 - as above
+                if close := getattr(view._parts[name], "close", None):  # noqa: SLF001 - as above
+                    close()
+            while view._others:  # noqa: SLF001 - as above
+                view._others.popitem()[1].close()  # noqa: SLF001 - as above
 
     def reopened(self) -> "Mind":
         """Returns the same memory; settings, files and index are read again."""

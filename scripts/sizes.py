@@ -20,14 +20,14 @@ MOST_FUNCTION_LINES = 60
 FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
-MOST_MODULES = 218
-MOST_LINES = 53_500
+MOST_MODULES = 222
+MOST_LINES = 54_400
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
     "search": (63, 860, 20),
-    "add": (58, 855, 23),
-    "hook": (26, 295, 19),
+    "add": (60, 860, 23),
+    "hook": (27, 300, 19),
 }
 """The most files and functions of ours that a command enters, and its deepest stack of them.
 

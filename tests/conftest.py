@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from mimo.cli.main import MARKS, NAMED
 from mimo.guard.audit import Session
 from mimo.guard.guard import Guard
 from mimo.mind import Mind, Timer
+from mimo.operations.asking import MARKS, NAMED
 from mimo.store import projects
 from mimo.store.init import init
 from mimo.store.trust import Trust

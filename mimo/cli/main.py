@@ -1,7 +1,6 @@
 """The command line: words lead to a command; its result goes to stdout, messages to stderr."""
 
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -12,11 +11,13 @@ import click
 from click.shell_completion import CompletionItem
 
 from mimo import __version__, rendering
-from mimo.cli.params import KEPT, SETTINGS, Command, Run, common_options, print_completions
+from mimo.cli.asked import COMPLETING
+from mimo.cli.params import KEPT, SETTINGS, Command, Run, common_options, completions
 from mimo.commands import NAMINGS, TOOLSETS, Registry, all_commands
 from mimo.commands.spec import Effect, Param, Spec, Surface
 from mimo.disk import working_directory
 from mimo.errors import Invalid, MindError, StorageFailed, status_of
+from mimo.operations.asking import agent_of
 from mimo.rendering import complain, is_terminal
 
 if TYPE_CHECKING:
@@ -31,9 +32,6 @@ SUMMARY = """Long-term memory for coding agents and the people who work with the
 Memories are Markdown files under .mind/ in your project. You and your agents find them by meaning
 and by words, offline.
 """
-
-COMPLETING = "_MIND_COMPLETE"
-"""Set by the scripts in completions/: the arguments are then an unfinished command line."""
 
 EDITED = "mind_edit"
 """The command that opens an editor if only an id is given."""
@@ -59,7 +57,8 @@ def main(
     args = list(sys.argv[1:] if argv is None else argv)
     root = program(commands, open)
     if os.environ.get(COMPLETING):
-        print_completions(root, args)
+        for line in completions(root, args):
+            click.echo(line)
         return 0
     as_json = "--json" in (args[: args.index("--")] if "--" in args else args)
     try:
@@ -149,10 +148,18 @@ def _connect(mind: "Mind", options: Mapping[str, Any]) -> None:
     from mimo.rendering.results import show_part
 
     mind.partial = partial(show_part, options=options)
+    mind.answers = answers
     if is_terminal(sys.stderr) and not options.get("json"):
         mind.progress = rendering.progress
         if is_terminal(sys.stdin):
             mind.ask = ask
+
+
+def answers(mind: "Mind", request: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Returns the reply to a command line of another process, or None."""
+    from mimo.cli.answering import reply
+
+    return reply(mind, request, partial(Words, "", all_commands()))
 
 
 def _print_project(mind: "Mind") -> None:
@@ -260,33 +267,6 @@ def ask(question: "Question", seconds: float) -> str | None:
         return None
     _asked.clear()
     return near[0]
-
-
-# The coding agent that runs this program in its shell, by the environment that it sets.
-
-
-NAMED = "AI_AGENT"
-"""A variable that holds the agent's name."""
-
-MARKS = {
-    "CLAUDECODE": "claude-code",
-    "CODEX_SANDBOX": "codex",
-    "CODEX_THREAD_ID": "codex",
-    "CODEX_CI": "codex",
-    "CURSOR_AGENT": "cursor",
-    "GEMINI_CLI": "gemini-cli",
-    "OPENCODE": "opencode",
-    "AUGMENT_AGENT": "augment",
-    "CLINE_ACTIVE": "cline",
-    "GOOSE_TERMINAL": "goose",
-}
-"""Variables that agents set for the programs they run, each with the agent's name."""
-
-
-def agent_of(environ: Mapping[str, str]) -> str | None:
-    """Returns the name of the agent whose shell runs this program, or None for a user's shell."""
-    named = re.sub(r"[^\w.@/-]", "", environ.get(NAMED, ""))[:64]
-    return named or next((name for mark, name in MARKS.items() if environ.get(mark)), None)
 
 
 # The words of a command line.
@@ -470,6 +450,7 @@ def mcp_command() -> click.Command:
 
         named = click.get_current_context().meta.get(KEPT, {}).get("project")
         main(
+            answers=answers,
             project=Path(named) if named else None,
             toolsets=tuple(word for names in toolsets for word in names.split(",") if word),
             naming=tool_names,

@@ -310,8 +310,8 @@ def _subcommands_first(
     return [CompletionItem(word) for word in subcommands if word.startswith(incomplete)]
 
 
-def print_completions(root: click.Command, words: Sequence[str]) -> None:
-    """Print the completions of the last word, one `word<TAB>help` a line.
+def completions(root: click.Command, words: Sequence[str]) -> list[str]:
+    """Returns the completions of the last word, each as `word<TAB>help`.
 
     `:files` leaves the completion of file names to the shell.
     """
@@ -319,10 +319,12 @@ def print_completions(root: click.Command, words: Sequence[str]) -> None:
     try:
         items = ShellComplete(root, {}, "mind", "").get_completions(list(before), start)
     except Exception:  # noqa: BLE001 - see above
-        return
+        return []
+    lines = []
     for item in items:
         help = " ".join((item.help or "").split())
-        click.echo(":files" if item.type == "file" else f"{item.value}\t{help}".rstrip())
+        lines.append(":files" if item.type == "file" else f"{item.value}\t{help}".rstrip())
+    return lines
 
 
 def candidates(kind: str, start: str, project: str | None) -> list[tuple[str, str]]:

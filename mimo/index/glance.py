@@ -4,6 +4,7 @@ Loads little of mind. It creates, refreshes and embeds nothing, so it may lag be
 """
 
 import json
+import math
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from mimo.index.database import Approves, Database, State, generations, path_of
 from mimo.index.schema import CURRENT, from_sql, newest_first, to_sql
-from mimo.index.unasked import Prompt
+from mimo.index.unasked import BESIDE_NEAREST, Prompt
 from mimo.memory.note import Note
 
 if TYPE_CHECKING:
@@ -169,23 +170,45 @@ class Glance:
         )
         return self._notes(rows, limit)
 
-    def related(self, prompt: str, limit: int) -> list[Note]:
-        """Returns the approved memories that are clearly related to a prompt, best first."""
+    def related(
+        self, prompt: str, limit: int, near: Sequence[tuple[str, float]] = ()
+    ) -> list[Note]:
+        """Returns the approved memories that are clearly related to a prompt, best first.
+
+        `near` has the ids and cosines of the memories nearest to it by meaning, if known.
+        """
         totals = self._sql.execute("SELECT memories - shadowed, units FROM totals").fetchone()
         words = Prompt(prompt[:_READ], self._units_with, *totals)
         if not words.weights:
             return []
         match = " OR ".join(f'"{term}"' for term in words.weights)
         best: dict[int, float] = {}
+        most = -math.inf
         for tokens, title, topic, key, is_current in self._best_units(match):
-            if (odds := words.evidence(tokens, f"{title} {topic}")) > 0:
+            odds = words.evidence(tokens, f"{title} {topic}")
+            most = max(most, odds)
+            if odds > 0:
                 current = key if is_current else self._current(key)
                 best[current] = max(odds, best.get(current, odds))
         least = max(best.values(), default=0.0) - _BESIDE
         keys = sorted((key for key in best if best[key] >= least), key=lambda key: -best[key])
+        if near and words.is_meant(most, near[0][1]):
+            ids = [id for id, cosine in near if cosine >= near[0][1] - BESIDE_NEAREST]
+            keys = list(dict.fromkeys([*keys, *self._currents(ids)]))
         by_key = f"SELECT {_COLUMNS} FROM memories m WHERE m.key = ?"
         rows = (self._sql.execute(by_key, (key,)).fetchone() for key in keys)
         return self._notes(rows, limit)
+
+    def _currents(self, ids: Iterable[str]) -> Iterator[int]:
+        """Yields the keys of approved memories, or of those that replaced them."""
+        for id in ids:
+            row = self._sql.execute(
+                f"SELECT m.key, m.outcome IS '{_FAILED}' OR {CURRENT.format('m')}"
+                f" FROM memories m WHERE m.id = ? AND {_APPROVED}",
+                (id,),
+            ).fetchone()
+            if row:
+                yield row[0] if row[1] else self._current(row[0])
 
     def _units_with(self, term: str) -> int:
         row = self._sql.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,)).fetchone()

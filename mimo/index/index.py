@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import datetime
 from functools import cache, cached_property, wraps
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
@@ -301,6 +302,28 @@ class Index:
         from mimo.index.meanings import Meanings
 
         return Meanings(self._folder, encoder)
+
+    def nearest(self, text: str, most: int) -> list[tuple[str, float]]:
+        """Returns the approved memories nearest to a text by the encoder, and their cosines.
+
+        There are none without an encoder, or for a text that it can't read.
+        """
+        if self.meanings is None:
+            return []
+        with self._reading() as sql:
+            compared = self.meanings.compared(sql, text, Filter())
+            cosines = compared.near.of if compared else {}
+            order = sorted(cosines.items(), key=itemgetter(1), reverse=True)
+            nearest: list[tuple[str, float]] = []
+            for key, cosine in order:
+                approved = sql.execute(
+                    "SELECT id FROM memories WHERE key = ? AND approved(digest)", (key,)
+                ).fetchone()
+                if approved:
+                    nearest.append((approved[0], cosine))
+                if len(nearest) == most:
+                    break
+            return nearest
 
     def make_meanings(self, advance: Callable[[int, int], object]) -> int:
         """Makes the encoder's missing vectors, and returns the number of memories that got some.

@@ -1,7 +1,8 @@
 """The evidence that a memory is related to a prompt so clearly that an agent gets it unasked.
 
-It compares words only, in natural logarithms: a word that occurs in one of a thousand stretches of
-text is worth 6.9. docs/retrieval.md has the origin of the constants.
+It compares words, in natural logarithms: a word that occurs in one of a thousand stretches of text
+is worth 6.9. If a server has compared the prompt by meaning, that counts as well. docs/retrieval.md
+has the origin of the constants.
 """
 
 import math
@@ -27,6 +28,13 @@ _RAREST, _COVERAGE, _HEADING, _SHARED, _MEMORIES = 1.0, 5.1, 0.14, 0.11, -0.5
 _MOST_HEADING, _MOST_SHARED = 15.0, 25.0
 _ROUTINE, _ASKING = -4.2, 1.5
 """The weights of the evidence: logistic regression on prompts with labels, rounded."""
+
+_BY_COSINE, _BY_WORDS, _OF_CHORE = 13.0, 0.25, -3.5
+_LEAST_MEANING, _LEAST_WORDS = 4.0, -9.0
+"""The weights and the least sum with the encoder's cosine: a second regression on those prompts."""
+
+BESIDE_NEAREST = 0.08
+"""Memories are given beside the nearest one if their cosines are lower by this at most."""
 
 _SHORT = 2.0
 """It is added to the worth of a prompt, so that one word is not all of a short prompt."""
@@ -95,7 +103,8 @@ class Prompt:
         """The worth of the words to search for; empty if the prompt names no subject."""
         self._runs = [tokenize(run) for run in re.findall(f"[{UNSPACED}]+", text)]
         self._bias = _UNCERTAIN + _MEMORIES * math.log(max(memories, _FEWEST_MEMORIES))
-        if compiled(f"(?i){_CHORES}").search(text):
+        self._is_chore = bool(compiled(f"(?i){_CHORES}").search(text))
+        if self._is_chore:
             self._bias += _ROUTINE
         elif compiled(f"(?i){_QUESTIONS}").search(text):
             self._bias += _ASKING
@@ -117,6 +126,14 @@ class Prompt:
             + _HEADING * min(self._sum(named), _MOST_HEADING)
             + _SHARED * min(worth, _MOST_SHARED)
         )
+
+    def is_meant(self, odds: float, cosine: float) -> bool:
+        """Returns whether the nearest memory is related, by its cosine with the prompt.
+
+        `odds` are the largest by words, of any memory.
+        """
+        total = _BY_COSINE * cosine + _BY_WORDS * max(odds, _LEAST_WORDS)
+        return total + (_OF_CHORE if self._is_chore else 0.0) > _LEAST_MEANING
 
     def _sum(self, terms: Iterable[str]) -> float:
         return sum([self.weights[term] for term in terms])

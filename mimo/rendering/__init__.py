@@ -27,11 +27,15 @@ def is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
 
 
-def as_json(data: Any, indent: int | None = None) -> str:
-    """Returns data as JSON, with control characters escaped for a terminal."""
+def as_json(data: Any, indent: int | None = None, *, wide: bool | None = None) -> str:
+    """Returns data as JSON, with control characters escaped for a terminal.
+
+    `wide` is whether the output can hold every character; by default, that of standard output.
+    """
     import json
 
-    wide = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
+    if wide is None:
+        wide = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
     return escaped(json.dumps(data, ensure_ascii=not wide, indent=indent))
 
 
@@ -87,9 +91,14 @@ def lines_of(error: MindError) -> list[str]:
 
 def complain(text: str) -> None:
     """Print one line on standard error: without secrets, control characters and commands."""
+    _write_error(safe(text))
+
+
+def safe(text: str) -> str:
+    """Returns a text on one line, without secrets, control characters and commands."""
     from mimo.guard.privacy import redacted
 
-    _write_error(inert(one_line(redacted(text).value)))
+    return inert(one_line(redacted(text).value))
 
 
 def _write_error(line: str) -> None:

@@ -13,7 +13,7 @@ renderers share: dates, labels, counts.
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import singledispatch
 from typing import Any, TextIO
@@ -22,7 +22,7 @@ from mimo import rendering
 from mimo.commands.common import TrustLabel
 from mimo.commands.spec import to_json
 from mimo.memory.model import Outcome
-from mimo.rendering import Part, PlainScreen, Screen, bad, dim, good, warn
+from mimo.rendering import Part, PlainScreen, Screen, Styled, bad, dim, good, warn
 
 
 @singledispatch
@@ -83,6 +83,74 @@ def _show(result: object, options: Mapping[str, Any], *, pager: bool) -> None:
     screen = screen_for(sys.stdout, os.environ, colour=not options.get("no_color"))
     show_on(screen, result)
     screen.finish(pager=pager)
+
+
+class Recorded(PlainScreen):
+    """The calls of a renderer, for a screen of another process, and the same as plain text."""
+
+    def __init__(self) -> None:
+        """Start with nothing recorded."""
+        super().__init__()
+        self.calls: list[list[Any]] = []
+        self.notes: list[str] = []
+
+    @property
+    def plain(self) -> str:
+        """Returns what a plain screen would write."""
+        return "".join(f"{line}\n" for line in self._lines)
+
+    def line(self, *parts: Part, indent: int = 0) -> None:
+        """Records a line."""
+        self.calls.append(["line", list(parts), {"indent": indent}])
+        super().line(*parts, indent=indent)
+
+    def text(self, body: str, *, terms: Sequence[str] = (), indent: int = 0) -> None:
+        """Records prose."""
+        self.calls.append(["text", [body], {"terms": list(terms), "indent": indent}])
+        self._quietly(super().text, body, indent=indent)
+
+    def verbatim(self, body: str, *, commands: bool = False) -> None:
+        """Records text for another program."""
+        self.calls.append(["verbatim", [body], {"commands": commands}])
+        super().verbatim(body, commands=commands)
+
+    def markdown(self, body: str) -> None:
+        """Records Markdown."""
+        self.calls.append(["markdown", [body], {}])
+        self._quietly(super().markdown, body)
+
+    def table(self, headers: Sequence[str], rows: Iterable[Sequence[Part]]) -> None:
+        """Records a table."""
+        listed = [list(row) for row in rows]
+        self.calls.append(["table", [list(headers), listed], {}])
+        self._quietly(super().table, headers, listed)
+
+    def note(self, message: str) -> None:
+        """Records a note."""
+        self.notes.append(rendering.safe(f"note: {message}"))
+
+    def _quietly(self, write: Callable[..., None], *args: Any, **kwargs: Any) -> None:
+        """Writes plain text by calls that are not recorded."""
+        count = len(self.calls)
+        write(*args, **kwargs)
+        del self.calls[count:]
+
+
+def replay(calls: Sequence[Sequence[Any]], options: Mapping[str, Any]) -> None:
+    """Prints recorded calls, whose styled parts are lists, as `show` prints a result."""
+    screen = screen_for(sys.stdout, os.environ, colour=not options.get("no_color"))
+    for name, args, named in calls:
+        if name == "line":
+            screen.line(*map(_part, args), **named)
+        elif name == "table":
+            screen.table(args[0], [list(map(_part, row)) for row in args[1]])
+        else:
+            getattr(screen, name)(*args, **named)
+    screen.finish(pager=not options.get("no_pager"))
+
+
+def _part(part: str | list[str]) -> Part:
+    return part if isinstance(part, str) else Styled(part[0], part[1])
 
 
 def by_fields(result: object, screen: Screen) -> None:

@@ -22,7 +22,8 @@ from mimo.commands.schema import input_schema, output_schema
 from mimo.commands.spec import Param, Spec, Surface
 from mimo.features.daemon import Running, process
 from mimo.mind import Mind, Timer
-from mimo.server.app import App, Memory
+from mimo.operations.listening import Memory
+from mimo.server.app import App
 from mimo.store import projects
 from mimo.store.init import init
 from mimo.store.trust import Trust

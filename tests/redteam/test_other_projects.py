@@ -12,13 +12,14 @@ import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
-from mimo.cli.main import MARKS, NAMED, agent_of, main
+from mimo.cli.main import main
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface, to_json
 from mimo.errors import Denied, Invalid
 from mimo.features import audit
 from mimo.mind import Mind
+from mimo.operations.asking import MARKS, NAMED, agent_of
 from mimo.store import projects
 from mimo.store.init import init
 from tests.conftest import NOW

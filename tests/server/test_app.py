@@ -14,7 +14,8 @@ from mcp.client import Client
 from mimo.commands import Registry
 from mimo.commands.spec import Arg, Effect, Out, Tool, command, spec_of
 from mimo.errors import NoProject, NotFound
-from mimo.server.app import INSTRUCTIONS, App, Memory
+from mimo.operations.listening import Memory
+from mimo.server.app import INSTRUCTIONS, App
 from tests.conftest import Unguarded
 
 INVALID_PARAMS = -32602

@@ -12,7 +12,8 @@ from mimo.features import decisions
 from mimo.memory.model import Kind, Section
 from mimo.mind import Mind
 from mimo.operations import saving
-from mimo.server.app import App, Memory
+from mimo.operations.listening import Memory
+from mimo.server.app import App
 from mimo.store.trust import Trust
 from tests import privacy_fakes
 

@@ -20,6 +20,7 @@ from mimo.features.context import files
 from mimo.features.daemon import Running
 from mimo.mind import Mind
 from mimo.operations import encoding, refresh
+from mimo.operations.listening import Listener, Memory
 from mimo.store import projects, walk
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ class Loop:
         """The roots of projects with recent changes, after which more may have been missed."""
         self.active: dict[Path, datetime] = {}
         """The time of the last activity in each project with an open session."""
+        self._asked: dict[Path, tuple[Listener, Memory]] = {}
+        """The sockets of the projects; each opens a memory of its own if it is asked."""
 
     def end(self) -> None:
         """Ends `run`; may be called by a signal handler or another thread."""
@@ -91,6 +94,8 @@ class Loop:
             self._end_session(root)
         for mind in self._projects.values():
             mind.close()
+        for root in tuple(self._asked):
+            self._stop_listening(root)
         log.info("ended")
 
     def update_projects(self) -> None:
@@ -105,16 +110,32 @@ class Loop:
         for root in self._projects.keys() - current.keys():
             log.info("no longer watching %s", root)
             self._projects[root].close()
+            self._stop_listening(root)
             self.active.pop(root, None)
         new = current.keys() - self._projects.keys()
         self._projects = current
         for root in sorted(new):
             log.info("watching %s", root)
             self._refresh(root)
+            self._listen(root)
         self._restart_watching()
         home, watching = self._mind.home, sorted(self._projects)
         with _logged(home):
             daemon.write_state(home, started=self._started, watching=watching)
+
+    def _listen(self, root: Path) -> None:
+        """Lets commands and hooks in a project ask the daemon."""
+        if self._mind.answers:
+            memory = Memory(self._projects[root].reopened)
+            listener = Listener(self._mind.home, memory, self._mind.answers)
+            self._asked[root] = (listener, memory)
+            listener.start()
+
+    def _stop_listening(self, root: Path) -> None:
+        if root in self._asked:
+            listener, memory = self._asked.pop(root)
+            listener.close()
+            memory.close()
 
     def take(self, changed: frozenset[Path]) -> None:
         """Refreshes the projects with changed paths."""
@@ -273,7 +294,9 @@ def run(mind: Mind) -> None:
         )
     with daemon.held(mind.home), _logging(mind):
         # Without a project of its own: projects may be registered and removed while it runs.
-        loop = Loop(Mind(home=mind.home, project=None, clock=mind.clock, environ=mind.environ))
+        everywhere = Mind(home=mind.home, project=None, clock=mind.clock, environ=mind.environ)
+        everywhere.answers = mind.answers
+        loop = Loop(everywhere)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda *_: loop.end())
         loop.run()

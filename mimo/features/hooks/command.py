@@ -67,10 +67,12 @@ def _in_session(scene: "Scene") -> Say:
 
     moment = scene.event.moment
     resuming = moment is Moment.PROMPT and moments.expose(scene)
+    # A server is asked before other hooks have to wait.
+    near = moments.near(scene) if moment is Moment.PROMPT else ()
     try:
         with scene.locked_sessions():
             session = scene.load_session(scene.event.session)
-            say, changed = moments.reaction(scene, session, resuming=resuming)
+            say, changed = moments.reaction(scene, session, resuming=resuming, near=near)
             if changed != session:
                 scene.save_session(scene.event.session, changed)
             if moment is Moment.START:

@@ -25,6 +25,7 @@ from mimo.features.hooks.events import (
 from mimo.features.hooks.scene import Scene, Session
 from mimo.index.glance import Glance
 from mimo.memory.note import Note, plain
+from mimo.operations import asking
 from mimo.store import files
 
 if TYPE_CHECKING:
@@ -36,6 +37,12 @@ PROMPT_BUDGET = 2_000
 
 MAX_RELATED = 4
 """Maximum number of memories with a prompt."""
+
+Near = tuple[tuple[str, float], ...]
+"""Ids of memories and their cosines with a prompt, nearest first."""
+
+_MAX_PROMPT = 4_000
+_ANSWER_SECONDS = 1.0
 
 _FILES = {
     Dialect.CLAUDE: ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md"),
@@ -66,16 +73,19 @@ _NEW_CONTEXT = (Dialect.CLAUDE, Dialect.CODEX)
 """Clients that start a session again after compaction."""
 
 
-def reaction(scene: Scene, session: Session, *, resuming: bool) -> tuple[Say, Session]:
+def reaction(
+    scene: Scene, session: Session, *, resuming: bool, near: Near = ()
+) -> tuple[Say, Session]:
     """Returns the answer to an event, and the changed session.
 
-    `resuming` is whether a prompt continues earlier work. Raises `MindError`.
+    `resuming` is whether a prompt continues earlier work, and `near` the memories nearest to it by
+    meaning, if a server compared them. Raises `MindError`.
     """
     event = scene.event
     if event.moment is Moment.START:
         return _at_start(scene, session)
     if event.moment is Moment.PROMPT:
-        return _with_prompt(scene, session, resuming=resuming)
+        return _with_prompt(scene, session, resuming=resuming, near=near)
     if event.moment is Moment.TOOL:
         return _before_tool(scene, session)
     if event.moment is Moment.STOPPED:
@@ -182,7 +192,29 @@ def expose(scene: Scene) -> bool:
     return exposed.intent is exposure.Intent.RESUMING
 
 
-def _with_prompt(scene: Scene, session: Session, *, resuming: bool) -> tuple[Say, Session]:
+def near(scene: Scene) -> Near:
+    """Returns the memories nearest to a prompt by meaning, if a server of the user compares them.
+
+    A hook itself compares words only, because loading the encoder takes too long.
+    """
+    if not (scene.allowed.context and takes_context(scene.event)):
+        return ()
+    request = {
+        "ask": "near",
+        "folder": str(scene.root),
+        "prompt": scene.event.prompt[:_MAX_PROMPT],
+        **asking.surroundings(scene.environ),
+    }
+    reply = asking.ask(str(scene.home), str(scene.root), request, _ANSWER_SECONDS) or {}
+    try:
+        return tuple((str(id), float(cosine)) for id, cosine in reply.get("near", ()))
+    except (TypeError, ValueError):
+        return ()
+
+
+def _with_prompt(
+    scene: Scene, session: Session, *, resuming: bool, near: Near
+) -> tuple[Say, Session]:
     """Returns the notes that certainly concern a prompt, and the checkpoint to resume."""
     if not (scene.allowed.context and takes_context(scene.event)):
         return Say(), session
@@ -193,7 +225,7 @@ def _with_prompt(scene: Scene, session: Session, *, resuming: bool) -> tuple[Say
         seen = {*session.shown, resumed.mark} if resumed else session.shown
         related = [
             note
-            for note in _related(look, scene.event.prompt)
+            for note in _related(look, scene.event.prompt, near)
             if note.mark not in seen and _is_current(scene, note)
         ]
     if resumed and resumed.mark in session.shown:
@@ -213,7 +245,7 @@ def _with_prompt(scene: Scene, session: Session, *, resuming: bool) -> tuple[Say
     return Say(context=fenced("\n".join(texts)) if texts else ""), session
 
 
-def _related(look: Glance, prompt: str) -> list[Note]:
+def _related(look: Glance, prompt: str, near: Near) -> list[Note]:
     """Returns the memories for a prompt, after the failed decisions that it names."""
     named = []
     if failed := look.failed(_MAX_CHECKED, private=True):
@@ -224,7 +256,7 @@ def _related(look: Glance, prompt: str) -> list[Note]:
             if names and naming(names).search(prompt):
                 named.append(note)
     ids = {note.id for note in named}
-    related = [note for note in look.related(prompt, MAX_RELATED) if note.id not in ids]
+    related = [note for note in look.related(prompt, MAX_RELATED, near) if note.id not in ids]
     return [*named, *related][:MAX_RELATED]
 
 

@@ -20,7 +20,7 @@ from mimo.guard.policy import FILE
 from mimo.index import survey
 from mimo.memory.model import Filter
 from mimo.mind import Mind
-from mimo.operations import freshness, refresh, syncing
+from mimo.operations import asking, freshness, refresh, syncing
 from mimo.store import files, git, init, projects
 
 _MOST_LINKS = 20
@@ -251,6 +251,15 @@ def _links(mind: Mind) -> Iterator[Check]:
         yield _ok("links", "every link leads to a memory")
 
 
+def _server(mind: Mind) -> Iterator[Check]:
+    root = str(mind.project.root)
+    request = {"ask": "status", "folder": root, **asking.surroundings(mind.environ)}
+    if reply := asking.ask(str(mind.home), root, request):
+        yield _ok("server", f"process {reply['pid']} answers commands and hooks")
+    else:
+        yield _ok("server", "none answers, so commands and hooks work alone")
+
+
 def _edges(mind: Mind) -> Iterator[Check]:
     every = sources.everything(mind)
     problems = list(sources.problems(mind, every))
@@ -317,6 +326,7 @@ _EVERYWHERE = (_settings, _projects, _modes, _clients, _project, _edges)
 _OF_PROJECT = (
     *_EVERYWHERE,
     _index,
+    _server,
     _files,
     _values,
     _policy,

@@ -11,8 +11,10 @@ import argparse
 import json
 import os
 import shutil
+import time
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,6 +27,8 @@ from mimo.features.hooks.command import respond
 from mimo.memory.ids import MEMORY_URI, new_id
 from mimo.memory.model import kind_of
 from mimo.mind import Mind
+from mimo.operations import asking
+from mimo.operations.listening import Listener, Memory
 from mimo.store.init import init
 from mimo.store.trust import Trust
 from mimo.when.question import named_time
@@ -254,7 +258,22 @@ class Count(NamedTuple):
     silent: int
 
 
-def spoken(store: Store) -> Count:
+@contextmanager
+def served(store: Store) -> Iterator[None]:
+    """Runs the block while a server of the store answers hooks."""
+    listener = Listener(store.home, Memory(store.mind.reopened), lambda *_: None)
+    listener.start()
+    root = str(store.root)
+    request = {"ask": "status", "folder": root, **asking.surroundings(store.mind.environ)}
+    while not asking.ask(str(store.home), root, request):
+        time.sleep(0.05)
+    try:
+        yield
+    finally:
+        listener.close()
+
+
+def spoken(store: Store, session: str = "prompt") -> Count:
     """Returns how many prompts a hook answered with a right, and with a wrong memory."""
     right = wanted = wrong = silent = 0
     environ = {"MIND_HOME": str(store.home), "HOME": str(store.home.parent)}
@@ -262,7 +281,7 @@ def spoken(store: Store) -> Count:
         event = {
             "hook_event_name": "UserPromptSubmit",
             "prompt": prompt["text"],
-            "session_id": f"prompt-{number}",
+            "session_id": f"{session}-{number}",
             "cwd": str(store.root),
         }
         text = json.dumps(respond(json.dumps(event).encode(), "claude-code", environ) or "")
@@ -358,6 +377,7 @@ HEADINGS = (
     "Brier",
     "ECE",
     "hook told / wrong %",
+    "with a server",
     "edges precision / recall",
     "changes precision / recall",
     "long: first / three",
@@ -387,6 +407,8 @@ def row_of(store: Store) -> list[str]:
     brier, error = calibration(asked)
     area = auc(asked)
     hook = spoken(store)
+    with served(store):
+        with_server = spoken(store, "served")
     intents, diffs = warned(store)
     return [
         store.data["name"],
@@ -409,7 +431,11 @@ def row_of(store: Store) -> list[str]:
         "-" if area is None else f"{area:.2f}",
         f"{brier:.2f}",
         f"{error:.2f}",
-        f"{_percent(hook.right, hook.wanted)} / {_percent(hook.wrong, hook.wanted + hook.silent)}",
+        *(
+            f"{_percent(spoke.right, spoke.wanted)}"
+            f" / {_percent(spoke.wrong, spoke.wanted + spoke.silent)}"
+            for spoke in (hook, with_server)
+        ),
         _precision(intents),
         _precision(diffs),
         f"{share([one.is_first for one in long])} / {share([one.among(3) for one in long])}",

@@ -10,7 +10,8 @@ from mcp_types import CallToolResult
 from mimo.commands import all_commands
 from mimo.features.decisions.commands import decision
 from mimo.mind import Mind
-from mimo.server.app import App, Memory
+from mimo.operations.listening import Memory
+from mimo.server.app import App
 
 WHY = "No session store is needed"
 

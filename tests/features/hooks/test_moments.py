@@ -19,7 +19,7 @@ from mimo.features.hooks.events import recognised
 from mimo.features.hooks.scene import Scene, log_path
 from mimo.memory.model import Kind, Outcome
 from mimo.mind import Mind
-from mimo.operations import refresh, saving
+from mimo.operations import asking, refresh, saving
 from mimo.store.init import init
 from mimo.store.trust import Trust
 from tests import privacy_fakes
@@ -619,3 +619,22 @@ def test_the_block_does_not_change_with_time(mind: Mind, clock) -> None:
     clock.now += timedelta(days=40)
     assert not write_block(mind).files[0].changed
     assert (mind.project.root / "CLAUDE.md").read_bytes() == before
+
+
+def test_a_prompt_in_other_words_gets_what_a_server_compares(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hook applies its rule to the cosines; what it may not show stays away."""
+    kept = remember(mind, Kind.FACT, "Refunds go out within two days")
+    prompt = "how long until customers have their money back?"
+    client = Client(mind, session_id="other words")
+    near: list[list[object]] = []
+    monkeypatch.setattr(asking, "ask", lambda *_: {"near": near})
+
+    assert client.prompt(prompt) == ""
+    near.append([kept, 0.3])
+    assert client.prompt(prompt) == ""
+    near[0] = ["missing", 0.9]
+    assert client.prompt(prompt) == ""
+    near[0] = [kept, 0.7]
+    assert "Refunds go out" in client.prompt(prompt)

@@ -6,7 +6,8 @@ from mcp.client import Client
 
 from mimo.cli.main import main
 from mimo.commands import all_commands
-from mimo.server.app import App, Memory
+from mimo.operations.listening import Memory
+from mimo.server.app import App
 
 TEXT = "The staging database is reset every night"
 

@@ -24,7 +24,8 @@ from mimo.features.upkeep.commands import init
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import overview, saving
-from mimo.server.app import App, Memory
+from mimo.operations.listening import Memory
+from mimo.server.app import App
 from mimo.store import projects
 from tests.conftest import git, make_store
 

@@ -17,7 +17,8 @@ from mimo.features.search.recall import recall_memory
 from mimo.memory.model import Kind
 from mimo.mind import Mind
 from mimo.operations import finding
-from mimo.server.app import App, Memory
+from mimo.operations.listening import Memory
+from mimo.server.app import App
 from mimo.store.trust import Trust
 
 FAILED = """---

@@ -20,7 +20,8 @@ from mimo.features.upkeep import examine
 from mimo.guard.policy import FILE
 from mimo.mind import Mind
 from mimo.operations import finding, refresh
-from mimo.server.app import App, Memory
+from mimo.operations.listening import Memory
+from mimo.server.app import App
 from tests import privacy_fakes
 from tests.conftest import NOW, Clock
 

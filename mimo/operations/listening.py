@@ -1,0 +1,229 @@
+"""Answering other processes of the same user over a socket: the half of the server.
+
+`asking` has the other half, and the protocol. Of several servers of a project one listens, and the
+next one takes over when it ends. Every call passes the same checks as in the process that asks.
+"""
+
+import fcntl
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from socket import AF_UNIX, SHUT_RDWR, SOCK_STREAM, socket
+from threading import BoundedSemaphore, Event, Lock, Thread
+from typing import Any
+
+from mimo.errors import MindError
+from mimo.mind import Answers, Mind
+from mimo.operations import asking, refresh
+from mimo.operations.encoding import encode_later
+from mimo.store import projects
+
+log = logging.getLogger("mind.socket")
+
+MOST_CONNECTIONS = 16
+SECONDS = 2.0
+"""The time for a request to arrive, and for a reply to be read."""
+
+MOST_NEAR = 10
+"""The number of memories nearest to a prompt."""
+
+_PAUSE_SECONDS = 5.0
+"""The time between two looks for a project, if there was none."""
+
+
+class Memory:
+    """The memory behind a server, opened with the first call and kept open."""
+
+    def __init__(self, open: Callable[[], Mind]) -> None:
+        """Keep how to open it; nothing is opened yet."""
+        self._open = open
+        self._mind: Mind | None = None
+        self._lock = Lock()
+
+    def mind(self) -> Mind:
+        """Returns the memory; without a project, each call looks for one again."""
+        with self._lock:
+            if self._mind is None or not _is_current(self._mind):
+                opened = self._open()
+                if self._mind is not None:
+                    # The limits of the session include the calls before.
+                    opened.guard.session = self._mind.guard.session
+                self._mind = opened
+                _make_parts(self._mind)
+            return self._mind
+
+    def root(self) -> Path | None:
+        """Returns the project's folder without opening its parts; None without a project."""
+        mind = self._mind or self._open()
+        return mind.project.root if mind.has_project else None
+
+    def close(self) -> None:
+        """Closes the memory if it was opened, which writes buffered changes."""
+        with self._lock:
+            if self._mind is not None:
+                self._mind.close()
+
+
+def _is_current(mind: Mind) -> bool:
+    """Returns whether the memory has a project and its settings have not changed."""
+    with suppress(MindError):
+        return mind.has_project and not mind.is_outdated
+    return False
+
+
+def _make_parts(mind: Mind) -> None:
+    """Makes the parts that calls share, before several threads could each make their own."""
+    if mind.has_project:
+        with suppress(MindError):
+            _ = mind.store, mind.trust, mind.index
+            mind.watch()
+
+
+class Listener:
+    """The socket of one project, on which its memory is asked."""
+
+    def __init__(self, home: Path, memory: Memory, answers: Answers) -> None:
+        """Take the memory, and the answers of the surface; nothing listens before `start`."""
+        self._folder = asking.folder_of(str(home))
+        self._memory = memory
+        self._answers = answers
+        self._ended = Event()
+        self._listening: socket | None = None
+        self._free = BoundedSemaphore(MOST_CONNECTIONS)
+        self._thread = Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        """Begins to listen in a thread, as soon as no other server of the project does."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stops listening, so that another server can take over."""
+        self._ended.set()
+        if self._listening:
+            with suppress(OSError):
+                self._listening.shutdown(SHUT_RDWR)
+            self._thread.join(SECONDS)
+
+    def _run(self) -> None:
+        try:
+            root = self._memory.root()
+            while root is None:
+                if self._ended.wait(_PAUSE_SECONDS):
+                    return
+                root = self._memory.root()
+            self._listen(asking.name_of(str(root)))
+        except (OSError, MindError) as error:
+            log.info("nothing listens: %s", type(error).__name__)
+
+    def _listen(self, name: str) -> None:
+        """Waits for the lock of a project, and accepts connections until the end."""
+        with suppress(FileExistsError):
+            os.mkdir(self._folder, 0o700)  # noqa: PTH102 - as the other half names it
+        if not asking.is_private(self._folder):
+            return
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        held = os.open(f"{self._folder}/{name}.lock", flags, 0o600)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX)  # The system frees it when a process ends.
+            if self._ended.is_set():
+                return
+            with suppress(FileNotFoundError):
+                os.unlink(f"{self._folder}/{name}")  # noqa: PTH108 - of a process that ended
+            with socket(AF_UNIX, SOCK_STREAM) as listening:
+                self._bind(listening, name)
+                self._listening = listening
+                try:
+                    self._accept(listening)
+                finally:
+                    with suppress(OSError):
+                        os.unlink(f"{self._folder}/{name}")  # noqa: PTH108 - as above
+        finally:
+            os.close(held)
+
+    def _bind(self, listening: socket, name: str) -> None:
+        address, descriptor = asking.addressed(self._folder, name)
+        try:
+            listening.bind(address)
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+        os.chmod(f"{self._folder}/{name}", 0o600)  # noqa: PTH101 - as above
+        listening.listen(MOST_CONNECTIONS)
+
+    def _accept(self, listening: socket) -> None:
+        while not self._ended.is_set():
+            try:
+                peer, _ = listening.accept()
+            except OSError:
+                if self._ended.wait(_PAUSE_SECONDS / 10):
+                    return
+                continue
+            if not self._free.acquire(blocking=False):
+                peer.close()
+                continue
+            Thread(target=self._converse, args=(peer,), daemon=True).start()
+
+    def _converse(self, peer: socket) -> None:
+        """Answers one connection. A client that fails or does not read is dropped."""
+        try:
+            with peer, suppress(OSError, ValueError, RecursionError):
+                if not asking.is_own(peer):
+                    return
+                peer.settimeout(SECONDS)
+                peer.sendall(_line(asking.GREETING))
+                request = json.loads(asking.line(peer, SECONDS, asking.MOST_REQUEST))
+                data = _line(self._reply(request) or {"no": True})
+                if len(data) > asking.MOST_REPLY:
+                    data = _line({"no": True})
+                peer.settimeout(SECONDS)
+                peer.sendall(data)
+        finally:
+            self._free.release()
+
+    def _reply(self, request: object) -> Mapping[str, Any] | None:
+        if not isinstance(request, Mapping):
+            return None
+        try:
+            return replied(self._memory.mind(), request, self._answers)
+        except Exception as error:  # noqa: BLE001 - the process that asks does the work itself
+            log.info("a request was not answered: %s", type(error).__name__)
+            return None
+
+
+def _line(data: Mapping[str, Any]) -> bytes:
+    return f"{json.dumps(data)}\n".encode("ascii")
+
+
+def replied(mind: Mind, request: Mapping[str, Any], answers: Answers) -> Mapping[str, Any] | None:
+    """Returns the reply of a memory to a request; None if the other process must do the work.
+
+    It must if its environment, its project or the setting `server.socket` does not match.
+    """
+    environ = request["environ"]
+    theirs = asking.shared(environ), request["zone"]
+    ours = asking.surroundings(mind.environ)
+    if theirs != (asking.shared(mind.environ), ours["zone"]):
+        return None
+    if mind.config["server.socket"] == "off":
+        return None
+    project = projects.find(Path(request["folder"]), mind.home)
+    if project is None or project.root != mind.project.root:
+        return None
+    if request["ask"] == "status":
+        return {"pid": os.getpid()}
+    deadline = time.monotonic() + asking.ANSWER_SECONDS
+    with mind.visited(environ) as view:
+        view.progress, view.halted = None, lambda: time.monotonic() > deadline
+        return _near(view, request) if request["ask"] == "near" else answers(view, request)
+
+
+def _near(mind: Mind, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns the memories nearest to a prompt by the encoder."""
+    near = refresh.up_to_date(mind).nearest(request["prompt"], MOST_NEAR)
+    if mind.index.is_behind:
+        encode_later(mind)
+    return {"near": near}

@@ -1,0 +1,260 @@
+"""The socket of a server: planted by a clone, of another user, flooded, or silent."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from mimo.cli import asked
+from mimo.mind import Mind
+from mimo.operations import asking, listening
+from tests.serving import serving, status
+
+PLANTED = "socket planted or taken over"
+FLOODED = "server held up over its socket"
+
+Server = Callable[[socket.socket], object]
+
+
+@contextmanager
+def false_server(home: Path, root: Path, converse: Server) -> Iterator[None]:
+    """Listens in place of a server."""
+    folder = Path(asking.folder_of(str(home)))
+    folder.mkdir(mode=0o700, exist_ok=True, parents=True)
+    with socket.socket(socket.AF_UNIX) as listens:
+        address, descriptor = asking.addressed(str(folder), asking.name_of(str(root)))
+        listens.bind(address)
+        listens.listen()
+
+        def accept() -> None:
+            while True:
+                try:
+                    peer, _ = listens.accept()
+                except OSError:
+                    return
+                with peer:
+                    try:
+                        converse(peer)
+                    except OSError:
+                        continue
+
+        Thread(target=accept, daemon=True).start()
+        yield
+        listens.shutdown(socket.SHUT_RDWR)
+    if descriptor is not None:
+        os.close(descriptor)
+
+
+def greeting(**fields: object) -> bytes:
+    return f"{json.dumps({**asking.GREETING, **fields})}\n".encode()
+
+
+def greets(reply: bytes) -> Server:
+    """Returns a server that greets, reads a request and replies."""
+
+    def converse(peer: socket.socket) -> None:
+        peer.sendall(greeting())
+        peer.recv(100_000)
+        peer.sendall(reply)
+
+    return converse
+
+
+SERVERS: dict[str, Server] = {
+    "silent": lambda peer: Event().wait(0.5),
+    "hangs up": lambda peer: peer.close(),
+    "garbage": lambda peer: peer.sendall(b"\xff\x00{{\n"),
+    "other version": lambda peer: peer.sendall(greeting(mind="0.1")),
+    "other protocol": lambda peer: peer.sendall(greeting(protocol=2)),
+    "deep": lambda peer: peer.sendall(b"[" * 900 + b"\n"),
+    "long greeting": lambda peer: peer.sendall(b"x" * 100_000),
+    "half a line": greets(b'{"status": 0, "notes": [], "te'),
+    "not an object": greets(b"[1]\n"),
+    "refuses": greets(b'{"no": true}\n'),
+    "odd reply": greets(b'{"near": {"a": 1}}\n'),
+}
+
+
+@pytest.mark.attack(PLANTED)
+@pytest.mark.parametrize("name", SERVERS)
+def test_a_false_server_changes_nothing(
+    name: str,
+    project: Path,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(project)
+    monkeypatch.setattr(asking, "GREETING_SECONDS", 0.1)
+    with false_server(home, project, SERVERS[name]):
+        assert asked.answer(["list"]) is None
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.attack(PLANTED)
+def test_a_folder_of_sockets_that_others_can_change_is_not_used(project: Path, home: Path) -> None:
+    with serving(home, project):
+        folder = Path(asking.folder_of(str(home)))
+        folder.chmod(0o770)
+        assert status(home, project) is None
+        folder.chmod(0o700)
+        assert status(home, project)
+        folder.rename(folder.with_name("real"))
+        folder.symlink_to("real")
+        assert status(home, project) is None
+        folder.unlink()
+        folder.with_name("real").rename(folder)
+
+
+@pytest.mark.attack(PLANTED)
+def test_a_peer_of_another_user_is_neither_asked_nor_answered(
+    project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(home, project):
+        own = asking.is_own
+        monkeypatch.setattr(asking, "is_own", lambda peer: False)
+        assert status(home, project) is None
+        monkeypatch.setattr(asking, "is_own", own)
+        assert status(home, project)
+    peer, other = socket.socketpair()
+    with peer, other:
+        assert asking.is_own(peer)
+        monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+        assert not asking.is_own(peer)
+
+
+@pytest.mark.attack(PLANTED)
+def test_a_clone_brings_no_socket(project: Path, home: Path, tmp_path: Path) -> None:
+    """The home has the sockets: nothing in the project is looked at."""
+    with serving(home, project):
+        assert not [path for path in (project / ".mind").rglob("*") if path.is_socket()]
+        other = tmp_path / "other"
+        (other / ".mind").mkdir(parents=True)
+        assert status(home, other) is None
+
+
+@pytest.mark.attack(PLANTED)
+def test_a_project_at_another_path_is_not_answered(
+    project: Path, home: Path, tmp_path: Path
+) -> None:
+    with serving(home, project):
+        moved = project.rename(tmp_path / "moved")
+        assert status(home, moved) is None
+
+
+@pytest.mark.attack(FLOODED)
+def test_requests_too_long_incomplete_or_odd_end_the_connection_only(
+    project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listening, "SECONDS", 0.2)
+    requests = (
+        b"x" * (asking.MOST_REQUEST + 10),
+        b"{}\n",
+        b"[]\n",
+        b'{"ask": "near", "environ": 1}\n',
+        b"[" * 60_000 + b"\n",
+        b"half",
+        b"",
+    )
+    with serving(home, project):
+        for data in requests:
+            with socket.socket(socket.AF_UNIX) as peer:
+                folder, name = asking.folder_of(str(home)), asking.name_of(str(project))
+                address, descriptor = asking.addressed(folder, name)
+                peer.connect(address)
+                if descriptor is not None:
+                    os.close(descriptor)
+                peer.settimeout(5)
+                assert peer.recv(1_000) == greeting()
+                try:
+                    peer.sendall(data)
+                    assert peer.recv(1_000) in (b'{"no": true}\n', b"")
+                except (BrokenPipeError, ConnectionResetError):
+                    continue
+        assert status(home, project)
+
+
+@pytest.mark.attack(FLOODED)
+def test_many_clients_that_never_ask_or_read_do_not_stop_others(
+    project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listening, "SECONDS", 0.2)
+    folder, name = asking.folder_of(str(home)), asking.name_of(str(project))
+    with serving(home, project):
+        address, descriptor = asking.addressed(folder, name)
+        peers = [socket.socket(socket.AF_UNIX) for _ in range(3 * listening.MOST_CONNECTIONS)]
+        for peer in peers:
+            peer.connect(address)
+        while not status(home, project):
+            Event().wait(0.02)
+        for peer in peers:
+            peer.close()
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+@pytest.mark.attack(FLOODED)
+def test_concurrent_questions_are_all_answered(project: Path, home: Path) -> None:
+    replies: list[object] = []
+    with serving(home, project):
+        threads = [Thread(target=lambda: replies.append(status(home, project))) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert replies == [{"pid": os.getpid()}] * 8
+
+
+LISTEN = """
+import sys, time
+from pathlib import Path
+sys.path[:] = {path!r}
+from mimo.mind import Mind
+from mimo.operations.listening import Listener, Memory
+home, root = map(Path, sys.argv[1:])
+listener = Listener(home, Memory(lambda: Mind.open(root, project=root)), lambda *_: None)
+listener.start()
+print("started", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.attack(PLANTED)
+def test_the_next_server_takes_over_from_one_that_was_killed(project: Path, home: Path) -> None:
+    """A killed process leaves its socket behind, and the system frees its lock."""
+    code = LISTEN.format(path=sys.path)
+    killed = subprocess.Popen([sys.executable, "-c", code, str(home), str(project)])
+    while not (reply := status(home, project)):
+        Event().wait(0.05)
+    assert reply == {"pid": killed.pid}
+    waiting = listening.Listener(
+        home, listening.Memory(lambda: Mind.open(project, project=project)), lambda *_: None
+    )
+    waiting.start()
+    killed.kill()
+    killed.wait()
+    while not (reply := status(home, project)):
+        Event().wait(0.05)
+    waiting.close()
+    assert reply == {"pid": os.getpid()}
+    assert status(home, project) is None
+
+
+@pytest.mark.attack(PLANTED)
+def test_a_path_too_long_for_the_system_is_named_by_its_folder(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / ("long" * 30)
+    home.mkdir()
+    monkeypatch.setenv("MIND_HOME", str(home))
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("this system can't name a socket by its folder")
+    with serving(home, project):
+        assert status(home, project)

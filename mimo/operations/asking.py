@@ -120,7 +120,7 @@ def addressed(folder: str, name: str) -> tuple[str, int | None]:
 def ask(
     home: str, root: str, request: Mapping[str, Any], seconds: float = ANSWER_SECONDS
 ) -> dict[str, Any] | None:
-    """Returns the reply of the server of a project; None without one, whatever the reason."""
+    """Returns the reply of the server of a project; None if there is none, or it fails."""
     folder = folder_of(home)
     try:
         name = name_of(root)

@@ -1,6 +1,7 @@
 """Questions about all memories agree with reading every memory."""
 
 import random
+import sqlite3
 from collections import Counter
 
 import pytest
@@ -9,7 +10,7 @@ from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
 from mimo.disk import Stamp
-from mimo.index import survey
+from mimo.index import catalog, survey
 from mimo.memory.model import Kind, Link
 from mimo.mind import Mind
 from mimo.operations import finding, overview, saving
@@ -101,3 +102,31 @@ def test_a_reading_command_compares_the_files_with_the_index_once(
 
     assert len(walks) == 2
     assert finding.one(filled, "late").memory.content
+
+
+def test_competing_decisions_of_a_few_ids_are_looked_up_without_reading_all_decisions(mind: Mind):
+    steps = []
+    for number in range(120):
+        draft = saving.draft(Kind.DECISION, f"Choice {number}", topic=f"topic {number}")
+        saving.store(mind, draft)
+        if number in (19, 119):
+            ids = [record.memory.id for record in finding.listing(mind).records[:3]]
+            steps.append(_steps(mind, ids))
+
+    assert steps[1] < 2 * steps[0]
+
+
+def _steps(mind: Mind, ids: list[str]) -> int:
+    """Returns the instructions of SQLite that it takes to look up competing decisions."""
+    counted = [0]
+
+    def count() -> None:
+        counted[0] += 1
+
+    def query(sql: sqlite3.Connection) -> None:
+        sql.set_progress_handler(count, 1)
+        catalog.competing(sql, ids)
+        sql.set_progress_handler(None, 0)
+
+    mind.index.ask(query)
+    return counted[0]

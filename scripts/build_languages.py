@@ -1,4 +1,4 @@
-"""Learn the rows of other languages in `mimo/model`: multilingual.int8 and multilingual.vocab.txt.
+"""Learn the rows of other languages in `mimo/model`, and the English words near Korean ones.
 
     python scripts/build_languages.py FOLDER [--new-pieces]
 
@@ -32,6 +32,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mimo.index.embedding.korean import Glossary
 from mimo.index.embedding.packaged import (
     DIMS,
     FOLDER,
@@ -72,6 +73,7 @@ PACKAGES = Path(__file__).with_name("languages.sha256")
 RESULT_SHA256 = {
     "multilingual.int8": "cc9785f41baf276a91ff33e6ba4e36e8cfb1caab3d439fc53747bbf4f2c2154b",
     "multilingual.vocab.txt": "425c4085cc4d45d491be77322f6f17f5321db630509396b2b73f6000ef3453c8",
+    "korean.learned.txt": "fca27ec3e95ab131887cc02f9b2bf05e6320a37ebbf412e8d89992f870fa3572",
 }
 """The hashes of the packaged files."""
 
@@ -538,6 +540,44 @@ def write(target: Path, pieces: Sequence[str], rows: Any) -> None:
     (target / "multilingual.vocab.txt").write_bytes(b"\n".join(lines))
 
 
+LEAST_NEAR = 0.7
+"""The cosine of a Korean word with an English one from which it is a gloss."""
+
+
+def write_glosses(target: Path, pieces: Sequence[str], rows: Any) -> None:
+    """Writes the English words nearest to Korean words that `korean.txt` does not explain.
+
+    Shorter words come first, so that their inflected forms need no line.
+    """
+    import numpy as np
+
+    english = (FOLDER / "vocab.txt").read_text(encoding="utf-8").split("\n")
+    ids = [id for id, word in enumerate(english) if re.fullmatch("[a-z]{3,}", word)]
+    matrix = unit(np.array([mean([id], 1) for id in ids]))
+    written = (FOLDER / "korean.txt").read_text(encoding="utf-8")
+    learned: dict[str, list[str]] = {}
+    glossary = Glossary(written)
+    words = [row for row, piece in enumerate(pieces) if re.fullmatch("[가-힣]{2,}", piece)]
+    for row in sorted(words, key=lambda row: (len(pieces[row]), pieces[row])):
+        cosines = matrix @ unit(rows[row : row + 1])[0]
+        if cosines.max() >= LEAST_NEAR and glossary.path(pieces[row]).unknown:
+            meaning = english[ids[int(cosines.argmax())]]
+            learned.setdefault(meaning, []).append(pieces[row])
+            glossary.learn(pieces[row], meaning)
+    lines = [
+        f"{meaning}: {' '.join(sorted(words))}\n" for meaning, words in sorted(learned.items())
+    ]
+    (target / "korean.learned.txt").write_text("".join(lines), encoding="utf-8")
+
+
+def unit(rows: Any) -> Any:
+    """Returns rows at length 1; a row of zeros stays."""
+    import numpy as np
+
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(lengths, lengths, 1)
+
+
 def main() -> int:
     """Builds the files in the folder, and reports whether they equal the packaged ones."""
     import numpy as np
@@ -560,6 +600,7 @@ def main() -> int:
         rows.append(learn(pieces, sentences, RIDGE[script]))
         every += pieces
     write(arguments.folder, every, np.vstack(rows))
+    write_glosses(arguments.folder, every, np.vstack(rows))
     digests = {
         name: hashlib.sha256((arguments.folder / name).read_bytes()).hexdigest()
         for name in RESULT_SHA256

@@ -63,6 +63,9 @@ _ESTIMATED_GATE = (0.0, 0.5)
 _ESTIMATED_SHARE = 0.5
 """The same, and the share of meaning's weight, if all cosines are estimates from static ones."""
 
+_ALIGNED_SHARE = 0.3
+"""The share of such an estimate beside the encoder's cosine, in a store of several languages."""
+
 _GATED = ("document", "passage", "coverage", "phrase")
 _STATIC = ("unit_meaning", "document_meaning")
 _LONG = (12, 16)
@@ -289,6 +292,13 @@ def _by_meaning(
     trust = 1.0 if near.of else _ESTIMATED_SHARE
     gate = max(least, _ramp(best, _GATE if near.of else _ESTIMATED_GATE))
     cosines = _encoded(candidates, measured, near)
+    if near.of and near.expected == scoring.ALIGNED:
+        base, slope = near.expected
+        estimates = [base + slope * item.unit_meaning for item in measured]
+        cosines = [
+            cosine + _ALIGNED_SHARE * (estimate - cosine)
+            for cosine, estimate in zip(cosines, estimates, strict=True)
+        ]
     orders = []
     for candidate, item, cosine in zip(candidates, measured, cosines, strict=True):
         words = 1.0 if candidate.shape is Shape.TURN else gate

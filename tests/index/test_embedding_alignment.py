@@ -66,7 +66,7 @@ def test_without_words_nothing_corresponds(question: str, text: str) -> None:
 def test_answers_stay_the_same_when_kept_words_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = model().correspondence("지운 문서", NOTES)
     monkeypatch.setattr(module, "_MOST_WORDS", 8)
-    aligner = Aligner(model().tokens, model()._rows)
+    aligner = Aligner(model()._tokens_of_word, model()._rows)
 
     for note in (*NOTES, NOTES[0]):
         aligner.correspondence("other words", [note])

@@ -130,14 +130,18 @@ def test_a_broken_encoder_leaves_words_and_a_notice(tmp_path, index):
     plain.close()
 
 
-def test_a_text_in_another_language_is_not_encoded(index):
-    korean, german = (
-        "고객은 쿠키로 로그인 상태를 유지한다",
-        "Der Kunde bleibt mit einem Cookie angemeldet",
+def test_a_text_in_a_language_that_the_encoder_cannot_read_is_not_encoded(index):
+    japanese, german, korean, english = index.meanings.of(
+        [
+            "顧客はクッキーでログイン状態を保つ",
+            "Der Kunde bleibt mit einem Cookie angemeldet",
+            "고객은 쿠키로 로그인 상태를 유지한다",
+            "Customers stay signed in by a cookie",
+        ]
     )
 
-    assert index.meanings.of([korean, german]) == [b"", b""]
-    assert len(index.meanings.of(["Customers stay signed in by a cookie"])[0]) == 384
+    assert [japanese, german] == [b"", b""]
+    assert len(korean) == len(english) == 384
 
 
 def test_a_search_does_not_wait_for_a_process_that_stores_vectors(index, tmp_path):

@@ -19,6 +19,7 @@ from mimo.errors import Invalid
 from mimo.index.embedding import ENCODED_LENGTH
 from mimo.index.embedding.packaged import (
     FOLDER,
+    GLOSSARY_SHA256,
     MAX_CHARACTERS,
     UNKNOWN,
     PackagedModel,
@@ -64,8 +65,8 @@ class Encoder:
 
     @cached_property
     def model(self) -> str:
-        """The name of the network, with the beginning of its source's hash."""
-        return f"all-MiniLM-L6-v2-int8:{self._header['source'][:12]}"
+        """The name of the network, with the beginnings of the hashes of its source and glossary."""
+        return f"all-MiniLM-L6-v2-int8:{self._header['source'][:12]}+{GLOSSARY_SHA256[:12]}"
 
     @property
     def dims(self) -> int:
@@ -82,11 +83,8 @@ class Encoder:
     def encode_many(self, texts: Sequence[str]) -> list[bytes]:
         """Returns the vector of each text. Raises `Invalid` if the weights can't be read."""
         limit = self._header["limit"] - 2
-        readable = (text[:MAX_CHARACTERS].encode("utf-8", "ignore").decode() for text in texts)
-        rows = [
-            self._word_piece.ids(text, limit) if self._packaged.is_english(text) else []
-            for text in readable
-        ]
+        whole = (text[:MAX_CHARACTERS].encode("utf-8", "ignore").decode() for text in texts)
+        rows = [self._word_piece.ids(self._packaged.readable(text), limit) for text in whole]
         vectors = [b""] * len(rows)
         for batch in _batches(rows):
             for place, vector in zip(batch, self._forward([rows[n] for n in batch]), strict=True):

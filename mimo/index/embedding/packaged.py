@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mimo.index.embedding.alignment import Aligner
+    from mimo.index.embedding.korean import Glossary
 
 
 SCANS = 20
@@ -313,6 +314,9 @@ SHA256 = "8377b02827b2003807c7705c5b191ff20f0b7f51fd752333c5026c23c13b5458"
 LANGUAGES_SHA256 = "cc9785f41baf276a91ff33e6ba4e36e8cfb1caab3d439fc53747bbf4f2c2154b"
 """The hash of `multilingual.int8`."""
 
+GLOSSARY_SHA256 = "67ee0c34d3bba18f0dbb375b303db79a012643c6530a1728476eb6af95cddd11"
+"""The hash of `korean.txt` and `korean.learned.txt`, one after the other."""
+
 ENGLISH_ROWS = 29_525
 """The number of rows in `model.safetensors`; ids from here on are rows of `multilingual.int8`."""
 
@@ -376,6 +380,12 @@ class PackagedModel:
             return False
         return not self._languages.separate(text)[1]
 
+    def readable(self, text: str) -> str:
+        """Returns `text` with English words for Korean ones; empty if it is not English then."""
+        if compiled(f"[{HANGUL}]").search(text):
+            text = self._glossary.gloss(text)
+        return text if self.is_english(text) else ""
+
     def correspondence(self, query: str, texts: Sequence[str]) -> list[float]:
         """Returns the share of the query's words that correspond to a word of each text, 0..1."""
         return self._aligner.correspondence(query, texts)
@@ -429,7 +439,24 @@ class PackagedModel:
     def _aligner(self) -> "Aligner":
         from mimo.index.embedding.alignment import Aligner
 
-        return Aligner(self.tokens, self._rows)
+        return Aligner(self._tokens_of_word, self._rows)
+
+    def _tokens_of_word(self, word: str) -> list[int]:
+        """Returns the tokens of a word, and of English words for a Korean one."""
+        tokens = self.tokens(word)
+        if compiled(f"[{HANGUL}]").match(word):
+            tokens += self.tokens(self._glossary.meaning(word))
+        return tokens
+
+    @cached_property
+    def _glossary(self) -> "Glossary":
+        from mimo.index.embedding.korean import Glossary
+
+        written, learned = (
+            (FOLDER / name).read_text(encoding="utf-8")
+            for name in ("korean.txt", "korean.learned.txt")
+        )
+        return Glossary(written, learned)
 
     def _rows(self, ids: "NDArray[np.intp]") -> "NDArray[np.float32]":
         """Returns the rows of tokens."""

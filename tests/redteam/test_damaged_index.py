@@ -2,7 +2,7 @@
 
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from itertools import cycle
 from pathlib import Path
@@ -13,6 +13,7 @@ from mimo.errors import MindError
 from mimo.features.edges import sources
 from mimo.features.search.commands import search
 from mimo.features.upkeep.commands import doctor, index
+from mimo.index.embedding.encoder import Encoder
 from mimo.index.index import Index
 from mimo.mind import Mind
 from mimo.operations import refresh
@@ -24,6 +25,22 @@ OTHERS = "another process's indexing blocks a search"
 QUERIES = ("limits of the interface", "who decides about tea", "rare words", "cold beverage")
 
 Record = Callable[[str, object], None]
+
+
+_vectors: dict[str, bytes] = {}
+
+
+@pytest.fixture(autouse=True)
+def _texts_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The storage is the subject here; encoding the same texts again would only cost time."""
+    encode_many = Encoder.encode_many
+
+    def remembered(self: Encoder, texts: Sequence[str]) -> list[bytes]:
+        new = [text for text in dict.fromkeys(texts) if text not in _vectors]
+        _vectors.update(zip(new, encode_many(self, new), strict=True))
+        return [_vectors[text] for text in texts]
+
+    monkeypatch.setattr(Encoder, "encode_many", remembered)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ the names that changed last.
 import sqlite3
 from collections.abc import Collection
 
-FORMAT = 5
+FORMAT = 6
 """Rises with every change of the tables, of the tokens or of the stored values."""
 
 CURRENT = (
@@ -89,6 +89,9 @@ CREATE INDEX memories_topic ON memories (topic_key, shadowed, created) WHERE top
 CREATE INDEX memories_outcome ON memories (outcome, shadowed, created) WHERE outcome IS NOT NULL;
 CREATE INDEX memories_statement ON memories (statement);
 CREATE INDEX memories_parent ON memories (parent, position) WHERE parent IS NOT NULL;
+CREATE INDEX memories_digest ON memories (shadowed, digest, path);
+CREATE INDEX memories_read_only ON memories (path) WHERE owned = 0;
+CREATE INDEX memories_disputed ON memories (created) WHERE instr(rest, '"competing":');
 
 CREATE TABLE parents (
     path TEXT NOT NULL, id TEXT NOT NULL, tokens TEXT NOT NULL, PRIMARY KEY (path, id)

@@ -1,4 +1,7 @@
-"""Questions about all memories of a project, which read as few of their texts as possible."""
+"""Questions about all memories of a project, which read as few of their texts as possible.
+
+`+shadowed = 0` keeps SQLite from choosing an index by `shadowed`, which nearly all rows have alike.
+"""
 
 import sqlite3
 from collections import Counter
@@ -32,7 +35,7 @@ class Origins:
 
 def by_type(sql: sqlite3.Connection) -> dict[Kind, int]:
     """Returns the number of memories of each type that occurs."""
-    selected = sql.execute("SELECT type, count(*) FROM memories WHERE shadowed = 0 GROUP BY type")
+    selected = sql.execute("SELECT type, count(*) FROM memories WHERE +shadowed = 0 GROUP BY type")
     return {Kind(type): number for type, number in selected}
 
 
@@ -44,17 +47,20 @@ def times(sql: sqlite3.Connection) -> list[int]:
 
 def origins(sql: sqlite3.Connection) -> Origins:
     """Returns how many memories come from documents and from ingested files."""
-    elsewhere = "(path < :inside OR path >= :after)"
-    in_place, included = sql.execute(
-        f"SELECT count(*), total({elsewhere}) FROM memories"
-        f" WHERE shadowed = 0 AND parent IS NULL AND (owned = 0 OR {elsewhere})",
-        {"inside": f"{STORE}/", "after": f"{STORE}0"},  # "0" follows "/".
+    whole = "FROM memories WHERE +shadowed = 0 AND parent IS NULL"
+    inside = f"path >= '{STORE}/' AND path < '{STORE}0'"  # "0" follows "/".
+    included, read_only = sql.execute(
+        f"SELECT (SELECT count(*) {whole} AND path < '{STORE}/')"
+        f" + (SELECT count(*) {whole} AND path >= '{STORE}0'),"
+        f" (SELECT count(*) {whole} AND owned = 0 AND {inside})"
     ).fetchone()
     files, chunks = sql.execute(
         "SELECT count(DISTINCT path), count(*) FROM memories"
-        " WHERE parent IS NOT NULL AND shadowed = 0"
+        " WHERE parent IS NOT NULL AND +shadowed = 0"
     ).fetchone()
-    return Origins(in_place=in_place, included=int(included), ingested_files=files, chunks=chunks)
+    return Origins(
+        in_place=included + read_only, included=included, ingested_files=files, chunks=chunks
+    )
 
 
 def digests(sql: sqlite3.Connection) -> tuple[str, ...]:
@@ -80,7 +86,7 @@ def number_unapproved(sql: sqlite3.Connection) -> int:
 
 def disputed(sql: sqlite3.Connection) -> tuple[Record, ...]:
     """Returns the memories with several versions of a field, newest first."""
-    records = _selected(sql, "instr(m.rest, '\"competing\":')")
+    records = _selected(sql, "instr(rest, '\"competing\":')")
     return tuple(record for record in records if record.memory.competing)
 
 
@@ -99,7 +105,9 @@ def contradicting(sql: sqlite3.Connection) -> tuple[Record, ...]:
 
 def ingested(sql: sqlite3.Connection) -> tuple[Record, ...]:
     """Returns one part of each ingested text, newest first."""
-    first = "SELECT min(key) FROM memories WHERE parent IS NOT NULL AND shadowed = 0 GROUP BY path"
+    first = (
+        "SELECT min(key) FROM memories WHERE parent IS NOT NULL AND +shadowed = 0 GROUP BY +path"
+    )
     return _selected(sql, f"m.key IN ({first})")
 
 
@@ -195,5 +203,5 @@ class _Rivals:
 
 
 def _selected(sql: sqlite3.Connection, condition: str) -> tuple[Record, ...]:
-    rest = f"WHERE m.shadowed = 0 AND {condition} ORDER BY {newest_first('m')}"
+    rest = f"WHERE +m.shadowed = 0 AND {condition} ORDER BY {newest_first('m')}"
     return tuple(rows.select(sql, rest))

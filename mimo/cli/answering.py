@@ -13,7 +13,7 @@ import click
 from mimo.cli.params import Run, completions
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Effect, Spec, Surface, to_json
-from mimo.errors import Internal, MindError
+from mimo.errors import Cancelled, Internal, MindError
 from mimo.guard.privacy import redact_error
 from mimo.operations.asking import agent_of
 from mimo.rendering import as_json, lines_of, safe
@@ -110,7 +110,7 @@ def _run(
     caller = Caller(surface=Surface.CLI, agent=agent_of(mind.environ))
     try:
         result = invoke(spec, mind, caller, arguments)
-    except Internal:
+    except (Internal, Cancelled):
         raise _Unanswered from None
     except MindError as error:
         answers.append(_failed(error, wide=bool(request["wide"]), json="json" in options))

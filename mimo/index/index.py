@@ -63,6 +63,10 @@ def _query(
     return method
 
 
+_EXAMINED = 500
+"""The number of memories nearest to a text among which approved ones are looked for."""
+
+
 class Index:
     """The memories of one project, ready to be searched."""
 
@@ -315,7 +319,7 @@ class Index:
             cosines = compared.near.of if compared else {}
             order = sorted(cosines.items(), key=itemgetter(1), reverse=True)
             nearest: list[tuple[str, float]] = []
-            for key, cosine in order:
+            for key, cosine in order[:_EXAMINED]:
                 approved = sql.execute(
                     "SELECT id FROM memories WHERE key = ? AND approved(digest)", (key,)
                 ).fetchone()

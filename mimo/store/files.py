@@ -178,24 +178,33 @@ def write_all_new(contents: Mapping[Path, bytes], *, mode: int = 0o666) -> froze
     return frozenset(taken)
 
 
-def replace(path: Path, data: bytes, *, expect: str | None = None, mode: int = 0o666) -> None:
+def replace(
+    path: Path,
+    data: bytes,
+    *,
+    expect: str | None = None,
+    mode: int = 0o666,
+    durable: bool = True,
+) -> None:
     """Replaces the content of a file, and keeps its permissions.
 
     With `expect`, the file must still have that digest (hold the lock). Without it, a missing file
-    is created with `mode` less the umask. Raises `Conflict` and `StorageFailed`; the file is then
-    unchanged.
+    is created with `mode` less the umask. Unless `durable`, a power failure may lose the content,
+    as for a file that another program reads at once. Raises `Conflict` and `StorageFailed`; the
+    file is then unchanged.
     """
     with reported("write", path):
         _check(path, expect)
         make_folder(path.parent)
         _clean(path.parent)
-        with _temporary(path, data, mode) as temporary:
+        with _temporary(path, data, mode, flush=durable) as temporary:
             with suppress(FileNotFoundError):
                 old_mode = stat.S_IMODE(path.lstat().st_mode)
                 temporary.chmod(disk.mode_for(path, old_mode))
             _announce({path: data})
             temporary.replace(path)
-        flush_folder(path.parent)
+        if durable:
+            flush_folder(path.parent)
 
 
 def remove(path: Path, *, expect: str | None = None) -> None:

@@ -87,8 +87,19 @@ _MADE = re.compile(
 )
 _BRANCH = re.compile(r"ref: refs/heads/([^\x00-\x1f\x7f]{1,200})")
 
-DRIVER = "mind merge-driver %O %A %B %P || git merge-file %A %O %B"
-"""The merge driver for memories; if mind is not on the PATH, git merges them as text."""
+DRIVER = (
+    'd=${GIT_DIR:-.git}; [ -d "$d" ] || d=$(git rev-parse --git-dir); d=$d/mind-merge-$PPID; '
+    "set -- $(git hash-object --no-filters %O %A %B); r=$d/%P/$1-$2-$3; "
+    'if [ -s "$r" ]; then mv -f "$r" %A || exit 255; '
+    'else mind merge-driver %O %A %B %P "$d" || git merge-file %A %O %B; fi'
+)
+"""The merge driver for memories; if mind is not on the PATH, git merges them as text.
+
+git starts it for each file, and Python takes fifty times longer to start than to merge. So the
+first call in a git process merges all files and stores the results in a folder of that process
+(`mind-merge-…` in the git directory), under the ids of the three texts. Later calls take them. A
+text that is not in it, such as that of a renamed file, is merged by a call of its own.
+"""
 
 
 def run(

@@ -3,76 +3,171 @@
 It is not a command of the registry: only git calls it, once a file, and it must start fast.
 """
 
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mimo.errors import MindError
 
+if TYPE_CHECKING:
+    from mimo.store.trust import Trust
+
 USAGE = """\
-Usage: mind merge-driver BASE OURS THEIRS [PATH]
+Usage: mind merge-driver BASE OURS THEIRS [PATH [FOLDER]]
 
 Merge one file of memory, field by field, into OURS. git calls this; `mind init` sets it up.
+With FOLDER, the first call merges all files of `git merge`, and stores the results there.
 """
 _CONFLICT = 1
 """The exit status if nothing was merged: git merges the texts then."""
 _APART = ("values/", "procedures/", "MEMORY.md", "policy.yaml")
 """Files that are not memories: a mixture of two procedures would be one without an author."""
+_DIFF = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--diff-filter=M")
+_AT_ONCE = 500
+"""The number of files whose texts are read from git at once."""
 
 
 def main(args: Sequence[str]) -> int:
     """Returns 0 if our file contains the merge now, 1 if it is not changed."""
-    if len(args) not in (3, 4):
+    if len(args) not in (3, 4, 5):
         sys.stderr.write(USAGE)
         return 0 if list(args) == ["--help"] else 2
-    # The path is relative to the repository, and the project may be a folder of it.
-    named = args[3] if len(args) == 4 else ""
-    path = f".mind/{named.rpartition('.mind/')[2] or 'memory.md'}"
-    if path.removeprefix(".mind/").startswith(_APART):
-        return _CONFLICT
-    try:
-        return _merge([Path(name) for name in args[:3]], path, args[-1])
-    except Exception:  # noqa: BLE001 - git can still merge the texts
-        return _CONFLICT
+    files = [Path(name) for name in args[:3]]
+    path = args[3] if len(args) >= 4 else ".mind/memory.md"
+    # git calls from the top of the working tree, and the project may be a folder of it.
+    driver = _Driver(Path.cwd() / path.rpartition(".mind/")[0])
+    status = _CONFLICT
+    with suppress(Exception):  # git can still merge the texts
+        status = driver.merge_files(files, path)
+    if len(args) == 5:
+        with suppress(Exception):  # each file is then merged by a call of its own
+            _merge_all(driver, Path(args[4]), path)
+    return status
 
 
-def _merge(files: Sequence[Path], path: str, shown: str) -> int:
-    from mimo.disk import read
-    from mimo.memory.merge import merge
+class _Driver:
+    """Merges files of one project."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._trust: Trust | None = None
+
+    def merge_files(self, files: Sequence[Path], path: str) -> int:
+        """Returns 0 if the second file contains the merge now, 1 if it is not changed."""
+        from mimo.disk import read
+        from mimo.store.files import replace
+
+        merged = self.merge([read(file) for file in files], path) if _is_memory(path) else None
+        if merged is None:
+            return _CONFLICT
+        replace(files[1], merged, durable=False)
+        return 0
+
+    def merge(self, sides: Sequence[bytes], path: str) -> bytes | None:
+        """Returns the merge of the base, ours and theirs; None if only the texts can be merged.
+
+        Reports competing versions on standard error.
+        """
+        from mimo.memory.merge import merge
+
+        base, ours, theirs = sides
+        merged = merge(base, ours, theirs, path=_in_project(path))
+        if merged is None:
+            return None
+        self._approve_if_both_were(ours, theirs, merged.data)
+        if merged.dropped:
+            _warn(path, "two copies of an ingested file; the newer one was kept, ingest it again")
+        elif merged.competing:
+            names = ", ".join(merged.competing)
+            _warn(path, f"competing versions of {names}; both stand in the file (## Competing: …)")
+        return merged.data
+
+    def _approve_if_both_were(self, ours: bytes, theirs: bytes, merged: bytes) -> None:
+        """Approves a merge of two approved texts, since it contains no other text.
+
+        If trust can't be read or written, the merge counts as untrusted.
+        """
+        from mimo.store.files import digest
+
+        with suppress(MindError, OSError):
+            if self._trust is None:
+                from mimo.disk import home_of
+                from mimo.store.trust import Trust
+
+                self._trust = Trust(home_of(os.environ), self._root)
+            if self._trust.trusted(digest(ours)) and self._trust.trusted(digest(theirs)):
+                self._trust.approve([digest(merged)])
+
+
+def _in_project(path: str) -> str:
+    """Returns a path relative to the project, from one relative to the repository."""
+    return f".mind/{path.rpartition('.mind/')[2]}"
+
+
+def _is_memory(path: str) -> bool:
+    return not _in_project(path).removeprefix(".mind/").startswith(_APART)
+
+
+def _warn(path: str, reason: str) -> None:
     from mimo.rendering import complain
-    from mimo.store.files import replace
 
-    base, ours, theirs = (read(file) for file in files)
-    merged = merge(base, ours, theirs, path=path)
-    if merged is None:
-        return _CONFLICT
-    _approve_if_both_were(ours, theirs, merged.data, path=shown)
-    replace(files[1], merged.data)
-    if merged.dropped:
-        reason = "two copies of an ingested file; the newer one was kept, ingest it again"
-        complain(f"mind: {shown}: {reason}")
-    elif merged.competing:
-        names = ", ".join(merged.competing)
-        reason = f"competing versions of {names}; both stand in the file (## Competing: …)"
-        complain(f"mind: {shown}: {reason}")
-    return 0
+    complain(f"mind: {path}: {reason}")
 
 
-def _approve_if_both_were(ours: bytes, theirs: bytes, merged: bytes, *, path: str) -> None:
-    """Approves a merge of two approved texts, since it contains no other text.
+def _merge_all(driver: _Driver, folder: Path, path: str) -> None:
+    """Merges the other memories that both branches of `git merge` changed, into a folder.
 
-    git calls from the top of the working tree, and the project may be a folder of it. If trust
-    can't be read or written, the merge counts as untrusted.
+    The folder belongs to one git process, so it exists if another call has done this. A result is
+    stored by its path and the ids of its three texts, and is thus right for any call that finds
+    it. Only `git merge` and `git pull` name the other branch, in a variable.
     """
-    import os
+    heads = [name for name in os.environ if name.startswith("GITHEAD_")]
+    if len(heads) != 1 or folder.exists():
+        return
+    from shutil import rmtree
 
-    from mimo.disk import home_of
-    from mimo.store.files import digest
-    from mimo.store.trust import Trust
+    from mimo.store.files import replace
+    from mimo.store.revisions import blobs
 
-    with suppress(MindError, OSError):
-        root = Path.cwd() / path.rpartition(".mind/")[0]
-        trust = Trust(home_of(os.environ), root)
-        if trust.trusted(digest(ours)) and trust.trusted(digest(theirs)):
-            trust.approve([digest(merged)])
+    for old in folder.parent.glob("mind-merge-*"):
+        rmtree(old, ignore_errors=True)
+    folder.mkdir()
+    top, project = Path.cwd(), path.rpartition(".mind/")[:2]
+    changes = _changed_by_both(top, heads[0].removeprefix("GITHEAD_"))
+    others = [
+        other
+        for other in changes.keys() - {path}
+        if other.rpartition(".mind/")[:2] == project and other.endswith(".md") and _is_memory(other)
+    ]
+    for start in range(0, len(others), _AT_ONCE):
+        some = sorted(others)[start : start + _AT_ONCE]
+        texts = blobs(top, (id_ for other in some for id_ in changes[other]))
+        for other in some:
+            merged = driver.merge([texts[id_] for id_ in changes[other]], other)
+            if merged is not None:
+                result = folder / other / "-".join(changes[other])
+                result.parent.mkdir(parents=True)
+                replace(result, merged, durable=False)
+
+
+def _changed_by_both(top: Path, head: str) -> dict[str, tuple[str, str, str]]:
+    """Returns the ids of the base, ours and theirs of files that both branches changed, by path."""
+    from mimo.store.git import ask
+
+    (base,) = ask(top, "merge-base", "--all", "HEAD", head).decode().split()
+    ours, theirs = (_changes(ask(top, *_DIFF, base, side)) for side in ("HEAD", head))
+    return {
+        path: (*ids, theirs[path][1])
+        for path, ids in ours.items()
+        if path in theirs and ids != theirs[path]
+    }
+
+
+def _changes(listed: bytes) -> dict[str, tuple[str, str]]:
+    """Returns the old and the new id of each file in the output of `git diff-tree -z --raw`."""
+    words = os.fsdecode(listed).split("\0")
+    lines = (line.split() for line in words[:-1:2])
+    return {path: (line[2], line[3]) for line, path in zip(lines, words[1::2], strict=True)}

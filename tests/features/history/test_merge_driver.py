@@ -10,6 +10,7 @@ from mimo.memory.model import Kind, Outcome
 from mimo.mind import Mind
 from mimo.operations import finding, saving, syncing
 from mimo.store import projects
+from mimo.store.files import digest
 from mimo.store.git import DRIVER
 from tests.conftest import git
 
@@ -149,6 +150,65 @@ def test_two_branches_that_write_one_new_file_keep_both(repository, decided, min
     competing = {version.text for version in memory.competing}
     assert {memory.content, *competing} == {"Green tea", "Black tea"}
     assert memory.tags == ("a", "b")
+
+
+@pytest.fixture
+def calls(path):
+    """The number of calls of the merge driver until now."""
+    log = path / "calls"
+    program = path / "mind"
+    text = program.read_text(encoding="utf-8")
+    program.write_text(text.replace("\n", f'\necho "$1" >> "{log}"\n', 1), encoding="utf-8")
+    return lambda: log.read_text(encoding="utf-8").count("merge-driver") if log.exists() else 0
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_one_call_merges_all_files_of_a_merge(repository, mind, calls, tmp_path, linked):
+    names = [f"it's {number} $HOME" for number in range(4)]
+    ids = [saving.store(mind, saving.draft(Kind.FACT, name)).memory.id for name in names]
+    for id_, name in zip(ids, names, strict=True):
+        record = finding.one(mind, id_)
+        (repository / record.place.path).rename(repository / ".mind" / "facts" / f"{name}.md")
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "first")
+    on_branch(repository, "one", lambda: [edit(mind, id_, topic="one") for id_ in ids])
+    on_branch(repository, "two", lambda: [edit(mind, id_, tags=("two",)) for id_ in ids])
+    root = repository
+    if linked:
+        root = tmp_path / "linked"
+        git(repository, "worktree", "add", "-q", "--detach", str(root), "main")
+    git(root, "merge", "-q", "one")
+
+    git(root, "merge", "-q", "two")
+
+    assert calls() == 1
+    for name in names:
+        text = (root / ".mind" / "facts" / f"{name}.md").read_text(encoding="utf-8")
+        assert "topic: one\n" in text
+        assert "tags: [two]\n" in text
+        assert mind.trust.approved(digest(text.encode()))
+
+
+def test_a_result_of_other_texts_is_not_taken(repository, mind, calls):
+    ids = [saving.store(mind, saving.draft(Kind.FACT, name)).memory.id for name in ("a", "b")]
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "first")
+    on_branch(repository, "one", lambda: [edit(mind, id_, topic="one") for id_ in ids])
+
+    def rename():
+        for id_ in ids:
+            edit(mind, id_, tags=("two",))
+        old = repository / finding.one(mind, ids[1]).place.path
+        old.rename(old.with_name("elsewhere.md"))
+
+    on_branch(repository, "two", rename)
+    git(repository, "merge", "-q", "one")
+    git(repository, "merge", "-q", "two")
+
+    assert calls() == 2
+    for id_ in ids:
+        memory = finding.one(mind, id_).memory
+        assert (memory.topic, memory.tags) == ("one", ("two",))
 
 
 def test_without_mind_on_the_path_git_merges_the_text(repository, mind, decided, path):

@@ -5,7 +5,6 @@ the system reports changes (inotify, FSEvents), and asking takes a millisecond o
 systems, above all on networks, report nothing, so the answer "unchanged" is valid for seconds only.
 """
 
-import hashlib
 import os
 import re
 import stat
@@ -15,7 +14,7 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -41,6 +40,11 @@ _OWN = frozenset({".index", ".local"})
 """Folders of `.mind/` in which mind itself writes all the time."""
 _TRUSTED_SECONDS = 5.0
 """Maximum time for which an unchanged answer is valid."""
+_TRUSTED_LOCALLY_SECONDS = 300.0
+"""The same on a local file system, where every change is reported."""
+_LOCAL = frozenset("ext2 ext3 ext4 xfs btrfs f2fs zfs bcachefs tmpfs".split())
+"""Types of file systems that report changes by any process of this machine, and have no others."""
+_MOUNTS = "/proc/self/mountinfo"
 _LONGEST_SLEEP_MS = 5_000
 """Time after which a watching thread checks whether it should stop."""
 
@@ -95,6 +99,8 @@ def _globs(
 
 def digest_of(stamps: Mapping[str, Stamp]) -> bytes:
     """Returns a digest of the names and stamps of many files; empty for impossible times."""
+    import hashlib
+
     try:
         numbers = array("Q", chain.from_iterable(stamps.values()))
     except OverflowError:
@@ -309,6 +315,7 @@ class Watch:
         self._changes: Iterator[Any] | None = None
         self._dirty = True
         self._settled_at = 0.0
+        self._valid_seconds = 0.0
 
     def changed(self) -> bool:
         """Returns whether a file may have changed since the last `settle`."""
@@ -318,10 +325,16 @@ class Watch:
                 self._dirty = any(_counts(path) for _, path in changes) or self._dirty
             except (OSError, RuntimeError, StopIteration):
                 self._changes, self._dirty = None, True
-            return self._dirty or time.monotonic() - self._settled_at >= _TRUSTED_SECONDS
+            return self._dirty or time.monotonic() - self._settled_at >= self._valid_seconds
 
     def settle(self) -> None:
-        """Marks all reported changes as handled."""
+        """Marks all reported changes as handled.
+
+        Files in a new folder may be created before that is watched. So after a change, the files
+        are compared once more soon, even on a local file system.
+        """
+        lasts = not self._dirty and self._is_local
+        self._valid_seconds = _TRUSTED_LOCALLY_SECONDS if lasts else _TRUSTED_SECONDS
         self._dirty, self._settled_at = False, time.monotonic()
 
     def unsettle(self) -> None:
@@ -333,6 +346,20 @@ class Watch:
         with self._lock, suppress(AttributeError):
             self._changes.close()  # type: ignore[union-attr]
             self._changes = None
+
+    @cached_property
+    def _is_local(self) -> bool:
+        """True if all folders are on local file systems; False if that is not clear."""
+        types = {}
+        with suppress(OSError), open(_MOUNTS, encoding="utf-8") as mounts:  # noqa: PTH123
+            for line in mounts:
+                before, _, after = line.partition(" - ")
+                types[before.split(" ")[2]] = after.split(" ", 1)[0]
+        with suppress(OSError):
+            devices = [folder.stat().st_dev for folder in self._folders]
+            names = [f"{os.major(device)}:{os.minor(device)}" for device in devices]
+            return all(types.get(name) in _LOCAL for name in names)
+        return False
 
     def _next(self) -> Any:
         from watchfiles import watch

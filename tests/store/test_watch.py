@@ -1,5 +1,8 @@
 """Watching folders for changes."""
 
+from pathlib import Path
+from typing import NamedTuple
+
 import pytest
 
 from mimo.store import walk
@@ -67,9 +70,38 @@ def test_changes_in_minds_own_folders_are_ignored(folder, settled):
 
 
 def test_an_unchanged_answer_expires_after_seconds(settled, monkeypatch):
+    settled.settle()
+    monkeypatch.setattr(walk, "_TRUSTED_LOCALLY_SECONDS", 0.0)
     monkeypatch.setattr(walk, "_TRUSTED_SECONDS", 0.0)
+    settled.settle()
 
     assert settled.changed()
+
+
+@pytest.mark.parametrize(
+    ("types", "seconds"), [("ext4 btrfs", 300.0), ("ext4 nfs4", 5.0), ("", 5.0)]
+)
+def test_it_is_valid_for_longer_on_local_file_systems(monkeypatch, tmp_path, types, seconds):
+    devices = {"a": 0x101, "b": 0x102}
+    mounts = "".join(
+        f"2{n} 1 1:{n} / /{n} rw,relatime shared:1 - {kind} /dev/sda rw\n"
+        for n, kind in enumerate(types.split(), 1)
+    )
+    (tmp_path / "mountinfo").write_text(mounts, encoding="utf-8")
+    monkeypatch.setattr(walk, "_MOUNTS", str(tmp_path / "mountinfo"))
+    monkeypatch.setattr(Path, "stat", lambda path: Status(devices[path.name]))
+    watching = Watch([Path(name) for name in devices])
+
+    watching.settle()
+    assert watching._valid_seconds == 5.0
+    watching.settle()
+    assert watching._valid_seconds == seconds
+
+
+class Status(NamedTuple):
+    """The status of a folder on a device."""
+
+    st_dev: int
 
 
 def test_a_folder_that_cannot_be_watched_counts_as_changed(tmp_path):

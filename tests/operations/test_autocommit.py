@@ -96,10 +96,10 @@ def test_a_module_in_the_current_folder_is_not_run(monkeypatch, tmp_path):
     for folder in (planted.parent, planted):
         (folder / "__init__.py").touch()
     text = f"from pathlib import Path\nPath({str(tmp_path / 'ran')!r}).touch()\n"
-    (planted / "syncing.py").write_text(text, encoding="utf-8")
+    (planted / "encoding.py").write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
 
-    process = syncing.start("mimo.operations.syncing", tmp_path, tmp_path / "home")
+    process = syncing.start("mimo.operations.encoding", tmp_path, tmp_path / "home")
     os.waitpid(process, 0)
 
     assert not (tmp_path / "ran").exists()

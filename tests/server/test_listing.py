@@ -65,7 +65,7 @@ def names(listing: Listing) -> list[str]:
 def run(
     talk: Callable[[Listing, Session], Awaitable[Any]], mode: Mode = Mode.AUTO, **client: bool
 ) -> tuple[Listing, Session]:
-    listing = Listing(mode, patience=0.01)
+    listing = Listing(mode, patience=0.1)
     session = Session(listing, **client)
 
     async def whole() -> None:

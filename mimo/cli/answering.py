@@ -31,6 +31,7 @@ PATHS = frozenset(
         "recall",
         "list",
         "show",
+        "status",
         "memory search",
         "memory list",
     }

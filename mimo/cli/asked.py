@@ -8,7 +8,7 @@ from typing import Any
 
 from mimo.operations.asking import ask, surroundings
 
-COMMANDS = frozenset({"search", "recall", "list", "show", "memory"})
+COMMANDS = frozenset({"search", "recall", "list", "show", "status", "memory"})
 """The first words of the command lines that a server may answer."""
 
 COMPLETING = "_MIND_COMPLETE"

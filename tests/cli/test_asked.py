@@ -78,6 +78,8 @@ LINES = (
     ("show", "fact_tea"),
     ("show", "missing", "--json"),
     ("memory", "list"),
+    ("status",),
+    ("status", "--json"),
 )
 
 
@@ -105,7 +107,7 @@ def test_a_change_is_in_the_next_answer(shop: Path, by_server: Run) -> None:
     "argv",
     [
         ("add", "White tea"),
-        ("status",),
+        ("review",),
         ("search", "--scope", "all", "tea"),
         ("search", "--at", "HEAD", "tea"),
         ("list", "--project", "."),

@@ -114,14 +114,14 @@ class Loop:
             self.active.pop(root, None)
         new = current.keys() - self._projects.keys()
         self._projects = current
+        self._restart_watching()
+        home, watching = self._mind.home, sorted(self._projects)
+        with _logged(home):  # Before the first index, which may take minutes.
+            daemon.write_state(home, started=self._started, watching=watching)
         for root in sorted(new):
             log.info("watching %s", root)
             self._refresh(root)
             self._listen(root)
-        self._restart_watching()
-        home, watching = self._mind.home, sorted(self._projects)
-        with _logged(home):
-            daemon.write_state(home, started=self._started, watching=watching)
 
     def _listen(self, root: Path) -> None:
         """Lets commands and hooks in a project ask the daemon."""

@@ -16,6 +16,7 @@ from mimo.features.daemon import commands, process
 from mimo.features.daemon.process import Loop
 from mimo.memory.model import Filter
 from mimo.mind import Mind
+from mimo.operations import refresh
 from mimo.store.init import init
 
 TEXT = "---\nid: fact_tea\ntype: fact\n---\nTea is served at four\n"
@@ -97,6 +98,24 @@ def test_removed_and_new_projects_are_noticed(
     (project / ".mind").rename(project / "gone")
     loop.take(frozenset({project / "gone"}))
     assert set(watched_projects(home)) == {str(other)}
+
+
+def test_it_counts_as_started_before_the_first_index_is_made(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched: list[tuple[str, ...]] = []
+    monkeypatch.setattr("mimo.store.walk.changes", lambda *_, **__: iter(()))
+
+    def note(_: Mind) -> refresh.Refreshed:
+        watched.append(watched_projects(mind.home))
+        return refresh.Refreshed()
+
+    monkeypatch.setattr("mimo.operations.refresh.refresh", note)
+    loop = Loop(everywhere(mind))
+    loop.update_projects()
+    loop.end()
+    loop.run()
+    assert watched == [(str(mind.project.root),)]
 
 
 def watched_projects(home: Path) -> tuple[str, ...]:

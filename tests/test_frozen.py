@@ -1,13 +1,14 @@
 """Values behave as the standard library's frozen dataclasses do."""
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import FrozenInstanceError, dataclass, field, fields, is_dataclass, replace
+from dataclasses import FrozenInstanceError, dataclass, fields, is_dataclass
 from inspect import signature
 from typing import Any
 
 import pytest
 
-from mimo.frozen import frozen
+from mimo.frozen import field, frozen, names_of, replace
 
 
 @frozen
@@ -38,7 +39,7 @@ class Standard:
 
     tea: str
     sugar: int = 0
-    spoons: Sequence[str] = field(default_factory=list)
+    spoons: Sequence[str] = dataclasses.field(default_factory=list)
 
 
 def test_a_value_has_its_fields_and_their_defaults() -> None:
@@ -52,7 +53,13 @@ def test_a_value_has_its_fields_and_their_defaults() -> None:
 def test_it_is_a_dataclass_with_the_same_constructor_and_text() -> None:
     assert [f.name for f in fields(Cup)] == [f.name for f in fields(Standard)]
     assert repr(Cup(tea="green")) == repr(Standard(tea="green")).replace("Standard", "Cup")
-    assert is_dataclass(Cup)
+    assert dataclasses.replace(Cup(tea="green"), sugar=2) == Cup(tea="green", sugar=2)
+    assert (
+        names_of(Cup(tea="green")) == names_of(Standard(tea="green")) == ("tea", "sugar", "spoons")
+    )
+    assert names_of("tea") == ()
+    classes: list[object] = [Cup]
+    assert all(map(is_dataclass, classes))
     own, standard = signature(Cup), signature(Standard)
     assert [(p.name, p.kind) for p in own.parameters.values()] == [
         (p.name, p.kind) for p in standard.parameters.values()

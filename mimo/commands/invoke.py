@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ from mimo import disk
 from mimo.commands.arguments import decode
 from mimo.commands.spec import Effect, Spec, Surface
 from mimo.errors import Denied, Internal, MindError, NoProject
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.guard import privacy
 from mimo.guard.audit import Ending, ended_by
 from mimo.guard.guard import span

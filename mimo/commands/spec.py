@@ -9,7 +9,6 @@ The end of the module has the published fields of results, and results as JSON.
 
 import types
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
 from datetime import UTC, datetime
 from enum import Enum, Flag, StrEnum, auto
 from functools import cache
@@ -401,17 +400,19 @@ class Published(NamedTuple):
 
 @cache
 def fields_of(cls: type) -> tuple[Published, ...]:
-    """Returns the published fields of a result's dataclass, in order."""
+    """Returns the published fields of a result's dataclass, in order. Raises `TypeError`."""
+    if "__annotations__" not in vars(cls):
+        raise TypeError(f"`{cls.__name__}` is not a dataclass")
     published = []
-    for field in fields(cls):
-        notes = notes_of(field.type)
+    for attribute, annotation in cls.__annotations__.items():
+        notes = notes_of(annotation)
         outs = [note for note in notes if isinstance(note, Out)]
         helps = [*(note for note in notes if isinstance(note, str)), *(out.help for out in outs)]
         published.append(
             Published(
-                attribute=field.name,
-                name=next((out.wire for out in outs if out.wire), field.name),
-                type=field.type,
+                attribute=attribute,
+                name=next((out.wire for out in outs if out.wire), attribute),
+                type=annotation,
                 help=next(filter(None, helps), ""),
                 omit=any(out.omit for out in outs),
             )

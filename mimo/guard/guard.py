@@ -3,13 +3,13 @@
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from mimo.errors import Denied, StorageFailed
+from mimo.frozen import replace
 from mimo.guard.audit import (
     AuditLog,
     Ending,

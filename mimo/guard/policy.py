@@ -8,7 +8,6 @@ can only restrict further.
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import Denied, MindError
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.memory.ids import covers, is_pattern
 from mimo.store import files
 

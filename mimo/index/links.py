@@ -3,11 +3,11 @@
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from threading import Lock
 from typing import Any, NamedTuple
 
+from mimo.frozen import replace
 from mimo.index import rows
 from mimo.index.schema import marks, newest_first
 from mimo.memory.model import Record

@@ -3,7 +3,6 @@
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from functools import cache
 from itertools import pairwise
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import combining
 
 from mimo.errors import Invalid
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.memory.codec.document import header_end
 from mimo.text.clean import compiled
 

@@ -8,13 +8,12 @@ commit messages are read with the same grammar.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.memory import ids
 from mimo.memory.codec.document import prose_lines
 from mimo.memory.model import Kind, Memory, Place, Problem, Record, Section

@@ -11,14 +11,13 @@ has the value as the header writes it.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import takewhile
 from typing import Any, NamedTuple
 
 from mimo.errors import Invalid
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.memory.codec import front_matter
 from mimo.memory.codec.document import (
     MAX_SOURCE_BYTES,

@@ -3,14 +3,13 @@
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
 from mimo.errors import Invalid
-from mimo.frozen import frozen
+from mimo.frozen import field, frozen
 from mimo.text.phrases import heading
 
 

@@ -6,12 +6,11 @@ like a marker is escaped.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from mimo.errors import Invalid
-from mimo.frozen import frozen
+from mimo.frozen import field, frozen
 from mimo.memory import ids
 from mimo.memory.chunking import LINES, Chunk, Chunking, Strategy
 from mimo.memory.codec import front_matter

@@ -1,10 +1,10 @@
 """Questions to all projects of the user, each other one through its own guard."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TypeVar
 
 from mimo.errors import Denied, MindError, RateLimited, SearchFailed, StorageFailed
+from mimo.frozen import replace
 from mimo.guard.policy import Call, Operation
 from mimo.index.rows import Hit, Newer
 from mimo.mind import Mind

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,7 +13,7 @@ from mimo.errors import (
     SearchFailed,
     StorageFailed,
 )
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.index.rows import Found, Hit, Newer
 from mimo.memory.decay import Use
 from mimo.memory.model import Filter, Kind, Record, Sort

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from mimo.config import FORMAT
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.guard import privacy
 from mimo.index.embedding import FAILURES
 from mimo.memory import duplicates, ids, outcomes

@@ -33,8 +33,10 @@ def texts_of(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from texts_of(item)
-    elif not isinstance(value, type):
-        for name in getattr(value, "__dataclass_fields__", ()):
+    elif value is not None and not isinstance(value, int | float | type):
+        from mimo.frozen import names_of
+
+        for name in names_of(value):
             yield from texts_of(getattr(value, name))
 
 

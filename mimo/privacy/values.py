@@ -5,9 +5,9 @@ The patterns for personal data are loaded only if a value is searched for them.
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
+from mimo.frozen import names_of, replace
 from mimo.privacy.model import STAND_IN, Finding, findings, mark, without
 from mimo.privacy.secrets import secrets_in
 
@@ -117,8 +117,10 @@ class _Screen:
         if type(value) is int and self.personal and abs(value) >= 10**11:
             shown = self.text(str(value))
             return value if shown == str(value) else shown
-        if is_dataclass(value) and not isinstance(value, type):
-            members = {item.name: getattr(value, item.name) for item in fields(value)}
+        if value is None or isinstance(value, int | float | type):
+            return value
+        if names := names_of(value):
+            members = {name: getattr(value, name) for name in names}
             seen = {name: self.member(name, member) for name, member in members.items()}
             changed = {name: item for name, item in seen.items() if item is not members[name]}
             return replace(value, **changed) if changed else value

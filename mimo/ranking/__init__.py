@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from itertools import accumulate
 
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.ranking import dates
 from mimo.ranking import score as scoring
 from mimo.ranking.evidence import Candidate, Evidence, Examiner, RankingQuery, Shape, Statistics

@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any
 from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import AmbiguousId, MindError, NotFound, StorageFailed
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.memory.ids import suffix
 from mimo.store import files
 from mimo.store.files import LOCAL, lock

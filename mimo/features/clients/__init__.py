@@ -10,7 +10,6 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path, PurePath
 from typing import Annotated, Any, NamedTuple
@@ -32,7 +31,7 @@ from mimo.features.clients.table import (
     client,
     places,
 )
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.mind import Mind
 from mimo.store import files
 

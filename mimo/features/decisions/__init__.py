@@ -1,11 +1,10 @@
 """Decisions: the current one on a topic, superseding, outcomes; and checkpoints of the work."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from enum import StrEnum
 
 from mimo.errors import AmbiguousId, Invalid, NotFound, StorageFailed
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.memory import outcomes
 from mimo.memory.model import SUPERSEDES, Filter, Kind, Link, Memory, Outcome, Record, Section
 from mimo.mind import Mind

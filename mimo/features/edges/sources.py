@@ -1,7 +1,6 @@
 """The edges that apply here: of the user and of the project; adding and matching them."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from mimo.errors import EdgeExists, Invalid
@@ -10,6 +9,7 @@ from mimo.features.edges.checking import Added, Hit, check
 from mimo.features.edges.edge import Detection, Edge, memory_of, title_key
 from mimo.features.edges.failures import as_edge
 from mimo.features.edges.matching import Cosines, Match, Task, matches
+from mimo.frozen import replace
 from mimo.index.embedding import ENCODED_LENGTH, FAILURES
 from mimo.index.embedding.packaged import PackagedModel
 from mimo.index.glance import of_index

@@ -9,7 +9,6 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from mimo import disk
 from mimo.disk import Stamp
 from mimo.errors import StorageFailed
 from mimo.features.edges.edge import Detection, Edge, Severity, edge_of
+from mimo.frozen import replace
 from mimo.memory.model import Kind, Memory, Place, Problem, Record
 from mimo.store import files
 from mimo.store.files import lock

@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from mimo.features import decisions
 from mimo.features.importing import database
 from mimo.features.importing.database import Snapshot
 from mimo.features.importing.mama import EDGES, TABLES, LinkCounts, Source, convert
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.memory import codec
 from mimo.memory.model import Kind, Problem
 from mimo.mind import Mind

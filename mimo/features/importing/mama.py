@@ -1,8 +1,8 @@
 """The conversion of a MAMA v1.0 database into memories, which keeps all data of its rows."""
 
+import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
 from typing import Annotated, Any
@@ -20,7 +20,7 @@ from mimo.features.importing.cells import (
     text,
     unit,
 )
-from mimo.frozen import frozen
+from mimo.frozen import field, frozen, replace
 from mimo.memory import ids, outcomes
 from mimo.memory.codec.file import KEYS
 from mimo.memory.model import SUPERSEDES, Kind, Link, Memory, Section
@@ -171,15 +171,15 @@ class _Relation:
     """Other data about it."""
 
 
-@dataclass
+@dataclasses.dataclass
 class _Related:
     """The links of one decision's file, and other data about them."""
 
-    links: list[Link] = field(default_factory=list)
-    reasons: list[str] = field(default_factory=list)
+    links: list[Link] = dataclasses.field(default_factory=list)
+    reasons: list[str] = dataclasses.field(default_factory=list)
     """The reasons for the links, as prose."""
-    notes: list[Mapping[str, Any]] = field(default_factory=list)
-    linked_from: list[Mapping[str, Any]] = field(default_factory=list)
+    notes: list[Mapping[str, Any]] = dataclasses.field(default_factory=list)
+    linked_from: list[Mapping[str, Any]] = dataclasses.field(default_factory=list)
     """Links of missing decisions to this one."""
 
 

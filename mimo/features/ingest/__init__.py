@@ -4,7 +4,6 @@ import os
 from base64 import b32encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from mimo.errors import (
     StorageFailed,
     TooManyChunks,
 )
-from mimo.frozen import frozen
+from mimo.frozen import field, frozen, replace
 from mimo.guard.policy import Call, Operation
 from mimo.memory import ids
 from mimo.memory.chunking import (

@@ -7,14 +7,13 @@ host itself allows.
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from mimo import disk
 from mimo.commands.spec import Out
 from mimo.errors import Conflict, Invalid, MindError
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.store import files
 from mimo.text.clean import clean
 

@@ -1,6 +1,5 @@
 """The operations store, search, list and delete of the `memory` tool."""
 
-from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
@@ -33,7 +32,7 @@ from mimo.commands.common import (
 )
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import AmbiguousId, Invalid, NotFound, SecretDetected, StorageFailed
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.index.rows import Hit
 from mimo.memory import decay
 from mimo.memory.model import MAX_CONTENT_BYTES, Category, Kind, Outcome, Record, Sort

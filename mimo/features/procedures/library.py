@@ -1,6 +1,5 @@
 """The procedures of a project: finding, checking, adding and approving them."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from mimo import disk
@@ -16,7 +15,7 @@ from mimo.features.procedures.model import (
     version_key,
 )
 from mimo.features.procedures.reading import Reading
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.memory.codec.front_matter import Fault
 from mimo.mind import Mind, Question
 from mimo.operations.saving import approving

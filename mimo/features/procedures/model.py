@@ -3,11 +3,10 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
-from mimo.frozen import frozen
+from mimo.frozen import field, frozen
 from mimo.text.clean import in_mermaid, one_line
 
 LATEST = "latest"

@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Annotated
 
 from mimo.commands.common import Query
 from mimo.commands.spec import Effect, Out, command
 from mimo.errors import MindError
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.memory.ids import MEMORY_URI, uri_of
 from mimo.memory.model import Filter, Memory, Outcome, Record, Section
 from mimo.memory.outcomes import reason, warning

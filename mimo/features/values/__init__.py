@@ -5,14 +5,13 @@ import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
 from typing import Any
 
 from mimo.errors import Invalid, NotFound, StorageFailed
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.guard.privacy import masked
 from mimo.memory.ids import SUFFIX, check_key, check_prefix
 from mimo.memory.model import Problem

@@ -3,11 +3,10 @@
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from itertools import pairwise
 from typing import Literal
 
-from mimo.frozen import frozen
+from mimo.frozen import field, frozen
 from mimo.memory.model import Section, Version
 
 MAX_FILE_BYTES = 1024 * 1024

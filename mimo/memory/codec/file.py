@@ -6,12 +6,11 @@ among the unknown keys, so that nothing is lost.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from mimo.errors import Invalid
-from mimo.frozen import frozen
+from mimo.frozen import frozen, replace
 from mimo.memory import ids
 from mimo.memory.codec import front_matter
 from mimo.memory.codec.document import (

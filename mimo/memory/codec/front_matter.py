@@ -13,13 +13,12 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
 from datetime import UTC, date, datetime, time
 from functools import cache
 from typing import Any, NamedTuple
 
 from mimo.errors import Invalid
-from mimo.frozen import frozen
+from mimo.frozen import field, frozen
 from mimo.memory.codec.document import Syntax, Unreadable
 
 GONE: Any = object()

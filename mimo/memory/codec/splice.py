@@ -5,10 +5,10 @@ result is read again before it is returned.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from mimo.errors import Invalid
+from mimo.frozen import replace
 from mimo.memory.codec import front_matter
 from mimo.memory.codec.document import (
     Document,

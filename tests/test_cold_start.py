@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mimo.commands import all_commands
+from mimo.commands.summaries import SUMMARIES
 
 ROOT = Path(__file__).parent.parent
 
@@ -78,11 +79,17 @@ def test_the_version_needs_nothing_of_ours_but_itself(tmp_path: Path) -> None:
     assert not (HEAVY | {"click", "dataclasses", "typing"}) & modules
 
 
-def test_help_loads_every_command_and_nothing_heavy(tmp_path: Path) -> None:
+def test_help_loads_no_command(tmp_path: Path) -> None:
     modules = imported(tmp_path, "--help")
 
     assert not heavy(modules)
-    assert {"notes.commands", "search.commands", "upkeep.commands"} <= commands_in(modules)
+    assert commands_in(modules) == set()
+
+
+def test_the_summaries_are_those_of_the_commands() -> None:
+    commands = all_commands()
+
+    assert {path: commands.at(path).summary for path in commands.table} == SUMMARIES
 
 
 @pytest.mark.parametrize(

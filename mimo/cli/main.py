@@ -368,8 +368,11 @@ class Words(click.Group):
         for title, words in self._sections().items():
             rows = []
             for word in words:
-                command = self.get_command(ctx, word)
-                rows.append((word, command.get_short_help_str(80) if command else ""))
+                path = f"{self.path} {word}".strip()
+                if path in self.registry.table:
+                    rows.append((word, self.registry.summary(path)))
+                elif command := self.get_command(ctx, word):
+                    rows.append((word, command.get_short_help_str(80)))
             with formatter.section(title):
                 formatter.write_dl(rows)
 

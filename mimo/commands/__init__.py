@@ -164,6 +164,7 @@ class Registry:
         groups: Mapping[str, str] | None = None,
         lone: Iterable[str] = (),
         load: Callable[[str], Iterable[Spec]] = load_module,
+        summary: Callable[[str], str | None] = lambda _: None,
     ) -> None:
         """Keep the tables; see the constants above for their meaning."""
         self.sections = sections
@@ -172,6 +173,7 @@ class Registry:
         self.lone = frozenset(lone)
         self._unlisted = tuple(unlisted)
         self._load = load
+        self._summary = summary
         self._loaded: dict[str, tuple[Spec, ...]] = {}
 
     def module(self, name: str) -> tuple[Spec, ...]:
@@ -186,6 +188,10 @@ class Registry:
             if spec.path == path and Surface.CLI in spec.surfaces:
                 return spec
         raise KeyError(path)
+
+    def summary(self, path: str) -> str:
+        """Returns the first line of a command's help, without loading the command if possible."""
+        return self._summary(path) or self.at(path).summary
 
     def below(self, path: str) -> tuple[str, ...]:
         """Returns the words that may follow `path`, in the table's order."""
@@ -209,7 +215,13 @@ class Registry:
 
 def all_commands() -> "Registry":
     """Returns the table of all commands."""
-    return Registry(SECTIONS, unlisted=UNLISTED, groups=GROUPS, lone=LONE)
+    return Registry(SECTIONS, unlisted=UNLISTED, groups=GROUPS, lone=LONE, summary=_summary)
+
+
+def _summary(path: str) -> str | None:
+    from mimo.commands.summaries import SUMMARIES
+
+    return SUMMARIES.get(path)
 
 
 # The tools that a server lists, and the spellings of their names.

@@ -9,6 +9,7 @@ import signal
 import sys
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent import futures
 from contextlib import suppress
 from functools import partial
 from inspect import cleandoc
@@ -102,6 +103,10 @@ class Lines:
         raise StopAsyncIteration
 
     def _read(self, descriptor: int) -> None:
+        with suppress(_Ended):
+            self._read_lines(descriptor)
+
+    def _read_lines(self, descriptor: int) -> None:
         rest = b""
         parts: list[bytes] = []
         while chunk := _chunk(descriptor):
@@ -117,7 +122,17 @@ class Lines:
         self._put(None)
 
     def _put(self, line: bytes | None) -> None:
-        asyncio.run_coroutine_threadsafe(self._queue.put(line), self._loop).result()
+        """Queues a line. Raises `_Ended` if the program ends and takes no more."""
+        waiting = self._queue.put(line)
+        try:
+            asyncio.run_coroutine_threadsafe(waiting, self._loop).result()
+        except (RuntimeError, futures.CancelledError) as error:
+            waiting.close()
+            raise _Ended from error
+
+
+class _Ended(Exception):
+    """The event loop is closed, because the program ends."""
 
 
 def _chunk(descriptor: int) -> bytes:

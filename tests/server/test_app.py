@@ -1,5 +1,8 @@
 """The server made from sample commands, asked by the SDK's own client in both eras."""
 
+import asyncio
+import gc
+import os
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -15,7 +18,7 @@ from mimo.commands import Registry
 from mimo.commands.spec import Arg, Effect, Out, Tool, command, spec_of
 from mimo.errors import NoProject, NotFound
 from mimo.operations.listening import Memory
-from mimo.server.app import INSTRUCTIONS, App
+from mimo.server.app import INSTRUCTIONS, App, Lines
 from tests.conftest import Unguarded
 
 INVALID_PARAMS = -32602
@@ -351,3 +354,25 @@ def test_the_instructions_are_short_and_the_same_for_everybody(era: Any) -> None
         return client.instructions
 
     assert asked(app(), era, told) == INSTRUCTIONS
+
+
+def test_input_after_the_end_is_dropped_in_silence(capfd: pytest.CaptureFixture[str]) -> None:
+    reading, writing = os.pipe()
+
+    async def start() -> None:
+        Lines(reading, _no_reply)
+
+    asyncio.run(start())
+    os.write(writing, b"{}\n")
+    os.close(writing)
+    for thread in threading.enumerate():
+        if thread.name == "standard input":
+            thread.join(10)
+    os.close(reading)
+
+    gc.collect()
+    assert capfd.readouterr().err == ""
+
+
+async def _no_reply(_: object) -> None:
+    raise AssertionError

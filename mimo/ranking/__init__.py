@@ -11,7 +11,7 @@ from mimo.ranking import score as scoring
 from mimo.ranking.evidence import Candidate, Evidence, Examiner, RankingQuery, Shape, Statistics
 from mimo.ranking.score import Nearness
 from mimo.text.clean import compiled
-from mimo.text.tokens import UNSPACED, query_terms
+from mimo.text.tokens import HANGUL, UNSPACED, query_terms
 
 ORDER = {
     "document": 1.5,
@@ -61,6 +61,15 @@ that some share are chance.
 _ESTIMATED_GATE = (0.0, 0.5)
 _ESTIMATED_SHARE = 0.5
 """The same, and the share of meaning's weight, if all cosines are estimates from static ones."""
+
+_GLOSSED_GATE = (0.2, 0.6)
+_GLOSSED_SHARE = 0.6
+"""The same for a Korean query, of which the encoder reads a gloss.
+
+The pairs of characters at the end of a word change with its particle, so that few texts hold them
+all: half of them is as much as most of an English query. And the gloss of a name, or of a word with
+several meanings, is nearest to any text.
+"""
 
 _ALIGNED_SHARE = 0.3
 """The share of such an estimate beside the encoder's cosine, in a store of several languages."""
@@ -213,7 +222,10 @@ def rank(
     long = _ramp(sum(map(_words_in, query.content)), _LONG)
     factors = {"document": 1 + long * (_LONG_DOCUMENT / ORDER["document"] - 1)}
     if near and near.share >= _READY:
-        orders = _by_meaning(candidates, measured, largest, near, factors, long)
+        trust, ends = _trusted(query, near)
+        best = max([item.coverage for item in measured], default=0.0)
+        words = max(long, _ramp(best, ends))
+        orders = _by_meaning(candidates, measured, largest, near, factors, words, trust)
     else:
         orders = [
             _by_words(item, largest, {} if candidate.shape is Shape.TURN else factors)
@@ -274,22 +286,32 @@ def _by_words(
     return total
 
 
+def _trusted(query: RankingQuery, near: Nearness) -> tuple[float, tuple[float, float]]:
+    """Returns the share of meaning's weight, and the coverages between which words begin to count.
+
+    Cosines of a gloss, and estimates, are less reliable, so words count for more.
+    """
+    if not near.of:
+        return _ESTIMATED_SHARE, _ESTIMATED_GATE
+    if compiled(f"[{HANGUL}]").search(query.text):
+        return _GLOSSED_SHARE, _GLOSSED_GATE
+    return 1.0, _GATE
+
+
 def _by_meaning(
     candidates: Sequence[Candidate],
     measured: Sequence[Evidence],
     largest: Mapping[str, float],
     near: Nearness,
     changed: Mapping[str, float],
-    least: float,
+    gate: float,
+    trust: float,
 ) -> list[float]:
     """Returns the order of each candidate, with the encoder's cosines.
 
-    `changed` has factors of weights, but not of turns, and `least` is the minimum share of the
-    words' weights.
+    `changed` has factors of weights, but not of turns. `gate` and `trust` are the shares of the
+    words' and of meaning's weights.
     """
-    best = max([item.coverage for item in measured], default=0.0)
-    trust = 1.0 if near.of else _ESTIMATED_SHARE
-    gate = max(least, _ramp(best, _GATE if near.of else _ESTIMATED_GATE))
     cosines = _encoded(candidates, measured, near)
     if near.of and near.expected == scoring.ALIGNED:
         base, slope = near.expected
@@ -364,7 +386,8 @@ def _scores(
         cosines = _encoded(candidates, measured, near)
         others = [near.besides(item.key, c) for item, c in zip(candidates, cosines, strict=True)]
         evidence = scoring.by_meaning
-        weights = scoring.BY_MEANING if near.of else scoring.BY_ESTIMATE
+        read = scoring.BY_GLOSS if near.expected == scoring.ALIGNED else scoring.BY_MEANING
+        weights = read if near.of else scoring.BY_ESTIMATE
     else:
         cosines = [item.unit_meaning for item in measured]
         others = [scoring.others(cosines, place) for place in range(len(cosines))]

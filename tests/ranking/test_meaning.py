@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mimo.ranking import estimated, rank, understand, words_suffice
 from mimo.ranking.evidence import Candidate, Shape, Statistics
-from mimo.ranking.score import Nearness
+from mimo.ranking.score import ALIGNED, EXPECTED, Nearness
 
 STORE = Statistics(
     units=1000,
@@ -49,6 +49,27 @@ def test_words_count_fully_where_a_candidate_holds_the_query():
     meant = candidate(2, "other words", shape=Shape.NOTE)
 
     assert keys("socket key gateway", [words, meant], near({1: 0.3, 2: 0.4})) == [1, 2]
+
+
+def test_half_of_a_korean_question_in_words_beats_a_nearer_gloss():
+    words = candidate(1, "세션 저장 x y", shape=Shape.NOTE)
+    meant = candidate(2, "other words", shape=Shape.NOTE)
+    cosines = near({1: 0.3, 2: 0.45})
+
+    assert keys("세션 저장 기간 설정", [words, meant], cosines) == [1, 2]
+    assert keys("session store period settings", [words, meant], cosines) == [2, 1]
+
+
+def test_a_slight_lead_makes_a_gloss_less_sure_than_an_english_text():
+    meant = candidate(1, "other words", shape=Shape.NOTE, unit_cosines=[0.27])
+    other = candidate(2, "other words", shape=Shape.NOTE)
+
+    def score(cosine, expected):
+        cosines = near({1: cosine, 2: 0.1})._replace(expected=expected)
+        return rank(understand("socket key gateway"), [meant, other], STORE, cosines)[0].score
+
+    assert score(0.3, ALIGNED) < score(0.3, EXPECTED)
+    assert score(0.5, ALIGNED) > 0.5
 
 
 def test_a_long_query_is_answered_by_the_text_whose_parts_hold_it_together():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mimo.cli.asked import PATHS
 from mimo.cli.params import Run, completions
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Effect, Spec, Surface, to_json
@@ -21,22 +22,6 @@ from mimo.rendering.results import Recorded, show_on
 
 if TYPE_CHECKING:
     from mimo.mind import Mind
-
-PATHS = frozenset(
-    {
-        "search",
-        "search by-topic",
-        "search by-context",
-        "search recent",
-        "recall",
-        "list",
-        "show",
-        "status",
-        "memory search",
-        "memory list",
-    }
-)
-"""The commands that are answered: they read the project's memory, and nothing of their process."""
 
 _REVISION, _SCOPE = "at", "scope"
 

@@ -8,8 +8,23 @@ from typing import Any
 
 from mimo.operations.asking import ask, surroundings
 
-COMMANDS = frozenset({"search", "recall", "list", "show", "status", "memory"})
-"""The first words of the command lines that a server may answer."""
+PATHS = frozenset(
+    {
+        "search",
+        "search by-topic",
+        "search by-context",
+        "search recent",
+        "recall",
+        "list",
+        "show",
+        "status",
+        "memory search",
+        "memory list",
+    }
+)
+"""The commands that are answered: they read the project's memory, and nothing of their process."""
+
+_COMMANDS = frozenset(path.partition(" ")[0] for path in PATHS)
 
 COMPLETING = "_MIND_COMPLETE"
 """Set by the scripts in completions/: the arguments are then an unfinished command line."""
@@ -23,7 +38,7 @@ def answer(argv: Sequence[str]) -> int | None:
     environ = os.environ
     completes = bool(environ.get(COMPLETING))
     first = next((word for word in argv if not word.startswith("-")), "")
-    if not completes and first not in COMMANDS:
+    if not completes and first not in _COMMANDS:
         return None
     home = environ.get("MIND_HOME") or f"{environ.get('HOME', '')}/.mind"
     if not home.startswith("/") or environ.get("MIND_PROJECT") or "--project" in argv:

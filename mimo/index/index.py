@@ -374,7 +374,7 @@ class Index:
         return self.ask(writing.alike, draft, self._vectors)
 
     def doubles(self, most: int) -> tuple[tuple[Record, Record], ...]:
-        """Returns the newest `most` memories that have a near-duplicate, each with the nearest."""
+        """Returns near-duplicates among the newest `most` memories, each with the nearest."""
         from mimo.index import survey
 
         return self.ask(survey.doubles, self._vectors, most)

@@ -121,10 +121,10 @@ def citing(sql: sqlite3.Connection) -> tuple[Record, ...]:
 def doubles(
     sql: sqlite3.Connection, vectors: Vectors | None, most: int
 ) -> tuple[tuple[Record, Record], ...]:
-    """Returns the newest memories, each with its nearest duplicate among all, if it has one.
+    """Returns those of the newest memories that have a near-duplicate, each with the nearest one.
 
-    At most `most` memories are compared with all others, in one pass. All are current. Parts of
-    ingested texts and checkpoints are not compared, since two of them may say the same.
+    The newest `most` memories without parts of ingested texts are compared with all others, in one
+    pass. All are current, and none is a checkpoint: two of those may be the same.
     """
     current = f"m.shadowed = 0 AND m.type <> 'checkpoint' AND {CURRENT.format('m')}"
     newest = (

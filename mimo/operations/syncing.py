@@ -154,7 +154,7 @@ def _scheduled(root: Path) -> Path:
 
 
 def start(module: str, root: Path, home: Path) -> int:
-    """Runs a module for a project in a process that outlives this one; returns its number."""
+    """Runs a module for a project in a process that outlives this one; returns the process id."""
     import subprocess
 
     process = subprocess.Popen(

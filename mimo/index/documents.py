@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from itertools import pairwise
+from typing import NamedTuple
 
 from mimo.frozen import frozen
 from mimo.index import rows
@@ -52,8 +52,7 @@ class Analysis:
     """The passages as text: the mean of their vectors is the document's."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(NamedTuple):
     """A line, or a part of a long line."""
 
     start: int

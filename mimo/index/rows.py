@@ -102,6 +102,7 @@ COLUMNS = (
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_to_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
 _LINK_DEFAULTS = {"type": "relates_to", "given": None, "confidence": None, "by": None}
 
 
@@ -124,7 +125,7 @@ def row(record: Record) -> tuple[Any, ...]:
         memory.outcome.value if memory.outcome else None,
         record.parent,
         record.position,
-        json.dumps(_rest(memory), ensure_ascii=False, separators=(",", ":"), default=str),
+        _to_json(_rest(memory)),
     )
     return (*values, _checksum(values))
 

@@ -161,4 +161,5 @@ def _has_words(text: str) -> bool:
 
 @cache
 def _work() -> frozenset[str]:
-    return frozenset([*tokenize(_WORK), *_ENDINGS.split()])
+    # A word at a time: reading a long text at once prepares for many.
+    return frozenset(_ENDINGS.split()).union(*map(tokenize, _WORK.split()))

@@ -67,6 +67,9 @@ _PLACES = frozenset("in into on onto".split())
 _REACH = 60
 """Characters before a particle that are read for its verb."""
 
+_VERB, _PARTICLE = 1, 2
+_KEPT_CHUNKS = 50_000
+
 
 def root(word: str) -> str:
     """Returns the word of its family that is stemmed; `word` is in lower case."""
@@ -118,6 +121,34 @@ def _verb(before: str, particle: str, *, apart: bool) -> tuple[str, str]:
 
 def _particles_of(verb: str) -> Sequence[str]:
     return _particles().get(_bases().get(verb.lower(), ""), ())
+
+
+def may_have_nouns(chunks: Sequence[str]) -> bool:
+    """Returns whether a text of these chunks, between spaces, has both a verb and a particle."""
+    kinds = set(map(_kinds().__getitem__, chunks))
+    return not (kinds <= {0, _VERB} or kinds <= {0, _PARTICLE})
+
+
+class _Kinds(dict[str, int]):
+    """The flags of each chunk of text: it ends with a verb, it begins with a particle."""
+
+    def __missing__(self, chunk: str) -> int:
+        if len(self) > _KEPT_CHUNKS:
+            self.clear()
+        if "-" in chunk:
+            kind = _VERB | _PARTICLE
+        else:
+            verb = _last_word().search(chunk)
+            kind = _VERB if verb and verb[0].lower() in _bases() else 0
+            kind |= _PARTICLE if _particle().match(f" {chunk}") else 0
+        if len(chunk) <= _REACH:
+            self[chunk] = kind
+        return kind
+
+
+@cache
+def _kinds() -> _Kinds:
+    return _Kinds()
 
 
 @cache

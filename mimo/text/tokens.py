@@ -11,7 +11,7 @@ from functools import cache
 from typing import NamedTuple
 
 from mimo.text.clean import compiled
-from mimo.text.families import nouns, root
+from mimo.text.families import may_have_nouns, nouns, root
 
 _DROPPED = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"
@@ -90,7 +90,11 @@ _CONTRACTIONS = frozenset(
     " haven't hasn't hadn't can't couldn't won't wouldn't shouldn't mustn't".split()
 )
 
-_CACHED_WORDS = 50_000
+_KEPT_CHARACTERS = 500_000
+"""The characters of words whose tokens are kept, at most."""
+
+_LONG = 200
+"""The length of a text from which asking first whether it may have verbs with particles pays."""
 
 _ascii_words = re.compile(r"[A-Za-z0-9]+").findall
 
@@ -119,8 +123,10 @@ def tokenize(text: str) -> list[str]:
 
     A token holds no space, and of ASCII only lower-case letters and digits.
     """
-    stems = _stems()
-    return " ".join([stems[word] for word in _split(nouns(text, beside=True))]).split()
+    chunks = text.split()
+    if len(text) < _LONG or may_have_nouns(chunks):
+        chunks = nouns(text, beside=True).split()
+    return " ".join(map(_stems().__getitem__, chunks)).split()
 
 
 def query_terms(text: str) -> QueryTerms:
@@ -174,17 +180,23 @@ def _distinct(stems: "_Stems", parts: list[str]) -> tuple[str, ...]:
 
 
 class _Stems(dict[str, str]):
-    """The tokens of each word, joined by spaces; filled on demand."""
+    """The tokens of each chunk of text between two spaces, joined by spaces; filled on demand.
+
+    A chunk is a word with its punctuation marks. Texts repeat most of them.
+    """
 
     def __init__(self, stem: Callable[[str], str]) -> None:
         super().__init__()
         self._stem = stem
+        self._characters = 0
 
-    def __missing__(self, word: str) -> str:
-        if len(self) >= _CACHED_WORDS:
+    def __missing__(self, chunk: str) -> str:
+        self._characters += len(chunk)
+        if self._characters > _KEPT_CHARACTERS:
             self.clear()
-        tokens = " ".join([self.of_part(part) for part in _parts(word)])
-        self[word] = tokens
+            self._characters = len(chunk)
+        parts = [part for word in _split(chunk) for part in _parts(word)]
+        tokens = self[chunk] = " ".join([self.of_part(part) for part in parts])
         return tokens
 
     def of_part(self, part: str) -> str:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,14 @@ def test_it_encodes_as_the_same_model_in_the_package_does(folder: Path) -> None:
     assert own.dims == packaged.dims
     assert own.encode_many(texts) == packaged.encode_many(texts)
     assert own.encode(texts[0]) == packaged.encode(texts[0])
+
+
+def test_much_text_leaves_no_thread_behind(folder: Path) -> None:
+    before = set(threading.enumerate())
+
+    open_embedder(str(folder)).encode_many(["some text"] * 20_000)
+
+    assert set(threading.enumerate()) == before
 
 
 def test_the_home_folder_may_be_written_as_a_tilde(

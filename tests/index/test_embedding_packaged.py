@@ -4,7 +4,6 @@ import hashlib
 import json
 import subprocess
 import sys
-import threading
 import unicodedata
 from functools import cache
 
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from model2vec import StaticModel
 from safetensors import safe_open
 
-from mimo.index.embedding import open_embedder, packaged, static
+from mimo.index.embedding import open_embedder, packaged
 from mimo.index.embedding.packaged import (
     BISECTIONS,
     DIMS,
@@ -92,19 +91,14 @@ def test_tokens_are_those_of_model2vec(text: str) -> None:
 
 @given(st.lists(st.text(st.characters(), max_size=60), max_size=8))
 def test_vectors_do_not_depend_on_how_many_texts_are_encoded_at_once(texts: list[str]) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packaged, "BULK_CHARACTERS", 0)
-        made = lean().encode_many(texts)
-
-    assert made == [lean().encode(text) for text in texts]
+    assert lean().encode_many(texts) == [lean().encode(text) for text in texts]
 
 
-def test_much_english_goes_through_model2vec_to_the_same_vectors(
+def test_many_texts_are_added_up_by_numpy_to_the_same_vectors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    one_by_one = lean().encode_many(TEXTS)
-    monkeypatch.setattr(packaged, "BULK_CHARACTERS", 1)
-    monkeypatch.setattr(static, "_BATCH", 5)
+    one_by_one = [lean().encode(text) for text in TEXTS]
+    monkeypatch.setattr(packaged, "_BATCH", 5)
     monkeypatch.setattr(packaged, "_quantised", pytest.fail)
 
     assert PackagedModel().encode_many(TEXTS) == one_by_one
@@ -112,15 +106,13 @@ def test_much_english_goes_through_model2vec_to_the_same_vectors(
 
 def test_languages_mixed_in_bulk_have_the_same_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     mixed = [text for pair in zip(TEXTS, OTHER_LANGUAGES, strict=False) for text in pair]
-    one_by_one = lean().encode_many(mixed)
-    monkeypatch.setattr(packaged, "BULK_CHARACTERS", 1)
+    one_by_one = [lean().encode(text) for text in mixed]
 
     assert PackagedModel().encode_many(mixed) == one_by_one
 
 
 def test_no_texts_have_no_vectors() -> None:
     assert lean().encode_many([]) == []
-    assert static.vectors(lean()._static_model, []) == []
 
 
 @pytest.mark.parametrize("text", ["", " \n", "[UNK]", "☃", "x" * 101, "\ud800"])
@@ -275,23 +267,15 @@ def test_a_query_is_encoded_without_heavy_packages() -> None:
     assert not loaded & {"numpy", "model2vec", "tokenizers", "safetensors"}
 
 
-def test_bulk_loads_no_client_of_a_model_hub_and_prints_nothing() -> None:
+def test_bulk_loads_only_numpy_and_prints_nothing() -> None:
     loaded = loaded_by(
         "from mimo.index.embedding import packaged\n"
         "packaged.BULK_CHARACTERS = 1\n"
         "open_embedder().encode_many(['some text'])"
     )
 
-    assert "model2vec" in loaded
-    assert not loaded & {"huggingface_hub", "httpx", "requests", "transformers", "torch"}
-
-
-def test_bulk_leaves_no_thread_behind() -> None:
-    before = set(threading.enumerate())
-
-    static.vectors(lean()._static_model, ["some text"] * 20_000)
-
-    assert set(threading.enumerate()) == before
+    assert "numpy" in loaded
+    assert not loaded & {"model2vec", "tokenizers", "safetensors"}
 
 
 @pytest.mark.parametrize(

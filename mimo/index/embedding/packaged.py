@@ -11,11 +11,13 @@ remaining text, and so all of an English text, goes through the English tokenize
 
 import math
 import re
+import sys
 import unicodedata
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from itertools import chain
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +27,6 @@ from mimo.text.tokens import HANGUL, KANA_HAN, QUESTION_WORDS
 
 if TYPE_CHECKING:
     import numpy as np
-    from model2vec import StaticModel
     from numpy.typing import NDArray
 
     from mimo.index.embedding.alignment import Aligner
@@ -282,6 +283,11 @@ class Languages:
             return text, []
         return compiled(_WORD).sub(self._unless_known, composed), rows
 
+    def known(self, text: str) -> int:
+        """Returns the number of words of German, French or Spanish in a text."""
+        words = compiled(_WORD).findall(unicodedata.normalize("NFC", text))
+        return sum(self._words(word) is not None for word in words)
+
     def _unless_known(self, match: re.Match[str]) -> str:
         return match[0] if self._words(match[0]) is None else " "
 
@@ -306,6 +312,44 @@ class Languages:
         return tuple(rows)
 
 
+class _Chunks(dict[str, tuple[int, ...]]):
+    """The ids of each chunk of text between two spaces; filled on demand.
+
+    A chunk is a word with its punctuation marks. Many texts repeat most of them.
+    """
+
+    def __init__(self, word_piece: WordPiece, languages: Languages) -> None:
+        """Take the readers of English, and of other languages."""
+        super().__init__()
+        self._word_piece = word_piece
+        self._languages = languages
+        self._foreign: dict[str, int] = {}
+        """The number of words in other languages, by chunk."""
+        self.characters = 0
+
+    def __missing__(self, chunk: str) -> tuple[int, ...]:
+        self.characters += len(chunk)
+        if foreign := self._languages.known(chunk):
+            self._foreign[chunk] = foreign
+        ids = self[chunk] = tuple(self._word_piece.ids(chunk, MAX_TOKENS))
+        return ids
+
+    def tokens(self, text: str) -> list[int] | None:
+        """Returns the ids of the tokens of an English text; None for any other text."""
+        if compiled(_DELETED_SPACE).search(text):
+            return None
+        if not text.isascii() and compiled(_FOREIGN).search(unicodedata.normalize("NFC", text)):
+            return None
+        chunks = text.split()
+        ids = list(chain.from_iterable(map(self.__getitem__, chunks)))
+        if not self._foreign.keys().isdisjoint(chunks):
+            foreign = sum([self._foreign[chunk] for chunk in chunks if chunk in self._foreign])
+            if foreign >= max(FEWEST_WORDS, LEAST_SHARE * len(compiled(_WORD).findall(text))):
+                return None
+        ids = ids[:MAX_TOKENS]
+        return [id for id in ids if id != UNKNOWN] if UNKNOWN in ids else ids
+
+
 FOLDER = Path(__file__).parents[2] / "model"
 
 SHA256 = "8377b02827b2003807c7705c5b191ff20f0b7f51fd752333c5026c23c13b5458"
@@ -328,8 +372,17 @@ MAX_TOKENS = 512
 MAX_CHARACTERS = MAX_TOKENS * 6
 """The length to which model2vec cuts a text; 6 is the median length of its pieces."""
 
-BULK_CHARACTERS = 1_000_000
-"""From this length, numpy and model2vec save more time than loading them takes."""
+BULK_CHARACTERS = 100_000
+"""From this length, numpy saves more time than loading it takes."""
+
+_BATCH = 1024
+"""The number of texts encoded at a time; the means of a batch take 1 MB."""
+
+_CHUNKS_CHARACTERS = 500_000
+"""The characters of chunks whose tokens are kept, at most."""
+
+_DELETED_SPACE = "[\x0b\x0c\x1c-\x1f\x85]"
+"""Controls that count as spaces in Python, but that BERT's tokenizer deletes."""
 
 _BIAS = 128
 _TO_UNSIGNED = bytes((value + _BIAS) % 256 for value in range(256))
@@ -348,18 +401,41 @@ class PackagedModel:
     def encode_many(self, texts: Sequence[str]) -> list[bytes]:
         """Returns the same vectors as `encode`.
 
-        If there is much text, English is encoded by model2vec.
+        If there is much text, numpy adds up the rows.
         """
-        if sum(map(len, texts)) < BULK_CHARACTERS:
+        if "numpy" not in sys.modules and sum(map(len, texts)) < BULK_CHARACTERS:
             return [self.encode(text) for text in texts]
-        from mimo.index.embedding.static import vectors
+        from mimo.index.embedding.static import quantised
 
-        separated = [self._languages.separate(_readable(text)) for text in texts]
-        english = iter(vectors(self._static_model, [left for left, rows in separated if not rows]))
-        return [
-            _quantised(self._mean(self._ids(left, rows))) if rows else next(english)
-            for left, rows in separated
-        ]
+        vectors: list[bytes] = []
+        for start in range(0, len(texts), _BATCH):
+            vectors += quantised(self._means(texts[start : start + _BATCH]))
+        return vectors
+
+    def _means(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        """Returns the means of the rows of each text's tokens; zeros for a text without any."""
+        import numpy as np
+
+        if self._chunks.characters > _CHUNKS_CHARACTERS:
+            del self._chunks
+        english, _ = self._matrices
+        means = np.zeros((len(texts), DIMS), np.float32)
+        for place, text in enumerate(texts):
+            tokens = self._chunks.tokens(_readable(text))
+            if tokens is None:
+                tokens = self.tokens(text)
+            if not tokens:
+                continue
+            ids = np.array(tokens, np.intp)
+            if max(tokens) < ENGLISH_ROWS:
+                rows = english.take(ids, axis=0)
+                # 16 bits hold the sum of so few rows.
+                kind = np.int16 if len(tokens) < 1 << 8 else np.int32
+                total = np.add.reduce(rows.astype(kind), axis=0, dtype=kind)
+            else:
+                total = self._rows(ids).sum(axis=0)
+            means[place] = total.astype(np.float64) / len(tokens)
+        return means
 
     def is_english(self, text: str) -> bool:
         """Returns whether most of `text` can be English: neither its letters nor words are not."""
@@ -436,6 +512,10 @@ class PackagedModel:
         return Languages(pieces.find)
 
     @cached_property
+    def _chunks(self) -> "_Chunks":
+        return _Chunks(self._word_piece, self._languages)
+
+    @cached_property
     def _aligner(self) -> "Aligner":
         from mimo.index.embedding.alignment import Aligner
 
@@ -462,20 +542,22 @@ class PackagedModel:
         """Returns the rows of tokens."""
         import numpy as np
 
-        file = np.memmap(FOLDER / "model.safetensors", dtype=np.int8, mode="r")
-        start = 8 + int.from_bytes(file[:8].tobytes(), "little")
-        others = np.memmap(FOLDER / "multilingual.int8", dtype=np.int8, mode="r")
+        matrix, others = self._matrices
         rows = np.empty((len(ids), DIMS), np.float32)
         english = ids < ENGLISH_ROWS
-        rows[english] = file[start:].reshape(-1, DIMS)[ids[english]]
-        rows[~english] = others.reshape(-1, DIMS)[ids[~english] - ENGLISH_ROWS]
+        rows[english] = matrix[ids[english]]
+        rows[~english] = others[ids[~english] - ENGLISH_ROWS]
         return rows
 
     @cached_property
-    def _static_model(self) -> "StaticModel":
-        from mimo.index.embedding.static import load_packaged
+    def _matrices(self) -> "tuple[NDArray[np.int8], NDArray[np.int8]]":
+        """The rows of the English tokens, and of other languages', mapped into memory."""
+        import numpy as np
 
-        return load_packaged(FOLDER, dims=DIMS, max_tokens=MAX_TOKENS)
+        file = np.frombuffer(_mapped(FOLDER / "model.safetensors"), np.int8)
+        start = 8 + int.from_bytes(file[:8].tobytes(), "little")
+        others = np.frombuffer(_mapped(FOLDER / "multilingual.int8"), np.int8)
+        return file[start:].reshape(-1, DIMS), others.reshape(-1, DIMS)
 
 
 def _mapped(path: Path) -> mmap:

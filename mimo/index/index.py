@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import datetime
 from functools import cache, cached_property, wraps
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
@@ -17,6 +16,7 @@ from mimo.index import catalog, database, rows, schema
 from mimo.index.database import WRITE_WAIT_SECONDS, Approves, Database, IndexDamaged
 from mimo.index.embedding import FAILURES, Embedder
 from mimo.index.rows import Change, Found, Request
+from mimo.index.schema import marks
 from mimo.index.vectors import Vectors
 from mimo.memory.model import Filter, Memory, Record
 
@@ -61,10 +61,6 @@ def _query(
         return index.ask(query, *args, **kwargs)
 
     return method
-
-
-_EXAMINED = 500
-"""The number of memories nearest to a text among which approved ones are looked for."""
 
 
 class Index:
@@ -315,19 +311,13 @@ class Index:
         if self.meanings is None:
             return []
         with self._reading() as sql:
-            compared = self.meanings.compared(sql, text, Filter())
-            cosines = compared.near.of if compared else {}
-            order = sorted(cosines.items(), key=itemgetter(1), reverse=True)
-            nearest: list[tuple[str, float]] = []
-            for key, cosine in order[:_EXAMINED]:
-                approved = sql.execute(
-                    "SELECT id FROM memories WHERE key = ? AND approved(digest)", (key,)
-                ).fetchone()
-                if approved:
-                    nearest.append((approved[0], cosine))
-                if len(nearest) == most:
-                    break
-            return nearest
+            compared = self.meanings.compared(sql, text, Filter(approved=True))
+            nearest = dict(compared.nearest[:most] if compared else ())
+            named = sql.execute(
+                f"SELECT key, id FROM memories WHERE key IN ({marks(nearest)})", list(nearest)
+            )
+            ids = dict(named.fetchall())
+            return [(ids[key], cosine) for key, cosine in nearest.items()]
 
     def make_meanings(self, advance: Callable[[int, int], object]) -> int:
         """Makes the encoder's missing vectors, and returns the number of memories that got some.
@@ -490,6 +480,8 @@ class Index:
         self._database.close()
         self._database = data
         self._walks = None
+        if meanings := vars(self).get("meanings"):
+            meanings.units.forget()
         self._identity = database.identity(data)
 
     # Vectors.

@@ -6,23 +6,24 @@ kept under the hash of its text.
 """
 
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mimo.errors import StorageFailed
-from mimo.index import catalog, rows
+from mimo.index import rows
 from mimo.index.documents import document, name_of
 from mimo.index.embedding import ENCODED_LENGTH, Embedder
-from mimo.index.vectors import Vectors, cosines, products, rows_of
+from mimo.index.schema import marks
+from mimo.index.vectors import Vectors, cosines
 from mimo.memory.model import Filter
 from mimo.ranking.score import Nearness
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from mimo.index.table import Table, Units
 
 NEAREST = 20
 """The number of memories nearest to a query that are candidates; more found nothing more."""
@@ -41,35 +42,35 @@ In a store of another language, the few texts that it can read would come first.
 
 _WAIT_SECONDS = 0.2
 
+_CHUNK = 500
+"""The number of keys in one query."""
+
 
 class Compared(NamedTuple):
-    """An encoded query, compared with the memories of a store."""
+    """An encoded query, compared with the memories of a store that pass a filter."""
 
     query: bytes
-    near: Nearness
+    nearest: tuple[tuple[int, float], ...]
+    """The keys and cosines of the nearest memories, nearest first."""
     vectors: Vectors
+    table: "Table"
+
+    def near(self, keys: Collection[int]) -> Nearness:
+        """Returns how near memories are, as far as all their units have vectors."""
+        complete = self.table.complete(keys)
+        best = self.table.best(self.query, complete)
+        made = len(self.table.rows)
+        return Nearness(
+            nearest=self.nearest,
+            of=dict(zip(complete.tolist(), best.tolist(), strict=True)),
+            share=made / (made + self.table.missing),
+        )
 
     def cosines(self, names: Collection[bytes]) -> dict[bytes, float]:
         """Returns the cosine of the query with each of `names` that has a vector."""
         stored = self.vectors.get(names)
         values = cosines(self.query, list(stored.values()), ENCODED_LENGTH)
         return dict(zip(stored, values, strict=True))
-
-
-class _Table(NamedTuple):
-    """The vectors of a store in the order of its memories."""
-
-    keys: "NDArray[np.int64]"
-    """The memories, each once."""
-    starts: "NDArray[np.intp]"
-    """The first row of each memory."""
-    matrix: "NDArray[np.int8]"
-    incomplete: frozenset[int]
-    """Memories some of whose units have no vector."""
-    missing: int
-    """The number of units without a vector."""
-    unreadable: int
-    """The number of units that the encoder can't read."""
 
 
 class Meanings:
@@ -80,7 +81,6 @@ class Meanings:
         self._folder = folder
         self.encoder = encoder
         self._opened: Vectors | None = None
-        self._table: tuple[object, _Table] | None = None
         self.is_behind = False
         """True if vectors were missing in the last comparison."""
 
@@ -90,6 +90,13 @@ class Meanings:
         if self._opened is None:
             self._opened = Vectors(self._folder, self.encoder.model, "meanings", ENCODED_LENGTH)
         return self._opened
+
+    @cached_property
+    def units(self) -> "Units":
+        """The vectors by memory, which are kept between comparisons."""
+        from mimo.index.table import Units
+
+        return Units()
 
     def close(self) -> None:
         """Closes the file."""
@@ -122,20 +129,19 @@ class Meanings:
         query = self.encoder.encode(text)
         if not query:
             return None
-        if self._tabulated(sql).missing:
-            self._catch_up(sql)
-        self.is_behind = self._tabulated(sql).missing > 0
-        near = self._near(sql, query, filter)
-        return Compared(query, near, self.vectors) if near else None
+        table = self.units.table(sql, self.vectors)
+        if table.missing:
+            self._catch_up(sql, table)
+            table = self.units.table(sql, self.vectors)
+        self.is_behind = table.missing > 0
+        if len(table.rows) <= _READABLE * table.unreadable:
+            return None
+        nearest = table.nearest(sql, query, filter, NEAREST)
+        return Compared(query, nearest, self.vectors, table) if nearest else None
 
     def missing(self, sql: sqlite3.Connection) -> list[int]:
         """Returns the keys of the memories that lack vectors: own ones first, newest first."""
-        stored = self.vectors.known(names_of(sql))
-        selected = sql.execute(
-            "SELECT m.key, u.vector FROM memories m CROSS JOIN units u ON u.memory = m.key"
-            " WHERE m.shadowed = 0 ORDER BY m.owned DESC, m.parent IS NOT NULL, m.created DESC"
-        )
-        return list(dict.fromkeys(key for key, name in selected if name not in stored))
+        return _in_order(sql, self.units.table(sql, self.vectors))
 
     def make(self, sql: sqlite3.Connection, keys: Sequence[int]) -> None:
         """Makes and stores the missing vectors of memories."""
@@ -146,14 +152,14 @@ class Meanings:
         """Removes the vectors of all names but `keep`."""
         self.vectors.prune(keep)
 
-    def _catch_up(self, sql: sqlite3.Connection) -> None:
+    def _catch_up(self, sql: sqlite3.Connection, table: "Table") -> None:
         """Makes some of the missing vectors.
 
         The amount of text is limited, not the time: equal stores give equal answers on any machine.
         """
         wanted: list[str] = []
         left = MOST_CHARACTERS
-        for key in self.missing(sql):
+        for key in _in_order(sql, table):
             for record in rows.by_key(sql, [key]).values():
                 texts = document(record).unit_texts
                 stored = self.vectors.known(map(name_of, texts))
@@ -163,69 +169,16 @@ class Meanings:
                 break
         self.of(wanted, most=MOST_AT_ONCE)
 
-    def _near(self, sql: sqlite3.Connection, query: bytes, filter: Filter) -> Nearness | None:
-        """Returns how near the memories that pass the filter are; None without enough vectors."""
-        import numpy as np
 
-        table = self._tabulated(sql)
-        rows_made = len(table.matrix)
-        if rows_made <= _READABLE * table.unreadable:
-            return None
-        where, values = catalog.condition(filter)
-        admitted = np.fromiter(
-            (key for (key,) in sql.execute(f"SELECT m.key FROM memories m WHERE {where}", values)),
-            dtype=np.int64,
+def _in_order(sql: sqlite3.Connection, table: "Table") -> list[int]:
+    """Returns the memories that lack vectors, in the order in which they are made."""
+    keys = table.lacking.tolist()
+    ordered: list[tuple[int, ...]] = []
+    for start in range(0, len(keys), _CHUNK):
+        chunk = keys[start : start + _CHUNK]
+        ordered += sql.execute(
+            "SELECT NOT owned, parent IS NOT NULL, -created, key FROM memories"
+            f" WHERE key IN ({marks(chunk)})",
+            chunk,
         )
-        best = np.maximum.reduceat(products(query, table.matrix), table.starts) / ENCODED_LENGTH**2
-        passing = np.isin(table.keys, admitted)
-        keys, best = table.keys[passing], np.clip(best[passing], -1, 1)
-        if not len(keys):
-            return None
-        order = np.argsort(-best, kind="stable")[:NEAREST]
-        return Nearness(
-            nearest=tuple(zip(keys[order].tolist(), best[order].tolist(), strict=True)),
-            of={
-                key: cosine
-                for key, cosine in zip(keys.tolist(), best.tolist(), strict=True)
-                if key not in table.incomplete
-            },
-            share=rows_made / (rows_made + table.missing),
-            memories=len(keys),
-            mean=float(best.mean()),
-        )
-
-    def _tabulated(self, sql: sqlite3.Connection) -> _Table:
-        """Returns all vectors by memory, read again only if the store or they have changed."""
-        import numpy as np
-
-        state = (catalog.totals(sql).revision, self.vectors.version())
-        if self._table and self._table[0] == state:
-            return self._table[1]
-        stored = dict(self.vectors.all())
-        wordless = self.vectors.known(set(names_of(sql)) - stored.keys())
-        keys: list[int] = []
-        whole: list[bytes] = []
-        incomplete: set[int] = set()
-        missing = unreadable = 0
-        units: Iterable[tuple[Any, ...]] = sql.execute(
-            "SELECT u.memory, u.vector FROM units u JOIN memories m ON m.key = u.memory"
-            " WHERE m.shadowed = 0 ORDER BY u.memory, u.key"
-        )
-        for key, name in units:
-            vector = stored.get(name)
-            if vector:
-                keys.append(key)
-                whole.append(vector)
-            else:
-                incomplete.add(key)
-                missing += name not in wordless
-                unreadable += name in wordless
-        once, starts = np.unique(np.array(keys, np.int64), return_index=True)
-        table = _Table(once, starts, rows_of(whole), frozenset(incomplete), missing, unreadable)
-        self._table = (state, table)
-        return table
-
-
-def names_of(sql: sqlite3.Connection) -> Iterator[bytes]:
-    """Yields the names of the units' vectors."""
-    return (name for (name,) in sql.execute("SELECT vector FROM units"))
+    return [key for *_, key in sorted(ordered)]

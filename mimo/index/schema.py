@@ -2,14 +2,14 @@
 
 `files` holds the state of each file when it was read, `memories` all that answers need without
 opening one, `units` the stretches of text that are searched. `words` (FTS5) finds units,
-`vocabulary` counts the units that hold a word, `totals` holds sums over all memories, and `touched`
-the names that changed last.
+`vocabulary` counts the units that hold a word, `totals` holds sums over all memories, `touched` the
+names that changed last, and `changed` the keys of the memories.
 """
 
 import sqlite3
 from collections.abc import Collection
 
-FORMAT = 6
+FORMAT = 7
 """Rises with every change of the tables, of the tokens or of the stored values."""
 
 CURRENT = (
@@ -113,6 +113,10 @@ CREATE TABLE touched (
     revision INTEGER NOT NULL, name TEXT NOT NULL, PRIMARY KEY (revision, name)
 ) WITHOUT ROWID;
 
+CREATE TABLE changed (
+    revision INTEGER NOT NULL, memory INTEGER NOT NULL, PRIMARY KEY (revision, memory)
+) WITHOUT ROWID;
+
 CREATE TABLE units (
     key INTEGER PRIMARY KEY,
     memory INTEGER NOT NULL,
@@ -132,7 +136,7 @@ CREATE VIRTUAL TABLE vocabulary USING fts5vocab (words, row);
 
 _CLEAR = """
 DELETE FROM files; DELETE FROM memories; DELETE FROM parents; DELETE FROM tags;
-DELETE FROM links; DELETE FROM touched; DELETE FROM units;
+DELETE FROM links; DELETE FROM touched; DELETE FROM changed; DELETE FROM units;
 INSERT INTO words (words) VALUES ('delete-all');
 UPDATE totals SET memories = 0, units = 0, unit_tokens = 0, passages = 0, passage_tokens = 0,
     shadowed = 0, revision = revision + 1, touched_after = revision + 1

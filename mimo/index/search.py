@@ -106,13 +106,16 @@ class Search:
             if not words_suffice(ranked) and (meanings := self._meanings()):
                 compared = meanings.compared(sql, query.text, request.filter)
                 if compared:
-                    others = [key for key, _ in compared.near.nearest]
+                    others = [key for key, _ in compared.nearest]
                     candidates = Candidates(sql, [*candidates.keys, *others], request.filter)
                     near = self._cosines(sql, encoded, candidates, aligned)
                     read = candidates.ranked_as(near, compared.cosines(candidates.vector_names()))
                     expected = ALIGNED if aligned else EXPECTED
                     ranked = rank(
-                        query, read, statistics, compared.near._replace(expected=expected)
+                        query,
+                        read,
+                        statistics,
+                        compared.near(candidates.keys)._replace(expected=expected),
                     )
         except FAILURES as error:
             lack = f"searched without the encoder: {_reason(error)}"

@@ -1,27 +1,30 @@
-"""The vectors of one model, named by hashes of their texts, in an SQLite file of their own."""
+"""The vectors of one model, named by hashes of their texts.
+
+A database has the place of each name, and a file beside it (`matrix`) the vectors themselves: a
+write appends to both. The database decides: rows that it does not count do not exist. If a process
+ends between the two, the next one writes over its rows.
+"""
 
 import errno
 import math
+import os
 import sqlite3
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from heapq import nsmallest
+from itertools import islice
 from operator import mul
 from pathlib import Path
 from sqlite3 import Connection
 from threading import RLock
-from typing import TYPE_CHECKING, Any, TypeVar
-from zlib import crc32
+from typing import NamedTuple, TypeVar
 
 from mimo import disk
 from mimo.errors import StorageFailed
 from mimo.index.database import generations, is_damage, path_of, remove
+from mimo.index.matrix import MARK, Matrix, Rows, RowsDamaged, is_mark, products, rows_of
 from mimo.index.schema import marks
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 NUMPY_PAYS = 8_000
 """The number of cosines that take about as long in plain Python as importing numpy."""
@@ -32,18 +35,36 @@ _CHUNK = 500
 LENGTH = 127
 """The length of a static vector."""
 
-_BLOCK = 1024
-"""Rows at a time: 1 MB of float32 fits the cache, and is too little for BLAS to use threads."""
+_LAYOUT = 2
+"""Rises with every change of the tables or of the rows; a file of another layout is replaced."""
 
 _TABLES = """
-    meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-    vectors (name BLOB PRIMARY KEY, vector BLOB NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID
+    state (
+        model TEXT NOT NULL, file TEXT NOT NULL, width INTEGER NOT NULL,
+        rows INTEGER NOT NULL, empty INTEGER NOT NULL
+    );
+    places (name BLOB PRIMARY KEY, place INTEGER NOT NULL) WITHOUT ROWID
 """
 
-# Another process may have emptied the file for another model since it was opened.
-_OURS = "(SELECT value FROM meta WHERE name = 'model') = ?"
+_BATCH = 4096
+"""The number of rows that are copied at a time."""
+
+_EMPTY = -1
+"""The place of a vector that is empty: its text has no token of the model."""
 
 _T = TypeVar("_T")
+
+
+class State(NamedTuple):
+    """The row of `state`: what the database counts."""
+
+    model: str
+    file: str
+    """The mark of the file of rows; empty before the first vector."""
+    width: int
+    rows: int
+    empty: int
+    """The number of names whose vector is empty."""
 
 
 class Vectors:
@@ -67,7 +88,7 @@ class Vectors:
         self._openings = 0
         self._path: Path | None = None
         self._scans = 0
-        self._matrix: tuple[object, Matrix] | None = None
+        self._rows: Rows | None = None
         self.losses = 0
         """The number of times that vectors were found damaged or missing since opening."""
         with _translated(folder):
@@ -75,28 +96,32 @@ class Vectors:
 
     def known(self, names: Iterable[bytes]) -> set[bytes]:
         """Returns those of `names` (hashes of 16 bytes) that have a vector, possibly empty."""
-        return {name for (name,) in self._select("name", names)}
+        wanted = list(names)
+        return set(self._run(_Content.places, wanted))
 
     def get(self, names: Iterable[bytes]) -> dict[bytes, bytes]:
         """Returns the vectors of `names`, without names that have none."""
-        return dict(self._sound(self._select("name, vector, checksum", names)))
+        wanted = list(names)
+        vectors, damaged = self._run(_Content.vectors, wanted)
+        self._forget(damaged)
+        return vectors
 
     def put(self, vectors: Mapping[bytes, bytes], wait: float = disk.WAIT_SECONDS) -> None:
         """Stores vectors by name; a stored vector is not replaced.
 
         Raises `StorageFailed` if another process is writing for more than `wait` seconds.
         """
-        rows = [
-            (name, vector, crc32(vector, crc32(name)), self._model)
-            for name, vector in sorted(vectors.items())
-        ]
-        insert = f"INSERT OR IGNORE INTO vectors SELECT ?, ?, ? WHERE {_OURS}"
-        self._change(lambda connection: connection.executemany(insert, rows), wait)
+        if vectors:
+            self._run(self._append, vectors, wait=wait)
 
     def prune(self, keep: Collection[bytes]) -> None:
         """Removes the vectors of all names but `keep`."""
         kept = frozenset(keep)
-        self._remove(name for (name,) in self._rows("SELECT name FROM vectors") if name not in kept)
+        self._run(self._keep, kept.__contains__, wait=disk.WAIT_SECONDS)
+
+    def verify(self) -> None:
+        """Removes every vector whose checksum does not match."""
+        self._run(self._keep, lambda _: True, wait=disk.WAIT_SECONDS)
 
     def note_loss(self) -> None:
         """Counts vectors that a caller misses, and replaces the file if its structure is damaged.
@@ -106,17 +131,25 @@ class Vectors:
         """
         self.losses += 1
         with self._turn:
-            (verdict,) = self._run(lambda c: c.execute("PRAGMA integrity_check(1)").fetchone())
-            if verdict != "ok":
+            if not self._run(_Content.is_intact):
                 self._open(above=self._number)
-
-    def verify(self) -> None:
-        """Removes every vector whose checksum does not match."""
-        self._sound(self._rows("SELECT name, vector, checksum FROM vectors"))
 
     def count(self) -> int:
         """Returns the number of vectors."""
-        return int(self._rows("SELECT count(*) FROM vectors")[0][0])
+        state = self.state()
+        return state.rows + state.empty
+
+    def state(self) -> State:
+        """Returns the counts, which change whenever a vector is added or removed."""
+        return self._run(_Content.counts)
+
+    def empty(self) -> list[bytes]:
+        """Returns the names of the empty vectors."""
+        return self._run(_Content.empty)
+
+    def matrix(self) -> "Matrix | None":
+        """Returns the rows of all vectors that are not empty; None if there are none."""
+        return self._run(_Content.matrix)
 
     def nearest(self, query: bytes, k: int) -> list[tuple[bytes, float]]:
         """Returns the names and cosines of the `k` vectors nearest to `query`, nearest first.
@@ -126,9 +159,9 @@ class Vectors:
         if not query:
             return []
         self._scans += 1
-        # A process that scans twice runs long enough for numpy and the matrix to pay off.
+        # A process that scans twice runs long enough for importing numpy to pay off.
         if self._scans > 1 or numpy_pays(self.count()):
-            return self._all_in_matrix().nearest(query, k)
+            return self._in_matrix(query, k)
         return _nearest(query, self.all(), k, self._length)
 
     def among(self, query: bytes, names: Iterable[bytes], k: int) -> list[tuple[bytes, float]]:
@@ -137,94 +170,176 @@ class Vectors:
             return []
         self._scans += 1
         if self._scans > 1:
-            return self._all_in_matrix().nearest(query, k, names)
+            return self._in_matrix(query, k, list(names))
         return _nearest(query, self.get(names).items(), k, self._length)
 
-    def close(self) -> None:
-        """Closes the file."""
-        self._connection.close()
-
-    def _select(self, columns: str, names: Iterable[bytes]) -> Iterator[Any]:
-        """Yields the rows of those of `names` that have a vector."""
-        wanted = list(names)
-        for start in range(0, len(wanted), _CHUNK):
-            chunk = wanted[start : start + _CHUNK]
-            query = f"SELECT {columns} FROM vectors WHERE name IN ({marks(chunk)}) AND {_OURS}"
-            yield from self._rows(query, (*chunk, self._model))
-
-    def _rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        return self._run(lambda connection: connection.execute(query, values).fetchall())
-
     def all(self) -> list[tuple[bytes, bytes]]:
-        """Returns all names and vectors that are not empty, in the order of the names."""
-        query = (
-            "SELECT name, vector, checksum FROM vectors"
-            f" WHERE vector != x'' AND {_OURS} ORDER BY name"
-        )
-        return self._sound(self._rows(query, (self._model,)))
-
-    def _sound(self, rows: Iterable[tuple[bytes, bytes, int]]) -> list[tuple[bytes, bytes]]:
-        """Returns the names and vectors whose checksum matches, and removes the others."""
-        rows = list(rows)
-        sound = [
-            (name, vector)
-            for name, vector, checksum in rows
-            if type(vector) is bytes and crc32(vector, crc32(name)) == checksum
-        ]
-        if len(sound) < len(rows):
+        """Returns all names and vectors that are not empty."""
+        read = self._run(lambda content: list(content.all()))
+        sound = [row for row in read if row]
+        if len(sound) < len(read):
             self.note_loss()
-            kept = {name for name, _ in sound}
-            self._remove(name for name, *_ in rows if name not in kept)
+            self.verify()
         return sound
 
-    def _remove(self, names: Iterable[bytes]) -> None:
-        rows = [(name,) for name in names]
-        self._change(lambda c: c.executemany("DELETE FROM vectors WHERE name = ?", rows))
+    def close(self) -> None:
+        """Closes the files."""
+        self._connection.close()
+        if self._rows:
+            self._rows.close()
 
-    def _all_in_matrix(self) -> "Matrix":
-        """Returns the vectors as a matrix, read again only if they have changed."""
-        version = self.version()
-        if self._matrix is None or self._matrix[0] != version:
-            self._matrix = (version, Matrix(self.all(), self._length))
-        return self._matrix[1]
+    # Comparing.
 
-    def _run(self, operation: Callable[[Connection], _T]) -> _T:
-        """Returns the result of `operation`, on an empty file if this one is damaged or removed."""
+    def _in_matrix(
+        self, query: bytes, k: int, names: Sequence[bytes] | None = None
+    ) -> list[tuple[bytes, float]]:
+        """Returns the vectors nearest to `query`, of `names` if given, by numpy."""
+        import numpy as np
+
+        matrix = self.matrix()
+        if matrix is None:
+            return []
+        places = None
+        if names is not None:
+            places = np.unique(matrix.places(rows_of(names)))
+            places = places[places >= 0]
+        near = matrix.nearest(query, k, places)
+        self._forget([name for place, name, _ in near if not matrix.is_sound(place)])
+        return [(name, _clipped(product, self._length)) for _, name, product in near]
+
+    # Writing, within a transaction.
+
+    def _append(self, content: "_Content", vectors: Mapping[bytes, bytes]) -> None:
+        """Writes the vectors whose names are new."""
+        state, rows = content.state, content.rows
+        if not content.is_ours:
+            return
+        names = sorted(vectors)
+        stored = content.places(names)
+        added = [(name, vectors[name]) for name in names if name not in stored]
+        full = [(name, vector) for name, vector in added if vector]
+        if full and rows is None:
+            rows = self._new_rows(len(full[0][1]))
+        count = rows.append(state.rows, full) if rows else 0
+        places = iter(range(state.rows, count))
+        content.insert((name, next(places) if vector else _EMPTY) for name, vector in added)
+        content.store(rows, count, state.empty + len(added) - len(full))
+        self._rows = rows
+
+    def _keep(self, content: "_Content", keeps: Callable[[bytes], bool]) -> None:
+        """Writes the sound rows that are kept to another file, unless those are all."""
+        state, rows = content.state, content.rows
+        if not content.is_ours:
+            return
+        empty = [name for name in content.empty() if keeps(name)]
+        if len(empty) == state.empty and all(name and keeps(name) for name in content.located()):
+            return
+        content.connection.execute("DELETE FROM places")
+        content.insert((name, _EMPTY) for name in empty)
+        kept, count = None, 0
+        if rows:
+            kept = self._new_rows(rows.width)
+            sound = (row for row in rows.all(state.rows) if row and keeps(row[0]))
+            while batch := dict(islice(sound, _BATCH)):
+                for name in content.places(list(batch)):  # A damaged file may have a name twice.
+                    del batch[name]
+                content.insert(zip(batch, range(count, count + len(batch)), strict=True))
+                count = kept.append(count, batch.items())
+        content.store(kept, count, len(empty))
+        self._rows = kept
+
+    def _new_rows(self, width: int) -> Rows:
+        """Returns a new file of rows, and removes those that the database does not count."""
+        if self._folder:
+            current = self._rows.path if self._rows else None
+            for path in self._folder.glob(f"{self._name}-*.rows"):
+                if path != current:
+                    with suppress(OSError):
+                        path.unlink()
+        rows = Rows(self._folder, self._name, os.urandom(MARK).hex(), width)
+        rows.create()
+        return rows
+
+    def _forget(self, damaged: Collection[bytes]) -> None:
+        """Removes vectors whose checksum does not match, if there are any."""
+        if damaged:
+            self.note_loss()
+            self.verify()
+
+    # The database.
+
+    def _run(
+        self,
+        operation: Callable[..., _T],
+        *args: object,
+        wait: float | None = None,
+    ) -> _T:
+        """Returns the result of `operation`, all of whose reads see the same state.
+
+        It may write if it is given a time to `wait` for other processes. If the file is damaged or
+        removed, the operation runs on an empty one.
+        """
         with self._turn, _translated(self._folder):
             # SQLite would go on writing to a removed file, which no other process sees.
             if self._inode() != self._opened_inode:
                 self._open()
+            attempts = 0
+            while True:
+                try:
+                    return self._within(operation, args, wait)
+                except sqlite3.DatabaseError as error:
+                    attempts += 1
+                    if not is_damage(error) or attempts > 2:
+                        raise
+                    # Another process may have replaced the rows since their mark was read.
+                    if attempts == 2 or not isinstance(error, RowsDamaged):
+                        self._open(above=self._number)
+                        self.losses += 1
+                        attempts = 2
+
+    def _within(
+        self, operation: Callable[..., _T], args: Sequence[object], wait: float | None
+    ) -> _T:
+        """Runs an operation in one transaction."""
+        connection = self._connection
+        if wait is None:
+            connection.execute("BEGIN")
+        else:
+            disk.begin(connection, wait)
+        try:
+            content = self._content(connection)
             try:
-                return operation(self._connection)
-            except sqlite3.DatabaseError as error:
-                if not is_damage(error):
-                    raise
-                self._open(above=self._number)
-                self.losses += 1
-                return operation(self._connection)
+                result = operation(content, *args)
+                if wait is not None:
+                    connection.execute("COMMIT")
+            except BaseException:
+                self._rows = content.rows
+                raise
+            if content.rows and content.rows is not self._rows:
+                content.rows.remove()
+            return result
+        finally:
+            if connection.in_transaction:
+                connection.rollback()
 
-    def _change(
-        self, operation: Callable[[Connection], object], wait: float = disk.WAIT_SECONDS
-    ) -> None:
-        """Runs `operation` in a transaction."""
-
-        def in_transaction(connection: Connection) -> None:
-            with _transaction(connection, wait):
-                operation(connection)
-
-        self._run(in_transaction)
-
-    def version(self) -> object:
-        """Returns a value that changes whenever the file does."""
-        changed_here = self._run(lambda connection: connection.total_changes)
-        changed_elsewhere = self._run(lambda c: c.execute("PRAGMA data_version").fetchone()[0])
-        return self._openings, changed_here, changed_elsewhere
+    def _content(self, connection: Connection) -> "_Content":
+        """Returns what the database counts; nothing if it is now that of another model."""
+        state = _state(connection)
+        if state.model != self._model:
+            self._rows = None
+            return _Content(connection, State(state.model, "", 0, 0, 0), None, is_ours=False)
+        if not state.file:
+            self._rows = None
+        elif self._rows is None or self._rows.mark != state.file:
+            self._rows = Rows(self._folder, self._name, state.file, state.width)
+        return _Content(connection, state, self._rows)
 
     def _open(self, above: int = -1) -> None:
         """Opens the newest whole file, or a new one; files up to number `above` are damaged."""
         if self._openings:
             self.close()
         self._openings += 1
+        self._rows = None
         folder, self._number, self._path = self._folder, 0, None
         if folder is None:
             self._connection = _connect(None, self._model)
@@ -257,10 +372,86 @@ class Vectors:
             return 0
 
 
+class _Content(NamedTuple):
+    """The vectors as one transaction sees them."""
+
+    connection: Connection
+    state: State
+    rows: Rows | None
+    is_ours: bool = True
+    """False if another process has emptied the file for another model."""
+
+    def counts(self) -> State:
+        """Returns the counts."""
+        return self.state
+
+    def places(self, names: Sequence[bytes]) -> dict[bytes, int]:
+        """Returns the places of those of `names` that have a vector, possibly empty."""
+        places: dict[bytes, int] = {}
+        if not self.is_ours:
+            return places
+        for start in range(0, len(names), _CHUNK):
+            chunk = names[start : start + _CHUNK]
+            query = f"SELECT name, place FROM places WHERE name IN ({marks(chunk)})"
+            places.update(self.connection.execute(query, chunk))
+        return places
+
+    def vectors(self, names: Sequence[bytes]) -> tuple[dict[bytes, bytes], list[bytes]]:
+        """Returns the vectors of those of `names` that have one, and the damaged ones."""
+        places = self.places(names)
+        vectors = {name: b"" for name, place in places.items() if place == _EMPTY}
+        full = [name for name in places if name not in vectors]
+        if self.rows and full:
+            rows = self.rows.get([places[name] for name in full], self.state.rows)
+            vectors.update(
+                row for name, row in zip(full, rows, strict=True) if row and row[0] == name
+            )
+        return vectors, [name for name in full if name not in vectors]
+
+    def is_intact(self) -> bool:
+        """Returns whether the structure of the database is whole."""
+        verdict = self.connection.execute("PRAGMA integrity_check(1)").fetchone()
+        return bool(verdict == ("ok",))
+
+    def empty(self) -> list[bytes]:
+        """Returns the names of the empty vectors."""
+        if not self.state.empty:
+            return []
+        selected = self.connection.execute("SELECT name FROM places WHERE place = ?", (_EMPTY,))
+        return [name for (name,) in selected]
+
+    def located(self) -> Iterator[bytes]:
+        """Yields the name of each row; empty for one that is damaged or that nothing leads to."""
+        rows = enumerate(self.rows.all(self.state.rows)) if self.rows else iter(())
+        while batch := list(islice(rows, _BATCH)):
+            places = self.places([row[0] for _, row in batch if row])
+            for place, row in batch:
+                yield row[0] if row and places.get(row[0]) == place else b""
+
+    def all(self) -> Iterator[tuple[bytes, bytes] | None]:
+        """Yields the name and vector of each row, None for a damaged one."""
+        return self.rows.all(self.state.rows) if self.rows else iter(())
+
+    def matrix(self) -> Matrix | None:
+        """Returns the rows as arrays."""
+        return self.rows.matrix(self.state.rows) if self.rows and self.state.rows else None
+
+    def insert(self, places: Iterable[tuple[bytes, int]]) -> None:
+        """Stores the places of names."""
+        self.connection.executemany("INSERT INTO places VALUES (?, ?)", places)
+
+    def store(self, rows: Rows | None, count: int, empty: int) -> None:
+        """Stores the file of rows, and the counts."""
+        self.connection.execute(
+            "UPDATE state SET file = ?, width = ?, rows = ?, empty = ?",
+            (rows.mark if rows else "", rows.width if rows else 0, count, empty),
+        )
+
+
 def _connect(path: Path | None, model: str) -> Connection:
     """Returns a connection to a file of vectors of `model`; creates a missing file.
 
-    Raises `sqlite3.DatabaseError` if the file is damaged.
+    Raises `sqlite3.DatabaseError` if the file is damaged or has another layout.
     """
     connection = disk.connect(path)
     try:
@@ -269,25 +460,42 @@ def _connect(path: Path | None, model: str) -> Connection:
         with suppress(sqlite3.OperationalError):
             connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
-        if _model_of(connection) != model:
+        if not _is_made(connection) or _state(connection).model != model:
             with _transaction(connection):
-                for table in _TABLES.split(";"):
-                    connection.execute(f"CREATE TABLE IF NOT EXISTS {table}")
-                if _model_of(connection) != model:
-                    connection.execute("DELETE FROM vectors")
-                    connection.execute("INSERT OR REPLACE INTO meta VALUES ('model', ?)", (model,))
+                if not _is_made(connection):
+                    for table in _TABLES.split(";"):
+                        connection.execute(f"CREATE TABLE {table}")
+                    connection.execute(f"PRAGMA user_version = {_LAYOUT}")
+                elif _state(connection).model != model:
+                    connection.execute("DELETE FROM places")
+                    connection.execute("DELETE FROM state")
+                if connection.execute("SELECT 1 FROM state").fetchone() is None:
+                    connection.execute("INSERT INTO state VALUES (?, '', 0, 0, 0)", (model,))
     except sqlite3.DatabaseError:
         connection.close()
         raise
     return connection
 
 
-def _model_of(connection: Connection) -> str | None:
-    """Returns the model of the vectors in a file; None for an empty file."""
-    if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'vectors'").fetchone() is None:
-        return None
-    row = connection.execute("SELECT value FROM meta WHERE name = 'model'").fetchone()
-    return str(row[0]) if row else None
+def _is_made(connection: Connection) -> bool:
+    """Returns whether a file has its tables. Raises `sqlite3.DatabaseError` for another layout."""
+    (layout,) = connection.execute("PRAGMA user_version").fetchone()
+    if layout == _LAYOUT:
+        return True
+    if connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
+        raise sqlite3.DatabaseError("another layout")
+    return False
+
+
+def _state(connection: Connection) -> State:
+    """Returns what a database counts. Raises `RowsDamaged` for values that mind never writes."""
+    row = connection.execute("SELECT model, file, width, rows, empty FROM state").fetchone()
+    if row is None or list(map(type, row)) != [str, str, int, int, int]:
+        raise RowsDamaged("the counts are damaged")
+    state = State(*row)
+    if state.file and not (is_mark(state.file) and state.width > 0):
+        raise RowsDamaged("the counts are damaged")
+    return state
 
 
 @contextmanager
@@ -322,7 +530,7 @@ def cosines(query: bytes, vectors: Sequence[bytes], length: int = LENGTH) -> lis
         return [0.0] * len(vectors)
     if numpy_pays(len(vectors)):
         whole = [vector for vector in vectors if vector]
-        values = iter(products(query, rows_of(whole)).tolist() if whole else ())
+        values = iter(products(query, rows_of(whole).view("b")).tolist() if whole else ())
         return [_clipped(next(values), length) if vector else 0.0 for vector in vectors]
     # A list holds its numbers; a view would make them again for each vector.
     numbers = list(memoryview(query).cast("b"))
@@ -358,62 +566,3 @@ def _nearest(
     scored = zip(cosines(query, list(whole.values()), length), whole, strict=True)
     near = nsmallest(k, scored, key=lambda pair: (-pair[0], pair[1]))
     return [(name, cosine) for cosine, name in near]
-
-
-class Matrix:
-    """Named vectors in one block of memory: an exact search with numpy."""
-
-    def __init__(self, vectors: Sequence[tuple[bytes, bytes]], length: int = LENGTH) -> None:
-        """Take names with vectors of that length, none of them empty."""
-        self._length = length
-        # A damaged file may return a name twice.
-        self._names = [name for name, _ in vectors]
-        self._places = {name: place for place, name in enumerate(self._names)}
-        self._rows = rows_of([vector for _, vector in vectors])
-
-    def nearest(
-        self, query: bytes, k: int, names: Iterable[bytes] | None = None
-    ) -> list[tuple[bytes, float]]:
-        """Returns the names and cosines of the `k` vectors, of `names` if given, nearest first.
-
-        Of equally near ones, the vector that was given first comes first.
-        """
-        import numpy as np
-
-        rows, places = self._rows, None
-        if names is not None:
-            wanted = (self._places.get(name, -1) for name in names)
-            places = np.unique(np.fromiter(wanted, dtype=np.intp))
-            places = places[places >= 0]
-            rows = rows[places]
-        values = products(query, rows)
-        k = min(k, len(values))
-        if k < 1:
-            return []
-        candidates = np.flatnonzero(values >= np.partition(values, -k)[-k])
-        best = candidates[np.argsort(-values[candidates], kind="stable")][:k]
-        named = best if places is None else places[best]
-        return [
-            (self._names[place], _clipped(value, self._length))
-            for place, value in zip(named.tolist(), values[best].tolist(), strict=True)
-        ]
-
-
-def rows_of(vectors: Sequence[bytes]) -> "NDArray[np.int8]":
-    """Returns vectors of one length as the rows of an array."""
-    import numpy as np
-
-    width = len(vectors[0]) if vectors else 0
-    return np.frombuffer(b"".join(vectors), dtype=np.int8).reshape(len(vectors), width)
-
-
-def products(query: bytes, rows: "NDArray[np.int8]") -> "NDArray[np.float32]":
-    """Returns the dot product of each row; float32 holds them exactly: they are below 2**24."""
-    import numpy as np
-
-    numbers = np.frombuffer(query, dtype=np.int8).astype(np.float32)
-    values = np.empty(len(rows), dtype=np.float32)
-    for start in range(0, len(rows), _BLOCK):
-        end = start + _BLOCK
-        values[start:end] = rows[start:end].astype(np.float32) @ numbers
-    return values

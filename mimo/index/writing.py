@@ -132,6 +132,7 @@ class Writer:
         self._now_ns = now_ns
         self._ids: set[str] = set()
         self._touched: set[str] = set()
+        self._changed: set[int] = set()
         self._counts: defaultdict[str, int] = defaultdict(int)
         self._next_memory = self._after("memories")
         self._next_unit = self._after("units")
@@ -171,15 +172,18 @@ class Writer:
         self._note_touched()
 
     def _note_touched(self) -> None:
-        """Stores the names of the changed memories, by which cached walks along links expire."""
+        """Stores the names and keys of the changed memories, by which caches expire."""
         ((revision,),) = self._sql.execute("SELECT revision FROM totals")
         ((stored,),) = self._sql.execute("SELECT count(*) FROM touched")
         if stored + len(self._touched) > _MOST_TOUCHED:
             self._sql.execute("DELETE FROM touched")
+            self._sql.execute("DELETE FROM changed")
             self._sql.execute("UPDATE totals SET touched_after = revision")
             return
         touched = [(revision, name) for name in self._touched]
         self._sql.executemany("INSERT INTO touched VALUES (?, ?)", touched)
+        changed = [(revision, key) for key in self._changed]
+        self._sql.executemany("INSERT INTO changed VALUES (?, ?)", changed)
 
     def _after(self, table: str) -> int:
         (highest,) = self._sql.execute(f"SELECT max(key) FROM {table}").fetchone()
@@ -191,6 +195,7 @@ class Writer:
         for document in documents:
             record, key = document.record, self._next_memory
             self._next_memory += 1
+            self._changed.add(key)
             self._ids.add(record.memory.id)
             topic = topic_key(record.memory.topic) if record.memory.topic else None
             memories.append(
@@ -247,6 +252,7 @@ class Writer:
         ).fetchall()
         for key, id, heading, passages, shadowed in selected:
             self._ids.add(id)
+            self._changed.add(key)
             self._touched |= self._stored_names(key)
             self._counts["shadowed"] -= shadowed
             self._delete_memory(key, heading, passages.split("\n") if passages else ())
@@ -297,6 +303,7 @@ class Writer:
             if loses != shadowed:
                 self._sql.execute("UPDATE memories SET shadowed = ? WHERE key = ?", (loses, key))
                 self._counts["shadowed"] += loses - shadowed
+                self._changed.add(key)
                 self._touched |= self._stored_names(key)
 
     def _stored_names(self, key: int) -> set[str]:

@@ -261,8 +261,6 @@ def estimated(candidates: Sequence[Candidate]) -> Nearness:
         nearest=tuple(sorted(cosines.items(), key=lambda pair: -pair[1])),
         of={},
         share=1.0,
-        memories=len(cosines),
-        mean=sum(cosines.values()) / max(1, len(cosines)),
         expected=scoring.ALIGNED,
     )
 
@@ -384,7 +382,7 @@ def _scores(
     margins = _margins(orders)
     if near and near.share >= _READY:
         cosines = _encoded(candidates, measured, near)
-        others = [near.besides(item.key, c) for item, c in zip(candidates, cosines, strict=True)]
+        others = [near.others()] * len(candidates)
         evidence = scoring.by_meaning
         read = scoring.BY_GLOSS if near.expected == scoring.ALIGNED else scoring.BY_MEANING
         weights = read if near.of else scoring.BY_ESTIMATE

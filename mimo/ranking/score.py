@@ -73,22 +73,13 @@ class Nearness(NamedTuple):
     """The cosines of the memories all of whose units have vectors, by key."""
     share: float
     """The share of units that have vectors, 0..1."""
-    memories: int
-    """The number of memories with vectors."""
-    mean: float
-    """The mean cosine of all of them."""
     expected: tuple[float, float] = EXPECTED
     """The estimate of a missing cosine, from the static one."""
 
-    def besides(self, key: int, cosine: float) -> "Others":
-        """Returns the cosines of the memories but one, whose cosine is given."""
-        n = self.memories
-        rest = [other for near, other in self.nearest if near != key]
-        return Others(
-            mean=(self.mean * n - cosine) / (n - 1) if n > 1 else 0.0,
-            best=rest[0] if rest else 0.1,
-            sixth=self.nearest[5][1] if len(self.nearest) > 5 else 0.0,
-        )
+    def others(self) -> "Others":
+        """Returns the cosines with which that of a memory is compared."""
+        sixth = self.nearest[5][1] if len(self.nearest) > 5 else 0.0
+        return Others(mean=0.0, best=0.0, sixth=sixth)
 
 
 class Matched(NamedTuple):

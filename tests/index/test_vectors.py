@@ -1,22 +1,32 @@
 """Vectors on disk: kept by name, shared by processes, never in the way of a search."""
 
+import os
 import random
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest import mock
 
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from mimo.errors import StorageFailed
 from mimo.index import vectors
-from mimo.index.vectors import Vectors, cosines
+from mimo.index.matrix import rows_of
+from mimo.index.vectors import Vectors, _Content, cosines
 
 MODEL = "some-model:0123"
 DIMS = 32
+
+
+class Killed(Exception):
+    """Ends a write as the end of the process would."""
 
 
 def name(number: int) -> bytes:
@@ -209,8 +219,14 @@ class AgainstDict(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.vectors = Vectors(None, MODEL)
+        self.folder = TemporaryDirectory()
+        self.vectors = Vectors(Path(self.folder.name), MODEL)
         self.kept: dict[bytes, bytes] = {}
+
+    @property
+    def rows(self) -> Path:
+        (file,) = Path(self.folder.name).glob("*.rows")
+        return file
 
     numbers = st.sets(st.integers(0, 20), max_size=6)
 
@@ -226,6 +242,30 @@ class AgainstDict(RuleBasedStateMachine):
         self.vectors.prune(keep)
         self.kept = {each: self.kept[each] for each in self.kept.keys() & keep}
 
+    @rule()
+    def reopen(self) -> None:
+        self.vectors.close()
+        self.vectors = Vectors(Path(self.folder.name), MODEL)
+
+    @rule(numbers=numbers)
+    def die_between_rows_and_database(self, numbers: set[int]) -> None:
+        """The rows are written, and their places are not."""
+        with suppress(Killed), mock.patch.object(_Content, "store", side_effect=Killed):
+            self.vectors.put({name(100 + number): vector(number) for number in numbers})
+        self.reopen()
+
+    @precondition(lambda self: any(self.kept.values()))
+    @rule(share=st.floats(0, 0.99))
+    def lose_the_end(self, share: float) -> None:
+        """A file that is cut short is discarded, and the vectors are made again."""
+        self.vectors.close()
+        length = 16 + len(self.kept) * (20 + DIMS)
+        os.truncate(self.rows, int(share * length))
+        self.vectors = Vectors(Path(self.folder.name), MODEL)
+        assert self.vectors.nearest(vector(1), 1) == []
+        assert self.vectors.losses == 1
+        self.vectors.put(self.kept)
+
     @rule(query=st.integers(0, 400), k=st.integers(0, 30))
     def nearest(self, query: int, k: int) -> None:
         results = self.vectors.nearest(vector(query), k)
@@ -240,9 +280,68 @@ class AgainstDict(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.vectors.close()
+        self.folder.cleanup()
 
 
 TestAgainstDict = AgainstDict.TestCase
+
+
+def test_a_scan_of_an_earlier_state_goes_on_while_vectors_are_added_and_removed(
+    tmp_path: Path, opened: Opened
+) -> None:
+    made, other = opened(tmp_path), opened(tmp_path)
+    made.put(some(0, 20))
+    matrix = made.matrix()
+    assert matrix is not None
+    before = matrix.nearest(vector(3), 5)
+
+    other.put(some(20, 4000))
+    other.prune([name(5)])
+
+    assert matrix.nearest(vector(3), 5) == before
+    assert made.nearest(vector(3), 5)[0][0] == name(5)
+
+
+def test_a_removed_vector_leaves_one_file_of_rows(tmp_path: Path, opened: Opened) -> None:
+    made = opened(tmp_path)
+    made.put(some(0, 9))
+    (tmp_path / "vectors-0123456789abcdef.rows").write_bytes(b"of a process that ended")
+
+    made.prune([name(5)])
+
+    (file,) = tmp_path.glob("*.rows")
+    assert file.stat().st_size == 16 + 20 + DIMS
+
+
+def test_names_with_the_same_beginning_are_distinguished(opened: Opened) -> None:
+    made = opened(None)
+    names = [bytes(15) + bytes([number]) for number in range(9)]
+    made.put({each: vector(number) for number, each in enumerate(names)})
+    matrix = made.matrix()
+    assert matrix is not None
+
+    places = matrix.places(rows_of([names[7], names[2], name(1)]))
+
+    assert places.tolist() == [7, 2, -1]
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("file", "../../secret"), ("rows", "many"), ("rows", 10**9), ("width", -1)],
+)
+def test_counts_that_mind_never_writes_are_damage(
+    tmp_path: Path, opened: Opened, column: str, value: object
+) -> None:
+    opened(tmp_path).put(some(0, 9))
+    opened.close()
+    with closing(sqlite3.connect(tmp_path / "vectors.db")) as sql, sql:
+        sql.execute(f"UPDATE state SET {column} = ?", (value,))
+
+    made = opened(tmp_path)
+    made.put(some(9, 10))
+    made.put(some(0, 2))
+
+    assert made.get([name(0), name(5)]) == {name(0): vector(0)}
 
 
 def test_threads_share_one_file(tmp_path: Path, opened: Opened) -> None:

@@ -22,10 +22,10 @@ STORE = Statistics(
 UNRELATED = [(100 + number, 0.2) for number in range(10)]
 
 
-def near(cosines, share=1.0, memories=500):
+def near(cosines, share=1.0):
     """Returns the nearness of memories with these cosines, among unrelated ones."""
     every = sorted([*cosines.items(), *UNRELATED], key=lambda pair: -pair[1])
-    return Nearness(nearest=tuple(every), of=cosines, share=share, memories=memories, mean=0.1)
+    return Nearness(nearest=tuple(every), of=cosines, share=share)
 
 
 def candidate(key, units, **more):

@@ -342,7 +342,6 @@ def test_meaning_decides_the_order_where_words_are_shared_by_chance():
 
     assert (first.key, second.key) == (2, 1)
     assert first.score > second.score
-    assert near.memories == 2
     assert [key for key, _ in near.nearest] == [2, 1]
 
 

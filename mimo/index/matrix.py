@@ -1,0 +1,305 @@
+"""The rows of vectors: a file that grows at its end, which numpy reads where the system maps it.
+
+A row has the name of a vector, a checksum and the vector. Rows are never changed, so that one
+process can read while another appends. Which of them count is in the database of `Vectors`.
+"""
+
+import errno
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from mimo import disk
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+NAME = 16
+"""The length of a name, in bytes."""
+
+MARK = 8
+"""The length of the mark of a file, in bytes; its name has it in hexadecimal digits."""
+
+MAGIC = b"MINDROW1"
+"""The first bytes of a file of rows, whose last is its version; the file's own mark follows."""
+
+_START = 16
+"""The place of the first row."""
+
+_LEAD = NAME + 4
+"""The length of the name and the checksum before a vector."""
+
+_BLOCK = 1024
+"""Rows at a time: 1 MB of float32 fits the cache, and is too little for BLAS to use threads."""
+
+_READ_ROWS = 4096
+"""Rows that are read at a time, 1 MB."""
+
+
+class RowsDamaged(sqlite3.DatabaseError):
+    """A file of rows is missing, too short, or not the one that the database names."""
+
+
+class Rows:
+    """The rows of one file, or in memory; threads can read at the same time."""
+
+    def __init__(self, folder: Path | None, name: str, mark: str, width: int) -> None:
+        """Take the file's name without its mark, 16 hexadecimal digits; nothing is opened yet."""
+        self.mark = mark
+        self.width = width
+        self._size = _LEAD + width
+        self.path = None if folder is None else folder / f"{name}-{mark}.rows"
+        self._start = MAGIC + bytes.fromhex(mark)
+        self._memory = self._start
+        self._descriptor: int | None = None
+        self._mapped: tuple[int, bytes | mmap] = (0, b"")
+        self._sorted: Sorted | None = None
+
+    def create(self) -> None:
+        """Creates the file. Raises `OSError`."""
+        if self.path:
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
+            self._descriptor = disk.opened(self.path, flags, disk.mode_for(self.path, 0o666))
+            os.pwrite(self._descriptor, self._start, 0)
+
+    def append(self, count: int, vectors: Iterable[tuple[bytes, bytes]]) -> int:
+        """Writes named vectors after the first `count` rows, and returns the number of all rows.
+
+        Raises `OSError`, `RowsDamaged` unless there are that many rows, and `ValueError` for a
+        vector of another length.
+        """
+        self._check(count)
+        parts: list[bytes] = []
+        for name, vector in vectors:
+            if len(name) != NAME or len(vector) != self.width:
+                raise ValueError(f"a vector of {len(vector)} bytes among those of {self.width}")
+            parts += (name, _sum(name, vector), vector)
+        place = _START + count * self._size
+        if self.path:
+            self._write(b"".join(parts), place)
+        else:
+            self._memory = self._memory[:place] + b"".join(parts)
+        return count + len(parts) // 3
+
+    def get(self, places: Sequence[int], count: int) -> list[tuple[bytes, bytes] | None]:
+        """Returns the name and vector in each place, None for a row whose checksum does not match.
+
+        Raises `RowsDamaged` unless the file has `count` rows.
+        """
+        size, opened = self._size, self._check(count)
+        rows: list[tuple[bytes, bytes] | None] = []
+        for place in places:
+            at = _START + place * size
+            data = os.pread(opened, size, at) if self.path else self._memory[at : at + size]
+            name, total, vector = data[:NAME], data[NAME:_LEAD], data[_LEAD:]
+            is_sound = crc32(vector, crc32(name)).to_bytes(4, "little") == total
+            rows.append((name, vector) if is_sound else None)
+        return rows
+
+    def all(self, count: int) -> Iterator[tuple[bytes, bytes] | None]:
+        """Yields the same for the first `count` rows, in their order."""
+        size, opened = self._size, self._check(count)
+        for first in range(0, count, _READ_ROWS):
+            rows, place = min(_READ_ROWS, count - first), _START + first * size
+            if self.path is None:
+                data = self._memory[place : place + rows * size]
+            else:
+                data = os.pread(opened, rows * size, place)
+            for at in range(0, rows * size, size):
+                yield self.row(data, at)
+
+    def row(self, data: bytes, at: int = 0) -> tuple[bytes, bytes] | None:
+        """Returns the name and vector in the bytes of a row; None if its checksum is wrong."""
+        name, vector = data[at : at + NAME], data[at + _LEAD : at + self._size]
+        if len(vector) == self.width and data[at + NAME : at + _LEAD] == _sum(name, vector):
+            return name, vector
+        return None
+
+    def matrix(self, count: int) -> "Matrix":
+        """Returns the first `count` rows for numpy, read from the file when they are used."""
+        import numpy as np
+
+        opened = self._check(count)
+        length = _START + count * self._size
+        if self.path is None:
+            data: bytes | mmap = self._memory
+        else:
+            mapped, data = self._mapped
+            if mapped < length:
+                data = mmap(opened, length, access=ACCESS_READ)
+                self._mapped = (length, data)
+        rows = np.frombuffer(data, np.uint8, count * self._size, _START).reshape(count, self._size)
+        return Matrix(self, rows)
+
+    def order(self, names: "NDArray[np.uint8]") -> "Sorted":
+        """Returns the order of the names of the first rows; most of it is kept between calls."""
+        if self._sorted is None or len(self._sorted.places) > len(names):
+            self._sorted = Sorted(names)
+        elif len(self._sorted.places) < len(names):
+            self._sorted = Sorted(names, self._sorted)
+        return self._sorted
+
+    def remove(self) -> None:
+        """Removes the file, as far as possible; processes that have it open can read on."""
+        if self.path:
+            with suppress(OSError):
+                self.path.unlink()
+
+    def close(self) -> None:
+        """Closes the file; a matrix can still be used."""
+        self._mapped = (0, b"")
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def __del__(self) -> None:
+        """Close the file of rows that others have replaced."""
+        self.close()
+
+    def _check(self, count: int) -> int:
+        """Opens the file and returns its descriptor, which is not used in memory.
+
+        Raises `RowsDamaged` if the file is too short: reading a map beyond its end is fatal.
+        """
+        if self.path is None:
+            return -1
+        if self._descriptor is None:
+            try:
+                descriptor = disk.opened(self.path, os.O_RDWR)
+            except OSError as error:
+                if error.errno not in (errno.ENOENT, errno.EINVAL, errno.ELOOP):
+                    raise
+                raise RowsDamaged(f"{self.path}: {error.strerror}") from error
+            if os.pread(descriptor, _START, 0) != self._start:
+                os.close(descriptor)
+                raise RowsDamaged(f"{self.path} has another beginning")
+            self._descriptor = descriptor
+        if os.fstat(self._descriptor).st_size < _START + count * self._size:
+            raise RowsDamaged(f"{self.path} is cut short")
+        return self._descriptor
+
+    def _write(self, data: bytes, place: int) -> None:
+        rest, opened = memoryview(data), self._check(0)
+        while rest:
+            written = os.pwrite(opened, rest, place)
+            rest, place = rest[written:], place + written
+
+
+def is_mark(text: str) -> bool:
+    """Returns whether a text is the mark of a file."""
+    return len(text) == 2 * MARK and set(text) <= set("0123456789abcdef")
+
+
+def _sum(name: bytes, vector: bytes) -> bytes:
+    return crc32(vector, crc32(name)).to_bytes(4, "little")
+
+
+class Sorted:
+    """The rows in the order of the beginnings of their names, to find them by name."""
+
+    def __init__(self, names: "NDArray[np.uint8]", before: "Sorted | None" = None) -> None:
+        """Take the names of all rows, and the order of those before."""
+        import numpy as np
+
+        count = len(before.places) if before else 0
+        new = _beginnings(names[count:])
+        order = np.argsort(new, kind="stable")
+        self.keys: NDArray[np.uint64] = new[order]
+        self.places: NDArray[np.intp] = order + count
+        if before:
+            at = np.searchsorted(before.keys, self.keys, side="right")
+            self.keys = np.insert(before.keys, at, self.keys)
+            self.places = np.insert(before.places, at, self.places)
+
+
+class Matrix:
+    """The rows of a file at one time, as arrays."""
+
+    def __init__(self, rows: Rows, data: "NDArray[np.uint8]") -> None:
+        """Take the bytes of each row."""
+        import numpy as np
+
+        self._rows = rows
+        self._data = data
+        self.names = data[:, :NAME]
+        self.vectors = data[:, _LEAD:].view(np.int8)
+
+    def places(self, names: "NDArray[np.uint8]") -> "NDArray[np.intp]":
+        """Returns the row of each name, -1 for one that is missing."""
+        import numpy as np
+
+        places = np.full(len(names), -1, np.intp)
+        if not (len(names) and len(self.names)):
+            return places
+        order, keys = self._rows.order(self.names), _beginnings(names)
+        at = np.searchsorted(order.keys, keys)
+        open_ = np.arange(len(names))
+        while len(open_):  # Nearly always once: two names rarely have the same beginning.
+            inside = at[open_] < len(order.keys)
+            open_ = open_[inside]
+            open_ = open_[order.keys[at[open_]] == keys[open_]]
+            rows = order.places[at[open_]]
+            same = (self.names[rows] == names[open_]).all(axis=1)
+            places[open_[same]] = rows[same]
+            open_ = open_[~same]
+            at[open_] += 1
+        return places
+
+    def is_sound(self, place: int) -> bool:
+        """Returns whether the checksum of a row matches."""
+        return self._rows.row(self._data[place].tobytes()) is not None
+
+    def nearest(
+        self, query: bytes, k: int, places: "NDArray[np.intp] | None" = None
+    ) -> list[tuple[int, bytes, int]]:
+        """Returns the place, name and dot product of the `k` rows nearest to `query`.
+
+        Only the rows in `places` count, if given, each once. The nearest comes first; equally near
+        ones are in the order of their names.
+        """
+        import numpy as np
+
+        values = products(query, self.vectors if places is None else self.vectors[places])
+        k = min(k, len(values))
+        if k < 1:
+            return []
+        best = np.flatnonzero(values >= np.partition(values, -k)[-k])
+        rows = best if places is None else places[best]
+        near = [
+            (place, self.names[place].tobytes(), int(value))
+            for place, value in zip(rows.tolist(), values[best].tolist(), strict=True)
+        ]
+        return sorted(near, key=lambda row: (-row[2], row[1]))[:k]
+
+
+def products(query: bytes, rows: "NDArray[np.int8]") -> "NDArray[np.float32]":
+    """Returns the dot product of each row; float32 holds them exactly: they are below 2**24."""
+    import numpy as np
+
+    numbers = np.frombuffer(query, dtype=np.int8).astype(np.float32)
+    values = np.empty(len(rows), dtype=np.float32)
+    for start in range(0, len(rows), _BLOCK):
+        end = start + _BLOCK
+        values[start:end] = rows[start:end].astype(np.float32) @ numbers
+    return values
+
+
+def rows_of(parts: Sequence[bytes]) -> "NDArray[np.uint8]":
+    """Returns parts of one length as the rows of an array."""
+    import numpy as np
+
+    width = len(parts[0]) if parts else 0
+    return np.frombuffer(b"".join(parts), np.uint8).reshape(len(parts), width)
+
+
+def _beginnings(names: "NDArray[np.uint8]") -> "NDArray[np.uint64]":
+    """Returns the first half of each name as a number."""
+    import numpy as np
+
+    return np.ascontiguousarray(names[:, : NAME // 2]).view(np.uint64)[:, 0]

@@ -1,0 +1,213 @@
+"""The vectors of a store by memory: the row of each unit's vector, and the nearest memories.
+
+It is kept between searches. After a change, only the changed memories are read again, and only the
+new vectors are looked up.
+"""
+
+import sqlite3
+from collections.abc import Iterable
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from mimo.index import catalog
+from mimo.index.embedding import ENCODED_LENGTH
+from mimo.index.matrix import NAME, Matrix, products
+from mimo.index.schema import marks
+from mimo.index.vectors import State, Vectors
+from mimo.memory.model import Filter
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Keys = NDArray[np.int64]
+    Places = NDArray[np.intp]
+    Names = NDArray[np.uint8]
+
+_MISSING = -1
+"""The row of a unit whose vector is not made yet."""
+
+_UNREADABLE = -2
+"""The row of a unit that the encoder can't read."""
+
+_CHUNK = 500
+"""The number of keys in one query."""
+
+_EXAMINED = 256
+"""The number of nearest memories that are examined before a filter is applied to all."""
+
+
+class Table(NamedTuple):
+    """The vectors at one time, in the order of the memories."""
+
+    matrix: Matrix | None
+    keys: "Keys"
+    """The memories that have a vector, each once."""
+    starts: "Places"
+    """The first row of each memory in `rows`."""
+    rows: "Places"
+    incomplete: "Keys"
+    """Memories some of whose units have no vector."""
+    lacking: "Keys"
+    """Memories some of whose vectors are not made yet."""
+    missing: int
+    """The number of units whose vector is not made yet."""
+    unreadable: int
+    """The number of units that the encoder can't read."""
+
+    def complete(self, keys: Iterable[int]) -> "Keys":
+        """Returns those of some memories all of whose units have vectors, each once."""
+        wanted = np.unique(np.fromiter(keys, np.int64))
+        return wanted[np.isin(wanted, self.keys) & ~np.isin(wanted, self.incomplete)]
+
+    def best(self, query: bytes, keys: "Keys") -> "NDArray[np.float64]":
+        """Returns the largest cosine of a vector of each of `keys`, memories with vectors."""
+        if self.matrix is None or not len(keys):
+            return np.empty(0)
+        at = np.searchsorted(self.keys, keys)
+        counts = np.append(self.starts, len(self.rows))[at + 1] - self.starts[at]
+        first = np.cumsum(counts) - counts
+        places = np.arange(counts.sum()) + np.repeat(self.starts[at] - first, counts)
+        values = products(query, self.matrix.vectors[self.rows[places]])
+        return _cosines(np.maximum.reduceat(values, first))
+
+    def nearest(
+        self, sql: sqlite3.Connection, query: bytes, filter: Filter, most: int
+    ) -> tuple[tuple[int, float], ...]:
+        """Returns the keys and cosines of the memories nearest to a query, nearest first.
+
+        Only memories that pass the filter are returned, at most `most`.
+        """
+        if self.matrix is None or not len(self.rows):
+            return ()
+        values = products(query, self.matrix.vectors)
+        cosines = _cosines(np.maximum.reduceat(values[self.rows], self.starts))
+        if filter == Filter():
+            return _first(self.keys, cosines, most)
+        near = _first(self.keys, cosines, _EXAMINED)
+        admitted = _admitted(sql, filter, [key for key, _ in near])
+        if len(admitted) < most and len(near) < len(self.keys):
+            where, bound = catalog.condition(filter)
+            every = sql.execute(f"SELECT m.key FROM memories m WHERE {where}", bound)
+            passing = np.isin(self.keys, np.fromiter((key for (key,) in every), np.int64))
+            return _first(self.keys[passing], cosines[passing], most)
+        return tuple(pair for pair in near if pair[0] in admitted)[:most]
+
+
+def _first(
+    keys: "Keys", cosines: "NDArray[np.float64]", most: int
+) -> tuple[tuple[int, float], ...]:
+    """Returns the keys of the largest cosines, the largest first; equal ones in their order."""
+    if len(keys) > most:
+        chosen = np.flatnonzero(cosines >= np.partition(cosines, -most)[-most])
+        keys, cosines = keys[chosen], cosines[chosen]
+    order = np.argsort(-cosines, kind="stable")[:most]
+    return tuple(zip(keys[order].tolist(), cosines[order].tolist(), strict=True))
+
+
+def _admitted(sql: sqlite3.Connection, filter: Filter, keys: list[int]) -> set[int]:
+    where, values = catalog.condition(filter)
+    query = f"SELECT m.key FROM memories m WHERE m.key IN ({marks(keys)}) AND {where}"
+    return {key for (key,) in sql.execute(query, (*keys, *values))}
+
+
+def _cosines(values: "NDArray[Any]") -> "NDArray[np.float64]":
+    return np.clip(values.astype(np.float64) / ENCODED_LENGTH**2, -1, 1)
+
+
+class Units:
+    """Keeps the table of one store; threads can use it at the same time."""
+
+    def __init__(self) -> None:
+        """Nothing is read yet."""
+        self._turn = Lock()
+        self.forget()
+
+    def forget(self) -> None:
+        """Makes the next call read everything: another database has the units."""
+        self._revision = -1
+        self._state: State | None = None
+        self._memories: Keys = np.empty(0, np.int64)
+        self._names: Names = np.empty((0, NAME), np.uint8)
+        self._rows: Places = np.empty(0, np.intp)
+        self._table: Table | None = None
+
+    def table(self, sql: sqlite3.Connection, vectors: Vectors) -> Table:
+        """Returns the table of the present state of the store and of its vectors."""
+        with self._turn:
+            revision, state = catalog.totals(sql).revision, vectors.state()
+            if self._table and (revision, state) == (self._revision, self._state):
+                return self._table
+            if revision != self._revision:
+                self._read(sql)
+            if self._state and state.file != self._state.file:
+                self._rows[:] = _MISSING
+            # Another process may add vectors now; they are looked up next time.
+            matrix = vectors.matrix()
+            self._locate(matrix, vectors)
+            self._revision, self._state = revision, state
+            self._table = self._arranged(matrix)
+            return self._table
+
+    def _read(self, sql: sqlite3.Connection) -> None:
+        """Reads the units of the changed memories, or all of them."""
+        changed = None
+        if self._revision >= 0:
+            changed = catalog.changed_since(sql, self._revision)  # Sorted.
+        query = (
+            "SELECT u.memory, u.vector FROM units u JOIN memories m ON m.key = u.memory"
+            " WHERE m.shadowed = 0 AND {} ORDER BY u.memory, u.key"
+        )
+        if changed is None:
+            new = sql.execute(query.format("1")).fetchall()
+            kept = np.zeros(len(self._memories), np.bool_)
+        else:
+            new = []
+            for start in range(0, len(changed), _CHUNK):
+                chunk = changed[start : start + _CHUNK]
+                new += sql.execute(query.format(f"u.memory IN ({marks(chunk)})"), chunk)
+            kept = ~np.isin(self._memories, np.array(changed, np.int64))
+        memories = np.fromiter((key for key, _ in new), np.int64, len(new))
+        names = np.frombuffer(b"".join(name for _, name in new), np.uint8).reshape(len(new), NAME)
+        rows = np.full(len(new), _MISSING, np.intp)
+        if kept.any():
+            old = self._memories[kept]
+            at = np.searchsorted(old, memories)
+            self._memories = np.insert(old, at, memories)
+            self._names = np.insert(self._names[kept], at, names, axis=0)
+            self._rows = np.insert(self._rows[kept], at, rows)
+        else:
+            self._memories, self._names, self._rows = memories, names, rows
+
+    def _locate(self, matrix: Matrix | None, vectors: Vectors) -> None:
+        """Looks up the vectors that were missing so far."""
+        missing = np.flatnonzero(self._rows == _MISSING)
+        if not len(missing):
+            return
+        if matrix:
+            self._rows[missing] = matrix.places(self._names[missing])
+            missing = missing[self._rows[missing] == _MISSING]
+        empty = set(vectors.empty()) if len(missing) else ()
+        if empty:
+            names = self._names[missing]
+            unreadable = [name.tobytes() in empty for name in names]
+            self._rows[missing[unreadable]] = _UNREADABLE
+
+    def _arranged(self, matrix: Matrix | None) -> Table:
+        has_row = self._rows >= 0
+        rows, memories = self._rows[has_row], self._memories[has_row]
+        is_first = np.ones(len(memories), np.bool_)
+        is_first[1:] = memories[1:] != memories[:-1]
+        starts = np.flatnonzero(is_first)
+        is_missing = self._rows == _MISSING
+        return Table(
+            matrix=matrix,
+            keys=memories[starts],
+            starts=starts,
+            rows=rows,
+            incomplete=np.unique(self._memories[~has_row]),
+            lacking=np.unique(self._memories[is_missing]),
+            missing=int(np.count_nonzero(is_missing)),
+            unreadable=int(np.count_nonzero(~has_row) - np.count_nonzero(is_missing)),
+        )

@@ -14,8 +14,8 @@ from typing import Any
 import click
 
 from mimo import __version__, errors
-from mimo.cli.main import SUMMARY, hook_command, mcp_command, program
 from mimo.cli.params import metavar_of
+from mimo.cli.program import SUMMARY, hook_command, mcp_command, program
 from mimo.commands import TOOLSETS, Registry, all_commands, listed, spelled
 from mimo.commands.schema import input_schema, output_schema, parameter_schema
 from mimo.commands.spec import Needs, Param, Spec, Surface

@@ -145,6 +145,20 @@ def test_add_loads_the_header_reader_and_nothing_else_heavy(project: Path) -> No
     assert commands_in(modules) == {"notes.commands"}
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "list --limit 3",
+        "search tea --json",
+        "show fact_green",
+        "add Coffee --tag=cups",
+        "save decision drink tea --reasoning It-is-warm",
+    ],
+)
+def test_a_plain_line_is_read_without_click(settled: Path, line: str) -> None:
+    assert "click" not in imported(settled, *line.split())
+
+
 @pytest.mark.parametrize("argv", [["show", ""], ["search", "--tag", ""], ["add", "--type", ""]])
 def test_completing_loads_nothing_heavy(project: Path, argv: list[str]) -> None:
     imported(project, "add", "Green tea is drunk without milk", "--tag", "tea")

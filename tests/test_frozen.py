@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mimo.frozen import field, frozen, names_of, replace
+from mimo.frozen import field, frozen, names_of, record, replace
 
 
 @frozen
@@ -101,3 +101,20 @@ def test_a_value_never_changes_but_can_be_replaced() -> None:
         del cup.tea
     assert replace(cup, sugar=2) == Cup(tea="green", sugar=2)
     assert cup.sugar == 0
+
+
+@record
+class Count:
+    """A value that changes."""
+
+    number: int = 0
+
+
+def test_a_record_can_be_changed_and_has_no_hash() -> None:
+    for _ in range(3):  # Each of the first two values has a slower constructor.
+        count = Count()
+        count.number += 1
+
+        assert count == Count(number=1) != Count()
+        with pytest.raises(TypeError, match="unhashable"):
+            hash(count)

@@ -4,14 +4,13 @@ The same declarations parse the words, and the same `invoke` runs the command, w
 the other process named. The reply has what the command would have printed.
 """
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from mimo.cli.asked import PATHS
-from mimo.cli.params import Run, completions
+from mimo.cli.completing import completions
+from mimo.cli.plain import Line, read
+from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Effect, Spec, Surface, to_json
 from mimo.errors import Cancelled, Internal, MindError
@@ -26,96 +25,54 @@ if TYPE_CHECKING:
 _REVISION, _SCOPE = "at", "scope"
 
 
-class _Unanswered(Exception):
-    """The other process must run this command line."""
-
-
-def reply(
-    mind: "Mind", request: Mapping[str, Any], program: Callable[[Run], click.Group]
-) -> dict[str, Any] | None:
+def reply(mind: "Mind", request: Mapping[str, Any]) -> dict[str, Any] | None:
     """Returns what to print for the words of a request and the exit status, or None.
 
-    `program` makes the command line from the function that runs a command. Nothing happened if the
-    words are not those of a command in `PATHS`.
+    Nothing happened if the words are not a plain line with a command in `PATHS`.
     """
     words, kind = request["argv"], request["ask"]
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         return None
-    if any(map(_prints, words)):
-        return None
     if kind == "completion":
-        named = ["--project", str(mind.project.root), *words]
-        lines = completions(program(_refuse), named)
+        lines = completions(all_commands(), ["--project", str(mind.project.root), *words])
         return {"status": 0, "notes": [], "text": "".join(f"{line}\n" for line in lines)}
-    if kind != "command":
+    line = read(all_commands(), words) if kind == "command" else None
+    if line is None or line.spec.path not in PATHS or _has_input(line.spec):
         return None
-    answers: list[dict[str, Any]] = []
-    root = program(partial(_run, mind, request, answers))
-    root.callback = _check_command
     try:
-        with root.make_context("mind", list(words)) as ctx:
-            root.invoke(ctx)
-    except (_Unanswered, MindError, click.ClickException, click.exceptions.Exit):
+        return _answer(mind, request, line)
+    except MindError:
         return None
-    return answers[0] if answers else None
 
 
-def _prints(word: str) -> bool:
-    """Returns whether click itself may print something for an option: standard output is not ours.
-
-    Short options can be joined, as in `-jh`.
-    """
-    is_short = word.startswith("-") and not word.startswith("--")
-    return word in ("--help", "--version") or (is_short and "h" in word)
-
-
-def _check_command(**_: object) -> None:
-    """Raises `_Unanswered` without a command, for which the program prints its help."""
-    if click.get_current_context().invoked_subcommand is None:
-        raise _Unanswered
-
-
-def _refuse(*_: object) -> None:
-    raise _Unanswered
-
-
-def _run(
-    mind: "Mind",
-    request: Mapping[str, Any],
-    answers: list[dict[str, Any]],
-    spec: Spec,
-    arguments: Mapping[str, Any],
-    options: Mapping[str, Any],
-) -> None:
-    """Runs one command and adds its answer. Raises `_Unanswered` if it is not answered."""
+def _answer(mind: "Mind", request: Mapping[str, Any], line: Line) -> dict[str, Any] | None:
+    """Returns the answer to a line, or None if the other process must run it."""
+    arguments, options = line.arguments(), line.options
     is_other = arguments.get(_REVISION) is not None or arguments.get(_SCOPE) == "all"
-    if spec.path not in PATHS or spec.effect is not Effect.READ or is_other or _has_input(spec):
-        raise _Unanswered
+    if line.spec.effect is not Effect.READ or is_other:
+        return None
     if set(options) - {"json", "no_color", "no_pager"}:
-        raise _Unanswered
+        return None
     caller = Caller(surface=Surface.CLI, agent=agent_of(mind.environ))
     try:
-        result = invoke(spec, mind, caller, arguments)
+        result = invoke(line.spec, mind, caller, arguments)
     except (Internal, Cancelled):
-        raise _Unanswered from None
+        raise
     except MindError as error:
-        answers.append(_failed(error, wide=bool(request["wide"]), json="json" in options))
-        return
+        return _failed(error, wide=bool(request["wide"]), json="json" in options)
     notice = None if getattr(result, "notice", None) else mind.notice
     warnings = (*mind.config.warnings, *([notice] if notice else []))
     notes = [safe(f"note: {warning}") for warning in warnings]
     answer = {"status": getattr(result, "exit_status", 0), "notes": notes, "text": ""}
     if "json" in options:
         data = as_json(to_json(result), indent=2, wide=bool(request["wide"]))
-        answers.append({**answer, "text": f"{data}\n"})
-        return
+        return {**answer, "text": f"{data}\n"}
     screen = Recorded()
     show_on(screen, result)
     notes += screen.notes
     if request["screen"]:
-        answers.append({**answer, "calls": screen.calls, "options": dict(options)})
-    else:
-        answers.append({**answer, "text": screen.plain})
+        return {**answer, "calls": screen.calls, "options": dict(options)}
+    return {**answer, "text": screen.plain}
 
 
 def _has_input(spec: Spec) -> bool:

@@ -363,28 +363,39 @@ def specs_in(namespace: Mapping[str, object], module: str) -> tuple[Spec, ...]:
 
 
 @cache
-def params_of(function: Callable[..., object]) -> tuple[Param, ...]:
-    """Returns the parameters of a command function, the first of which (its `Mind`) is not one."""
-    from inspect import signature
+def params_of(function: FunctionType) -> tuple[Param, ...]:
+    """Returns the parameters of a command function, the first of which (its `Mind`) is not one.
 
-    declared = list(signature(function).parameters.values())[1:]
-    return tuple(_param(function, parameter) for parameter in declared)
+    It reads the function itself: the module `inspect` takes longer to load than many commands run.
+    """
+    code = function.__code__
+    count = code.co_argcount
+    by_place = code.co_varnames[1:count]
+    by_name = code.co_varnames[count : count + code.co_kwonlyargcount]
+    defaults = dict(zip(reversed(by_place), reversed(function.__defaults__ or ()), strict=False))
+    defaults |= function.__kwdefaults__ or {}
+    return tuple(
+        _param(function, name, defaults, is_keyword=name in by_name)
+        for name in (*by_place, *by_name)
+    )
 
 
-def _param(function: Callable[..., object], parameter: Any) -> Param:
-    annotation = parameter.annotation
+def _param(
+    function: FunctionType, name: str, defaults: Mapping[str, Any], *, is_keyword: bool
+) -> Param:
+    annotation = function.__annotations__[name]
     arg = next((note for note in notes_of(annotation) if isinstance(note, Arg)), None)
     if arg is None or not arg.help:
-        raise TypeError(f"parameter `{parameter.name}` of {function.__name__} has no help")
-    required = parameter.default is parameter.empty
+        raise TypeError(f"parameter `{name}` of {function.__name__} has no help")
+    required = name not in defaults
     return Param(
-        name=arg.wire or parameter.name,
-        attribute=parameter.name,
+        name=arg.wire or name,
+        attribute=name,
         shape=shape_of(annotation),
         arg=arg,
         required=required,
-        positional=required or parameter.kind is not parameter.KEYWORD_ONLY,
-        default=None if required else parameter.default,
+        positional=required or not is_keyword,
+        default=defaults.get(name),
     )
 
 

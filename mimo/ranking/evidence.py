@@ -2,13 +2,12 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import Enum
 from functools import cache
 from math import log
 
-from mimo.frozen import frozen
+from mimo.frozen import field, frozen, record
 from mimo.ranking.dates import Window, closeness, searchable
 from mimo.ranking.score import Matched, worth
 from mimo.text.background import rarity
@@ -115,15 +114,21 @@ Place = tuple[int, str]
 """A position in a text of tokens, and the query's term that begins there."""
 
 
-@dataclass(slots=True)
 class Hits:
     """The query's terms in one stretch of tokens."""
 
-    length: int = 0
-    """Tokens in all."""
-    counts: dict[str, int] = field(default_factory=dict)
-    phrases: dict[str, int] = field(default_factory=dict)
-    """Number of times that each term follows its predecessor in the query."""
+    __slots__ = ("counts", "length", "phrases")
+
+    def __init__(
+        self,
+        length: int = 0,
+        counts: Mapping[str, int] | None = None,
+        phrases: Mapping[str, int] | None = None,
+    ) -> None:
+        """Takes the number of tokens, of each term, and of each term after its predecessor."""
+        self.length = length
+        self.counts = counts or {}
+        self.phrases = phrases or {}
 
 
 def inverse_frequency(holding: float, total: float) -> float:
@@ -282,7 +287,7 @@ def named_speakers(candidates: Sequence[Candidate], terms: Iterable[str]) -> fro
 # The terms of a query in a candidate.
 
 
-@dataclass(slots=True)
+@record
 class Reading:
     """The hits of a query in a candidate; those of title and topic count for each part."""
 
@@ -294,7 +299,7 @@ class Reading:
     document: Hits
 
 
-@dataclass(slots=True)
+@record
 class Evidence:
     """Raw measures of one candidate; BM25s and phrases are absolute values."""
 
@@ -368,7 +373,14 @@ class Examiner:
                 passages = [together((heading, passage)) for passage in passages] or [heading]
             units = headed
             document = units[0] if whole else together((heading, document))
-        return Reading(candidate, title, topic, units, passages, document)
+        return Reading(
+            candidate=candidate,
+            title=title,
+            topic=topic,
+            units=units,
+            passages=passages,
+            document=document,
+        )
 
     def find(self, tokens: str) -> Hits:
         """Returns the terms in `tokens`, which are joined by spaces."""

@@ -13,13 +13,13 @@ import time
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from mimo.disk import STORE, Stamp
+from mimo.frozen import field, record
 from mimo.memory.model import Problem
 from mimo.store.files import PRIVATE
 
@@ -49,7 +49,7 @@ _LONGEST_SLEEP_MS = 5_000
 """Time after which a watching thread checks whether it should stop."""
 
 
-@dataclass(slots=True, kw_only=True)
+@record
 class Walk:
     """The result of a walk through a project."""
 

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 import click
 import pytest
-from click.shell_completion import ShellComplete
 
-from mimo.cli.main import main, program
+from mimo.cli.completing import completions
+from mimo.cli.main import main
 from mimo.commands import Registry
 from mimo.commands.spec import Arg, Effect, Json, Surface, Tool, command, spec_of
 from mimo.config import Config
@@ -451,9 +451,7 @@ def test_a_closed_standard_output_ends_the_program_without_a_message(
 
 
 def complete(*args: str, start: str = "") -> list[str]:
-    cli = program(registry(), FakeMind)  # type: ignore[arg-type]
-    items = ShellComplete(cli, {}, "mind", "_MIND_COMPLETE").get_completions(list(args), start)
-    return [item.value for item in items]
+    return [line.partition("\t")[0] for line in completions(registry(), [*args, start])]
 
 
 def test_the_shell_completes_commands_options_and_choices() -> None:
@@ -485,9 +483,9 @@ def test_a_parameter_for_one_surface_is_unknown_to_the_other(run: Any) -> None:
 
 
 def test_errors_of_click_have_our_form() -> None:
-    from mimo.cli.main import _usage
+    from mimo.cli.program import usage
 
-    message = _usage(click.UsageError("Something is off."))
+    message = usage(click.UsageError("Something is off."))
 
     assert isinstance(message, Invalid)
     assert (message.message, message.hint) == ("something is off", "see `mind --help`")

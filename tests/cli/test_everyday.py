@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from mimo.cli.completing import candidates
 from mimo.cli.main import main
-from mimo.cli.params import candidates
 from mimo.mind import Mind
 from tests import privacy_fakes
 

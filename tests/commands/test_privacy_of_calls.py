@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mimo.cli.params import candidates
+from mimo.cli.completing import candidates
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Effect, Spec, Surface, to_json

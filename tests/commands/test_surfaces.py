@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from mcp.client import Client
 
 from mimo.cli.main import main
-from mimo.cli.params import singular
+from mimo.cli.plain import singular
 from mimo.commands import all_commands
 from mimo.commands.schema import input_schema, output_schema
 from mimo.commands.spec import Param, Spec, Surface

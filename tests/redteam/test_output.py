@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from mimo.cli.completing import candidates
 from mimo.cli.main import main
-from mimo.cli.params import candidates
 from mimo.features.edges.checking import Hit, annotations
 from mimo.features.upkeep.commands import status
 from mimo.guard.logs import Redacting

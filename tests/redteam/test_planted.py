@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mimo.cli.params import candidates
+from mimo.cli.completing import candidates
 from mimo.features import review
 from mimo.features.hooks.command import react
 from mimo.features.hooks.events import recognised

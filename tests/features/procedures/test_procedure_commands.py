@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from mimo.cli.completing import candidates
 from mimo.cli.main import main
-from mimo.cli.params import candidates
 from mimo.mind import Mind, Question
 from tests.sample_procedures import GREET, WAIT, Time, begun, put, text
 

@@ -1,0 +1,247 @@
+"""The completion of command lines: fast, read-only, and without errors, which would garble them."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from mimo.cli.plain import (
+    COMMON,
+    FOR_CLIENTS,
+    Option,
+    led,
+    named,
+    options_of,
+    params_of,
+    takes_rest,
+)
+from mimo.commands import Registry
+from mimo.commands.spec import Param
+from mimo.frozen import frozen
+from mimo.text.clean import clean, one_line
+
+Item = tuple[str, str]
+"""A word that may follow, and a short help."""
+
+FILES: Item = (":files", "")
+"""Leaves the completion of file names to the shell."""
+
+HELP = Option(key="help", names=("-h", "--help"), help="Show this message and exit.", is_flag=True)
+VERSION = Option(key="version", names=("--version",), help="Print the version", is_flag=True)
+
+
+def completions(commands: Registry, words: Sequence[str]) -> list[str]:
+    """Returns the completions of the last word, each as `word<TAB>help`."""
+    *before, start = words or [""]
+    if start == "=":  # Bash takes `--type=dec` apart into three words.
+        start = ""
+    try:
+        items = _items(commands, [word for word in before if word != "="], start)
+    except Exception:  # noqa: BLE001 - see above
+        return []
+    return [f"{word}\t{' '.join(help.split())}".rstrip() for word, help in items]
+
+
+def _items(commands: Registry, before: Sequence[str], start: str) -> list[Item]:
+    path, rest, project = "", before, None
+    while path not in commands.table:
+        typed = _typed(COMMON, rest, is_start=True)
+        project = typed.project or project
+        if typed.open:
+            return [FILES]
+        if not typed.places and start.startswith("-"):
+            return _names([*COMMON, *([] if path else [VERSION]), HELP], typed, start)
+        if not typed.places:
+            words = [*commands.below(path), *([] if path else FOR_CLIENTS)]
+            return [(word, "") for word in words if word.startswith(start)]
+        path, rest = led(commands, path, typed.places)
+        if not path.partition(" ")[2] and path in FOR_CLIENTS:
+            return _after(FOR_CLIENTS[path], (), rest, start, project)
+        if path not in commands.table and not commands.below(path):
+            return []
+    spec = commands.at(path)
+    positional = [param for param in params_of(spec) if param.positional]
+    items = _after(options_of(spec), positional, rest, start, project)
+    typed = _typed(options_of(spec), rest)
+    if typed.places or typed.has_values or typed.open:
+        return items
+    return [(word, "") for word in commands.below(path) if word.startswith(start)] + items
+
+
+def _after(
+    options: Sequence[Option],
+    positional: Sequence[Param],
+    words: Sequence[str],
+    start: str,
+    project: str | None,
+) -> list[Item]:
+    """Returns the options and values that may follow the words after those of a command."""
+    typed = _typed(options, words)
+    project = typed.project or project
+    if typed.open:
+        return _values(typed.open, start, project)
+    if start.startswith("-") and not typed.is_ended:
+        name, is_given, value = start.partition("=")
+        option, _ = named(options).get(name, (HELP, False))
+        if is_given and not option.is_flag:
+            return _values(option, value, project)
+        shown = [option for option in options if option not in COMMON or option.key == "json"]
+        return _names([*shown, HELP], typed, start)
+    left = positional[len(typed.places) :] or [p for p in positional[-1:] if takes_rest(p)]
+    return _words(left[0], start, project) if left else []
+
+
+@frozen
+class _Typed:
+    """The words before the one that is completed."""
+
+    given: frozenset[str]
+    """The keys of options."""
+    has_values: bool
+    """True if an option has a value."""
+    project: str | None
+    places: tuple[str, ...]
+    """The words that are not options."""
+    open: Option | None
+    """The option whose value is completed."""
+    is_ended: bool
+    """True if no option may follow."""
+
+
+def _typed(options: Sequence[Option], words: Sequence[str], *, is_start: bool = False) -> _Typed:
+    """Reads words; those from the first that is not an option stay together with `is_start`."""
+    names = named(options)
+    values: dict[str, str | None] = {}
+    places: list[str] = []
+    rest = list(words)
+    open: Option | None = None
+    is_ended = False
+    while rest and not is_ended:
+        word = rest.pop(0)
+        name, is_assigned, value = word.partition("=")
+        if word == "--":
+            is_ended = True
+        elif is_start and not word.startswith("-"):
+            places.append(word)
+            break
+        elif name not in names:
+            places += [] if word.startswith("-") and word != "-" else [word]
+        elif names[name][0].is_flag:
+            values[names[name][0].key] = None
+        else:
+            open = None if is_assigned or rest else names[name][0]
+            values[names[name][0].key] = rest.pop(0) if rest and not is_assigned else value
+    return _Typed(
+        given=frozenset(values),
+        has_values=any(values.values()),
+        project=values.get("project"),
+        places=(*places, *rest),
+        open=open,
+        is_ended=is_ended,
+    )
+
+
+def _names(options: Sequence[Option], typed: _Typed, start: str) -> list[Item]:
+    """Returns the names of options that can still be given."""
+    return [
+        (name, option.help)
+        for option in options
+        if option.key not in typed.given or option.is_repeated
+        for name in (*option.names, *option.negated)
+        if name.startswith(start)
+    ]
+
+
+def _values(option: Option, start: str, project: str | None) -> list[Item]:
+    if option.param:
+        return _words(option.param, start, project)
+    if option.key == "project":
+        return [FILES]
+    return [(word, "") for word in option.choices if word.startswith(start)]
+
+
+def _words(param: Param, start: str, project: str | None) -> list[Item]:
+    """Returns choices, paths, or words of the project such as ids and tags."""
+    kind = param.arg.complete
+    if param.arg.file or kind == "path":
+        return [FILES]
+    if choices := (param.shape.items or param.shape).choices:
+        return [(word, "") for word in choices if word.startswith(start)]
+    return candidates(kind, start, project) if kind else []
+
+
+# Words of the project.
+
+
+MOST = 50
+"""The maximum number of candidates."""
+
+QUERIES = {
+    "id": "SELECT id, coalesce(title, type) FROM memories WHERE shadowed = 0"
+    " AND substr(id, 1, ?) = ? ORDER BY created DESC, id LIMIT ?",
+    "tag": "SELECT tag, '' FROM tags WHERE substr(tag, 1, ?) = ?"
+    " GROUP BY tag ORDER BY count(*) DESC, tag LIMIT ?",
+    "topic": "SELECT max(topic), max(coalesce(title, '')) FROM memories WHERE shadowed = 0"
+    " AND topic_key IS NOT NULL AND substr(topic, 1, ?) = ?"
+    " GROUP BY topic_key ORDER BY max(created) DESC, topic_key LIMIT ?",
+}
+
+
+def candidates(kind: str, start: str, project: str | None) -> list[tuple[str, str]]:
+    """Returns words that begin with `start`, each with a short help.
+
+    `kind` is `id`, `tag`, `topic`, `type`, `setting`, `procedure` or `execution`. If the project
+    can't be read, there are none.
+    """
+    if kind == "type":
+        from mimo.memory.model import KIND_ALIASES, Kind
+
+        words: Iterable[str] = [*Kind, *KIND_ALIASES]
+        return [(str(word), "") for word in words if word.startswith(start)]
+    if kind == "setting":
+        from mimo.config import SETTINGS as DECLARED
+
+        return [(entry.key, entry.help) for entry in DECLARED if entry.key.startswith(start)]
+    try:
+        if kind in ("procedure", "execution"):
+            words = filter(_is_word, _on_disk(kind, project))
+            return [(word, "") for word in words if word.startswith(start)]
+        return _from_index(QUERIES[kind], start, project)
+    except Exception:  # noqa: BLE001 - see above
+        return []
+
+
+def _on_disk(kind: str, project: str | None) -> list[str]:
+    from mimo.features.procedures.storage import Executions
+    from mimo.mind import Mind
+
+    root = Mind.open(Path.cwd(), project=Path(project) if project else None).project.root
+    if kind == "execution":
+        return Executions(root, "").ids()[::-1][:MOST]
+    names = sorted(path.name for path in (root / ".mind/procedures").glob("[!.]*.md"))
+    return list(dict.fromkeys(name.partition("@")[0] for name in names))
+
+
+def _from_index(query: str, start: str, project: str | None) -> list[tuple[str, str]]:
+    import sqlite3
+    from contextlib import closing
+
+    from mimo.guard.privacy import redacted
+    from mimo.index.database import generations
+    from mimo.mind import Mind
+    from mimo.store.projects import known_owner
+
+    mind = Mind.open(Path.cwd(), project=Path(project) if project else None)
+    folder, owner = mind.index_folder, known_owner(mind.home)
+    number = generations(folder)[-1]
+    path = folder / (f"index-{number}.db" if number else "index.db")
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=0.2)) as connection:
+        made_by = connection.execute("SELECT value FROM meta WHERE name = 'owner'").fetchone()
+        if owner is None or made_by != (owner,):
+            return []
+        rows = connection.execute(query, (len(start), start, MOST)).fetchall()
+    shown = redacted(rows).value
+    return [(word, " ".join(clean(help).split())[:60]) for word, help in shown if _is_word(word)]
+
+
+def _is_word(text: str) -> bool:
+    """Returns whether a shell may offer a text: one visible line, not like an option."""
+    return bool(text) and one_line(text) == text and "\t" not in text and text[0] != "-"

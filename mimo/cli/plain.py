@@ -1,0 +1,374 @@
+"""The options of a command line, and the reading of plain ones.
+
+`options_of` lists the options of a command, from which click's are made too. `read` reads the lines
+that users and agents usually type, and leaves all others to click, which takes longer to load than
+a short command runs: help, mistakes, joined short options. A test compares both readings.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mimo.commands import NAMINGS, TOOLSETS, Registry
+from mimo.commands.spec import Param, Shape, Spec, Surface
+from mimo.errors import Invalid, SecretDetected
+from mimo.frozen import frozen
+
+Run = Callable[[Spec, Mapping[str, Any], Mapping[str, Any]], int]
+"""Runs a command with its arguments and the options that every command has."""
+
+BY_NAME = "__named"
+"""The end of the key of an option that gives a positional parameter."""
+
+
+# The declaration of options.
+
+
+@frozen
+class Option:
+    """An option: its names, as they are typed, and the key of its value."""
+
+    key: str
+    names: tuple[str, ...]
+    help: str
+    negated: tuple[str, ...] = ()
+    """The names that switch it off."""
+    is_flag: bool = False
+    is_repeated: bool = False
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()
+    param: Param | None = None
+    """None for the options that several commands have, whose values `Line.options` has."""
+
+
+COMMON = (
+    Option(key="json", names=("--json",), help="Print the answer as JSON", is_flag=True),
+    Option(key="project", names=("--project",), help="Work on this project", metavar="DIR"),
+    Option(key="no_color", names=("--no-color",), help="Print without colours", is_flag=True),
+    Option(key="no_pager", names=("--no-pager",), help="Never page long output", is_flag=True),
+)
+"""The options that may be before or after any command."""
+
+ALLOW_SECRET = Option(
+    key="allow_secret",
+    names=("--allow-secret",),
+    help="Store it although it looks like a secret",
+    is_flag=True,
+)
+"""The option of commands that refuse secrets."""
+
+FOR_CLIENTS: dict[str, tuple[Option, ...]] = {
+    "hook": (),
+    "mcp": (
+        Option(
+            key="toolsets",
+            names=("--toolsets",),
+            help=f"Groups of tools to list, by commas: {', '.join(TOOLSETS)}, core, all",
+            metavar="NAMES",
+            is_repeated=True,
+        ),
+        Option(
+            key="tool_names",
+            names=("--tool-names",),
+            help="Spelling of names such as save/decision (default underscore)",
+            choices=NAMINGS,
+        ),
+        Option(
+            key="exposure",
+            names=("--exposure",),
+            help="Whether the list is narrowed to the needs of a prompt (default auto)",
+            choices=("auto", "static", "dynamic"),
+        ),
+        *(option for option in COMMON if option.key == "project"),
+    ),
+}
+"""The programs for clients, which are not in the table of commands, with their options."""
+
+
+def params_of(spec: Spec) -> list[Param]:
+    """Returns the parameters that a command has on the command line."""
+    return [param for param in spec.params if Surface.CLI in param.arg.surfaces]
+
+
+def options_of(spec: Spec) -> list[Option]:
+    """Returns the options of a command, its own first."""
+    params = params_of(spec)
+    options = [_option(param) for param in params if not param.positional]
+    options += [_by_name(param) for param in params if param.arg.named]
+    own = {name for option in options for name in option.names}
+    options += [option for option in COMMON if own.isdisjoint(option.names)]
+    if SecretDetected in spec.errors:
+        options.append(ALLOW_SECRET)
+    return options
+
+
+def _option(param: Param) -> Option:
+    kind = (param.shape.items or param.shape).kind
+    is_repeated = param.shape.items is not None or param.arg.many
+    long = _long_names(param)
+    is_switch = param.shape.kind == "boolean" and param.default is not False
+    return Option(
+        key=param.attribute,
+        names=_names(param),
+        help=_help(param, is_repeated=is_repeated),
+        negated=tuple(f"--no-{name}" for name in long) if is_switch else (),
+        is_flag=kind == "boolean",
+        is_repeated=is_repeated and kind != "boolean",
+        choices=(param.shape.items or param.shape).choices,
+        param=param,
+    )
+
+
+def _by_name(param: Param) -> Option:
+    """Returns the option that gives a positional parameter by its name."""
+    help = f"{param.arg.help}, given by name"
+    return Option(key=f"{param.attribute}{BY_NAME}", names=_names(param), help=help, param=param)
+
+
+def _names(param: Param) -> tuple[str, ...]:
+    short = (f"-{param.arg.short}",) if param.arg.short else ()
+    return (*short, *(f"--{name}" for name in _long_names(param)))
+
+
+def _long_names(param: Param) -> list[str]:
+    words = (param.name, *param.aliases)
+    return [(singular(word) if param.shape.items else word).replace("_", "-") for word in words]
+
+
+def singular(word: str) -> str:
+    """Returns the singular of a plural: `tags` -> `tag`, `categories` -> `category`."""
+    if word.endswith("ies"):
+        return f"{word[:-3]}y"
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+
+
+def _help(param: Param, *, is_repeated: bool) -> str:
+    help = param.arg.help
+    if is_repeated:
+        help += " (can be repeated)"
+    if param.default in (None, (), False) or param.shape.kind == "boolean":
+        return help
+    return f"{help} (default {param.default})"
+
+
+def takes_rest(param: Param) -> bool:
+    """Returns whether a positional parameter takes all remaining words."""
+    return param.arg.words or param.shape.items is not None
+
+
+# The reading of plain lines.
+
+
+@frozen
+class Line:
+    """A command line that was read."""
+
+    spec: Spec
+    given: Mapping[str, Any]
+    """The typed values by their keys."""
+    options: Mapping[str, Any]
+    """The values of the options that several commands have."""
+
+    def arguments(self) -> dict[str, Any]:
+        """Returns the arguments for `invoke`. Raises `Invalid`."""
+        return gathered(params_of(self.spec), self.given)
+
+
+def read(commands: Registry, words: Sequence[str]) -> Line | None:
+    """Returns a command line, or None if it is not plain."""
+    options: dict[str, Any] = {}
+    path, rest = _command(commands, words, options)
+    if path not in commands.table:
+        return None
+    spec = commands.at(path)
+    given: dict[str, Any] = {}
+    places: list[str] = []
+    names = named(options_of(spec))
+    while rest:
+        if rest[0] == "--":
+            places += rest[1:]
+            break
+        if not rest[0].startswith("-") or rest[0] == "-":
+            places.append(rest.pop(0))
+        elif not _read_option(rest, names, options, given):
+            return None
+    if not _place(spec, places, given) or not _is_readable(options.get("project")):
+        return None
+    return Line(spec=spec, given=given, options=options)
+
+
+def _command(
+    commands: Registry, words: Sequence[str], options: dict[str, Any]
+) -> tuple[str, list[str]]:
+    """Returns the path of the command that is named, or an unknown one, and the words left."""
+    names = named(COMMON)
+    path, rest = "", list(words)
+    while rest and path not in commands.table and (not path or commands.below(path)):
+        if not rest[0]:
+            return "", rest
+        if not rest[0].startswith("-"):
+            path, rest = led(commands, path, rest)
+        elif not _read_option(rest, names, options, {}):
+            return "", rest
+    return path, rest
+
+
+def led(commands: Registry, path: str, words: Sequence[str]) -> tuple[str, list[str]]:
+    """Returns the path to which the first of the words leads from a path, and the words left.
+
+    A word may be a command and also lead to sub-commands: `search` and `search by-topic`. Options
+    that every command has may be before the sub-command.
+    """
+    path, rest = f"{path} {words[0]}".strip(), list(words[1:])
+    place = 0
+    names = named(COMMON)
+    while place < len(rest) and rest[place] in names:
+        place += 1 if names[rest[place]][0].is_flag else 2
+    if path not in commands.table or place >= len(rest):
+        return path, rest
+    full = f"{path} {rest[place]}"
+    alone = place + 1 == len(rest) or rest[place + 1].startswith("-")
+    if full not in commands.table or (full in commands.lone and not alone):
+        return path, rest
+    return full, rest[:place] + rest[place + 1 :]
+
+
+def named(options: Sequence[Option]) -> dict[str, tuple[Option, bool]]:
+    """Returns options by each of their names, with whether the name switches them off."""
+    table = {name: (option, False) for option in options for name in option.names}
+    return table | {name: (option, True) for option in options for name in option.negated}
+
+
+def _read_option(
+    rest: list[str],
+    names: Mapping[str, tuple[Option, bool]],
+    options: dict[str, Any],
+    given: dict[str, Any],
+) -> bool:
+    """Takes an option from the start of the words that are left; returns whether it was plain."""
+    word = rest.pop(0)
+    name, has_value, value = word.partition("=")
+    if name not in names or (has_value and not name.startswith("--")):
+        return False
+    option, is_negated = names[name]
+    if option.is_flag:
+        if has_value:
+            return False
+        typed: Any = not is_negated
+    elif has_value:
+        typed = value
+    elif rest and (rest[0] == "-" or not rest[0].startswith("-")):
+        typed = rest.pop(0)
+    else:
+        return False
+    target = given if option.param else options
+    if option.is_repeated:
+        target.setdefault(option.key, []).append(typed)
+    else:
+        target[option.key] = typed
+    return True
+
+
+def _place(spec: Spec, places: list[str], given: dict[str, Any]) -> bool:
+    """Takes the words that are not options as positional parameters; returns whether all fit."""
+    positional = [param for param in params_of(spec) if param.positional]
+    if any(takes_rest(param) for param in positional[:-1]):
+        return False
+    for param in positional:
+        if takes_rest(param):
+            given[param.attribute] = tuple(places)
+            return True
+        if places:
+            given[param.attribute] = places.pop(0)
+    return not places
+
+
+def _is_readable(folder: str | None) -> bool:
+    return folder is None or ("\0" not in folder and os.access(folder, os.R_OK))
+
+
+# Values: typed or piped text -> arguments as `invoke` takes them.
+
+
+def gathered(params: Sequence[Param], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the arguments that were given, by their published names."""
+    arguments = {}
+    for param in params:
+        by_place, by_name = given.get(param.attribute), given.get(f"{param.attribute}{BY_NAME}")
+        if by_place is not None and by_name is not None:
+            raise Invalid(f"`{param.name}` is given twice", details={"field": param.name})
+        typed = by_place if by_name is None else by_name
+        value = _gathered(param, typed)
+        is_null = param.required and param.shape.kind == "json" and typed not in (None, "-")
+        if value is None and param.arg.fallback and given.get(param.arg.fallback[0]):
+            value = param.arg.fallback[1]
+        if value is not None or is_null:
+            arguments[param.name] = value
+    return arguments
+
+
+def _gathered(param: Param, value: Any) -> Any:
+    if param.arg.words and param.positional and not param.shape.items:
+        value = " ".join(value) if value else None
+    if param.shape.items:
+        items = param.shape.items
+        return [converted(items, item) for item in value] if value else None
+    if param.arg.many:
+        several = [converted(param.shape, item) for item in value or ()]
+        return several if len(several) > 1 else next(iter(several), None)
+    is_piped = sys.stdin is not None and not sys.stdin.isatty()
+    if param.arg.stdin and (value == "-" or (value is None and param.required and is_piped)):
+        text = _standard_input()
+        return parsed(text) if text and param.shape.kind == "json" else text or None
+    if param.arg.file and value is not None:
+        return _standard_input() if value == "-" else _file_text(value)
+    return None if value is None else converted(param.shape, value)
+
+
+def converted(shape: Shape, text: Any) -> Any:
+    """Returns the value that a text spells, or the text if it is not a value of the shape."""
+    if not isinstance(text, str) or shape.kind in ("string", "boolean"):
+        return text
+    if shape.kind == "json":
+        return parsed(text)
+    for number in (int, float) if shape.kind == "number" else (int,):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text
+
+
+def parsed(text: str) -> Any:
+    """Returns the value of a JSON text, or the text itself if it is not JSON."""
+    import json
+
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _file_text(name: str) -> str:
+    """Returns the text of a file that was named in place of a text."""
+    try:
+        return Path(name).read_text("utf-8", "replace")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not a valid file name"
+        raise Invalid(
+            f"`{name}` can't be read: {reason.lower()}", hint="name a file, or - for standard input"
+        ) from None
+
+
+def _standard_input() -> str:
+    """Returns the text on standard input without its last line end."""
+    if sys.stdin is None:
+        return ""
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig").removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        raise Invalid(
+            "standard input is not text in UTF-8", hint="convert it first, for example with iconv"
+        ) from None

@@ -163,7 +163,10 @@ class Database:
         try:
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
-            connection.create_function("approved", 1, lambda digest: self.approves(digest or ""))
+            connection.create_function(
+                "approved", 1, lambda digest: self.approves(schema.from_digest(digest or ""))
+            )
+            connection.create_function("unpacked", 1, schema.unpacked)
         except sqlite3.DatabaseError:
             connection.close()
             raise

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mimo.index.database import Approves, Database, State, generations, path_of
-from mimo.index.schema import CURRENT, from_sql, newest_first, to_sql
+from mimo.index.schema import CURRENT, from_digest, from_sql, newest_first, to_sql, unpacked
 from mimo.index.unasked import BESIDE_NEAREST, Prompt
 from mimo.memory.note import Note
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = (
     "m.id, m.type, m.title, m.created, m.topic, m.outcome, m.importance, m.private, m.rest,"
-    " m.path, m.digest"
+    " m.path, m.digest, m.content"
 )
 _APPROVED = "m.shadowed = 0 AND approved(m.digest)"
 _FAILED = "FAILED"
@@ -296,12 +296,12 @@ def _note(row: Sequence[Any]) -> Note:
         outcome=row[5] or "",
         importance=row[6],
         private=bool(row[7]),
-        text=rest["content"],
+        text=unpacked(row[11]),
         category=rest.get("category") or "",
         status=rest.get("status") or "",
         keep=rest.get("protected") is True,
         sections=rest.get("sections", {}),
         extra=rest.get("extra", {}),
         path=from_sql(row[9]),
-        digest=row[10],
+        digest=from_digest(row[10]),
     )

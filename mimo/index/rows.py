@@ -5,11 +5,20 @@ import sqlite3
 import zlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 from mimo.disk import Stamp
 from mimo.frozen import frozen
-from mimo.index.schema import from_sql, marks, to_sql
+from mimo.index.schema import (
+    from_digest,
+    from_sql,
+    marks,
+    packed,
+    to_digest,
+    to_sql,
+    unpacked,
+)
 from mimo.memory.model import (
     Filter,
     Kind,
@@ -96,7 +105,7 @@ class Change:
 
 COLUMNS = (
     "id, path, line, digest, private, owned, type, title, topic, created, importance, confidence,"
-    " outcome, parent, position, rest, checksum"
+    " outcome, parent, position, rest, content, checksum"
 )
 """The columns of `memories` from which `record` reads, in its order."""
 
@@ -113,7 +122,7 @@ def row(record: Record) -> tuple[Any, ...]:
         memory.id,
         to_sql(place.path),
         place.line,
-        place.digest,
+        to_digest(place.digest),
         int(place.private),
         int(place.owned),
         memory.type.value,
@@ -126,6 +135,7 @@ def row(record: Record) -> tuple[Any, ...]:
         record.parent,
         record.position,
         _to_json(_rest(memory)),
+        packed(memory.content),
     )
     return (*values, _checksum(values))
 
@@ -139,7 +149,7 @@ def record(values: Sequence[Any]) -> Record:
 
     Raises `ValueError` if a value differs from what was written.
     """
-    if _checksum(tuple(values[:16])) != values[16]:
+    if _checksum(tuple(values[:17])) != values[17]:
         raise ValueError("checksum")
     rest = json.loads(values[15])
     memory = Memory(
@@ -151,7 +161,7 @@ def record(values: Sequence[Any]) -> Record:
         importance=values[10],
         confidence=values[11],
         outcome=Outcome(values[12]) if values[12] else None,
-        content=rest["content"],
+        content=unpacked(values[16]),
         tags=tuple(rest.get("tags", ())),
         category=rest.get("category"),
         source=rest.get("source"),
@@ -166,11 +176,36 @@ def record(values: Sequence[Any]) -> Record:
     place = Place(
         path=from_sql(values[1]),
         line=values[2],
-        digest=values[3],
+        digest=from_digest(values[3]),
         private=bool(values[4]),
         owned=bool(values[5]),
     )
     return Record(memory=memory, place=place, parent=values[13], position=values[14])
+
+
+def to_passages(passages: Sequence[str], units: Sequence[str]) -> str | None:
+    """Returns the tokens of passages as the column `passages` holds them; None for no passages.
+
+    If the units have the same tokens in the same order, only the lengths of the passages are kept.
+    """
+    if not passages:
+        return None
+    if " ".join(passages) == " ".join(units):
+        return "=" + " ".join([str(passage.count(" ") + 1) for passage in passages])
+    return "\n".join(passages)
+
+
+def from_passages(stored: str | None, units: Sequence[str]) -> Sequence[str]:
+    """Returns the passages that `to_passages` was given, from the tokens of the same units."""
+    if not stored:
+        return ()
+    if stored[0] != "=":
+        return stored.split("\n")
+    lengths = list(map(int, stored[1:].split(" ")))
+    if len(lengths) == 1:
+        return (" ".join(units),)
+    tokens, ends = " ".join(units).split(" "), list(accumulate(lengths))
+    return [" ".join(tokens[start:end]) for start, end in pairwise([0, *ends])]
 
 
 def to_number(time: datetime) -> int:
@@ -208,7 +243,6 @@ def after(connection: sqlite3.Connection, key: int, limit: int) -> dict[int, Rec
 def _rest(memory: Memory) -> dict[str, Any]:
     """Returns the fields that have no column and are not empty."""
     fields: Mapping[str, Any] = {
-        "content": memory.content,
         "tags": memory.tags,
         "category": memory.category,
         "source": memory.source,
@@ -227,5 +261,4 @@ def _rest(memory: Memory) -> dict[str, Any]:
         "competing": [(version.field, version.text) for version in memory.competing],
         "extra": memory.extra,
     }
-    given = {name: value for name, value in fields.items() if value not in (None, (), [], {})}
-    return {"content": "", **given}
+    return {name: value for name, value in fields.items() if value not in (None, (), [], {})}

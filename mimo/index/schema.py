@@ -7,10 +7,17 @@ names that changed last, and `changed` the keys of the memories.
 """
 
 import sqlite3
+import zlib
 from collections.abc import Collection
 
 FORMAT = 7
 """Rises with every change of the tables, of the tokens or of the stored values."""
+
+_SHORT = 120
+"""The number of bytes below which compressing a text saves nothing."""
+
+_WINDOW, _MEMORY = 13, 6
+"""Small tables: preparing the usual ones takes longer than compressing a note."""
 
 CURRENT = (
     "NOT EXISTS (SELECT 1 FROM links l CROSS JOIN memories s ON s.key = l.source"
@@ -58,7 +65,7 @@ CREATE TABLE memories (
     id TEXT NOT NULL,
     path TEXT NOT NULL,
     line INTEGER NOT NULL,
-    digest TEXT NOT NULL,
+    digest NOT NULL,
     private INTEGER NOT NULL,
     owned INTEGER NOT NULL,
     type TEXT NOT NULL,
@@ -71,6 +78,7 @@ CREATE TABLE memories (
     parent TEXT,
     position INTEGER NOT NULL,
     rest TEXT NOT NULL,
+    content NOT NULL,
     checksum INTEGER NOT NULL,
     shadowed INTEGER NOT NULL DEFAULT 0,
     topic_key TEXT,
@@ -177,6 +185,40 @@ def to_sql(path: str) -> str | bytes:
 def from_sql(path: str | bytes) -> str:
     """Returns the path that `to_sql` was given."""
     return path if isinstance(path, str) else path.decode("utf-8", "surrogateescape")
+
+
+def packed(text: str) -> str | bytes:
+    """Returns a text as the column `content` holds it: compressed if that is shorter."""
+    data = text.encode()
+    if len(data) < _SHORT:
+        return text
+    made = zlib.compressobj(wbits=-_WINDOW, memLevel=_MEMORY)
+    small = made.compress(data) + made.flush()
+    return small if len(small) < len(data) else text
+
+
+def unpacked(value: str | bytes) -> str:
+    """Returns the text that `packed` was given. Raises `ValueError` for damaged data."""
+    if isinstance(value, str):
+        return value
+    try:
+        return zlib.decompress(value, -_WINDOW).decode()
+    except zlib.error as error:
+        raise ValueError("content") from error
+
+
+def to_digest(digest: str) -> str | bytes:
+    """Returns a digest as the tables hold it: as bytes if it is 64 hexadecimal digits."""
+    try:
+        value = bytes.fromhex(digest)
+    except ValueError:
+        return digest
+    return value if value.hex() == digest else digest
+
+
+def from_digest(value: str | bytes) -> str:
+    """Returns the digest that `to_digest` was given."""
+    return value if isinstance(value, str) else value.hex()
 
 
 def marks(values: Collection[object]) -> str:

@@ -362,7 +362,7 @@ class Candidates:
         return Candidate(
             key=memory.key,
             units=[unit.tokens for unit in units],
-            passages=memory.passages.split("\n") if memory.passages else (),
+            passages=rows.from_passages(memory.passages, [unit.tokens for unit in units]),
             title=memory.title,
             topic=memory.topic,
             created=rows.to_time(memory.created),
@@ -380,9 +380,8 @@ class Candidates:
     def _passages(self, memory: _Memory | None) -> Sequence[str]:
         if memory is None:
             return ()
-        if memory.passages:
-            return memory.passages.split("\n")
-        return [unit.tokens for unit in self._units[memory.key]]
+        units = [unit.tokens for unit in self._units[memory.key]]
+        return rows.from_passages(memory.passages, units) or units
 
 
 def _shape(memory: _Memory, units: Sequence[StoredUnit]) -> Shape:

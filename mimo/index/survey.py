@@ -11,7 +11,7 @@ from typing import NamedTuple
 from mimo.disk import STORE
 from mimo.frozen import frozen
 from mimo.index import rows
-from mimo.index.schema import CURRENT, newest_first
+from mimo.index.schema import CURRENT, from_digest, newest_first
 from mimo.index.vectors import Vectors, cosines
 from mimo.memory import duplicates
 from mimo.memory.duplicates import likeness
@@ -66,7 +66,7 @@ def origins(sql: sqlite3.Connection) -> Origins:
 def digests(sql: sqlite3.Connection) -> tuple[str, ...]:
     """Returns the digests of the memories' files, each once."""
     selected = sql.execute("SELECT DISTINCT digest FROM memories WHERE shadowed = 0")
-    return tuple(digest for (digest,) in selected)
+    return tuple(from_digest(digest) for (digest,) in selected)
 
 
 def unapproved(sql: sqlite3.Connection) -> tuple[Record, ...]:
@@ -114,7 +114,9 @@ def ingested(sql: sqlite3.Connection) -> tuple[Record, ...]:
 def citing(sql: sqlite3.Connection) -> tuple[Record, ...]:
     """Returns the memories that may cite a place in a file, such as `a.py:3` or `a.py#name`."""
     place = "({0} GLOB '*:[0-9]*' OR {0} GLOB '*#[^ #]*')"
-    text = " OR ".join(place.format(column) for column in ("m.rest", "m.title"))
+    text = " OR ".join(
+        place.format(column) for column in ("m.rest", "unpacked(m.content)", "m.title")
+    )
     return _selected(sql, f"m.parent IS NULL AND ({text})")
 
 

@@ -117,7 +117,7 @@ def _readable(change: Change) -> tuple[Change, list[Document]]:
 
 
 _MEMORY = f"INSERT INTO memories (key, {rows.COLUMNS}, topic_key, title_tokens, topic_tokens, \
-passages, vector, statement) VALUES ({marks(range(24))})"
+passages, vector, statement) VALUES ({marks(range(25))})"
 _UNIT = f"INSERT INTO units VALUES ({marks(range(8))})"
 _WORDS = "INSERT INTO words (rowid, heading, tokens) VALUES (?, ?, ?)"
 _DELETE_WORDS = "INSERT INTO words (words, rowid, heading, tokens) VALUES ('delete', ?, ?, ?)"
@@ -198,6 +198,7 @@ class Writer:
             self._changed.add(key)
             self._ids.add(record.memory.id)
             topic = topic_key(record.memory.topic) if record.memory.topic else None
+            texts = [" ".join(unit.tokens) for unit in document.units]
             memories.append(
                 (
                     key,
@@ -205,7 +206,7 @@ class Writer:
                     topic or None,
                     document.title,
                     document.topic,
-                    "\n".join(document.passages) or None,
+                    rows.to_passages(document.passages, texts),
                     document.vector,
                     statement_of(record.memory),
                 )
@@ -219,7 +220,6 @@ class Writer:
             names = (record.memory.id, record.memory.title, *(link[1] for link in links_of))
             self._touched.update(name for name in names if name is not None)
             heading = document.heading
-            texts = [" ".join(unit.tokens) for unit in document.units]
             for unit, tokens, vector in zip(
                 document.units, texts, document.unit_vectors, strict=True
             ):
@@ -255,15 +255,16 @@ class Writer:
             self._changed.add(key)
             self._touched |= self._stored_names(key)
             self._counts["shadowed"] -= shadowed
-            self._delete_memory(key, heading, passages.split("\n") if passages else ())
+            self._delete_memory(key, heading, passages)
         if selected:
             self._sql.execute("DELETE FROM parents WHERE path = ?", (place,))
 
-    def _delete_memory(self, key: int, heading: str, passages: Sequence[str]) -> None:
+    def _delete_memory(self, key: int, heading: str, passages: str | None) -> None:
         units = self._sql.execute(
             "SELECT key, tokens FROM units WHERE memory = ? ORDER BY key", (key,)
         ).fetchall()
-        self._count(-1, [tokens for _, tokens in units], passages)
+        texts = [tokens for _, tokens in units]
+        self._count(-1, texts, rows.from_passages(passages, texts))
         for number, tokens in units:
             self._sql.execute(_DELETE_WORDS, (number, heading, tokens))
             heading = ""

@@ -257,9 +257,9 @@ def test_a_byte_that_changed_in_the_text_of_a_row_is_detected(filled: Mind) -> N
     before = answers(filled)
     filled.close()
     path = filled.folder / ".index" / "index.db"
-    whole, written = path.read_bytes(), b'"content":"Memory '
+    whole, written = path.read_bytes(), b"Memory "
     assert whole.count(written) >= 60
-    path.write_bytes(whole.replace(written, b'"content":"Nemory '))
+    path.write_bytes(whole.replace(written, b"Nemory "))
 
     assert answers(filled) == before
     assert (filled.folder / ".index" / "index-1.db").exists()

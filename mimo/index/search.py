@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mimo.index import catalog, rows
@@ -101,7 +102,14 @@ class Search:
         except FAILURES as error:
             reason = _reason(error)
         read = candidates.ranked_as(near)
-        ranked = rank(query, read, statistics, estimated(read) if aligned and near else None)
+        order = partial(
+            rank,
+            query,
+            statistics=statistics,
+            threshold=request.threshold,
+            least=request.nearest,
+        )
+        ranked = order(read, near=estimated(read) if aligned and near else None)
         try:
             if not words_suffice(ranked) and (meanings := self._meanings()):
                 compared = meanings.compared(sql, query.text, request.filter)
@@ -111,19 +119,13 @@ class Search:
                     near = self._cosines(sql, encoded, candidates, aligned)
                     read = candidates.ranked_as(near, compared.cosines(candidates.vector_names()))
                     expected = ALIGNED if aligned else EXPECTED
-                    ranked = rank(
-                        query,
-                        read,
-                        statistics,
-                        compared.near(candidates.keys)._replace(expected=expected),
-                    )
+                    closest = compared.near(candidates.keys)
+                    ranked = order(read, near=closest._replace(expected=expected))
         except FAILURES as error:
             lack = f"searched without the encoder: {_reason(error)}"
         related = [match for match in ranked if match.score >= request.threshold]
-        if related:
-            hits = _read(sql, related, candidates, request.limit)
-        else:
-            hits = _read(sql, ranked[: request.nearest], candidates, request.nearest)
+        most = request.limit if related else request.nearest
+        hits = _read(sql, related or ranked[:most], candidates, most)
         if reason is not None:
             lack = f"searched by words only: {reason}"
         return Found(hits=hits, considered=considered, notice=lack)

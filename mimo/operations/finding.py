@@ -53,7 +53,7 @@ _NEWEST = "the query names no subject; these are the newest memories"
 _DECISIONS = "the question is about no other subject; these are the newest decisions"
 _LATEST = "the question is about the latest work; these are the newest memories"
 _READ = 300
-"""The number of memories that a list reads, so that parts of documents don't fill it."""
+"""The number of memories that a list reads if its first ones are parts of documents."""
 _PASSAGE = 2_000
 """Characters of a listed memory that count as its passage."""
 _TYPES = frozenset({"source", *(kind.value for kind in Kind)})
@@ -244,8 +244,12 @@ def _newest(
     records = newest(mind, options.filter, options.limit, documents=documents)
     if resuming and options.filter.types is None:
         kinds = replace(options.filter, types=frozenset({Kind.CHECKPOINT}))
-        checkpoints = mind.index.records(kinds, limit=_READ)
-        active = (r for r in checkpoints if (r.memory.status or "").lower() != "archived")
+        active = (
+            record
+            for most in (1, _READ)
+            for record in mind.index.records(kinds, limit=most)
+            if (record.memory.status or "").lower() != "archived"
+        )
         if last := next(active, None):
             others = [record for record in records if record != last]
             records = (last, *others)[: options.limit]
@@ -255,9 +259,16 @@ def _newest(
 
 def newest(mind: Mind, filter: Filter, limit: int, *, documents: bool = True) -> tuple[Record, ...]:
     """Returns the newest memories, and `documents` only if there is nothing else."""
-    records = mind.index.records(filter, limit=_READ)
-    own = [record for record in records if record.parent is None and not record.place.elsewhere]
-    return tuple(own or (records if documents else ()))[:limit]
+    few = min(limit, _READ)
+    records = mind.index.records(filter, limit=few)
+    if few == len(records) != len(_own(records)):
+        records = mind.index.records(filter, limit=_READ)
+    return tuple(_own(records) or (records if documents else ()))[:limit]
+
+
+def _own(records: Sequence[Record]) -> list[Record]:
+    """Returns the memories without parts of documents and included files."""
+    return [record for record in records if record.parent is None and not record.place.elsewhere]
 
 
 def _hit(record: Record, score: float, newer: Newer) -> Hit:

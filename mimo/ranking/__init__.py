@@ -1,9 +1,10 @@
 """The order and the scores of search results; docs/retrieval.md explains the method."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
-from itertools import accumulate
+from math import inf
+from operator import attrgetter
 
 from mimo.frozen import frozen, replace
 from mimo.ranking import dates
@@ -35,6 +36,11 @@ ORDER = {
 Fitted on development parts of chat, knowledge and multilingual sets, then rounded. The last four
 are priors of ours: those sets have no titles, topics or importance.
 """
+
+_measures: Callable[[Evidence], tuple[float, ...]] = attrgetter(*ORDER)
+
+Score = Callable[[int], float]
+"""Returns the score of the candidate at a place in the list."""
 
 _RELATIVE = ("document", "passage", "phrase", "neighbour")
 """The measures that count as shares of the largest among the candidates."""
@@ -208,10 +214,14 @@ def rank(
     candidates: Sequence[Candidate],
     statistics: Statistics,
     near: Nearness | None = None,
+    *,
+    threshold: float = 0.0,
+    least: int = 0,
 ) -> list[Ranked]:
-    """Returns the candidates, best first; equal ones keep their order.
+    """Returns the candidates that reach `threshold`, best first; equal ones keep their order.
 
-    `near` has the encoder's cosines; without it, words and static vectors decide.
+    At least the best two are returned, and the best `least`: no others need scores. `near` has the
+    encoder's cosines; without it, words and static vectors decide.
     """
     examiner = Examiner(query, statistics)
     measured = examiner.examine(candidates)
@@ -227,27 +237,32 @@ def rank(
         words = max(long, _ramp(best, ends))
         orders = _by_meaning(candidates, measured, largest, near, factors, words, trust)
     else:
+        weigh, weigh_turn = _by_words(largest, factors), _by_words(largest, {})
         orders = [
-            _by_words(item, largest, {} if candidate.shape is Shape.TURN else factors)
+            weigh_turn(item) if candidate.shape is Shape.TURN else weigh(item)
             for candidate, item in zip(candidates, measured, strict=True)
         ]
-    scores = _scores(candidates, measured, orders, statistics, near)
+    score = _scores(examiner, candidates, measured, orders, near)
     if near and near.share < _READY:
-        _put_first(candidates, orders, scores, near)
-    ranked = [
-        Ranked(
-            key=candidate.key,
-            order=order,
-            score=score,
-            unit=_best_unit(candidate, item),
-            coverage=item.coverage,
+        score = _put_first(candidates, orders, score, near)
+    ranked: list[Ranked] = []
+    lowest = 1.0
+    for place in sorted(range(len(orders)), key=lambda place: -orders[place]):
+        # A match is not surer than one that is above it.
+        lowest = min(lowest, score(place))
+        if lowest < threshold and len(ranked) >= max(2, least):
+            break
+        candidate, item = candidates[place], measured[place]
+        ranked.append(
+            Ranked(
+                key=candidate.key,
+                order=orders[place],
+                score=lowest,
+                unit=_best_unit(candidate, item),
+                coverage=item.coverage,
+            )
         )
-        for candidate, item, order, score in zip(candidates, measured, orders, scores, strict=True)
-    ]
-    ranked.sort(key=lambda item: -item.order)
-    # A match is not surer than one that is above it.
-    falling = accumulate((item.score for item in ranked), min)
-    return [replace(item, score=score) for item, score in zip(ranked, falling, strict=True)]
+    return ranked
 
 
 def estimated(candidates: Sequence[Candidate]) -> Nearness:
@@ -273,15 +288,20 @@ def words_suffice(ranked: Sequence[Ranked]) -> bool:
 
 
 def _by_words(
-    measured: Evidence, largest: Mapping[str, float], factors: Mapping[str, float]
-) -> float:
-    """Returns the weighted sum of the measures; `factors` change the weights of some."""
-    total = 0.0
-    for name, weight in ORDER.items():
-        value = getattr(measured, name)
-        value = _share(value, largest[name]) if name in largest else value
-        total += weight * factors.get(name, 1.0) * value
-    return total
+    largest: Mapping[str, float], factors: Mapping[str, float]
+) -> Callable[[Evidence], float]:
+    """Returns the function that sums the weighted measures; `factors` change some weights."""
+    weights = [weight * factors.get(name, 1.0) for name, weight in ORDER.items()]
+    most = [largest.get(name, 1.0) or inf for name in ORDER]
+
+    def order(measured: Evidence) -> float:
+        total = 0.0
+        for weight, value, of in zip(weights, _measures(measured), most, strict=True):
+            if value:
+                total += weight * (value / of)
+        return total
+
+    return order
 
 
 def _trusted(query: RankingQuery, near: Nearness) -> tuple[float, tuple[float, float]]:
@@ -318,14 +338,14 @@ def _by_meaning(
             cosine + _ALIGNED_SHARE * (estimate - cosine)
             for cosine, estimate in zip(cosines, estimates, strict=True)
         ]
+    words = dict.fromkeys(_GATED, gate) | dict.fromkeys(_STATIC, gate * _STATIC_SHARE)
+    words |= {name: gate * factor for name, factor in changed.items()}
+    weigh = _by_words(largest, words)
+    weigh_turn = _by_words(largest, dict.fromkeys(_STATIC, _STATIC_SHARE))
     orders = []
     for candidate, item, cosine in zip(candidates, measured, cosines, strict=True):
-        words = 1.0 if candidate.shape is Shape.TURN else gate
-        factors = dict.fromkeys(_GATED, words) | dict.fromkeys(_STATIC, words * _STATIC_SHARE)
-        if candidate.shape is not Shape.TURN:
-            factors |= {name: words * factor for name, factor in changed.items()}
         meant = trust * _MEANING_WEIGHT[candidate.shape] * max(0.0, cosine)
-        orders.append(meant + _by_words(item, largest, factors))
+        orders.append(meant + (weigh_turn if candidate.shape is Shape.TURN else weigh)(item))
     return orders
 
 
@@ -352,11 +372,11 @@ def _encoded(
 
 
 def _put_first(
-    candidates: Sequence[Candidate], orders: list[float], scores: list[float], near: Nearness
-) -> None:
+    candidates: Sequence[Candidate], orders: list[float], score: Score, near: Nearness
+) -> Score:
     """Puts the note that is nearest by meaning above the others, if it is near enough.
 
-    It is at least as likely as the best by words, so that its score is not below that one's.
+    It is at least as likely as the best by words: its score is the highest one.
     """
     places = {
         candidate.key: place
@@ -365,36 +385,45 @@ def _put_first(
     }
     for key, cosine in near.nearest:
         if key in places and cosine >= _STANDS_OUT:
-            orders[places[key]] = max(orders) + 1
-            scores[places[key]] = max(scores)
-            return
+            first = places[key]
+            orders[first] = max(orders) + 1
+            highest = max(map(score, range(len(orders))))
+            return lambda place: highest if place == first else score(place)
+    return score
 
 
 def _scores(
+    examiner: Examiner,
     candidates: Sequence[Candidate],
     measured: Sequence[Evidence],
     orders: Sequence[float],
-    statistics: Statistics,
     near: Nearness | None,
-) -> list[float]:
-    """Returns the score of each candidate."""
+) -> Score:
+    """Returns the function that scores a candidate."""
+    statistics = examiner.statistics
     store = (statistics.memories, statistics.document_tokens)
     margins = _margins(orders)
     if near and near.share >= _READY:
-        cosines = _encoded(candidates, measured, near)
-        others = [near.others()] * len(candidates)
-        evidence = scoring.by_meaning
+        encoded, rest = _encoded(candidates, measured, near), near.others()
         read = scoring.BY_GLOSS if near.expected == scoring.ALIGNED else scoring.BY_MEANING
         weights = read if near.of else scoring.BY_ESTIMATE
-    else:
-        cosines = [item.unit_meaning for item in measured]
-        others = [scoring.others(cosines, place) for place in range(len(cosines))]
-        evidence, weights = scoring.by_words, scoring.BY_WORDS
-    rows = zip(measured, cosines, others, margins, strict=True)
-    return [
-        scoring.score(evidence(item.matched, cosine, rest, *store), margin, weights)
-        for item, cosine, rest, margin in rows
-    ]
+
+        def by_meaning(place: int) -> float:
+            matched = examiner.matched(measured[place].reading)
+            evidence = scoring.by_meaning(matched, encoded[place], rest, *store)
+            return scoring.score(evidence, margins[place], weights)
+
+        return by_meaning
+
+    cosines = [item.unit_meaning for item in measured]
+
+    def by_words(place: int) -> float:
+        matched = examiner.matched(measured[place].reading)
+        rest = scoring.others(cosines, place)
+        evidence = scoring.by_words(matched, cosines[place], rest, *store)
+        return scoring.score(evidence, margins[place], scoring.BY_WORDS)
+
+    return by_words
 
 
 def _margins(orders: Sequence[float]) -> list[float]:
@@ -414,10 +443,6 @@ def _ramp(value: float, ends: tuple[float, float]) -> float:
     """Returns 0 up to the first end, 1 from the second on, and between them a linear share."""
     low, high = ends
     return min(1.0, max(0.0, (value - low) / (high - low)))
-
-
-def _share(value: float, of: float) -> float:
-    return value / of if of else 0.0
 
 
 def _best_unit(candidate: Candidate, measured: Evidence) -> int:

@@ -1,13 +1,13 @@
 """A query, its candidates, and the evidence for each candidate, before candidates are compared."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from enum import Enum
 from functools import cache
 from math import log
 
-from mimo.frozen import field, frozen, record
+from mimo.frozen import frozen, record
 from mimo.ranking.dates import Window, closeness, searchable
 from mimo.ranking.score import Matched, worth
 from mimo.text.background import rarity
@@ -114,21 +114,24 @@ Place = tuple[int, str]
 """A position in a text of tokens, and the query's term that begins there."""
 
 
+_NONE: Mapping[str, int] = {}
+
+
 class Hits:
-    """The query's terms in one stretch of tokens."""
+    """The query's terms in one stretch of tokens; most stretches have none."""
 
     __slots__ = ("counts", "length", "phrases")
 
     def __init__(
         self,
         length: int = 0,
-        counts: Mapping[str, int] | None = None,
-        phrases: Mapping[str, int] | None = None,
+        counts: Mapping[str, int] = _NONE,
+        phrases: Mapping[str, int] = _NONE,
     ) -> None:
         """Takes the number of tokens, of each term, and of each term after its predecessor."""
         self.length = length
-        self.counts = counts or {}
-        self.phrases = phrases or {}
+        self.counts = counts
+        self.phrases = phrases
 
 
 def inverse_frequency(holding: float, total: float) -> float:
@@ -160,15 +163,18 @@ def places_of(text: str, terms: Iterable[str]) -> list[Place]:
         while place >= 0:
             places.append((place, term))
             place = text.find(needle, place + len(term) + 1)
-    places.sort()
+    if len(places) > 1:
+        places.sort()
     return places
 
 
-def hits(text: str, places: Iterable[Place], length: int, before: Mapping[str, str]) -> Hits:
+def hits(text: str, places: Collection[Place], length: int, before: Mapping[str, str]) -> Hits:
     """Returns the counts of terms and phrases in a stretch of `length` tokens.
 
     A phrase is a term at most two tokens after `before[term]`.
     """
+    if not places:
+        return Hits(length)
     counts: dict[str, int] = {}
     phrases: dict[str, int] = {}
     last: dict[str, int] = {}
@@ -184,10 +190,16 @@ def hits(text: str, places: Iterable[Place], length: int, before: Mapping[str, s
 def together(parts: Iterable[Hits]) -> Hits:
     """Returns the hits of several stretches as of one."""
     length = 0
-    counts: dict[str, int] = {}
-    phrases: dict[str, int] = {}
+    holding = []
     for part in parts:
         length += part.length
+        if part.counts:
+            holding.append(part)
+    if len(holding) < 2:
+        return Hits(length, holding[0].counts, holding[0].phrases) if holding else Hits(length)
+    counts = dict(holding[0].counts)
+    phrases = dict(holding[0].phrases)
+    for part in holding[1:]:
         for term, count in part.counts.items():
             counts[term] = counts.get(term, 0) + count
         for term, count in part.phrases.items():
@@ -195,8 +207,18 @@ def together(parts: Iterable[Hits]) -> Hits:
     return Hits(length, counts, phrases)
 
 
+def headed(heading: Hits, parts: Sequence[Hits]) -> list[Hits]:
+    """Returns the hits of each part with those of a heading; only the heading if there are none."""
+    if heading.counts:
+        return [together((heading, part)) for part in parts] or [heading]
+    more = heading.length
+    return [Hits(more + part.length, part.counts, part.phrases) for part in parts] or [heading]
+
+
 def bm25(hits: Hits, worth: Mapping[str, float], mean_length: float) -> float:
     """Returns BM25 of a stretch for the terms in `worth`, against stretches of `mean_length`."""
+    if not hits.counts:
+        return 0.0
     norm = K1 * (1 - B + B * hits.length / mean_length)
     total = 0.0
     for term, count in hits.counts.items():
@@ -211,6 +233,8 @@ def phrase(
 
     The weight of a pair is the mean of its two terms.
     """
+    if not hits.phrases:
+        return 0.0
     norm = K1 * (1 - B + B * hits.length / mean_length)
     total = 0.0
     for term, count in hits.phrases.items():
@@ -303,6 +327,7 @@ class Reading:
 class Evidence:
     """Raw measures of one candidate; BM25s and phrases are absolute values."""
 
+    reading: Reading
     covered: Sequence[float]
     """The coverage of each unit."""
     cosines: Sequence[float]
@@ -311,12 +336,9 @@ class Evidence:
     """Above or below the default."""
     age: float
     document: float
-    document_coverage: float
     passage: float
     phrase: float
-    unit_bm25: float
     coverage: float
-    wide_coverage: float
     date: float
     """The closeness of its day to the closest date in the question."""
     unit_meaning: float = 0.0
@@ -327,7 +349,6 @@ class Evidence:
     parent: float = 0.0
     title: float = 0.0
     topic: float = 0.0
-    matched: Matched = field(default_factory=lambda: Matched(0.0, 0.0, 0, 0))
 
 
 class Examiner:
@@ -343,6 +364,7 @@ class Examiner:
         self._before = dict(zip(query.content[1:], query.content, strict=False))
         """The previous term of each, for phrases."""
         self._hits: dict[str, Hits] = {"": Hits()}
+        self._coverages: dict[tuple[str, ...], float] = {(): 0.0}
         self._held: dict[str, list[str]] = {}
         self._information = {
             term: worth(rarity(term), statistics.frequencies.get(term, 0), statistics.units)
@@ -360,19 +382,16 @@ class Examiner:
 
     def read(self, candidate: Candidate) -> Reading:
         """Returns the hits of the terms in `candidate`."""
-        units, passages = self._stretches(candidate)
-        title, topic = self.find(candidate.title), self.find(candidate.topic)
-        document = units[0] if len(units) == 1 else together(units)
-        if title.length or topic.length:
-            heading = together((title, topic))
-            whole = len(units) == 1
-            headed = [together((heading, unit)) for unit in units] or [heading]
-            if passages is units:
-                passages = headed
-            else:
-                passages = [together((heading, passage)) for passage in passages] or [heading]
-            units = headed
-            document = units[0] if whole else together((heading, document))
+        parts = (candidate.title, candidate.topic, *candidate.units)
+        text = f" {' '.join(parts)} "
+        places = places_of(text, self._terms)
+        title, topic, *units = self._cut(text, places, parts)
+        passages = self._passages(candidate, text, places) or units
+        heading = together((title, topic))
+        document = together((heading, *units))
+        if heading.length:
+            whole, units = units, headed(heading, units)
+            passages = units if passages is whole else headed(heading, passages)
         return Reading(
             candidate=candidate,
             title=title,
@@ -387,34 +406,36 @@ class Examiner:
         result = self._hits.get(tokens)
         if result is None:
             text = f" {tokens} "
-            places = places_of(text, self._terms)
-            result = hits(text, places, tokens.count(" ") + 1, self._before)
+            (result,) = self._cut(text, places_of(text, self._terms), (tokens,))
             self._hits[tokens] = result
         return result
 
-    def _stretches(self, candidate: Candidate) -> tuple[list[Hits], list[Hits]]:
-        if not candidate.passages:
-            units = [self.find(unit) for unit in candidate.units]
-            return units, units
-        text = f" {' '.join(candidate.units)} "
-        places = places_of(text, self._terms)
-        units = self._cut(text, places, candidate.units)
+    def _passages(self, candidate: Candidate, text: str, places: Sequence[Place]) -> list[Hits]:
+        """Returns the hits of the passages, if they are not the units."""
+        passages = candidate.passages
         # Passages with all tokens of the units reuse the places; those of a chat have fewer tokens.
-        if sum(map(len, candidate.passages)) + len(candidate.passages) + 1 == len(text):
-            return units, self._cut(text, places, candidate.passages)
-        return units, [self.find(passage) for passage in candidate.passages]
+        before = len(candidate.title) + len(candidate.topic) + 2
+        if before + sum(map(len, passages)) + len(passages) + 1 != len(text):
+            return [self.find(passage) for passage in passages]
+        own = [place for place in places if place[0] >= before]
+        return self._cut(text, own, passages, before)
 
-    def _cut(self, text: str, places: list[Place], parts: Sequence[str]) -> list[Hits]:
-        """Returns the hits of neighbouring parts of `text`."""
-        stretches, first, end = [], 0, 0
+    def _cut(
+        self, text: str, places: Sequence[Place], parts: Sequence[str], end: int = 0
+    ) -> list[Hits]:
+        """Returns the hits of neighbouring parts of `text`, which begin at `end`."""
+        stretches, first, count = [], 0, len(places)
         for part in parts:
             end += len(part) + 1
             last = first
-            while last < len(places) and places[last][0] < end:
+            while last < count and places[last][0] < end:
                 last += 1
-            length = part.count(" ") + 1
-            stretches.append(hits(text, places[first:last], length, self._before))
-            first = last
+            length = part.count(" ") + 1 if part else 0
+            if last == first:
+                stretches.append(Hits(length))
+            else:
+                stretches.append(hits(text, places[first:last], length, self._before))
+                first = last
         return stretches
 
     def _weigh(
@@ -422,21 +443,22 @@ class Examiner:
     ) -> Evidence:
         candidate, statistics = reading.candidate, self.statistics
         covered = [self._coverage(unit.counts) for unit in reading.units]
-        whole = covered[0] if len(covered) == 1 else self._coverage(reading.document.counts)
         mean = statistics.passage_tokens
-        phrases = [phrase(part, self._content, self._before, mean) for part in reading.passages]
-        created, asked = candidate.created, self.query.asked
-        days = [closeness(created.date(), span) for span in self.query.windows] if created else []
+        phrases = [
+            phrase(part, self._content, self._before, mean)
+            for part in reading.passages
+            if part.phrases
+        ]
+        created, windows = candidate.created, self.query.windows
+        days = [closeness(created.date(), span) for span in windows] if windows and created else []
         measured = Evidence(
+            reading=reading,
             covered=covered,
             cosines=candidate.unit_cosines if self.query.modelled else (),
             importance=candidate.importance - 0.5,
-            age=freshness(created, asked),
+            age=freshness(created, self.query.asked),
             document=bm25(reading.document, rarity, statistics.document_tokens),
-            document_coverage=whole,
             coverage=max(covered, default=0.0),
-            wide_coverage=self._wide_coverage(reading.units, covered, whole),
-            unit_bm25=self._unit_bm25(reading.units, covered),
             passage=self._best_passage(reading.passages),
             phrase=max(phrases, default=0.0),
             date=max(days, default=0.0),
@@ -444,12 +466,11 @@ class Examiner:
         if measured.cosines:
             measured.unit_meaning = max(0.0, *measured.cosines)
             measured.document_meaning = max(0.0, candidate.document_cosine)
-        measured.matched = self._matched(reading)
         if self.query.asks_when:
             measured.time = time_coverage(candidate.units, covered)
         if speakers:
             measured.speaker = speaker_coverage(candidate.speakers, covered, speakers)
-        if candidate.title or candidate.topic:
+        if reading.title.counts or reading.topic.counts:
             measured.title = self._coverage(reading.title.counts)
             measured.topic = self._coverage(reading.topic.counts)
         if candidate.parent:
@@ -457,7 +478,8 @@ class Examiner:
             measured.neighbour = self._neighbour(candidate)
         return measured
 
-    def _matched(self, reading: Reading) -> Matched:
+    def matched(self, reading: Reading) -> Matched:
+        """Returns the words of the query in a candidate, for its score."""
         weights = self._information
         sums = [sum(weights.get(term, 0.0) for term in unit.counts) for unit in reading.units]
         heading = {*reading.title.counts, *reading.topic.counts}
@@ -469,32 +491,15 @@ class Examiner:
         )
 
     def _coverage(self, terms: Iterable[str]) -> float:
-        return coverage(terms, self._content, self._worth)
+        held = tuple(terms)
+        share = self._coverages.get(held)
+        if share is None:
+            share = self._coverages[held] = coverage(held, self._content, self._worth)
+        return share
 
     def _best_passage(self, passages: Iterable[Hits]) -> float:
         mean = self.statistics.passage_tokens
         return max([bm25(passage, self._content, mean) for passage in passages], default=0.0)
-
-    def _unit_bm25(self, units: Sequence[Hits], covered: Sequence[float]) -> float:
-        """Returns the largest BM25 of a unit; none exceeds its coverage's share of the ideal."""
-        best = 0.0
-        pairs = zip(covered, units, strict=True)
-        for share, unit in sorted(pairs, key=lambda pair: pair[0], reverse=True):
-            if share * self.ideal <= best:
-                break
-            best = max(best, bm25(unit, self._content, self.statistics.unit_tokens))
-        return best
-
-    def _wide_coverage(self, units: Sequence[Hits], covered: Sequence[float], most: float) -> float:
-        """Returns the largest coverage by a unit and its two neighbours, at most `most`."""
-        best = max(covered, default=0.0)
-        if len(units) == 1:
-            return best
-        for i in range(len(units)):
-            around = slice(max(i - 1, 0), i + 2)
-            if best < min(sum(covered[around]), most):
-                best = max(best, self._coverage({t for unit in units[around] for t in unit.counts}))
-        return best
 
     def _parent(self, tokens: str) -> float:
         """Returns the coverage by a whole parent, a long text that its parts share."""

@@ -6,12 +6,13 @@ may mean, since they hold its words or have a vector near to its.
 
 import sqlite3
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from mimo.disk import Stamp
 from mimo.index import rows
 from mimo.index.rows import Newer
-from mimo.index.schema import CURRENT, from_sql, marks, newest_first
+from mimo.index.schema import CURRENT, from_digest, from_sql, marks, newest_first
 from mimo.index.vectors import Vectors
 from mimo.memory.model import Filter, Problem, Record, Sort, topic_key
 from mimo.text.clean import compiled
@@ -24,6 +25,16 @@ _ORDERS = {
     Sort.RECENT: newest_first("m"),
     Sort.IMPORTANCE: f"m.importance DESC, {newest_first('m')}",
 }
+
+
+class Chunks(NamedTuple):
+    """The parts of a source: their ids in order, their file, its digest, and their time."""
+
+    ids: tuple[str, ...]
+    path: str
+    digest: str
+    created: datetime
+
 
 _COMPARED_TOPICS = 200
 _COMPARED_IDS = 2_000
@@ -71,6 +82,20 @@ def parts(sql: sqlite3.Connection, parent: str) -> tuple[Record, ...]:
     """Returns the parts of a source, in their order."""
     rest = "WHERE m.parent = ? AND m.shadowed = 0 ORDER BY m.position"
     return tuple(rows.select(sql, rest, (parent,)))
+
+
+def chunks(sql: sqlite3.Connection, parent: str) -> Chunks | None:
+    """Returns the names of a source's parts; None if it has none."""
+    selected = sql.execute(
+        "SELECT id, path, digest, created FROM memories WHERE parent = ? AND shadowed = 0"
+        " ORDER BY position",
+        (parent,),
+    ).fetchall()
+    if not selected:
+        return None
+    _, path, digest, created = selected[0]
+    ids = tuple(id for id, *_ in selected)
+    return Chunks(ids, from_sql(path), from_digest(digest), rows.to_time(created))
 
 
 def nearest_ids(sql: sqlite3.Connection, wrong: str, n: int = 3) -> tuple[str, ...]:

@@ -264,6 +264,7 @@ class Index:
     nearest_ids = _query(catalog.nearest_ids)
     nearest_topics = _query(catalog.nearest_topics)
     parts = _query(catalog.parts)
+    chunks = _query(catalog.chunks)
     records = _query(catalog.records)
     among = _query(catalog.among)
     count = _query(catalog.count)

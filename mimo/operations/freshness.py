@@ -26,6 +26,12 @@ class Seen(NamedTuple):
     size: int
     mtime_ns: int
     kept: str
+    strategy: str = ""
+    """The strategy by which it was cut."""
+
+    def is_of(self, status: os.stat_result) -> bool:
+        """Returns whether a file with this status has the same size and modification time."""
+        return (self.size, self.mtime_ns) == (status.st_size, status.st_mtime_ns)
 
 
 class IngestedFiles:
@@ -40,7 +46,10 @@ class IngestedFiles:
         with suppress(OSError, MindError, ValueError, TypeError, AttributeError, RecursionError):
             data, _ = disk.look(self._path("ingested.json"), limit=_LARGEST_LIST)
             rows = json.loads(data)
-            return {str(path): Seen(int(a), int(b), str(c)) for path, (a, b, c) in rows.items()}
+            return {
+                str(path): Seen(int(size), int(time), *map(str, texts))
+                for path, (size, time, *texts) in rows.items()
+            }
         return {}
 
     def add(self, seen: Mapping[str, Seen]) -> None:
@@ -133,7 +142,7 @@ def _state(mind: Mind, part: Record, seen: Mapping[str, Seen]) -> State:
         return State.MISSING if last else State.UNKNOWN
     except (OSError, ValueError):
         return State.UNKNOWN
-    if last == Seen(status.st_size, status.st_mtime_ns, part.place.digest):
+    if last and last.is_of(status) and last.kept == part.place.digest:
         return State.CURRENT
     from mimo.store.sandbox import Sandbox
 

@@ -52,22 +52,18 @@ class EventLog:
         self._root = root
         self._largest = largest
 
-    def write(self, event: Event) -> None:
-        """Adds an event. Raises `MindError`."""
-        data = {
-            "name": event.name,
-            "time": event.time.astimezone(UTC).isoformat().replace("+00:00", "Z"),
-            "measurements": dict(event.measurements),
-            "metadata": dict(event.metadata),
-        }
-        line = json.dumps(data, ensure_ascii=False, default=str).encode("utf-8", "replace") + b"\n"
+    def write(self, *events: Event) -> None:
+        """Adds events. Raises `MindError`."""
+        if not events:
+            return
+        lines = b"".join(map(_line, events))
         log, old, oldest = (files.local(self._root, name) for name in _NAMES)
         with lock(log.with_name("events.lock"), wait=_WAIT_SECONDS):
-            if log.exists() and log.stat().st_size + len(line) > self._largest:
+            if log.exists() and log.stat().st_size + len(lines) > self._largest:
                 if old.exists():
                     files.rename(old, oldest)
                 files.rename(log, old)
-            files.append(log, line, durable=False)
+            files.append(log, lines, durable=False)
 
     def read(self) -> tuple[list[Event], Place]:
         """Returns all events, oldest first, and the position after them."""
@@ -93,6 +89,16 @@ class EventLog:
             if is_read:
                 break
         return [event for data in reversed(contents.values()) for event in _events(data)], end
+
+
+def _line(event: Event) -> bytes:
+    data = {
+        "name": event.name,
+        "time": event.time.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+        "measurements": dict(event.measurements),
+        "metadata": dict(event.metadata),
+    }
+    return json.dumps(data, ensure_ascii=False, default=str).encode("utf-8", "replace") + b"\n"
 
 
 def _events(lines: bytes) -> Iterator[Event]:

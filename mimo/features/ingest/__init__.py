@@ -39,6 +39,7 @@ from mimo.operations import freshness, refresh, undoing
 from mimo.operations.freshness import IngestedFiles, Seen, State
 from mimo.operations.overview import everything
 from mimo.operations.saving import approving, check_format, check_secrets, clean_tags
+from mimo.store.events import Event
 from mimo.store.files import digest
 from mimo.store.memories import source_path
 from mimo.store.sandbox import Sandbox, Target, is_one_file, targets
@@ -55,6 +56,10 @@ REFUSALS = (
 """Errors that concern one file; the other files are still ingested."""
 
 _SIGNATURES = {b"%PDF-": "a PDF", b"PK\x03\x04": "a zip archive or an Office document"}
+_RESOLUTION_SECONDS = 2
+"""A file may have changed unnoticed if it was ingested this shortly after its last change."""
+
+_EVENT = "mimo.ingest.file"
 _DAEMON = "mind daemon"
 """The author of files that are ingested again without a call by a person or an agent."""
 
@@ -237,13 +242,66 @@ def _ingest_all(
             f"there is nothing to ingest in `{' '.join(names)}`",
             hint="files that .gitignore names, hidden files and links are skipped",
         )
+    last = {} if options.force else IngestedFiles(mind.project.root).read()
+    unchanged: list[FileReport] = []
     with _recorded(mind) as record:
         for number, target in enumerate(matches.values(), 1):
-            report = _ingest_or_refuse(mind, sandbox, target, options)
-            record(report)
+            report = _unchanged(mind, target, options, last)
+            if report is None:
+                report = _ingest_or_refuse(mind, sandbox, target, options)
+                record(report)
+            elif not options.dry_run:
+                unchanged.append(report)
             reports.append(report)
             mind.advance("Ingesting", number, len(matches))
+    with suppress(MindError, OSError):
+        events = (
+            Event(
+                name=_EVENT,
+                time=mind.now(),
+                measurements=_measures(same, 0.0),
+                metadata=_about(same),
+            )
+            for same in unchanged
+        )
+        mind.events.write(*events)
     return reports
+
+
+def _unchanged(
+    mind: Mind, target: Target, options: Options, last: Mapping[str, Seen]
+) -> FileReport | None:
+    """Returns the report of a file that has not changed since it was ingested, without reading it.
+
+    Returns None for any other file, and if the file might have changed within the resolution of
+    its time of modification.
+    """
+    if target.problem or not options.chunking.is_auto or mind.config["include"]:
+        return None
+    path = relative(mind, target.path)
+    seen = last.get(path)
+    if seen is None or not seen.strategy:
+        return None
+    try:
+        status = target.path.lstat()
+    except OSError:
+        return None
+    id_ = source_id(path)
+    if not seen.is_of(status) or not (chunks := mind.index.chunks(id_)):
+        return None
+    age = chunks.created.timestamp() - status.st_mtime
+    if chunks.digest != seen.kept or age < _RESOLUTION_SECONDS:
+        return None
+    return FileReport(
+        path=path,
+        size=seen.size,
+        strategy=Strategy(seen.strategy),
+        source_id=id_,
+        file=chunks.path,
+        ids=chunks.ids,
+        is_known=True,
+        is_named=target.is_named,
+    )
 
 
 def _ingest_or_refuse(mind: Mind, sandbox: Sandbox, target: Target, options: Options) -> FileReport:
@@ -273,7 +331,7 @@ def _recorded(mind: Mind) -> Iterator[Callable[[FileReport], None]]:
             written.add(report.file)
         if report.file and report.seen and (report.is_known or report.digest):
             kept = report.digest or mind.store.digest(report.file)
-            seen[report.path] = Seen(*report.seen, kept)
+            seen[report.path] = Seen(*report.seen, kept, report.strategy.value)
 
     refresh.refresh(mind)
     with approving(mind, wanted=mind.author is None):
@@ -331,21 +389,28 @@ def _ingest(mind: Mind, sandbox: Sandbox, target: Target, options: Options) -> F
         # Another process may have ingested it meanwhile, which the second attempt detects.
         report = _ingest_once(mind, sandbox, target, options)
     if not options.dry_run:
-        numbers = {
-            "duration_ms": round(1000 * (mind.timer.monotonic() - start), 3),
-            "bytes": report.size,
-            "chunks": len(report.ids),
-            "replaced": report.replaced,
-        }
-        mind.tell(
-            "mimo.ingest.file",
-            numbers,
-            path=report.path,
-            source=report.source_id,
-            strategy=report.strategy.value,
-            known=report.is_known,
-        )
+        seconds = mind.timer.monotonic() - start
+        mind.tell(_EVENT, _measures(report, seconds), **_about(report))
     return report
+
+
+def _measures(report: FileReport, seconds: float) -> dict[str, float]:
+    """Returns the numbers of the event of a file."""
+    return {
+        "duration_ms": round(1000 * seconds, 3),
+        "bytes": report.size,
+        "chunks": len(report.ids),
+        "replaced": report.replaced,
+    }
+
+
+def _about(report: FileReport) -> dict[str, object]:
+    return {
+        "path": report.path,
+        "source": report.source_id,
+        "strategy": report.strategy.value,
+        "known": report.is_known,
+    }
 
 
 def _ingest_once(mind: Mind, sandbox: Sandbox, target: Target, options: Options) -> FileReport:

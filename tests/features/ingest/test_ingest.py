@@ -22,6 +22,7 @@ from mimo.features.ingest import Options, ingest_files, update_files
 from mimo.memory.chunking import Chunking, Strategy
 from mimo.memory.model import Kind, Problem
 from mimo.operations import finding, overview, refresh, saving
+from mimo.store.sandbox import Sandbox
 
 GUIDE = """\
 # Guide
@@ -551,3 +552,42 @@ def test_invalid_options_are_refused_before_anything_is_written(mind, project, w
         ingest_files(mind, ["guide.md"], replace(wish, type=Kind.FACT))
     assert error.value.details.get("field") == field
     assert not (project / ".mind/sources").exists()
+
+
+def test_an_unchanged_file_of_a_folder_is_not_read_again(mind, project, monkeypatch):
+    guide = put(project, "docs/guide.md")
+    os.utime(guide, (1, 1))
+    first = take(mind, "docs").files[0]
+    monkeypatch.setattr(Sandbox, "read", lambda *_: pytest.fail("it was read"))
+
+    (report,) = take(mind, "docs").files
+
+    assert report.is_known
+    assert (report.ids, report.file, report.size) == (first.ids, first.file, len(GUIDE))
+    assert (report.source_id, report.strategy) == (first.source_id, first.strategy)
+
+
+def test_a_file_that_changed_right_before_it_was_ingested_is_compared(mind, project):
+    guide = put(project, "docs/guide.md")
+    take(mind, "docs")
+    status = guide.stat()
+    put(project, "docs/guide.md", GUIDE.replace("Words", "Texts"))
+    os.utime(guide, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    (report,) = take(mind, "docs").files
+
+    assert not report.is_known
+    assert report.replaced == 3
+
+
+def test_an_unchanged_file_is_compared_if_its_chunks_were_edited(mind, project):
+    guide = put(project, "docs/guide.md")
+    os.utime(guide, (1, 1))
+    first = take(mind, "docs").files[0]
+    source = project / first.file
+    source.write_bytes(source.read_bytes().replace(b"Words", b"Texts"))
+
+    (report,) = take(mind, "docs").files
+
+    assert report.is_known
+    assert report.file == first.file

@@ -5,14 +5,14 @@ may mean, since they hold its words or have a vector near to its.
 """
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from mimo.disk import Stamp
 from mimo.index import rows
 from mimo.index.rows import Newer
-from mimo.index.schema import CURRENT, from_digest, from_sql, marks, newest_first
+from mimo.index.schema import CURRENT, from_digest, from_sql, marks, newest_first, to_sql
 from mimo.index.vectors import Vectors
 from mimo.memory.model import Filter, Problem, Record, Sort, topic_key
 from mimo.text.clean import compiled
@@ -263,13 +263,29 @@ def newer(sql: sqlite3.Connection, ids: Sequence[str]) -> dict[str, Newer]:
     return claims
 
 
-def stamps(sql: sqlite3.Connection) -> dict[str, tuple[Stamp, int]]:
-    """Returns, by path, the stamp of each indexed file and the time (ns) at which it was read."""
-    selected = sql.execute("SELECT path, size, mtime_ns, ctime_ns, inode, looked_at_ns FROM files")
+def stamps(
+    sql: sqlite3.Connection, paths: Collection[str] | None = None
+) -> dict[str, tuple[Stamp, int]]:
+    """Returns, by path, the stamp of each indexed file and the time (ns) at which it was read.
+
+    With `paths`, only of these files.
+    """
+    query = "SELECT path, size, mtime_ns, ctime_ns, inode, looked_at_ns FROM files"
+    if paths is None:
+        selected = sql.execute(query)
+    else:
+        selected = sql.execute(f"{query} WHERE path IN ({marks(paths)})", [*map(to_sql, paths)])
     return {
         from_sql(path): (Stamp(size, mtime, ctime, int(inode)), looked_at)
         for path, size, mtime, ctime, inode, looked_at in selected
     }
+
+
+def has_below(sql: sqlite3.Connection, folder: str) -> bool:
+    """Returns whether there is an indexed file in a folder, or in one below it."""
+    between = (to_sql(f"{folder}/"), to_sql(f"{folder}0"))  # "0" follows "/".
+    query = "SELECT 1 FROM files WHERE path > ? AND path < ? LIMIT 1"
+    return sql.execute(query, between).fetchone() is not None
 
 
 def problems(sql: sqlite3.Connection) -> tuple[Problem, ...]:

@@ -85,6 +85,8 @@ class Index:
         self._walks: Walks | None = None
         self._embeds = True
         self._cleared = False
+        self.is_compared = False
+        """True if all files have been compared with this database since it was opened."""
         self._compared = -1
         """The revision whose stamps were read last."""
         self.mend: Callable[[], object] | None = None
@@ -148,10 +150,10 @@ class Index:
 
     # Writing.
 
-    def stamps(self) -> dict[str, tuple[Stamp, int]]:
+    def stamps(self, paths: Collection[str] | None = None) -> dict[str, tuple[Stamp, int]]:
         """Returns, by path, the stamp of each indexed file and the time (ns) at which it was read.
 
-        Every refresh begins here or with `is_unchanged`.
+        With `paths`, only of these files. Every refresh begins here or with `is_unchanged`.
         """
         if self._cleared:
             return {}
@@ -159,7 +161,7 @@ class Index:
             self._renew()
             with self._reading() as sql:
                 self._compared = catalog.totals(sql).revision
-                return catalog.stamps(sql)
+                return catalog.stamps(sql, paths)
         except IndexDamaged:
             return {}
 
@@ -272,6 +274,7 @@ class Index:
     current = _query(catalog.current)
     competing = _query(catalog.competing)
     dangling = _query(catalog.dangling)
+    has_below = _query(catalog.has_below)
     problems = _query(catalog.problems)
 
     def search(
@@ -481,6 +484,7 @@ class Index:
         self._database.close()
         self._database = data
         self._walks = None
+        self.is_compared = False
         if meanings := vars(self).get("meanings"):
             meanings.units.forget()
         self._identity = database.identity(data)

@@ -5,7 +5,7 @@ but never calls them.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mimo.disk import Stamp
@@ -18,6 +18,7 @@ from mimo.store import walk
 
 if TYPE_CHECKING:
     from mimo.index.index import Index
+    from mimo.store.walk import Pending
 
 _FINE_GRAIN_NS, _COARSE_GRAIN_NS, _SECOND_NS = 20_000_000, 2_000_000_000, 1_000_000_000
 """Two changes within the resolution of a file system's clock leave the same stamp, so a file that
@@ -55,17 +56,40 @@ def refresh(mind: Mind) -> Refreshed:
     from mimo.index.database import IndexDamaged
     from mimo.index.index import Index
 
-    if mind.is_fresh or (mind.watched and not mind.watched.changed()):
+    if mind.is_fresh:
+        return Refreshed()
+    pending = mind.watched.pending() if mind.watched else None
+    if pending and pending.paths == ():
         return Refreshed()
     try:
         try:
-            return _update(mind)
+            return _update(mind, pending)
         except IndexDamaged:
-            return _update(mind)
+            return _update(mind, pending)
     except StorageFailed as error:
         notice = f"the index could not be used ({error.message}); the files were read instead"
         mind.use_index(Index.in_memory(mind.embedder), notice=notice)
-        return _update(mind)
+        return _update(mind, pending)
+
+
+def refresh_changed(mind: Mind, paths: Sequence[str]) -> Refreshed | None:
+    """Updates the index from files in which a change was reported, without reading the others.
+
+    Returns None if that is not enough, and then all must be compared.
+    """
+    on_disk = mind.store.stamps_of(paths)
+    if on_disk is None:
+        return None
+    now_ns = time.time_ns()
+    indexed = mind.index.stamps(on_disk.keys())
+    present = {path: stamp for path, stamp in on_disk.items() if stamp}
+    missing = [path for path in on_disk if path not in present]
+    folders = [path for path in missing if path not in indexed]
+    if not mind.index.is_compared or any(map(mind.index.has_below, folders)):
+        return None
+    missing = [path for path in missing if path in indexed]
+    stale = [path for path, stamp in present.items() if _is_stale(stamp, indexed.get(path))]
+    return _applied(mind, _Changes(mind, missing, stale, present), indexed, now_ns)
 
 
 def up_to_date(mind: Mind) -> "Index":
@@ -123,8 +147,15 @@ def _scan(mind: Mind) -> Refreshed:
     return refresh(mind)
 
 
-def _update(mind: Mind) -> Refreshed:
+def _update(mind: Mind, pending: "Pending | None" = None) -> Refreshed:
     mind.index.mend = lambda: _scan(mind)
+    if pending and pending.paths and mind.watched:
+        done = refresh_changed(mind, pending.paths)
+        if done is not None:
+            if not mind.noted("pending"):
+                mind.is_fresh = mind.reads_once
+                mind.watched.settle(pending.mark, compared=False)
+            return done
     now_ns = time.time_ns()
     on_disk = mind.store.stamps()
     all_files = walk.digest_of(on_disk) if len(on_disk) >= _MANY else b""
@@ -137,19 +168,27 @@ def _update(mind: Mind) -> Refreshed:
         stale = [path for path, stamp in on_disk.items() if _is_stale(stamp, indexed.get(path))]
         if all_files and not (missing or stale):
             mind.index.note_unchanged(all_files)
+    done = _applied(mind, _Changes(mind, missing, stale, on_disk), indexed, now_ns)
+    if not mind.noted("pending"):
+        mind.index.is_compared = True
+        mind.is_fresh = mind.reads_once
+        if mind.watched:
+            mind.watched.settle(pending.mark if pending else None)
+    return done
+
+
+def _applied(mind: Mind, changes: "_Changes", indexed: Collection[str], now_ns: int) -> Refreshed:
+    """Writes changes to the index; if another process is writing, a notice states their number."""
     lacks_vectors = "found by words where another process has yet to make the vectors"
     mind.note("vectors", lacks_vectors if mind.index.lacks_vectors else None)
-    if (missing or stale) and not _write(mind, _Changes(mind, missing, stale, on_disk), now_ns):
-        count = len(missing) + len(stale)
+    if len(changes) and not _write(mind, changes, now_ns):
+        count = len(changes)
         files = "1 file is" if count == 1 else f"{count:,} files are"
         mind.note("pending", f"{files} not indexed yet: another process is writing the index")
         return Refreshed()
     mind.note("pending", None)
-    mind.is_fresh = mind.reads_once
-    if mind.watched:
-        mind.watched.settle()
-    added = sum(path not in indexed for path in stale)
-    return Refreshed(added=added, changed=len(stale) - added, removed=len(missing))
+    added = sum(path not in indexed for path in changes.stale)
+    return Refreshed(added=added, changed=len(changes.stale) - added, removed=len(changes.missing))
 
 
 def _write(mind: Mind, changes: "_Changes", now_ns: int) -> bool:
@@ -196,20 +235,20 @@ class _Changes:
     """The differences between the files and the index; each iteration reads the files again."""
 
     def __init__(
-        self, mind: Mind, missing: list[str], stale: list[str], stamps: dict[str, Stamp]
+        self, mind: Mind, missing: list[str], stale: list[str], stamps: Mapping[str, Stamp]
     ) -> None:
-        self._mind, self._missing, self._stale, self._stamps = mind, missing, stale, stamps
+        self._mind, self.missing, self.stale, self._stamps = mind, missing, stale, stamps
 
     def __len__(self) -> int:
-        return len(self._missing) + len(self._stale)
+        return len(self.missing) + len(self.stale)
 
     def __iter__(self) -> Iterator[Change]:
-        for path in self._missing:
+        for path in self.missing:
             yield Change(path=path, stamp=None)
-        for done, path in enumerate(self._stale, 1):
+        for done, path in enumerate(self.stale, 1):
             stamp, records = self._stamps[path], self._mind.store.read(path)
             if isinstance(records, Problem):
                 yield Change(path=path, stamp=stamp, problem=records)
             else:
                 yield Change(path=path, stamp=stamp, records=records)
-            self._mind.advance("Indexing", done, len(self._stale))
+            self._mind.advance("Indexing", done, len(self.stale))

@@ -16,7 +16,7 @@ from mimo.errors import Conflict, Invalid, MindError
 from mimo.memory.model import Memory, Place, Problem, Record
 from mimo.store import files, git
 from mimo.store.files import ALONE, PRIVATE, is_private, lock
-from mimo.store.walk import COMMITS, LOG, Walk, fixed_part, is_markdown, stamp_of, walk
+from mimo.store.walk import COMMITS, LOG, Walk, fixed_part, is_markdown, stamp_of, stamps_of, walk
 
 if TYPE_CHECKING:
     from mimo.memory import codec
@@ -140,6 +140,13 @@ class MemoryStore:
     def stamps(self) -> dict[str, Stamp]:
         """Returns the stamp of every memory file by its path relative to the root, with `/`."""
         return self.walk().stamps
+
+    def stamps_of(self, paths: Sequence[str]) -> dict[str, Stamp | None] | None:
+        """Returns the stamps of the memory files among changed paths, None for a missing file.
+
+        Returns None if all files must be compared.
+        """
+        return None if self._problems else stamps_of(self.root, paths)
 
     def read(self, path: str) -> tuple[Record, ...] | Problem:
         """Returns the memories in a file, or the problem with it."""

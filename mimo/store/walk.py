@@ -11,12 +11,12 @@ import stat
 import threading
 import time
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mimo.disk import STORE, Stamp
 from mimo.frozen import field, record
@@ -45,6 +45,8 @@ _TRUSTED_LOCALLY_SECONDS = 300.0
 _LOCAL = frozenset("ext2 ext3 ext4 xfs btrfs f2fs zfs bcachefs tmpfs".split())
 """Types of file systems that report changes by any process of this machine, and have no others."""
 _MOUNTS = "/proc/self/mountinfo"
+_MOST_PATHS = 1_000
+"""Maximum number of changed paths that are looked at one by one."""
 _LONGEST_SLEEP_MS = 5_000
 """Time after which a watching thread checks whether it should stop."""
 
@@ -107,6 +109,40 @@ def digest_of(stamps: Mapping[str, Stamp]) -> bytes:
         return b""
     names = "\0".join(stamps).encode("utf-8", "surrogatepass")
     return hashlib.blake2b(names + b"\0\0" + numbers.tobytes(), digest_size=16).digest()
+
+
+def stamps_of(root: Path, paths: Iterable[str]) -> dict[str, Stamp | None] | None:
+    """Returns the stamps of those of some changed paths that are memory files under `.mind/`.
+
+    The stamp of a missing file is None. Returns None if only a walk can tell what has changed: a
+    folder or a link, or a path elsewhere.
+    """
+    base, stamps = f"{os.fspath(root)}/", dict[str, Stamp | None]()
+    for name in paths:
+        path = name.removeprefix(base)
+        first, *parts = path.split("/")
+        if path == name or first != STORE or not parts:
+            return None
+        inner = parts[1:] if f"{STORE}/{parts[0]}/".casefold() == PRIVATE else parts
+        if any(part.startswith(".") for part in parts) or (len(inner) > 1 and inner[0] in _APART):
+            continue
+        try:
+            for end in range(len(parts)):
+                above = os.lstat("/".join((base + STORE, *parts[:end])))
+                if not stat.S_ISDIR(above.st_mode):
+                    return None
+            status = os.lstat(name)
+            path.encode()
+        except (FileNotFoundError, NotADirectoryError):
+            stamps[path] = None
+            continue
+        except (OSError, UnicodeEncodeError):
+            return None
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        if is_markdown(path):
+            stamps[path] = stamp_of(status)
+    return stamps
 
 
 def stamp_of(status: os.stat_result) -> Stamp:
@@ -305,6 +341,15 @@ def changes(
         yield frozenset(Path(path) for _, path in batch)
 
 
+class Pending(NamedTuple):
+    """Changes that were reported and are not handled yet."""
+
+    paths: tuple[str, ...] | None
+    """The changed paths; None if any file may have changed."""
+    mark: int
+    """The number of the last report."""
+
+
 class Watch:
     """Notices changes below folders; may be used by several threads."""
 
@@ -313,33 +358,52 @@ class Watch:
         self._folders = tuple(folders)
         self._lock = threading.Lock()
         self._changes: Iterator[Any] | None = None
-        self._dirty = True
+        self._reports = 0
+        self._paths: dict[str, int] = {}
+        """The changed paths, each with the number of its last report."""
+        self._lost: int | None = 0
+        """The number of the last report that any file may have changed; None for none."""
         self._settled_at = 0.0
         self._valid_seconds = 0.0
 
     def changed(self) -> bool:
         """Returns whether a file may have changed since the last `settle`."""
+        return self.pending().paths != ()
+
+    def pending(self) -> Pending:
+        """Returns the changes since the last `settle`."""
         with self._lock:
+            self._reports += 1
             try:
-                changes = self._next()
-                self._dirty = any(_counts(path) for _, path in changes) or self._dirty
+                paths = [path for _, path in self._next() if _counts(path)]
+                self._paths.update(dict.fromkeys(paths, self._reports))
             except (OSError, RuntimeError, StopIteration):
-                self._changes, self._dirty = None, True
-            return self._dirty or time.monotonic() - self._settled_at >= self._valid_seconds
+                self._changes, self._lost = None, self._reports
+            is_valid = time.monotonic() - self._settled_at < self._valid_seconds
+            are_few = self._lost is None and len(self._paths) <= _MOST_PATHS
+            return Pending(tuple(self._paths) if is_valid and are_few else None, self._reports)
 
-    def settle(self) -> None:
-        """Marks all reported changes as handled.
+    def settle(self, mark: int | None = None, *, compared: bool = True) -> None:
+        """Marks the changes reported up to `mark` (default: all) as handled.
 
-        Files in a new folder may be created before that is watched. So after a change, the files
-        are compared once more soon, even on a local file system.
+        If all files were `compared`, that is valid for minutes on a local file system. Files in a
+        new folder may be created before that is watched: after a change, it is valid for seconds.
         """
-        lasts = not self._dirty and self._is_local
-        self._valid_seconds = _TRUSTED_LOCALLY_SECONDS if lasts else _TRUSTED_SECONDS
-        self._dirty, self._settled_at = False, time.monotonic()
+        with self._lock:
+            mark = self._reports if mark is None else mark
+            if compared:
+                lasts = self._lost is None and not self._paths and self._is_local
+                self._valid_seconds = _TRUSTED_LOCALLY_SECONDS if lasts else _TRUSTED_SECONDS
+                self._settled_at = time.monotonic()
+                if self._lost is not None and self._lost <= mark:
+                    self._lost = None
+            self._paths = {path: last for path, last in self._paths.items() if last > mark}
 
     def unsettle(self) -> None:
         """Makes the next `changed` return True."""
-        self._dirty = True
+        with self._lock:
+            self._reports += 1
+            self._lost = self._reports
 
     def close(self) -> None:
         """Stops watching."""

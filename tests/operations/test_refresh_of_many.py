@@ -1,12 +1,19 @@
 """With many files, one digest of their stamps shows that none has changed."""
 
 import os
+import shutil
+from collections.abc import Collection, Iterator
+from pathlib import Path
 
 import pytest
 
+from mimo.index import rows
+from mimo.index.database import make_next
 from mimo.index.index import Index
 from mimo.mind import Mind
 from mimo.operations import refresh
+from mimo.store import walk
+from mimo.store.walk import Watch
 
 COUNT = 6
 
@@ -36,9 +43,9 @@ def compared(monkeypatch) -> list[int]:
     calls: list[int] = []
     stamps = Index.stamps
 
-    def counted(index: Index) -> object:
+    def counted(index: Index, paths: Collection[str] | None = None) -> object:
         calls.append(1)
-        return stamps(index)
+        return stamps(index, paths)
 
     monkeypatch.setattr(Index, "stamps", counted)
     monkeypatch.setattr(refresh, "_is_stale", lambda now, then: then is None or now != then[0])
@@ -92,3 +99,86 @@ def test_a_file_that_may_have_changed_unseen_is_compared_again(mind: Mind, monke
     monkeypatch.setattr(refresh, "_is_stale", lambda now, then: True)
     for _ in range(2):
         assert refresh.refresh(mind).changed > COUNT
+
+
+@pytest.fixture
+def watched(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mind]:
+    """A memory whose files are watched, and have been compared."""
+    monkeypatch.setattr(Watch, "_is_local", True)
+    mind.watch()
+    for _ in range(2):
+        assert mind.watched is not None
+        mind.watched.unsettle()
+        refresh.refresh(mind)
+    yield mind
+    mind.close()
+
+
+def refreshed(mind: Mind) -> refresh.Refreshed:
+    """Returns the first refresh that sees a change; its report may take milliseconds."""
+    return next(done for _ in range(1000) if (done := refresh.refresh(mind)) != refresh.Refreshed())
+
+
+@pytest.mark.parametrize("change", ["edited", "added", "removed"])
+def test_a_reported_change_is_indexed_without_a_walk(
+    watched: Mind, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    monkeypatch.setattr(watched.store, "walk", lambda: pytest.fail("it looked at all files"))
+    path = watched.folder / "facts" / ("new.md" if change == "added" else "note0.md")
+    if change == "removed":
+        path.unlink()
+    else:
+        path.write_text("Kettles are descaled with vinegar\n", encoding="utf-8")
+
+    assert refreshed(watched) == refresh.Refreshed(**{change.replace("edited", "changed"): 1})
+
+    assert watched.index.stamps().keys() == walk.walk(watched.project.root).stamps.keys()
+    if change != "removed":
+        (record,) = watched.index.ask(rows.select, "WHERE m.id = ?", (path.stem,))
+        assert "Kettles" in record.memory.text
+
+
+@pytest.mark.parametrize("change", ["moved", "removed", "linked"])
+def test_a_changed_folder_is_walked(watched: Mind, change: str) -> None:
+    folder = watched.folder / "facts"
+    if change == "removed":
+        shutil.rmtree(folder)
+    else:
+        folder.rename(watched.folder / "plans")
+    if change == "linked":
+        folder.symlink_to(watched.folder / "plans")
+
+    refreshed(watched)
+
+    assert watched.index.stamps().keys() == watched.store.stamps().keys()
+    assert len(watched.index.stamps()) == (1 if change == "removed" else COUNT + 1)
+
+
+def test_a_replaced_index_is_filled_from_all_files(watched: Mind) -> None:
+    watched.index._use(make_next(watched.index_folder, watched.index._owner))
+    (watched.folder / "facts" / "new.md").write_text("Tea\n", encoding="utf-8")
+
+    refreshed(watched)
+
+    assert len(watched.index.stamps()) == COUNT + 2
+
+
+def test_the_stamps_of_changed_paths_are_those_of_a_walk(tmp_path: Path) -> None:
+    names = (
+        "a.md", "b.txt", ".hidden.md", "facts/c.md", "facts/.d/e.md", "values/f.md", "values.md",
+        "private/g.md", "private/values/h.md", "facts/values/i.md", "procedures/j.md", "K.MARKDOWN",
+    )  # fmt: skip
+    for name in names:
+        path = tmp_path / ".mind" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name, encoding="utf-8")
+    (tmp_path / ".mind" / "link.md").symlink_to("a.md")
+    (tmp_path / ".mind" / "linked").symlink_to("facts")
+    paths = [f"{tmp_path}/.mind/{name}" for name in names]
+
+    assert walk.stamps_of(tmp_path, paths) == walk.walk(tmp_path).stamps
+    missing = walk.stamps_of(tmp_path, [f"{tmp_path}/.mind/facts/gone.md"])
+    assert missing == {".mind/facts/gone.md": None}
+    for other in (".mind/link.md", ".mind/linked/c.md", ".mind/facts", "src/a.md", ".mind"):
+        assert walk.stamps_of(tmp_path, [f"{tmp_path}/{other}"]) is None
+    assert walk.stamps_of(tmp_path, ["/elsewhere/.mind/a.md"]) is None

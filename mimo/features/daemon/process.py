@@ -149,8 +149,8 @@ class Loop:
                 continue
             self.active[root] = self._mind.now()
             folders = _memory_folders(mind)
-            if any(_is_below(path, folders) for path in changed):
-                self._refresh(root)
+            paths = [f"{path}" for path in changed if _is_below(path, folders)]
+            if paths and not self._refresh(root, paths):
                 self._unsettled.add(root)
 
     def check(self) -> None:
@@ -177,13 +177,19 @@ class Loop:
         """Returns whether changes are not reported at present."""
         return self._blind.is_set()
 
-    def _refresh(self, root: Path) -> None:
+    def _refresh(self, root: Path, paths: Sequence[str] = ()) -> bool:
+        """Refreshes a project; returns whether comparing the changed `paths` was enough."""
+        is_enough = False
         with _logged(root):
-            done = refresh.refresh(self._projects[root])
+            mind = self._projects[root]
+            changed = refresh.refresh_changed(mind, paths) if paths else None
+            done = refresh.refresh(mind) if changed is None else changed
             if done != refresh.Refreshed():
                 log.info("%s: %s files indexed", root, done.added + done.changed + done.removed)
             if done.added + done.changed > _MANY:
-                encoding.encode_later(self._projects[root])
+                encoding.encode_later(mind)
+            is_enough = changed is not None
+        return is_enough  # noqa: RET504 - an error that was logged leaves it False
 
     def _end_session(self, root: Path) -> None:
         """Ends the session in a project, which writes the notes for agents."""

@@ -145,10 +145,10 @@ def test_files_are_compared_if_watching_fails(mind: Mind, monkeypatch: pytest.Mo
 def test_a_full_disk_is_logged(
     loop: Loop, mind: Mind, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fails(_: Mind) -> None:
+    def fails(*_: object) -> None:
         raise StorageFailed("no space left")
 
-    monkeypatch.setattr("mimo.operations.refresh.refresh", fails)
+    monkeypatch.setattr("mimo.operations.refresh.refresh_changed", fails)
     with caplog.at_level("WARNING", "mind.daemon"):
         loop.take(frozenset({mind.folder / "facts" / "x.md"}))
     assert "no space left" in caplog.text

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from enum import StrEnum
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from mimo import disk
 from mimo.errors import Invalid
-from mimo.frozen import frozen
+from mimo.frozen import NamedTuple, frozen
 
 FORMAT = 1
 """The version of the store's layout, `format` in `.mind/config.toml`."""
@@ -317,8 +317,8 @@ def _read(path: Path | None, scope: Scope, warnings: list[str]) -> dict[str, Any
         reason = "not a regular file" if linked else error.strerror
         warnings.append(f"{path}: {reason}, so it is not read")
         return {}
-    if _sets_nothing(data):
-        return {"format": FORMAT}
+    if (plain := _plain(data)) is not None:
+        return plain
     import tomllib
 
     try:
@@ -330,10 +330,46 @@ def _read(path: Path | None, scope: Scope, warnings: list[str]) -> dict[str, Any
     return {}
 
 
-def _sets_nothing(data: bytes) -> bool:
-    """Returns whether a file is as `mind init` creates it, which saves loading the parser."""
-    lines = (line for line in data.splitlines() if line and not line.startswith(b"#"))
-    return data.isascii() and list(lines) == [b"format = %d" % FORMAT]
+def _plain(data: bytes) -> dict[str, Any] | None:
+    """Returns the settings of a file of plain lines; None if it needs the parser.
+
+    These are the files that mind writes, and the parser takes as long to load as half of a short
+    command.
+    """
+    if not data.isascii():
+        return None
+    values: dict[str, Any] = {}
+    prefix, seen = "", set[str]()
+    for line in data.decode().split("\n"):
+        text = line.strip(" ")
+        if not text or (text[0] == "#" and text.isprintable()):
+            continue
+        key, _, shown = text.partition(" = ")
+        if text[0] == "[" and text[-1] == "]" and text[1:-1].isalpha():
+            name = text[1:-1]
+            prefix = f"{name}."
+        elif key.replace("_", "").isalpha() and (value := _plain_value(shown)) is not None:
+            name = f"{prefix}{key}"
+            values[name] = value
+        else:
+            return None
+        if name in seen:
+            return None
+        seen.add(name)
+    return values
+
+
+def _plain_value(shown: str) -> str | float | bool | None:
+    """Returns a simple string, a short number, or a truth value; None for anything else."""
+    text = shown[1:-1]
+    if shown == f'"{text}"' and text.isprintable() and not {'"', "\\"} & set(text):
+        return text
+    whole, point, rest = shown.partition(".")
+    if whole.isdigit() and len(shown) < 19 and (whole[0] != "0" or whole == "0"):
+        if not point:
+            return int(whole)
+        return float(shown) if rest.isdigit() else None
+    return {"true": True, "false": False}.get(shown)
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

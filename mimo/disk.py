@@ -13,10 +13,12 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from mimo.errors import Invalid, Untrusted
+from mimo.frozen import NamedTuple
 
 if TYPE_CHECKING:
     import sqlite3
@@ -457,3 +459,22 @@ def limit_waits(connection: "sqlite3.Connection", wait: float = WAIT_SECONDS) ->
     """Limits how long statements wait for other processes."""
     milliseconds = round(1000 * min(wait, current().left))
     connection.execute(f"PRAGMA busy_timeout = {milliseconds}")
+
+
+def sha256(data: bytes) -> bytes:
+    """Returns the SHA-256 of data."""
+    return bytes(_hashing("sha256")(data).digest())
+
+
+def blake2b(data: bytes) -> bytes:
+    """Returns the BLAKE2b of data, of 16 bytes."""
+    return bytes(_hashing("blake2b")(data, digest_size=16).digest())
+
+
+@cache
+def _hashing(name: str) -> Any:
+    """Returns a function of `hashlib`, which itself loads OpenSSL: too long for a short command."""
+    for module in ("_blake2", "_sha2", "_sha256"):  # `_sha256` up to Python 3.11
+        with suppress(ImportError, AttributeError):
+            return getattr(import_module(module), name)
+    return getattr(import_module("hashlib"), name)

@@ -8,11 +8,12 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from mimo import disk
 from mimo.config import Config, load
 from mimo.errors import Cancelled, Invalid, MindError, NoProject, Untrusted
+from mimo.frozen import NamedTuple
 from mimo.store import projects
 from mimo.store.files import failure
 from mimo.store.projects import Project, Registered, stamp

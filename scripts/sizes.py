@@ -21,13 +21,13 @@ FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
 MOST_MODULES = 225
-MOST_LINES = 55_200
+MOST_LINES = 55_600
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
-    "search": (63, 878, 22),
-    "add": (61, 895, 23),
-    "hook": (27, 300, 19),
+    "search": (63, 890, 22),
+    "add": (61, 912, 23),
+    "hook": (28, 315, 19),
 }
 """The most files and functions of ours that a command enters, and its deepest stack of them.
 

@@ -1,9 +1,13 @@
 """Settings and where they are taken from."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from mimo import config as settings_file
 from mimo.config import SETTINGS, load, setting
 from mimo.errors import Invalid
 
@@ -83,3 +87,50 @@ def test_an_unknown_setting_is_refused_with_the_known_ones():
 def test_every_setting_has_a_default_of_its_own_type():
     for declared in SETTINGS:
         assert declared.check(declared.default) == declared.default
+
+
+PLAIN_LINES = [
+    "",
+    "# a comment",
+    "#\x07",
+    "[hook]",
+    "[hook.edges]",
+    "[ hook ]",
+    "  format = 1",
+    "format = 01",
+    "format = 1",
+    "format=1",
+    'hook = "x"',
+    'encoder = "off"',
+    'encoder = "o\\tf"',
+    "edges = true",
+    "a = 1.5",
+    'encoder = "off" # why',
+    "x = [1]",
+    'y = "a"b"',
+    'z = ""',
+    "m = '''a'''",
+    'w = """',
+    "edges = 10",
+    "é = 1",
+    "q = -0",
+    "format = 1\r",
+    "rate = 0.2",
+    "rate = 00.2",
+]
+
+
+@given(st.lists(st.sampled_from(PLAIN_LINES), max_size=5))
+def test_plain_lines_are_read_as_the_parser_reads_them(lines: list[str]) -> None:
+    text = "\n".join(lines)
+    plain = settings_file._plain(text.encode())
+
+    if plain is not None:
+        assert plain == settings_file._flat(tomllib.loads(text))
+
+
+def test_the_files_that_mind_writes_are_plain() -> None:
+    assert settings_file._plain(b'# Settings\nformat = 1\n\n[embedding]\nencoder = "off"\n') == {
+        "format": 1,
+        "embedding.encoder": "off",
+    }

@@ -1,14 +1,16 @@
-"""Values behave as the standard library's frozen dataclasses do."""
+"""Values behave as the standard library's frozen dataclasses and named tuples do."""
 
+import copy
 import dataclasses
+import typing
 from collections.abc import Sequence
 from dataclasses import FrozenInstanceError, dataclass, fields, is_dataclass
 from inspect import signature
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import pytest
 
-from mimo.frozen import field, frozen, names_of, record, replace
+from mimo.frozen import NamedTuple, field, frozen, names_of, record, replace
 
 
 @frozen
@@ -118,3 +120,60 @@ def test_a_record_can_be_changed_and_has_no_hash() -> None:
         assert count == Count(number=1) != Count()
         with pytest.raises(TypeError, match="unhashable"):
             hash(count)
+
+
+T = TypeVar("T")
+
+
+class Place(NamedTuple):
+    """A place."""
+
+    path: str
+    line: int = 1
+
+    @property
+    def shown(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+class Box(NamedTuple, Generic[T]):
+    """A generic tuple."""
+
+    value: T
+
+
+class Base(typing.NamedTuple):
+    """The standard library's, for comparison."""
+
+    path: str
+    line: int = 1
+
+
+def test_a_named_tuple_is_one_of_the_standard_library() -> None:
+    make: Any = Place
+    for _ in range(3):  # The second value compiles the function that makes the others.
+        place = Place("a", line=2)
+        standard = Base("a", line=2)
+
+        assert tuple(place) == tuple(standard) == ("a", 2)
+        assert place < Place("b")
+        assert (place.path, place.line, place.shown) == ("a", 2, "a:2")
+        assert hash(place) == hash(standard)
+        assert repr(place) == repr(standard).replace("Base", "Place")
+        assert place._asdict() == standard._asdict()
+        assert tuple(place._replace(line=3)) == tuple(standard._replace(line=3))
+        assert Place._make(["a", 2]) == place == copy.copy(place)
+        assert tuple(Place("a")) == tuple(Base("a"))
+        assert Place._fields == Base._fields
+        with pytest.raises(TypeError, match="missing 1 required positional argument: 'path'"):
+            make()
+        with pytest.raises(TypeError, match="unexpected keyword argument 'column'"):
+            make("a", column=1)
+        with pytest.raises(AttributeError):
+            place.path = "b"  # type: ignore[misc]
+        with pytest.raises(AttributeError):
+            place.column = 1  # type: ignore[attr-defined]
+        match place:
+            case Place(path, line):
+                assert (path, line) == ("a", 2)
+    assert Box(1).value == 1

@@ -4,7 +4,6 @@ The table names each command without loading it. A command is in exactly one sec
 its place in `mind --help`.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from mimo.commands.arguments import nearest
@@ -305,4 +304,4 @@ def near(tools: Tools, name: str, naming: str) -> list[str]:
 
 def folded(name: str) -> str:
     """Returns the common form of all spellings of a tool's name: `save_decision`."""
-    return re.sub(r"[/.\-]", "_", name)
+    return name.replace("/", "_").replace(".", "_").replace("-", "_")

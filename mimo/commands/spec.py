@@ -14,12 +14,12 @@ from enum import Enum, Flag, StrEnum, auto
 from functools import cache
 from math import isfinite
 from types import FunctionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, Union
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, Union
 from typing import get_args as args_of
 from typing import get_origin as origin_of
 
 from mimo.errors import MindError
-from mimo.frozen import frozen
+from mimo.frozen import NamedTuple, frozen
 from mimo.guard.policy import Operation
 
 if TYPE_CHECKING:

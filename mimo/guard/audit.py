@@ -6,7 +6,6 @@ all projects are recorded in $MIND_HOME.
 
 import json
 import os
-import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -14,7 +13,7 @@ from datetime import datetime
 from enum import StrEnum
 from math import ceil, log
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from mimo import disk
 from mimo.disk import STORE
@@ -28,11 +27,12 @@ from mimo.errors import (
     SecretDetected,
     StorageFailed,
 )
-from mimo.frozen import frozen
+from mimo.frozen import NamedTuple, frozen
 from mimo.guard.chain import INTERRUPTED, Link, fault, line_of, link_of, mark_of, sealed
 from mimo.guard.policy import Call, Operation
 from mimo.store import files
 from mimo.store.files import lock
+from mimo.text.clean import compiled
 
 LARGEST = 4 * 1024 * 1024
 """Size in bytes at which a log is renamed to `audit-<number of its first record>.jsonl`."""
@@ -50,7 +50,7 @@ _LARGEST_HEAD = 16 * 1024
 _WAIT_SECONDS = 5.0
 _DIGITS = 12
 _LONGEST = 120
-_NAME = re.compile(r"[\w.:@/ -]{1,128}")
+_NAME = r"[\w.:@/ -]{1,128}"
 _GROWTH = 1.1
 """The ratio of the upper bounds of two neighbouring buckets of durations."""
 _MOST = 1e12
@@ -130,7 +130,7 @@ class Session:
     def variable(self, name: str) -> str | None:
         """Returns an environment variable; None unless its value is a harmless name."""
         text = self._environ.get(name, "").strip()
-        return text if _NAME.fullmatch(text) else None
+        return text if compiled(_NAME).fullmatch(text) else None
 
     def elsewhere(self) -> "Session":
         """Returns the same session for another project, with no calls yet."""
@@ -443,10 +443,8 @@ class AuditLog:
         return head
 
     def _head_path(self) -> Path:
-        import hashlib
-
         root = os.fsencode(self._root) if self._root else b""
-        return self._home / "heads" / hashlib.sha256(root).hexdigest()[:32]
+        return self._home / "heads" / disk.sha256(root).hex()[:32]
 
 
 def _last_number(path: Path) -> int:

@@ -5,9 +5,11 @@ Changing, removing or adding a record breaks the chain, and `faults` reports whe
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from mimo import disk
 from mimo.errors import Invalid
+from mimo.frozen import NamedTuple
 
 INTERRUPTED = "interrupted"
 """The type of the record that follows an incomplete one, which was removed."""
@@ -44,9 +46,7 @@ def sealed(event: Mapping[str, Any], prev: str | None, key: bytes) -> Link:
 
 def mark_of(key: bytes) -> str:
     """Returns a name for a key that does not reveal it."""
-    import hashlib
-
-    return hashlib.sha256(b"mind audit home " + key).hexdigest()[:12]
+    return disk.sha256(b"mind audit home " + key).hex()[:12]
 
 
 def fault(link: Link, key: bytes | None) -> str | None:
@@ -94,9 +94,7 @@ def _canonical(value: Mapping[str, Any]) -> bytes:
 
 
 def _hash(event: Mapping[str, Any], prev: str | None) -> str:
-    import hashlib
-
-    return hashlib.sha256((prev or "").encode() + _canonical(event)).hexdigest()
+    return disk.sha256((prev or "").encode() + _canonical(event)).hex()
 
 
 def _keyed(text: str, key: bytes) -> str:

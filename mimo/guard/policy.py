@@ -5,18 +5,17 @@ of them must permit a call: an unapproved file is applied together with the defa
 can only restrict further.
 """
 
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import Denied, MindError
-from mimo.frozen import frozen, replace
+from mimo.frozen import NamedTuple, frozen, replace
 from mimo.memory.ids import covers, is_pattern
 from mimo.store import files
 
@@ -209,9 +208,12 @@ def judge(rule: Rule, call: Call) -> Verdict:
     return PERMITTED
 
 
+_FOLDED = str.maketrans("/.-", "___")
+
+
 def folded(tool: str) -> str:
     """Returns a tool's name in the form that all its spellings share."""
-    return re.sub(r"[/.\-]", "_", tool).lower()
+    return tool.translate(_FOLDED).lower()
 
 
 _KEPT = ("session.*", "agent.*")

@@ -1,9 +1,10 @@
 """Secrets and personal data: refused when a call stores them, redacted in answers and logs."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from mimo.errors import MindError, PiiDetected, SecretDetected
+from mimo.frozen import NamedTuple
 from mimo.guard.policy import PiiAction
 from mimo.memory.ids import stem_of
 from mimo.privacy.model import APART, texts_of

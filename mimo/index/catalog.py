@@ -7,9 +7,10 @@ may mean, since they hold its words or have a vector near to its.
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from mimo.disk import Stamp
+from mimo.frozen import NamedTuple
 from mimo.index import rows
 from mimo.index.rows import Newer
 from mimo.index.schema import CURRENT, from_digest, from_sql, marks, newest_first, to_sql

@@ -6,7 +6,6 @@ later.
 """
 
 import os
-import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
@@ -16,6 +15,7 @@ from pathlib import Path
 from mimo import disk
 from mimo.errors import IndexNotReady, StorageFailed
 from mimo.index import schema
+from mimo.text.clean import compiled
 
 Approves = Callable[[str], bool]
 """Returns whether the text with a digest may be shown to an agent."""
@@ -24,7 +24,7 @@ WRITE_WAIT_SECONDS = disk.WAIT_SECONDS
 """The time for which a write waits for another process's write."""
 
 _JOURNAL_BYTES = 8_000_000
-_NAME = re.compile(r"([a-z]+)(?:-([1-9][0-9]{0,8}))?\.db")
+_NAME = r"([a-z]+)(?:-([1-9][0-9]{0,8}))?\.db"
 _SURROUNDINGS = frozenset(
     (
         sqlite3.SQLITE_PERM,
@@ -200,7 +200,7 @@ def not_ready() -> IndexNotReady:
 def generations(folder: Path, stem: str = "index") -> list[int]:
     """Returns the numbers of the generations of a database in a folder, lowest first."""
     try:
-        matches = [_NAME.fullmatch(name) for name in os.listdir(folder)]  # noqa: PTH208
+        matches = [compiled(_NAME).fullmatch(name) for name in os.listdir(folder)]  # noqa: PTH208
     except OSError:
         return []
     return sorted(int(match[2] or 0) for match in matches if match and match[1] == stem)

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from hashlib import blake2b
 from itertools import pairwise
-from typing import NamedTuple
 
-from mimo.frozen import frozen
+from mimo.frozen import NamedTuple, frozen
 from mimo.index import rows
 from mimo.memory.duplicates import statement
 from mimo.memory.model import Memory, Record

@@ -5,9 +5,9 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
-from mimo.frozen import replace
+from mimo.frozen import NamedTuple, replace
 from mimo.index import rows
 from mimo.index.schema import marks, newest_first
 from mimo.memory.model import Record

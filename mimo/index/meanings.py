@@ -11,9 +11,10 @@ from contextlib import suppress
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from mimo.errors import StorageFailed
+from mimo.frozen import NamedTuple
 from mimo.index import rows
 from mimo.index.documents import document, name_of
 from mimo.index.embedding import ENCODED_LENGTH, Embedder

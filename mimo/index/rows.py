@@ -6,10 +6,10 @@ import zlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from mimo.disk import Stamp
-from mimo.frozen import frozen
+from mimo.frozen import NamedTuple, frozen
 from mimo.index.schema import (
     from_digest,
     from_sql,

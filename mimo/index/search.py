@@ -3,8 +3,9 @@
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from mimo.frozen import NamedTuple
 from mimo.index import catalog, rows
 from mimo.index.database import IndexDamaged
 from mimo.index.embedding import FAILURES, Aligning, Embedder

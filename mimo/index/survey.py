@@ -6,10 +6,9 @@
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from mimo.disk import STORE
-from mimo.frozen import frozen
+from mimo.frozen import NamedTuple, frozen
 from mimo.index import rows
 from mimo.index.schema import CURRENT, from_digest, newest_first
 from mimo.index.vectors import Vectors, cosines

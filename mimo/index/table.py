@@ -7,10 +7,11 @@ new vectors are looked up.
 import sqlite3
 from collections.abc import Iterable
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mimo.frozen import NamedTuple
 from mimo.index import catalog
 from mimo.index.embedding import ENCODED_LENGTH
 from mimo.index.matrix import NAME, Matrix, products

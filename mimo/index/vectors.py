@@ -18,10 +18,11 @@ from operator import mul
 from pathlib import Path
 from sqlite3 import Connection
 from threading import RLock
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from mimo import disk
 from mimo.errors import StorageFailed
+from mimo.frozen import NamedTuple
 from mimo.index.database import generations, is_damage, path_of, remove
 from mimo.index.matrix import MARK, Matrix, Rows, RowsDamaged, is_mark, products, rows_of
 from mimo.index.schema import marks

@@ -9,8 +9,8 @@ A memory fades to the floor (the setting `decay.floor`) in ln(score / floor) / r
 
 import math
 from datetime import datetime
-from typing import NamedTuple
 
+from mimo.frozen import NamedTuple
 from mimo.memory.model import Record
 
 RATE = 0.1

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from mimo.errors import Invalid
 from mimo.memory.model import ID_PATTERN, Kind
+from mimo.text.clean import compiled
 
 # Namespaces and keys of values.
 
@@ -14,10 +15,10 @@ LONGEST_NAMESPACE = 100
 LONGEST_KEY = 200
 SUFFIX = ".md"
 
-_NAMESPACE = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
-_KEY = re.compile(r"[A-Za-z0-9_.-]+")
-_PREFIX = re.compile(r"[A-Za-z0-9_.-]*")
-_PLAIN = re.compile(r"[a-z0-9_][a-z0-9_.-]*(?<!\.)")
+_NAMESPACE = r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*"
+_KEY = r"[A-Za-z0-9_.-]+"
+_PREFIX = r"[A-Za-z0-9_.-]*"
+_PLAIN = r"[a-z0-9_][a-z0-9_.-]*(?<!\.)"
 _DEVICES = frozenset(
     ("con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10)))
 )
@@ -26,7 +27,7 @@ _DEVICES = frozenset(
 
 def check_namespace(text: str) -> str:
     """Returns a namespace unchanged; raises `Invalid` for another text."""
-    if len(text) <= LONGEST_NAMESPACE and _NAMESPACE.fullmatch(text):
+    if len(text) <= LONGEST_NAMESPACE and compiled(_NAMESPACE).fullmatch(text):
         return text
     raise Invalid(
         f"`namespace` is not a name of a namespace: {_shown(text)}",
@@ -38,7 +39,7 @@ def check_namespace(text: str) -> str:
 
 def check_key(text: str) -> str:
     """Returns a key unchanged; raises `Invalid` for another text."""
-    if len(text) <= LONGEST_KEY and _KEY.fullmatch(text) and text.strip("."):
+    if len(text) <= LONGEST_KEY and compiled(_KEY).fullmatch(text) and text.strip("."):
         return text
     raise Invalid(
         f"`key` is not a name of a key: {_shown(text)}",
@@ -49,7 +50,7 @@ def check_key(text: str) -> str:
 
 def check_prefix(text: str) -> str:
     """Returns the start of a key unchanged; raises `Invalid` if no key can begin with it."""
-    if len(text) <= LONGEST_KEY and _PREFIX.fullmatch(text):
+    if len(text) <= LONGEST_KEY and compiled(_PREFIX).fullmatch(text):
         return text
     raise Invalid(
         f"no key begins with `prefix` {_shown(text)}",
@@ -80,7 +81,7 @@ def covers(pattern: str, name: str) -> bool:
 def is_pattern(text: str) -> bool:
     """Returns whether a text can admit names: a namespace in which segments may be `*`."""
     plain = ".".join("x" if part == "*" else part for part in text.split("."))
-    return len(text) <= LONGEST_NAMESPACE and _NAMESPACE.fullmatch(plain) is not None
+    return len(text) <= LONGEST_NAMESPACE and compiled(_NAMESPACE).fullmatch(plain) is not None
 
 
 def stem_of(name: str) -> str:
@@ -89,7 +90,7 @@ def stem_of(name: str) -> str:
     It is the name itself if that is safe on every file system, case-insensitive ones included.
     Otherwise the start of a digest follows a `~`, which no name contains.
     """
-    if _PLAIN.fullmatch(name) and name.partition(".")[0] not in _DEVICES:
+    if compiled(_PLAIN).fullmatch(name) and name.partition(".")[0] not in _DEVICES:
         return name
     import hashlib
 
@@ -148,20 +149,20 @@ def holds_secret(name: str) -> bool:
 
     Such an id would be masked in every output, so that its memory could not be opened.
     """
-    if not _LONG_PART.search(name):
+    if not compiled(_LONG_PART).search(name):
         return False
     from mimo.privacy.secrets import secrets_in
 
     return bool(secrets_in(name))
 
 
-_LONG_PART = re.compile(r"[A-Za-z0-9]{14}")
+_LONG_PART = r"[A-Za-z0-9]{14}"
 """Every secret has a part of this length."""
 
 
 def is_id(word: str) -> bool:
     """Returns whether `word` can be the id of a memory."""
-    return ID_PATTERN.fullmatch(word) is not None
+    return compiled(ID_PATTERN).fullmatch(word) is not None
 
 
 def uri_of(id: str) -> str:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
-from mimo.frozen import frozen, replace
+from mimo.frozen import NamedTuple, frozen, replace
 from mimo.memory import ids
 from mimo.memory.codec.document import prose_lines
 from mimo.memory.model import Kind, Memory, Place, Problem, Record, Section

@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
 from mimo.errors import Invalid
-from mimo.frozen import frozen, replace
+from mimo.frozen import NamedTuple, frozen, replace
 from mimo.memory.codec import front_matter
 from mimo.memory.codec.document import (
     MAX_SOURCE_BYTES,

@@ -26,7 +26,7 @@ def topic_key(topic: str) -> str:
 MAX_CONTENT_BYTES = 100_000
 """Largest content of one memory, in bytes of UTF-8."""
 
-ID_PATTERN = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+ID_PATTERN = r"[A-Za-z0-9_.-]{1,128}"
 
 
 class Kind(StrEnum):

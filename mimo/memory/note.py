@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import NamedTuple
 from zlib import crc32
 
+from mimo.frozen import NamedTuple
 from mimo.text.clean import clean, compiled
 
 LONGEST = 300

@@ -1,11 +1,11 @@
 """Outcomes of decisions: their effect on confidence, and their record in the file."""
 
-import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from mimo.errors import Invalid
 from mimo.memory.model import Memory, Outcome, Section
+from mimo.text.clean import compiled
 
 DEFAULT_CONFIDENCE = 0.7
 """Confidence of a decision that was saved without one."""
@@ -17,7 +17,7 @@ _STEPS: Mapping[Outcome, float] = {
 }
 _LASTING = timedelta(days=30)
 _LASTING_BONUS = 0.1
-_ENTRY = re.compile(r"- \d{4}-\d\d-\d\d \w+(?:, confidence [\d.]+ → [\d.]+)?(?:: (.*))?")
+_ENTRY = r"- \d{4}-\d\d-\d\d \w+(?:, confidence [\d.]+ → [\d.]+)?(?:: (.*))?"
 
 
 _WORDS: Mapping[str, Outcome | None] = {
@@ -88,7 +88,7 @@ def reason(memory: Memory) -> str | None:
     if not section:
         return None
     first, _, rest = section[section.rfind("\n- ") + 1 :].partition("\n")
-    match = _ENTRY.fullmatch(first)
+    match = compiled(_ENTRY).fullmatch(first)
     if match is None:
         return section
     continued = "\n".join(line.removeprefix("  ") for line in rest.splitlines())

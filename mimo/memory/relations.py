@@ -5,9 +5,8 @@ A link is stored in the newer memory and read from there: "this memory supersede
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import NamedTuple
 
-from mimo.frozen import frozen
+from mimo.frozen import NamedTuple, frozen
 from mimo.memory.model import SUPERSEDES, Record
 
 MAX_DEPTH = 5

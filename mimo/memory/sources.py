@@ -7,10 +7,10 @@ like a marker is escaped.
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from mimo.errors import Invalid
-from mimo.frozen import field, frozen
+from mimo.frozen import NamedTuple, field, frozen
 from mimo.memory import ids
 from mimo.memory.chunking import LINES, Chunk, Chunking, Strategy
 from mimo.memory.codec import front_matter

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from mimo.errors import (
     AmbiguousId,
@@ -13,7 +13,7 @@ from mimo.errors import (
     SearchFailed,
     StorageFailed,
 )
-from mimo.frozen import frozen, replace
+from mimo.frozen import NamedTuple, frozen, replace
 from mimo.index.rows import Found, Hit, Newer
 from mimo.memory.decay import Use
 from mimo.memory.model import Filter, Kind, Record, Sort

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
 
 from mimo import disk
 from mimo.errors import MindError, NotFound
-from mimo.frozen import frozen
+from mimo.frozen import NamedTuple, frozen
 from mimo.memory.model import Record
 from mimo.mind import Mind
 from mimo.store import files

@@ -8,8 +8,9 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
+from mimo.frozen import NamedTuple
 from mimo.text.clean import SEQUENCES, compiled
 
 Span = tuple[str, int, int]

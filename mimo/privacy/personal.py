@@ -8,8 +8,9 @@ that are reserved for examples.
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
+from mimo.frozen import NamedTuple
 from mimo.privacy.model import Finding, Span, findings, folded, lines_with
 from mimo.text.clean import compiled
 

@@ -9,8 +9,8 @@ import re
 from collections import Counter
 from itertools import pairwise
 from math import log2
-from typing import NamedTuple
 
+from mimo.frozen import NamedTuple
 from mimo.text.clean import compiled
 
 ALLOWED = "mind:allow-secret"
@@ -238,7 +238,7 @@ DRAWN = (
 )
 """Parts of names whose values are generated."""
 
-ABOUT_SECRET = re.compile(
+ABOUT_ONE = (
     r"(?i)(?:hash|digest|sum|_?ids?|ur[il]|names?|file|path|types?|version|algorithm|hint|ref)$"
 )
 """Ends of names that describe a secret: the value of `token_hash` is not a secret."""
@@ -250,7 +250,7 @@ _PLACEHOLDER = (
     r"(?i:example|sample|change_?me|your|placeholder|redacted|insert|dummy|replace|secrets?\.|"
     r"\benv\b|environ|getenv|foobar|lorem|ENC\[|op://|vault:|fake)"
 )
-_FILLER = re.compile(r"(?i:example|x{5}|redacted|placeholder|your[_-]|1234567890|abcdefghij)")
+_FILLER = r"(?i:example|x{5}|redacted|placeholder|your[_-]|1234567890|abcdefghij)"
 _FEIGNED = r"(?i)s3cr|passw0rd"
 """Spellings of passwords that are made up for an example."""
 _WORD = r"(?:[A-Za-z]{3,}|[A-Za-z]{1,2}(?![A-Za-z]))?\d{0,4}"
@@ -261,7 +261,7 @@ _OWN_ID = (
     r"[\w.-]{0,128}_\d{8}_[a-z2-7]{6}(?:\.\d{1,6})?"
     r"|(?:fact|observation|action|plan|decision|checkpoint|insight|context|issue|edge)_[a-z0-9_.-]{1,120}"
 )
-_SECRET_WORD = re.compile(r"(?i)passw|pwd|secret|token|key")
+_PARTS_OF_NAMES = r"(?i)passw|pwd|secret|token|key"
 _TYPICAL = r"(?!(?i:passw|secret|admin|test|user|my|welcome))[A-Z][a-z]{2,20}\d{2,4}[!@#$%^&*]{1,3}"
 """A typical chosen password: a word, a year and a sign."""
 _ENOUGH = 96
@@ -289,7 +289,7 @@ def is_placeholder(value: str) -> bool:
 
 def is_random(value: str) -> bool:
     """Returns whether the variable part of a token looks random."""
-    return not _FILLER.search(value) and len(set(value)) >= min(8, 3 + len(value) // 5)
+    return not compiled(_FILLER).search(value) and len(set(value)) >= min(8, 3 + len(value) // 5)
 
 
 def is_mixed(value: str) -> bool:
@@ -324,7 +324,7 @@ def is_secret(value: str, *, chosen: bool) -> bool:
 
 def is_words(value: str) -> bool:
     """Returns whether a value consists of words about secrets, as in `docker-password`."""
-    return bool(_SECRET_WORD.search(value)) and _is_named(value)
+    return bool(compiled(_PARTS_OF_NAMES).search(value)) and _is_named(value)
 
 
 def is_own_id(text: str) -> bool:

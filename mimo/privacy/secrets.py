@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from mimo.privacy.model import APART, Finding, Span, findings, folded, unescaped
 from mimo.privacy.rules import (
-    ABOUT_SECRET,
+    ABOUT_ONE,
     ALLOWED,
     BASIC,
     CHOSEN,
@@ -210,7 +210,7 @@ def _assigned(text: str) -> Iterator[Span]:
                     group = 3 if match[3] else 4
                     start = match.start(group)
                     end = start + len(match[group].rstrip(".,:?*"))
-                    if ABOUT_SECRET.search(match[1]) or not is_secret(
+                    if compiled(ABOUT_ONE).search(match[1]) or not is_secret(
                         text[start:end], chosen=chosen
                     ):
                         # Names within the value: only the last one is read again.
@@ -238,12 +238,12 @@ def _encoded(text: str) -> Iterator[Span]:
         for kind, *_ in _plain(inner):
             yield kind, *match.span()
             break
-    if _IS_OF_KUBERNETES.search(text):
+    if compiled(_IS_OF_KUBERNETES).search(text):
         for match in compiled(_ENTRY).finditer(text):
             if is_secret(_decoded(match[1]), chosen=True):
                 yield "password", *match.span(1)
 
 
-_IS_OF_KUBERNETES = re.compile(r"kind[\"']?:[ \t]{0,4}[\"']?Secret\b")
+_IS_OF_KUBERNETES = r"kind[\"']?:[ \t]{0,4}[\"']?Secret\b"
 _ENTRY = r"[\w.-]{1,100}[\"']?:[ \t]{0,4}[\"']?([A-Za-z0-9+/]{8,400}={0,2})(?![A-Za-z0-9+/=])"
 """An entry of the data of a Kubernetes Secret."""

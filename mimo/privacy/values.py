@@ -5,9 +5,9 @@ The patterns for personal data are loaded only if a value is searched for them.
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from mimo.frozen import names_of, replace
+from mimo.frozen import NamedTuple, names_of, replace
 from mimo.privacy.model import STAND_IN, Finding, findings, mark, without
 from mimo.privacy.secrets import secrets_in
 

@@ -1,6 +1,5 @@
 """The order and the scores of search results; docs/retrieval.md explains the method."""
 
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from math import inf
@@ -117,10 +116,9 @@ _MODELLED = (
 )  # fmt: skip
 """Latin, Hangul, kana and Han."""
 
-_when = re.compile(
-    r"\W*(?:(?:since|until|by) when|when|how long|(?:(?:in|on|at|by) )?(?:what|which) "
-    r"(?:date|day|week|month|year|time))\b",
-    re.IGNORECASE,
+_WHEN = (
+    r"(?i)\W*(?:(?:since|until|by) when|when|how long|(?:(?:in|on|at|by) )?(?:what|which) "
+    r"(?:date|day|week|month|year|time))\b"
 )
 
 
@@ -152,7 +150,7 @@ def understand(text: str, asked: datetime | None = None) -> RankingQuery:
         content=terms.content,
         asked=asked,
         windows=dates.windows(text, asked.date() if asked else None),
-        asks_when=_when.match(text) is not None,
+        asks_when=compiled(_WHEN).match(text) is not None,
         modelled=sum(map(_is_modelled, letters)) >= MODELLED_SHARE * len(letters),
     )
 

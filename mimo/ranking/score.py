@@ -7,7 +7,8 @@ store. docs/retrieval.md has the figures.
 
 from collections.abc import Mapping, Sequence
 from math import exp, log
-from typing import NamedTuple
+
+from mimo.frozen import NamedTuple
 
 BELIEF = 300
 """The general frequency of a word counts as much as that many units of the store."""

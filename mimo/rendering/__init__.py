@@ -5,9 +5,10 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from io import TextIOWrapper
-from typing import Any, NamedTuple, TextIO, TypeAlias
+from typing import Any, TextIO, TypeAlias
 
 from mimo.errors import Internal, MindError, StorageFailed
+from mimo.frozen import NamedTuple
 from mimo.text.clean import escaped, inert, one_line
 
 

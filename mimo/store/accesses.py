@@ -9,7 +9,6 @@ up leaves no access counted twice.
 A process writes every few seconds at most, since each write wakes the watchers of `.mind/`.
 """
 
-import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +20,7 @@ from mimo.memory.decay import Use
 from mimo.memory.model import ID_PATTERN
 from mimo.store import files
 from mimo.store.files import lock
+from mimo.text.clean import compiled
 
 _LONGEST_LOG = 256 * 1024
 """Size in bytes at which a log is summed up."""
@@ -35,7 +35,7 @@ _MOST_COUNT = 10**12
 _LATEST = 253_402_300_799
 """The last second of the year 9999."""
 
-_LOG = re.compile(rb"accesses(?:-([1-9][0-9]{0,11}))?\.log")
+_LOG = r"accesses(?:-([1-9][0-9]{0,11}))?\.log"
 
 _Counted = tuple[int, int]
 """The number of accesses, and the second of the last one."""
@@ -53,7 +53,7 @@ class Accesses:
 
     def note(self, ids: Iterable[str], now: datetime) -> None:
         """Counts an access to each memory. Raises `MindError`."""
-        valid = [id_ for id_ in ids if ID_PATTERN.fullmatch(id_)]
+        valid = [id_ for id_ in ids if compiled(ID_PATTERN).fullmatch(id_)]
         if not valid:
             return
         second = int(now.timestamp())
@@ -97,7 +97,7 @@ class Accesses:
 
     def _sum_up(self, log: Path) -> None:
         latest = sorted(self._counted().items(), key=lambda item: item[1][1])[-_MOST_KEPT:]
-        number = int(match[1] or 0) if (match := _LOG.fullmatch(log.name.encode())) else 0
+        number = int(match[1] or 0) if (match := compiled(_LOG).fullmatch(log.name)) else 0
         following = f"accesses-{number + 1}.log"
         rows = (f"{count} {last} {id_}\n" for id_, (count, last) in latest)
         sums = f"{following}\n{''.join(rows)}".encode()
@@ -109,8 +109,8 @@ class Accesses:
 
 def _log_of(sums: bytes) -> str:
     """Returns the name of the log that some sums do not include."""
-    first = sums.partition(b"\n")[0]
-    return first.decode() if _LOG.fullmatch(first) else "accesses.log"
+    first = sums.partition(b"\n")[0].decode("latin-1")
+    return first if compiled(_LOG).fullmatch(first) else "accesses.log"
 
 
 def _add(counted: dict[str, _Counted], data: bytes) -> None:
@@ -121,7 +121,7 @@ def _add(counted: dict[str, _Counted], data: bytes) -> None:
         if not (_is_number(count, _MOST_COUNT) and _is_number(last, _LATEST)):
             continue
         for id_ in ids.split(" "):
-            if ID_PATTERN.fullmatch(id_):
+            if compiled(ID_PATTERN).fullmatch(id_):
                 before = counted.get(id_, (0, 0))
                 counted[id_] = (before[0] + int(count), max(before[1], int(last)))
 

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import NamedTuple
 
 from mimo import disk
 from mimo.disk import PRIVATE_FOLDERS, STORE, WAIT_SECONDS
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
+from mimo.frozen import NamedTuple
 
 CONFIG = "config.toml"
 """The settings file. A `.mind/` without it is not a project; the user's is in $MIND_HOME."""
@@ -89,9 +89,7 @@ _HINTS = {
 
 def digest(data: bytes) -> str:
     """Returns the SHA-256 of a file's bytes, in hex."""
-    import hashlib
-
-    return hashlib.sha256(data).hexdigest()
+    return disk.sha256(data).hex()
 
 
 def content(path: Path) -> bytes | None:

@@ -5,16 +5,16 @@ files. Some facts are read from git's files, which is faster than starting git.
 """
 
 import os
-import re
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from mimo import disk
 from mimo.errors import Invalid
+from mimo.frozen import NamedTuple
+from mimo.text.clean import compiled
 
 if TYPE_CHECKING:
     from subprocess import CompletedProcess, Popen
@@ -82,10 +82,8 @@ _SECONDS_OF_RUNNING = 600
 PARTIAL = "in a partial clone, `git fetch --refetch --no-filter` gets the missing files"
 _NO_GIT = "install git; without it, mind works except for history and sync"
 
-_MADE = re.compile(
-    rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) [^\t]*\tcommit(?: \((initial|amend|merge)\))?: "
-)
-_BRANCH = re.compile(r"ref: refs/heads/([^\x00-\x1f\x7f]{1,200})")
+_MADE = r"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) [^\t]*\tcommit(?: \((initial|amend|merge)\))?: "
+_BRANCH = r"ref: refs/heads/([^\x00-\x1f\x7f]{1,200})"
 
 DRIVER = (
     'd=${GIT_DIR:-.git}; [ -d "$d" ] || d=$(git rev-parse --git-dir); d=$d/mind-merge-$PPID; '
@@ -277,6 +275,8 @@ def _program_and_top(root: Path) -> tuple[str, Path]:
     without git, outside a repository, for special files in it, and in a bare repository, since git
     before 2.38 ignores `safe.bareRepository`.
     """
+    import shutil
+
     program = shutil.which("git")
     if program is None:
         raise Invalid("git is not installed", hint=_NO_GIT)
@@ -410,7 +410,7 @@ def reflogs(root: Path) -> Path | None:
 def branch(root: Path) -> str | None:
     """Returns the branch that is checked out; None outside git and on a detached HEAD."""
     folder = directory(root)
-    match = _BRANCH.fullmatch(_first_line(folder / "HEAD")) if folder else None
+    match = compiled(_BRANCH).fullmatch(_first_line(folder / "HEAD")) if folder else None
     return match[1] if match else None
 
 
@@ -455,9 +455,8 @@ def reflog_entries(common: Path, positions: Mapping[str, str]) -> Reflogs:
     for name, lines in _reflogs(common):
         ends[name] = _mark(lines[-1])
         for line in _after(lines, positions.get(name)):
-            if match := _MADE.match(line):
-                commit = match[2].decode()
-                made[commit] = match[1].decode() if match[3] == b"amend" else made.get(commit)
+            if match := compiled(_MADE).match(line.decode("latin-1")):
+                made[match[2]] = match[1] if match[3] == "amend" else made.get(match[2])
     return Reflogs(made, ends)
 
 

@@ -8,11 +8,12 @@ from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from mimo import disk
 from mimo.disk import STORE, WAIT_SECONDS, Stamp
 from mimo.errors import Conflict, Invalid, MindError
+from mimo.frozen import NamedTuple
 from mimo.memory.model import Memory, Place, Problem, Record
 from mimo.store import files, git
 from mimo.store.files import ALONE, PRIVATE, is_private, lock

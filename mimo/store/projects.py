@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from mimo import disk
 from mimo.disk import STORE
 from mimo.errors import Conflict, NoProject, Untrusted
+from mimo.frozen import NamedTuple
 from mimo.store import files
 from mimo.store.files import CONFIG, LOCAL, failure, lock
 
@@ -30,9 +31,7 @@ def index_folder(root: Path, home: Path) -> Path:
     writable = os.access(inside if inside.exists() else inside.parent, os.W_OK)
     if writable and not _is_unsafe(inside):
         return inside
-    import hashlib
-
-    return home / "cache" / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+    return home / "cache" / disk.sha256(os.fsencode(root)).hex()[:16]
 
 
 def index_owner(home: Path, randomness: Callable[[int], bytes]) -> str:
@@ -67,9 +66,8 @@ def own_name(name: str, owner: str) -> str:
     A folder such as `.mind/.local/` may come with a clone or an archive, whose author does not know
     the secret. Files with other names are never read.
     """
-    import hashlib
-
-    return f"{name}-{hashlib.sha256(f'{name} {owner}'.encode()).hexdigest()[:12]}"
+    digest = disk.sha256(f"{name} {owner}".encode()).hex()
+    return f"{name}-{digest[:12]}"
 
 
 def _is_unsafe(folder: Path) -> bool:

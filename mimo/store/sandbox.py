@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from enum import Enum, auto
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from mimo.errors import FileTooLarge, Invalid, MindError, NotFound, SandboxViolation, StorageFailed
+from mimo.frozen import NamedTuple
 from mimo.store.files import failure
 
 if TYPE_CHECKING:

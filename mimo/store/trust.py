@@ -22,14 +22,14 @@ mark when it is moved or becomes a repository.
 
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from mimo import disk
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
+from mimo.frozen import NamedTuple
 from mimo.store import files
 from mimo.store.files import ALONE, lock
 from mimo.store.projects import (
@@ -41,13 +41,14 @@ from mimo.store.projects import (
     owner_file,
     stamp,
 )
+from mimo.text.clean import compiled
 
 if TYPE_CHECKING:
     from mimo.store.vouching import Vouching
 
-_APPROVED = re.compile(rb"(?:[0-9a-f]{64}\n)*")
-_DIGEST = re.compile(r"[0-9a-f]{64}")
-_MARK = re.compile(rb"[0-9a-f]{32}\n")
+_APPROVED = r"(?:[0-9a-f]{64}\n)*"
+_DIGEST = r"[0-9a-f]{64}"
+_MARK = r"[0-9a-f]{32}\n"
 _FILES = ("state.json", "approved", "git.json", "committed", "followed")
 
 
@@ -57,7 +58,8 @@ def read_mark(location: Location, owner: str | None) -> str | None:
         return None
     with suppress(OSError, StorageFailed, Invalid):
         data, _ = disk.look(location.mark_file(owner), limit=64)
-        return data.decode().strip() if _MARK.fullmatch(data) else None
+        text = data.decode("latin-1")
+        return text.strip() if compiled(_MARK).fullmatch(text) else None
     return None
 
 
@@ -237,7 +239,7 @@ class Trust:
     def approve(self, digests: Iterable[str]) -> int:
         """Approves texts by their digests and returns how many were new. Raises `StorageFailed`."""
         wanted = dict.fromkeys(digest.removeprefix(ALONE) for digest in digests)
-        if wrong := [digest for digest in wanted if not _DIGEST.fullmatch(digest)]:
+        if wrong := [digest for digest in wanted if not compiled(_DIGEST).fullmatch(digest)]:
             raise ValueError(wrong[0])
         with self._changing() as folder:
             new = [digest for digest in wanted if digest not in self._approved]
@@ -476,7 +478,7 @@ def _was_outside(folder: Path) -> bool:
 def _read_list(path: Path) -> tuple[frozenset[str], bool]:
     """Returns the digests of a list, and whether it ends in a torn line, which is skipped."""
     log = files.log_of(files.content(path) or b"")
-    if not _APPROVED.fullmatch(log.whole):
+    if not compiled(_APPROVED).fullmatch(log.whole.decode("latin-1")):
         raise _damaged(path)
     return frozenset(log.whole.decode("ascii").split()), bool(log.torn)
 

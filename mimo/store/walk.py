@@ -18,7 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mimo.disk import STORE, Stamp
+from mimo.disk import STORE, Stamp, blake2b
 from mimo.frozen import field, record
 from mimo.memory.model import Problem
 from mimo.store.files import PRIVATE
@@ -101,14 +101,12 @@ def _globs(
 
 def digest_of(stamps: Mapping[str, Stamp]) -> bytes:
     """Returns a digest of the names and stamps of many files; empty for impossible times."""
-    import hashlib
-
     try:
         numbers = array("Q", chain.from_iterable(stamps.values()))
     except OverflowError:
         return b""
     names = "\0".join(stamps).encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(names + b"\0\0" + numbers.tobytes(), digest_size=16).digest()
+    return blake2b(names + b"\0\0" + numbers.tobytes())
 
 
 def stamps_of(root: Path, paths: Iterable[str]) -> dict[str, Stamp | None] | None:

@@ -6,7 +6,9 @@ ignores case, and its `^` and `$` match at the ends of a line.
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
+
+from mimo.frozen import NamedTuple
 
 LONGEST = 512
 """Most characters of a pattern."""

@@ -1,6 +1,5 @@
 """Short forms of prose: headings, texts cut between sentences, lists of items and tasks."""
 
-import re
 from collections.abc import Sequence
 
 from mimo.text.clean import compiled
@@ -13,7 +12,7 @@ _SHORTEST = 0.4
 _CLOSING = r"[\"')\]\u201d]"
 SENTENCE_END = rf"(?<=[.!?\u2026]){_CLOSING}*\s+|(?<=[\u3002\uff01\uff1f\u0964])"
 """The gap between two sentences, in scripts with and without spaces."""
-_BULLET = re.compile(r"[-*+] (?:\[( |x|X)\] )?(.*)")
+_BULLET = r"[-*+] (?:\[( |x|X)\] )?(.*)"
 
 
 def heading(title: str | None, content: str, otherwise: str) -> str:
@@ -78,7 +77,7 @@ def _items(text: str) -> list[tuple[str, bool]]:
     """Returns each item, and whether it is ticked."""
     items: list[tuple[str, bool]] = []
     for line in text.split("\n"):
-        if match := _BULLET.fullmatch(line):
+        if match := compiled(_BULLET).fullmatch(line):
             items.append((match[2], (match[1] or " ") in "xX"))
         elif items and (line.startswith("  ") or not line.strip()):
             item, ticked = items[-1]

@@ -8,8 +8,8 @@ import re
 import unicodedata
 from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple
 
+from mimo.frozen import NamedTuple
 from mimo.text.clean import compiled
 from mimo.text.families import may_have_nouns, nouns, root
 
@@ -96,7 +96,7 @@ _KEPT_CHARACTERS = 500_000
 _LONG = 200
 """The length of a text from which asking first whether it may have verbs with particles pays."""
 
-_ascii_words = re.compile(r"[A-Za-z0-9]+").findall
+_ASCII_WORD = r"[A-Za-z0-9]+"
 
 _SPACED = rf"[^\W_{UNSPACED}]|(?![{UNSPACED}])[{MARKS}]"
 _UNSPACED = f"[{UNSPACED}]"
@@ -144,7 +144,7 @@ def query_terms(text: str) -> QueryTerms:
 
 def _split(text: str) -> list[str]:
     if text.isascii():
-        return _ascii_words(text)
+        return compiled(_ASCII_WORD).findall(text)
     return compiled(_WORDS).findall(unicodedata.normalize("NFKC", text))
 
 

@@ -12,8 +12,8 @@ import re
 from calendar import monthrange
 from collections.abc import Callable, Collection, Iterator
 from datetime import UTC, date, datetime, timedelta
-from typing import NamedTuple
 
+from mimo.frozen import NamedTuple
 from mimo.text.calendar import MONTHS, WEEKDAYS, utc_offset
 from mimo.when import Interval
 from mimo.when.vocabulary import PARTS, UNITS, VAGUE

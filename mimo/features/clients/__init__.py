@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path, PurePath
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from mimo.commands.spec import Omitted, Out
 from mimo.errors import Conflict, Invalid, MindError, StorageFailed
@@ -31,7 +31,7 @@ from mimo.features.clients.table import (
     client,
     places,
 )
-from mimo.frozen import frozen, replace
+from mimo.frozen import NamedTuple, frozen, replace
 from mimo.mind import Mind
 from mimo.store import files
 

@@ -9,11 +9,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from mimo.errors import Conflict, Invalid
 from mimo.features.clients import json_file
 from mimo.features.clients.json_file import UNCHANGED, Path, newline_of
+from mimo.frozen import NamedTuple
 
 if TYPE_CHECKING:
     from yaml import Node

@@ -2,9 +2,10 @@
 
 import json
 import re
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from mimo.errors import Invalid
+from mimo.frozen import NamedTuple
 
 Path = tuple[str, ...]
 

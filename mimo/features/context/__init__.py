@@ -7,9 +7,9 @@ file stays byte for byte.
 import re
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from typing import NamedTuple
 
 from mimo.errors import Conflict, Invalid
+from mimo.frozen import NamedTuple
 from mimo.index.glance import Glance
 from mimo.memory.note import Note, first_sentence, masked, plain, tasks
 from mimo.text.calendar import short_day

@@ -6,9 +6,10 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import dropwhile
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from mimo.errors import Invalid, NotFound
+from mimo.frozen import NamedTuple
 from mimo.index.embedding import FAILURES
 from mimo.index.vectors import cosines
 from mimo.memory.model import Link, check_unit

@@ -6,11 +6,12 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 from mimo.features.edges.edge import Edge, Severity, endings, subject, tech, techs
 from mimo.features.edges.failures import naming
+from mimo.frozen import NamedTuple
 from mimo.text import patterns
 from mimo.text.tokens import tokenize
 

@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
-from typing import NamedTuple
 
 from mimo.features.edges.edge import Edge, subject, tech, techs
 from mimo.features.edges.failures import naming
+from mimo.frozen import NamedTuple
 from mimo.text import patterns
 from mimo.text.background import rarity
 from mimo.text.clean import compiled

@@ -4,12 +4,12 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from mimo.commands.common import Facts, Limit, Trust, Warning, facts
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import AmbiguousId, Invalid, NotFound
-from mimo.frozen import frozen
+from mimo.frozen import NamedTuple, frozen
 from mimo.guard.privacy import redacted
 from mimo.memory import outcomes
 from mimo.memory.model import Kind, Link, Outcome

@@ -3,7 +3,9 @@
 import json
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
+
+from mimo.frozen import NamedTuple
 
 MAX_EDITS = 200
 MAX_CHARS = 9_500

@@ -11,10 +11,11 @@ import re
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from mimo import disk
 from mimo.errors import MindError
+from mimo.frozen import NamedTuple
 from mimo.store import files
 from mimo.store.files import LOCAL
 from mimo.text.continuity import asks_where_work_stopped

@@ -12,11 +12,11 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
 
 from mimo import disk
 from mimo.errors import MindError
 from mimo.features.hooks.events import Event
+from mimo.frozen import NamedTuple
 from mimo.index.glance import Glance, open_index
 from mimo.store import files, projects
 from mimo.store.files import LOCAL, lock

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mimo.errors import AmbiguousId, Denied, Invalid, MindError, NoProject, NotFound, Untrusted
 from mimo.features.procedures import calling, steps
@@ -23,7 +23,7 @@ from mimo.features.procedures.model import (
     failed,
     filled,
 )
-from mimo.frozen import frozen
+from mimo.frozen import NamedTuple, frozen
 from mimo.mind import Mind, Timer
 
 if TYPE_CHECKING:

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.disk import STORE
 from mimo.errors import Invalid, MindError, NotFound, SandboxViolation, StorageFailed
 from mimo.features.ingest import relative, sandbox_of
-from mimo.frozen import frozen
+from mimo.frozen import NamedTuple, frozen
 from mimo.mind import Mind
 from mimo.privacy.model import excerpts
 from mimo.privacy.secrets import secrets_in

@@ -106,7 +106,7 @@ _MAX_WORD = 100
 """Longer words are unknown as a whole."""
 
 _SPECIAL = {"[PAD]": 0, "[UNK]": UNKNOWN}
-_SPECIAL_PATTERN = re.compile(r"(\[PAD\]|\[UNK\])")
+_SPECIAL_PATTERN = r"(\[PAD\]|\[UNK\])"
 _ASCII_SYMBOLS = "$+<=>^`|~"
 
 _CHINESE = (
@@ -159,7 +159,7 @@ class WordPiece:
 
     def _words(self, text: str) -> Iterator[str]:
         """Yields normalised words and punctuation marks, and special tokens unchanged."""
-        for section in _SPECIAL_PATTERN.split(text) if "[" in text else (text,):
+        for section in compiled(_SPECIAL_PATTERN).split(text) if "[" in text else (text,):
             if section in _SPECIAL:
                 yield section
             else:

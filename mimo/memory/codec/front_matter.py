@@ -15,10 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, time
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from mimo.errors import Invalid
-from mimo.frozen import field, frozen
+from mimo.frozen import NamedTuple, field, frozen
 from mimo.memory.codec.document import Syntax, Unreadable
 
 GONE: Any = object()

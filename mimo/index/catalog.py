@@ -5,7 +5,7 @@ may mean, since they hold its words or have a vector near to its.
 """
 
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -442,11 +442,13 @@ def memories_with(
     memories: int,
     admitted: int,
     matches: int,
+    best: Callable[[], Mapping[int, float]] | None = None,
 ) -> list[int]:
     """Returns the keys of at most `DOCUMENTS` memories that hold any of the terms, best first.
 
     Only memories that pass the filter are returned: `admitted` of all `memories`. At most `matches`
     units hold a term. Memories of equal weight are sorted by age, youngest first, then by id.
+    `best` returns the best `UNITS` units of all, if that is faster than FTS5.
     """
     if not terms:
         return []
@@ -455,7 +457,7 @@ def memories_with(
     keys: list[int] = []
     first = _ENOUGH * UNITS * memories // max(admitted, 1)
     if admitted >= memories:
-        keys = _matched(sql, _BEST, (match, UNITS))
+        keys = _of_units(sql, best()) if best else _matched(sql, _BEST, (match, UNITS))
     elif admitted * _MANY >= memories and first < matches:
         keys = _matched(sql, _AMONG_THE_BEST.format(where), (match, first, *values, UNITS))
     if admitted < memories and len(keys) < UNITS:
@@ -475,6 +477,17 @@ def _matched(sql: sqlite3.Connection, units: str, values: Sequence[object]) -> l
         values,
     )
     return [memory for (memory,) in selected]
+
+
+def _of_units(sql: sqlite3.Connection, weights: Mapping[int, float]) -> list[int]:
+    """Returns the memory of each unit, best first, as `_matched` does."""
+    selected = sql.execute(
+        "SELECT u.key, u.memory FROM units u JOIN memories a ON a.key = u.memory"
+        f" WHERE u.key IN ({marks(weights)}) ORDER BY {newest_first('a')}",
+        list(weights),
+    ).fetchall()
+    selected.sort(key=lambda row: -weights[row[0]])
+    return [memory for _, memory in selected]
 
 
 def memories_near(

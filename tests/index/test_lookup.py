@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,7 @@ def test_every_way_finds_the_same_in_the_same_order(
     filled: Index, name: str, terms: list[str]
 ) -> None:
     narrowed = span(*SPANS[name])
-    ways = {
+    ways: dict[str, dict[str, Any]] = {
         "among the best": {"memories": SIZE, "admitted": SIZE - 1, "matches": MANY},
         "of the admitted": {"memories": MANY, "admitted": 1, "matches": SIZE},
         "one by one": {"memories": SIZE, "admitted": SIZE - 1, "matches": 0},
@@ -66,7 +67,7 @@ def test_every_way_finds_the_same_in_the_same_order(
 
 
 def test_a_filter_that_admits_everything_changes_nothing(filled: Index) -> None:
-    reach = {"memories": SIZE, "admitted": SIZE, "matches": SIZE}
+    reach: dict[str, Any] = {"memories": SIZE, "admitted": SIZE, "matches": SIZE}
     with filled._reading() as sql:
         plainly = catalog.memories_with(sql, ["tea"], Filter(), **reach)
         assert catalog.memories_with(sql, ["tea"], span(0, SIZE), **reach) == plainly

@@ -1,0 +1,105 @@
+"""The units of words in memory give what FTS5 gives, after any changes of the index."""
+
+import random
+import sqlite3
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mimo.index import catalog
+from mimo.index.index import Index
+from mimo.index.postings import Postings, _numbers
+from mimo.index.rows import Change
+from mimo.memory.model import Filter
+
+WORDS = "tea cup leaf pot kettl steep green black oolong water".split()
+
+
+@pytest.fixture
+def opened() -> Iterator[Index]:
+    index = Index.in_memory(None)
+    yield index
+    index.close()
+
+
+def text(draw: random.Random) -> str:
+    return " ".join(draw.choices(WORDS, cum_weights=range(1, 11), k=draw.randint(1, 150)))
+
+
+def by_fts(sql: sqlite3.Connection, terms: list[str], most: int) -> list[tuple[int, float]]:
+    match = " OR ".join(f'"{term}"' for term in terms)
+    return [(unit, -weight) for unit, weight in sql.execute(catalog._BEST, (match, most))]
+
+
+def both(
+    index: Index, postings: Postings, terms: list[str], most: int
+) -> tuple[list[tuple[int, float]], list[tuple[int, float]]]:
+    with index._reading() as sql:
+        ours = postings.best(sql, terms, catalog.totals(sql), most)
+        return list(ours.items()), by_fts(sql, terms, most)
+
+
+def test_the_best_units_and_their_weights_are_those_of_fts5(
+    opened: Index, change_of: Callable[..., Change]
+) -> None:
+    draw, postings = random.Random(1), Postings()
+    for turn in range(4):
+        names = [f"m{draw.randint(0, 30)}" for _ in range(20)]
+        changes = [change_of(name, text(draw), title=draw.choice(WORDS)) for name in names]
+        removed = [Change(path=changes[0].path, stamp=None)] if turn else []
+        opened.apply([*changes, *removed], now_ns=turn)
+        for most in (3, 200):
+            for count in (1, 2, 4):
+                terms = draw.sample(WORDS, count)
+                ours, theirs = both(opened, postings, terms, most)
+                assert ours == theirs
+
+
+def test_no_unit_has_an_unknown_word(opened: Index, change_of: Callable[..., Change]) -> None:
+    opened.apply([change_of("a", "tea")], now_ns=1)
+
+    assert both(opened, Postings(), ["coffe"], 9) == ([], [])
+    assert both(opened, Postings(), ["coffe", "tea"], 9)[0] != []
+
+
+def test_words_that_were_not_asked_for_lately_are_dropped(
+    opened: Index, change_of: Callable[..., Change], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mimo.index.postings._MOST_BYTES", 40)
+    opened.apply([change_of(f"m{n}", " ".join(WORDS)) for n in range(2)], now_ns=1)
+    postings = Postings()
+
+    for term in ("tea", "cup", "tea", "pot"):
+        assert len(both(opened, postings, [term], 9)[0]) == 2
+
+    assert list(postings._words) == ["pot"]
+
+
+def test_a_process_that_searches_often_gets_the_same_answer(
+    opened: Index, change_of: Callable[..., Change]
+) -> None:
+    draw = random.Random(2)
+    opened.apply([change_of(f"m{n}", text(draw)) for n in range(80)], now_ns=1)
+    now = change_of("x").records[0].memory.created
+
+    answers = [
+        opened.search("tea steeped in a pot", filter=Filter(), limit=9, threshold=0.0, now=now)
+        for _ in range(6)
+    ]
+
+    assert all(answer == answers[0] for answer in answers)
+    assert opened._search is not None
+    assert opened._search._postings is not None
+
+
+@given(st.lists(st.integers(0, 2**40)))
+def test_numbers_are_read_as_sqlite_writes_them(numbers: list[int]) -> None:
+    def written(number: int) -> bytes:
+        parts = [number & 127]
+        while number := number >> 7:
+            parts.append(number & 127 | 128)
+        return bytes(reversed(parts))
+
+    assert _numbers(b"".join(map(written, numbers))) == numbers

@@ -195,8 +195,12 @@ class _Stems(dict[str, str]):
         if self._characters > _KEPT_CHARACTERS:
             self.clear()
             self._characters = len(chunk)
-        parts = [part for word in _split(chunk) for part in _parts(word)]
-        tokens = self[chunk] = " ".join([self.of_part(part) for part in parts])
+        words = _split(chunk)
+        if words == [chunk]:
+            tokens = " ".join([self.of_part(part) for part in _parts(chunk)])
+        else:
+            tokens = " ".join(map(self.__getitem__, words))
+        self[chunk] = tokens
         return tokens
 
     def of_part(self, part: str) -> str:

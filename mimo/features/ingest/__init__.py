@@ -99,6 +99,7 @@ class FileReport:
     replaced: int = 0
     """Number of older chunks that were replaced."""
     chunks: Sequence[Chunk] = ()
+    """The chunks that a dry run would write."""
     refusal: MindError | None = None
     """The error that prevented ingestion."""
     seen: tuple[int, int] | None = None
@@ -559,4 +560,5 @@ def _write(
     if old and old.path != place.path:
         refresh.note_change(mind, old.path)
     names = tuple(record.memory.id for record in records)
-    return replace(report, file=place.path, digest=place.digest, ids=names)
+    # The texts of many files would fill the memory.
+    return replace(report, file=place.path, digest=place.digest, ids=names, chunks=())

@@ -591,3 +591,12 @@ def test_an_unchanged_file_is_compared_if_its_chunks_were_edited(mind, project):
 
     assert report.is_known
     assert report.file == first.file
+
+
+def test_the_texts_of_written_files_are_not_kept_in_memory(mind, project):
+    put(project, "docs/guide.md")
+
+    (report,) = take(mind, "docs").files
+
+    assert report.ids
+    assert report.chunks == ()

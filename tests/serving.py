@@ -7,7 +7,7 @@ from threading import Event
 from typing import Any
 
 from mimo.cli.main import answers
-from mimo.mind import Mind
+from mimo.mind import Answers, Mind
 from mimo.operations import asking
 from mimo.operations.listening import Listener, Memory
 
@@ -20,10 +20,10 @@ def status(home: Path, root: Path) -> dict[str, Any] | None:
 
 
 @contextmanager
-def serving(home: Path, root: Path) -> Iterator[Memory]:
+def serving(home: Path, root: Path, reply: Answers = answers) -> Iterator[Memory]:
     """Runs the block while a server answers."""
     memory = Memory(lambda: Mind.open(root, project=root))
-    listener = Listener(home, memory, answers)
+    listener = Listener(home, memory, reply)
     listener.start()
     while not status(home, root):
         Event().wait(0.01)

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Lock
@@ -56,6 +56,7 @@ class Guard:
         self._log = log
         self._policies: ActivePolicies | None = None
         self._verdicts: dict[tuple[object, ...], tuple[datetime, Verdict]] = {}
+        self._held: list[Mapping[str, Any]] | None = None
 
     def policies(self) -> ActivePolicies:
         """Returns the active policies; cached verdicts of other policies are dropped."""
@@ -115,11 +116,27 @@ class Guard:
         self.session.note(call.tool, call.at, success=ending.status is Status.OK)
         if not self._log or not call.governed:
             return
+        event = event_of(call, ending, self.session)
+        if self._held is not None:
+            self._held.append(event)
+            return
         try:
-            self._log.append(event_of(call, ending, self.session))
+            self._log.append(event)
         except (StorageFailed, OSError):
             if must_be_recorded(call) and ending.error is None:
                 raise
+
+    def hold_records(self) -> None:
+        """Keeps records of reading calls until `release_records`: their answer may be in vain."""
+        self._held = []
+
+    def release_records(self) -> None:
+        """Adds the records that were held to the audit log, if it can be written."""
+        events, self._held = self._held or (), None
+        with suppress(StorageFailed, OSError):
+            for event in events:
+                if self._log:
+                    self._log.append(event)
 
     @contextmanager
     def passing(self, call: Call, monotonic: Callable[[], float]) -> Iterator[None]:

@@ -4,7 +4,8 @@ A server of the user listens on a socket in `$MIND_HOME/run/`. It answers short 
 command itself would, and a program that gets no answer in time does its work itself. This is the
 half of the program that asks: it loads nothing of mind, because it must take a few milliseconds.
 
-A connection has three lines of JSON: the server's greeting, a request, and the reply.
+A connection has three lines of JSON: the server's greeting, a request, and the reply. The program
+then sends `TAKEN`, and the server records the call and closes the connection.
 """
 
 import os
@@ -18,11 +19,14 @@ from mimo import __version__
 if TYPE_CHECKING:
     import _socket
 
-GREETING = {"mind": __version__, "protocol": 1}
+GREETING = {"mind": __version__, "protocol": 2}
 """The first line of a server. A server with another one is not asked."""
 
 OFF = "MIND_SOCKET"
 """The variable that is `off` if no server is to be asked."""
+
+TAKEN = b"\n"
+"""Sent if the reply came in time: a program without one does the work, and records it, itself."""
 
 MOST_REQUEST = 64 * 1024
 MOST_REPLY = 8 * 1024 * 1024
@@ -32,6 +36,7 @@ MOST_PATH = 100
 CONNECT_SECONDS = 0.05
 GREETING_SECONDS = 0.15
 ANSWER_SECONDS = 2.0
+RECORD_SECONDS = 1.0
 
 NAMED = "AI_AGENT"
 """A variable that holds the name of the agent whose shell runs the program."""
@@ -159,9 +164,15 @@ def _asked(
             return None
         peer.sendall(data)
         reply = json.loads(line(peer, seconds, MOST_REPLY))
+        if not isinstance(reply, dict) or "no" in reply:
+            return None
+        peer.sendall(TAKEN)
+        peer.settimeout(RECORD_SECONDS)
+        with suppress(OSError):
+            peer.recv(1)
     finally:
         peer.close()
-    return reply if isinstance(reply, dict) and "no" not in reply else None
+    return reply
 
 
 def line(peer: "_socket.socket", seconds: float, most: int) -> bytes:

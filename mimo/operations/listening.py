@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from socket import AF_UNIX, SHUT_RDWR, SOCK_STREAM, socket
 from threading import BoundedSemaphore, Event, Lock, Thread
@@ -176,49 +177,68 @@ class Listener:
                 peer.settimeout(SECONDS)
                 peer.sendall(_line(asking.GREETING))
                 request = json.loads(asking.line(peer, SECONDS, asking.MOST_REQUEST))
-                data = _line(self._reply(request) or {"no": True})
-                if len(data) > asking.MOST_REPLY:
-                    data = _line({"no": True})
-                peer.settimeout(SECONDS)
-                peer.sendall(data)
+                deliver = partial(_delivered, peer)
+                if not self._reply(request, deliver):
+                    deliver({"no": True})
         finally:
             self._free.release()
 
-    def _reply(self, request: object) -> Mapping[str, Any] | None:
+    def _reply(self, request: object, deliver: "Deliver") -> bool:
         if not isinstance(request, Mapping):
-            return None
+            return False
         try:
-            return replied(self._memory.mind(), request, self._answers)
+            return replied(self._memory.mind(), request, self._answers, deliver)
         except Exception as error:  # noqa: BLE001 - the process that asks does the work itself
             log.info("a request was not answered: %s", type(error).__name__)
-            return None
+            return False
+
+
+Deliver = Callable[[Mapping[str, Any]], bool]
+"""Sends a reply, and returns whether the other process took it in time."""
+
+
+def _delivered(peer: socket, reply: Mapping[str, Any]) -> bool:
+    data = _line(reply)
+    is_whole = len(data) <= asking.MOST_REPLY
+    peer.settimeout(SECONDS)
+    peer.sendall(data if is_whole else _line({"no": True}))
+    return is_whole and peer.recv(1) == asking.TAKEN
 
 
 def _line(data: Mapping[str, Any]) -> bytes:
     return f"{json.dumps(data)}\n".encode("ascii")
 
 
-def replied(mind: Mind, request: Mapping[str, Any], answers: Answers) -> Mapping[str, Any] | None:
-    """Returns the reply of a memory to a request; None if the other process must do the work.
+def replied(mind: Mind, request: Mapping[str, Any], answers: Answers, deliver: Deliver) -> bool:
+    """Delivers the reply of a memory to a request; False if the other process must do the work.
 
-    It must if its environment, its project or the setting `server.socket` does not match.
+    It must if its environment, its project or the setting `server.socket` does not match. The call
+    is recorded if the other process takes the reply; otherwise that process makes and records it.
     """
     environ = request["environ"]
     theirs = asking.shared(environ), request["zone"]
     ours = asking.surroundings(mind.environ)
     if theirs != (asking.shared(mind.environ), ours["zone"]):
-        return None
+        return False
     if mind.config["server.socket"] == "off":
-        return None
+        return False
     project = projects.find(Path(request["folder"]), mind.home)
     if project is None or project.root != mind.project.root:
-        return None
+        return False
     if request["ask"] == "status":
-        return {"pid": os.getpid()}
+        return deliver({"pid": os.getpid()})
     deadline = time.monotonic() + asking.ANSWER_SECONDS
     with mind.visited(environ) as view:
         view.progress, view.halted = None, lambda: time.monotonic() > deadline
-        return _near(view, request) if request["ask"] == "near" else answers(view, request)
+        if request["ask"] == "near":
+            return deliver(_near(view, request))
+        view.guard.hold_records()
+        reply = answers(view, request)
+        if reply is None:
+            return False
+        if deliver(reply):
+            view.guard.release_records()
+        return True
 
 
 def _near(mind: Mind, request: Mapping[str, Any]) -> Mapping[str, Any]:

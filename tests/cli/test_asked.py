@@ -2,8 +2,10 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -190,6 +192,30 @@ def test_uses_and_audit_are_those_of_the_command(
     assert rows == [("mind_show", "claude-code")]
     assert recorded() == rows * 2
     assert uses() == 2 * count
+
+
+def test_an_answer_that_comes_too_late_is_recorded_once(home: Path, shop: Path, alone: Run) -> None:
+    """The process that has waited runs the command, and records it."""
+    goes_on = Event()
+
+    def late(mind: Mind, request: Mapping[str, Any]) -> dict[str, Any] | None:
+        reply = answers(mind, request)
+        goes_on.wait(9)
+        return reply
+
+    def recorded() -> int:
+        path = shop / ".mind/.local/audit.jsonl"
+        return path.read_text("utf-8").count('"mind_show"') if path.exists() else 0
+
+    words = {"argv": ["show", "fact_tea_1"], "folder": str(shop), "screen": False, "wide": True}
+    request = {"ask": "command", **words, **asking.surroundings(os.environ)}
+    with serving(home, shop, late):
+        assert asking.ask(str(home), str(shop), request, seconds=0.05) is None
+        goes_on.set()
+        assert asking.ask(str(home), str(shop), request)
+    assert recorded() == 1
+    alone("show", "fact_tea_1")
+    assert recorded() == 2
 
 
 @pytest.mark.usefixtures("server")

@@ -72,7 +72,7 @@ SERVERS: dict[str, Server] = {
     "hangs up": lambda peer: peer.close(),
     "garbage": lambda peer: peer.sendall(b"\xff\x00{{\n"),
     "other version": lambda peer: peer.sendall(greeting(mind="0.1")),
-    "other protocol": lambda peer: peer.sendall(greeting(protocol=2)),
+    "other protocol": lambda peer: peer.sendall(greeting(protocol=1)),
     "deep": lambda peer: peer.sendall(b"[" * 900 + b"\n"),
     "long greeting": lambda peer: peer.sendall(b"x" * 100_000),
     "half a line": greets(b'{"status": 0, "notes": [], "te'),

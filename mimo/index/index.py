@@ -45,6 +45,7 @@ class IndexStats:
     memories: int
     units: int
     vectors: int
+    """Those of all units and memories, also of earlier texts."""
     files: int
     bytes: int
     format: int
@@ -407,11 +408,10 @@ class Index:
     def _stats(self, sql: sqlite3.Connection) -> IndexStats:
         sums = catalog.totals(sql)
         (files,) = sql.execute("SELECT count(*) FROM files").fetchone()
-        names = {name for (name,) in sql.execute("SELECT vector FROM units")}
         return IndexStats(
             memories=sums.memories - sums.shadowed,
             units=sums.units,
-            vectors=len(self._vectors.known(names)) if self._vectors else 0,
+            vectors=self._vectors.count() if self._vectors else 0,
             files=files,
             bytes=self._database.size(),
             format=schema.FORMAT,

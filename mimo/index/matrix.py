@@ -139,11 +139,13 @@ class Rows:
 
     def order(self, names: "NDArray[np.uint8]") -> "Sorted":
         """Returns the order of the names of the first rows; most of it is kept between calls."""
-        if self._sorted is None or len(self._sorted.places) > len(names):
-            self._sorted = Sorted(names)
-        elif len(self._sorted.places) < len(names):
-            self._sorted = Sorted(names, self._sorted)
-        return self._sorted
+        before = self._sorted  # Another thread may replace it.
+        if before and len(before.places) == len(names):
+            return before
+        if before and len(before.places) > len(names):
+            before = None
+        self._sorted = order = Sorted(names, before)
+        return order
 
     def remove(self) -> None:
         """Removes the file, as far as possible; processes that have it open can read on."""

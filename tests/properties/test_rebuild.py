@@ -81,6 +81,11 @@ def answers(index: Index) -> dict[str, Any]:
     ]
     queries = ["green tea", "wombat", "데이터", "数据", "grosse", "unheard of", "the"]
     stats = index.stats()
+    names = {
+        name
+        for (name,) in index.ask(lambda sql: sql.execute("SELECT vector FROM units").fetchall())
+    }
+    assert index._vectors is not None
     return {
         "stamps": index.stamps(),
         "problems": index.problems(),
@@ -88,7 +93,7 @@ def answers(index: Index) -> dict[str, Any]:
         "counts": [index.count(f) for f in filters],
         "ids": [index.get(id) for id in IDS],
         "links": (index.superseded_by(IDS), index.dangling()),
-        "totals": (stats.memories, stats.units, stats.vectors, stats.files),
+        "totals": (stats.memories, stats.units, len(index._vectors.known(names)), stats.files),
         "found": [
             index.search(q, filter=f, limit=20, threshold=0.0, now=NOW)
             for q in queries

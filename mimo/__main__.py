@@ -40,9 +40,11 @@ def main() -> int:
         from mimo.cli.main import main as run
 
         return run()
-    except KeyboardInterrupt as error:  # while the modules load
+    except KeyboardInterrupt as error:  # while the modules load, or a server is asked
         from mimo.errors import status_of
+        from mimo.rendering import interrupted
 
+        interrupted()
         return status_of(error)
     finally:
         gc.freeze()  # The process ends: a last collection would have no effect.

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -258,3 +259,27 @@ def test_a_path_too_long_for_the_system_is_named_by_its_folder(
         pytest.skip("this system can't name a socket by its folder")
     with serving(home, project):
         assert status(home, project)
+
+
+@pytest.mark.attack(FLOODED)
+def test_ctrl_c_ends_the_wait_for_a_silent_server(project: Path, home: Path) -> None:
+    asked_for = Event()
+
+    def falls_silent(peer: socket.socket) -> None:
+        peer.sendall(greeting())
+        peer.recv(100_000)
+        asked_for.set()
+        peer.recv(1)
+
+    command = [sys.executable, "-m", "mimo", "list"]
+    with (
+        false_server(home, project, falls_silent),
+        subprocess.Popen(
+            command, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as waiting,
+    ):
+        assert asked_for.wait(30)
+        waiting.send_signal(signal.SIGINT)
+        printed = waiting.communicate(timeout=30)
+
+    assert (waiting.returncode, *printed) == (130, "", "interrupted\n")

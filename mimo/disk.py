@@ -466,6 +466,13 @@ def sha256(data: bytes) -> bytes:
     return bytes(_hashing("sha256")(data).digest())
 
 
+def hmac_sha256(key: bytes, data: bytes) -> bytes:
+    """Returns the HMAC of data (RFC 2104), as `hmac`, which also loads OpenSSL."""
+    block = (key if len(key) <= 64 else sha256(key)).ljust(64, b"\0")
+    inner = sha256(bytes(byte ^ 0x36 for byte in block) + data)
+    return sha256(bytes(byte ^ 0x5C for byte in block) + inner)
+
+
 def blake2b(data: bytes) -> bytes:
     """Returns the BLAKE2b of data, of 16 bytes."""
     return bytes(_hashing("blake2b")(data, digest_size=16).digest())

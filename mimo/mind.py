@@ -1,13 +1,12 @@
 """Mind: one opened memory. A command gets one and passes it down to everything it calls."""
 
-import copy
 import os
 import time
+from _thread import RLock
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from threading import RLock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from mimo import disk
@@ -195,10 +194,11 @@ class Mind:
 
     def _view(self, *, parts: dict[str, Any], project: Project | None = None) -> "Mind":
         """Returns a copy with the given parts and, if given, another project."""
-        view = copy.copy(self)
+        view = object.__new__(type(self))
+        vars(view).update(vars(self))
         if parts is not self._parts:
-            view._notices, view._others = {}, {}  # noqa: SLF001 - of our own class
-        view._parts, view._project = parts, project or self._project  # noqa: SLF001 - as above
+            view._notices, view._others = {}, {}
+        view._parts, view._project = parts, project or self._project
         return view
 
     def acting_as(self, author: str | None) -> "Mind":

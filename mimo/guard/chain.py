@@ -98,9 +98,7 @@ def _hash(event: Mapping[str, Any], prev: str | None) -> str:
 
 
 def _keyed(text: str, key: bytes) -> str:
-    import hmac
-
-    return hmac.digest(key, text.encode(), "sha256").hex()
+    return disk.hmac_sha256(key, text.encode()).hex()
 
 
 class Placed(NamedTuple):

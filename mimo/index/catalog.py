@@ -381,7 +381,7 @@ def crosses_languages(sql: sqlite3.Connection, text: str, units: int) -> bool:
     The question and its answer may then be in two languages, which share no words. A few names in
     such a script don't count: a sentence has a dozen pairs of characters.
     """
-    if compiled(f"[{UNSPACED}]").search(text):
+    if not text.isascii() and compiled(f"[{UNSPACED}]").search(text):
         return True
     (pairs,) = sql.execute(
         "SELECT total(doc) FROM (SELECT doc FROM vocabulary"

@@ -101,7 +101,8 @@ class Prompt:
         rarest = sorted(subjects, key=lambda term: -weights[term])[:_MOST_TERMS]
         self.weights = {term: weights[term] for term in rarest} if _has_words(text) else {}
         """The worth of the words to search for; empty if the prompt names no subject."""
-        self._runs = [tokenize(run) for run in re.findall(f"[{UNSPACED}]+", text)]
+        runs = [] if text.isascii() else compiled(f"[{UNSPACED}]+").findall(text)
+        self._runs = [tokenize(run) for run in runs]
         self._bias = _UNCERTAIN + _MEMORIES * math.log(max(memories, _FEWEST_MEMORIES))
         self._is_chore = bool(compiled(f"(?i){_CHORES}").search(text))
         if self._is_chore:

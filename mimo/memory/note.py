@@ -1,6 +1,5 @@
 """A memory as one harmless line for an agent."""
 
-import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from zlib import crc32
@@ -23,9 +22,9 @@ _OURS = (
 _IMPORT = r"(?<![\w`])@(?=[\w~./\\])"
 """`@path`, which an instructions file replaces by the file; with a blank it is plain text."""
 
-_MARK = re.compile(r"\s{0,3}(?:#{1,6}\s+|[-*+]\s+(?:\[[ xX]\]\s+)?|>\s*)+")
-_RULE = re.compile(r"\s*(?:(?:[-*_=]\s*){3,}|(?:```|~~~).*)")
-_SENTENCE = re.compile(r".{20,}?(?:[.!?](?=\s+[^a-z\s]|$)|[。！？])")  # noqa: RUF001 - full-width ones, too
+_MARK = r"\s{0,3}(?:#{1,6}\s+|[-*+]\s+(?:\[[ xX]\]\s+)?|>\s*)+"
+_RULE = r"\s*(?:(?:[-*_=]\s*){3,}|(?:```|~~~).*)"
+_SENTENCE = r".{20,}?(?:[.!?](?=\s+[^a-z\s]|$)|[。！？])"  # noqa: RUF001 - full-width ones, too
 
 
 class Note(NamedTuple):
@@ -91,7 +90,7 @@ def masked(text: str) -> str:
 def first_sentence(text: str, limit: int = LONGEST) -> str:
     """Returns the first sentence of a text as one harmless line."""
     words = plain(text, _READ)
-    sentence = _SENTENCE.match(words)
+    sentence = compiled(_SENTENCE).match(words)
     return plain(sentence[0] if sentence else words, limit)
 
 
@@ -108,7 +107,7 @@ def tasks(text: str) -> list[str]:
 def _lines(text: str) -> Iterable[str]:
     """Yields the text of each line without marks of headings and items; rules are left out."""
     for line in text.splitlines():
-        if not _RULE.fullmatch(line):
-            bare = _MARK.sub("", line, count=1) if _MARK.match(line) else line
+        if not compiled(_RULE).fullmatch(line):
+            bare = compiled(_MARK).sub("", line, count=1) if compiled(_MARK).match(line) else line
             if words := " ".join(bare.split()):
                 yield words

@@ -16,10 +16,10 @@ from contextlib import suppress
 from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from mimo.disk import STORE, Stamp, blake2b
-from mimo.frozen import field, record
+from mimo.frozen import NamedTuple, field, record
 from mimo.memory.model import Problem
 from mimo.store.files import PRIVATE
 

@@ -1,5 +1,6 @@
 """The audit log and its totals."""
 
+import hmac
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mimo import disk
 from mimo.errors import StorageFailed
 from mimo.guard.audit import AuditLog, Totals, totals_of
 from mimo.guard.chain import Link, Placed, faults, line_of, sealed
@@ -298,3 +300,10 @@ def test_totals_survive_json(calls: list[tuple[str, float]]) -> None:
 def test_invalid_totals_are_refused(data: dict[str, object]) -> None:
     with pytest.raises((ValueError, TypeError, KeyError)):
         totals_of(data)
+
+
+@pytest.mark.parametrize("length", [0, 16, 64, 65, 200])
+def test_a_seal_is_an_hmac(length: int) -> None:
+    key = bytes(range(length))
+
+    assert disk.hmac_sha256(key, b"a record") == hmac.digest(key, b"a record", "sha256")

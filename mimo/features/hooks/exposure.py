@@ -7,7 +7,6 @@ The file is `.mind/.local/exposure.json`, one JSON object; a file that can't be 
 """
 
 import json
-import re
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -18,6 +17,7 @@ from mimo.errors import MindError
 from mimo.frozen import NamedTuple
 from mimo.store import files
 from mimo.store.files import LOCAL
+from mimo.text.clean import compiled
 from mimo.text.continuity import asks_where_work_stopped
 
 PLACE = f"{LOCAL}/exposure.json"
@@ -33,7 +33,7 @@ _MAX_BYTES = 16_384
 _MAX_TOOLS = 100
 _MAX_LENGTH = 200
 
-_QUOTED = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
+_QUOTED = r"(?s)```.*?(?:```|\Z)|`[^`\n]*`"
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -48,10 +48,10 @@ class Intent(StrEnum):
 
 
 _WORDS = {
-    Intent.RESUMING: re.compile(r"어제|이어서|continue|resume", re.IGNORECASE),
-    Intent.DECIDING: re.compile(r"결정|decide|choice|선택", re.IGNORECASE),
-    Intent.SEARCHING: re.compile(r"찾아|search|recall|어떻게 했", re.IGNORECASE),
-    Intent.TRACKING: re.compile(r"실패|성공|failed|success", re.IGNORECASE),
+    Intent.RESUMING: r"(?i)어제|이어서|continue|resume",
+    Intent.DECIDING: r"(?i)결정|decide|choice|선택",
+    Intent.SEARCHING: r"(?i)찾아|search|recall|어떻게 했",
+    Intent.TRACKING: r"(?i)실패|성공|failed|success",
 }
 """In the order in which they are tried."""
 
@@ -82,8 +82,8 @@ def classify(prompt: str) -> Exposure:
     Text in backticks is not read, because code contains words such as `continue`. Every tool fits
     if no rule matches, or if the confidence is below `SURE`.
     """
-    text = _QUOTED.sub(" ", prompt[:_MAX_READ])
-    intents = [intent for intent, words in _WORDS.items() if words.search(text)]
+    text = compiled(_QUOTED).sub(" ", prompt[:_MAX_READ])
+    intents = [intent for intent, words in _WORDS.items() if compiled(words).search(text)]
     if not intents and asks_where_work_stopped(text, onward=False):
         intents = [Intent.RESUMING]
     if not intents:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
-from hashlib import sha256
 from pathlib import Path
 
 from mimo import disk
@@ -166,7 +165,7 @@ class Scene:
     def _session_path(self, name: str) -> Path:
         """Returns the path of a session's file, which the author of a clone can't guess."""
         key = f"{name}\n{projects.index_owner(self.home, os.urandom)}"
-        digest = sha256(key.encode("utf-8", "replace")).hexdigest()
+        digest = disk.sha256(key.encode("utf-8", "replace")).hex()
         return files.safe_path(self.root, f"{SESSIONS}/{digest[:24]}.json")
 
 

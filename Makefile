@@ -12,7 +12,7 @@ unexport MIND_HOME MIND_PROJECT SANDBOX_DIR PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-lowest setup check collect format lint types layers sizes spelling fix generate \
-        transcripts coverage coverage-of-requirements redteam torture mutants bench bench-asks bench-retrieval bench-killed bench-soak model clean
+        transcripts coverage coverage-of-requirements redteam torture mutants bench bench-peers bench-asks bench-retrieval bench-killed bench-soak model clean
 
 help:           ## Show this menu
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 28
@@ -108,8 +108,15 @@ redteam: setup  ## Run the attacks, and count by kind how many got through
 torture: setup  ## Let writing commands fail at their writing calls, and check what is left (MINUTES=60 SEED=1 JOBS=2)
 	$(RUN) -m tests.bench.torture --minutes $(or $(MINUTES),60) --seed $(or $(SEED),1) --jobs $(or $(JOBS),2) --write docs/reliability.md
 
-bench: setup    ## Measure start-up, search, save, refresh and rebuild as ratios (MARKDOWN=FOLDER for real notes)
-	$(RUN) -m tests.bench.speed $(if $(MARKDOWN),--markdown $(MARKDOWN)) --write docs/benchmarks.md
+bench: setup    ## Measure speed as ratios (MARKDOWN=FOLDER for real notes, LARGEST=1000000, ONLY=table|growth|peers)
+	$(BIN)/python scripts/groups.py bench > $(VENV)/bench-requirements.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -r $(VENV)/bench-requirements.txt
+	$(RUN) -m tests.bench.speed $(if $(MARKDOWN),--markdown $(MARKDOWN)) $(if $(LARGEST),--largest $(LARGEST)) $(if $(ONLY),--only $(ONLY)) --write docs
+
+bench-peers:    ## Install the tools that `make bench` compares with: ripgrep comes from your system
+	npm install --silent --prefix .peers node@22 @tobilu/qmd@2.8.3 @modelcontextprotocol/server-memory
+	$(PYTHON) -m venv .peers/venv
+	.peers/venv/bin/python -m pip install --quiet basic-memory || echo "basic-memory does not install here"
 
 bench-asks: setup ## Measure finding, the score and speaking unasked on stores such as teams keep (STORES=NAMES)
 	$(RUN) -m tests.bench.asks $(STORES)

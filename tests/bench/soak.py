@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.bench.speed import note
+from tests.bench.stores import note
 
 MIND = [sys.executable, "-m", "mimo"]
 FILES = 300

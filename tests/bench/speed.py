@@ -7,7 +7,6 @@ median wall time in milliseconds, followed by the multiple.
 
 import argparse
 import json
-import math
 import os
 import random
 import shutil
@@ -16,41 +15,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
-from functools import cache
-from itertools import accumulate
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-import mimo
 from mimo.commands import all_commands
 from mimo.guard.audit import Ending
 from mimo.guard.policy import Call
 from mimo.mind import Mind
 from tests import mama_databases, privacy_fakes
-from tests.bench import queries, timed
+from tests.bench import growth, peers, queries, timed, together
+from tests.bench.stores import MIND, QUERIES, TOPICS, Server, least, note, run, store, subject, text
+from tests.bench.stores import words as words_of
 
-MIND = [sys.executable, "-m", "mimo"]
-MODEL = Path(mimo.__file__).parent / "model"
-_TOPICS = (
-    "the login token expires after {n} minutes and must be refreshed by the gateway",
-    "uploads above {n} megabytes fail because the proxy cuts the body",
-    "the nightly job {n} rebuilds the search index and takes the lock for a while",
-    "we chose postgres over mongo for order {n} because reports need joins",
-    "retry {n} times with back-off when the payment provider answers with a timeout",
-    "the cache key of page {n} lacks the locale, so German visitors saw English prices",
-    "feature flag {n} guards the new checkout; remove it after the release",
-    "test {n} is flaky on slow machines since it waits for a fixed time",
-)
-_QUERIES = (
-    "why do uploads fail",
-    "token refresh",
-    "which database did we choose",
-    "flaky test on slow machines",
-    "prices in the wrong language",
-)
+PARTS = ("table", "growth", "peers")
 
 
 @dataclass(frozen=True)
@@ -62,150 +41,6 @@ class Row:
     target: str
 
 
-def note(number: int) -> str:
-    """Returns the file of a short note, the same for the same number."""
-    return f"---\nid: fact_note_{number}\ntype: fact\ntags: [bench]\n---\n{text(number)}"
-
-
-def text(number: int) -> str:
-    """Returns what a note of 40 to 110 words says."""
-    draw = random.Random(number)
-    sentence = draw.choice(_TOPICS).format(n=number)
-    return f"{sentence}.\n{_words(draw, draw.randint(30, 100))}.\n"
-
-
-def _words(draw: random.Random, number: int) -> str:
-    """Returns words as frequent as in developers' notes, so that a store has rare ones, too."""
-    words, weights = _vocabulary()
-    return " ".join(draw.choices(words, cum_weights=weights, k=number))
-
-
-@cache
-def _vocabulary() -> tuple[list[str], list[float]]:
-    """Returns the stems of the packaged list, and the sums of their shares so far."""
-    lines = (MODEL / "background.txt").read_text(encoding="utf-8").splitlines()
-    rows = [line.split("\t") for line in lines]
-    stems = [(stem, math.exp(-int(tenths) / 10)) for stem, tenths in rows if stem.isalpha()]
-    return [stem for stem, _ in stems], list(accumulate(share for _, share in stems))
-
-
-def subject(number: int) -> int:
-    """Returns which of the subjects a note is about."""
-    return _TOPICS.index(random.Random(number).choice(_TOPICS))
-
-
-@contextmanager
-def store(size: int, *, encoder: bool = False) -> Iterator[tuple[Path, dict[str, str]]]:
-    """Yields a project with that many notes, and the environment to run mind in.
-
-    Without the encoder, an index has words and static vectors only: preparing 10,000 notes for
-    comparison in context takes minutes, and would be most of each row.
-    """
-    with TemporaryDirectory(prefix="mind-bench-") as folder:
-        root = Path(folder) / "project"
-        root.mkdir()
-        environ = os.environ | {"MIND_HOME": str(Path(folder) / "home")}
-        # Without compiled files every start would measure the compiler.
-        for name in ("MIND_PROJECT", "PYTHONDONTWRITEBYTECODE"):
-            environ.pop(name, None)
-        run([*MIND, "init"], root, environ)
-        if not encoder:
-            run([*MIND, "config", "--user", "embedding.encoder", "off"], root, environ)
-        facts = root / ".mind" / "facts"
-        facts.mkdir(exist_ok=True)
-        for number in range(size):
-            (facts / f"fact_note_{number}.md").write_text(note(number), encoding="utf-8")
-        yield root, environ
-
-
-def run(
-    command: list[str], cwd: Path, environ: dict[str, str], told: bytes = b""
-) -> tuple[float, int]:
-    """Returns the processor seconds of a command, and its resident memory in kB."""
-    process = subprocess.Popen(
-        command,
-        cwd=cwd,
-        env=environ,
-        stdin=subprocess.PIPE if told else subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    if process.stdin:
-        process.stdin.write(told)
-        process.stdin.close()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"{' '.join(command)} failed with {process.returncode}")
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss
-
-
-def least(
-    command: list[str], cwd: Path, environ: dict[str, str], runs: int = 9, told: bytes = b""
-) -> tuple[float, int]:
-    """Returns the least processor seconds of several runs, and the memory of the last one."""
-    found = [run(command, cwd, environ, told) for _ in range(runs)]
-    return min(seconds for seconds, _ in found), found[-1][1]
-
-
-class Server:
-    """The MCP server over a pipe, asked line by line."""
-
-    def __init__(self, root: Path, environ: dict[str, str]) -> None:
-        self._process = subprocess.Popen(
-            [*MIND, "mcp"],
-            cwd=root,
-            env=environ,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            encoding="utf-8",
-        )
-        self._next = 0
-        hello = {"protocolVersion": "2025-06-18", "capabilities": {}}
-        self.ask("initialize", hello | {"clientInfo": {"name": "bench", "version": "1"}})
-        self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-
-    def _send(self, message: dict[str, Any]) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(message) + "\n")
-        self._process.stdin.flush()
-
-    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        self._next += 1
-        self._send({"jsonrpc": "2.0", "id": self._next, "method": method, "params": params})
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            answer: dict[str, Any] = json.loads(line)
-            if answer.get("id") == self._next:
-                return answer
-        raise SystemExit("the server closed")
-
-    def call(self, tool: str, **arguments: Any) -> float:
-        """Returns the milliseconds that a call of a tool takes."""
-        start = time.perf_counter()
-        answer = self.ask("tools/call", {"name": tool, "arguments": arguments})
-        if answer.get("result", {}).get("isError"):
-            raise SystemExit(f"{tool} failed: {answer}")
-        return 1000 * (time.perf_counter() - start)
-
-    def search(self, query: str) -> float:
-        return self.call("mind_search", query=query)
-
-    def resident(self) -> int:
-        """Returns the resident memory in kB, or 0 where the system does not tell."""
-        status = Path(f"/proc/{self._process.pid}/status")
-        if not status.exists():
-            return 0
-        lines = status.read_text(encoding="utf-8").splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
-
-    def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(timeout=30)
-
-
 def cold(size: int, base: float, targets: dict[str, str]) -> Iterator[Row]:
     """Yields the rows for commands that start anew, over a store of that size."""
     with store(size) as (root, environ):
@@ -213,7 +48,7 @@ def cold(size: int, base: float, targets: dict[str, str]) -> Iterator[Row]:
         yield Row(f"first index of {size:,}", f"{rebuilt:.2f} s", targets.get("index", ""))
         again, _ = least([*MIND, "index"], root, environ, 5)
         yield Row(f"index of {size:,}, unchanged", f"{again:.2f} s", targets.get("again", ""))
-        seconds, memory = least([*MIND, "search", _QUERIES[0]], root, environ)
+        seconds, memory = least([*MIND, "search", QUERIES[0]], root, environ)
         figure = f"{seconds / base:.1f} × ({memory / 1024:.0f} MB)"
         yield Row(f"`mind search`, cold, {size:,}", figure, targets.get("search", ""))
         for words, target in (
@@ -234,7 +69,7 @@ def cold(size: int, base: float, targets: dict[str, str]) -> Iterator[Row]:
 
 _MOMENTS: dict[str, dict[str, Any]] = {
     "a session": {"hook_event_name": "SessionStart", "source": "startup"},
-    "a prompt": {"hook_event_name": "UserPromptSubmit", "prompt": _QUERIES[0]},
+    "a prompt": {"hook_event_name": "UserPromptSubmit", "prompt": QUERIES[0]},
     "a tool": {
         "hook_event_name": "PreToolUse",
         "tool_input": {"file_path": "a.py", "content": "import jwt\n" * 40},
@@ -255,8 +90,8 @@ def document(number: int) -> str:
     draw = random.Random(number)
     parts = [f"# Document {number}"]
     for part in range(4):
-        sentence = draw.choice(_TOPICS).format(n=number)
-        words = _words(draw, 60)
+        sentence = draw.choice(TOPICS).format(n=number)
+        words = words_of(draw, 60)
         parts.append(f"## Part {part}\n\n{sentence}.\n\n- {words}\n\n```\nmake {part}\n```")
     return "\n\n".join(parts) + "\n"
 
@@ -287,8 +122,8 @@ def warm(size: int, base: float, targets: dict[str, str]) -> Iterator[Row]:
         run([*MIND, "index"], root, environ)
         server = Server(root, environ)
         idle = server.resident()
-        server.search(_QUERIES[0])
-        times = sorted(server.search(_QUERIES[i % len(_QUERIES)]) for i in range(100))
+        server.search(QUERIES[0])
+        times = sorted(server.search(QUERIES[i % len(QUERIES)]) for i in range(100))
         middle, high = statistics.median(times), times[94]
         ratio = middle / (1000 * base)
         figure = f"p50 {middle:.1f} ms, p95 {high:.1f} ms ({ratio:.2f} ×)"
@@ -300,7 +135,7 @@ def warm(size: int, base: float, targets: dict[str, str]) -> Iterator[Row]:
 
 def narrowed(size: int) -> Iterator[Row]:
     """Yields the rows for searches that are narrowed to a time."""
-    for asked, figure in timed.rows(size, text, subject, _QUERIES):
+    for asked, figure in timed.rows(size, text, subject, QUERIES):
         yield Row(asked, figure, "")
 
 
@@ -315,8 +150,8 @@ def private(size: int, base: float) -> Iterator[Row]:
             path.write_text(f"{note(number)}{fakes[number % 5].text}\n", encoding="utf-8")
         run([*MIND, "index"], root, environ)
         server = Server(root, environ)
-        server.search(_QUERIES[0])
-        middle = statistics.median(server.search(_QUERIES[i % len(_QUERIES)]) for i in range(100))
+        server.search(QUERIES[0])
+        middle = statistics.median(server.search(QUERIES[i % len(QUERIES)]) for i in range(100))
         figure = f"p50 {middle:.1f} ms ({middle / (1000 * base):.2f} ×)"
         yield Row(f"MCP search, warm, {size:,}, a secret in every hit", figure, "≤ 5 ms")
         server.close()
@@ -370,7 +205,7 @@ def guarded(size: int) -> Iterator[Row]:
                 guard.record(call, Ending())
 
             def search(step: int) -> None:
-                spec.function(mind, _QUERIES[step % len(_QUERIES)])
+                spec.function(mind, QUERIES[step % len(QUERIES)])
 
             search(0)
             whole, first, both = (
@@ -475,7 +310,9 @@ def rows(base: float, markdown: Path | None, *, large: bool) -> Iterator[Row]:
     yield from ingested(1_000)
     mcp = {"search": "p50 ≤ 2.5 ms, p95 ≤ 5 ms", "memory": "≤ 90 MB idle, ≤ 150 MB after searches"}
     yield from warm(10_000, base, mcp)
-    yield from (Row(asked, figure, "") for asked, figure in queries.rows(10_000))
+    yield from (Row(*row, "≤ 2 × the p95 of one") for row in together.side_by_side(10_000, 8))
+    yield from (Row(*row, "≤ 3 ×") for row in together.merged(500))
+    yield from (Row(*row, "") for row in queries.rows(10_000))
     yield from guarded(10_000)
     yield from private(10_000, base)
     yield from linked(10_000, base)
@@ -492,23 +329,50 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--markdown", type=Path, help="a folder of real notes to measure on, too")
     parser.add_argument("--small", action="store_true", help="leave out the 100,000 notes")
-    parser.add_argument("--write", type=Path, help="put the table into this file")
+    parser.add_argument(
+        "--largest", type=int, default=100_000, help="the last size of the curves of growth"
+    )
+    parser.add_argument("--only", choices=PARTS, nargs="+", default=PARTS)
+    parser.add_argument("--write", type=Path, help="the folder of the pages to write")
     args = parser.parse_args()
     nothing = [sys.executable, "-c", "pass"]
     base, _ = least(nothing, Path.cwd(), dict(os.environ), 15)
-    lines = [
-        f"`python -c pass` takes {1000 * base:.1f} ms here; × is a multiple of it.",
-        "",
-        "| operation | measured | target |",
-        "|---|---|---|",
-    ]
-    print("\n".join(lines), flush=True)
-    for row in rows(base, args.markdown, large=not args.small):
-        lines.append(f"| {row.operation} | {row.figure} | {row.target} |")
-        print(lines[-1], flush=True)
-    if args.write:
-        head = f"# Benchmarks\n\nGenerated by `make bench`. {(__doc__ or '').strip()}\n\n"
-        args.write.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
+    first = f"`python -c pass` takes {1000 * base:.1f} ms here; × is a multiple of it."
+    print(first, flush=True)
+    if "table" in args.only:
+        lines = _heading("operation", "measured", "target")
+        for row in rows(base, args.markdown, large=not args.small):
+            lines.append(f"| {row.operation} | {row.figure} | {row.target} |")
+            print(lines[-1], flush=True)
+        _write(args.write, "benchmarks.md", "Benchmarks", __doc__, [first, "", *lines])
+    if "peers" in args.only:
+        lines = _heading("tool", "measured")
+        for what, figure in peers.rows(1_000, base):
+            lines.append(f"| {what} | {figure} |")
+            print(lines[-1], flush=True)
+        _write(args.write, "benchmarks-peers.md", "Other tools", peers.__doc__, [first, "", *lines])
+    if "growth" in args.only:
+        sizes = tuple(size for size in growth.SIZES if size <= args.largest)
+        curves = growth.measured(base, sizes)
+        lines = list(growth.table(curves))
+        print("\n".join(lines), flush=True)
+        if args.write and growth.draw(curves, args.write / "images" / "growth.svg"):
+            lines = ["![Curves of growth](images/growth.svg)", "", *lines]
+        _write(args.write, "benchmarks-growth.md", "Growth", growth.__doc__, [first, "", *lines])
+
+
+def _heading(*titles: str) -> list[str]:
+    """Returns the lines that a Markdown table begins with."""
+    return [f"| {' | '.join(titles)} |", "|---" * len(titles) + "|"]
+
+
+def _write(
+    folder: Path | None, name: str, title: str, text: str | None, lines: Iterable[str]
+) -> None:
+    """Writes a page, if there is a folder to write to."""
+    if folder:
+        head = f"# {title}\n\nGenerated by `make bench`. {(text or '').strip()}\n\n"
+        (folder / name).write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 `+shadowed = 0` keeps SQLite from choosing an index by `shadowed`, which nearly all rows have alike.
 """
 
+import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,12 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from mimo.disk import STORE
 from mimo.frozen import NamedTuple, frozen
 from mimo.index import rows
-from mimo.index.schema import CURRENT, from_digest, newest_first
+from mimo.index.schema import CURRENT, from_digest, from_sql, newest_first
 from mimo.index.vectors import Vectors, cosines
 from mimo.memory import duplicates
+from mimo.memory.decay import never_fades
 from mimo.memory.duplicates import likeness
 from mimo.memory.model import Kind, Record
 
+_AT_ONCE = 500
+"""Keys in one query: older builds of SQLite take 999 at most."""
 _IN_COMMON = 4
 """The number of rare words that two near-duplicates have in common, unless they are shorter."""
 
@@ -68,6 +72,44 @@ def digests(sql: sqlite3.Connection) -> tuple[str, ...]:
     return tuple(from_digest(digest) for (digest,) in selected)
 
 
+class Age(NamedTuple):
+    """What the fading of a memory depends on."""
+
+    key: int
+    id: str
+    importance: float
+    created: int
+    """In microseconds since 1970."""
+    protected: bool
+    """Whether it never fades: by its file, or else by its type or place."""
+
+
+def ages(sql: sqlite3.Connection) -> list[Age]:
+    """Returns what the fading of every memory depends on, in no particular order."""
+    selected = sql.execute(
+        "SELECT key, id, importance, created, type, path,"
+        " CASE WHEN instr(rest, '\"protected\":') THEN rest END"
+        " FROM memories WHERE +shadowed = 0"
+    )
+    return [
+        Age(key, id, importance, created, _never_fades(type, from_sql(path), rest))
+        for key, id, importance, created, type, path, rest in selected
+    ]
+
+
+def _never_fades(type: str, path: str, rest: str | None) -> bool:
+    given = json.loads(rest).get("protected") if rest else None
+    return never_fades(given, Kind(type), elsewhere=not path.startswith(f"{STORE}/"))
+
+
+def records(sql: sqlite3.Connection, keys: Sequence[int]) -> dict[int, Record]:
+    """Returns the memories with these keys, by key."""
+    found: dict[int, Record] = {}
+    for start in range(0, len(keys), _AT_ONCE):
+        found |= rows.by_key(sql, keys[start : start + _AT_ONCE])
+    return found
+
+
 def unapproved(sql: sqlite3.Connection) -> tuple[Record, ...]:
     """Returns the memories whose text is not approved, newest first."""
     return _selected(sql, "NOT approved(m.digest)")
@@ -111,12 +153,15 @@ def ingested(sql: sqlite3.Connection) -> tuple[Record, ...]:
 
 
 def citing(sql: sqlite3.Connection) -> tuple[Record, ...]:
-    """Returns the memories that may cite a place in a file, such as `a.py:3` or `a.py#name`."""
-    place = "({0} GLOB '*:[0-9]*' OR {0} GLOB '*#[^ #]*')"
-    text = " OR ".join(
-        place.format(column) for column in ("m.rest", "unpacked(m.content)", "m.title")
+    """Returns the memories that may cite a place in a file, newest first."""
+    selected = sql.execute(
+        "SELECT key, rest, title, unpacked(content) FROM memories m"
+        f" WHERE parent IS NULL AND +shadowed = 0 ORDER BY {newest_first('m')}"
     )
-    return _selected(sql, f"m.parent IS NULL AND ({text})")
+    place = compiled(_PLACE)
+    keys = [key for key, *texts in selected if any(text and place.search(text) for text in texts)]
+    found = records(sql, keys)
+    return tuple(found[key] for key in keys)
 
 
 def doubles(

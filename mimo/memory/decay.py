@@ -11,7 +11,7 @@ import math
 from datetime import datetime
 
 from mimo.frozen import NamedTuple
-from mimo.memory.model import Record
+from mimo.memory.model import Kind, Record
 
 RATE = 0.1
 """Share lost a day, as the exponent's factor."""
@@ -39,13 +39,19 @@ def score(importance: float, days: float, *, accesses: int = 0, rate: float = RA
     return min(1.0, max(0.0, strength))
 
 
-def strength(record: Record, *, now: datetime, use: Use | None = None, rate: float = RATE) -> float:
-    """Returns the memory's decay score at `now`, 0..1."""
-    memory = record.memory
+def strength(
+    importance: float,
+    created: datetime,
+    *,
+    now: datetime,
+    use: Use | None = None,
+    rate: float = RATE,
+) -> float:
+    """Returns a memory's decay score at `now`, 0..1."""
     if use is None:
-        return score(memory.importance, days_between(memory.created, now), rate=rate)
-    days = days_between(max(use.last, memory.created), now)
-    return score(memory.importance, days, accesses=use.times, rate=rate)
+        return score(importance, days_between(created, now), rate=rate)
+    days = days_between(max(use.last, created), now)
+    return score(importance, days, accesses=use.times, rate=rate)
 
 
 def days_until_forgotten(now_score: float, *, floor: float = FLOOR, rate: float = RATE) -> float:
@@ -56,11 +62,14 @@ def days_until_forgotten(now_score: float, *, floor: float = FLOOR, rate: float 
 
 
 def is_protected(record: Record) -> bool:
-    """Returns whether the memory never fades: by its file, or else by its type.
+    """Returns whether the memory never fades."""
+    memory = record.memory
+    return never_fades(memory.protected, memory.type, elsewhere=record.place.elsewhere)
+
+
+def never_fades(given: bool | None, kind: Kind, *, elsewhere: bool) -> bool:
+    """Returns whether a memory never fades: by what its file says, or else by its type.
 
     By default, a document outside `.mind/` does not fade either.
     """
-    memory = record.memory
-    if memory.protected is not None:
-        return memory.protected
-    return memory.type.protected or record.place.elsewhere
+    return kind.protected or elsewhere if given is None else given

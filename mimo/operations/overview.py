@@ -1,7 +1,7 @@
 """Statistics of a project's memories, and their decay."""
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
@@ -9,7 +9,7 @@ from itertools import pairwise
 from mimo.errors import Invalid
 from mimo.frozen import frozen
 from mimo.index import rows, survey
-from mimo.index.survey import Origins
+from mimo.index.survey import Age, Origins
 from mimo.memory import decay
 from mimo.memory.decay import Use
 from mimo.memory.model import Filter, Kind, Record
@@ -95,16 +95,28 @@ class Strength:
 
 def strength(mind: Mind) -> Strength:
     """Returns exact averages over every memory of the project."""
-    records = everything(mind)
-    strengths = scores(mind, records)
+    ages, scores = _ages(mind)
     return Strength(
-        importance=_mean([record.memory.importance for record in records]),
-        score=_mean(strengths),
+        importance=_mean([age.importance for age in ages]),
+        score=_mean(scores),
         at_risk=sum(
-            strength < decay.AT_RISK and not decay.is_protected(record)
-            for record, strength in zip(records, strengths, strict=True)
+            score < decay.AT_RISK and not age.protected
+            for age, score in zip(ages, scores, strict=True)
         ),
     )
+
+
+def _ages(mind: Mind) -> tuple[list[Age], list[float]]:
+    """Returns what the fading of every memory depends on, and the score of each."""
+    ages = refresh.up_to_date(mind).ask(survey.ages)
+    uses, rate, now = finding.uses(mind), mind.config["decay.rate"], mind.now()
+    scores = [
+        decay.strength(
+            age.importance, rows.to_time(age.created), now=now, use=uses.get(age.id), rate=rate
+        )
+        for age in ages
+    ]
+    return ages, scores
 
 
 def _mean(values: list[float]) -> float:
@@ -115,7 +127,8 @@ def _mean(values: list[float]) -> float:
 class Fading:
     """A memory at risk of being forgotten."""
 
-    record: Record
+    key: int
+    id: str
     score: float
     days: float
     """The days until it is forgotten; infinite for never."""
@@ -132,13 +145,15 @@ class AtRisk:
 
 def scores(mind: Mind, records: Sequence[Record]) -> list[float]:
     """Returns the decay score of each memory, 0..1."""
-    return _scores(mind, records, finding.uses(mind))
-
-
-def _scores(mind: Mind, records: Sequence[Record], uses: Mapping[str, Use]) -> list[float]:
-    rate, now = mind.config["decay.rate"], mind.now()
+    uses, rate, now = finding.uses(mind), mind.config["decay.rate"], mind.now()
     return [
-        decay.strength(record, now=now, use=uses.get(record.memory.id), rate=rate)
+        decay.strength(
+            record.memory.importance,
+            record.memory.created,
+            now=now,
+            use=uses.get(record.memory.id),
+            rate=rate,
+        )
         for record in records
     ]
 
@@ -156,18 +171,24 @@ def strongest_first(mind: Mind, options: finding.Options) -> Page:
 
 def at_risk(mind: Mind, threshold: float) -> AtRisk:
     """Returns all memories that are not protected and have a score below `threshold`."""
+    ages, scores = _ages(mind)
     config, uses = mind.config, finding.uses(mind)
-    records = finding.listing(mind).records
     weak = []
-    for record, score in zip(records, _scores(mind, records, uses), strict=True):
-        if score < threshold and not decay.is_protected(record):
+    for age, score in zip(ages, scores, strict=True):
+        if score < threshold and not age.protected:
             days = decay.days_until_forgotten(
                 score, floor=config["decay.floor"], rate=config["decay.rate"]
             )
-            use = uses.get(record.memory.id)
-            weak.append(Fading(record=record, score=score, days=days, use=use))
-    weak.sort(key=lambda fading: (fading.score, fading.record.memory.id))
-    return AtRisk(fading=tuple(weak), checked=len(records))
+            fading = Fading(key=age.key, id=age.id, score=score, days=days, use=uses.get(age.id))
+            weak.append(fading)
+    weak.sort(key=lambda fading: (fading.score, fading.id))
+    return AtRisk(fading=tuple(weak), checked=len(ages))
+
+
+def with_records(mind: Mind, fading: Sequence[Fading]) -> list[tuple[Fading, Record]]:
+    """Returns memories at risk with their records, except those that are gone."""
+    records = mind.index.ask(survey.records, [item.key for item in fading])
+    return [(item, records[item.key]) for item in fading if item.key in records]
 
 
 def keep(mind: Mind, wanted: str, *, keep: bool) -> Record:

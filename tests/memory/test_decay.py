@@ -19,18 +19,22 @@ def record(
     return Record(memory=memory, place=Place(path=path or ".mind/facts/m.md", line=1, digest=""))
 
 
+def strength(faded: Record, **options) -> float:
+    return decay.strength(faded.memory.importance, faded.memory.created, **options)
+
+
 def test_a_new_memory_is_as_strong_as_it_is_important():
-    assert decay.strength(record(importance=0.7), now=NOW) == pytest.approx(0.7)
+    assert strength(record(importance=0.7), now=NOW) == pytest.approx(0.7)
 
 
 def test_strength_falls_by_the_documented_exponential():
-    assert decay.strength(record(days=10), now=NOW) == pytest.approx(0.5 * math.exp(-1))
+    assert strength(record(days=10), now=NOW) == pytest.approx(0.5 * math.exp(-1))
 
 
 def test_the_age_counts_from_the_last_access():
     used = decay.Use(times=1, last=NOW - timedelta(days=2))
 
-    assert decay.strength(record(days=30), now=NOW, use=used) == pytest.approx(
+    assert strength(record(days=30), now=NOW, use=used) == pytest.approx(
         0.5 * math.exp(-0.2) * (1 + 0.1 * math.log(2))
     )
 
@@ -38,8 +42,8 @@ def test_the_age_counts_from_the_last_access():
 def test_an_access_before_the_date_in_the_file_does_not_make_a_memory_older():
     used = decay.Use(times=0, last=NOW - timedelta(days=90))
 
-    assert decay.strength(record(days=1), now=NOW, use=used) == pytest.approx(
-        decay.strength(record(days=1), now=NOW)
+    assert strength(record(days=1), now=NOW, use=used) == pytest.approx(
+        strength(record(days=1), now=NOW)
     )
 
 
@@ -49,7 +53,7 @@ def test_accesses_strengthen_and_the_score_never_leaves_the_unit_interval():
 
 
 def test_a_date_in_the_future_counts_as_now():
-    assert decay.strength(record(days=-5), now=NOW) == pytest.approx(0.5)
+    assert strength(record(days=-5), now=NOW) == pytest.approx(0.5)
 
 
 @pytest.mark.req("000-54")

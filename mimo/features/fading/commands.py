@@ -9,7 +9,7 @@ from mimo.commands.spec import Arg, Effect, Omitted, Out, command
 from mimo.errors import AmbiguousId, Conflict, Invalid, NotFound, StorageFailed
 from mimo.frozen import frozen
 from mimo.memory import decay
-from mimo.memory.model import Category, Kind
+from mimo.memory.model import Category, Kind, Record
 from mimo.mind import Mind
 from mimo.operations import overview
 from mimo.operations.overview import Fading
@@ -143,13 +143,13 @@ def decay_check(
     weak = overview.at_risk(mind, threshold)
     rows = tuple(
         FadingMemory(
-            id=item.record.memory.id,
-            content=item.record.memory.text,
+            id=record.memory.id,
+            content=record.memory.text,
             decay_score=round(item.score, 4),
-            trust=trust_of(mind, item.record),
+            trust=trust_of(mind, record),
             days_until_forgotten=_days(item),
         )
-        for item in weak.fading[:limit]
+        for item, record in overview.with_records(mind, weak.fading[:limit])
     )
     return DecayCheck(at_risk=rows, threshold=threshold, total_checked=weak.checked)
 
@@ -171,7 +171,10 @@ def fading(mind: Mind, *, threshold: Threshold = decay.AT_RISK, limit: Limit = 2
     """
     weak = overview.at_risk(mind, threshold)
     return FadingRows(
-        memories=tuple(_row(mind, item) for item in weak.fading[:limit]),
+        memories=tuple(
+            _row(mind, item, record)
+            for item, record in overview.with_records(mind, weak.fading[:limit])
+        ),
         threshold=threshold,
         total=len(weak.fading),
         forgotten=sum(item.days == 0 for item in weak.fading),
@@ -205,8 +208,8 @@ def keep(mind: Mind, id: Id, *, off: Annotated[bool, Arg("Let it fade again")] =
     )
 
 
-def _row(mind: Mind, item: Fading) -> FadingRow:
-    memory = item.record.memory
+def _row(mind: Mind, item: Fading, record: Record) -> FadingRow:
+    memory = record.memory
     return FadingRow(
         id=memory.id,
         type=memory.type,
@@ -216,8 +219,8 @@ def _row(mind: Mind, item: Fading) -> FadingRow:
         uses=item.use.times if item.use else 0,
         last_used=item.use.last if item.use else None,
         created_at=memory.created,
-        trust=trust_of(mind, item.record),
-        file=item.record.place.path,
+        trust=trust_of(mind, record),
+        file=record.place.path,
     )
 
 

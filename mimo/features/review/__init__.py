@@ -2,9 +2,9 @@
 
 import hashlib
 import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -105,16 +105,33 @@ def waiting(
 
     Items that were hidden on this machine are included only with `kept`.
     """
+    return first(mind, kinds, None, kept=kept)[0]
+
+
+def first(
+    mind: Mind, kinds: Iterable[Waiting], most: int | None, *, kept: bool = False
+) -> tuple[tuple[Item, ...], dict[Waiting, int]]:
+    """Returns at most that many items, most urgent first, and the number of all of each kind.
+
+    Items that were hidden on this machine are included only with `kept`.
+    """
     wanted = frozenset(kinds)
     keys = frozenset[str]() if kept else hidden(mind)
     refresh.refresh(mind)
     items: list[Item] = []
+    numbers: dict[Waiting, int] = {}
     for kind in (kind for kind in Waiting if kind in wanted):
-        for item in _FINDERS[kind](mind):
+        found = _FINDERS[kind](mind)
+        left = None if most is None else max(0, most - len(items))
+        if keys:
+            found = tuple(item for item in found if item.key not in keys)
+        elif not isinstance(found, Sized):
+            found = tuple(found)
+        numbers[kind] = len(found)
+        for item in islice(found, left):
             mind.heed()
-            if not (keys and item.key in keys):
-                items.append(item)
-    return tuple(items)
+            items.append(item)
+    return tuple(items), numbers
 
 
 def count(mind: Mind) -> dict[str, int]:
@@ -122,7 +139,7 @@ def count(mind: Mind) -> dict[str, int]:
     kinds = CHEAP
     if not hidden(mind):
         kinds = tuple(kind for kind in CHEAP if kind is not Waiting.UNTRUSTED)
-    numbers = Counter(item.kind for item in waiting(mind, kinds))
+    _, numbers = first(mind, kinds, 0)
     if Waiting.UNTRUSTED not in kinds:
         numbers[Waiting.UNTRUSTED] = mind.index.ask(survey.number_unapproved)
     return {kind.value: numbers[kind] for kind in CHEAP if numbers[kind]}
@@ -413,13 +430,25 @@ def _doubles(mind: Mind) -> Iterator[Item]:
             yield _between(Waiting.DOUBLE, (record, other), "the two memories are near-duplicates")
 
 
-def _fading(mind: Mind) -> Iterator[Item]:
-    for fading in overview.at_risk(mind, decay.AT_RISK).fading:
-        left = f"{fading.days:.0f} days left" if fading.days else "it counts as forgotten"
-        yield _item(Waiting.FADING, fading.record, f"it fades: {left}")
+class _Fading:
+    """The fading memories, weakest first; their files are read as they are asked for."""
+
+    def __init__(self, mind: Mind) -> None:
+        self._mind = mind
+        self._fading = overview.at_risk(mind, decay.AT_RISK).fading
+
+    def __len__(self) -> int:
+        return len(self._fading)
+
+    def __iter__(self) -> Iterator[Item]:
+        for start in range(0, len(self._fading), _AT_ONCE):
+            some = self._fading[start : start + _AT_ONCE]
+            for fading, record in overview.with_records(self._mind, some):
+                left = f"{fading.days:.0f} days left" if fading.days else "it counts as forgotten"
+                yield _item(Waiting.FADING, record, f"it fades: {left}")
 
 
-_FINDERS: dict[Waiting, Callable[[Mind], Iterator[Item]]] = {
+_FINDERS: dict[Waiting, Callable[[Mind], Iterable[Item]]] = {
     Waiting.UNREADABLE: _unreadable,
     Waiting.VERSIONS: _versions,
     Waiting.DECISIONS: _decisions,
@@ -428,5 +457,5 @@ _FINDERS: dict[Waiting, Callable[[Mind], Iterator[Item]]] = {
     Waiting.OUTDATED: _outdated,
     Waiting.STALE: _stale,
     Waiting.DOUBLE: _doubles,
-    Waiting.FADING: _fading,
+    Waiting.FADING: _Fading,
 }

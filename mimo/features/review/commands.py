@@ -118,13 +118,12 @@ def review(
     memories that are not approved here, cite changed files, are near-duplicates or fade. On a
     terminal it asks about them one by one; nothing is changed without an answer.
     """
-    items = reviewing.waiting(mind, kinds or Waiting, kept=all)
-    counts = {kind.value: sum(item.kind is kind for item in items) for kind in Waiting}
-    untrusted = counts[Waiting.UNTRUSTED] > 0
+    items, counts = reviewing.first(mind, kinds or Waiting, limit, kept=all)
+    untrusted = counts.get(Waiting.UNTRUSTED, 0) > 0
     return Review(
-        items=tuple(_row(mind, item) for item in items[:limit]),
-        total=len(items),
-        counts={kind: number for kind, number in counts.items() if number},
+        items=tuple(_row(mind, item) for item in items),
+        total=sum(counts.values()),
+        counts={kind.value: number for kind, number in counts.items() if number},
         arrived=look_of(mind) if untrusted else None,
         notice=mind.notice,
     )

@@ -24,6 +24,9 @@ PATHS = frozenset(
 )
 """The commands that are answered: they read the project's memory, and nothing of their process."""
 
+MANY = 20_000
+"""The number of memories from which one of these commands starts a server for the next."""
+
 _COMMANDS = frozenset(path.partition(" ")[0] for path in PATHS)
 
 COMPLETING = "_MIND_COMPLETE"

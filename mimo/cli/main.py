@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mimo import rendering
-from mimo.cli.asked import COMPLETING
+from mimo.cli.asked import COMPLETING, MANY, PATHS
 from mimo.cli.plain import read
 from mimo.commands import Registry, all_commands
 from mimo.commands.spec import Effect, Param, Spec, Surface
 from mimo.disk import working_directory
 from mimo.errors import MindError, status_of
+from mimo.memory.model import Filter
 from mimo.operations.asking import agent_of
 from mimo.rendering import complain, is_terminal
 
@@ -106,6 +107,8 @@ def run_command(
             result = _with_user(spec, mind, caller, arguments, options)
         else:
             result = invoke(spec, mind, caller, arguments)
+        if spec.path in PATHS and named is None:
+            _serve_the_next(mind)
         notice = None if getattr(result, "notice", None) else mind.notice
         for warning in (*mind.config.warnings, *([notice] if notice else [])):
             complain(f"note: {warning}")
@@ -120,6 +123,14 @@ def run_command(
     if writes and named is None and not options.get("json"):
         _print_project(mind)
     return int(getattr(result, "exit_status", 0))
+
+
+def _serve_the_next(mind: "Mind") -> None:
+    """Starts a server for the next commands if the files take this one most of its time."""
+    if mind.has_project and mind.index.count(Filter()) >= MANY:
+        from mimo.cli import standby
+
+        standby.start_later(mind)
 
 
 def _connect(mind: "Mind", options: Mapping[str, Any]) -> None:

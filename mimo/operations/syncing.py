@@ -183,15 +183,19 @@ def install(root: Path) -> bool:
 
 
 def lacking(root: Path) -> str | None:
-    """Returns a warning if git would merge memories as text; None if the merge driver is set.
+    """Returns a warning if git would merge memories as text, or slowly; None if all is well.
 
-    A clone copies `.gitattributes`, but not the setting that names the program.
+    A clone copies `.gitattributes`, but not the setting that names the program. A driver that the
+    user wrote is well.
     """
     if not git.is_inside(root):
         return None
     with suppress(Invalid):
-        if not git.merges(root):
+        driver = git.driver(root)
+        if not driver:
             return "git merges memories here as plain text"
+        if "mind merge-driver" in driver and driver != git.DRIVER:
+            return "git merges memories here with the slower driver of an older version"
     return None
 
 

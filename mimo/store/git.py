@@ -322,9 +322,11 @@ def _run(
         raise Invalid("an argument contains a NUL character", hint="remove it") from None
 
 
-def merges(root: Path) -> bool:
-    """Returns whether the merge driver is installed."""
-    return run(root, "config", "--get", "merge.mind.driver").stdout.strip() != b""
+def driver(root: Path) -> str:
+    """Returns the command that merges memories; empty if there is none."""
+    return (
+        run(root, "config", "--get", "merge.mind.driver").stdout.decode("utf-8", "replace").strip()
+    )
 
 
 def install_driver(root: Path) -> bool:

@@ -259,6 +259,18 @@ def test_a_clone_lacks_the_driver_until_it_is_mended(repository, decided, tmp_pa
     assert git(clone, "config", "merge.mind.driver").strip() == DRIVER
 
 
+@pytest.mark.parametrize(
+    ("driver", "lacks"), [("mind merge-driver %O %A %B %P", True), ("kdiff3 %O %A %B", False)]
+)
+def test_the_driver_of_an_older_version_is_replaced(repository, driver, lacks):
+    git(repository, "config", "merge.mind.driver", driver)
+
+    assert bool(syncing.lacking(repository)) is lacks
+
+    syncing.install(repository)
+    assert syncing.lacking(repository) is None
+
+
 def test_outside_git_nothing_lacks(project):
     assert syncing.lacking(project) is None
     assert not syncing.install(project)

@@ -1,0 +1,70 @@
+"""A server in the background for a project with very many memories.
+
+Comparing all files takes most of a command there. So the first command starts this process, which
+watches the files and answers the next ones. It ends when it was not asked for a while.
+"""
+
+import os
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from mimo.cli.main import answers
+from mimo.errors import MindError
+from mimo.mind import Mind
+from mimo.operations import refresh
+from mimo.operations.asking import OFF
+from mimo.operations.listening import Listener, Memory
+from mimo.operations.syncing import start
+from mimo.store.files import holding, is_held
+
+IDLE_SECONDS = 900.0
+_CHECK_SECONDS = 5.0
+
+
+def start_later(mind: Mind) -> None:
+    """Starts the server of a project, unless there is one or none is to be asked."""
+    off = os.environ.get("MIND_BACKGROUND") == "off" or os.environ.get(OFF) == "off"
+    if off or not mind.has_project or mind.config["server.socket"] == "off":
+        return
+    with suppress(MindError, OSError):
+        if not is_held(_lock(mind)):
+            start("mimo.cli.standby", mind.project.root, mind.home)
+
+
+def serve(root: Path, home: Path, idle: float) -> None:
+    """Answers the commands of a project until none has asked for `idle` seconds.
+
+    Does nothing if another process of this kind serves the project.
+    """
+
+    def opened() -> Mind:
+        return Mind.open(root, project=root, environ={**os.environ, "MIND_HOME": str(home)})
+
+    memory = Memory(opened)
+    with holding(_lock(memory.mind())) as ours:
+        if not ours:
+            return
+        refresh.refresh(memory.mind())
+        listener = Listener(home, memory, answers)
+        listener.start()
+        # A project that is removed has no commands left to answer.
+        while time.monotonic() - listener.asked < idle and (root / ".mind").is_dir():
+            time.sleep(min(idle, _CHECK_SECONDS))
+        listener.close()
+        memory.close()
+
+
+def _lock(mind: Mind) -> Path:
+    return mind.index_folder / "standby"
+
+
+def main() -> None:
+    """Serves the project that the command line names."""
+    with suppress(MindError, OSError):
+        serve(Path(sys.argv[1]), Path(sys.argv[2]), IDLE_SECONDS)
+
+
+if __name__ == "__main__":
+    main()

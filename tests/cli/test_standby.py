@@ -1,0 +1,78 @@
+"""The server in the background, which a command starts in a project with very many memories."""
+
+import time
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from mimo.cli import asked, standby
+from mimo.cli import main as main_module
+from mimo.features.notes.commands import add
+from mimo.mind import Mind
+from mimo.store.files import holding
+
+
+@pytest.fixture
+def noted(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Mind:
+    """A project in which processes in the background are allowed."""
+    monkeypatch.delenv("MIND_BACKGROUND")
+    add(mind, "Green tea is drunk plain.")
+    return mind
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The projects for which a process was started; none is."""
+    roots: list[Path] = []
+    monkeypatch.setattr(standby, "start", lambda module, root, home: roots.append(root))
+    return roots
+
+
+@pytest.mark.parametrize(("most", "times"), [(1, 1), (2, 0)])
+def test_a_command_starts_it_among_very_many_memories(
+    noted: Mind, started: list[Path], monkeypatch: pytest.MonkeyPatch, most: int, times: int
+) -> None:
+    monkeypatch.setattr(main_module, "MANY", most)
+    monkeypatch.chdir(noted.project.root)
+
+    main_module.main(["list"])
+    main_module.main(["log"])
+
+    assert started == [noted.project.root] * times
+
+
+def test_it_is_not_started_twice(noted: Mind, started: list[Path]) -> None:
+    with holding(noted.index_folder / "standby"):
+        standby.start_later(noted)
+
+    assert started == []
+
+
+@pytest.mark.parametrize("name", ["MIND_BACKGROUND", "MIND_SOCKET"])
+def test_a_variable_prevents_it(
+    noted: Mind, started: list[Path], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "off")
+
+    standby.start_later(noted)
+
+    assert started == []
+
+
+def test_it_answers_commands_and_ends_when_nothing_asks(
+    noted: Mind, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, home = noted.project.root, noted.home
+    monkeypatch.chdir(root)
+    thread = Thread(target=standby.serve, args=(root, home, 1.0))
+    thread.start()
+
+    deadline = time.monotonic() + 20
+    while asked.answer(["list"]) is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+    assert "Green tea" in capsys.readouterr().out
+    thread.join(20)
+    assert not thread.is_alive()
+    assert asked.answer(["list"]) is None

@@ -5,8 +5,8 @@
 
 import json
 import sqlite3
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from mimo.disk import STORE
 from mimo.frozen import NamedTuple, frozen
@@ -20,8 +20,7 @@ from mimo.memory.model import Kind, Record
 
 _AT_ONCE = 500
 """Keys in one query: older builds of SQLite take 999 at most."""
-_IN_COMMON = 4
-"""The number of rare words that two near-duplicates have in common, unless they are shorter."""
+_COMPARED_AT_ONCE = 1_000
 
 
 @frozen
@@ -179,13 +178,8 @@ def doubles(
     )
     keys = [key for (key,) in sql.execute(newest, (most,))]
     own = {text.key: text for text in _texts(sql, f"m.key IN ({newest})", (most,))}
-    rivals = _Rivals({key: text.words for key, text in own.items()})
-    pairs = [
-        (own[key], other)
-        for other in _texts(sql, current)
-        for key in rivals.of(other.words)
-        if key != other.key and likeness(own[key].words, other.words, 1.0) >= duplicates.ALIKE
-    ]
+    others = _texts(sql, current)
+    pairs = [(a, b) for a, b in _sharing(list(own.values()), others) if a.key != b.key]
     stored = vectors.get({text.vector for pair in pairs for text in pair}) if vectors else {}
     nearest: dict[int, tuple[float, int]] = {}
     for text, other in pairs:
@@ -220,32 +214,31 @@ def _texts(
         yield _Text(key, duplicates.words_of(tokens), vector)
 
 
-class _Rivals:
-    """Finds the texts that may share half of their words with another one.
+def _sharing(texts: Sequence[_Text], others: Iterator[_Text]) -> Iterator[tuple[_Text, _Text]]:
+    """Yields each text with those of the others that share half of the words of both.
 
-    Two such texts have some of their rarest words in common (a prefix filter: Bayardo, Ma and
-    Srikant, Scaling Up All Pairs Similarity Search, 2007).
+    Other pairs are no near-duplicates, even if their cosine is 1.
     """
+    import numpy as np
 
-    def __init__(self, texts: Mapping[int, frozenset[str]]) -> None:
-        self._frequency = Counter(word for words in texts.values() for word in words)
-        self._needed = {key: min(_IN_COMMON, -(-len(words) // 2)) for key, words in texts.items()}
-        self._having: dict[str, list[int]] = {}
-        for key, words in texts.items():
-            for word in self._rarest(words):
-                self._having.setdefault(word, []).append(key)
-
-    def of(self, words: frozenset[str]) -> list[int]:
-        """Returns the texts that may share half of the words."""
-        shared = Counter(key for word in self._rarest(words) for key in self._having.get(word, ()))
-        return [key for key, number in shared.items() if number >= self._needed[key]]
-
-    def _rarest(self, words: frozenset[str]) -> list[str]:
-        """Returns the half of the words that is rarest here, and some more; words that occur."""
-        here = sorted(
-            words & self._frequency.keys(), key=lambda word: (self._frequency[word], word)
-        )
-        return here[: max(0, len(here) - -(-len(words) // 2) + _IN_COMMON)]
+    having: dict[str, list[int]] = {}
+    for place, text in enumerate(texts):
+        for word in text.words:
+            having.setdefault(word, []).append(place)
+    sizes = np.array([len(text.words) for text in texts])
+    while batch := list(islice(others, _COMPARED_AT_ONCE)):
+        # Each number is a pair of texts; it occurs once for each word that they share.
+        pairs = [
+            row * len(texts) + place
+            for row, other in enumerate(batch)
+            for word in other.words & having.keys()
+            for place in having[word]
+        ]
+        shared = np.bincount(pairs, minlength=len(batch) * len(texts))
+        shared = shared.reshape(len(batch), len(texts))
+        every = sizes + np.array([[len(other.words)] for other in batch]) - shared
+        for row, place in np.argwhere(shared >= (2 * duplicates.ALIKE - 1) * every):
+            yield texts[place], batch[row]
 
 
 def _selected(sql: sqlite3.Connection, condition: str) -> tuple[Record, ...]:

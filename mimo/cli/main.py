@@ -14,7 +14,6 @@ from mimo.commands import Registry, all_commands
 from mimo.commands.spec import Effect, Param, Spec, Surface
 from mimo.disk import working_directory
 from mimo.errors import MindError, status_of
-from mimo.memory.model import Filter
 from mimo.operations.asking import agent_of
 from mimo.rendering import complain, is_terminal
 
@@ -127,6 +126,8 @@ def run_command(
 
 def _serve_the_next(mind: "Mind") -> None:
     """Starts a server for the next commands if the files take this one most of its time."""
+    from mimo.memory.model import Filter
+
     if mind.has_project and mind.index.count(Filter()) >= MANY:
         from mimo.cli import standby
 

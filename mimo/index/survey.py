@@ -17,10 +17,13 @@ from mimo.memory import duplicates
 from mimo.memory.decay import never_fades
 from mimo.memory.duplicates import likeness
 from mimo.memory.model import Kind, Record
+from mimo.text.clean import compiled
 
 _AT_ONCE = 500
 """Keys in one query: older builds of SQLite take 999 at most."""
 _COMPARED_AT_ONCE = 1_000
+_PLACE = r'[^\s"\d]:\d|\.[A-Za-z]\w*:\d|#[^ #]'
+"""A place in a file, such as `a.py:3` or `a.py#name`; no colon of JSON, and no time."""
 
 
 @frozen

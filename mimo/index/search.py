@@ -1,6 +1,7 @@
 """Search: from a query to the memories that answer it, ranked by words and meaning together."""
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -412,7 +413,20 @@ def _shape(memory: _Memory, units: Sequence[StoredUnit]) -> Shape:
         is_turn = first.speakers or first.tokens.partition(" ")[0] in _CHAT
         return Shape.TURN if is_turn else Shape.DOCUMENT
     is_memory = memory.owned or from_sql(memory.path).startswith(".mind/")
-    return Shape.NOTE if is_memory and len(units) <= _NOTE_UNITS else Shape.DOCUMENT
+    if is_memory and len(units) <= _NOTE_UNITS:
+        return Shape.NOTE
+    return Shape.CONVERSATION if _is_conversation(units) else Shape.DOCUMENT
+
+
+def _is_conversation(units: Sequence[StoredUnit]) -> bool:
+    """Returns whether it is a chat with an assistant, or most units have one of few speakers."""
+    chat = [unit.tokens.partition(" ")[0] in _CHAT for unit in units]
+    if chat[0] and sum(chat) > 1:
+        return True
+    speaking = [unit.speakers.split() for unit in units]
+    times = Counter(name for names in speaking for name in names)
+    people = {name for name, number in times.items() if number >= max(2, len(units) / 4)}
+    return sum(not people.isdisjoint(names) for names in speaking) > len(units) / 2
 
 
 def _memories(sql: sqlite3.Connection, keys: Sequence[int]) -> Iterable[_Memory]:

@@ -50,7 +50,12 @@ FLOOR = 0.3
 Otherwise one common pair of characters would be a full match in a store of another language.
 """
 
-_MEANING_WEIGHT = {Shape.TURN: 3.0, Shape.NOTE: 24.0, Shape.DOCUMENT: 18.0}
+_MEANING_WEIGHT = {
+    Shape.TURN: 3.0,
+    Shape.CONVERSATION: 3.0,
+    Shape.NOTE: 24.0,
+    Shape.DOCUMENT: 18.0,
+}
 """The weight of the encoder's cosine: in a short memory meaning leads, in a conversation words."""
 
 _STATIC_SHARE = 0.5
@@ -338,12 +343,14 @@ def _by_meaning(
         ]
     words = dict.fromkeys(_GATED, gate) | dict.fromkeys(_STATIC, gate * _STATIC_SHARE)
     words |= {name: gate * factor for name, factor in changed.items()}
-    weigh = _by_words(largest, words)
-    weigh_turn = _by_words(largest, dict.fromkeys(_STATIC, _STATIC_SHARE))
+    weigh = dict.fromkeys(Shape, _by_words(largest, words))
+    # A conversation is about many things, so that the words of the question decide.
+    weigh[Shape.TURN] = _by_words(largest, dict.fromkeys(_STATIC, _STATIC_SHARE))
+    weigh[Shape.CONVERSATION] = _by_words(largest, changed)
     orders = []
     for candidate, item, cosine in zip(candidates, measured, cosines, strict=True):
         meant = trust * _MEANING_WEIGHT[candidate.shape] * max(0.0, cosine)
-        orders.append(meant + (weigh_turn if candidate.shape is Shape.TURN else weigh)(item))
+        orders.append(meant + weigh[candidate.shape](item))
     return orders
 
 

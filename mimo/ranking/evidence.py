@@ -41,8 +41,10 @@ class Shape(Enum):
     """A part of a conversation."""
     NOTE = "note"
     """A memory of at most 300 words, not an included file."""
+    CONVERSATION = "conversation"
+    """A whole conversation."""
     DOCUMENT = "document"
-    """Any other: a document, code, a long memory, a whole conversation."""
+    """Any other: a document, code, a long memory."""
 
 
 @frozen

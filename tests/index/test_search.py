@@ -8,6 +8,7 @@ import pytest
 from mimo.index.embedding import Embedder
 from mimo.index.index import Index
 from mimo.index.rows import Change, Found
+from mimo.index.search import StoredUnit, _is_conversation
 from mimo.memory.model import Filter, Kind, Link, Section
 
 Make = Callable[..., Change]
@@ -35,6 +36,24 @@ class BrokenEmbedder:
 
     def encode_many(self, texts: Sequence[str]) -> list[bytes]:
         raise FileNotFoundError("model.safetensors")
+
+
+def _stored(speakers: str = "", tokens: str = "green tea") -> StoredUnit:
+    return StoredUnit(tokens=tokens, speakers=speakers, vector=b"", line=1, start=0, length=1)
+
+
+@pytest.mark.parametrize(
+    ("units", "is_one"),
+    [
+        ([_stored("ann ben"), _stored("ben"), _stored("ann"), _stored()], True),
+        ([_stored(tokens="user tea"), _stored(), _stored(tokens="assist milk")], True),
+        ([_stored("note"), _stored(), _stored(), _stored("note")], False),
+        ([_stored("host"), _stored("port"), _stored("user_name"), _stored("path")], False),
+        ([_stored(tokens="user log in"), _stored(), _stored()], False),
+    ],
+)
+def test_a_conversation_is_told_from_a_document(units: list[StoredUnit], is_one: bool) -> None:
+    assert _is_conversation(units) is is_one
 
 
 def test_the_memory_with_the_answer_comes_first(index: Index, change_of: Make) -> None:

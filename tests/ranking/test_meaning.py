@@ -94,14 +94,15 @@ def test_estimated_cosines_alone_make_nothing_sure():
     assert ranked[0].score < 0.3
 
 
-def test_meaning_counts_least_in_a_turn_of_a_conversation():
+@pytest.mark.parametrize("talk", [Shape.TURN, Shape.CONVERSATION])
+def test_meaning_counts_least_in_a_conversation(talk):
     def order(shape):
         words = candidate(1, "socket kei", shape=shape)
         meant = candidate(2, "other words", shape=shape)
         return keys("socket key gateway", [words, meant], near({1: 0.15, 2: 0.45}))
 
     assert order(Shape.NOTE) == [2, 1]
-    assert order(Shape.TURN) == [1, 2]
+    assert order(talk) == [1, 2]
 
 
 def test_a_missing_cosine_is_estimated_and_not_zero():

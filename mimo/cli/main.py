@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,7 +108,7 @@ def run_command(
         else:
             result = invoke(spec, mind, caller, arguments)
         if spec.path in PATHS and named is None:
-            _serve_the_next(mind)
+            serve_the_next(mind)
         notice = None if getattr(result, "notice", None) else mind.notice
         for warning in (*mind.config.warnings, *([notice] if notice else [])):
             complain(f"note: {warning}")
@@ -124,14 +125,29 @@ def run_command(
     return int(getattr(result, "exit_status", 0))
 
 
-def _serve_the_next(mind: "Mind") -> None:
-    """Starts a server for the next commands if the files take this one most of its time."""
+def serve_the_next(mind: "Mind") -> None:
+    """Starts a server for the next commands if the files take this one most of its time.
+
+    Does nothing if there is one, or none is to be asked.
+    """
     from mimo.memory.model import Filter
+    from mimo.operations.asking import OFF
 
-    if mind.has_project and mind.index.count(Filter()) >= MANY:
-        from mimo.cli import standby
+    if "off" in (os.environ.get("MIND_BACKGROUND"), os.environ.get(OFF)) or not mind.has_project:
+        return
+    if mind.config["server.socket"] == "off" or mind.index.count(Filter()) < MANY:
+        return
+    from mimo.operations.syncing import start
+    from mimo.store.files import is_held
 
-        standby.start_later(mind)
+    with suppress(MindError, OSError):
+        if not is_held(standby_lock(mind)):
+            start("mimo.cli.standby", mind.project.root, mind.home)
+
+
+def standby_lock(mind: "Mind") -> Path:
+    """Returns the lock of the server that a command has started for a project."""
+    return mind.index_folder / "standby"
 
 
 def _connect(mind: "Mind", options: Mapping[str, Any]) -> None:

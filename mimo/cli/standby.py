@@ -10,27 +10,15 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from mimo.cli.main import answers
+from mimo.cli.main import answers, standby_lock
 from mimo.errors import MindError
 from mimo.mind import Mind
 from mimo.operations import refresh
-from mimo.operations.asking import OFF
 from mimo.operations.listening import Listener, Memory
-from mimo.operations.syncing import start
-from mimo.store.files import holding, is_held
+from mimo.store.files import holding
 
 IDLE_SECONDS = 900.0
 _CHECK_SECONDS = 5.0
-
-
-def start_later(mind: Mind) -> None:
-    """Starts the server of a project, unless there is one or none is to be asked."""
-    off = os.environ.get("MIND_BACKGROUND") == "off" or os.environ.get(OFF) == "off"
-    if off or not mind.has_project or mind.config["server.socket"] == "off":
-        return
-    with suppress(MindError, OSError):
-        if not is_held(_lock(mind)):
-            start("mimo.cli.standby", mind.project.root, mind.home)
 
 
 def serve(root: Path, home: Path, idle: float) -> None:
@@ -43,7 +31,7 @@ def serve(root: Path, home: Path, idle: float) -> None:
         return Mind.open(root, project=root, environ={**os.environ, "MIND_HOME": str(home)})
 
     memory = Memory(opened)
-    with holding(_lock(memory.mind())) as ours:
+    with holding(standby_lock(memory.mind())) as ours:
         if not ours:
             return
         refresh.refresh(memory.mind())
@@ -54,10 +42,6 @@ def serve(root: Path, home: Path, idle: float) -> None:
             time.sleep(min(idle, _CHECK_SECONDS))
         listener.close()
         memory.close()
-
-
-def _lock(mind: Mind) -> Path:
-    return mind.index_folder / "standby"
 
 
 def main() -> None:

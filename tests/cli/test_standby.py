@@ -15,7 +15,8 @@ from mimo.store.files import holding
 
 @pytest.fixture
 def noted(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Mind:
-    """A project in which processes in the background are allowed."""
+    """A project in which processes in the background are allowed, with enough memories."""
+    monkeypatch.setattr(main_module, "MANY", 1)
     monkeypatch.delenv("MIND_BACKGROUND")
     add(mind, "Green tea is drunk plain.")
     return mind
@@ -25,7 +26,9 @@ def noted(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> Mind:
 def started(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The projects for which a process was started; none is."""
     roots: list[Path] = []
-    monkeypatch.setattr(standby, "start", lambda module, root, home: roots.append(root))
+    monkeypatch.setattr(
+        "mimo.operations.syncing.start", lambda module, root, home: roots.append(root)
+    )
     return roots
 
 
@@ -44,7 +47,7 @@ def test_a_command_starts_it_among_very_many_memories(
 
 def test_it_is_not_started_twice(noted: Mind, started: list[Path]) -> None:
     with holding(noted.index_folder / "standby"):
-        standby.start_later(noted)
+        main_module.serve_the_next(noted)
 
     assert started == []
 
@@ -55,7 +58,7 @@ def test_a_variable_prevents_it(
 ) -> None:
     monkeypatch.setenv(name, "off")
 
-    standby.start_later(noted)
+    main_module.serve_the_next(noted)
 
     assert started == []
 

@@ -20,12 +20,12 @@ MOST_FUNCTION_LINES = 60
 FEWEST_FILE_LINES = 60
 """A smaller module that a single other module imports belongs into that one."""
 
-MOST_MODULES = 226
+MOST_MODULES = 227
 MOST_LINES = 55_900
 """Limits for the whole package, to be lowered with it."""
 
 ENTERED = {
-    "search": (63, 890, 22),
+    "search": (63, 895, 22),
     "add": (61, 912, 23),
     "hook": (28, 315, 19),
 }

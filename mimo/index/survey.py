@@ -75,7 +75,7 @@ def digests(sql: sqlite3.Connection) -> tuple[str, ...]:
 
 
 class Age(NamedTuple):
-    """What the fading of a memory depends on."""
+    """The facts on which the fading of a memory depends."""
 
     key: int
     id: str
@@ -83,7 +83,7 @@ class Age(NamedTuple):
     created: int
     """In microseconds since 1970."""
     protected: bool
-    """Whether it never fades: by its file, or else by its type or place."""
+    """True if it never fades: by its file, or else by its type or place."""
 
 
 def ages(sql: sqlite3.Connection) -> list[Age]:
@@ -106,10 +106,10 @@ def _never_fades(type: str, path: str, rest: str | None) -> bool:
 
 def records(sql: sqlite3.Connection, keys: Sequence[int]) -> dict[int, Record]:
     """Returns the memories with these keys, by key."""
-    found: dict[int, Record] = {}
+    selected: dict[int, Record] = {}
     for start in range(0, len(keys), _AT_ONCE):
-        found |= rows.by_key(sql, keys[start : start + _AT_ONCE])
-    return found
+        selected |= rows.by_key(sql, keys[start : start + _AT_ONCE])
+    return selected
 
 
 def unapproved(sql: sqlite3.Connection) -> tuple[Record, ...]:
@@ -162,8 +162,8 @@ def citing(sql: sqlite3.Connection) -> tuple[Record, ...]:
     )
     place = compiled(_PLACE)
     keys = [key for key, *texts in selected if any(text and place.search(text) for text in texts)]
-    found = records(sql, keys)
-    return tuple(found[key] for key in keys)
+    by_key = records(sql, keys)
+    return tuple(by_key[key] for key in keys)
 
 
 def doubles(

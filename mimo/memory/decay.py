@@ -68,7 +68,7 @@ def is_protected(record: Record) -> bool:
 
 
 def never_fades(given: bool | None, kind: Kind, *, elsewhere: bool) -> bool:
-    """Returns whether a memory never fades: by what its file says, or else by its type.
+    """Returns whether a memory never fades: by its file, or else by its type.
 
     By default, a document outside `.mind/` does not fade either.
     """

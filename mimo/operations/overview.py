@@ -186,7 +186,7 @@ def at_risk(mind: Mind, threshold: float) -> AtRisk:
 
 
 def with_records(mind: Mind, fading: Sequence[Fading]) -> list[tuple[Fading, Record]]:
-    """Returns memories at risk with their records, except those that are gone."""
+    """Returns memories at risk with their records, except deleted ones."""
     records = mind.index.ask(survey.records, [item.key for item in fading])
     return [(item, records[item.key]) for item in fading if item.key in records]
 

@@ -121,14 +121,14 @@ def first(
     items: list[Item] = []
     numbers: dict[Waiting, int] = {}
     for kind in (kind for kind in Waiting if kind in wanted):
-        found = _FINDERS[kind](mind)
+        every = _FINDERS[kind](mind)
         left = None if most is None else max(0, most - len(items))
         if keys:
-            found = tuple(item for item in found if item.key not in keys)
-        elif not isinstance(found, Sized):
-            found = tuple(found)
-        numbers[kind] = len(found)
-        for item in islice(found, left):
+            every = tuple(item for item in every if item.key not in keys)
+        elif not isinstance(every, Sized):
+            every = tuple(every)
+        numbers[kind] = len(every)
+        for item in islice(every, left):
             mind.heed()
             items.append(item)
     return tuple(items), numbers

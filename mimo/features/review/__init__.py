@@ -123,15 +123,18 @@ def first(
     for kind in (kind for kind in Waiting if kind in wanted):
         every = _FINDERS[kind](mind)
         left = None if most is None else max(0, most - len(items))
-        if keys:
-            every = tuple(item for item in every if item.key not in keys)
-        elif not isinstance(every, Sized):
-            every = tuple(every)
+        if keys or not isinstance(every, Sized):
+            every = [item for item in _heeding(mind, every) if item.key not in keys]
         numbers[kind] = len(every)
-        for item in islice(every, left):
-            mind.heed()
-            items.append(item)
+        items += _heeding(mind, islice(every, left))
     return tuple(items), numbers
+
+
+def _heeding(mind: Mind, items: Iterable[Item]) -> Iterator[Item]:
+    """Yields items. Raises `Cancelled` between two of them if the call was."""
+    for item in items:
+        mind.heed()
+        yield item
 
 
 def count(mind: Mind) -> dict[str, int]:

@@ -1,6 +1,5 @@
 """Schemas of what commands take and answer, and the encoder of answers."""
 
-import inspect
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from enum import StrEnum
@@ -81,19 +80,14 @@ def spec(function: Any, **settings: Any) -> Spec:
     return declared
 
 
-def taking(**types: Any) -> Spec:
-    """Returns a command with required parameters of the given types."""
+def taking(it: Any) -> Spec:
+    """Returns a command with a required parameter of the given type."""
 
-    def function(mind: Any) -> Rows:
+    def function(mind: Any, it: Any) -> Rows:
         """Do something"""
         raise AssertionError
 
-    function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [
-            inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=annotation)
-            for name, annotation in {"mind": Any, **types}.items()
-        ]
-    )
+    function.__annotations__["it"] = it
     return spec(function)
 
 

@@ -412,10 +412,10 @@ def _shape(memory: _Memory, units: Sequence[StoredUnit]) -> Shape:
     if memory.parent is not None:
         is_turn = first.speakers or first.tokens.partition(" ")[0] in _CHAT
         return Shape.TURN if is_turn else Shape.DOCUMENT
+    if _is_conversation(units):
+        return Shape.CONVERSATION
     is_memory = memory.owned or from_sql(memory.path).startswith(".mind/")
-    if is_memory and len(units) <= _NOTE_UNITS:
-        return Shape.NOTE
-    return Shape.CONVERSATION if _is_conversation(units) else Shape.DOCUMENT
+    return Shape.NOTE if is_memory and len(units) <= _NOTE_UNITS else Shape.DOCUMENT
 
 
 def _is_conversation(units: Sequence[StoredUnit]) -> bool:

@@ -40,7 +40,7 @@ class Shape(Enum):
     TURN = "turn"
     """A part of a conversation."""
     NOTE = "note"
-    """A memory of at most 300 words, not an included file."""
+    """Any other memory of at most 300 words that is not an included file."""
     CONVERSATION = "conversation"
     """A whole conversation."""
     DOCUMENT = "document"

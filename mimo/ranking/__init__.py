@@ -52,7 +52,7 @@ Otherwise one common pair of characters would be a full match in a store of anot
 
 _MEANING_WEIGHT = {
     Shape.TURN: 3.0,
-    Shape.CONVERSATION: 3.0,
+    Shape.CONVERSATION: 9.0,
     Shape.NOTE: 24.0,
     Shape.DOCUMENT: 18.0,
 }

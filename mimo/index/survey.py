@@ -7,6 +7,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from typing import Any
 
 from mimo.disk import STORE
 from mimo.frozen import NamedTuple, frozen
@@ -224,21 +225,21 @@ def _sharing(texts: Sequence[_Text], others: Iterator[_Text]) -> Iterator[tuple[
     """
     import numpy as np
 
-    having: dict[str, list[int]] = {}
-    for place, text in enumerate(texts):
+    columns: dict[str, int] = {}
+    for text in texts:
         for word in text.words:
-            having.setdefault(word, []).append(place)
-    sizes = np.array([len(text.words) for text in texts])
+            columns.setdefault(word, len(columns))
+
+    def table(some: Sequence[_Text]) -> Any:
+        """Returns a row for each text, with 1 for each of its words that has a column."""
+        has = np.zeros((len(some), len(columns)), dtype=np.float32)
+        for row, text in enumerate(some):
+            has[row, [columns[word] for word in text.words & columns.keys()]] = 1
+        return has
+
+    own, sizes = table(texts).T, np.array([len(text.words) for text in texts])
     while batch := list(islice(others, _COMPARED_AT_ONCE)):
-        # Each number is a pair of texts; it occurs once for each word that they share.
-        pairs = [
-            row * len(texts) + place
-            for row, other in enumerate(batch)
-            for word in other.words & having.keys()
-            for place in having[word]
-        ]
-        shared = np.bincount(pairs, minlength=len(batch) * len(texts))
-        shared = shared.reshape(len(batch), len(texts))
+        shared = table(batch) @ own
         every = sizes + np.array([[len(other.words)] for other in batch]) - shared
         for row, place in np.argwhere(shared >= (2 * duplicates.ALIKE - 1) * every):
             yield texts[place], batch[row]

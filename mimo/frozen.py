@@ -61,7 +61,7 @@ def record(cls: type[T]) -> type[T]:
 
 def _made(cls: type[T], shared: dict[str, Any]) -> type[T]:
     namespace = dict(cls.__dict__)
-    names = tuple(namespace.get("__annotations__", ()))
+    names = tuple(cls.__annotations__)  # From Python 3.14 on, the namespace lacks them.
     defaults = {name: namespace.pop(name) for name in names if name in namespace}
     for name in ("__dict__", "__weakref__"):
         namespace.pop(name, None)
@@ -179,12 +179,12 @@ else:
         def __new__(
             cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]
         ) -> "_Tuples":
-            names = tuple(namespace.get("__annotations__", ()))
-            defaults = {field: namespace.pop(field) for field in names if field in namespace}
-            namespace |= {"_fields": names, "_field_defaults": defaults}
-            namespace |= {"__slots__": (), "__match_args__": names}
-            namespace |= {field: _tuplegetter(place, "") for place, field in enumerate(names)}
-            return type.__new__(cls, name, bases, namespace)
+            made: Any = type.__new__(cls, name, bases, namespace | {"__slots__": ()})
+            names = made._fields = made.__match_args__ = tuple(made.__annotations__)
+            made._field_defaults = {name: namespace[name] for name in names if name in namespace}
+            for place, name in enumerate(names):
+                setattr(made, name, _tuplegetter(place, ""))
+            return made
 
     class NamedTuple(tuple, metaclass=_Tuples):
         """A tuple whose items have names, as `typing.NamedTuple`."""

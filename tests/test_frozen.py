@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import pytest
 
+from mimo.commands.spec import fields_of
 from mimo.frozen import NamedTuple, field, frozen, names_of, record, replace
 
 
@@ -177,3 +178,18 @@ def test_a_named_tuple_is_one_of_the_standard_library() -> None:
             case Place(path, line):
                 assert (path, line) == ("a", 2)
     assert Box(1).value == 1
+
+
+def test_annotations_may_be_made_when_they_are_read() -> None:
+    """From Python 3.14 on, the namespace of a class does not have them."""
+    made = property(lambda _: {"tea": str, "sugar": int})
+    plain: Any = type("Late", (type,), {"__annotations__": made})
+    tuples: Any = type("LateTuples", (type(NamedTuple),), {"__annotations__": made})
+
+    late: Any = frozen(plain("Late", (), {"sugar": 2}))
+    pair = tuples("Pair", (NamedTuple,), {"sugar": 2})
+
+    assert repr(late(tea="green")) == "Late(tea='green', sugar=2)"
+    assert repr(pair("green")) == "Pair(tea='green', sugar=2)"
+    assert pair("green").sugar == 2
+    assert [field.name for field in fields_of(late)] == ["tea", "sugar"]

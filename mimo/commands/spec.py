@@ -412,10 +412,11 @@ class Published(NamedTuple):
 @cache
 def fields_of(cls: type) -> tuple[Published, ...]:
     """Returns the published fields of a result's dataclass, in order. Raises `TypeError`."""
-    if "__annotations__" not in vars(cls):
+    annotations = getattr(cls, "__annotations__", None)
+    if not annotations:
         raise TypeError(f"`{cls.__name__}` is not a dataclass")
     published = []
-    for attribute, annotation in cls.__annotations__.items():
+    for attribute, annotation in annotations.items():
         notes = notes_of(annotation)
         outs = [note for note in notes if isinstance(note, Out)]
         helps = [*(note for note in notes if isinstance(note, str)), *(out.help for out in outs)]

@@ -484,6 +484,8 @@ class Index:
         self._database.close()
         self._database = data
         self._walks = None
+        if self._search:
+            self._search.forget()
         self.is_compared = False
         if meanings := vars(self).get("meanings"):
             meanings.units.forget()

@@ -3,7 +3,6 @@
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +59,7 @@ _NONE: Mapping[bytes, float] = {}
 
 
 class Search:
-    """The search of one index. It caches the frequencies of terms between queries."""
+    """The search of one index. It caches the frequencies and units of terms between queries."""
 
     def __init__(
         self,
@@ -75,8 +74,12 @@ class Search:
         self._vectors = vectors
         self._embedder = embedder
         self._meanings = meanings
-        self._frequencies: tuple[int, dict[str, int]] = (-1, {})
         self._searches = 0
+        self.forget()
+
+    def forget(self) -> None:
+        """Empties the caches: another database, whose revisions may be the same, takes its place."""
+        self._frequencies: tuple[int, dict[str, int]] = (-1, {})
         self._postings: Postings | None = None
 
     def __call__(self, sql: sqlite3.Connection, request: Request) -> Found:
@@ -112,8 +115,13 @@ class Search:
         except FAILURES as error:
             reason = _reason(error)
         read = candidates.ranked_as(near)
-        least, most = request.threshold, request.nearest
-        order = partial(rank, query, statistics=statistics, threshold=least, least=most)
+        order = partial(
+            rank,
+            query,
+            statistics=statistics,
+            threshold=request.threshold,
+            least=request.nearest,
+        )
         ranked = order(read, near=estimated(read) if aligned and near else None)
         try:
             if not words_suffice(ranked) and (meanings := self._meanings()):
@@ -129,8 +137,10 @@ class Search:
         except FAILURES as error:
             lack = f"searched without the encoder: {_reason(error)}"
         related = [match for match in ranked if match.score >= request.threshold]
-        most = request.limit if related else request.nearest
-        hits = _read(sql, related or ranked[:most], candidates, most)
+        if related:
+            hits = _read(sql, related, candidates, request.limit)
+        else:
+            hits = _read(sql, ranked[: request.nearest], candidates, request.nearest)
         if reason is not None:
             lack = f"searched by words only: {reason}"
         return Found(hits=hits, considered=considered, notice=lack)
@@ -142,14 +152,15 @@ class Search:
         self._searches += 1
         if self._searches < _OFTEN:
             return None
-        if self._postings is None:
+        postings = self._postings  # Another thread may empty the cache.
+        if postings is None:
             from mimo.index.postings import Postings
 
-            with suppress(ImportError):
-                self._postings = Postings()
-        if self._postings is None:
-            return None
-        return partial(self._postings.best, sql, terms, sums, catalog.UNITS)
+            try:
+                postings = self._postings = Postings()
+            except ImportError:
+                return None
+        return partial(postings.best, sql, terms, sums, catalog.UNITS)
 
     def _statistics(
         self, sql: sqlite3.Connection, query: RankingQuery, sums: catalog.Totals, considered: int

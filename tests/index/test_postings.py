@@ -3,12 +3,15 @@
 import random
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mimo.index import catalog
+from mimo.index.database import make_next
 from mimo.index.index import Index
 from mimo.index.postings import Postings, _numbers
 from mimo.index.rows import Change
@@ -92,6 +95,26 @@ def test_a_process_that_searches_often_gets_the_same_answer(
     assert all(answer == answers[0] for answer in answers)
     assert opened._search is not None
     assert opened._search._postings is not None
+
+
+def test_a_replaced_index_is_searched_from_the_start(
+    tmp_path: Path, change_of: Callable[..., Change]
+) -> None:
+    tea, other = "Tea is brewed in a kettle", "Nothing of note"
+    now = change_of("x").records[0].memory.created
+
+    def first() -> str:
+        found = index.search("tea", filter=Filter(), limit=1, threshold=0.0, now=now)
+        return found.hits[0].record.memory.id
+
+    with closing(Index.open(tmp_path, None)) as index:
+        index.apply([change_of("a", tea), change_of("b", other)], now_ns=1)
+        assert [first() for _ in range(3)] == ["a"] * 3
+
+        index._use(make_next(tmp_path))
+        index.apply([change_of("c", other), change_of("d", tea)], now_ns=1)
+
+        assert first() == "d"
 
 
 @given(st.lists(st.integers(0, 2**40)))

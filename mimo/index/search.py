@@ -78,7 +78,7 @@ class Search:
         self.forget()
 
     def forget(self) -> None:
-        """Empties the caches: another database, whose revisions may be the same, takes its place."""
+        """Empties the caches: another database may have the same revisions."""
         self._frequencies: tuple[int, dict[str, int]] = (-1, {})
         self._postings: Postings | None = None
 

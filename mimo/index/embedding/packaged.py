@@ -338,13 +338,16 @@ class _Chunks(dict[str, tuple[int, ...]]):
         """Returns the ids of the tokens of an English text; None for any other text."""
         if compiled(_DELETED_SPACE).search(text):
             return None
-        if not text.isascii() and compiled(_FOREIGN).search(unicodedata.normalize("NFC", text)):
-            return None
+        composed = text
+        if not text.isascii():
+            composed = unicodedata.normalize("NFC", text)
+            if compiled(_FOREIGN).search(composed):
+                return None
         chunks = text.split()
         ids = list(chain.from_iterable(map(self.__getitem__, chunks)))
         if not self._foreign.keys().isdisjoint(chunks):
             foreign = sum([self._foreign[chunk] for chunk in chunks if chunk in self._foreign])
-            if foreign >= max(FEWEST_WORDS, LEAST_SHARE * len(compiled(_WORD).findall(text))):
+            if foreign >= max(FEWEST_WORDS, LEAST_SHARE * len(compiled(_WORD).findall(composed))):
                 return None
         ids = ids[:MAX_TOKENS]
         return [id for id in ids if id != UNKNOWN] if UNKNOWN in ids else ids
@@ -417,11 +420,12 @@ class PackagedModel:
         import numpy as np
 
         if self._chunks.characters > _CHUNKS_CHARACTERS:
-            del self._chunks
+            vars(self).pop("_chunks", None)  # Another thread may have done so.
+        chunks = self._chunks
         english, _ = self._matrices
         means = np.zeros((len(texts), DIMS), np.float32)
         for place, text in enumerate(texts):
-            tokens = self._chunks.tokens(_readable(text))
+            tokens = chunks.tokens(_readable(text))
             if tokens is None:
                 tokens = self.tokens(text)
             if not tokens:
@@ -438,7 +442,7 @@ class PackagedModel:
         return means
 
     def is_english(self, text: str) -> bool:
-        """Returns whether most of `text` can be English: neither its letters nor words are not."""
+        """Returns whether most of `text` can be English, by its letters and its words."""
         if not text.isascii():
             letters = [character for character in text if character.isalpha()]
             latin = sum(letter < "\u0250" or "\u1e00" <= letter < "\u1f00" for letter in letters)

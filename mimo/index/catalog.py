@@ -27,6 +27,10 @@ _ORDERS = {
     Sort.IMPORTANCE: f"m.importance DESC, {newest_first('m')}",
 }
 
+_COMPARED_TOPICS = 200
+_COMPARED_IDS = 2_000
+"""The number of ids that a misspelled id is compared with; difflib takes about 20 µs each."""
+
 
 class Chunks(NamedTuple):
     """The parts of a source: their ids in order, their file, its digest, and their time."""
@@ -35,11 +39,6 @@ class Chunks(NamedTuple):
     path: str
     digest: str
     created: datetime
-
-
-_COMPARED_TOPICS = 200
-_COMPARED_IDS = 2_000
-"""The number of ids that a misspelled id is compared with; difflib takes about 20 µs each."""
 
 
 def get(sql: sqlite3.Connection, id: str) -> Record | None:

@@ -97,9 +97,7 @@ class Rows:
         for place in places:
             at = _START + place * size
             data = os.pread(opened, size, at) if self.path else self._memory[at : at + size]
-            name, total, vector = data[:NAME], data[NAME:_LEAD], data[_LEAD:]
-            is_sound = crc32(vector, crc32(name)).to_bytes(4, "little") == total
-            rows.append((name, vector) if is_sound else None)
+            rows.append(self.row(data))
         return rows
 
     def all(self, count: int) -> Iterator[tuple[bytes, bytes] | None]:

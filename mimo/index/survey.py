@@ -23,6 +23,8 @@ from mimo.text.clean import compiled
 _AT_ONCE = 500
 """Keys in one query: older builds of SQLite take 999 at most."""
 _COMPARED_AT_ONCE = 1_000
+_CELLS = 4_000_000
+"""Numbers in the largest table of words, 16 MB: long documents have many different words."""
 _PLACE = r'[^\s"\d]:\d|\.[A-Za-z]\w*:\d|#[^ #]'
 """A place in a file, such as `a.py:3` or `a.py#name`; no colon of JSON, and no time."""
 
@@ -191,7 +193,7 @@ def doubles(
         alike = likeness(text.words, other.words, cosines(a, [b])[0] if a and b else None)
         if alike >= duplicates.ALIKE:
             nearest[text.key] = max(nearest.get(text.key, (0.0, 0)), (alike, -other.key))
-    by_key = rows.by_key(sql, list({*nearest, *(-other for _, other in nearest.values())}))
+    by_key = records(sql, list({*nearest, *(-other for _, other in nearest.values())}))
     return tuple((by_key[key], by_key[-nearest[key][1]]) for key in keys if key in nearest)
 
 
@@ -221,7 +223,7 @@ def _texts(
 def _sharing(texts: Sequence[_Text], others: Iterator[_Text]) -> Iterator[tuple[_Text, _Text]]:
     """Yields each text with those of the others that share half of the words of both.
 
-    Other pairs are no near-duplicates, even if their cosine is 1.
+    Other pairs are not near-duplicates, even if their cosine is 1.
     """
     import numpy as np
 
@@ -238,10 +240,12 @@ def _sharing(texts: Sequence[_Text], others: Iterator[_Text]) -> Iterator[tuple[
         return has
 
     own, sizes = table(texts).T, np.array([len(text.words) for text in texts])
-    while batch := list(islice(others, _COMPARED_AT_ONCE)):
+    most = min(_COMPARED_AT_ONCE, _CELLS // max(1, len(columns)) or 1)
+    while batch := list(islice(others, most)):
         shared = table(batch) @ own
         every = sizes + np.array([[len(other.words)] for other in batch]) - shared
-        for row, place in np.argwhere(shared >= (2 * duplicates.ALIKE - 1) * every):
+        least = np.maximum(1, (2 * duplicates.ALIKE - 1) * every)
+        for row, place in np.argwhere(shared >= least):
             yield texts[place], batch[row]
 
 

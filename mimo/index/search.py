@@ -115,13 +115,8 @@ class Search:
         except FAILURES as error:
             reason = _reason(error)
         read = candidates.ranked_as(near)
-        order = partial(
-            rank,
-            query,
-            statistics=statistics,
-            threshold=request.threshold,
-            least=request.nearest,
-        )
+        threshold, nearest = request.threshold, request.nearest
+        order = partial(rank, query, statistics=statistics, threshold=threshold, least=nearest)
         ranked = order(read, near=estimated(read) if aligned and near else None)
         try:
             if not words_suffice(ranked) and (meanings := self._meanings()):
@@ -136,11 +131,9 @@ class Search:
                     ranked = order(read, near=closest._replace(expected=expected))
         except FAILURES as error:
             lack = f"searched without the encoder: {_reason(error)}"
-        related = [match for match in ranked if match.score >= request.threshold]
-        if related:
-            hits = _read(sql, related, candidates, request.limit)
-        else:
-            hits = _read(sql, ranked[: request.nearest], candidates, request.nearest)
+        related = [match for match in ranked if match.score >= threshold]
+        limit = request.limit if related else nearest
+        hits = _read(sql, related or ranked[:nearest], candidates, limit)
         if reason is not None:
             lack = f"searched by words only: {reason}"
         return Found(hits=hits, considered=considered, notice=lack)

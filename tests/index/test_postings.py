@@ -104,8 +104,8 @@ def test_a_replaced_index_is_searched_from_the_start(
     now = change_of("x").records[0].memory.created
 
     def first() -> str:
-        found = index.search("tea", filter=Filter(), limit=1, threshold=0.0, now=now)
-        return found.hits[0].record.memory.id
+        answer = index.search("tea", filter=Filter(), limit=1, threshold=0.0, now=now)
+        return answer.hits[0].record.memory.id
 
     with closing(Index.open(tmp_path, None)) as index:
         index.apply([change_of("a", tea), change_of("b", other)], now_ns=1)

@@ -95,28 +95,24 @@ class Strength:
 
 def strength(mind: Mind) -> Strength:
     """Returns exact averages over every memory of the project."""
-    ages, scores = _ages(mind)
+    every = _strengths(mind)
     return Strength(
-        importance=_mean([age.importance for age in ages]),
-        score=_mean(scores),
-        at_risk=sum(
-            score < decay.AT_RISK and not age.protected
-            for age, score in zip(ages, scores, strict=True)
-        ),
+        importance=_mean([age.importance for age, _, _ in every]),
+        score=_mean([score for _, _, score in every]),
+        at_risk=sum(score < decay.AT_RISK and not age.protected for age, _, score in every),
     )
 
 
-def _ages(mind: Mind) -> tuple[list[Age], list[float]]:
-    """Returns what the fading of every memory depends on, and the score of each."""
+def _strengths(mind: Mind) -> list[tuple[Age, Use | None, float]]:
+    """Returns the age of every memory, its use, and its decay score."""
     ages = refresh.up_to_date(mind).ask(survey.ages)
     uses, rate, now = finding.uses(mind), mind.config["decay.rate"], mind.now()
-    scores = [
-        decay.strength(
-            age.importance, rows.to_time(age.created), now=now, use=uses.get(age.id), rate=rate
-        )
-        for age in ages
-    ]
-    return ages, scores
+    every = []
+    for age in ages:
+        use, created = uses.get(age.id), rows.to_time(age.created)
+        score = decay.strength(age.importance, created, now=now, use=use, rate=rate)
+        every.append((age, use, score))
+    return every
 
 
 def _mean(values: list[float]) -> float:
@@ -171,18 +167,16 @@ def strongest_first(mind: Mind, options: finding.Options) -> Page:
 
 def at_risk(mind: Mind, threshold: float) -> AtRisk:
     """Returns all memories that are not protected and have a score below `threshold`."""
-    ages, scores = _ages(mind)
-    config, uses = mind.config, finding.uses(mind)
+    every, config = _strengths(mind), mind.config
     weak = []
-    for age, score in zip(ages, scores, strict=True):
+    for age, use, score in every:
         if score < threshold and not age.protected:
             days = decay.days_until_forgotten(
                 score, floor=config["decay.floor"], rate=config["decay.rate"]
             )
-            fading = Fading(key=age.key, id=age.id, score=score, days=days, use=uses.get(age.id))
-            weak.append(fading)
+            weak.append(Fading(key=age.key, id=age.id, score=score, days=days, use=use))
     weak.sort(key=lambda fading: (fading.score, fading.id))
-    return AtRisk(fading=tuple(weak), checked=len(ages))
+    return AtRisk(fading=tuple(weak), checked=len(every))
 
 
 def with_records(mind: Mind, fading: Sequence[Fading]) -> list[tuple[Fading, Record]]:

@@ -1,4 +1,4 @@
-"""How costs grow with a store, from 100 memories to a million, as a table and a picture."""
+"""Measures how costs grow with a store, from 100 memories to a million."""
 
 import json
 from collections.abc import Iterator
@@ -56,8 +56,8 @@ def at(size: int, base: float) -> Iterator[tuple[str, float]]:
         for name, words in COMMANDS.items():
             yield name, least([*MIND, *words], root, alone, runs)[0] / base
         prompt = {"hook_event_name": "UserPromptSubmit", "prompt": QUERIES[0]}
-        told = json.dumps(prompt | {"session_id": "bench", "cwd": str(root)}).encode()
-        yield PROMPT, least([*MIND, "hook"], root, alone, runs, told)[0] / base
+        event = json.dumps(prompt | {"session_id": "bench", "cwd": str(root)}).encode()
+        yield PROMPT, least([*MIND, "hook"], root, alone, runs, event)[0] / base
         server = Server(root, environ)
         server.search(QUERIES[0])
         times = sorted(server.search(QUERIES[i % len(QUERIES)]) for i in range(100))

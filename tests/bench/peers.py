@@ -14,18 +14,18 @@ from pathlib import Path
 from tests.bench.stores import MIND, QUERIES, Server, least, note, run, store
 
 FOLDER = Path(".peers")
-"""Where `make bench-peers` installs npm packages, and a Python environment."""
+"""The folder in which `make bench-peers` installs npm packages and a Python environment."""
 
 Figure = tuple[str, str]
-"""What was measured, and the result."""
+"""The name of a measure, and the result."""
 
 
 def rows(size: int, base: float) -> Iterator[Figure]:
     """Yields the rows of a store of that many notes, for mind and each tool that is installed."""
     with store(size) as (root, environ):
         folders = (FOLDER / "node_modules" / ".bin", FOLDER / "venv" / "bin")
-        found = [str(folder.resolve()) for folder in folders if folder.is_dir()]
-        environ["PATH"] = ":".join([*found, environ["PATH"]])
+        programs = [str(folder.resolve()) for folder in folders if folder.is_dir()]
+        environ["PATH"] = ":".join([*programs, environ["PATH"]])
         environ["HOME"] = str(root.parent)
         yield from _mind(root, environ, size, base)
         for program, measure in PEERS.items():

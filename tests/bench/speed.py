@@ -42,7 +42,7 @@ class Row:
 
 
 def cold(size: int, base: float, targets: dict[str, str]) -> Iterator[Row]:
-    """Yields the rows for commands that start anew, over a store of that size."""
+    """Yields the rows for commands in a new process, over a store of that size."""
     with store(size) as (root, environ):
         rebuilt, _ = run([*MIND, "index"], root, environ)
         yield Row(f"first index of {size:,}", f"{rebuilt:.2f} s", targets.get("index", ""))
@@ -78,10 +78,10 @@ _MOMENTS: dict[str, dict[str, Any]] = {
 
 
 def hooks(size: int, base: float, root: Path, environ: dict[str, str]) -> Iterator[Row]:
-    """Yields the rows for what clients run at the moments of a session."""
+    """Yields the rows for the hooks that clients run."""
     for name, fields in _MOMENTS.items():
-        told = json.dumps({"session_id": "bench", "cwd": str(root)} | fields).encode()
-        seconds, _ = least([*MIND, "hook"], root, environ, told=told)
+        event = json.dumps({"session_id": "bench", "cwd": str(root)} | fields).encode()
+        seconds, _ = least([*MIND, "hook"], root, environ, data=event)
         yield Row(f"`mind hook` at {name}, {size:,}", f"{seconds / base:.1f} ×", "≤ 4 ×")
 
 
@@ -176,7 +176,7 @@ def linked(size: int, base: float) -> Iterator[Row]:
                 {"id": f"fact_note_{n}", "depth": depth, "limit": limit}
                 for n in range(0, 1_000, 20)
             ]
-            first = statistics.median(server.call("mind_graph", **one) for one in asked)
+            first = statistics.median(server.call("mind_graph", **each) for each in asked)
             again = statistics.median(server.call("mind_graph", **asked[-1]) for _ in asked)
             figure = f"p50 {first:.1f} ms ({first / (1000 * base):.2f} ×), again {again:.1f} ms"
             what = f"MCP `mind_graph`, {size:,} with {3 * size:,} links, depth {depth}"
@@ -185,7 +185,7 @@ def linked(size: int, base: float) -> Iterator[Row]:
 
 
 def guarded(size: int) -> Iterator[Row]:
-    """Yields the row for what stands before a call, as a share of a warm search in this process.
+    """Yields the row for the checks before a call, as a share of a warm search in this process.
 
     The policy limits the search, so that each call is counted on the disk, too.
     """
@@ -258,7 +258,7 @@ def real(markdown: Path, base: float) -> Iterator[Row]:
 
 
 def start_up(base: float) -> Iterator[Row]:
-    """Yields the rows for what must be quick whatever the store holds."""
+    """Yields the rows for commands that must be quick in every store."""
     with store(1_000) as (root, environ):
         run([*MIND, "index"], root, environ)
         for words in (["--version"], ["--help"]):

@@ -1,4 +1,4 @@
-"""What the benches share: stores of realistic notes, commands run and timed, a server asked."""
+"""Stores of realistic notes, commands that are run and timed, and a server, for the benches."""
 
 import json
 import math
@@ -44,7 +44,7 @@ def note(number: int) -> str:
 
 
 def text(number: int) -> str:
-    """Returns what a note of 40 to 110 words says."""
+    """Returns the text of a note, 40 to 110 words."""
     draw = random.Random(number)
     sentence = draw.choice(TOPICS).format(n=number)
     return f"{sentence}.\n{words(draw, draw.randint(30, 100))}.\n"
@@ -95,19 +95,19 @@ def store(size: int, *, encoder: bool = False) -> Iterator[tuple[Path, dict[str,
 
 
 def run(
-    command: list[str], cwd: Path, environ: dict[str, str], told: bytes = b""
+    command: list[str], cwd: Path, environ: dict[str, str], data: bytes = b""
 ) -> tuple[float, int]:
     """Returns the processor seconds of a command, and its resident memory in kB."""
     process = subprocess.Popen(
         command,
         cwd=cwd,
         env=environ,
-        stdin=subprocess.PIPE if told else subprocess.DEVNULL,
+        stdin=subprocess.PIPE if data else subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
     if process.stdin:
-        process.stdin.write(told)
+        process.stdin.write(data)
         process.stdin.close()
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -117,11 +117,11 @@ def run(
 
 
 def least(
-    command: list[str], cwd: Path, environ: dict[str, str], runs: int = 9, told: bytes = b""
+    command: list[str], cwd: Path, environ: dict[str, str], runs: int = 9, data: bytes = b""
 ) -> tuple[float, int]:
     """Returns the least processor seconds of several runs, and the memory of the last one."""
-    found = [run(command, cwd, environ, told) for _ in range(runs)]
-    return min(seconds for seconds, _ in found), found[-1][1]
+    measured = [run(command, cwd, environ, data) for _ in range(runs)]
+    return min(seconds for seconds, _ in measured), measured[-1][1]
 
 
 class Server:
@@ -171,7 +171,7 @@ class Server:
         return self.call("mind_search", query=query)
 
     def resident(self) -> int:
-        """Returns the resident memory in kB, or 0 where the system does not tell."""
+        """Returns the resident memory in kB, or 0 if the system does not report it."""
         status = Path(f"/proc/{self._process.pid}/status")
         if not status.exists():
             return 0

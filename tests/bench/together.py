@@ -1,4 +1,4 @@
-"""What happens at once: two branches are merged, and agents ask side by side."""
+"""Measures work at the same time: a merge of two branches, and agents that ask side by side."""
 
 import os
 import statistics
@@ -78,10 +78,10 @@ def side_by_side(size: int, clients: int) -> Iterator[tuple[str, str]]:
             together = sorted(took for times in pool.map(_times, servers) for took in times)
         for server in servers:
             server.close()
-        high, one = together[len(together) * 95 // 100], alone[len(alone) * 95 // 100]
+        high, alone_high = together[len(together) * 95 // 100], alone[len(alone) * 95 // 100]
         figure = (
             f"p50 {statistics.median(together):.1f} ms, p95 {high:.1f} ms"
-            f" ({high / one:.1f} × the p95 of one)"
+            f" ({high / alone_high:.1f} × the p95 of one)"
         )
         pause = f"{1000 * _PAUSE_SECONDS:.0f} ms"
         yield f"MCP search, {size:,}, {clients} clients that ask every {pause}", figure

@@ -56,14 +56,19 @@ class EventLog:
         """Adds events. Raises `MindError`."""
         if not events:
             return
-        lines = b"".join(map(_line, events))
         log, old, oldest = (files.local(self._root, name) for name in _NAMES)
         with lock(log.with_name("events.lock"), wait=_WAIT_SECONDS):
-            if log.exists() and log.stat().st_size + len(lines) > self._largest:
-                if old.exists():
-                    files.rename(old, oldest)
-                files.rename(log, old)
-            files.append(log, lines, durable=False)
+            size, lines = log.stat().st_size if log.exists() else 0, list[bytes]()
+            for line in map(_line, events):
+                if size and size + len(line) > self._largest:
+                    files.append(log, b"".join(lines), durable=False)
+                    if old.exists():
+                        files.rename(old, oldest)
+                    files.rename(log, old)
+                    size, lines = 0, []
+                size += len(line)
+                lines.append(line)
+            files.append(log, b"".join(lines), durable=False)
 
     def read(self) -> tuple[list[Event], Place]:
         """Returns all events, oldest first, and the position after them."""

@@ -121,7 +121,20 @@ def test_full_logs_are_renamed_and_the_oldest_removed(root):
     events, _ = log.read()
     assert counts(events) == list(range(int(events[0].measurements["count"]), 20))
     assert 3 < len(events) < 20
-    assert all(path.stat().st_size <= 300 for path in file(root).parent.glob("*.jsonl"))
+    assert all(path.stat().st_size <= 500 for path in file(root).parent.glob("*.jsonl"))
+
+
+@pytest.mark.parametrize("before", [0, 3])
+def test_many_events_written_at_once_fill_several_logs(root, before):
+    log = EventLog(root, largest=500)
+    log.write(*(event(count=-number) for number in range(before)))
+
+    log.write(*(event(count=number) for number in range(20)))
+
+    written = counts(log.read()[0])
+    assert written == list(range(20 - len(written), 20))
+    assert len(written) > 5
+    assert all(path.stat().st_size <= 500 for path in file(root).parent.glob("events*.jsonl"))
 
 
 def test_an_event_larger_than_a_log_is_kept(root):

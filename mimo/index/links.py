@@ -2,19 +2,16 @@
 
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from threading import Lock
 from typing import Any
 
 from mimo.frozen import NamedTuple, replace
 from mimo.index import rows
-from mimo.index.schema import marks, newest_first
+from mimo.index.schema import marks, newest_first, portions
 from mimo.memory.model import Record
 from mimo.memory.relations import MAX_DEPTH, Edge, Graph, Node
-
-_CHUNK = 500
-"""The number of values in one `IN (…)`; older builds of SQLite take 999 at most."""
 
 MOST_WALKS = 100
 MOST_NODES = 10_000
@@ -157,7 +154,7 @@ class _Walker:
         links = [link for place in kept for link in self._held[place.key]]
         self.resolve(link.target for link in links)
         records: dict[int, Record] = {}
-        for chunk in _chunks([place.key for place in kept]):
+        for chunk in portions([place.key for place in kept]):
             records |= rows.by_key(self._sql, chunk)
         starts = [key for name in start if (key := self._keys[name]) is not None]
         names = {*start, *(link.target for link in links)}
@@ -217,14 +214,9 @@ class _Walker:
     def _select(self, query: str, names: Sequence[Any], more: Sequence[str] = ()) -> list[Any]:
         """Returns the rows of a query over many names, which replace its `{}`."""
         selected: list[Any] = []
-        for chunk in _chunks(names):
+        for chunk in portions(names):
             selected += self._sql.execute(query.format(marks(chunk)), (*chunk, *more))
         return selected
-
-
-def _chunks(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    for start in range(0, len(values), _CHUNK):
-        yield values[start : start + _CHUNK]
 
 
 class Walks:

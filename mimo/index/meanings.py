@@ -18,7 +18,7 @@ from mimo.frozen import NamedTuple
 from mimo.index import rows
 from mimo.index.documents import document, name_of
 from mimo.index.embedding import ENCODED_LENGTH, Embedder
-from mimo.index.schema import marks
+from mimo.index.schema import marks, portions
 from mimo.index.vectors import Vectors, cosines
 from mimo.memory.model import Filter
 from mimo.ranking.score import Nearness
@@ -42,9 +42,6 @@ In a store of another language, the few texts that it can read would come first.
 """
 
 _WAIT_SECONDS = 0.2
-
-_CHUNK = 500
-"""The number of keys in one query."""
 
 
 class Compared(NamedTuple):
@@ -173,10 +170,8 @@ class Meanings:
 
 def _in_order(sql: sqlite3.Connection, table: "Table") -> list[int]:
     """Returns the memories that lack vectors, in the order in which they are made."""
-    keys = table.lacking.tolist()
     ordered: list[tuple[int, ...]] = []
-    for start in range(0, len(keys), _CHUNK):
-        chunk = keys[start : start + _CHUNK]
+    for chunk in portions(table.lacking.tolist()):
         ordered += sql.execute(
             "SELECT NOT owned, parent IS NOT NULL, -created, key FROM memories"
             f" WHERE key IN ({marks(chunk)})",

@@ -8,10 +8,16 @@ names that changed last, and `changed` the keys of the memories.
 
 import sqlite3
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
+from typing import TypeVar
 
 FORMAT = 7
 """Rises with every change of the tables, of the tokens or of the stored values."""
+
+_T = TypeVar("_T")
+
+_AT_ONCE = 500
+"""The number of values in one query; older builds of SQLite take 999 at most."""
 
 _SHORT = 120
 """The number of bytes below which compressing a text saves nothing."""
@@ -224,3 +230,9 @@ def from_digest(value: str | bytes) -> str:
 def marks(values: Collection[object]) -> str:
     """Returns one question mark for each value, for `IN (…)`."""
     return ",".join("?" * len(values))
+
+
+def portions(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    """Yields parts of many values, each of them few enough for `marks`."""
+    for start in range(0, len(values), _AT_ONCE):
+        yield values[start : start + _AT_ONCE]

@@ -12,7 +12,7 @@ from typing import Any
 from mimo.disk import STORE
 from mimo.frozen import NamedTuple, frozen
 from mimo.index import rows
-from mimo.index.schema import CURRENT, from_digest, from_sql, newest_first
+from mimo.index.schema import CURRENT, from_digest, from_sql, newest_first, portions
 from mimo.index.vectors import Vectors, cosines
 from mimo.memory import duplicates
 from mimo.memory.decay import never_fades
@@ -20,8 +20,6 @@ from mimo.memory.duplicates import likeness
 from mimo.memory.model import Kind, Record
 from mimo.text.clean import compiled
 
-_AT_ONCE = 500
-"""Keys in one query: older builds of SQLite take 999 at most."""
 _COMPARED_AT_ONCE = 1_000
 _CELLS = 4_000_000
 """Numbers in the largest table of words, 16 MB: long documents have many different words."""
@@ -110,8 +108,8 @@ def _never_fades(type: str, path: str, rest: str | None) -> bool:
 def records(sql: sqlite3.Connection, keys: Sequence[int]) -> dict[int, Record]:
     """Returns the memories with these keys, by key."""
     selected: dict[int, Record] = {}
-    for start in range(0, len(keys), _AT_ONCE):
-        selected |= rows.by_key(sql, keys[start : start + _AT_ONCE])
+    for some in portions(keys):
+        selected |= rows.by_key(sql, some)
     return selected
 
 

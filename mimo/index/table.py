@@ -15,7 +15,7 @@ from mimo.frozen import NamedTuple
 from mimo.index import catalog
 from mimo.index.embedding import ENCODED_LENGTH
 from mimo.index.matrix import NAME, Matrix, products
-from mimo.index.schema import marks
+from mimo.index.schema import marks, portions
 from mimo.index.vectors import State, Vectors
 from mimo.memory.model import Filter
 
@@ -31,9 +31,6 @@ _MISSING = -1
 
 _UNREADABLE = -2
 """The row of a unit that the encoder can't read."""
-
-_CHUNK = 500
-"""The number of keys in one query."""
 
 _EXAMINED = 256
 """The number of nearest memories that are examined before a filter is applied to all."""
@@ -165,8 +162,7 @@ class Units:
             kept = np.zeros(len(self._memories), np.bool_)
         else:
             new = []
-            for start in range(0, len(changed), _CHUNK):
-                chunk = changed[start : start + _CHUNK]
+            for chunk in portions(changed):
                 new += sql.execute(query.format(f"u.memory IN ({marks(chunk)})"), chunk)
             kept = ~np.isin(self._memories, np.array(changed, np.int64))
         memories = np.fromiter((key for key, _ in new), np.int64, len(new))

@@ -25,13 +25,10 @@ from mimo.errors import StorageFailed
 from mimo.frozen import NamedTuple
 from mimo.index.database import generations, is_damage, path_of, remove
 from mimo.index.matrix import MARK, Matrix, Rows, RowsDamaged, is_mark, products, rows_of
-from mimo.index.schema import marks
+from mimo.index.schema import marks, portions
 
 NUMPY_PAYS = 8_000
 """The number of cosines that take about as long in plain Python as importing numpy."""
-
-_CHUNK = 500
-"""The number of names in one query; SQLite allows about a thousand."""
 
 LENGTH = 127
 """The length of a static vector."""
@@ -391,8 +388,7 @@ class _Content(NamedTuple):
         places: dict[bytes, int] = {}
         if not self.is_ours:
             return places
-        for start in range(0, len(names), _CHUNK):
-            chunk = names[start : start + _CHUNK]
+        for chunk in portions(names):
             query = f"SELECT name, place FROM places WHERE name IN ({marks(chunk)})"
             places.update(self.connection.execute(query, chunk))
         return places

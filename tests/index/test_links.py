@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mimo.index import links
+from mimo.index import links, schema
 from mimo.index.index import Index
 from mimo.index.rows import Change
 from mimo.memory.model import Link
@@ -144,7 +144,7 @@ def test_a_memory_that_lost_its_id_to_another_has_no_links(index: Index, change_
 def test_more_links_than_a_query_takes_values(
     index: Index, change_of: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(links, "_CHUNK", 3)
+    monkeypatch.setattr(schema, "_AT_ONCE", 3)
     spokes = [change_of(f"s{n}", links=(Link(to="hub"),)) for n in range(10)]
     index.apply([change_of("hub"), *spokes], now_ns=1)
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from mimo.errors import StorageFailed
-from mimo.index import vectors
+from mimo.index import schema, vectors
 from mimo.index.matrix import rows_of
 from mimo.index.vectors import Vectors, _Content, cosines
 
@@ -89,9 +89,9 @@ def test_an_empty_file_answers_with_nothing(opened: Opened) -> None:
 
 def test_more_names_than_one_query_takes_are_found(opened: Opened) -> None:
     made = opened(None)
-    made.put(some(0, 2 * vectors._CHUNK + 1))
+    made.put(some(0, 2 * schema._AT_ONCE + 1))
 
-    assert len(made.get(name(number) for number in range(5000))) == 2 * vectors._CHUNK + 1
+    assert len(made.get(name(number) for number in range(5000))) == 2 * schema._AT_ONCE + 1
 
 
 def test_an_empty_vector_is_known_but_never_near(opened: Opened) -> None:

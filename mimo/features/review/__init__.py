@@ -12,6 +12,7 @@ from mimo import disk
 from mimo.errors import AmbiguousId, Invalid, NotFound
 from mimo.frozen import frozen
 from mimo.index import survey
+from mimo.index.schema import portions
 from mimo.memory import decay
 from mimo.memory.model import SUPERSEDES, Link, Memory, Outcome, Record, topic_key
 from mimo.memory.relations import Relation
@@ -43,8 +44,6 @@ BY_CHOICE = (Waiting.VERSIONS, Waiting.DECISIONS, Waiting.CONTRADICTION, Waiting
 
 BOTH = "both"
 
-_AT_ONCE = 500
-"""Ids in one query: older builds of SQLite take 999 at most."""
 _COMPARED = 200
 """The newest memories that are compared with all others."""
 
@@ -362,10 +361,9 @@ def _versions(mind: Mind) -> Iterator[Item]:
 
 def _decisions(mind: Mind) -> Iterator[Item]:
     by_id = {record.memory.id: record for record in mind.index.ask(survey.rivals)}
-    ids = list(by_id)
     topics: dict[str, list[Record]] = {}
-    for start in range(0, len(ids), _AT_ONCE):
-        for id in mind.index.competing(ids[start : start + _AT_ONCE]):
+    for ids in portions(list(by_id)):
+        for id in mind.index.competing(ids):
             key = topic_key(by_id[id].memory.topic or "")
             topics.setdefault(key, []).append(by_id[id])
     for rivals in topics.values():
@@ -444,8 +442,7 @@ class _Fading:
         return len(self._fading)
 
     def __iter__(self) -> Iterator[Item]:
-        for start in range(0, len(self._fading), _AT_ONCE):
-            some = self._fading[start : start + _AT_ONCE]
+        for some in portions(self._fading):
             for fading, record in overview.with_records(self._mind, some):
                 left = f"{fading.days:.0f} days left" if fading.days else "it counts as forgotten"
                 yield _item(Waiting.FADING, record, f"it fades: {left}")

@@ -402,11 +402,10 @@ def source(mind: Mind, wanted: str, *, surely: bool = False) -> tuple[Record, ..
     Returns none if `wanted` is not a source; the id of a memory takes precedence. `surely` is as in
     `one`. Raises `AmbiguousId` with the candidates.
     """
-    parents = refresh.up_to_date(mind).matching(wanted, sources=True)
+    ids = refresh.up_to_date(mind).matching(wanted)
+    # The id of a memory, which is the usual case, is found at once, an abbreviation is compared.
+    parents = mind.index.matching(wanted, sources=True) if ids != (wanted,) else ()
     if not parents:
-        return ()
-    ids = mind.index.matching(wanted)
-    if ids == (wanted,):
         return ()
     chunks = tuple(f"{parent}." for parent in parents)
     candidates = [*parents, *(id for id in ids if not id.startswith(chunks))]

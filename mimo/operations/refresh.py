@@ -157,13 +157,14 @@ def _update(mind: Mind, pending: "Pending | None" = None) -> Refreshed:
                 mind.watched.settle(pending.mark, compared=False)
             return done
     now_ns = time.time_ns()
-    on_disk = mind.store.stamps()
-    all_files = walk.digest_of(on_disk) if len(on_disk) >= _MANY else b""
+    walked = mind.store.walk()
+    all_files = walked.digest() if len(walked.files) >= _MANY else b""
+    on_disk: dict[str, Stamp] = {}
     missing: list[str] = []
     stale: list[str] = []
     indexed: dict[str, tuple[Stamp, int]] = {}
     if not (all_files and mind.index.is_unchanged(all_files)):
-        indexed = mind.index.stamps()
+        on_disk, indexed = walked.stamps(), mind.index.stamps()
         missing = [path for path in indexed if path not in on_disk]
         stale = [path for path, stamp in on_disk.items() if _is_stale(stamp, indexed.get(path))]
         if all_files and not (missing or stale):

@@ -295,7 +295,7 @@ class PastStore(MemoryStore):
     def walk(self) -> Walk:
         """Returns a stamp for each file, made from the id of its blob."""
         self._problems = ()
-        return Walk(stamps={path: _stamp(blob) for path, blob in self._blobs.items()})
+        return Walk(files={path: _stamp(blob) for path, blob in self._blobs.items()})
 
     def folders(self) -> tuple[()]:
         """Returns no folders, since a commit never changes."""

@@ -46,7 +46,8 @@ from mimo.text.clean import compiled
 if TYPE_CHECKING:
     from mimo.store.vouching import Vouching
 
-_APPROVED = r"(?:[0-9a-f]{64}\n)*"
+_LINE = 65
+"""The length of a line of a list, a digest and the end of the line."""
 _DIGEST = r"[0-9a-f]{64}"
 _MARK = r"[0-9a-f]{32}\n"
 _FILES = ("state.json", "approved", "git.json", "committed", "followed")
@@ -478,7 +479,10 @@ def _was_outside(folder: Path) -> bool:
 def _read_list(path: Path) -> tuple[frozenset[str], bool]:
     """Returns the digests of a list, and whether it ends in a torn line, which is skipped."""
     log = files.log_of(files.content(path) or b"")
-    if not compiled(_APPROVED).fullmatch(log.whole.decode("latin-1")):
+    # Matching a pattern would take twice as long as all the rest.
+    lines, rest = divmod(len(log.whole), _LINE)
+    ends = log.whole.translate(None, b"0123456789abcdef"), log.whole[_LINE - 1 :: _LINE]
+    if rest or any(end != b"\n" * lines for end in ends):
         raise _damaged(path)
     return frozenset(log.whole.decode("ascii").split()), bool(log.torn)
 

@@ -11,10 +11,11 @@ import stat
 import threading
 import time
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -51,16 +52,40 @@ _LONGEST_SLEEP_MS = 5_000
 """Time after which a watching thread checks whether it should stop."""
 
 
+Numbers = tuple[int, int, int, int]
+"""The values of a `Stamp`."""
+
+_numbers: Callable[[os.stat_result], Numbers] = attrgetter(
+    "st_size", "st_mtime_ns", "st_ctime_ns", "st_ino"
+)
+
+
 @record
 class Walk:
     """The result of a walk through a project."""
 
-    stamps: dict[str, Stamp] = field(default_factory=dict)
+    files: dict[str, "Numbers"] = field(default_factory=dict)
     """By path relative to the project's root, with `/`."""
     problems: list[Problem] = field(default_factory=list)
     """Links, special files and folders that can't be listed."""
     others: list[str] = field(default_factory=list)
     """Files under `.mind/` that are not Markdown."""
+
+    def stamps(self) -> dict[str, Stamp]:
+        """Returns the stamps of the files."""
+        return {path: Stamp(*numbers) for path, numbers in self.files.items()}
+
+    def digest(self) -> bytes:
+        """Returns a digest of the names and stamps of many files; empty for impossible times.
+
+        Most commands compare nothing else, so this makes no `Stamp`, which would take longer.
+        """
+        try:
+            numbers = array("Q", chain.from_iterable(self.files.values()))
+        except OverflowError:
+            return b""
+        names = "\0".join(self.files).encode("utf-8", "surrogatepass")
+        return blake2b(names + b"\0\0" + numbers.tobytes())
 
 
 def walk(root: Path, include: Sequence[str] = (), comments: Sequence[str] = ()) -> Walk:
@@ -77,7 +102,7 @@ def walk(root: Path, include: Sequence[str] = (), comments: Sequence[str] = ()) 
     if comments:
         code = Walk()
         _globs(code, base, "comments", comments, lambda name: not is_markdown(name))
-        result.stamps.update(code.stamps)
+        result.files.update(code.files)
         # Links among code are common, so only wrong globs are reported.
         result.problems += [problem for problem in code.problems if problem.path == _CONFIG]
     return result
@@ -97,16 +122,6 @@ def _globs(
             result.problems.append(Problem(path=_CONFIG, line=None, reason=reason))
         else:
             _glob(result, base, "", tuple(segments), wanted)
-
-
-def digest_of(stamps: Mapping[str, Stamp]) -> bytes:
-    """Returns a digest of the names and stamps of many files; empty for impossible times."""
-    try:
-        numbers = array("Q", chain.from_iterable(stamps.values()))
-    except OverflowError:
-        return b""
-    names = "\0".join(stamps).encode("utf-8", "surrogatepass")
-    return blake2b(names + b"\0\0" + numbers.tobytes())
 
 
 def stamps_of(root: Path, paths: Iterable[str]) -> dict[str, Stamp | None] | None:
@@ -145,8 +160,7 @@ def stamps_of(root: Path, paths: Iterable[str]) -> dict[str, Stamp | None] | Non
 
 def stamp_of(status: os.stat_result) -> Stamp:
     """Returns the stamp from a file's status."""
-    stamp = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
-    return tuple.__new__(Stamp, stamp)
+    return Stamp(*_numbers(status))
 
 
 def fixed_part(pattern: str) -> str:
@@ -193,7 +207,7 @@ def newest_folder(root: Path) -> float:
 
 def _folder(result: Walk, base: str, folder: str, apart: frozenset[str] = frozenset()) -> None:
     """Walks a folder of `.mind/` and its subfolders, except `apart` and hidden names."""
-    waiting, stamps = [(folder, apart)], result.stamps
+    waiting, files = [(folder, apart)], result.files
     while waiting:
         folder, apart = waiting.pop()
         for entry in _listed(result, base, folder):
@@ -203,7 +217,7 @@ def _folder(result: Walk, base: str, folder: str, apart: frozenset[str] = frozen
             path = f"{folder}/{name}"
             if name.endswith(".md") and name.isascii() and entry.is_file(follow_symlinks=False):
                 try:  # A short way for nearly every file; `suppress` would take longer.
-                    stamps[path] = stamp_of(entry.stat(follow_symlinks=False))
+                    files[path] = _numbers(entry.stat(follow_symlinks=False))
                     continue
                 except OSError:
                     pass
@@ -230,7 +244,7 @@ def _file(result: Walk, entry: "os.DirEntry[str]", path: str) -> None:
             result.problems.append(Problem(path=path, line=None, reason=_reason(error)))
         return
     if stat.S_ISREG(status.st_mode):
-        result.stamps[path] = stamp_of(status)
+        result.files[path] = _numbers(status)
         return
     is_link = stat.S_ISLNK(status.st_mode)
     reason = "a symbolic link, which is never followed" if is_link else "not a regular file"

@@ -9,12 +9,12 @@ import pytest
 from mimo.commands import all_commands
 from mimo.commands.invoke import Caller, invoke
 from mimo.commands.spec import Surface
-from mimo.disk import Stamp
 from mimo.index import catalog, survey
 from mimo.memory.model import Kind, Link
 from mimo.mind import Mind
 from mimo.operations import finding, overview, saving
 from mimo.store.memories import MemoryStore
+from mimo.store.walk import Walk
 
 WORDS = (
     "queue worker deploy rollback schema index header cookie session order invoice refund webhook"
@@ -93,13 +93,13 @@ def test_a_reading_command_compares_the_files_with_the_index_once(
 ):
     finding.listing(filled)
     walks: list[int] = []
-    stamps = MemoryStore.stamps
+    walk = MemoryStore.walk
 
-    def counted(store: MemoryStore) -> dict[str, Stamp]:
+    def counted(store: MemoryStore) -> Walk:
         walks.append(1)
-        return stamps(store)
+        return walk(store)
 
-    monkeypatch.setattr(MemoryStore, "stamps", counted)
+    monkeypatch.setattr(MemoryStore, "walk", counted)
 
     invoke(all_commands().at(command), filled, Caller(surface=Surface.CLI), {})
     (filled.folder / "facts" / "late.md").write_text("A fact that is late\n", "utf-8")

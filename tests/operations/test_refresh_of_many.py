@@ -132,7 +132,7 @@ def test_a_reported_change_is_indexed_without_a_walk(
 
     assert refreshed(watched) == refresh.Refreshed(**{change.replace("edited", "changed"): 1})
 
-    assert watched.index.stamps().keys() == walk.walk(watched.project.root).stamps.keys()
+    assert watched.index.stamps().keys() == walk.walk(watched.project.root).files.keys()
     if change != "removed":
         (record,) = watched.index.ask(rows.select, "WHERE m.id = ?", (path.stem,))
         assert "Kettles" in record.memory.text
@@ -176,7 +176,7 @@ def test_the_stamps_of_changed_paths_are_those_of_a_walk(tmp_path: Path) -> None
     (tmp_path / ".mind" / "linked").symlink_to("facts")
     paths = [f"{tmp_path}/.mind/{name}" for name in names]
 
-    assert walk.stamps_of(tmp_path, paths) == walk.walk(tmp_path).stamps
+    assert walk.stamps_of(tmp_path, paths) == walk.walk(tmp_path).stamps()
     missing = walk.stamps_of(tmp_path, [f"{tmp_path}/.mind/facts/gone.md"])
     assert missing == {".mind/facts/gone.md": None}
     for other in (".mind/link.md", ".mind/linked/c.md", ".mind/facts", "src/a.md", ".mind"):

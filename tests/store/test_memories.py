@@ -57,7 +57,7 @@ def test_every_markdown_file_of_the_store_is_found_and_nothing_else(root):
     for path in [*memories, *skipped, ".mind/notes/picture.png"]:
         put(root, path)
     seen = MemoryStore(root).walk()
-    assert sorted(seen.stamps) == sorted(memories)
+    assert sorted(seen.files) == sorted(memories)
     assert seen.problems == []
     assert seen.others == [".mind/notes/picture.png"]
 
@@ -103,7 +103,7 @@ def test_globs_of_the_config_include_files_elsewhere(root, pattern, expected):
     ):
         put(root, path)
     walk = MemoryStore(root, [pattern]).walk()
-    assert sorted(walk.stamps) == sorted(expected)
+    assert sorted(walk.files) == sorted(expected)
     assert walk.problems == []
 
 
@@ -114,7 +114,7 @@ def test_globs_of_the_config_include_files_elsewhere(root, pattern, expected):
 def test_a_glob_that_leaves_the_project_is_reported_and_not_followed(root, pattern):
     put(root, ".mind/a.md")
     walk = MemoryStore(root, [pattern]).walk()
-    assert list(walk.stamps) == [".mind/a.md"]
+    assert list(walk.files) == [".mind/a.md"]
     (problem,) = walk.problems
     assert problem.path == ".mind/config.toml"
     assert "include" in problem.reason
@@ -129,7 +129,7 @@ def test_links_and_special_files_are_reported_and_not_followed(root, tmp_path_fa
     (root / "docs").symlink_to(outside, target_is_directory=True)
     store = MemoryStore(root, ["docs/*.md"])
     walk = store.walk()
-    assert walk.stamps == {}
+    assert walk.files == {}
     assert {problem.path for problem in walk.problems} == {
         ".mind/link.md",
         ".mind/folder",
@@ -148,7 +148,7 @@ def test_a_name_that_is_not_utf8_is_reported(root):
         pytest.skip("this file system refuses such names")
     os.close(descriptor)
     walk = MemoryStore(root).walk()
-    assert walk.stamps == {}
+    assert walk.files == {}
     assert [problem.path for problem in walk.problems] == [".mind/caf\ufffd.md"]
 
 
@@ -164,7 +164,7 @@ def test_a_folder_that_cant_be_listed_is_reported(root, monkeypatch):
 
     monkeypatch.setattr(os, "scandir", scandir)
     walk = MemoryStore(root).walk()
-    assert list(walk.stamps) == [".mind/a.md"]
+    assert list(walk.files) == [".mind/a.md"]
     assert [(p.path, p.reason) for p in walk.problems] == [
         (".mind/closed", "can't be listed: permission denied")
     ]

@@ -327,7 +327,7 @@ def test_values_are_not_memories(mind: Mind) -> None:
 
     assert finding.listing(mind).total == 0
     assert refresh.problems(mind) == ()
-    assert not [path for path in mind.store.walk().stamps if "values" in path]
+    assert not [path for path in mind.store.walk().files if "values" in path]
 
 
 def test_a_value_of_a_clone_is_untrusted_until_approved(mind: Mind) -> None:

@@ -1,18 +1,18 @@
 """A memory as the index stores it: cut into units and passages, tokenised, its vectors named."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from hashlib import blake2b
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from mimo.frozen import NamedTuple, frozen
 from mimo.index import rows
 from mimo.memory.duplicates import statement
 from mimo.memory.model import Memory, Record
 from mimo.text.clean import compiled
-from mimo.text.phrases import SENTENCE_END
-from mimo.text.tokens import UNSPACED, tokenize
+from mimo.text.phrases import SENTENCE_TAIL
+from mimo.text.tokens import UNSPACED, tokenize, tokens_of_chunks
 
 UNIT_WORDS = 60
 PASSAGE_WORDS = 200
@@ -24,8 +24,7 @@ _USERS = frozenset({"user", "human"})
 _ASSISTANTS = frozenset({"assistant", "ai"})
 
 
-@frozen
-class Unit:
+class Unit(NamedTuple):
     """At most 60 words of a text: the passage that a match points at."""
 
     text: str
@@ -34,21 +33,28 @@ class Unit:
     """The offset in the whole text, in characters."""
     line0: int
     """The 0-based line of the text on which it begins."""
-    tokens: tuple[str, ...]
+    tokens: str
+    """Joined by spaces, as all tokens here."""
     speakers: str = ""
     """The names at the beginning of its lines (`Caroline: …`), but not users and assistants. Names
     are joined by spaces, the words of a name by `_`."""
 
 
-@frozen
-class Analysis:
+class Passage(NamedTuple):
+    """At most 200 words of a text; of a chat with an assistant, of the user's lines only."""
+
+    text: str
+    """The mean of the vectors of these texts is the document's."""
+    tokens: str
+    among: slice | None = None
+    """The units that it consists of; None if it cuts one of them."""
+
+
+class Analysis(NamedTuple):
     """A text, cut and tokenised."""
 
     units: tuple[Unit, ...]
-    passages: tuple[tuple[str, ...], ...]
-    """The tokens of each passage; of a chat with an assistant, of the user's lines only."""
-    passage_texts: tuple[str, ...]
-    """The passages as text: the mean of their vectors is the document's."""
+    passages: tuple[Passage, ...]
 
 
 class _Piece(NamedTuple):
@@ -69,27 +75,73 @@ def analyse(text: str) -> Analysis:
         if line and not line.isspace():
             lines.append(_Piece(start, end, number, _words(line)))
         start = end + 1
-    units = tuple(_units(text, lines))
+    groups = list(_packed(text, lines, UNIT_WORDS))
+    spans = _spans(groups)
+    tokens = _chunk_tokens(text, groups) if len(groups) > 1 else None
+    units: list[Unit] = []
+    unit_spans: list[tuple[int, int]] = []
+    for group, span in zip(groups, spans, strict=True):
+        start, part = group[0].start, text[group[0].start : group[-1].end]
+        if held := _tokens_in(part, tokens, span):
+            speakers = _speakers(part) if ":" in part else ""
+            units.append(Unit(part, start, group[0].line, held, speakers))
+            unit_spans.append(span)
     user_lines = _user_lines(text, lines)
     if user_lines is None and len(units) <= 1:
-        return Analysis(
-            units=units,
-            passages=tuple(unit.tokens for unit in units),
-            passage_texts=tuple(unit.text for unit in units),
-        )
-    packed = [_joined(text, group) for group in _packed(text, user_lines or lines, PASSAGE_WORDS)]
-    worded = [(tokens, part) for part in packed if (tokens := tuple(tokenize(part)))]
-    return Analysis(
-        units=units,
-        passages=tuple(tokens for tokens, _ in worded),
-        passage_texts=tuple(part for _, part in worded),
-    )
+        alone = tuple([Passage(unit.text, unit.tokens, slice(1)) for unit in units])
+        return Analysis(tuple(units), alone)
+    if user_lines is not None:
+        lines, tokens = user_lines, None
+    passages: list[Passage] = []
+    groups = list(_packed(text, lines, PASSAGE_WORDS))
+    for group, span in zip(groups, _spans(groups), strict=True):
+        part = _joined(text, group)
+        if held := _tokens_in(part, tokens, span):
+            among = _among(unit_spans, span) if tokens else None
+            passages.append(Passage(part, held, among))
+    return Analysis(tuple(units), tuple(passages))
+
+
+def _spans(groups: Sequence[Sequence[_Piece]]) -> list[tuple[int, int]]:
+    """Returns the first word of each group, and the one after its last, counted from 0."""
+    sizes = [sum([piece.words for piece in group]) for group in groups]
+    return list(pairwise(accumulate(sizes, initial=0)))
+
+
+def _chunk_tokens(text: str, groups: Sequence[Sequence[_Piece]]) -> list[str] | None:
+    """Returns the tokens of each word of a text; None if it must be tokenised part by part.
+
+    So it must if a word is cut, counts as several, or its tokens depend on the words around it.
+    """
+    chunks = text.split()
+    if sum([piece.words for group in groups for piece in group]) != len(chunks):
+        return None
+    return tokens_of_chunks(chunks)
+
+
+def _tokens_in(part: str, tokens: Sequence[str] | None, span: tuple[int, int]) -> str:
+    """Returns the tokens of a part of a text, of which these words have known tokens."""
+    return " ".join(filter(None, tokens[slice(*span)]) if tokens else tokenize(part))
+
+
+def _among(spans: Sequence[tuple[int, int]], span: tuple[int, int]) -> slice | None:
+    """Returns the place of the spans that make up another one; None if none do."""
+    inner = [n for n, (first, end) in enumerate(spans) if span[0] <= first and end <= span[1]]
+    size = sum([spans[n][1] - spans[n][0] for n in inner])
+    return slice(inner[0], inner[-1] + 1) if size == span[1] - span[0] else None
 
 
 def _speaker(line: str) -> str:
     """Returns the name before the colon at the beginning of a line, or an empty string."""
     match = _prefix().match(line)
     return match[1].lower() if match else ""
+
+
+def _speakers(part: str) -> str:
+    """Returns the names before colons at the beginnings of lines."""
+    names = dict.fromkeys(_speaker(line) for line in part.split("\n"))
+    people = [name for name in names if name not in _USERS | _ASSISTANTS]
+    return " ".join(filter(None, ("_".join(tokenize(name)) for name in people)))
 
 
 def _words(text: str) -> int:
@@ -103,25 +155,12 @@ def _words(text: str) -> int:
     return max(spaced, len(_unspaced().findall(text)) // 2)
 
 
-def _units(text: str, lines: list[_Piece]) -> Iterator[Unit]:
-    for group in _packed(text, lines, UNIT_WORDS):
-        start, line0 = group[0].start, group[0].line
-        part = text[start : group[-1].end]
-        if tokens := tuple(tokenize(part)):
-            speakers = ""
-            if ":" in part:
-                names = dict.fromkeys(_speaker(line) for line in part.split("\n"))
-                people = [name for name in names if name not in _USERS | _ASSISTANTS]
-                speakers = " ".join(filter(None, ("_".join(tokenize(name)) for name in people)))
-            yield Unit(text=part, start=start, line0=line0, tokens=tokens, speakers=speakers)
-
-
 def _packed(text: str, lines: Iterable[_Piece], limit: int) -> Iterator[list[_Piece]]:
     """Yields groups of neighbouring pieces with at most `limit` words in each group."""
     group: list[_Piece] = []
     size = 0
     for line in lines:
-        for piece in _cut(text, line, limit):
+        for piece in _cut(text, line, limit) if line.words > limit else (line,):
             if group and size + piece.words > limit:
                 yield group
                 group, size = [], 0
@@ -132,22 +171,20 @@ def _packed(text: str, lines: Iterable[_Piece], limit: int) -> Iterator[list[_Pi
 
 
 def _cut(text: str, line: _Piece, limit: int) -> Iterator[_Piece]:
-    if line.words <= limit:
-        yield line
-        return
+    """Yields the sentences of a line, and parts of those with more words than `limit`."""
     start = line.start
-    ends = [match.end() for match in compiled(SENTENCE_END).finditer(text, line.start, line.end)]
+    ends = [match.end() for match in compiled(SENTENCE_TAIL).finditer(text, start, line.end)]
     for end in [*ends, line.end]:
         if end > start:
-            yield from _sentence(text, start, end, line.line, limit)
+            words = _words(text[start:end])
+            if words <= limit:
+                yield _Piece(start, end, line.line, words)
+            else:
+                yield from _sentence(text, start, end, line.line, limit)
         start = end
 
 
 def _sentence(text: str, start: int, end: int, line: int, limit: int) -> Iterator[_Piece]:
-    words = _words(text[start:end])
-    if words <= limit:
-        yield _Piece(start, end, line, words)
-        return
     size = 0
     for match in _word().finditer(text, start, end):
         word = _words(match[0])
@@ -214,6 +251,8 @@ class Document:
     """At least one: a record without words has an empty unit for its title."""
     unit_texts: tuple[str, ...]
     """The embedded text of each unit."""
+    unit_parts: tuple[tuple[str, ...], ...]
+    """The heading of each embedded text, if it has one, and the text of the unit."""
     unit_vectors: tuple[bytes, ...]
     """The name of each unit's vector: the hash of the embedded text."""
     passages: tuple[str, ...]
@@ -222,6 +261,8 @@ class Document:
     """The name of the whole text's vector."""
     passage_texts: tuple[str, ...]
     """The embedded texts whose mean is the vector of the whole text."""
+    passage_parts: tuple[tuple[str, ...], ...]
+    """The heading of each of them, if it has one, and the texts of its units."""
 
     @property
     def heading(self) -> str:
@@ -234,19 +275,24 @@ def document(record: Record) -> Document:
     memory = record.memory
     row = rows.row(record)
     "".join(value for value in row if isinstance(value, str)).encode()
-    analysis = analyse(memory.text)
-    units = analysis.units or (Unit(text="", start=0, line0=0, tokens=()),)
-    unit_texts = tuple(_headed(memory, unit.text) for unit in units)
-    first, *others = analysis.passage_texts or ("",)
-    passage_texts = (_headed(memory, first), *others)
+    units, passages = analyse(memory.text)
+    units = units or (Unit("", 0, 0, ""),)
+    heading = _headings(memory)
+    unit_parts = tuple([(*heading(unit.text), unit.text) for unit in units])
+    first, *others = passages or (Passage("", ""),)
+    passage_texts = ("\n".join((*heading(first.text), first.text)), *[o.text for o in others])
+    unit_texts = tuple(map("\n".join, unit_parts))
     names = tuple(map(name_of, unit_texts))
-    vector = names[0]
+    vector, passage_parts = names[0], unit_parts[:1]
     if passage_texts != unit_texts[:1]:
         hashes = b"".join(map(name_of, passage_texts))
         vector = blake2b(hashes, digest_size=16).digest()
-    passages = tuple(" ".join(tokens) for tokens in analysis.passages)
-    if analysis.passages == tuple(unit.tokens for unit in analysis.units):
-        passages = ()
+        opening, *rest = (
+            [unit.text for unit in units[passage.among]] if passage.among else [passage.text]
+            for passage in (first, *others)
+        )
+        passage_parts = ((*heading(first.text), *opening), *map(tuple, rest))
+    stored = tuple([passage.tokens for passage in passages])
     return Document(
         record=record,
         row=row,
@@ -254,10 +300,12 @@ def document(record: Record) -> Document:
         topic=" ".join(tokenize(" ".join(filter(None, [memory.topic, *memory.tags])))),
         units=units,
         unit_texts=unit_texts,
+        unit_parts=unit_parts,
         unit_vectors=names,
-        passages=passages,
+        passages=() if stored == tuple([unit.tokens for unit in units]) else stored,
         vector=vector,
         passage_texts=passage_texts,
+        passage_parts=passage_parts,
     )
 
 
@@ -271,11 +319,17 @@ def statement_of(memory: Memory) -> bytes:
     return name_of(statement(memory))
 
 
-def _headed(memory: Memory, text: str) -> str:
-    """Returns a text below the topic and the title of its memory, as far as it lacks them."""
+def _headings(memory: Memory) -> Callable[[str], tuple[str, ...]]:
+    """Returns a function that returns the heading of a text of a memory, if it has one.
+
+    It consists of the topic, and of the title unless the text begins with it.
+    """
     title = memory.title or ""
-    if title and text.lstrip("# \n").startswith(title):
-        title = ""
     topic = re.sub(r"[\W_]+", " ", memory.topic or "").strip()
-    heading = f"{topic}: {title}" if topic else title
-    return f"{heading}\n{text}" if heading else text
+    alone = (f"{topic}: ",) if topic else ()
+    above = (f"{topic}: {title}",) if topic else (title,) if title else ()
+
+    def heading(text: str) -> tuple[str, ...]:
+        return alone if title and text.lstrip("# \n").startswith(title) else above
+
+    return heading

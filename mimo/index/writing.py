@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from mimo.index import catalog, rows
 from mimo.index.documents import Document, name_of, statement_of
 from mimo.index.documents import document as document_of
-from mimo.index.embedding import Embedder
+from mimo.index.embedding import Embedder, Joining, Text
 from mimo.index.rows import Change
 from mimo.index.schema import CURRENT, from_sql, marks, to_sql
 from mimo.index.vectors import Vectors, cosines
@@ -69,18 +69,24 @@ def embed(documents: Sequence[Document], embedder: Embedder, vectors: Vectors) -
     missing = names - vectors.known(names)
     if not missing:
         return
-    texts: dict[bytes, str] = {}
+    texts: dict[bytes, Text] = {}
     for document in documents:
-        units = zip(document.unit_vectors, document.unit_texts, strict=True)
-        texts.update((name, text) for name, text in units if name in missing)
+        units = zip(document.unit_vectors, document.unit_texts, document.unit_parts, strict=True)
+        texts.update((name, Text(text, parts)) for name, text, parts in units if name in missing)
         if document.vector in missing:
-            texts.update((name_of(text), text) for text in document.passage_texts)
-    encoded = dict(zip(texts, embedder.encode_many(list(texts.values())), strict=True))
+            passages = zip(document.passage_texts, document.passage_parts, strict=True)
+            texts.update((name_of(text), Text(text, parts)) for text, parts in passages)
+    every = list(texts.values())
+    if isinstance(embedder, Joining):
+        new = embedder.encode_joined(every)
+    else:
+        new = embedder.encode_many([text.whole for text in every])
+    encoded = dict(zip(texts, new, strict=True))
     made = {name: encoded[name] for name in missing if name in encoded}
     for document in documents:
         if document.vector in missing and document.vector not in made:
-            passages = [encoded[name_of(text)] for text in document.passage_texts]
-            made[document.vector] = mean(passages)
+            means = [encoded[name_of(text)] for text in document.passage_texts]
+            made[document.vector] = mean(means)
     vectors.put(made)
 
 
@@ -198,7 +204,7 @@ class Writer:
             self._changed.add(key)
             self._ids.add(record.memory.id)
             topic = topic_key(record.memory.topic) if record.memory.topic else None
-            texts = [" ".join(unit.tokens) for unit in document.units]
+            texts = [unit.tokens for unit in document.units]
             memories.append(
                 (
                     key,
@@ -230,7 +236,7 @@ class Writer:
                 words.append((number, heading, tokens))
                 heading = ""
                 if record.parent is not None:
-                    parents[to_sql(record.place.path), record.parent].update(unit.tokens)
+                    parents[to_sql(record.place.path), record.parent].update(unit.tokens.split())
             self._count(1, texts, document.passages)
         self._sql.executemany(_MEMORY, memories)
         self._sql.executemany("INSERT OR IGNORE INTO tags VALUES (?, ?)", tags)
@@ -339,8 +345,7 @@ def same(sql: sqlite3.Connection, memory: Memory) -> tuple[Record, ...]:
 
 def alike(sql: sqlite3.Connection, draft: Document, vectors: Vectors | None) -> Record | None:
     """Returns the current memory that is the nearest duplicate of a draft, if there is one."""
-    tokens = [token for unit in draft.units for token in unit.tokens]
-    own = duplicates.words_of(" ".join([draft.title, *tokens]))
+    own = duplicates.words_of(" ".join([draft.title, *[unit.tokens for unit in draft.units]]))
     frequencies = {term: catalog.frequency(sql, term) for term in duplicates.sample(own)}
     terms = [term for term in duplicates.telling(frequencies) if frequencies[term]]
     memories = catalog.totals(sql).memories

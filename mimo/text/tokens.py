@@ -6,7 +6,7 @@ Stemming is Porter's (M. F. Porter, "An algorithm for suffix stripping", 1980).
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 
 from mimo.frozen import NamedTuple
@@ -127,6 +127,14 @@ def tokenize(text: str) -> list[str]:
     if len(text) < _LONG or may_have_nouns(chunks):
         chunks = nouns(text, beside=True).split()
     return " ".join(map(_stems().__getitem__, chunks)).split()
+
+
+def tokens_of_chunks(chunks: Sequence[str]) -> list[str] | None:
+    """Returns the tokens of each part of a text between spaces, joined by spaces.
+
+    Joined, they are the tokens of the text. Returns None if that may have verbs with particles.
+    """
+    return None if may_have_nouns(chunks) else list(map(_stems().__getitem__, chunks))
 
 
 def query_terms(text: str) -> QueryTerms:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from model2vec import StaticModel
 from safetensors import safe_open
 
-from mimo.index.embedding import open_embedder, packaged
+from mimo.index.embedding import Text, open_embedder, packaged
 from mimo.index.embedding.packaged import (
     BISECTIONS,
     DIMS,
@@ -110,6 +110,16 @@ def test_languages_mixed_in_bulk_have_the_same_vectors() -> None:
     one_by_one = [lean().encode(text) for text in mixed]
 
     assert PackagedModel().encode_many(mixed) == one_by_one
+
+
+def test_texts_of_shared_parts_have_the_vectors_that_they_have_alone() -> None:
+    parts: list[tuple[str, ...]] = [
+        (first, second) for first in TEXTS for second in (*TEXTS, *OTHER_LANGUAGES)
+    ]
+    parts += [("der Turm", "steht noch"), ("und", "a lamp"), ("☃",), ("a" * 900, "b c " * 200)]
+    texts = [Text("\n".join(each), each) for each in parts]
+
+    assert lean().encode_joined(texts) == [lean().encode(text.whole) for text in texts]
 
 
 def test_no_texts_have_no_vectors() -> None:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mimo.text.families import may_have_nouns, nouns
 from mimo.text.tokens import query_terms, tokenize
 
 
@@ -171,6 +172,21 @@ def test_the_words_of_a_family_have_one_token(family):
 def test_a_noun_before_a_place_is_no_verb(text):
     assert "login" not in tokenize(text)
     assert "log" in query_terms(text).content
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            "log,logs,set,back,take,over,in,up,out,the,a,it,me,dogs,x.,and,(in),in-memory,log-in,"
+            "Set-up,re-log,-,--,\n,\t,  ".split(",")
+        ),
+        max_size=9,
+    )
+)
+def test_a_text_that_may_not_have_verbs_with_particles_has_none(words):
+    text = " ".join(words)
+
+    assert may_have_nouns(text.split()) or nouns(text, beside=True) == text
 
 
 def test_how_to_log_in_asks_for_the_login_alone():

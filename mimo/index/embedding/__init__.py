@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from mimo.errors import MindError
+from mimo.frozen import NamedTuple
 
 ENCODED_LENGTH = 381
 """The length of an encoder's vector: its largest numbers then just fit into a byte."""
@@ -32,6 +33,21 @@ class Embedder(Protocol):
 
     def encode_many(self, texts: Sequence[str]) -> list[bytes]:
         """Returns the vector of each text, as `encode` does; faster for many texts."""
+
+
+class Text(NamedTuple):
+    """A text, and parts of it that together have all its words."""
+
+    whole: str
+    parts: tuple[str, ...]
+
+
+@runtime_checkable
+class Joining(Embedder, Protocol):
+    """An embedder that reads a part once, although several texts consist of it."""
+
+    def encode_joined(self, texts: Sequence[Text]) -> list[bytes]:
+        """Returns the vector of each whole text, as `encode` does."""
 
 
 @runtime_checkable

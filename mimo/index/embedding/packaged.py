@@ -17,11 +17,12 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from itertools import chain
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from mimo.frozen import NamedTuple
+from mimo.index.embedding import Text
 from mimo.text.clean import compiled
 from mimo.text.tokens import HANGUL, KANA_HAN, QUESTION_WORDS
 
@@ -312,8 +313,8 @@ class Languages:
         return tuple(rows)
 
 
-class _Chunks(dict[str, tuple[int, ...]]):
-    """The ids of each chunk of text between two spaces; filled on demand.
+class _Chunks(dict[str, bytes]):
+    """The ids of each chunk of text between two spaces, as numbers for numpy; filled on demand.
 
     A chunk is a word with its punctuation marks. Many texts repeat most of them.
     """
@@ -323,34 +324,58 @@ class _Chunks(dict[str, tuple[int, ...]]):
         super().__init__()
         self._word_piece = word_piece
         self._languages = languages
-        self._foreign: dict[str, int] = {}
-        """The number of words in other languages, by chunk."""
+        self._odd: dict[str, int] = {}
+        """The number of words in other languages, by chunk; chunks with `UNKNOWN` are here, too."""
         self.characters = 0
 
-    def __missing__(self, chunk: str) -> tuple[int, ...]:
-        self.characters += len(chunk)
-        if foreign := self._languages.known(chunk):
-            self._foreign[chunk] = foreign
-        ids = self[chunk] = tuple(self._word_piece.ids(chunk, MAX_TOKENS))
-        return ids
+    def __missing__(self, chunk: str) -> bytes:
+        import numpy as np
 
-    def tokens(self, text: str) -> list[int] | None:
-        """Returns the ids of the tokens of an English text; None for any other text."""
+        self.characters += len(chunk)
+        foreign, ids = self._languages.known(chunk), self._word_piece.ids(chunk, MAX_TOKENS)
+        if foreign or UNKNOWN in ids:
+            self._odd[chunk] = foreign
+        data = self[chunk] = np.array(ids, np.intp).tobytes()
+        return data
+
+    def read(self, text: str) -> "_Tokens | None":
+        """Returns the tokens of a text; None if its words are not its parts between spaces."""
+        import numpy as np
+
         if compiled(_DELETED_SPACE).search(text):
             return None
-        composed = text
         if not text.isascii():
-            composed = unicodedata.normalize("NFC", text)
-            if compiled(_FOREIGN).search(composed):
+            text = text.encode("utf-8", "ignore").decode()
+            if compiled(_FOREIGN).search(unicodedata.normalize("NFC", text)):
                 return None
         chunks = text.split()
-        ids = list(chain.from_iterable(map(self.__getitem__, chunks)))
-        if not self._foreign.keys().isdisjoint(chunks):
-            foreign = sum([self._foreign[chunk] for chunk in chunks if chunk in self._foreign])
-            if foreign >= max(FEWEST_WORDS, LEAST_SHARE * len(compiled(_WORD).findall(composed))):
-                return None
-        ids = ids[:MAX_TOKENS]
-        return [id for id in ids if id != UNKNOWN] if UNKNOWN in ids else ids
+        ids = np.frombuffer(b"".join(map(self.__getitem__, chunks)), np.intp)
+        if self._odd.keys().isdisjoint(chunks):
+            return _Tokens(ids, len(ids), 0)
+        foreign = sum([self._odd[chunk] for chunk in chunks if chunk in self._odd])
+        return _Tokens(ids[ids != UNKNOWN], len(ids), foreign)
+
+
+class _Tokens(NamedTuple):
+    """The English tokens of a part of a text."""
+
+    ids: "NDArray[np.intp]"
+    """Without `UNKNOWN`."""
+    size: int
+    """Their number with `UNKNOWN`."""
+    foreign: int
+    """The number of words in other languages."""
+
+
+def _can_join(text: str, parts: Sequence[_Tokens]) -> bool:
+    """Returns whether the tokens of a text are those of its parts."""
+    if len(text) > MAX_CHARACTERS or sum([part.size for part in parts]) > MAX_TOKENS:
+        return False
+    foreign = sum([part.foreign for part in parts])
+    if foreign < FEWEST_WORDS:
+        return True
+    words = compiled(_WORD).findall(unicodedata.normalize("NFC", text))
+    return foreign < LEAST_SHARE * len(words)
 
 
 FOLDER = Path(__file__).parents[2] / "model"
@@ -402,12 +427,16 @@ class PackagedModel:
         return _quantised(self._mean(self.tokens(text)))
 
     def encode_many(self, texts: Sequence[str]) -> list[bytes]:
+        """Returns the same vectors as `encode`."""
+        return self.encode_joined([Text(text, (text,)) for text in texts])
+
+    def encode_joined(self, texts: Sequence[Text]) -> list[bytes]:
         """Returns the same vectors as `encode`.
 
         If there is much text, numpy adds up the rows.
         """
-        if "numpy" not in sys.modules and sum(map(len, texts)) < BULK_CHARACTERS:
-            return [self.encode(text) for text in texts]
+        if "numpy" not in sys.modules and sum(len(text.whole) for text in texts) < BULK_CHARACTERS:
+            return [self.encode(text.whole) for text in texts]
         from mimo.index.embedding.static import quantised
 
         vectors: list[bytes] = []
@@ -415,31 +444,42 @@ class PackagedModel:
             vectors += quantised(self._means(texts[start : start + _BATCH]))
         return vectors
 
-    def _means(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+    def _means(self, texts: Sequence[Text]) -> "NDArray[np.float32]":
         """Returns the means of the rows of each text's tokens; zeros for a text without any."""
         import numpy as np
 
         if self._chunks.characters > _CHUNKS_CHARACTERS:
             vars(self).pop("_chunks", None)  # Another thread may have done so.
         chunks = self._chunks
-        english, _ = self._matrices
-        means = np.zeros((len(texts), DIMS), np.float32)
+        sums, counts = np.zeros((len(texts), DIMS), np.int32), np.ones((len(texts), 1), np.int32)
+        read: dict[str, _Tokens | None] = {}
+        totals: dict[str, NDArray[np.integer[Any]]] = {}
         for place, text in enumerate(texts):
-            tokens = chunks.tokens(_readable(text))
-            if tokens is None:
-                tokens = self.tokens(text)
-            if not tokens:
-                continue
-            ids = np.array(tokens, np.intp)
-            if max(tokens) < ENGLISH_ROWS:
-                rows = english.take(ids, axis=0)
-                # 16 bits hold the sum of so few rows.
-                kind = np.int16 if len(tokens) < 1 << 8 else np.int32
-                total = np.add.reduce(rows.astype(kind), axis=0, dtype=kind)
+            for part in text.parts:
+                if part not in read:
+                    tokens = read[part] = chunks.read(part)
+                    if tokens:
+                        totals[part] = self._total(tokens.ids)
+            parts = [tokens for part in text.parts if (tokens := read[part])]
+            if len(parts) == len(text.parts) and _can_join(text.whole, parts):
+                for part in text.parts:
+                    sums[place] += totals[part]
+                count = sum([len(tokens.ids) for tokens in parts])
             else:
-                total = self._rows(ids).sum(axis=0)
-            means[place] = total.astype(np.float64) / len(tokens)
-        return means
+                ids = self.tokens(text.whole)
+                sums[place], count = self._rows(np.array(ids, np.intp)).sum(axis=0), len(ids)
+            counts[place] = max(count, 1)
+        return (sums.astype(np.float64) / counts).astype(np.float32)
+
+    def _total(self, ids: "NDArray[np.intp]") -> "NDArray[np.integer[Any]]":
+        """Returns the sum of the rows of English tokens."""
+        import numpy as np
+
+        # 16 bits hold the sum of so few rows.
+        kind = np.int16 if len(ids) < 1 << 8 else np.int32
+        rows = self._matrices[0].take(ids, axis=0)
+        total: NDArray[np.integer[Any]] = np.add.reduce(rows.astype(kind), axis=0, dtype=kind)
+        return total
 
     def is_english(self, text: str) -> bool:
         """Returns whether most of `text` can be English, by its letters and its words."""

@@ -112,7 +112,7 @@ def test_usual_lines_are_plain(line: str) -> None:
 @pytest.mark.parametrize(
     "line",
     ["", "--json", "save", "--help", "list --help", "list -n5", "list --lim 5", "list -n", "liszt",
-     "list --limit --json", "list --json=yes", "list --project /nowhere", "hook", "mcp", "rm"[:1]],
+     "list --limit --json", "list --json=yes", "list --project /nowhere", "hook", "mcp", "r"],
 )  # fmt: skip
 def test_other_lines_are_left_to_click(line: str) -> None:
     assert read(COMMANDS, line.split()) is None

@@ -49,8 +49,13 @@ class OwnModel:
 
     def encode_many(self, texts: Sequence[str]) -> list[bytes]:
         """Returns the vector of each text. Raises `Invalid` if the model can't be loaded."""
-        readable = [text.encode("utf-8", "ignore").decode() for text in texts]
-        return vectors(self._static_model, readable)
+        encoded: list[bytes] = []
+        for start in range(0, len(texts), _BATCH):
+            some = texts[start : start + _BATCH]
+            batch = [text.encode("utf-8", "ignore").decode() for text in some]
+            means = self._static_model.encode(batch, normalize=False, use_multiprocessing=False)
+            encoded += quantised(means)
+        return encoded
 
     @property
     def _files(self) -> list[Path]:
@@ -73,15 +78,6 @@ class OwnModel:
             raise Invalid(
                 f"embedding.model: `{self._folder}` can't be loaded ({error})", hint=_HINT
             ) from error
-
-
-def vectors(model: "StaticModel", texts: Sequence[str]) -> list[bytes]:
-    """Returns the int8 vector of each text; empty if the text has no token of the model."""
-    encoded: list[bytes] = []
-    for start in range(0, len(texts), _BATCH):
-        batch = list(texts[start : start + _BATCH])
-        encoded += quantised(model.encode(batch, normalize=False, use_multiprocessing=False))
-    return encoded
 
 
 def quantised(means: "NDArray[np.float32]") -> list[bytes]:

@@ -27,6 +27,7 @@ _ORDERS = {
     Sort.IMPORTANCE: f"m.importance DESC, {newest_first('m')}",
 }
 
+_SUGGESTED = 3
 _COMPARED_TOPICS = 200
 _COMPARED_IDS = 2_000
 """The number of ids that a misspelled id is compared with; difflib takes about 20 µs each."""
@@ -98,8 +99,8 @@ def chunks(sql: sqlite3.Connection, parent: str) -> Chunks | None:
     return Chunks(ids, from_sql(path), from_digest(digest), rows.to_time(created))
 
 
-def nearest_ids(sql: sqlite3.Connection, wrong: str, n: int = 3) -> tuple[str, ...]:
-    """Returns up to `n` ids that are spelled most like `wrong`, the nearest first."""
+def nearest_ids(sql: sqlite3.Connection, wrong: str) -> tuple[str, ...]:
+    """Returns up to three ids that are spelled most like `wrong`, the nearest first."""
     from difflib import get_close_matches
 
     # If there are more ids than can be compared, those that share a word are compared first.
@@ -115,12 +116,12 @@ def nearest_ids(sql: sqlite3.Connection, wrong: str, n: int = 3) -> tuple[str, .
         ends = (id[: len(wrong)], id[-len(wrong) :]) if len(wrong) > 2 else ()
         for text in (id, *ends):
             whole.setdefault(text, id)
-    near = get_close_matches(wrong, whole, n=3 * n, cutoff=0.6)
-    return tuple(dict.fromkeys(whole[text] for text in near))[:n]
+    near = get_close_matches(wrong, whole, n=3 * _SUGGESTED, cutoff=0.6)
+    return tuple(dict.fromkeys(whole[text] for text in near))[:_SUGGESTED]
 
 
-def nearest_topics(sql: sqlite3.Connection, wrong: str, n: int = 3) -> tuple[str, ...]:
-    """Returns up to `n` topics that are spelled most like `wrong` or share a word with it."""
+def nearest_topics(sql: sqlite3.Connection, wrong: str) -> tuple[str, ...]:
+    """Returns up to three topics that are spelled most like `wrong` or share a word with it."""
     from difflib import get_close_matches
 
     key = topic_key(wrong)
@@ -133,9 +134,9 @@ def nearest_topics(sql: sqlite3.Connection, wrong: str, n: int = 3) -> tuple[str
         (*words, _COMPARED_TOPICS),
     ).fetchall()
     topics = {other: topic for other, topic, _ in selected}
-    spelled = get_close_matches(key, topics, n=n, cutoff=0.6)
+    spelled = get_close_matches(key, topics, n=_SUGGESTED, cutoff=0.6)
     alike = [other for other, _, count in selected if count]
-    return tuple(topics[other] for other in dict.fromkeys([*spelled, *alike]))[:n]
+    return tuple(topics[other] for other in dict.fromkeys([*spelled, *alike]))[:_SUGGESTED]
 
 
 def _long_words(name: str) -> list[str]:

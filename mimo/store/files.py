@@ -144,7 +144,7 @@ def write_new(path: Path, data: bytes, *, mode: int = 0o666) -> None:
         flush_folder(path.parent)
 
 
-def write_all_new(contents: Mapping[Path, bytes], *, mode: int = 0o666) -> frozenset[Path]:
+def write_all_new(contents: Mapping[Path, bytes]) -> frozenset[Path]:
     """Creates many files as `write_new` does, and returns those whose names were taken.
 
     All contents are on the disk before the first file gets its name. Raises `StorageFailed`; then
@@ -161,7 +161,7 @@ def write_all_new(contents: Mapping[Path, bytes], *, mode: int = 0o666) -> froze
         temporary = {}
         for path, data in contents.items():
             written.enter_context(reported("write", path))
-            temporary[path] = written.enter_context(_temporary(path, data, mode, flush=False))
+            temporary[path] = written.enter_context(_temporary(path, data, 0o666, flush=False))
         # In parallel, which lets the file system combine the writes.
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             list(pool.map(_flush, temporary.values()))

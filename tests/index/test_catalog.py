@@ -228,9 +228,11 @@ def test_ids_near_a_misspelled_one_are_suggested(index: Index, change_of: Make) 
     )
 
     assert index.nearest_ids("decision_auht")[0] == "decision_auth"
-    assert index.nearest_ids("decision_auht", 1) == ("decision_auth",)
     assert index.nearest_ids("zzzzzzzz") == ()
     assert index.nearest_ids("a") == ()
+
+    index.apply([change_of(f"plan_tea_{number}") for number in range(5)], now_ns=2)
+    assert len(index.nearest_ids("plan_tee_0")) == 3
 
 
 def test_near_ids_are_suggested_among_many(

@@ -1,10 +1,12 @@
 """A memory as the index stores it: cut into units and passages, tokenised, its vectors named."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from hashlib import blake2b
 from itertools import accumulate, pairwise
+from operator import itemgetter
 
 from mimo.frozen import NamedTuple, frozen
 from mimo.index import rows
@@ -126,9 +128,10 @@ def _tokens_in(part: str, tokens: Sequence[str] | None, span: tuple[int, int]) -
 
 def _among(spans: Sequence[tuple[int, int]], span: tuple[int, int]) -> slice | None:
     """Returns the place of the spans that make up another one; None if none do."""
-    inner = [n for n, (first, end) in enumerate(spans) if span[0] <= first and end <= span[1]]
-    size = sum([spans[n][1] - spans[n][0] for n in inner])
-    return slice(inner[0], inner[-1] + 1) if size == span[1] - span[0] else None
+    first = bisect_left(spans, span[0], key=itemgetter(0))
+    last = bisect_right(spans, span[1], key=itemgetter(1))
+    size = sum([end - start for start, end in spans[first:last]])
+    return slice(first, last) if size and size == span[1] - span[0] else None
 
 
 def _speaker(line: str) -> str:
